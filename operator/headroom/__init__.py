@@ -1,0 +1,1 @@
+"""Headroom: keeps a latency promise for GPU inference on Kubernetes with the fewest GPUs."""

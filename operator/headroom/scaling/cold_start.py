@@ -1,0 +1,71 @@
+"""Cold starts: how long a replica takes from creation to ready, and who is late.
+
+Only replicas that never had to wait for a node count: an unschedulable minute says nothing about
+how long a model takes to load.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headroom.scaling.values import Pod, PodState, ReplicaCounts
+
+KEPT = 20
+LATE_FACTOR = 1.5
+LATE_SLACK_S = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColdStarts:
+    """The latest measured starts, oldest first, and the pods already judged."""
+
+    seconds: tuple[float, ...] = ()
+    judged: frozenset[str] = frozenset()
+    """UIDs whose start was measured, or must not be."""
+
+    def observe(self, pods: tuple[Pod, ...], *, first: bool) -> ColdStarts:
+        """Return the record with every pod added that has become ready since the last tick.
+
+        At the `first` tick pods may have been ready, not ready and ready again: none is measured.
+        """
+        seconds = list(self.seconds)
+        judged = {pod.uid for pod in pods if pod.uid in self.judged}
+        for pod in pods:
+            if pod.uid in judged:
+                continue
+            if pod.state is PodState.READY and pod.ready_s is not None:
+                judged.add(pod.uid)
+                if not first and pod.ready_s >= pod.created_s:
+                    seconds.append(pod.ready_s - pod.created_s)
+            elif pod.state in (PodState.UNSCHEDULABLE, PodState.BROKEN):
+                judged.add(pod.uid)
+        return ColdStarts(seconds=tuple(seconds[-KEPT:]), judged=frozenset(judged))
+
+    @property
+    def p90_s(self) -> float | None:
+        """The 90th percentile of the measured starts (nearest rank); None before the first."""
+        if not self.seconds:
+            return None
+        ranked = sorted(self.seconds)
+        return ranked[min(len(ranked) - 1, int(0.9 * len(ranked)))]
+
+
+def count(
+    pods: tuple[Pod, ...], now_s: float, cold_start_s: float | None, timeout_s: float
+) -> ReplicaCounts:
+    """Count pods by worth; a warming pod is late beyond 1.5 p90 + 5 s, or the warm-up timeout."""
+    limit_s = timeout_s
+    if cold_start_s is not None:
+        limit_s = min(timeout_s, LATE_FACTOR * cold_start_s + LATE_SLACK_S)
+    states = [pod.state for pod in pods]
+    late = sum(
+        1 for pod in pods if pod.state is PodState.WARMING and now_s - pod.created_s > limit_s
+    )
+    return ReplicaCounts(
+        ready=states.count(PodState.READY),
+        warming=states.count(PodState.WARMING) - late,
+        late=late,
+        unschedulable=states.count(PodState.UNSCHEDULABLE),
+        broken=states.count(PodState.BROKEN),
+        terminating=states.count(PodState.TERMINATING),
+    )

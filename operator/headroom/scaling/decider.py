@@ -1,0 +1,212 @@
+"""The decision: (policy, state, observation) -> (decision, state), an ordered list of named steps.
+
+    learn       windows, cost and cold starts take in the samples
+    recommend   each rule says how many replicas it wants
+    remember    what was wanted enters the windows of the stabilization
+    limit       upwards or downwards, then bounds
+    explain     reason, message, counterfactuals
+
+Same inputs, same outputs; the only time is `observation.now_s`. Time that goes backwards is no time
+passed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from headroom.scaling import cold_start, limits, recommenders
+from headroom.scaling.explanation import binding, counterfactuals, message
+from headroom.scaling.limits import Situation, Wanted
+from headroom.scaling.signals import read_signals
+from headroom.scaling.state import State
+from headroom.scaling.tail_latency import TailLatency
+from headroom.scaling.values import (
+    CostModel,
+    Decision,
+    Direction,
+    Freshness,
+    LimitApplied,
+    Observation,
+    Policy,
+    Reason,
+    Recommendation,
+    ReplicaCounts,
+    Signals,
+)
+
+
+def decide(policy: Policy, state: State, observation: Observation) -> tuple[Decision, State]:
+    """Return how many replicas the service should have now, and the state for the next tick."""
+    now_s = observation.now_s if state.last_s is None else max(observation.now_s, state.last_s)
+    observation = replace(observation, now_s=now_s)
+    state, counts = _learn(policy, state, observation)
+    signals = read_signals(policy, state.windows, observation)
+    cost = state.learner.fit(state.windows.advertised_cost())
+    tail = TailLatency(cost=cost, percentile=policy.latency_percentile) if cost else None
+
+    advice = _recommend(policy, state, observation, signals, tail, counts)
+    state = _remember(policy, state, signals, advice, now_s)
+    situation = Situation(
+        policy=policy,
+        state=state,
+        observation=observation,
+        signals=signals,
+        counts=counts,
+        wanted=advice.wanted,
+        now_s=now_s,
+    )
+    replicas, applied = _limit(situation)
+    decision = _explain(situation, advice, replicas, applied, tail)
+    changed = not state.changes or state.changes[-1][1] != observation.current
+    changes = (*state.changes, (now_s, observation.current)) if changed else state.changes
+    return decision, replace(state, changes=changes[-_CHANGES_KEPT:], last_s=now_s)
+
+
+_CHANGES_KEPT = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Advice:
+    """What the rules said at this tick."""
+
+    recommendations: tuple[Recommendation, ...]
+    wanted: Wanted
+    needed: int
+    """The fewest replicas that a removal may leave."""
+
+    @property
+    def strongest(self) -> Recommendation | None:
+        return max(self.recommendations, key=lambda rule: rule.replicas, default=None)
+
+
+def _learn(policy: Policy, state: State, observation: Observation) -> tuple[State, ReplicaCounts]:
+    """Take in the samples; cold samples (any pod not ready yet) never enter the cost."""
+    windows = state.windows.absorb(observation)
+    elapsed_s = 0.0 if state.last_s is None else observation.now_s - state.last_s
+    learner = state.learner.observe(windows.batch_means(observation.now_s), elapsed_s)
+    starts = state.cold_starts.observe(observation.pods, first=state.last_s is None)
+    counts = cold_start.count(
+        observation.pods, observation.now_s, starts.p90_s, policy.warmup_timeout_s
+    )
+    moved = counts.ready != state.ready
+    state = replace(
+        state,
+        windows=windows,
+        learner=learner,
+        cold_starts=starts,
+        ready=counts.ready,
+        ready_since_s=observation.now_s if moved else state.ready_since_s,
+    )
+    return state, counts
+
+
+def _recommend(
+    policy: Policy,
+    state: State,
+    observation: Observation,
+    signals: Signals,
+    tail: TailLatency | None,
+    counts: ReplicaCounts,
+) -> _Advice:
+    """Ask every rule that has what it needs."""
+    rate_rps = signals.arrival_rps.value
+    slo = ceiling = burst = measured = None
+    removal = 0
+    if tail is not None and rate_rps is not None:
+        burst_rps = recommenders.burst_rps(policy, state.windows, observation)
+        slo = recommenders.for_latency(policy, tail, rate_rps)
+        ceiling = recommenders.for_utilization(policy, tail.cost, rate_rps)
+        burst = recommenders.for_burst(policy, tail, burst_rps)
+        removal = recommenders.for_removal(policy, tail, rate_rps)
+        if tail.idle_s <= policy.latency_target_s:  # else more replicas would not help
+            measured = recommenders.for_measured_latency(
+                policy,
+                state.windows,
+                observation,
+                ready=counts.ready,
+                ready_since_s=state.ready_since_s,
+            )
+    queue = recommenders.for_queue(policy, tail.cost if tail else None, signals)
+    by_arrivals = [rule for rule in (slo, ceiling, burst) if rule is not None]
+    every = [*by_arrivals, *(rule for rule in (queue, measured) if rule is not None)]
+    wanted = max((rule.replicas for rule in every), default=0)
+    return _Advice(
+        recommendations=tuple(every),
+        wanted=Wanted(
+            replicas=wanted,
+            by_arrivals=max((rule.replicas for rule in by_arrivals), default=0),
+            by_ceiling=ceiling.replicas if ceiling else 0,
+        ),
+        needed=max(wanted, removal),
+    )
+
+
+def _remember(
+    policy: Policy, state: State, signals: Signals, advice: _Advice, now_s: float
+) -> State:
+    """Enter this tick into the stabilization; what is not fresh breaks the watch instead."""
+    if signals.freshness is not Freshness.FRESH:
+        return state
+    return replace(
+        state,
+        wanted_low=state.wanted_low.add(
+            now_s, advice.wanted.replicas, policy.scale_up_stabilization_s
+        ),
+        needed_high=state.needed_high.add(now_s, advice.needed, policy.scale_down_stabilization_s),
+        coverage=state.coverage.seen(now_s, policy.stale_after_s),
+    )
+
+
+def _limit(situation: Situation) -> tuple[int, tuple[LimitApplied, ...]]:
+    """Move towards what is wanted as far as the limits allow; bounds last."""
+    current = situation.observation.current
+    if situation.wanted.replicas > current:
+        replicas, applied = limits.increase(situation)
+    elif current > max(situation.wanted.replicas, situation.policy.min_replicas):
+        replicas, applied = limits.decrease(situation)
+    else:
+        replicas, applied = current, ()
+    bounded, cut = limits.bounds(situation.policy, replicas)
+    return bounded, (*applied, *cut)
+
+
+def _explain(
+    situation: Situation,
+    advice: _Advice,
+    replicas: int,
+    applied: tuple[LimitApplied, ...],
+    tail: TailLatency | None,
+) -> Decision:
+    """Put the number together with everything that is needed to say why."""
+    current, counts = situation.observation.current, situation.counts
+    direction = Direction.NONE
+    if replicas != current:
+        direction = Direction.UP if replicas > current else Direction.DOWN
+    policy, rate_rps = situation.policy, situation.signals.arrival_rps.value
+    cost: CostModel | None = tail.cost if tail else None
+    known = tail is not None and rate_rps is not None
+    reason = binding(policy, direction, advice.strongest, applied, counts, current)
+    if not known and reason is Reason.WITHIN_TARGET:
+        reason = Reason.SIGNALS_ABSENT
+    return Decision(
+        time_s=situation.now_s,
+        current=current,
+        replicas=replicas,
+        direction=direction,
+        reason=reason,
+        message=message(direction, current, replicas, advice.strongest, applied, counts),
+        recommendations=advice.recommendations,
+        limits=applied,
+        counterfactuals=counterfactuals(tail, rate_rps, replicas)
+        if tail is not None and rate_rps is not None
+        else (),
+        signals=situation.signals,
+        counts=counts,
+        utilization=rate_rps / (counts.ready * cost.full_batch_rps)
+        if cost is not None and rate_rps is not None and counts.ready
+        else None,
+        feasible=tail is None or tail.idle_s <= policy.latency_target_s,
+        floor_latency_s=tail.idle_s if tail else None,
+        cost=cost,
+        cold_start_s=situation.state.cold_starts.p90_s,
+    )

@@ -1,0 +1,68 @@
+"""From windows to signals: each with its age, and Fresh, Stale or Absent."""
+
+from __future__ import annotations
+
+from headroom.scaling.histogram import attainment, percentile
+from headroom.scaling.values import Freshness, Observation, Pod, PodState, Policy, Signal, Signals
+from headroom.scaling.windows import Windows
+
+
+def read_signals(policy: Policy, windows: Windows, observation: Observation) -> Signals:
+    """Return what the windows say now about all ready pods.
+
+    The age is that of the ready pod heard least recently: a service is known as well as its least
+    known replica. Where some are heard and others are not, the signals are stale, not absent.
+
+    Rates are absent until one longest burst window has been watched: a rate over two seconds is
+    noise, and acting on it would make a restart of the operator change the replicas. Gauges speak
+    at once.
+    """
+    now_s = observation.now_s
+    ready = [pod for pod in observation.pods if pod.state is PodState.READY]
+    lasts = [windows.tracks[pod.uid].last for pod in ready if pod.uid in windows.tracks]
+    if not lasts:
+        return Signals()
+    ages_s = [now_s - sample.time_s for sample in lasts]
+    age_s = max(*ages_s, *(_silent_s(policy, windows, pod, now_s) for pod in ready))
+    freshness = _freshness(policy, oldest_s=age_s, youngest_s=min(ages_s))
+
+    def known(value: float | None) -> Signal:
+        if value is None or freshness is Freshness.ABSENT:
+            return Signal(freshness=Freshness.ABSENT)
+        return Signal(freshness=freshness, value=value, age_s=age_s)
+
+    gauges = Signals(
+        waiting=known(float(sum(sample.waiting for sample in lasts))),
+        in_flight=known(float(sum(sample.waiting + sample.running for sample in lasts))),
+        coverage=sum(age <= policy.stale_after_s for age in ages_s) / len(ready),
+    )
+    watched_s = windows.watched_s(now_s, policy.stable_window_s)
+    if watched_s < max(policy.burst_windows_s, default=policy.tick_s):
+        return gauges
+    total = windows.total(observation, watched_s)
+    return Signals(
+        arrival_rps=known(total.arrivals / watched_s),
+        waiting=gauges.waiting,
+        in_flight=gauges.in_flight,
+        latency_s=known(
+            percentile(windows.bounds_s, total.latency, total.missed, policy.latency_percentile)
+        ),
+        attainment=known(
+            attainment(windows.bounds_s, total.latency, total.missed, policy.latency_target_s)
+        ),
+        coverage=gauges.coverage,
+    )
+
+
+def _silent_s(policy: Policy, windows: Windows, pod: Pod, now_s: float) -> float:
+    """Seconds that a ready pod has never been heard; a fresh one has the stale limit to answer."""
+    if pod.uid in windows.tracks:
+        return 0.0
+    silent_s = now_s - (pod.ready_s if pod.ready_s is not None else pod.created_s)
+    return 0.0 if silent_s <= policy.stale_after_s else silent_s
+
+
+def _freshness(policy: Policy, *, oldest_s: float, youngest_s: float) -> Freshness:
+    if oldest_s <= policy.stale_after_s:
+        return Freshness.FRESH
+    return Freshness.STALE if youngest_s <= policy.absent_after_s else Freshness.ABSENT

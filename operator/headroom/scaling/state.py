@@ -1,0 +1,92 @@
+"""What one service remembers between ticks; a value, returned anew by each decision.
+
+What is learnt (cost, cold starts) survives a restart through a checkpoint in the object's status.
+Windows and holds do not: unwatched time proves nothing, so a restart begins a new hold and nothing
+is removed until it has passed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from headroom.scaling.cold_start import KEPT, ColdStarts
+from headroom.scaling.cost_learning import CostLearner
+from headroom.scaling.stabilization import Coverage, SlidingExtreme
+from headroom.scaling.windows import Windows
+
+CHECKPOINT_VERSION = 1
+_SUMS = ("weight", "sizes", "sizes_squared", "seconds", "products")
+
+Checkpoint = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """Everything that the next decision needs besides its observation."""
+
+    last_s: float | None = None
+    """When the last decision was taken; None before the first."""
+    windows: Windows = field(default_factory=Windows)
+    learner: CostLearner = field(default_factory=CostLearner)
+    cold_starts: ColdStarts = field(default_factory=ColdStarts)
+    wanted_low: SlidingExtreme = field(default_factory=lambda: SlidingExtreme(keep="smallest"))
+    """Of the scale-up window: an increase needs to have been wanted throughout."""
+    needed_high: SlidingExtreme = field(default_factory=lambda: SlidingExtreme(keep="largest"))
+    """Of the scale-down window: a removal keeps the most that was needed."""
+    coverage: Coverage = field(default_factory=Coverage)
+    ready: int = 0
+    ready_since_s: float = 0.0
+    """When the number of ready replicas last changed."""
+    changes: tuple[tuple[float, int], ...] = ()
+    """(time, replicas asked for) at each change, oldest first; for the rate limits."""
+
+    @classmethod
+    def initial(cls) -> State:
+        """Return the state of a service never seen before."""
+        return cls()
+
+    def to_checkpoint(self) -> dict[str, object]:
+        """Return what survives a restart, as JSON values; below 1 KiB."""
+        return {
+            "version": CHECKPOINT_VERSION,
+            "cost": [_short(getattr(self.learner, name)) for name in _SUMS],
+            "coldStarts": [_short(seconds) for seconds in self.cold_starts.seconds],
+        }
+
+    @classmethod
+    def from_checkpoint(cls, checkpoint: Checkpoint) -> State:
+        """Return a state that remembers what `to_checkpoint` wrote.
+
+        Raises ValueError, naming rule and value, for anything else.
+        """
+        version = checkpoint.get("version")
+        if version != CHECKPOINT_VERSION:
+            raise ValueError(f"checkpoint version must be {CHECKPOINT_VERSION}, not {version!r}")
+        sums = _numbers(checkpoint, "cost")
+        if len(sums) != len(_SUMS):
+            raise ValueError(f"checkpoint cost must hold {len(_SUMS)} sums, not {len(sums)}")
+        return cls(
+            learner=CostLearner(**dict(zip(_SUMS, sums, strict=True))),
+            cold_starts=ColdStarts(seconds=tuple(_numbers(checkpoint, "coldStarts")[-KEPT:])),
+        )
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.9g}")
+
+
+def _numbers(checkpoint: Checkpoint, key: str) -> list[float]:
+    """Read a list of finite numbers that are not negative."""
+    values = checkpoint.get(key)
+    if not isinstance(values, list):
+        raise ValueError(f"checkpoint {key} must be a list of numbers, not {values!r}")
+    numbers = []
+    for value in values:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise ValueError(f"checkpoint {key} must hold numbers, not {value!r}")
+        if not math.isfinite(value) or value < 0:
+            raise ValueError(f"checkpoint {key} must hold finite numbers >= 0, not {value!r}")
+        numbers.append(float(value))
+    return numbers

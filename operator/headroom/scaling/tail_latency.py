@@ -1,0 +1,158 @@
+"""The tail of a batching replica: any percentile of latency as a function of utilization.
+
+One replica serves Poisson arrivals in batches of at most B with cost t(b) = t0 + a b and takes what
+waits as soon as it is free (M/D[b,B]/1). The queue left behind at the end of a batch is a Markov
+chain; its stationary distribution gives the latency of every arrival. Compare Inoue 2021
+(arXiv 1912.06322), whose closed form bounds the mean without a batch cap.
+
+Divided by the full batch's time T = t(B), latency depends on three numbers only: the fixed share
+x = t0 / T, B, and utilization. A curve over utilization is computed once per (x, B, percentile),
+x rounded to 1/64, and kept.
+
+Each replica is taken to see its own Poisson stream, which holds for requests spread at random.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headroom.scaling.values import CostModel
+
+Vector = NDArray[np.float64]
+
+GRID = (0.02, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.68, 0.75, 0.8, 0.85, 0.9, 0.93, 0.95)
+"""Utilizations at which the chain is solved; above the last, latency grows as 1 / (1 - rho)."""
+FIXED_SHARE_STEPS = 64
+LARGEST_CHAIN_BATCH = 64
+"""Above this batch the scaled curve hardly changes any more, and the chain grows."""
+INSTANTS = 12
+"""Arrival instants per batch at which latency is evaluated."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TailLatency:
+    """The promised percentile of one replica's latency against its arrival rate."""
+
+    cost: CostModel
+    percentile: float
+
+    def latency_s(self, arrival_rps: float) -> float:
+        """Return the percentile in seconds at this arrival rate; inf where it cannot be carried."""
+        utilization = arrival_rps / self.cost.full_batch_rps
+        if utilization >= 1.0:
+            return math.inf
+        curve = self._curve()
+        full_s = self.cost.batch_s(self.cost.max_batch)
+        if utilization <= GRID[-1]:
+            return full_s * float(np.interp(utilization, GRID, curve))
+        return full_s * float(curve[-1]) * (1 - GRID[-1]) / (1 - utilization)
+
+    @property
+    def idle_s(self) -> float:
+        """Latency of an idle replica: no target below it can be promised."""
+        return self.cost.batch_s(1)
+
+    def capacity_rps(self, target_s: float) -> float:
+        """Return the highest arrival rate whose percentile is within the target; 0 if none is."""
+        if self.idle_s > target_s:
+            return 0.0
+        low, high = 0.0, self.cost.full_batch_rps
+        for _ in range(40):  # 2^-40 of the throughput: exact for every purpose
+            middle = (low + high) / 2
+            low, high = (middle, high) if self.latency_s(middle) <= target_s else (low, middle)
+        return low
+
+    def _curve(self) -> Vector:
+        full_s = self.cost.batch_s(self.cost.max_batch)
+        share = round(FIXED_SHARE_STEPS * self.cost.fixed_s / full_s)
+        return _scaled_curve(share, min(self.cost.max_batch, LARGEST_CHAIN_BATCH), self.percentile)
+
+
+@lru_cache(maxsize=512)
+def _scaled_curve(share: int, max_batch: int, percentile: float) -> Vector:
+    """Latency over the full batch's time at each utilization of GRID, made non-decreasing."""
+    fixed = share / FIXED_SHARE_STEPS
+    per_item = (1 - fixed) / max_batch
+    times: Vector = fixed + per_item * np.arange(max_batch + 1, dtype=np.float64)
+    values = [_percentile(rho * max_batch, times, percentile) for rho in GRID]
+    return np.maximum.accumulate(np.asarray(values))
+
+
+def _percentile(rate: float, times: Vector, percentile: float) -> float:
+    """Percentile of latency at `rate` arrivals per full batch; times[b] = cost of b, [B + 1]."""
+    latency, weight = _arrivals(_left_behind(rate, times), rate, times)
+    order = np.argsort(latency)
+    cumulated = np.cumsum(weight[order])
+    index = int(np.searchsorted(cumulated, percentile * cumulated[-1]))
+    return float(latency[order][min(index, len(order) - 1)])
+
+
+def _poisson(means: Vector, size: int) -> Vector:
+    """Probabilities of 0..size-1 events for each positive mean, the rest on the last, [n, size]."""
+    counts = np.arange(size)
+    log_factorial = np.concatenate(([0.0], np.cumsum(np.log(counts[1:]))))
+    means = means[:, np.newaxis]
+    p: Vector = np.exp(counts * np.log(means) - means - log_factorial)
+    p[:, -1] += np.maximum(0.0, 1.0 - p.sum(axis=1))
+    return p
+
+
+def _left_behind(rate: float, times: Vector) -> Vector:
+    """Stationary distribution of the requests waiting when a batch ends, [states].
+
+    The tail falls by about exp(-2 (1 - rho) / rho) per request (diffusion limit), so that the
+    states kept leave out less than 1e-8.
+    """
+    max_batch = len(times) - 1
+    rho = rate / max_batch
+    states = 3 * max_batch + int(10 * rho / (1 - rho)) + 20
+    served = np.minimum(np.maximum(np.arange(max_batch + 1), 1), max_batch)
+    transition = np.zeros((states, states))
+    transition[: max_batch + 1] = _poisson(rate * times[served], states)
+    full = transition[max_batch]
+    for waiting in range(max_batch + 1, states):
+        rest = waiting - max_batch
+        transition[waiting, rest:] = full[: states - rest]
+        transition[waiting, -1] += full[states - rest :].sum()
+    system = transition.T - np.eye(states)
+    system[-1] = 1.0
+    right = np.zeros(states)
+    right[-1] = 1.0
+    stationary: Vector = np.maximum(np.linalg.solve(system, right), 0.0)
+    return stationary
+
+
+def _arrivals(left: Vector, rate: float, times: Vector) -> tuple[Vector, Vector]:
+    """Latencies of arrivals and how many per batch take them, both [n].
+
+    An arrival at instant u of a batch of time T finds p ahead of it. It waits the rest of the
+    batch, floor(p / B) full batches, and its own batch, whose size is what has come by its start.
+    """
+    max_batch = len(times) - 1
+    latencies = [np.array([times[1]])]  # whoever arrives at an idle replica
+    weights = [np.array([left[0]])]
+    instants = (np.arange(INSTANTS) + 0.5) / INSTANTS
+    begun = left[: max_batch + 1].copy()
+    begun[min(1, max_batch)] += left[0]
+    behind = left[max_batch:].copy()
+    behind[0] = begun[max_batch]
+    for size in range(1, max_batch + 1):
+        remaining = times[size] * (1 - instants)
+        most = int(rate * times[size] + 8 * math.sqrt(rate) + 12)
+        came = _poisson(rate * times[size] * instants, most)
+        if size < max_batch:
+            ahead = begun[size] * came
+        else:
+            ahead = np.stack([np.convolve(behind, row) for row in came])
+        place = np.arange(ahead.shape[1])
+        wait = remaining[:, np.newaxis] + (place // max_batch) * times[-1]
+        own = np.minimum(max_batch, place % max_batch + 1 + rate * wait)
+        latency = wait + times[0] + (times[-1] - times[0]) * own / max_batch
+        latencies.append(latency.ravel())
+        weights.append(ahead.ravel() * (rate * times[size] / INSTANTS))
+    return np.concatenate(latencies), np.concatenate(weights)

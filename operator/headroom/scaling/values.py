@@ -1,0 +1,311 @@
+"""The words of the decision as frozen values: what a tick knows, what it may do, what it decided.
+
+Units stand in the names (`_s` seconds, `_rps` requests per second); ratios lie in 0..1. *Waiting*
+is queued only, *running* is in a batch, *in flight* is both. Counters are cumulative since the
+pod's process started.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class PodState(StrEnum):
+    """What a pod is worth to the decision."""
+
+    READY = "Ready"
+    """Warm and taking requests."""
+    WARMING = "Warming"
+    """Scheduled and pulling, starting, loading or warming. Credited while on schedule."""
+    UNSCHEDULABLE = "Unschedulable"
+    """No node has room for it. Never credited, never multiplied."""
+    BROKEN = "Broken"
+    """Cannot become ready as it is: image, crash loop, warm-up timed out. Never credited."""
+    TERMINATING = "Terminating"
+    """On its way out; it still occupies its GPUs."""
+
+
+class Freshness(StrEnum):
+    """Absent is not zero, and stale is neither."""
+
+    FRESH = "Fresh"
+    STALE = "Stale"
+    ABSENT = "Absent"
+
+
+class Direction(StrEnum):
+    """Where a decision moves the number of replicas."""
+
+    UP = "Up"
+    DOWN = "Down"
+    NONE = "None"
+
+
+class Reason(StrEnum):
+    """Why a decision is what it is. Machine-readable API: documented, never renamed."""
+
+    LATENCY_MODEL = "LatencyModel"
+    """The tail-latency model needs this many replicas for the arrivals (N_slo)."""
+    UTILIZATION_CEILING = "UtilizationCeiling"
+    """Fewer would put utilization above the ceiling (N_util)."""
+    QUEUE_DEPTH = "QueueDepth"
+    """More requests are waiting than the bound per replica allows (N_queue)."""
+    BURST = "Burst"
+    """A short window shows that the stable one is out of date (N_burst)."""
+    LATENCY_MEASURED = "LatencyMeasured"
+    """The measured percentile missed its target in two windows in a row (N_fb)."""
+    MIN_REPLICAS = "MinReplicas"
+    """Nothing asks for more than the floor."""
+    MAX_REPLICAS = "MaxReplicas"
+    """More would be wanted, and the bound forbids it."""
+    WITHIN_TARGET = "WithinTarget"
+    """What stands is what is wanted."""
+    SCALE_UP_STABILIZED = "ScaleUpStabilized"
+    """More is wanted, but not yet for the whole scale-up window."""
+    SCALE_DOWN_STABILIZED = "ScaleDownStabilized"
+    """Less would do now, but not yet for the whole scale-down window."""
+    SCALE_DOWN_MARGIN = "ScaleDownMargin"
+    """Less would be allowed, but would leave latency or utilization too close to its bound."""
+    RATE_LIMITED = "RateLimited"
+    """The step was cut to the configured rate."""
+    REPLICAS_WARMING = "ReplicasWarming"
+    """What is needed is already on its way."""
+    CAPACITY_SHORTAGE = "CapacityShortage"
+    """Replicas are unschedulable or broken; asking for more would multiply them."""
+    ROLLING_OUT = "RollingOut"
+    """A rollout is replacing pods; nothing is removed meanwhile."""
+    SIGNALS_STALE = "SignalsStale"
+    """A signal is out of date: nothing is removed."""
+    SIGNALS_ABSENT = "SignalsAbsent"
+    """A signal is not there: what stands is held."""
+    RESTART_HOLD = "RestartHold"
+    """The operator has not watched for a whole scale-down window yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateLimit:
+    """At most so much change within a period, as in HorizontalPodAutoscaler's behavior.policies."""
+
+    period_s: float
+    replicas: int = 0
+    percent: int = 0
+    """Of the replicas at the period's start. The larger of the two counts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """What the user promises and permits. Immutable; parsed once at the edge."""
+
+    latency_target_s: float
+    latency_percentile: float = 0.95
+    queue_depth: int | None = None
+    """Waiting requests per replica; None takes the largest batch of the model."""
+    utilization_ceiling: float = 0.80
+    min_replicas: int = 1
+    max_replicas: int = 20
+    scale_up_stabilization_s: float = 0.0
+    scale_up_rate: RateLimit | None = None
+    scale_down_stabilization_s: float = 180.0
+    scale_down_rate: RateLimit | None = None
+    stable_window_s: float = 30.0
+    burst_windows_s: tuple[float, ...] = (4.0, 8.0, 12.0)
+    tick_s: float = 2.0
+    stale_after_s: float = 10.0
+    absent_after_s: float = 120.0
+    warmup_timeout_s: float = 600.0
+    """A warming pod that is older than this is not on schedule, whatever was measured before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostModel:
+    """Batch cost t(b) = fixed_s + per_item_s * b, b up to max_batch (affine: Inoue 2021)."""
+
+    fixed_s: float
+    per_item_s: float
+    max_batch: int
+
+    def batch_s(self, size: float) -> float:
+        """Seconds that a batch of this size takes."""
+        return self.fixed_s + self.per_item_s * size
+
+    @property
+    def full_batch_rps(self) -> float:
+        """Throughput of one replica in full batches: the denominator of utilization."""
+        return self.max_batch / self.batch_s(self.max_batch)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatencyCounts:
+    """A cumulative histogram: counts[i] requests took at most bounds_s[i]; the last is +Inf."""
+
+    bounds_s: tuple[float, ...]
+    counts: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        """Raise ValueError unless both have the same length."""
+        if len(self.bounds_s) != len(self.counts):
+            raise ValueError(
+                f"latency counts need one count per bound: {len(self.bounds_s)} bounds, "
+                f"{len(self.counts)} counts"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodSample:
+    """One scrape of one pod: all counters and gauges of one instant."""
+
+    pod: str
+    """The pod's UID: a name may come back, a UID does not."""
+    time_s: float
+    arrivals: float
+    """Counted at the door, before admission."""
+    missed: float
+    """Refused, expired, failed or abandoned: each counts as +Inf in every percentile."""
+    waiting: int
+    running: int
+    latency: LatencyCounts
+    batches: float = 0.0
+    batch_items: float = 0.0
+    batch_seconds: float = 0.0
+    cost: CostModel | None = None
+    """What the server itself measured when it warmed up; None where it does not say."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pod:
+    """One pod of the service as the API server shows it."""
+
+    uid: str
+    state: PodState
+    created_s: float
+    ready_s: float | None = None
+    """When it last became ready, as the kubelet reported it; None if it is not."""
+    detail: str = ""
+    """Why it is unschedulable or broken, in the cluster's words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """Everything that a tick knows. Reads have ended when it exists."""
+
+    now_s: float
+    current: int
+    """Replicas that the workload is asked for now."""
+    pods: tuple[Pod, ...] = ()
+    samples: tuple[PodSample, ...] = ()
+    rolling: bool = False
+
+    def count(self, state: PodState) -> int:
+        """Pods in this state."""
+        return sum(1 for pod in self.pods if pod.state is state)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signal:
+    """One quantity that the decision acts on; `value` is None exactly when it is absent."""
+
+    freshness: Freshness
+    value: float | None = None
+    age_s: float | None = None
+
+    def __post_init__(self) -> None:
+        """Raise ValueError where a value stands for nothing, or nothing for a value."""
+        if (self.value is None) != (self.freshness is Freshness.ABSENT):
+            raise ValueError(f"a signal has a value unless absent: {self.freshness}, {self.value}")
+
+    @property
+    def fresh(self) -> bool:
+        """Whether scale-down may rely on it."""
+        return self.freshness is Freshness.FRESH
+
+
+ABSENT = Signal(freshness=Freshness.ABSENT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signals:
+    """What the windows say now, over all pods of the service."""
+
+    arrival_rps: Signal = ABSENT
+    waiting: Signal = ABSENT
+    in_flight: Signal = ABSENT
+    latency_s: Signal = ABSENT
+    """The promised percentile in the stable window, misses as +Inf; absent without traffic."""
+    attainment: Signal = ABSENT
+    """Share of the stable window's requests answered within the target; absent without traffic."""
+    coverage: float = 0.0
+    """Share of the ready pods that have a fresh sample."""
+
+    @property
+    def freshness(self) -> Freshness:
+        """The worst of the signals that a removal depends on."""
+        order = (Freshness.ABSENT, Freshness.STALE, Freshness.FRESH)
+        return min((self.arrival_rps.freshness, self.waiting.freshness), key=order.index)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recommendation:
+    """One rule's answer: how many replicas it wants, not yet bounded."""
+
+    rule: Reason
+    replicas: int
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitApplied:
+    """One limit that changed the number, and from what to what."""
+
+    limit: Reason
+    before: int
+    after: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counterfactual:
+    """What the model expects at this many ready replicas and the present arrivals."""
+
+    replicas: int
+    latency_s: float
+    """The promised percentile; inf where the replicas could not carry the arrivals."""
+    utilization: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaCounts:
+    """Pods by what they are worth, `late` taken out of `warming`."""
+
+    ready: int = 0
+    warming: int = 0
+    late: int = 0
+    unschedulable: int = 0
+    broken: int = 0
+    terminating: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """How many replicas, and everything that is needed to say why."""
+
+    time_s: float
+    current: int
+    replicas: int
+    direction: Direction
+    reason: Reason
+    """The rule or limit that binds: what would have to change for the number to change."""
+    message: str
+    recommendations: tuple[Recommendation, ...] = ()
+    limits: tuple[LimitApplied, ...] = ()
+    counterfactuals: tuple[Counterfactual, ...] = ()
+    signals: Signals = field(default_factory=Signals)
+    counts: ReplicaCounts = field(default_factory=ReplicaCounts)
+    utilization: float | None = None
+    """Arrivals over the ready replicas' full-batch throughput; None while either is unknown."""
+    feasible: bool = True
+    """False where even an idle replica misses the latency target."""
+    floor_latency_s: float | None = None
+    """What an idle replica takes: the lowest latency target that can be promised."""
+    cost: CostModel | None = None
+    cold_start_s: float | None = None
+    """p90 of the measured times from creation to ready."""
