@@ -1,0 +1,7 @@
+"""The InferenceService as frozen values: what is promised, and what the cluster shows of it."""
+
+from headroom.api.durations import Duration
+from headroom.api.inference_service import InferenceService, Spec
+from headroom.api.invalid_spec import InvalidSpec, Problem
+
+__all__ = ["Duration", "InferenceService", "InvalidSpec", "Problem", "Spec"]

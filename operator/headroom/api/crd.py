@@ -1,0 +1,111 @@
+"""The CustomResourceDefinition, generated from the values so that the two cannot drift apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from headroom.api.inference_service import (
+    GROUP,
+    KIND,
+    MAX_NAME_LENGTH,
+    NAME_PATTERN,
+    NAME_RULE,
+    PLURAL,
+    VERSION,
+    Spec,
+)
+from headroom.api.status import Status
+from headroom.api.structural_schema import structural_schema
+
+NAME = f"{PLURAL}.{GROUP}"
+
+_HEADER = "# Generated from operator/headroom/api by `headroom crd`: change the values, not this.\n"
+
+_COLUMNS = (
+    ("Ready", "string", '.status.conditions[?(@.type=="Ready")].status', 0, "It serves."),
+    ("Replicas", "integer", ".status.readyReplicas", 0, "Warm."),
+    ("Desired", "integer", ".status.decision.replicas", 0, "Replicas of the last decision."),
+    ("Latency", "string", ".status.signals.latency", 0, "The promised percentile."),
+    ("Target", "string", ".spec.slo.latency.target", 0, "What it must stay below."),
+    ("Utilization", "number", ".status.signals.utilization", 0, "Of full-batch throughput."),
+    ("SLO", "string", '.status.conditions[?(@.type=="SLOMet")].status', 0, "It holds."),
+    ("Reason", "string", ".status.decision.reason", 0, "What binds the number of replicas."),
+    ("Age", "date", ".metadata.creationTimestamp", 0, ""),
+    ("Min", "integer", ".spec.scaling.minReplicas", 1, ""),
+    ("Max", "integer", ".spec.scaling.maxReplicas", 1, ""),
+    ("Ceiling", "number", ".spec.slo.utilizationCeiling", 1, "What utilization must stay below."),
+    ("Warming", "integer", ".status.warmingReplicas", 1, "Replicas on their way."),
+    ("Unschedulable", "integer", ".status.unschedulableReplicas", 1, "Replicas without a node."),
+    ("Broken", "integer", ".status.brokenReplicas", 1, "Replicas that cannot start."),
+    ("Mode", "string", ".spec.scaling.mode", 1, ""),
+    ("Why", "string", ".status.decision.message", 1, "The last decision in words."),
+)  # fmt: skip
+
+
+def custom_resource_definition() -> dict[str, Any]:
+    """Generate the manifest."""
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": NAME, "labels": {"app.kubernetes.io/part-of": "headroom"}},
+        "spec": {
+            "group": GROUP,
+            "scope": "Namespaced",
+            "names": {
+                "kind": KIND,
+                "listKind": f"{KIND}List",
+                "plural": PLURAL,
+                "singular": KIND.lower(),
+                "shortNames": ["hisvc"],
+                "categories": ["headroom"],
+            },
+            "versions": [
+                {
+                    "name": VERSION,
+                    "served": True,
+                    "storage": True,
+                    "subresources": {"status": {}},
+                    "additionalPrinterColumns": [_column(*column) for column in _COLUMNS],
+                    "schema": {"openAPIV3Schema": _schema()},
+                }
+            ],
+        },
+    }
+
+
+def render_yaml() -> str:
+    """Render the manifest as it is shipped in deploy/crd.yaml."""
+    return _HEADER + yaml.safe_dump(
+        custom_resource_definition(), sort_keys=False, width=120, allow_unicode=False
+    )
+
+
+def _column(name: str, kind: str, path: str, priority: int, description: str) -> dict[str, Any]:
+    column: dict[str, Any] = {"name": name, "type": kind, "jsonPath": path}
+    if description:
+        column["description"] = description
+    return column | {"priority": priority} if priority else column
+
+
+def _schema() -> dict[str, Any]:
+    return {
+        "type": "object",
+        "description": "States a latency promise, and what it may cost to keep it.",
+        "required": ["spec"],
+        "properties": {
+            "apiVersion": {"type": "string"},
+            "kind": {"type": "string"},
+            "metadata": {"type": "object"},
+            "spec": structural_schema(Spec),
+            "status": structural_schema(Status),
+        },
+        "x-kubernetes-validations": [
+            {
+                "rule": f"size(self.metadata.name) <= {MAX_NAME_LENGTH} && "
+                f"self.metadata.name.matches('{NAME_PATTERN}')",
+                "message": NAME_RULE,
+            }
+        ],
+    }

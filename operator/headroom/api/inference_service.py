@@ -1,0 +1,325 @@
+"""The InferenceService: the promise, what it may cost, and the reading of a stored object.
+
+Bounds and defaults stand here once; the CRD is generated from them. Every field works: what is not
+implemented is not in the schema.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationError
+
+from headroom.api.durations import Duration
+from headroom.api.invalid_spec import InvalidSpec, Problem, problems_of, shown
+from headroom.api.runtime import Runtime
+from headroom.api.values import Rule, Value, Within
+from headroom.scaling.values import Policy, RateLimit
+
+GROUP = "headroom.dev"
+VERSION = "v1alpha1"
+KIND = "InferenceService"
+PLURAL = "inferenceservices"
+API_VERSION = f"{GROUP}/{VERSION}"
+
+MAX_NAME_LENGTH = 52
+"""Leaves room for the eleven characters that a ReplicaSet adds below the 63 of a label."""
+NAME_PATTERN = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"
+"""A Service's name: unlike other names it starts with a letter and has no dots."""
+NAME_RULE = (
+    f"metadata.name must be at most {MAX_NAME_LENGTH} characters, lower case, digits and -, "
+    "from a letter on, because a Service carries it"
+)
+
+_MODEL_URI = r"^(file:///[^\s]+|pvc://[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?(/[^\s]*)?)?$"
+
+Latency = Annotated[Duration, Within("1ms", "10m")]
+StabilizationWindow = Annotated[Duration, Within("0s", "1h")]
+
+
+class Model(Value):
+    """Which model a replica serves."""
+
+    name: (
+        Annotated[str, Field(max_length=128, pattern=r"^[A-Za-z0-9]([-._A-Za-z0-9]*[A-Za-z0-9])?$")]
+        | None
+    ) = None
+    """Name under which the model is served; without it the name of the InferenceService."""
+    uri: Annotated[str, Field(max_length=1024)] = ""
+    """Where the weights lie: empty (in the image), file:///path, or pvc://claim/path (mounted read-
+    only at /models)."""
+
+    rules = (
+        Rule(
+            field="uri",
+            cel=f"self.uri.matches(r'{_MODEL_URI}')",
+            holds=lambda model: re.fullmatch(_MODEL_URI, model.uri) is not None,
+            message="model.uri must be empty, file:///path or pvc://claim/path",
+        ),
+        Rule(
+            field="uri",
+            cel="!self.uri.split('/').exists(part, part == '..')",
+            holds=lambda model: ".." not in model.uri.split("/"),
+            message="model.uri must not contain a .. segment",
+        ),
+    )
+
+
+class Accelerator(Value):
+    """What a replica needs of the cluster's accelerators."""
+
+    resource: Annotated[
+        str,
+        Field(
+            max_length=317,
+            pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-_.A-Za-z0-9]*[A-Za-z0-9])?$",
+        ),
+    ] = "nvidia.com/gpu"
+    """Extended resource that stands for an accelerator."""
+    count: Annotated[int, Field(ge=0, le=64)] = 1
+    """Accelerators per replica; 0 requests none."""
+
+
+class Warmup(Value):
+    """What a replica must show before it takes requests."""
+
+    requests: Annotated[int, Field(ge=1, le=1000)] = 16
+    """Self-test requests."""
+    max_latency: Latency | None = None
+    """Slowest self-test request that counts as warm; without it slo.latency.target."""
+    timeout: Annotated[Duration, Within("1s", "24h")] = Duration.parse("10m")
+    """Time from the start of the container within which a replica must be warm."""
+
+
+class LatencyObjective(Value):
+    """The promised tail."""
+
+    percentile: Literal[90, 95, 99] = 95
+    """Percentile that the target bounds. A refused, expired, failed or lost request counts as
+    infinitely slow."""
+    target: Latency
+    """The percentile must stay below this."""
+
+
+class ServiceLevel(Value):
+    """The promise."""
+
+    latency: LatencyObjective
+    """Tail latency, measured by the server from the arrival of a request to its answer."""
+    queue_depth: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    """Waiting requests per replica that are tolerated; without it the largest batch of the
+    model."""
+    utilization_ceiling: Annotated[float, Field(gt=0, le=0.95)] = 0.8
+    """Share of the full-batch throughput of the ready replicas that arrivals may take after any
+    decision."""
+
+
+class Rate(Value):
+    """At most so much change within a period; the larger of the two counts."""
+
+    period: Annotated[Duration, Within("1s", "30m")]
+    """Time over which changes are added up."""
+    replicas: Annotated[int, Field(ge=1, le=1000)] | None = None
+    """Replicas per period."""
+    percent: Annotated[int, Field(ge=1, le=1000)] | None = None
+    """Percent, per period, of the replicas at its start."""
+
+    rules = (
+        Rule(
+            cel="has(self.replicas) || has(self.percent)",
+            holds=lambda rate: rate.replicas is not None or rate.percent is not None,
+            message="rate needs replicas, percent or both",
+        ),
+    )
+
+    def to_limit(self) -> RateLimit:
+        """Give the decision's value."""
+        return RateLimit(
+            period_s=self.period.seconds, replicas=self.replicas or 0, percent=self.percent or 0
+        )
+
+
+class ScaleUp(Value):
+    """How fast replicas are added."""
+
+    stabilization_window: StabilizationWindow = Duration.parse("0s")
+    """More must be wanted for this long before it is asked for."""
+    rate: Rate | None = None
+    """Without it, as many as are wanted at once."""
+
+
+class ScaleDown(Value):
+    """How fast replicas are removed."""
+
+    stabilization_window: StabilizationWindow = Duration.parse("3m")
+    """Every rule must agree with fewer for this long."""
+    rate: Rate | None = None
+    """Without it, as many as are no longer wanted at once."""
+
+
+class Scaling(Value):
+    """What the operator may do to the number of replicas."""
+
+    mode: Literal["Auto", "Recommend"] = "Auto"
+    """Auto writes replicas; Recommend writes the decision to the status, and replicas only at
+    creation."""
+    min_replicas: Annotated[int, Field(ge=1, le=1000)] = 1
+    """Never fewer."""
+    max_replicas: Annotated[int, Field(ge=1, le=1000)] = 20
+    """Never more, whatever the promise needs."""
+    scale_up: ScaleUp = ScaleUp()
+    """How fast replicas are added."""
+    scale_down: ScaleDown = ScaleDown()
+    """How fast replicas are removed."""
+
+    rules = (
+        Rule(
+            field="minReplicas",
+            cel="self.minReplicas <= self.maxReplicas",
+            holds=lambda scaling: scaling.min_replicas <= scaling.max_replicas,
+            message="scaling.minReplicas must be at most scaling.maxReplicas",
+        ),
+    )
+
+
+class Drain(Value):
+    """How a replica leaves."""
+
+    grace_period: Annotated[Duration, Within("1s", "1h")] = Duration.parse("60s")
+    """Time that a leaving replica has to finish the requests it accepted."""
+
+
+class Spec(Value):
+    """What is promised, with what, within which bounds."""
+
+    runtime: Runtime
+    """What runs in a replica."""
+    model: Model = Model()
+    """Which model a replica serves."""
+    accelerator: Accelerator = Accelerator()
+    """What a replica needs of the cluster's accelerators."""
+    warmup: Warmup = Warmup()
+    """What a replica must show before it takes requests."""
+    slo: ServiceLevel
+    """The promise."""
+    scaling: Scaling = Scaling()
+    """What the operator may do to the number of replicas."""
+    drain: Drain = Drain()
+    """How a replica leaves."""
+
+    rules = (
+        Rule(
+            field="runtime.resources",
+            cel="[has(self.runtime.resources.limits) ? self.runtime.resources.limits : {}, "
+            "has(self.runtime.resources.requests) ? self.runtime.resources.requests : {}]"
+            ".all(amounts, !(self.accelerator.resource in amounts))",
+            holds=lambda spec: (
+                not any(
+                    spec.accelerator.resource in (amounts or {})
+                    for amounts in (spec.runtime.resources.limits, spec.runtime.resources.requests)
+                )
+            ),
+            message="runtime.resources must not name accelerator.resource; accelerator.count does",
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InferenceService:
+    """One stored object: its identity and its spec."""
+
+    name: str
+    namespace: str
+    uid: str
+    generation: int
+    resource_version: str
+    deleting: bool
+    spec: Spec
+
+    @classmethod
+    def parse(cls, body: Mapping[str, Any]) -> InferenceService:
+        """Read an object as the API server gives it.
+
+        Raises:
+            InvalidSpec: with every field that breaks a rule.
+        """
+        problems: list[Problem] = []
+        metadata = body.get("metadata")
+        if not isinstance(metadata, Mapping):
+            problems.append(_problem("metadata", "must be an object", metadata))
+            metadata = {}
+        name = _text(metadata, "name", problems)
+        if name and (len(name) > MAX_NAME_LENGTH or not re.fullmatch(NAME_PATTERN, name)):
+            problems.append(_problem("metadata.name", NAME_RULE, name))
+        namespace = _text(metadata, "namespace", problems)
+        uid = _text(metadata, "uid", problems)
+        generation = metadata.get("generation", 0)
+        if not isinstance(generation, int):
+            problems.append(_problem("metadata.generation", "must be an integer", generation))
+        spec = _spec(body.get("spec"), problems)
+        if problems or spec is None:
+            raise InvalidSpec(problems)
+        return cls(
+            name=name,
+            namespace=namespace,
+            uid=uid,
+            generation=generation,
+            resource_version=str(metadata.get("resourceVersion", "")),
+            deleting=metadata.get("deletionTimestamp") is not None,
+            spec=spec,
+        )
+
+    @property
+    def model_name(self) -> str:
+        """Name under which the model is served."""
+        return self.spec.model.name or self.name
+
+    @property
+    def warmup_max_latency(self) -> Duration:
+        """Slowest self-test request that counts as warm."""
+        return self.spec.warmup.max_latency or self.spec.slo.latency.target
+
+    def to_policy(self, tick_s: float = 2.0) -> Policy:
+        """Give the decision what it may and must do, evaluated every `tick_s` seconds."""
+        slo, scaling = self.spec.slo, self.spec.scaling
+        up, down = scaling.scale_up, scaling.scale_down
+        return Policy(
+            latency_target_s=slo.latency.target.seconds,
+            latency_percentile=slo.latency.percentile / 100,
+            queue_depth=slo.queue_depth,
+            utilization_ceiling=slo.utilization_ceiling,
+            min_replicas=scaling.min_replicas,
+            max_replicas=scaling.max_replicas,
+            scale_up_stabilization_s=up.stabilization_window.seconds,
+            scale_up_rate=up.rate.to_limit() if up.rate else None,
+            scale_down_stabilization_s=down.stabilization_window.seconds,
+            scale_down_rate=down.rate.to_limit() if down.rate else None,
+            tick_s=tick_s,
+            warmup_timeout_s=self.spec.warmup.timeout.seconds,
+        )
+
+
+def _spec(value: object, problems: list[Problem]) -> Spec | None:
+    if not isinstance(value, Mapping):
+        problems.append(_problem("spec", "must be an object", value))
+        return None
+    try:
+        return Spec.model_validate(value)
+    except ValidationError as error:
+        problems.extend(problems_of(error, "spec"))
+        return None
+
+
+def _text(metadata: Mapping[str, Any], key: str, problems: list[Problem]) -> str:
+    value = metadata.get(key)
+    if isinstance(value, str) and value:
+        return value
+    problems.append(_problem(f"metadata.{key}", "must be a non-empty string", value))
+    return ""
+
+
+def _problem(field: str, rule: str, value: object) -> Problem:
+    return Problem(field=field, rule=rule, received="nothing" if value is None else shown(value))

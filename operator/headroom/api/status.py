@@ -1,0 +1,243 @@
+"""The status of an InferenceService: what the cluster shows, and what the operator decided and why.
+
+The same values generate the schema and are written, so that the API server never prunes or refuses
+what we say. Numbers are rounded to what a person reads, which also keeps a quiet service from being
+written at every tick.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from headroom.api.conditions import Condition, Conditions, shortened
+from headroom.api.durations import Duration
+from headroom.api.timestamps import rfc3339
+from headroom.api.values import Value
+from headroom.scaling.values import CostModel, Decision, ReplicaCounts, Signal
+
+MAX_CHECKPOINT = 16_384
+UNBOUNDED = "unbounded"
+"""A latency that no number states: the replicas could not carry the arrivals, or too many requests
+missed."""
+
+Count = Annotated[int, Field(ge=0)]
+Word = Annotated[str, Field(max_length=64)]
+Text = Annotated[str, Field(max_length=4096)]
+Time = Annotated[str, Field(max_length=64, json_schema_extra={"format": "date-time"})]
+
+
+class CounterfactualStatus(Value):
+    """What the model expects at another number of ready replicas and the present arrivals."""
+
+    replicas: Count
+    latency: Word
+    """The promised percentile, or `unbounded`."""
+    utilization: float | None = None
+
+
+class RecommendationStatus(Value):
+    """One rule's answer, not yet bounded."""
+
+    rule: Word
+    replicas: int
+    detail: Text
+
+
+class DecisionStatus(Value):
+    """The last decision."""
+
+    replicas: Count
+    """What the decision asks for."""
+    current: Count
+    """What the workload was asked for before."""
+    direction: Word
+    """Up, Down or None."""
+    reason: Word
+    """The rule or limit that binds."""
+    binding_constraint: Word
+    """The rule that asked for the most, before limits."""
+    message: Text
+    """The same in words."""
+    time: Time
+    counterfactuals: Annotated[tuple[CounterfactualStatus, ...], Field(max_length=16)] = ()
+    recommendations: Annotated[tuple[RecommendationStatus, ...], Field(max_length=16)] = ()
+
+
+class SignalsStatus(Value):
+    """What the windows said when it was decided; a signal that is absent is not there."""
+
+    arrivals_per_second: float | None = None
+    waiting: float | None = None
+    """Requests queued over all replicas, those in a batch not counted."""
+    latency: Word | None = None
+    """The promised percentile in the stable window; `unbounded` where too many requests missed."""
+    utilization: float | None = None
+    freshness: Word
+    """Fresh, Stale or Absent: the worst of those that a removal depends on."""
+
+
+class ModelStatus(Value):
+    """What a batch costs: fixedCost + perItemCost x size, for sizes up to maxBatch."""
+
+    fixed_cost: Word
+    per_item_cost: Word
+    max_batch: Count
+
+
+class ColdStartStatus(Value):
+    """How long a new replica takes from creation to ready."""
+
+    p90: Word
+
+
+class Status(Value):
+    """What the cluster shows of the service, and what the operator decided."""
+
+    observed_generation: Count = 0
+    """Generation of the spec that this status was written for."""
+    replicas: Count = 0
+    """Replicas that the workload is asked for."""
+    ready_replicas: Count = 0
+    """Warm and taking requests."""
+    warming_replicas: Count = 0
+    """On their way, late ones included."""
+    unschedulable_replicas: Count = 0
+    """Without a node that has room."""
+    broken_replicas: Count = 0
+    """Unable to get ready as they are."""
+    selector: Annotated[str, Field(max_length=512)] = ""
+    """Selects the pods of the service."""
+    decision: DecisionStatus | None = None
+    signals: SignalsStatus | None = None
+    model: ModelStatus | None = None
+    cold_start: ColdStartStatus | None = None
+    checkpoint: Annotated[str, Field(max_length=MAX_CHECKPOINT)] | None = None
+    """The operator's memory, so that a restart changes nothing. Compact JSON; not an API."""
+    conditions: Annotated[
+        tuple[Condition, ...],
+        Field(
+            max_length=32,
+            json_schema_extra={
+                "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["type"],
+            },
+        ),
+    ] = ()
+
+
+def build(
+    *,
+    generation: int,
+    current: int,
+    selector: str,
+    conditions: Conditions,
+    counts: ReplicaCounts,
+    decision: Decision | None = None,
+    checkpoint: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Render the whole status; without a decision what depends on one is left out.
+
+    A checkpoint larger than the schema admits is left out too: the next start then holds for a
+    window, whereas a status that the API server refuses would say nothing at all.
+    """
+    memory = None if checkpoint is None else json.dumps(checkpoint, separators=(",", ":"))
+    status = Status(
+        observed_generation=generation,
+        replicas=current,
+        ready_replicas=counts.ready,
+        warming_replicas=counts.warming + counts.late,
+        unschedulable_replicas=counts.unschedulable,
+        broken_replicas=counts.broken,
+        selector=selector,
+        decision=_decision(decision) if decision else None,
+        signals=_signals(decision) if decision else None,
+        model=_model(decision.cost) if decision and decision.cost else None,
+        cold_start=(
+            ColdStartStatus(p90=duration_text(decision.cold_start_s))
+            if decision and decision.cold_start_s is not None
+            else None
+        ),
+        checkpoint=memory if memory is not None and len(memory) <= MAX_CHECKPOINT else None,
+        conditions=conditions,
+    )
+    return status.manifest()
+
+
+def checkpoint_of(status: Mapping[str, Any]) -> Any:
+    """Give back the stored memory as JSON, or None where there is none that can be read."""
+    stored = status.get("checkpoint")
+    if not isinstance(stored, str):
+        return None
+    try:
+        return json.loads(stored)
+    except ValueError:
+        return None
+
+
+def duration_text(seconds: float) -> str:
+    """Render a measured time with three digits, which is what it is good for; `unbounded` for inf.
+
+    Raises ValueError for NaN and negative numbers, which are no measurement.
+    """
+    if seconds == math.inf:
+        return UNBOUNDED
+    return str(Duration.of_seconds(float(f"{seconds:.3g}")))
+
+
+def _decision(decision: Decision) -> DecisionStatus:
+    most = max(decision.recommendations, key=lambda r: r.replicas, default=None)
+    return DecisionStatus(
+        replicas=decision.replicas,
+        current=decision.current,
+        direction=decision.direction,
+        reason=decision.reason,
+        binding_constraint=most.rule if most else decision.reason,
+        message=shortened(decision.message),
+        time=rfc3339(decision.time_s),
+        counterfactuals=tuple(
+            CounterfactualStatus(
+                replicas=c.replicas,
+                latency=duration_text(c.latency_s),
+                utilization=_rounded(c.utilization),
+            )
+            for c in decision.counterfactuals
+        ),
+        recommendations=tuple(
+            RecommendationStatus(rule=r.rule, replicas=r.replicas, detail=shortened(r.detail))
+            for r in decision.recommendations
+        ),
+    )
+
+
+def _signals(decision: Decision) -> SignalsStatus:
+    signals = decision.signals
+    latency_s = signals.latency_s.value
+    return SignalsStatus(
+        arrivals_per_second=_value(signals.arrival_rps),
+        waiting=_value(signals.waiting),
+        latency=None if latency_s is None else duration_text(latency_s),
+        utilization=_rounded(decision.utilization),
+        freshness=signals.freshness,
+    )
+
+
+def _model(cost: CostModel) -> ModelStatus:
+    return ModelStatus(
+        fixed_cost=duration_text(cost.fixed_s),
+        per_item_cost=duration_text(cost.per_item_s),
+        max_batch=cost.max_batch,
+    )
+
+
+def _value(signal: Signal) -> float | None:
+    return _rounded(signal.value)
+
+
+def _rounded(number: float | None) -> float | None:
+    """Round to three decimals; JSON has no infinity, so what is not finite is not shown."""
+    return None if number is None or not math.isfinite(number) else round(number, 3)

@@ -1,0 +1,132 @@
+"""What the resource is made of: frozen values, rules across fields, bounds on durations.
+
+A rule stands here once, as CEL for the API server and as a predicate for the operator (an object
+that was stored before a rule existed is not checked by the server until it is written). The schema
+is generated from these values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError, core_schema, to_jsonable_python
+
+from headroom.api.durations import Duration
+
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+    from pydantic.json_schema import JsonSchemaValue
+
+VALIDATIONS = "x-kubernetes-validations"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One rule across fields of a value, in both languages that check it."""
+
+    cel: str
+    """What the API server evaluates, `self` being the value."""
+    holds: Callable[[Any], bool]
+    """The same, on the parsed value."""
+    message: str
+    """The rule in words, naming the fields."""
+    field: str = ""
+    """The property at fault, relative to the value; empty for the value as a whole."""
+
+    def as_validation(self) -> dict[str, str]:
+        """Render the entry of x-kubernetes-validations."""
+        entry = {"rule": self.cel, "message": self.message}
+        return entry | {"fieldPath": f".{self.field}"} if self.field else entry
+
+
+class Value(BaseModel):
+    """A frozen part of the resource: camelCase outside, snake_case inside, no coercion.
+
+    Unknown properties are ignored: the schema prunes them, and an object stored under a newer
+    schema must still parse.
+    """
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="ignore",
+        strict=True,
+        alias_generator=to_camel,
+        validate_by_name=True,
+        validate_by_alias=True,
+        use_attribute_docstrings=True,
+    )
+
+    rules: ClassVar[tuple[Rule, ...]] = ()
+
+    @model_validator(mode="after")
+    def _rules_hold(self) -> Self:
+        broken = [rule for rule in type(self).rules if not rule.holds(self)]
+        if broken:
+            raise PydanticCustomError(
+                "rules",
+                "{rules}",
+                {"rules": "; ".join(r.message for r in broken), "broken": broken},
+            )
+        return self
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """Carry the rules into the schema, and defaults as Kubernetes writes them."""
+        generated = handler(schema)
+        resolved = handler.resolve_ref_schema(generated)
+        if cls.rules:
+            resolved[VALIDATIONS] = [rule.as_validation() for rule in cls.rules]
+        for name, field in cls.model_fields.items():
+            described = resolved.get("properties", {}).get(field.alias or name, {})
+            described.pop("default", None)
+            if not field.is_required() and field.default is not None:
+                described["default"] = to_jsonable_python(
+                    field.default, by_alias=True, exclude_none=True
+                )
+        return generated
+
+    def manifest(self) -> dict[str, Any]:
+        """Render as Kubernetes writes it: camelCase, nothing that is unset."""
+        return self.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """Bounds on a duration, both included."""
+
+    lowest: str
+    highest: str
+
+    @property
+    def message(self) -> str:
+        """The rule in words."""
+        return f"must be a duration from {self.lowest} to {self.highest}"
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        """Check the bounds after the text was read."""
+        lowest, highest = Duration.parse(self.lowest), Duration.parse(self.highest)
+
+        def check(value: Duration) -> Duration:
+            if not lowest <= value <= highest:
+                raise PydanticCustomError("duration_bounds", "{rule}", {"rule": self.message})
+            return value
+
+        return core_schema.no_info_after_validator_function(check, handler(source))
+
+    def __get_pydantic_json_schema__(
+        self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """State the bounds in CEL, which reads Go durations natively."""
+        cel = (
+            f"duration(self) >= duration('{self.lowest}') && "
+            f"duration(self) <= duration('{self.highest}')"
+        )
+        return handler(schema) | {VALIDATIONS: [{"rule": cel, "message": self.message}]}

@@ -1,0 +1,22 @@
+"""What the operator writes for one InferenceService: one kind per module, spec in, manifest out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from headroom.resources import deployment, pod_disruption_budget, service, service_account
+
+if TYPE_CHECKING:
+    from headroom.api import InferenceService
+
+__all__ = ["desired_children"]
+
+
+def desired_children(inference_service: InferenceService) -> list[dict[str, Any]]:
+    """Build every child in the order of creation, replicas left out: they are the scaler's."""
+    return [
+        service_account.build(inference_service),
+        service.build(inference_service),
+        pod_disruption_budget.build(inference_service),
+        deployment.build(inference_service),
+    ]

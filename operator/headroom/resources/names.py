@@ -1,0 +1,62 @@
+"""Names, labels, selectors and field managers of what the operator writes, in one place."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from headroom.api.inference_service import API_VERSION, GROUP, KIND
+
+if TYPE_CHECKING:
+    from headroom.api import InferenceService
+
+FIELD_MANAGER = "headroom"
+"""Applies the children."""
+SCALER_FIELD_MANAGER = "headroom-scaler"
+"""Writes replicas, and nothing else."""
+
+SERVICE_LABEL = f"{GROUP}/inference-service"
+CONTAINER = "server"
+PORT_NAME = "http"
+SERVICE_PORT = 80
+MODEL_MOUNT = "/models"
+
+
+def selector_labels(name: str) -> dict[str, str]:
+    """Give the labels that select the pods; immutable in a Deployment, so never extended."""
+    return {SERVICE_LABEL: name}
+
+
+def selector_text(name: str) -> str:
+    """Give the same as the API server takes it in a query."""
+    return ",".join(f"{key}={value}" for key, value in selector_labels(name).items())
+
+
+def labels(name: str) -> dict[str, str]:
+    """Give the labels of every child."""
+    return {
+        "app.kubernetes.io/managed-by": "headroom",
+        "app.kubernetes.io/name": name,
+        **selector_labels(name),
+    }
+
+
+def metadata(service: InferenceService) -> dict[str, Any]:
+    """Give the metadata of a child: named like the service, deleted with it."""
+    return {
+        "name": service.name,
+        "namespace": service.namespace,
+        "labels": labels(service.name),
+        "ownerReferences": [owner_reference(service)],
+    }
+
+
+def owner_reference(service: InferenceService) -> dict[str, Any]:
+    """Give the reference by which garbage collection deletes a child with its service."""
+    return {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "name": service.name,
+        "uid": service.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
