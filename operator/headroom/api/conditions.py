@@ -124,9 +124,9 @@ class Condition(Value):
     """The same for people."""
     observed_generation: Annotated[int, Field(ge=0)] = 0
     """Generation of the spec that this was found for."""
-    last_transition_time: Annotated[
-        str, Field(max_length=64, json_schema_extra={"format": "date-time"})
-    ] = ""
+    last_transition_time: (
+        Annotated[str, Field(max_length=64, json_schema_extra={"format": "date-time"})] | None
+    ) = None
     """When the status last changed."""
 
 
@@ -139,10 +139,10 @@ def upsert(conditions: Conditions, new: Condition, now_s: float) -> Conditions:
     Its time of transition stays that of the condition it replaces while the status is the same.
     """
     old = next((c for c in conditions if c.type == new.type), None)
-    same = old is not None and old.status is new.status and old.last_transition_time
+    since = old.last_transition_time if old and old.status is new.status else None
     timed = new.model_copy(
         update={
-            "last_transition_time": old.last_transition_time if old and same else rfc3339(now_s),
+            "last_transition_time": since or rfc3339(now_s),
             "message": shortened(new.message),
         }
     )

@@ -86,14 +86,18 @@ class Value(BaseModel):
             described = resolved.get("properties", {}).get(field.alias or name, {})
             described.pop("default", None)
             if not field.is_required() and field.default is not None:
-                described["default"] = to_jsonable_python(
-                    field.default, by_alias=True, exclude_none=True
-                )
+                described["default"] = _as_written(field.default)
         return generated
 
     def manifest(self) -> dict[str, Any]:
         """Render as Kubernetes writes it: camelCase, nothing that is unset."""
         return self.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def _as_written(value: object) -> Any:
+    if isinstance(value, Duration):
+        return str(value)
+    return to_jsonable_python(value, by_alias=True, exclude_none=True)
 
 
 @dataclass(frozen=True, slots=True)
