@@ -9,7 +9,7 @@ from headroom.resources import names, probes
 from headroom.resources.overlay import lay_over
 
 if TYPE_CHECKING:
-    from headroom.api import InferenceService
+    from headroom.api import Duration, InferenceService
 
 PRE_STOP_S = 3
 """Time for endpoints and proxies to learn that a replica leaves, before it is told."""
@@ -70,9 +70,10 @@ def _template(service: InferenceService) -> dict[str, Any]:
             "volumes": _volumes(service),
         },
     }
-    template: dict[str, Any] = lay_over(generated, service.spec.runtime.pod_template.overlay())
+    template = lay_over(generated, service.spec.runtime.pod_template.overlay())
     own_labels = {"metadata": {"labels": names.labels(service.name)}}
-    return dict(lay_over(template, own_labels))
+    merged: dict[str, Any] = lay_over(template, own_labels)
+    return merged
 
 
 def _container(service: InferenceService) -> dict[str, Any]:
@@ -108,12 +109,17 @@ def _environment(service: InferenceService) -> list[dict[str, str]]:
         "HEADROOM_MODEL_URI": _local_uri(spec.model.uri),
         "HEADROOM_PORT": str(spec.runtime.port),
         "HEADROOM_WARMUP_REQUESTS": str(spec.warmup.requests),
-        "HEADROOM_WARMUP_MAX_LATENCY_S": f"{service.warmup_max_latency.seconds:g}",
-        "HEADROOM_WARMUP_TIMEOUT_S": f"{spec.warmup.timeout.seconds:g}",
-        "HEADROOM_DRAIN_GRACE_S": f"{spec.drain.grace_period.seconds:g}",
+        "HEADROOM_WARMUP_MAX_LATENCY_S": _seconds(service.warmup_max_latency),
+        "HEADROOM_WARMUP_TIMEOUT_S": _seconds(spec.warmup.timeout),
+        "HEADROOM_DRAIN_GRACE_S": _seconds(spec.drain.grace_period),
         "HEADROOM_DRAIN_DELAY_S": str(DRAIN_DELAY_S),
     }
     return [{"name": name, "value": value} for name, value in values.items()]
+
+
+def _seconds(duration: Duration) -> str:
+    """Render 600 s as 600 and a microsecond as 0.000001: short, and never in exponents."""
+    return f"{duration.seconds:.6f}".rstrip("0").rstrip(".")
 
 
 def _resources(service: InferenceService) -> dict[str, Any]:

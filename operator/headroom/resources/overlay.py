@@ -1,59 +1,59 @@
 """Lays what a user wrote over what was generated.
 
-Maps merge. Lists whose entries all carry a name (containers, volumes, env, ports) merge by it:
-entries of the same name merge, others are appended in their order. So do volume mounts, by
-mountPath, and tolerations and image pull secrets follow the rule for other lists: the user's
-replaces the generated one. An explicit null removes. Where the two sides have different shapes the
-user's stands, and the API server says what is wrong with it.
+Maps merge. Lists whose entries each carry a name of their own (containers, volumes, env, ports)
+merge by it, volume mounts by mountPath: entries of the same name merge, others are appended in
+their order. Every other list is replaced. An explicit null removes. Where the two sides differ in
+shape the user's stands, and the API server says what is wrong.
 """
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from typing import Any
 
-_KEYS = {"volumeMounts": "mountPath"}
 
+def lay_over(generated: Any, overlay: Any, field: str = "") -> Any:
+    """Merge `overlay` into `generated`, both the value of `field`; neither argument is changed.
 
-def lay_over(generated: Any, overlay: Any, *, key: str = "name") -> Any:
-    """Merge `overlay` into `generated` and give back a new value; neither argument is changed."""
+    A null is a removal, so none is left in the result.
+    """
     if isinstance(generated, Mapping) and isinstance(overlay, Mapping):
         return _maps(generated, overlay)
-    if _keyed(generated, key) and _keyed(overlay, key):
+    key = merge_key(field, generated)
+    if key and merge_key(field, overlay):
         return _lists(generated, overlay, key)
     return _without_nulls(overlay)
 
 
+def merge_key(field: str, value: Any) -> str | None:
+    """Give the property that tells the entries of a list apart; None where there is none."""
+    key = "mountPath" if field == "volumeMounts" else "name"
+    if not isinstance(value, list):
+        return None
+    names = [entry.get(key) if isinstance(entry, Mapping) else None for entry in value]
+    named = all(isinstance(name, str) for name in names)
+    return key if named and len(set(names)) == len(names) else None
+
+
 def _maps(generated: Mapping[str, Any], overlay: Mapping[str, Any]) -> dict[str, Any]:
-    merged = {k: copy.deepcopy(v) for k, v in generated.items() if k not in overlay}
-    result: dict[str, Any] = {}
+    merged: dict[str, Any] = {}
     for name in [*generated, *(k for k in overlay if k not in generated)]:
-        if name in merged:
-            result[name] = merged[name]
+        if name not in overlay:
+            merged[name] = _without_nulls(generated[name])
         elif overlay[name] is not None:
-            result[name] = lay_over(generated.get(name), overlay[name], key=_KEYS.get(name, "name"))
-    return result
+            merged[name] = lay_over(generated.get(name), overlay[name], name)
+    return merged
 
 
 def _lists(generated: list[Any], overlay: list[Any], key: str) -> list[Any]:
     theirs = {entry[key]: entry for entry in overlay}
     ours = {entry[key] for entry in generated}
-    merged = [
-        lay_over(entry, theirs[entry[key]]) if entry[key] in theirs else copy.deepcopy(entry)
-        for entry in generated
-    ]
+    merged = [lay_over(entry, theirs.get(entry[key], {})) for entry in generated]
     return merged + [_without_nulls(entry) for name, entry in theirs.items() if name not in ours]
 
 
-def _keyed(value: Any, key: str) -> bool:
-    return isinstance(value, list) and all(
-        isinstance(entry, Mapping) and isinstance(entry.get(key), str) for entry in value
-    )
-
-
 def _without_nulls(value: Any) -> Any:
-    """Copy, leaving out removals of what was never there."""
+    """Copy, without removals of what was never there."""
     if isinstance(value, Mapping):
         return {k: _without_nulls(v) for k, v in value.items() if v is not None}
     if isinstance(value, list):
