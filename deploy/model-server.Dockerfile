@@ -1,0 +1,29 @@
+# The model server. Build from the root of the repository:
+#   docker build -f deploy/model-server.Dockerfile -t headroom-model-server .
+#   docker build -f deploy/model-server.Dockerfile --build-arg EXTRAS=server,torch -t headroom-model-server-torch .
+# The first has the emulated engine alone; the second also torch. Each image has a lock of its own.
+ARG BASE=python:3.11-slim
+FROM ${BASE}
+
+ARG EXTRAS=server
+COPY deploy/model-server.lock deploy/model-server-torch.lock /tmp/locks/
+RUN case "${EXTRAS}" in \
+      server) lock=model-server.lock ;; \
+      server,torch) lock=model-server-torch.lock ;; \
+      *) echo "EXTRAS is server or server,torch; got ${EXTRAS}" >&2; exit 1 ;; \
+    esac \
+    && python3 -m pip install --no-cache-dir --no-deps --require-hashes -r "/tmp/locks/${lock}" \
+    && rm -r /tmp/locks
+
+# Only this package of the project: the operator and its dependencies stay out.
+COPY model_server/headroom_server /opt/headroom/headroom_server
+RUN python3 -m compileall -q /opt/headroom
+
+# Nothing is written at run time, so the root file system may be read-only.
+ENV PYTHONPATH=/opt/headroom \
+    PYTHONSAFEPATH=1 \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1
+USER 65532:65532
+EXPOSE 8000
+ENTRYPOINT ["python", "-m", "headroom_server"]

@@ -1,0 +1,94 @@
+"""What can go wrong with a request, and the HTTP status that each kind has.
+
+Messages are safe to show to any client: they name the field and the rule, never a path, a stack or
+a foreign exception's text. Handlers raise these; one renderer turns them into answers.
+"""
+
+from __future__ import annotations
+
+
+class RequestError(Exception):
+    """A request that gets an error for an answer."""
+
+    status = 500
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class InvalidRequestError(RequestError):
+    """The client's mistake: it costs no batch and is counted by `reason`."""
+
+    status = 400
+    reason = "invalid_input"
+
+
+class NotJsonError(InvalidRequestError):
+    """The body is not JSON."""
+
+    reason = "not_json"
+
+
+class TooLargeError(InvalidRequestError):
+    """The body holds more bytes than the server takes."""
+
+    status = 413
+    reason = "too_large"
+
+
+class TooWideError(InvalidRequestError):
+    """One request holds more items than the largest batch."""
+
+    status = 413
+    reason = "too_wide"
+
+
+class UnknownModelError(InvalidRequestError):
+    """Another model than the one that is served here."""
+
+    status = 404
+    reason = "unknown_model"
+
+
+class RefusedError(RequestError):
+    """Well-formed, and not accepted. The client may come back after `retry_after_s` seconds."""
+
+    status = 503
+
+    def __init__(self, message: str, *, retry_after_s: int) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class QueueFullError(RefusedError):
+    """More would wait than the queue may hold. 429, so that no proxy ejects a healthy replica."""
+
+    status = 429
+
+
+class ExpiredError(RequestError):
+    """The deadline passed while the request waited; it was not executed."""
+
+    status = 504
+
+
+class FailedError(RequestError):
+    """The device could not answer an accepted request."""
+
+    status = 500
+
+
+class AbandonedError(RequestError):
+    """An accepted request that the server had to give up because its drain grace ended."""
+
+    status = 503
+
+
+class DisconnectedError(RequestError):
+    """The client left before its answer; nobody reads this status."""
+
+    status = 499
+
+    def __init__(self) -> None:
+        super().__init__("the client left")

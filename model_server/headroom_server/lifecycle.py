@@ -1,0 +1,74 @@
+"""PURE. The phases of a server's life as a table, and the seconds spent in each.
+
+    init -> load -> warm -> selftest -> ready -> draining -> stopped
+
+A server that is told to stop before it is ready drains at once; one that never gets warm stops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+
+
+class Phase(StrEnum):
+    """Where a server stands between its start and its end."""
+
+    INIT = "init"
+    LOAD = "load"
+    WARM = "warm"
+    SELFTEST = "selftest"
+    READY = "ready"
+    DRAINING = "draining"
+    STOPPED = "stopped"
+
+
+STARTUP = (Phase.INIT, Phase.LOAD, Phase.WARM, Phase.SELFTEST)
+
+NEXT: Mapping[Phase, frozenset[Phase]] = MappingProxyType(
+    {
+        Phase.INIT: frozenset({Phase.LOAD, Phase.DRAINING, Phase.STOPPED}),
+        Phase.LOAD: frozenset({Phase.WARM, Phase.DRAINING, Phase.STOPPED}),
+        Phase.WARM: frozenset({Phase.SELFTEST, Phase.DRAINING, Phase.STOPPED}),
+        Phase.SELFTEST: frozenset({Phase.READY, Phase.DRAINING, Phase.STOPPED}),
+        Phase.READY: frozenset({Phase.DRAINING, Phase.STOPPED}),
+        Phase.DRAINING: frozenset({Phase.STOPPED}),
+        Phase.STOPPED: frozenset(),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lifecycle:
+    """The present phase, when it began, and how long the earlier ones took."""
+
+    phase: Phase = Phase.INIT
+    since_s: float
+    spent_s: Mapping[Phase, float] = field(default_factory=lambda: MappingProxyType({}))
+
+    def advance(self, phase: Phase, now_s: float) -> Lifecycle:
+        """Enter a phase.
+
+        Raises:
+            ValueError: where the table has no such step.
+        """
+        if phase not in NEXT[self.phase]:
+            allowed = ", ".join(sorted(NEXT[self.phase])) or "nothing"
+            raise ValueError(f"after {self.phase} comes {allowed}; got {phase}")
+        return Lifecycle(phase=phase, since_s=now_s, spent_s=MappingProxyType(self.seconds(now_s)))
+
+    def seconds(self, now_s: float) -> dict[Phase, float]:
+        """Seconds per phase so far, the present one included. Time going back counts as none."""
+        return {**self.spent_s, self.phase: max(0.0, now_s - self.since_s)}
+
+    @property
+    def ready(self) -> bool:
+        """Warm, and not on its way out."""
+        return self.phase is Phase.READY
+
+    @property
+    def starting(self) -> bool:
+        """Not yet warm."""
+        return self.phase in STARTUP

@@ -1,0 +1,107 @@
+"""PURE. The server's state as Prometheus text. Names and labels are an API, never renamed.
+
+Text is written directly: the client library renders the same samples in 3 ms, this in a tenth of
+that, and a scrape runs on the loop that answers requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from headroom_server.accounting import Ledger, Outcome
+from headroom_server.cost_model import CostModel
+from headroom_server.histograms import Histogram, label
+from headroom_server.lifecycle import STARTUP, Phase
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """Everything a scrape shows, at one instant."""
+
+    model: str
+    engine: str
+    device: str
+    emulated: bool
+    ledger: Ledger
+    waiting: int
+    oldest_waiting_s: float
+    max_batch_size: int
+    cost: CostModel | None
+    """None until warm-up has timed batches; the series are absent then, not zero."""
+    phase: Phase
+    phase_s: Mapping[Phase, float]
+
+
+def render(snapshot: Snapshot) -> bytes:
+    """The exposition text, format 0.0.4."""
+    return "".join(_lines(snapshot)).encode()
+
+
+def _lines(snapshot: Snapshot) -> Iterator[str]:
+    ledger, model = snapshot.ledger, f'model="{snapshot.model}"'
+    yield _head("requests_received_total", "counter", "Inference requests at the door.")
+    yield _sample("requests_received_total", model, ledger.received)
+    yield _head("requests_total", "counter", "Received requests that ended, by outcome.")
+    for outcome in Outcome:
+        labels = f'{model},outcome="{outcome}"'
+        yield _sample("requests_total", labels, ledger.outcomes[outcome])
+    yield _head("requests_invalid_total", "counter", "Bad input; not counted as received.")
+    for reason, count in sorted(ledger.invalid.items()):
+        yield _sample("requests_invalid_total", f'{model},reason="{reason}"', count)
+    for name, meaning, value in _gauges(snapshot):
+        yield _head(name, "gauge", meaning)
+        yield _sample(name, model, value)
+    yield _head("startup_phase_seconds", "gauge", "Seconds in each phase before ready, so far.")
+    for phase in STARTUP:
+        if phase in snapshot.phase_s:
+            seconds = snapshot.phase_s[phase]
+            yield _sample("startup_phase_seconds", f'{model},phase="{phase}"', seconds)
+    yield from _histogram(
+        "request_duration_seconds", "From request to answer.", model, ledger.request_s
+    )
+    yield from _histogram("queue_duration_seconds", "From arrival to batch.", model, ledger.queue_s)
+    yield from _histogram("execution_duration_seconds", "Per batch.", model, ledger.execution_s)
+    yield from _histogram("batch_size", "Items per batch.", model, ledger.batch_size)
+    yield _head("engine_info", "gauge", "What executes the batches.")
+    emulated = "true" if snapshot.emulated else "false"
+    labels = f'{model},engine="{snapshot.engine}",device="{snapshot.device}",emulated="{emulated}"'
+    yield _sample("engine_info", labels, 1)
+
+
+def _gauges(snapshot: Snapshot) -> Iterator[tuple[str, str, float]]:
+    running = snapshot.ledger.in_flight - snapshot.waiting
+    yield "requests_waiting", "Accepted requests that are in no batch yet.", snapshot.waiting
+    yield "requests_running", "Requests in a batch.", running
+    yield "oldest_waiting_seconds", "Age of the first in line.", snapshot.oldest_waiting_s
+    yield "max_batch_size", "Items that a batch can hold.", snapshot.max_batch_size
+    if snapshot.cost is not None:
+        yield "cost_fixed_seconds", "Seconds of a batch before its items.", snapshot.cost.fixed_s
+        yield "cost_per_item_seconds", "Seconds that an item adds.", snapshot.cost.per_item_s
+        capacity = snapshot.cost.throughput(snapshot.max_batch_size)
+        yield "capacity_requests_per_second", "Items per second in full batches.", capacity
+    yield "ready", "1 while warm and not draining.", int(snapshot.phase is Phase.READY)
+    yield "draining", "1 from SIGTERM on.", int(snapshot.phase is Phase.DRAINING)
+
+
+def _head(name: str, kind: str, meaning: str) -> str:
+    return f"# HELP headroom_{name} {meaning}\n# TYPE headroom_{name} {kind}\n"
+
+
+def _sample(name: str, labels: str, value: float) -> str:
+    return f"headroom_{name}{{{labels}}} {value}\n"
+
+
+def _histogram(name: str, meaning: str, model: str, histogram: Histogram) -> Iterator[str]:
+    yield _head(name, "histogram", meaning)
+    bucket = f"headroom_{name}_bucket{{{model},le="
+    so_far = 0
+    for bound, count in zip(histogram.bounds, histogram.counts, strict=False):
+        so_far += count
+        yield f'{bucket}"{label(bound)}"}} {so_far}\n'
+    so_far += histogram.counts[-1]
+    yield f'{bucket}"+Inf"}} {so_far}\n'
+    yield _sample(f"{name}_sum", model, histogram.total)
+    yield _sample(f"{name}_count", model, so_far)

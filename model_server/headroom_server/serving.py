@@ -1,0 +1,142 @@
+"""From start to exit: uvicorn around the application, signals, the drain, and the exit code.
+
+On SIGTERM the server is not ready at once; for the drain delay it goes on accepting, since
+endpoints take a moment to catch up; then the door closes, what was accepted is finished within the
+grace, and the process ends with 0.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import logging
+import random
+import signal
+from collections.abc import Iterator
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from headroom_server.app import create_app
+from headroom_server.edge import RETIRE_AT, Edge
+from headroom_server.lifecycle import Phase
+from headroom_server.runner import Runner
+from headroom_server.settings import Settings
+
+log = logging.getLogger("headroom_server")
+
+CLOSING_S = 2.0
+"""What is left for the last answers to leave after the grace."""
+
+
+class Server(uvicorn.Server):
+    """uvicorn, with signals left to us."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Install nothing."""
+        yield
+
+
+def aging_protocol(max_age_s: float) -> type[HttpToolsProtocol]:
+    """The HTTP protocol of uvicorn; each connection's end of life stands in the ASGI state."""
+
+    class AgingProtocol(HttpToolsProtocol):
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            age_s = max_age_s * random.uniform(0.75, 1.25)  # noqa: S311 - jitter, no secret
+            self.app_state = {**self.app_state, RETIRE_AT: self.loop.time() + age_s}
+
+    return AgingProtocol
+
+
+async def serve(runner: Runner, settings: Settings) -> int:
+    """Run until told to stop or until nothing works any more.
+
+    Returns:
+        The exit code: 0 after a drain in which everything accepted was answered, else 1.
+    """
+    loop = asyncio.get_running_loop()
+    server = Server(_config(runner, settings, loop))
+    stopping = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    runner.start()
+    http = asyncio.create_task(server.serve())
+    stop, failed = asyncio.create_task(stopping.wait()), asyncio.create_task(runner.failed())
+    await asyncio.wait((http, stop, failed), return_when=asyncio.FIRST_COMPLETED)
+    try:
+        if http.done():
+            return 1
+        if failed.done():
+            return await _fail(runner, server, http, stop)
+        return await _drain(runner, server, http, settings)
+    finally:
+        for task in (stop, failed):
+            task.cancel()
+        runner.stop()
+
+
+async def _drain(
+    runner: Runner, server: Server, http: asyncio.Task[None], settings: Settings
+) -> int:
+    was_ready = runner.lifecycle.phase is Phase.READY
+    runner.drain()
+    if was_ready:
+        await asyncio.sleep(settings.drain_delay_s)
+    runner.close_door()
+    server.should_exit = True
+    try:
+        await asyncio.wait_for(runner.emptied(), settings.drain_grace_s)
+        abandoned = 0
+    except TimeoutError:
+        abandoned = runner.abandon()
+        log.error("the drain grace is over; %d accepted requests were not executed", abandoned)
+    await http
+    return 1 if abandoned else 0
+
+
+async def _fail(
+    runner: Runner, server: Server, http: asyncio.Task[None], stop: asyncio.Task[bool]
+) -> int:
+    # A server that never was ready has nothing to keep: the restart shows in the pod's status. One
+    # that was ready stays, not live and not ready, until the kubelet ends it: its last answers and
+    # its metrics can still be read.
+    if runner.signature is not None:
+        await stop
+    server.should_exit = True
+    await http
+    return 1
+
+
+def _config(runner: Runner, settings: Settings, loop: asyncio.AbstractEventLoop) -> uvicorn.Config:
+    app: Any = Edge(
+        create_app(runner, max_body_bytes=settings.max_body_bytes),
+        draining=lambda: runner.lifecycle.phase in (Phase.DRAINING, Phase.STOPPED),
+        clock=loop.time,
+    )
+    return uvicorn.Config(
+        app,
+        host=settings.host,
+        port=settings.port,
+        http=aging_protocol(settings.connection_max_age_s),
+        lifespan="off",
+        ws="none",
+        proxy_headers=False,
+        access_log=False,
+        log_level="warning",
+        server_header=False,
+        date_header=False,
+        backlog=2048,
+        timeout_keep_alive=int(settings.connection_idle_s),
+        timeout_graceful_shutdown=int(settings.drain_grace_s + CLOSING_S),
+    )
+
+
+def quiet_garbage_collector() -> None:
+    """What was imported lives for ever: keep it out of every later collection."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 20)

@@ -1,0 +1,7 @@
+"""Executes models with torch: the only package here that imports it."""
+
+from headroom_server.torch_engine.architectures import register
+from headroom_server.torch_engine.engine import TorchEngine
+from headroom_server.torch_engine.model import TorchModel
+
+__all__ = ["TorchEngine", "TorchModel", "register"]
