@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from headroom.scaling import cold_start, limits, recommenders
 from headroom.scaling.explanation import binding, counterfactuals, message
 from headroom.scaling.limits import Situation, Wanted
-from headroom.scaling.signals import read_signals
+from headroom.scaling.signals import read_signals, waiting_now
 from headroom.scaling.state import State
 from headroom.scaling.tail_latency import TailLatency
 from headroom.scaling.values import (
@@ -40,7 +40,7 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
     now_s = observation.now_s if state.last_s is None else max(observation.now_s, state.last_s)
     observation = replace(observation, now_s=now_s)
     state, counts = _learn(policy, state, observation)
-    signals = read_signals(policy, state.windows, observation)
+    signals = read_signals(policy, state.windows, observation, _standing(policy, state, now_s))
     cost = state.learner.fit(state.windows.advertised_cost())
     tail = TailLatency(cost=cost, percentile=policy.latency_percentile) if cost else None
 
@@ -88,16 +88,29 @@ def _learn(policy: Policy, state: State, observation: Observation) -> tuple[Stat
     counts = cold_start.count(
         observation.pods, observation.now_s, starts.p90_s, policy.warmup_timeout_s
     )
+    waiting = waiting_now(windows, observation)
+    shortest_s = min(policy.burst_windows_s, default=policy.tick_s)
     moved = counts.ready != state.ready
     state = replace(
         state,
         windows=windows,
         learner=learner,
         cold_starts=starts,
+        waiting_low=state.waiting_low
+        if waiting is None
+        else state.waiting_low.add(observation.now_s, waiting, shortest_s),
         ready=counts.ready,
         ready_since_s=observation.now_s if moved else state.ready_since_s,
     )
     return state, counts
+
+
+def _standing(policy: Policy, state: State, now_s: float) -> int | None:
+    """Return the queue that stood throughout the shortest window; None until it was watched."""
+    window_s = min(policy.burst_windows_s, default=policy.tick_s)
+    if state.windows.watched_s(now_s, window_s) < window_s:
+        return None
+    return state.waiting_low.value
 
 
 def _recommend(

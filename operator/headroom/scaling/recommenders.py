@@ -53,14 +53,18 @@ def for_utilization(policy: Policy, cost: CostModel, arrival_rps: float) -> Reco
 
 
 def for_queue(policy: Policy, cost: CostModel | None, signals: Signals) -> Recommendation | None:
-    """N_queue: at most `queue_depth` requests wait per replica; None while neither is known."""
+    """N_queue: at most `queue_depth` requests wait per replica; None while that is unknown.
+
+    Only the standing queue counts, the least of a short window (as in CoDel, Nichols and Jacobson
+    2012): between two batches requests always wait, and that is no lack of replicas.
+    """
     depth = policy.queue_depth if policy.queue_depth is not None else cost and cost.max_batch
-    if signals.waiting.value is None or not depth:
+    if signals.standing.value is None or not depth:
         return None
     return Recommendation(
         rule=Reason.QUEUE_DEPTH,
-        replicas=_replicas(signals.waiting.value / depth),
-        detail=f"{signals.waiting.value:.0f} waiting, at most {depth} per replica",
+        replicas=_replicas(signals.standing.value / depth),
+        detail=f"{signals.standing.value:.0f} kept waiting, at most {depth} per replica",
     )
 
 

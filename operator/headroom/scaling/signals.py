@@ -7,7 +7,19 @@ from headroom.scaling.values import Freshness, Observation, Pod, PodState, Polic
 from headroom.scaling.windows import Windows
 
 
-def read_signals(policy: Policy, windows: Windows, observation: Observation) -> Signals:
+def waiting_now(windows: Windows, observation: Observation) -> int | None:
+    """Return the requests waiting at all ready pods when each last spoke; None if none ever did."""
+    lasts = [
+        windows.tracks[pod.uid].last.waiting
+        for pod in observation.pods
+        if pod.state is PodState.READY and pod.uid in windows.tracks
+    ]
+    return sum(lasts) if lasts else None
+
+
+def read_signals(
+    policy: Policy, windows: Windows, observation: Observation, standing: int | None
+) -> Signals:
     """Return what the windows say now about all ready pods.
 
     The age is that of the ready pod heard least recently: a service is known as well as its least
@@ -15,7 +27,7 @@ def read_signals(policy: Policy, windows: Windows, observation: Observation) -> 
 
     Rates are absent until one longest burst window has been watched: a rate over two seconds is
     noise, and acting on it would make a restart of the operator change the replicas. Gauges speak
-    at once.
+    at once, the standing queue after its window.
     """
     now_s = observation.now_s
     ready = [pod for pod in observation.pods if pod.state is PodState.READY]
@@ -33,6 +45,7 @@ def read_signals(policy: Policy, windows: Windows, observation: Observation) -> 
 
     gauges = Signals(
         waiting=known(float(sum(sample.waiting for sample in lasts))),
+        standing=known(standing),
         in_flight=known(float(sum(sample.waiting + sample.running for sample in lasts))),
         coverage=sum(age <= policy.stale_after_s for age in ages_s) / len(ready),
     )
@@ -43,6 +56,7 @@ def read_signals(policy: Policy, windows: Windows, observation: Observation) -> 
     return Signals(
         arrival_rps=known(total.arrivals / watched_s),
         waiting=gauges.waiting,
+        standing=gauges.standing,
         in_flight=gauges.in_flight,
         latency_s=known(
             percentile(windows.bounds_s, total.latency, total.missed, policy.latency_percentile)

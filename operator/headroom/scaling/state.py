@@ -35,6 +35,8 @@ class State:
     """Of the scale-up window: an increase needs to have been wanted throughout."""
     needed_high: SlidingExtreme = field(default_factory=lambda: SlidingExtreme(keep="largest"))
     """Of the scale-down window: a removal keeps the most that was needed."""
+    waiting_low: SlidingExtreme = field(default_factory=lambda: SlidingExtreme(keep="smallest"))
+    """Requests waiting, of the shortest burst window."""
     coverage: Coverage = field(default_factory=Coverage)
     ready: int = 0
     ready_since_s: float = 0.0

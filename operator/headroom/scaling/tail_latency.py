@@ -25,7 +25,7 @@ from headroom.scaling.values import CostModel
 
 Vector = NDArray[np.float64]
 
-GRID = (0.02, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.68, 0.75, 0.8, 0.85, 0.9, 0.93, 0.95)
+GRID = (0.0, 0.03, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.68, 0.75, 0.8, 0.85, 0.9, 0.93, 0.95)
 """Utilizations at which the chain is solved; above the last, latency grows as 1 / (1 - rho)."""
 FIXED_SHARE_STEPS = 64
 LARGEST_CHAIN_BATCH = 64
@@ -79,7 +79,8 @@ def _scaled_curve(share: int, max_batch: int, percentile: float) -> Vector:
     fixed = share / FIXED_SHARE_STEPS
     per_item = (1 - fixed) / max_batch
     times: Vector = fixed + per_item * np.arange(max_batch + 1, dtype=np.float64)
-    values = [_percentile(rho * max_batch, times, percentile) for rho in GRID]
+    values = [float(times[1])]  # an idle replica serves batches of one
+    values += [_percentile(rho * max_batch, times, percentile) for rho in GRID[1:]]
     return np.maximum.accumulate(np.asarray(values))
 
 
@@ -127,11 +128,16 @@ def _left_behind(rate: float, times: Vector) -> Vector:
     return stationary
 
 
+_POISSON_POINTS = ((-math.sqrt(3), 1 / 6), (0.0, 2 / 3), (math.sqrt(3), 1 / 6))
+"""Three points, in standard deviations, with the weights of Gauss-Hermite quadrature."""
+
+
 def _arrivals(left: Vector, rate: float, times: Vector) -> tuple[Vector, Vector]:
     """Latencies of arrivals and how many per batch take them, both [n].
 
     An arrival at instant u of a batch of time T finds p ahead of it. It waits the rest of the
-    batch, floor(p / B) full batches, and its own batch, whose size is what has come by its start.
+    batch, floor(p / B) full batches, and its own batch, whose size is what has come by its start:
+    those before it and a Poisson number after it, taken at three points.
     """
     max_batch = len(times) - 1
     latencies = [np.array([times[1]])]  # whoever arrives at an idle replica
@@ -151,8 +157,10 @@ def _arrivals(left: Vector, rate: float, times: Vector) -> tuple[Vector, Vector]
             ahead = np.stack([np.convolve(behind, row) for row in came])
         place = np.arange(ahead.shape[1])
         wait = remaining[:, np.newaxis] + (place // max_batch) * times[-1]
-        own = np.minimum(max_batch, place % max_batch + 1 + rate * wait)
-        latency = wait + times[0] + (times[-1] - times[0]) * own / max_batch
-        latencies.append(latency.ravel())
-        weights.append(ahead.ravel() * (rate * times[size] / INSTANTS))
+        for deviations, share in _POISSON_POINTS:
+            more = np.maximum(0.0, rate * wait + deviations * np.sqrt(rate * wait))
+            own = np.minimum(max_batch, place % max_batch + 1 + more)
+            latency = wait + times[0] + (times[-1] - times[0]) * own / max_batch
+            latencies.append(latency.ravel())
+            weights.append(ahead.ravel() * (share * rate * times[size] / INSTANTS))
     return np.concatenate(latencies), np.concatenate(weights)

@@ -229,6 +229,8 @@ class Signals:
 
     arrival_rps: Signal = ABSENT
     waiting: Signal = ABSENT
+    standing: Signal = ABSENT
+    """Waiting throughout the shortest burst window: a queue that the replicas do not work off."""
     in_flight: Signal = ABSENT
     latency_s: Signal = ABSENT
     """The promised percentile in the stable window, misses as +Inf; absent without traffic."""

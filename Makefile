@@ -1,0 +1,81 @@
+# One verb per task; people and CI call the same verbs. `make` alone lists them.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+VENV := .venv
+RUN := $(VENV)/bin/python -m
+STAMP := $(VENV)/.installed
+PATHS := operator/headroom model_server/headroom_server e2e tests
+export PYTHONSAFEPATH := 1
+
+.PHONY: help setup fmt lint types contracts check unit scenarios test e2e-full demo bench crd lock cluster clean
+
+help:            ## list the verbs
+	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP)  ## virtual environment with everything, from the lock file
+
+$(STAMP): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit("Headroom needs Python 3.11 or newer, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  [ "$$(id -u)" = 0 ] || { echo "python3-venv is missing: as root, apt-get install python3-venv" >&2; exit 1; }; \
+	  echo "installing python3-venv"; apt-get update -qq && apt-get install -y -qq python3-venv >/dev/null; }
+	@[ -x $(VENV)/bin/python ] || { echo "creating $(VENV)"; $(PYTHON) -m venv $(VENV); }
+	@[ -x $(VENV)/bin/uv ] || { sed -n '/^uv==/,/^[a-z].*==/p' requirements.lock | sed '$$d' > $(VENV)/uv.lock; \
+	  $(VENV)/bin/pip install -q --disable-pip-version-check --require-hashes -r $(VENV)/uv.lock; }
+	@echo "installing what requirements.lock pins (5 GB with torch; seconds where it is cached)"
+	@export VIRTUAL_ENV=$(CURDIR)/$(VENV) UV_SYSTEM_CERTS=1; \
+	  $(VENV)/bin/uv pip sync -q --require-hashes requirements.lock && \
+	  $(VENV)/bin/uv pip install -q --no-deps --editable .
+	@touch $@
+
+fmt: setup       ## format and mend what can be mended by itself
+	@$(RUN) ruff format $(PATHS)
+	@$(RUN) ruff check --fix $(PATHS)
+
+lint: setup      ## format and lint, read only
+	@$(RUN) ruff format --check --quiet $(PATHS)
+	@$(RUN) ruff check --quiet $(PATHS)
+
+types: setup     ## strict types
+	@$(RUN) mypy
+
+contracts: setup ## the import contracts: the tree is the architecture
+	@$(VENV)/bin/lint-imports --no-cache
+
+check: lint types contracts
+
+unit: setup      ## unit and property tests: no cluster, no GPU
+	@$(RUN) pytest tests
+
+scenarios: setup ## the scenarios on a real API server, and on a real node where root allows
+	@$(RUN) pytest e2e/scenarios
+
+test: setup      ## everything that must hold: what CI runs
+	@$(MAKE) --no-print-directory check
+	@$(RUN) pytest tests e2e/scenarios
+
+e2e-full: setup  ## the slow tier: a torch model served from a pod of the full image
+	@$(RUN) pytest e2e/full
+
+demo: setup      ## the whole way, live, on this machine or the cluster of KUBECONFIG (KEEP=1 leaves it up)
+	@$(RUN) demo $(if $(KEEP),--keep)
+
+bench: setup     ## the figures, measured side by side
+	@$(RUN) bench
+
+crd: setup       ## write the CRD anew from the typed values
+	@$(RUN) headroom crd > deploy/crd.yaml
+
+lock: setup      ## pin anew what pyproject.toml asks for
+	@export UV_SYSTEM_CERTS=1; uv="$(VENV)/bin/uv pip compile pyproject.toml --quiet --generate-hashes --no-emit-index-url --no-header"; \
+	  $$uv --all-extras --group dev --output-file requirements.lock && \
+	  $$uv --extra operator --constraints requirements.lock --output-file deploy/operator.lock && \
+	  $$uv --extra server --constraints requirements.lock --output-file deploy/model-server.lock && \
+	  $$uv --extra server --extra torch --constraints requirements.lock --output-file deploy/model-server-torch.lock
+
+cluster: setup   ## a local Kubernetes cluster; see `.venv/bin/python -m cluster --help`
+	@$(RUN) cluster up
+
+clean:           ## remove the virtual environment and all caches of the checkout
+	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

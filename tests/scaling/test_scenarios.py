@@ -1,0 +1,157 @@
+"""The decision in a closed loop, told as scenarios."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from headroom.scaling import Direction, Freshness, Reason, State
+from scaling_world import COST, Service, policy
+
+
+def test_a_steady_load_settles_on_the_replicas_that_model_and_ceiling_need() -> None:
+    service = Service(rate_rps=20.0, replicas=1)
+    decision = service.run(120)
+    # p95 of 1.5 s holds up to 8.7/s per replica; 20/s x 1.2 over that, and 20/s over 0.8 x 10.26/s
+    assert service.replicas == 3
+    assert decision.direction is Direction.NONE
+    assert decision.utilization == pytest.approx(20.0 / (3 * COST.full_batch_rps), rel=0.01)
+
+
+def test_load_tripled_asks_for_more_within_one_burst_window_and_two_ticks() -> None:
+    service = Service(rate_rps=5.0, replicas=1)
+    service.run(60)
+    assert service.replicas == 1
+    service.rate_rps, stepped_s = 15.0, service.now_s
+    while service.tick().direction is not Direction.UP:
+        pass
+    assert service.now_s - stepped_s <= service.policy.burst_windows_s[0] + 2 * service.tick_s
+
+
+def test_load_gone_keeps_the_replicas_for_the_whole_window_and_ends_at_the_minimum() -> None:
+    service = Service(rate_rps=40.0, replicas=6, policy=policy(min_replicas=2))
+    service.run(90)
+    held, gone_s = service.replicas, service.now_s
+    service.rate_rps = 0.0
+    while service.now_s - gone_s < 60:
+        assert service.tick().replicas == held
+    service.run(60)
+    assert service.replicas == 2
+    assert service.decisions[-1].reason is Reason.MIN_REPLICAS
+
+
+def test_a_standing_queue_asks_for_replicas_even_before_a_rate_is_known() -> None:
+    service = Service(rate_rps=COST.full_batch_rps, replicas=1, policy=policy(queue_depth=4))
+    service.waiting["pod-0"] = 30.0
+    assert service.run(4).replicas == 1
+    decision = service.run(2)
+    assert decision.signals.arrival_rps.freshness is Freshness.ABSENT
+    assert decision.replicas == 8  # 30 waiting all the time over 4 per replica
+    assert decision.reason is Reason.QUEUE_DEPTH
+
+
+def test_a_queue_that_comes_and_goes_between_batches_asks_for_nothing() -> None:
+    service = Service(rate_rps=4.0, replicas=1, policy=policy(queue_depth=4))
+    for number in range(60):
+        service.waiting["pod-0"] = 60.0 if number % 3 == 0 else 0.0
+        assert service.tick().replicas == 1
+
+
+@pytest.mark.parametrize("silent_s", [8, 30, 300], ids=["fresh still", "stale", "absent"])
+def test_silent_pods_never_lose_a_replica(silent_s: float) -> None:
+    service = Service(rate_rps=40.0, replicas=6)
+    service.run(90)
+    held = service.replicas
+    service.scrape, service.rate_rps = False, 0.0
+    for _ in range(int(silent_s / 2)):
+        assert service.tick().replicas >= held
+
+
+def test_the_hold_begins_anew_after_signals_were_missing() -> None:
+    service = Service(rate_rps=40.0, replicas=6)
+    service.run(90)
+    held = service.replicas
+    service.rate_rps = 0.0
+    service.run(40)
+    service.scrape = False
+    service.run(20)
+    service.scrape, back_s = True, service.now_s
+    while service.tick().replicas == held:
+        pass
+    assert service.now_s - back_s >= 60
+
+
+def test_a_restart_of_the_operator_changes_nothing_by_itself() -> None:
+    service = Service(rate_rps=40.0, replicas=6)
+    service.run(120)
+    held = service.replicas
+    service.state = State.from_checkpoint(service.state.to_checkpoint())
+    for _ in range(20):
+        decision = service.tick()
+        assert decision.replicas == held
+        assert decision.reason is not Reason.BURST
+
+
+def test_an_idle_service_is_not_shrunk_right_after_a_restart() -> None:
+    service = Service(rate_rps=0.0, replicas=6)
+    first_s = service.now_s
+    while service.tick().replicas == 6:
+        pass
+    assert service.now_s - first_s >= 60
+
+
+def test_unschedulable_replicas_are_reported_and_not_multiplied() -> None:
+    service = Service(rate_rps=5.0, replicas=1, gpus=2, policy=policy(queue_depth=32))
+    service.run(60)
+    service.rate_rps = 30.0
+    service.run(300)  # the queue grows by 9/s all the time
+    decision = service.decisions[-1]
+    assert decision.counts.ready == 2
+    assert decision.counts.unschedulable == 3
+    assert service.replicas == 5  # 30/s x 1.2 over 8.7/s per replica, whatever waits
+    assert decision.reason is Reason.CAPACITY_SHORTAGE
+
+
+def test_more_broken_than_ready_asks_for_no_more() -> None:
+    service = Service(rate_rps=9.0, replicas=2, load_s=10_000.0)
+    service.born["pod-0"] = -20_000.0
+    decision = service.run(60)
+    assert decision.counts.ready == 1
+    assert decision.counts.late == 1  # beyond the warm-up timeout: nobody counts on it
+    assert service.replicas == 2
+
+
+def test_a_target_below_one_request_is_infeasible_and_buys_no_replicas_for_latency() -> None:
+    service = Service(rate_rps=8.0, replicas=1, policy=policy(latency_target_s=0.2))
+    decision = service.run(60)
+    assert not decision.feasible
+    assert decision.floor_latency_s == pytest.approx(0.21)
+    assert all(rule.rule is not Reason.LATENCY_MODEL for rule in decision.recommendations)
+    assert service.replicas == 1  # 8/s over 0.8 x 10.26/s
+
+
+def test_counterfactuals_say_what_one_more_or_less_would_do() -> None:
+    service = Service(rate_rps=20.0, replicas=3)
+    decision = service.run(60)
+    fewer, same, more = decision.counterfactuals
+    assert (fewer.replicas, same.replicas, more.replicas) == (2, 3, 4)
+    assert fewer.latency_s > same.latency_s > more.latency_s
+    assert fewer.utilization == pytest.approx(20.0 / (2 * COST.full_batch_rps), rel=0.01)
+
+
+def test_nothing_is_removed_during_a_rollout() -> None:
+    service = Service(rate_rps=0.0, replicas=4)
+    observe = service.observe
+    service.observe = lambda: replace(observe(), rolling=True)  # type: ignore[method-assign]
+    decision = service.run(200)
+    assert service.replicas == 4
+    assert decision.reason is Reason.ROLLING_OUT
+
+
+def test_lowered_bounds_are_honoured_even_without_signals() -> None:
+    service = Service(rate_rps=0.0, replicas=6, policy=policy(max_replicas=4))
+    service.scrape = False
+    assert service.tick().replicas == 4
+    service.policy = policy(min_replicas=5, max_replicas=8)
+    assert service.tick().replicas == 5
