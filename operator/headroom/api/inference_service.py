@@ -112,9 +112,20 @@ class ServiceLevel(Value):
     queue_depth: Annotated[int, Field(ge=1, le=100_000)] | None = None
     """Waiting requests per replica that are tolerated; without it the largest batch of the
     model."""
-    utilization_ceiling: Annotated[float, Field(gt=0, le=0.95)] = 0.8
+    utilization_ceiling: float = 0.8
     """Share of the full-batch throughput of the ready replicas that arrivals may take after any
     decision."""
+
+    rules = (
+        # Not as minimum and maximum: of an integer such as 80 the API server would say that it
+        # "should be less than or equal to 0", since it prints such bounds without their decimals.
+        Rule(
+            field="utilizationCeiling",
+            cel="self.utilizationCeiling > 0.0 && self.utilizationCeiling <= 0.95",
+            holds=lambda slo: 0 < slo.utilization_ceiling <= 0.95,
+            message="slo.utilizationCeiling must be above 0 and at most 0.95",
+        ),
+    )
 
 
 class Rate(Value):

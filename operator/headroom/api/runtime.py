@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, PlainValidator, StringConstraints, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from headroom.api.values import Rule, Value
+from headroom.api.values import MapBy, Rule, Value
 
 OPERATOR_ENVIRONMENT = (
     "HEADROOM_MODEL_NAME",
@@ -136,17 +136,7 @@ class NamedOverlay(Overlay):
     name: ContainerName
 
 
-_Named = Annotated[
-    tuple[NamedOverlay, ...],
-    Field(
-        max_length=32,
-        strict=False,
-        json_schema_extra={
-            "x-kubernetes-list-type": "map",
-            "x-kubernetes-list-map-keys": ["name"],
-        },
-    ),
-]
+_Named = Annotated[tuple[NamedOverlay, ...], Field(max_length=32, strict=False), MapBy("name")]
 
 
 class PodSpecOverlay(Overlay):
@@ -178,7 +168,8 @@ class PodTemplate(Value):
     """Added to the generated metadata; labels of the selector cannot be changed."""
     spec: PodSpecOverlay | None = None
     """Maps merge; containers, volumes, env, ports and mounts merge by name; other lists replace;
-    null removes."""
+    null removes
+    (client-side `kubectl apply` drops nulls: use --server-side)."""
 
     def overlay(self) -> dict[str, Any]:
         """Give what the user wrote and nothing else; an explicit null stays, since it removes."""
@@ -200,15 +191,7 @@ class Runtime(Value):
     ] = ()
     """Arguments of the server's container."""
     env: Annotated[
-        tuple[EnvironmentVariable, ...],
-        Field(
-            max_length=64,
-            strict=False,
-            json_schema_extra={
-                "x-kubernetes-list-type": "map",
-                "x-kubernetes-list-map-keys": ["name"],
-            },
-        ),
+        tuple[EnvironmentVariable, ...], Field(max_length=64, strict=False), MapBy("name")
     ] = ()
     """Environment of the server's container; what the operator derives from other fields cannot be
     set here."""

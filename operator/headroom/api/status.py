@@ -17,7 +17,7 @@ from pydantic import Field
 from headroom.api.conditions import Condition, Conditions, shortened
 from headroom.api.durations import Duration
 from headroom.api.timestamps import rfc3339
-from headroom.api.values import Value
+from headroom.api.values import MapBy, Value
 from headroom.scaling.values import CostModel, Decision, ReplicaCounts, Signal
 
 MAX_CHECKPOINT = 16_384
@@ -119,14 +119,7 @@ class Status(Value):
     checkpoint: Annotated[str, Field(max_length=MAX_CHECKPOINT)] | None = None
     """The operator's memory, so that a restart changes nothing. Compact JSON; not an API."""
     conditions: Annotated[
-        tuple[Condition, ...],
-        Field(
-            max_length=32,
-            json_schema_extra={
-                "x-kubernetes-list-type": "map",
-                "x-kubernetes-list-map-keys": ["type"],
-            },
-        ),
+        tuple[Condition, ...], Field(max_length=32, strict=False), MapBy("type")
     ] = ()
 
 

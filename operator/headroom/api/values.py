@@ -94,6 +94,40 @@ class Value(BaseModel):
         return self.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
+@dataclass(frozen=True, slots=True)
+class MapBy:
+    """A list whose entries are told apart by one property, so that no two share its value."""
+
+    key: str
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        """Refuse two entries of one name."""
+
+        def check(entries: tuple[Any, ...]) -> tuple[Any, ...]:
+            names = [getattr(entry, self.key) for entry in entries]
+            twice = sorted({str(name) for name in names if names.count(name) > 1})
+            if twice:
+                raise PydanticCustomError(
+                    "map_by",
+                    "entries must differ in {key}: {twice} is there more than once",
+                    {"key": self.key, "twice": ", ".join(twice)},
+                )
+            return entries
+
+        return core_schema.no_info_after_validator_function(check, handler(source))
+
+    def __get_pydantic_json_schema__(
+        self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """Have the API server do the same, and appliers of single entries get along."""
+        return handler(schema) | {
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": [self.key],
+        }
+
+
 def _as_written(value: object) -> Any:
     if isinstance(value, Duration):
         return str(value)

@@ -1,0 +1,379 @@
+"""Specs that nobody may store: each breaks one rule, and is refused naming the field and the rule.
+
+The API server and the operator's own parser are held to the same table.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+MINIMAL: dict[str, Any] = {
+    "apiVersion": "headroom.dev/v1alpha1",
+    "kind": "InferenceService",
+    "metadata": {"name": "minimal", "namespace": "default"},
+    "spec": {
+        "runtime": {"image": "registry.example/server:1"},
+        "slo": {"latency": {"target": "250ms"}},
+    },
+}
+"""What a user has to say, and nothing else."""
+
+ABSENT = object()
+
+
+@dataclass(frozen=True, kw_only=True)
+class InvalidSpec:
+    """One change to the minimal object that breaks a rule."""
+
+    why: str
+    path: str
+    """Where the change is made, dots between keys."""
+    value: Any
+    """What is put there; ABSENT removes."""
+    field: str = ""
+    """The field that is named; without it the path."""
+    says: str
+    """The rule, as the API server states it."""
+    parser_says: str = ""
+    """The rule, as the operator states it; without it the same."""
+
+    @property
+    def named_field(self) -> str:
+        """The field that a message has to name."""
+        return self.field or self.path
+
+    def body(self) -> dict[str, Any]:
+        """Give the object with the change."""
+        return changed(MINIMAL, self.path, self.value)
+
+
+def changed(body: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
+    """Copy an object and put a value at a path, or remove what is there."""
+    copied = copy.deepcopy(body)
+    *parents, last = path.split(".")
+    inner = copied
+    for key in parents:
+        inner = inner.setdefault(key, {})
+    if value is ABSENT:
+        inner.pop(last, None)
+    else:
+        inner[last] = value
+    return copied
+
+
+def _bounds(path: str, below: Any, least: str, above: Any, most: str) -> list[InvalidSpec]:
+    low = InvalidSpec(why=f"{path} {below}", path=path, value=below, says=f"greater than {least}")
+    high = InvalidSpec(why=f"{path} {above}", path=path, value=above, says=f"less than {most}")
+    return [low, high]
+
+
+def _no_duration(text: Any) -> InvalidSpec:
+    return InvalidSpec(
+        why=f"duration {text!r}",
+        path="spec.slo.latency.target",
+        value=text,
+        says="should match '^([0-9]{1,6}",
+        parser_says="numbers with units ms, s, m or h",
+    )
+
+
+def _duration_bounds(path: str, shortest: str, longest: str, *outside: str) -> list[InvalidSpec]:
+    return [
+        InvalidSpec(
+            why=f"{path} {text}",
+            path=path,
+            value=text,
+            says=f"must be a duration from {shortest} to {longest}",
+        )
+        for text in outside
+    ]
+
+
+def _too_many(path: str, most: int, value: list[Any] | dict[str, Any]) -> InvalidSpec:
+    unit = "items" if isinstance(value, list) else "properties"
+    return InvalidSpec(
+        why=f"{path} with {len(value)} {unit}",
+        path=path,
+        value=value,
+        says=f"must have at most {most} items",
+        parser_says=f"should have at most {most} items",
+    )
+
+
+def _wrong_enum(path: str, value: Any, supported: str, parser_says: str) -> InvalidSpec:
+    return InvalidSpec(
+        why=f"{path} {value}",
+        path=path,
+        value=value,
+        says=f"supported values: {supported}",
+        parser_says=parser_says,
+    )
+
+
+_ENV = [{"name": f"V{i}", "value": "1"} for i in range(65)]
+_MATCH = "should match pattern"
+
+INVALID_SPECS: tuple[InvalidSpec, ...] = (
+    InvalidSpec(
+        why="no spec", path="spec", value=ABSENT, says="Required value", parser_says="must be"
+    ),
+    InvalidSpec(
+        why="no runtime",
+        path="spec.runtime",
+        value=ABSENT,
+        says="Required value",
+        parser_says="is required",
+    ),
+    InvalidSpec(
+        why="no slo",
+        path="spec.slo",
+        value=ABSENT,
+        says="Required value",
+        parser_says="is required",
+    ),
+    InvalidSpec(
+        why="no image",
+        path="spec.runtime.image",
+        value=ABSENT,
+        says="Required value",
+        parser_says="is required",
+    ),
+    InvalidSpec(
+        why="no target",
+        path="spec.slo.latency.target",
+        value=ABSENT,
+        says="Required value",
+        parser_says="is required",
+    ),
+    InvalidSpec(
+        why="empty image",
+        path="spec.runtime.image",
+        value="",
+        says="should be at least 1 chars long",
+        parser_says="should have at least 1 character",
+    ),
+    InvalidSpec(
+        why="image with a space",
+        path="spec.runtime.image",
+        value="server: 1",
+        says=r"should match '^\S+$'",
+        parser_says=_MATCH,
+    ),
+    InvalidSpec(
+        why="endless image",
+        path="spec.runtime.image",
+        value="x" * 513,
+        says="may not be more than 512 bytes",
+        parser_says="should have at most 512 characters",
+    ),
+    _wrong_enum("spec.runtime.profile", "vllm", '"headroom"', "should be 'headroom'"),
+    _wrong_enum("spec.scaling.mode", "External", '"Auto", "Recommend"', "'Auto' or 'Recommend'"),
+    _wrong_enum("spec.slo.latency.percentile", 50, '"90", "95", "99"', "90, 95 or 99"),
+    _wrong_enum("spec.slo.latency.percentile", 0, '"90", "95", "99"', "90, 95 or 99"),
+    *_bounds("spec.runtime.port", 0, "or equal to 1", 70000, "or equal to 65535"),
+    *_bounds("spec.scaling.minReplicas", 0, "or equal to 1", 10**6, "or equal to 1000"),
+    *_bounds("spec.scaling.maxReplicas", 0, "or equal to 1", 10**6, "or equal to 1000"),
+    *_bounds("spec.accelerator.count", -1, "or equal to 0", 65, "or equal to 64"),
+    *_bounds("spec.warmup.requests", 0, "or equal to 1", 10**9, "or equal to 1000"),
+    *_bounds("spec.slo.queueDepth", 0, "or equal to 1", 10**6, "or equal to 100000"),
+    *(
+        InvalidSpec(
+            why=f"ceiling {ceiling}",
+            path="spec.slo.utilizationCeiling",
+            value=ceiling,
+            says="slo.utilizationCeiling must be above 0 and at most 0.95",
+        )
+        for ceiling in (-0.5, 0, 0.951, 1, 80)
+    ),
+    InvalidSpec(
+        why="minimum above maximum",
+        path="spec.scaling",
+        value={"minReplicas": 5, "maxReplicas": 4},
+        field="spec.scaling.minReplicas",
+        says="scaling.minReplicas must be at most scaling.maxReplicas",
+    ),
+    InvalidSpec(
+        why="minimum above the default maximum",
+        path="spec.scaling.minReplicas",
+        value=21,
+        says="scaling.minReplicas must be at most scaling.maxReplicas",
+    ),
+    InvalidSpec(
+        why="text for a number",
+        path="spec.scaling.minReplicas",
+        value="3",
+        says="must be of type integer",
+        parser_says="should be a valid integer",
+    ),
+    *(
+        _no_duration(text)
+        for text in (
+            "2 days",
+            "-5s",
+            "",
+            "5",
+            "1d",
+            "s",
+            "1,5s",
+            "1.2345s",
+            "9999999s",
+            "1e3s",
+            "5S",
+        )
+    ),
+    InvalidSpec(
+        why="a number for a duration",
+        path="spec.slo.latency.target",
+        value=250,
+        says="must be of type string",
+        parser_says="numbers with units ms, s, m or h",
+    ),
+    InvalidSpec(
+        why="endless duration",
+        path="spec.drain.gracePeriod",
+        value="1s" * 11,
+        says="may not be more than 20 bytes",
+        parser_says="numbers with units ms, s, m or h",
+    ),
+    *_duration_bounds("spec.slo.latency.target", "1ms", "10m", "0s", "0.999ms", "10m0.001ms", "1h"),
+    *_duration_bounds("spec.warmup.timeout", "1s", "24h", "0s", "999ms", "24h0.001ms", "999999h"),
+    *_duration_bounds("spec.warmup.maxLatency", "1ms", "10m", "0ms", "11m"),
+    *_duration_bounds("spec.drain.gracePeriod", "1s", "1h", "0s", "2h"),
+    *_duration_bounds("spec.scaling.scaleUp.stabilizationWindow", "0s", "1h", "61m"),
+    *_duration_bounds("spec.scaling.scaleDown.stabilizationWindow", "0s", "1h", "1h1s"),
+    InvalidSpec(
+        why="rate without an amount",
+        path="spec.scaling.scaleUp.rate",
+        value={"period": "1m"},
+        says="rate needs replicas, percent or both",
+    ),
+    InvalidSpec(
+        why="rate without a period",
+        path="spec.scaling.scaleDown.rate",
+        value={"replicas": 1},
+        field="spec.scaling.scaleDown.rate.period",
+        says="Required value",
+        parser_says="is required",
+    ),
+    _too_many("spec.runtime.args", 128, ["x"] * 10**5),
+    _too_many("spec.runtime.env", 64, _ENV),
+    _too_many("spec.runtime.resources.limits", 32, {f"example.com/r{i}": 1 for i in range(33)}),
+    InvalidSpec(
+        why="env without a name",
+        path="spec.runtime.env",
+        value=[{"value": "1"}],
+        field="spec.runtime.env[0].name",
+        says="Required value",
+        parser_says="is required",
+    ),
+    InvalidSpec(
+        why="the same env twice",
+        path="spec.runtime.env",
+        value=[{"name": "A", "value": "1"}, {"name": "A", "value": "2"}],
+        says="Duplicate value",
+        parser_says="entries must differ in name: A is there more than once",
+    ),
+    InvalidSpec(
+        why="env that the operator derives",
+        path="spec.runtime.env",
+        value=[{"name": "HEADROOM_PORT", "value": "1"}],
+        says="env must not set variables that the operator derives from other fields",
+    ),
+    InvalidSpec(
+        why="env with two values",
+        path="spec.runtime.env",
+        value=[{"name": "A", "value": "1", "valueFrom": {"fieldRef": {"fieldPath": "x"}}}],
+        field="spec.runtime.env[0]",
+        says="an env entry has value or valueFrom, not both",
+    ),
+    InvalidSpec(
+        why="env with two sources",
+        path="spec.runtime.env",
+        value=[
+            {
+                "name": "A",
+                "valueFrom": {
+                    "fieldRef": {"fieldPath": "x"},
+                    "secretKeyRef": {"name": "a", "key": "b"},
+                },
+            }
+        ],
+        field="spec.runtime.env[0].valueFrom",
+        says="valueFrom needs exactly one of",
+    ),
+    InvalidSpec(
+        why="negative memory",
+        path="spec.runtime.resources",
+        value={"limits": {"memory": "-1Gi"}},
+        field="spec.runtime.resources.limits.memory",
+        says="should match '^[0-9]",
+        parser_says="must be a quantity from 0",
+    ),
+    InvalidSpec(
+        why="accelerator as a resource",
+        path="spec.runtime.resources",
+        value={"limits": {"nvidia.com/gpu": 1}},
+        says="runtime.resources must not name accelerator.resource",
+    ),
+    InvalidSpec(
+        why="accelerator without a domain",
+        path="spec.accelerator.resource",
+        value="gpu",
+        says="should match '^[a-z0-9]",
+        parser_says=_MATCH,
+    ),
+    *(
+        InvalidSpec(
+            why=f"model at {uri}",
+            path="spec.model.uri",
+            value=uri,
+            says="model.uri must be empty, file:///path or pvc://claim/path",
+        )
+        for uri in ("s3://bucket/x", "/models/x", "file://host/x", "pvc://", "pvc://Claim/x", " ")
+    ),
+    InvalidSpec(
+        why="model above its claim",
+        path="spec.model.uri",
+        value="pvc://claim/../../etc",
+        says="model.uri must not contain a .. segment",
+    ),
+    InvalidSpec(
+        why="model name with a slash",
+        path="spec.model.name",
+        value="a/b",
+        says="should match '^[A-Za-z0-9]",
+        parser_says=_MATCH,
+    ),
+    InvalidSpec(
+        why="container without a name",
+        path="spec.runtime.podTemplate",
+        value={"spec": {"containers": [{"image": "x"}]}},
+        field="spec.runtime.podTemplate.spec.containers[0].name",
+        says="Required value",
+        parser_says="is required",
+    ),
+    InvalidSpec(
+        why="containers that are no list",
+        path="spec.runtime.podTemplate",
+        value={"spec": {"containers": {"name": "server"}}},
+        field="spec.runtime.podTemplate.spec.containers",
+        says="must be of type array",
+        parser_says="should be a valid tuple",
+    ),
+    InvalidSpec(
+        why="name too long for its children",
+        path="metadata.name",
+        value="n" * 53,
+        field="metadata.name",
+        says="metadata.name must be at most 52 characters",
+    ),
+    InvalidSpec(
+        why="name that no Service can have",
+        path="metadata.name",
+        value="7b.chat",
+        field="metadata.name",
+        says="metadata.name must be at most 52 characters",
+    ),
+)
