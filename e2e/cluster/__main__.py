@@ -1,0 +1,5 @@
+"""`python -m cluster VERB`."""
+
+from cluster.cli import main
+
+main()

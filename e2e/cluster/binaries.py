@@ -1,0 +1,112 @@
+"""Kubernetes in one program, and the pause program: built from Go modules, once per content."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from cluster import golang
+from cluster.commands import run
+from cluster.content import key_of_files
+from cluster.layout import Cache
+from cluster.progress import Progress
+
+HERE = Path(__file__).parent
+KUBERNETES_MODULE = HERE / "localnode"
+PAUSE_MODULE = HERE / "pause"
+KUBERNETES_VERSION = "1.36.3"
+COMPONENTS = (
+    "etcd",
+    "kube-apiserver",
+    "kube-controller-manager",
+    "kube-scheduler",
+    "kubelet",
+    "kube-proxy",
+    "kubectl",
+)
+
+
+@dataclass(frozen=True)
+class Kubernetes:
+    """A folder with one program and a name in it for each component."""
+
+    folder: Path
+
+    def component(self, name: str) -> str:
+        """The path of a component's program."""
+        return str(self.folder / name)
+
+    @property
+    def complete(self) -> bool:
+        """All names are there; they are made last, so the program is whole too."""
+        return all((self.folder / name).exists() for name in COMPONENTS)
+
+
+def kubernetes(cache: Cache) -> Kubernetes:
+    """Where the program for the present module lies, built or not."""
+    key = _module_key(KUBERNETES_MODULE, {"version": KUBERNETES_VERSION})
+    return Kubernetes(cache.binaries / f"kubernetes-{key}")
+
+
+def pause(cache: Cache) -> Path:
+    """Where the pause program for the present module lies, built or not."""
+    return cache.binaries / f"pause-{_module_key(PAUSE_MODULE, {})}" / "pause"
+
+
+def ensure_kubernetes(cache: Cache, progress: Progress) -> Kubernetes:
+    """Build the program unless it is there: about 5 min cold on two cores, 184 MB."""
+    programs = kubernetes(cache)
+    if programs.complete:
+        return programs
+    go = golang.ensure(cache, progress)
+    version = "k8s.io/component-base/version"
+    major, minor, _ = KUBERNETES_VERSION.split(".")
+    flags = (
+        f"-s -w -X {version}.gitVersion=v{KUBERNETES_VERSION} "
+        f"-X {version}.gitMajor={major} -X {version}.gitMinor={minor}"
+    )
+    title = f"Compiling Kubernetes {KUBERNETES_VERSION} (5 to 8 min the first time, then kept)"
+    with progress.step(title):
+        # Never -trimpath: it makes the build cache of earlier builds useless.
+        _build(go, KUBERNETES_MODULE, programs.folder / "kubernetes", ["-ldflags", flags], {})
+    for name in COMPONENTS:
+        link = programs.folder / name
+        link.unlink(missing_ok=True)
+        link.symlink_to("kubernetes")
+    return programs
+
+
+def ensure_pause(cache: Cache, progress: Progress) -> Path:
+    """Build the pause program unless it is there: a second."""
+    program = pause(cache)
+    if not program.exists():
+        go = golang.ensure(cache, progress)
+        with progress.step("Compiling the pause program"):
+            _build(go, PAUSE_MODULE, program, ["-ldflags", "-s -w"], {"CGO_ENABLED": "0"})
+    return program
+
+
+def _build(go: Path, module: Path, target: Path, flags: list[str], env: dict[str, str]) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_suffix(".partial")
+    run(
+        [go, "build", "-buildvcs=false", *flags, "-o", partial, "."],
+        what=f"compiling {target.name}",
+        cwd=module,
+        env={"GOFLAGS": "-mod=readonly", **env},
+    )
+    partial.replace(target)
+
+
+def _module_key(module: Path, extra: dict[str, str]) -> str:
+    files = [file for file in sorted(module.iterdir()) if file.suffix in {".go", ".mod", ".sum"}]
+    return key_of_files(module, files, extra)
+
+
+def remove_other_versions(cache: Cache) -> None:
+    """Forget programs of modules that are not the present ones."""
+    wanted = {kubernetes(cache).folder, pause(cache).parent}
+    if cache.binaries.exists():
+        for folder in set(cache.binaries.iterdir()) - wanted:
+            shutil.rmtree(folder)

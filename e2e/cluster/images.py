@@ -1,0 +1,183 @@
+"""Images from Dockerfiles, and their archives: rebuilt only when their inputs have changed."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from cluster import content
+from cluster.buildah import buildah
+from cluster.errors import ClusterError
+from cluster.layout import Cache
+from cluster.progress import Progress
+
+BASE_IMAGE = "localhost/python-base:3.11"
+FROM_BASE = {"BASE": BASE_IMAGE}
+
+
+@dataclass(frozen=True)
+class Archive:
+    """An image as a file that any container runtime imports."""
+
+    image: str
+    inputs: str
+    """Key of everything that the image was made from."""
+    digest: str
+    """The image's id: equal for equal results, however often they were built."""
+
+    def path(self, cache: Cache) -> Path:
+        """Where the file lies."""
+        return cache.images / f"{file_name(self.image)}.tar"
+
+    def record(self, cache: Cache) -> Path:
+        """Where this description lies; it is written last, so the file is whole if it is there."""
+        return cache.images / f"{file_name(self.image)}.json"
+
+
+def file_name(image: str) -> str:
+    """An image's name as the name of a file."""
+    return re.sub(r"[^a-zA-Z0-9.-]", "_", image)
+
+
+def archived(cache: Cache, image: str) -> Archive | None:
+    """The archive of that image, if it was built."""
+    record = cache.images / f"{file_name(image)}.json"
+    if not record.exists():
+        return None
+    found = Archive(**json.loads(record.read_text()))
+    return found if found.path(cache).exists() else None
+
+
+def require(cache: Cache, image: str) -> Archive:
+    """The archive of that image.
+
+    Raises:
+        ClusterError: it was not built.
+    """
+    found = archived(cache, image)
+    if found is None:
+        raise ClusterError(
+            f"the image {image} was not built. "
+            f"Build it with `python -m cluster image {image} DOCKERFILE`."
+        )
+    return found
+
+
+def build(
+    cache: Cache,
+    image: str,
+    dockerfile: Path,
+    context: Path,
+    progress: Progress,
+    build_args: Mapping[str, str] | None = None,
+) -> Archive:
+    """Build `image` from a Dockerfile and the files of `context` that it copies, and archive it.
+
+    Nothing is done if Dockerfile, arguments, base image and those files are what they were.
+    """
+    arguments = {**FROM_BASE, **(build_args or {})}
+    files = context_files(context, dockerfile.read_text())
+    base = archived(cache, arguments["BASE"])
+    extra = {f"arg/{name}": value for name, value in arguments.items()}
+    extra |= {"dockerfile": dockerfile.read_text(), "base": base.digest if base else ""}
+    inputs = content.key_of_files(context, files, extra)
+    present = archived(cache, image)
+    if present is not None and present.inputs == inputs:
+        return present
+    named = [word for pair in arguments.items() for word in ("--build-arg", "=".join(pair))]
+    with (
+        progress.step(f"Building {image} from {dockerfile.name}"),
+        tempfile.TemporaryDirectory(prefix="headroom-context-") as staged,
+    ):
+        _stage(context, files, Path(staged))
+        buildah(
+            cache,
+            *("bud", "--pull-never", "--network", "host", "--layers", "--tag", image),
+            *named,
+            *("--file", dockerfile.resolve()),
+            staged,
+            what=f"building {image} from {dockerfile}",
+        )
+    return archive(cache, image, inputs, progress)
+
+
+def archive(cache: Cache, image: str, inputs: str, progress: Progress) -> Archive:
+    """Write the archive of a built image, unless one with the same content is there."""
+    digest = image_id(cache, image)
+    made = Archive(image, inputs, digest)
+    present = archived(cache, image)
+    if present is None or present.digest != digest:
+        made.record(cache).unlink(missing_ok=True)
+        cache.images.mkdir(parents=True, exist_ok=True)
+        target = made.path(cache)
+        target.unlink(missing_ok=True)
+        with progress.step(f"Archiving {image}"):
+            # Uncompressed: it never leaves this machine, and compressing takes longest of all.
+            destination = f"docker-archive:{target}:{image}"
+            buildah(cache, "push", "--disable-compression", image, destination, what="archiving")
+    made.record(cache).write_text(json.dumps(asdict(made)))
+    return made
+
+
+def image_id(cache: Cache, image: str) -> str:
+    """The id of an image in the builder's storage."""
+    found = buildah(cache, "images", "--quiet", "--no-trunc", image, what=f"looking up {image}")
+    return found.splitlines()[0]
+
+
+def context_files(context: Path, dockerfile_text: str) -> list[Path]:
+    """The files of `context` that a Dockerfile copies, as git sees them: no ignored files."""
+    wanted = copied_sources(dockerfile_text)
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=context,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if listed.returncode == 0:
+        files = [context / name for name in listed.stdout.split("\0") if name]
+    else:
+        files = [path for path in context.rglob("*") if "__pycache__" not in path.parts]
+    return sorted({path for path in files if path.is_file() and _is_wanted(path, context, wanted)})
+
+
+def copied_sources(dockerfile_text: str) -> frozenset[str]:
+    """What a Dockerfile takes from its context: paths, or `.` where that cannot be told."""
+    sources: set[str] = set()
+    for line in re.sub(r"\\\n", " ", dockerfile_text).splitlines():
+        words = line.split()
+        if not words:
+            continue
+        if words[0].upper() == "RUN" and "--mount=type=bind" in line:
+            return frozenset({"."})
+        if words[0].upper() not in {"COPY", "ADD"}:
+            continue
+        flags = [word for word in words[1:] if word.startswith("--")]
+        if any(flag.startswith("--from=") for flag in flags):
+            continue
+        if "[" in line or "*" in line or "$" in line:
+            return frozenset({"."})
+        paths = [word for word in words[1:] if not word.startswith("--")]
+        sources |= {path.removeprefix("./").strip("/") or "." for path in paths[:-1]}
+    return frozenset(sources)
+
+
+def _is_wanted(path: Path, context: Path, wanted: frozenset[str]) -> bool:
+    relative = path.relative_to(context)
+    names = {relative.as_posix(), *(parent.as_posix() for parent in relative.parents)}
+    return bool(names & wanted)
+
+
+def _stage(context: Path, files: list[Path], target: Path) -> None:
+    """Copy the context's files, so that an image holds what was hashed and nothing else."""
+    for file in files:
+        copy = target / file.relative_to(context)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(file, copy)

@@ -1,0 +1,3 @@
+module headroom.dev/pause
+
+go 1.26.0

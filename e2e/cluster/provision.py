@@ -1,0 +1,54 @@
+"""Everything that is built or installed once, so that clusters start in seconds."""
+
+from __future__ import annotations
+
+import os
+
+from cluster import base_image, binaries, debian
+from cluster.errors import ClusterError, NotPossibleError
+from cluster.layout import Cache
+from cluster.progress import Progress
+
+NEEDS_ROOT = (
+    "a local node needs root, for its namespaces and its container runtime. Run as root, or set "
+    "KUBECONFIG to a cluster to use instead (kind, minikube, a real one)."
+)
+
+
+def ensure_control_plane(cache: Cache, progress: Progress) -> None:
+    """Go and the Kubernetes program; nothing here needs root."""
+    cache.root.mkdir(parents=True, exist_ok=True)
+    binaries.ensure_kubernetes(cache, progress)
+
+
+def ensure_node(cache: Cache, progress: Progress) -> None:
+    """All that a node needs: packages, programs and base images.
+
+    Raises:
+        NotPossibleError: not root, or packages that cannot be installed.
+        ClusterError: a step failed.
+    """
+    if os.geteuid() != 0:
+        raise NotPossibleError(NEEDS_ROOT)
+    debian.ensure(progress)
+    ensure_control_plane(cache, progress)
+    base_image.ensure_pause(cache, progress)
+    base_image.ensure_base(cache, progress)
+
+
+def require_node(cache: Cache) -> None:
+    """Check, in a few milliseconds and without changing anything, that a node can start.
+
+    Raises:
+        NotPossibleError: not root.
+        ClusterError: the set-up was not run, or not to its end.
+    """
+    if os.geteuid() != 0:
+        raise NotPossibleError(NEEDS_ROOT)
+    lacking = [f"package {package}" for package in debian.missing()]
+    if not binaries.kubernetes(cache).complete:
+        lacking.append("the Kubernetes program")
+    if not base_image.is_complete(cache):
+        lacking.append("the base images")
+    if lacking:
+        raise ClusterError(f"{', '.join(lacking)} missing. Run `python -m cluster setup`.")

@@ -1,0 +1,131 @@
+"""Imported images, kept between runs: importing takes seconds, cloning an import takes tenths.
+
+The store is a containerd root that only this module writes to. A node gets a clone of it: files are
+hard links, which is safe because containerd and overlayfs never write into committed layers; the
+databases are copies.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from cluster import configuration
+from cluster.buildah import snapshotter
+from cluster.commands import environment, run, tail
+from cluster.errors import ClusterError
+from cluster.images import Archive
+from cluster.layout import Cache
+from cluster.progress import Progress
+
+NAMESPACE = "k8s.io"
+START_PATIENCE_S = 20.0
+
+
+def ensure(cache: Cache, archives: Sequence[Archive], progress: Progress) -> None:
+    """Import those archives that the store does not hold in their present form."""
+    with _locked(cache, fcntl.LOCK_EX):
+        held = _held(cache)
+        wanted = [archive for archive in archives if held.get(archive.image) != archive.digest]
+        if not wanted:
+            return
+        names = ", ".join(archive.image for archive in wanted)
+        with progress.step(f"Importing {names}"), _containerd(cache) as socket:
+            for archive in wanted:
+                import_archive(cache, archive, socket, [])
+                held[archive.image] = archive.digest
+        _record(cache).write_text(json.dumps(held, indent=1))
+
+
+def clone(cache: Cache, target: Path) -> dict[str, str]:
+    """Make `target` a containerd root with all images of the store; return their digests."""
+    with _locked(cache, fcntl.LOCK_SH):
+        root = _root(cache)
+        root.mkdir(parents=True, exist_ok=True)
+        run(["cp", "--archive", "--link", root, target], what="cloning the image store")
+        for database in root.glob("**/*.db"):
+            copy = target / database.relative_to(root)
+            copy.unlink()
+            shutil.copy2(database, copy)
+        return _held(cache)
+
+
+def import_archive(cache: Cache, archive: Archive, socket: Path, inside: Sequence[str]) -> None:
+    """Import into the containerd at `socket`; `inside` is a command that enters its namespaces."""
+    run(
+        [
+            *inside,
+            *("ctr", "--address", socket, "--namespace", NAMESPACE, "images", "import"),
+            *("--snapshotter", snapshotter(cache.root), archive.path(cache)),
+        ],
+        what=f"importing {archive.image}",
+        timeout_s=600,
+    )
+
+
+def _root(cache: Cache) -> Path:
+    return cache.store / "root"
+
+
+def _record(cache: Cache) -> Path:
+    return cache.store / "images.json"
+
+
+def _held(cache: Cache) -> dict[str, str]:
+    record = _record(cache)
+    held: dict[str, str] = json.loads(record.read_text()) if record.exists() else {}
+    return held
+
+
+@contextmanager
+def _locked(cache: Cache, kind: int) -> Iterator[None]:
+    cache.store.mkdir(parents=True, exist_ok=True)
+    with (cache.store / "lock").open("w") as lock:
+        fcntl.flock(lock, kind)
+        yield
+
+
+@contextmanager
+def _containerd(cache: Cache) -> Iterator[Path]:
+    """A containerd on the store, in a mount namespace of its own, for as long as the block runs."""
+    with tempfile.TemporaryDirectory(prefix="headroom-store-") as folder:
+        state = Path(folder)
+        socket, config, log = state / "ctd.sock", state / "containerd.toml", state / "log"
+        text = configuration.containerd(str(_root(cache)), str(state / "s"), str(socket), folder)
+        config.write_text(f"disabled_plugins = ['io.containerd.grpc.v1.cri']\n{text}")
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                [
+                    *("setpriv", "--pdeathsig", "KILL"),
+                    *("unshare", "--mount", "--propagation", "private"),
+                    *("containerd", "--config", str(config)),
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=environment(),
+            )
+        try:
+            _wait_for(process, socket, log)
+            yield socket
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait()
+
+
+def _wait_for(process: subprocess.Popen[bytes], socket: Path, log: Path) -> None:
+    deadline = time.monotonic() + START_PATIENCE_S
+    while process.poll() is None and time.monotonic() < deadline:
+        if socket.exists() and os.access(socket, os.W_OK):
+            return
+        time.sleep(0.02)
+    raise ClusterError(f"containerd did not start on the image store:\n{tail(log.read_text())}")
