@@ -59,13 +59,18 @@ class TailLatency:
 
     def capacity_rps(self, target_s: float) -> float:
         """Return the highest arrival rate whose percentile is within the target; 0 if none is."""
+        full_s = self.cost.batch_s(self.cost.max_batch)
         if self.idle_s > target_s:
             return 0.0
-        low, high = 0.0, self.cost.full_batch_rps
-        for _ in range(40):  # 2^-40 of the throughput: exact for every purpose
-            middle = (low + high) / 2
-            low, high = (middle, high) if self.latency_s(middle) <= target_s else (low, middle)
-        return low
+        curve, target = self._curve(), target_s / full_s
+        if target >= curve[-1]:
+            utilization = 1 - float(curve[-1]) * (1 - GRID[-1]) / target
+        else:
+            above = max(1, int(np.searchsorted(curve, target, side="right")))
+            low, high = float(curve[above - 1]), float(curve[above])
+            part = max(0.0, target - low) / (high - low)
+            utilization = GRID[above - 1] + part * (GRID[above] - GRID[above - 1])
+        return utilization * self.cost.full_batch_rps
 
     def _curve(self) -> Vector:
         full_s = self.cost.batch_s(self.cost.max_batch)
