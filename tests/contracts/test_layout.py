@@ -1,0 +1,79 @@
+"""The tree is the architecture: what must never appear in it."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("operator/headroom", "model_server/headroom_server")
+SOURCES = sorted(
+    path
+    for folder in (*PACKAGES, "e2e")
+    for path in (ROOT / folder).rglob("*.py")
+    if "__pycache__" not in path.parts
+)
+TOP = {
+    "pyproject.toml", "README.md", "Makefile", "LICENSE", "requirements.lock",
+    "operator", "model_server", "deploy", "charts", "tests", "e2e",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("folder", ["operator", "model_server", "e2e"])
+def test_a_folder_that_would_shadow_a_module_is_no_package(folder: str) -> None:
+    assert not (ROOT / folder / "__init__.py").exists()
+
+
+def test_nothing_else_lies_at_the_top() -> None:
+    listed = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    top = {name.split("/")[0] for name in listed}
+    assert {name for name in top if not name.startswith(".")} <= TOP
+
+
+def test_no_module_is_named_after_the_standard_library_or_a_catch_all() -> None:
+    forbidden = {*sys.stdlib_module_names, "utils", "common", "helpers", "misc", "kubernetes"}
+    offenders = [
+        str(path.relative_to(ROOT))
+        for package in PACKAGES
+        for path in (ROOT / package).rglob("*.py")
+        if path.stem in forbidden and not path.stem.startswith("__")
+    ]
+    assert offenders == []
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_module_says_its_job_in_its_first_line(path: Path) -> None:
+    docstring = ast.get_docstring(ast.parse(path.read_text()))
+    assert docstring
+    assert docstring.splitlines()[0].endswith((".", ":", "?"))
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_module_has_outgrown_its_job(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= 500
+
+
+def test_the_locks_pin_with_hashes_and_name_no_index() -> None:
+    locks = [ROOT / "requirements.lock", *(ROOT / "deploy").glob("*.lock")]
+    assert len(locks) >= 4
+    for lock in locks:
+        text = lock.read_text()
+        assert "--hash=sha256:" in text
+        assert "://" not in text
+        assert "index-url" not in text
+
+
+def test_what_the_images_install_is_what_the_tests_ran_with() -> None:
+    def pins(lock: Path) -> set[str]:
+        lines = lock.read_text().splitlines()
+        return {line.split(" ")[0] for line in lines if "==" in line and line[0].isalnum()}
+
+    everything = pins(ROOT / "requirements.lock")
+    for lock in (ROOT / "deploy").glob("*.lock"):
+        assert pins(lock) <= everything, lock.name
