@@ -1,0 +1,1 @@
+"""An open-loop load generator: replays a recorded trace, never waiting for answers to send."""
