@@ -73,6 +73,15 @@ class Cluster(ABC):
         items = {"apiVersion": "v1", "kind": "List", "items": list(manifests)}
         return self.kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps(items))
 
+    def create_namespace(self, name: str) -> None:
+        """Make a namespace that pods can be created in: with its default service account."""
+        self.kubectl("create", "namespace", name)
+        self._wait_for_account(name)
+
+    def _wait_for_account(self, namespace: str) -> None:
+        words = ("serviceaccount/default", "--namespace", namespace, "--timeout=30s")
+        self.kubectl("wait", "--for=create", *words)
+
     def kubectl_environment(self) -> dict[str, str]:
         """The environment in which kubectl speaks to this cluster and nothing else."""
         return {"KUBECONFIG": str(self.kubeconfig), "KUBECACHEDIR": str(self._scratch / "kubectl")}

@@ -134,6 +134,7 @@ class LocalCluster(Cluster):
 
     def _finish_start(self) -> None:
         """Wait for more than the API server."""
+        self._wait_for_account("default")
 
     def _prepare_and_launch(self, lock: IO[str]) -> None:
         layout = self.layout

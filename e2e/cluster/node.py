@@ -162,6 +162,7 @@ class Node(LocalCluster):
         return components.node(self.layout, self.programs, listener_fd)
 
     def _finish_start(self) -> None:
+        super()._finish_start()
         wait_until(self._node_is_ready, what=self._complaint(), timeout_s=NODE_PATIENCE_S)
         room = {GPU: str(self.gpus)}
         patch = json.dumps({"status": {"capacity": room, "allocatable": room}})

@@ -1,0 +1,49 @@
+"""The project's own images: their names in the manifests, and the Dockerfiles behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cluster import images
+from cluster.images import Archive
+from cluster.layout import Cache
+from cluster.progress import Progress
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """One image of the project."""
+
+    image: str
+    dockerfile: str
+    build_args: Mapping[str, str] = field(default_factory=dict)
+
+
+OPERATOR = Shipped("localhost/headroom-operator:dev", "deploy/operator.Dockerfile")
+SERVER = Shipped("localhost/headroom-server:dev", "deploy/model-server.Dockerfile")
+SERVER_WITH_TORCH = Shipped(
+    "localhost/headroom-server-torch:dev",
+    "deploy/model-server.Dockerfile",
+    {"EXTRAS": "server,torch"},
+)
+SMALL = (OPERATOR, SERVER)
+"""What the demo and the scenarios run; torch makes a slow tier of its own (16 GB of disk)."""
+
+
+def build(cache: Cache, wanted: Sequence[Shipped], progress: Progress) -> list[Archive]:
+    """Build those images whose inputs have changed, and archive them."""
+    return [
+        images.build(
+            cache,
+            each.image,
+            REPOSITORY / each.dockerfile,
+            REPOSITORY,
+            progress,
+            each.build_args,
+        )
+        for each in wanted
+    ]

@@ -1,0 +1,129 @@
+"""Clusters for tests: one control plane and one node per session, a fresh namespace per test.
+
+A test asks for `cluster`, `kubectl` and `namespace`. `cluster` is the node; a module whose tests
+need the API only says so by its own fixture: `def cluster(control_plane): return control_plane`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+
+import pytest
+
+from cluster import (
+    Cluster,
+    ClusterError,
+    ControlPlane,
+    ExternalCluster,
+    Node,
+    NotPossibleError,
+    provision,
+    shipped,
+)
+from cluster.images import BASE_IMAGE
+from cluster.layout import Cache
+from cluster.local import LocalCluster
+from cluster.progress import OnConsole
+
+HERE = Path(__file__).parent
+FAILED = pytest.StashKey[bool]()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Time limits cover the tests, not the clusters and images that are made for the first one."""
+    for item in items:
+        if item.path.is_relative_to(HERE) and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(180, func_only=True))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Note on the test whether it failed, for fixtures that then keep what explains it."""
+    report = yield
+    item.stash[FAILED] = item.stash.get(FAILED, False) or report.failed
+    return report
+
+
+@pytest.fixture(scope="session")
+def control_plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
+    """A control plane without nodes; needs no root."""
+    provision.ensure_control_plane(Cache.of_this_user(), OnConsole())
+    with ControlPlane() as cluster:
+        yield cluster
+        _keep_logs_if_failed(cluster, request.session)
+
+
+@pytest.fixture(scope="session")
+def node(request: pytest.FixtureRequest) -> Iterator[Node | ExternalCluster]:
+    """A cluster that runs pods, with the project's images: that of `KUBECONFIG` or a local one."""
+    if os.environ.get("KUBECONFIG"):
+        with ExternalCluster() as external:
+            yield external
+        return
+    cache, progress = Cache.of_this_user(), OnConsole()
+    try:
+        provision.ensure_node(cache, progress)
+    except NotPossibleError as error:
+        pytest.skip(str(error))
+    wanted = [each for each in shipped.SMALL if (shipped.REPOSITORY / each.dockerfile).exists()]
+    built = shipped.build(cache, wanted, progress)
+    names = [BASE_IMAGE, *(archive.image for archive in built)]
+    with Node(preload=names, progress=progress) as cluster:
+        yield cluster
+        _keep_logs_if_failed(cluster, request.session)
+
+
+@pytest.fixture(scope="session")
+def cluster(node: Cluster) -> Cluster:
+    """The cluster that `kubectl` and `namespace` mean."""
+    return node
+
+
+@pytest.fixture
+def kubectl(cluster: Cluster) -> Callable[..., str]:
+    """`kubectl(*arguments, stdin=None)` as administrator; returns what it printed."""
+    return cluster.kubectl
+
+
+@pytest.fixture
+def namespace(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A namespace of this test alone; what it held is shown if the test failed."""
+    words = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")[:40].strip("-")
+    name = f"{words}-{secrets.token_hex(2)}"
+    cluster.create_namespace(name)
+    yield name
+    if request.node.stash.get(FAILED, False):
+        print(_contents(cluster, name))  # pytest shows it with the failure
+    cluster.kubectl("delete", "namespace", name, "--wait=false")
+
+
+def _contents(cluster: Cluster, namespace: str) -> str:
+    """Objects, events and container output of a namespace."""
+    scope = ("--namespace", namespace)
+    questions = [
+        ("get", "deployments,pods,services", "-o", "wide", *scope),
+        ("get", "inferenceservices", "-o", "yaml", *scope),
+        ("get", "events", "--sort-by=.lastTimestamp", *scope),
+    ]
+    pods = _said(cluster, "get", "pods", "-o", "name", *scope).split()
+    questions += [("logs", pod, "--tail=40", *scope) for pod in pods if pod.startswith("pod/")]
+    return "\n".join(f"$ kubectl {' '.join(each)}\n{_said(cluster, *each)}" for each in questions)
+
+
+def _said(cluster: Cluster, *words: str) -> str:
+    try:
+        return cluster.kubectl(*words, timeout_s=20)
+    except ClusterError as error:
+        return str(error)
+
+
+def _keep_logs_if_failed(cluster: LocalCluster, session: pytest.Session) -> None:
+    if session.testsfailed:
+        cluster.end(keep_logs=True)
+        OnConsole().note(f"Logs of the cluster: {cluster.kept_logs}")
