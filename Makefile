@@ -65,7 +65,7 @@ bench: setup     ## the figures, measured side by side
 	@$(RUN) bench
 
 crd: setup       ## write the CRD anew from the typed values
-	@$(RUN) headroom crd > deploy/crd.yaml
+	@$(RUN) headroom crd > deploy/base/crd.yaml
 
 lock: setup      ## pin anew what pyproject.toml asks for
 	@export UV_SYSTEM_CERTS=1; uv="$(VENV)/bin/uv pip compile pyproject.toml --quiet --generate-hashes --no-emit-index-url --no-header"; \

@@ -158,7 +158,7 @@ INVALID_SPECS: tuple[InvalidSpec, ...] = (
         why="image with a space",
         path="spec.runtime.image",
         value="server: 1",
-        says=r"should match '^\S+$'",
+        says=r"should match '^[!-~]+$'",
         parser_says=_MATCH,
     ),
     InvalidSpec(
@@ -357,7 +357,7 @@ INVALID_SPECS: tuple[InvalidSpec, ...] = (
     InvalidSpec(
         why="containers that are no list",
         path="spec.runtime.podTemplate",
-        value={"spec": {"containers": {"name": "server"}}},
+        value={"spec": {"containers": "server"}},
         field="spec.runtime.podTemplate.spec.containers",
         says="must be of type array",
         parser_says="should be a valid tuple",

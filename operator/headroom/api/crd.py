@@ -76,7 +76,7 @@ def custom_resource_definition() -> dict[str, Any]:
 
 
 def render_yaml() -> str:
-    """Render the manifest as it is shipped in deploy/crd.yaml."""
+    """Render the manifest as it is shipped in deploy/base/crd.yaml."""
     return _HEADER + yaml.safe_dump(
         custom_resource_definition(), sort_keys=False, width=120, allow_unicode=False
     )

@@ -34,7 +34,7 @@ NAME_RULE = (
     "from a letter on, because a Service carries it"
 )
 
-_MODEL_URI = r"^(file:///[^\s]+|pvc://[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?(/[^\s]*)?)?$"
+_MODEL_URI = r"^(file:///[!-~]+|pvc://[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?(/[!-~]*)?)?$"
 
 Latency = Annotated[Duration, Within("1ms", "10m")]
 StabilizationWindow = Annotated[Duration, Within("0s", "1h")]

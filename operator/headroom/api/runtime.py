@@ -181,7 +181,7 @@ class Runtime(Value):
 
     profile: Literal["headroom"] = "headroom"
     """How the server is probed and measured; `headroom` is the model server of this project."""
-    image: Annotated[str, Field(min_length=1, max_length=512, pattern=r"^\S+$")]
+    image: Annotated[str, Field(min_length=1, max_length=512, pattern=r"^[!-~]+$")]
     """Container image of the model server."""
     port: Annotated[int, Field(ge=1, le=65535)] = 8000
     """Port on which the server listens for HTTP."""

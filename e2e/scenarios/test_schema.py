@@ -1,0 +1,137 @@
+"""The resource on a real API server: what is refused, in which words, and what is stored."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from cluster.errors import ClusterError
+from cluster.interface import Cluster
+from headroom.api import InferenceService
+from headroom.api.crd import custom_resource_definition
+from headroom.api.inference_service import API_VERSION, PLURAL
+from headroom.resources import desired_children
+from scenarios.invalid_specs import INVALID_SPECS, MINIMAL, InvalidSpec, changed
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+SAMPLES = sorted(DEPLOY.glob("samples/*.yaml"))
+NAMESPACE = "schema"
+
+
+@pytest.fixture(scope="module")
+def cluster(control_plane: Cluster) -> Iterator[Cluster]:
+    """A cluster that knows the resource, with a namespace for these tests."""
+    control_plane.kubectl("apply", "--server-side", "-f", DEPLOY / "base" / "crd.yaml")
+    control_plane.kubectl(
+        *("wait", "--for=condition=Established", "--timeout=30s"),
+        *("crd", "inferenceservices.headroom.dev"),
+    )
+    restricted = {
+        f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "warn")
+    }
+    control_plane.apply(
+        {
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": {"name": NAMESPACE, "labels": restricted},
+        }
+    )
+    yield control_plane
+    control_plane.kubectl("delete", "namespace", NAMESPACE, "--wait=false")
+
+
+@pytest.mark.parametrize("case", INVALID_SPECS, ids=lambda case: case.why)
+def test_an_invalid_spec_is_refused_naming_field_and_rule(
+    cluster: Cluster, case: InvalidSpec
+) -> None:
+    with pytest.raises(ClusterError) as refused:
+        _create(cluster, case.body(), dry_run=True)
+    assert "is invalid" in str(refused.value)
+    assert case.named_field in str(refused.value)
+    assert case.says in str(refused.value)
+
+
+def test_a_misspelt_field_is_refused_rather_than_dropped(cluster: Cluster) -> None:
+    body = changed(MINIMAL, "spec.scaling", {"minReplica": 2})
+    with pytest.raises(ClusterError, match=r'unknown field "spec\.scaling\.minReplica"'):
+        _create(cluster, body, dry_run=True)
+
+
+def test_a_pod_template_may_not_be_laid_out_like_a_pod(cluster: Cluster) -> None:
+    body = changed(MINIMAL, "spec.runtime.podTemplate", {"nodeSelector": {"gpu": "a"}})
+    with pytest.raises(ClusterError, match=r"unknown field \"spec\.runtime\.podTemplate\.node"):
+        _create(cluster, body, dry_run=True)
+
+
+def test_what_is_left_out_is_stored_with_the_defaults_of_the_operator(cluster: Cluster) -> None:
+    stored = _create(cluster, MINIMAL)
+    minimal = MINIMAL | {"metadata": stored["metadata"]}
+    assert stored["spec"] == InferenceService.parse(minimal).spec.manifest()
+    assert InferenceService.parse(stored).spec == InferenceService.parse(minimal).spec
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.name)
+def test_a_sample_is_accepted_and_so_are_its_children(cluster: Cluster, sample: Path) -> None:
+    stored = _create(cluster, yaml.safe_load(sample.read_text()))
+    for child in desired_children(InferenceService.parse(stored)):
+        cluster.kubectl(
+            *("apply", "--server-side", "--dry-run=server", "--validate=strict"),
+            *("--warnings-as-errors", "-f", "-"),
+            stdin=json.dumps(child),
+        )
+
+
+def test_the_shipped_manifests_are_accepted_without_a_warning(cluster: Cluster) -> None:
+    cluster.kubectl("apply", "--server-side", "-f", DEPLOY / "base" / "namespace.yaml")
+    cluster.kubectl(
+        *("apply", "--server-side", "--dry-run=server", "--validate=strict"),
+        *("--warnings-as-errors", "-k", DEPLOY / "overlays" / "local"),
+    )
+
+
+def test_an_explicit_null_of_a_pod_template_is_kept_as_a_removal(cluster: Cluster) -> None:
+    template = {"spec": {"containers": [{"name": "server", "livenessProbe": None}]}}
+    body = changed(MINIMAL, "spec.runtime.podTemplate", template)
+    body["metadata"]["name"] = "without-liveness"
+    stored = _create(cluster, body)
+    assert stored["spec"]["runtime"]["podTemplate"] == template
+    (container,) = desired_children(InferenceService.parse(stored))[-1]["spec"]["template"]["spec"][
+        "containers"
+    ]
+    assert "livenessProbe" not in container
+
+
+def test_nobody_sets_the_status_through_the_spec(cluster: Cluster) -> None:
+    body = changed(MINIMAL, "status", {"readyReplicas": 7})
+    body["metadata"]["name"] = "boaster"
+    assert "status" not in _create(cluster, body)
+
+
+def test_the_installed_resource_is_what_the_code_generates(cluster: Cluster) -> None:
+    installed = cluster.get("crd", "inferenceservices.headroom.dev")
+    generated = custom_resource_definition()["spec"]["versions"][0]
+    (version,) = installed["spec"]["versions"]
+    assert version["schema"] == generated["schema"]
+    assert not [c for c in installed["status"]["conditions"] if c["type"] == "NonStructuralSchema"]
+
+
+def test_kubectl_explains_the_promise(cluster: Cluster) -> None:
+    explained = cluster.kubectl("explain", "inferenceservices.spec.slo.latency.target")
+    assert "The percentile must stay below this." in explained
+
+
+def _create(cluster: Cluster, body: dict[str, Any], *, dry_run: bool = False) -> dict[str, Any]:
+    """Create as kubectl does, but raw: nothing stands between the object and the server's words."""
+    path = f"/apis/{API_VERSION}/namespaces/{NAMESPACE}/{PLURAL}?fieldValidation=Strict"
+    metadata = body["metadata"] | {"namespace": NAMESPACE}
+    answer = cluster.kubectl(
+        *("create", "--raw", path + ("&dryRun=All" if dry_run else ""), "-f", "-"),
+        stdin=json.dumps(body | {"metadata": metadata}),
+    )
+    stored: dict[str, Any] = json.loads(answer)
+    return stored
