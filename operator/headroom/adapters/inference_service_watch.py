@@ -1,0 +1,126 @@
+"""Watches InferenceServices with kopf, and nothing else of kopf.
+
+No timers, daemons, indexes, finalizers or patches.
+
+When kopf ends, it cancels every task of its event loop that is younger than itself. So it gets a
+loop of its own, in a thread; events cross over. When it ends by a fault (it does after a minute of
+5xx, and at once when the CRD goes), it is started again after a pause: nothing that it says is
+relied on alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import threading
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+import kopf
+
+_log = logging.getLogger(__name__)
+
+OnEvent = Callable[[str | None, dict[str, Any]], None]
+"""Takes the type (None: was there already; ADDED, MODIFIED, DELETED) and the object."""
+
+SHORTEST_PAUSE_S = 1.0
+LONGEST_PAUSE_S = 30.0
+HEALTHY_AFTER_S = 60.0
+STOP_WITHIN_S = 3.0
+
+
+class InferenceServiceWatch:
+    """Watches the kind in the namespaces given; none given means all."""
+
+    def __init__(self, group: str, version: str, plural: str, namespaces: Sequence[str]) -> None:
+        self._kind = (group, version, plural)
+        self._namespaces = tuple(namespaces)
+
+    async def run(self, on_event: OnEvent, until_served: Callable[[], Awaitable[object]]) -> None:
+        """Watch until cancelled. `on_event` is called on the caller's event loop.
+
+        kopf looks once for the kind and idles for ever where it is not there, so the watch begins
+        when `until_served` says that it is.
+        """
+        loop = asyncio.get_running_loop()
+        pause_s = SHORTEST_PAUSE_S
+        while True:
+            await until_served()
+            begun_s = loop.time()
+            fault = await self._watch_once(on_event)
+            if loop.time() - begun_s > HEALTHY_AFTER_S:
+                pause_s = SHORTEST_PAUSE_S
+            _log.warning("the watch ended, and begins again in %.0f s: %s", pause_s, fault)
+            await asyncio.sleep(pause_s)
+            pause_s = min(2.0 * pause_s, LONGEST_PAUSE_S)
+
+    async def _watch_once(self, on_event: OnEvent) -> BaseException | None:
+        """Run kopf in a thread until it ends; return what ended it."""
+        loop = asyncio.get_running_loop()
+        ended: asyncio.Future[BaseException | None] = loop.create_future()
+        stop = threading.Event()
+
+        def finish(fault: BaseException | None) -> None:
+            if not ended.done():
+                ended.set_result(fault)
+
+        def watch() -> None:
+            fault: BaseException | None = None
+            try:
+                asyncio.run(self._kopf(loop, on_event, stop))
+            except BaseException as error:  # noqa: BLE001  (handed to the other loop, whatever it is)
+                fault = error
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(finish, fault)
+
+        thread = threading.Thread(target=watch, name="watch", daemon=True)
+        thread.start()
+        try:
+            return await asyncio.shield(ended)
+        finally:
+            stop.set()
+            await asyncio.wait([ended], timeout=STOP_WITHIN_S)
+
+    async def _kopf(
+        self, loop: asyncio.AbstractEventLoop, on_event: OnEvent, stop: threading.Event
+    ) -> None:
+        registry = kopf.OperatorRegistry()
+
+        async def login(**kwargs: Any) -> kopf.ConnectionInfo | None:
+            in_pod = not os.environ.get("KUBECONFIG") and os.environ.get("KUBERNETES_SERVICE_HOST")
+            return (
+                kopf.login_with_service_account(**kwargs)
+                if in_pod
+                else kopf.login_with_kubeconfig(**kwargs)
+            )
+
+        async def event(*, event: Any, **_: Any) -> None:
+            loop.call_soon_threadsafe(on_event, event["type"], dict(event["object"]))
+
+        kopf.on.login(registry=registry)(login)
+        kopf.on.event(*self._kind, registry=registry)(event)
+        await kopf.operator(
+            registry=registry,
+            settings=_settings(),
+            standalone=True,
+            clusterwide=not self._namespaces,
+            namespaces=self._namespaces,
+            stop_flag=stop,
+        )
+
+
+def _settings() -> kopf.OperatorSettings:
+    settings = kopf.OperatorSettings()
+    settings.posting.enabled = False
+    settings.scanning.disabled = True  # one look at our group, no watch of CRDs and namespaces
+    settings.networking.connect_timeout = 5
+    settings.networking.request_timeout = 30
+    settings.watching.reconnect_backoff = 1.0
+    settings.watching.server_timeout = 600
+    settings.process.ultimate_exiting_timeout = None  # it would kill this thread with SIGKILL
+    # Written by none of our handlers; were they ever, then not under another operator's name.
+    settings.persistence.finalizer = "headroom.dev/watch"
+    settings.persistence.progress_storage = kopf.AnnotationsProgressStorage(prefix="headroom.dev")
+    settings.persistence.diffbase_storage = kopf.AnnotationsDiffBaseStorage(prefix="headroom.dev")
+    return settings

@@ -1,0 +1,264 @@
+"""The Kubernetes API as plain JSON, over the official client's connection and credentials.
+
+Of `kubernetes.aio` only ApiClient and the configuration are used: its typed API classes cost 188
+MB. Every request has a deadline, and every error is translated into `headroom.errors` by what the
+caller does next.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from types import TracebackType
+from typing import Any, Protocol, Self
+from urllib.parse import quote, urlencode
+
+import aiohttp
+import orjson
+from kubernetes.aio.client.api_client import ApiClient
+from kubernetes.aio.client.configuration import Configuration
+from kubernetes.aio.config import ConfigException, load_incluster_config, load_kube_config
+
+from headroom.errors import ClusterError, Conflict, Forbidden, NotFound, Rejected, Unavailable
+
+Manifest = dict[str, Any]
+
+DEADLINE_S = 10.0
+_RETRY_AFTER_S = 1.0
+_MAX_RETRY_AFTER_S = 60.0
+
+_JSON = "application/json"
+_APPLY = "application/apply-patch+yaml"
+_JSON_PATCH = "application/json-patch+json"
+
+_PLURALS = {
+    "Deployment": "deployments",
+    "Event": "events",
+    "InferenceService": "inferenceservices",
+    "Pod": "pods",
+    "PodDisruptionBudget": "poddisruptionbudgets",
+    "Service": "services",
+    "ServiceAccount": "serviceaccounts",
+}
+
+_ERRORS: dict[int, type[ClusterError]] = {
+    400: Rejected,
+    401: Forbidden,
+    403: Forbidden,
+    404: NotFound,
+    405: Rejected,
+    409: Conflict,
+    410: NotFound,
+    413: Rejected,
+    415: Rejected,
+    422: Rejected,
+}
+
+
+class OnCall(Protocol):
+    """Takes the figures of one request."""
+
+    def __call__(self, verb: str, code: str, seconds: float) -> None:
+        """Count it; `code` is the HTTP status, or the name of what broke it off."""
+        ...
+
+
+class KubernetesApi:
+    """Speaks to one API server. Use as an async context manager."""
+
+    def __init__(self, on_call: OnCall, deadline_s: float = DEADLINE_S) -> None:
+        self._on_call = on_call
+        self._deadline_s = deadline_s
+        self._client: ApiClient | None = None
+
+    async def __aenter__(self) -> Self:
+        """Read the credentials: KUBECONFIG if set, else the pod's own, else ~/.kube/config.
+
+        Raises Forbidden where there are none.
+        """
+        configuration = Configuration()
+        try:
+            if not os.environ.get("KUBECONFIG") and os.environ.get("KUBERNETES_SERVICE_HOST"):
+                load_incluster_config(configuration)  # type: ignore[no-untyped-call]
+            else:
+                await load_kube_config(  # type: ignore[no-untyped-call]
+                    client_configuration=configuration,
+                    config_file=os.environ.get("KUBECONFIG") or None,
+                    persist_config=False,
+                )
+        except ConfigException as error:
+            raise Forbidden(f"no credentials for a cluster: {error}") from error
+        configuration.client_session_kwargs = {"trust_env": False}
+        self._client = ApiClient(configuration)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close the connections."""
+        assert self._client is not None
+        await self._client.close()  # type: ignore[no-untyped-call]
+
+    async def get(self, api_version: str, kind: str, namespace: str, name: str) -> Manifest:
+        """Read one object."""
+        return await self._request("GET", "get", _path(api_version, kind, namespace, name))
+
+    async def list_all(
+        self, api_version: str, kind: str, namespace: str | None, label_selector: str = ""
+    ) -> list[Manifest]:
+        """Read all objects of a kind that the selector selects."""
+        query = {"labelSelector": label_selector} if label_selector else {}
+        path = _path(api_version, kind, namespace)
+        answer = await self._request("GET", "list", path, query=query)
+        items: list[Manifest] = answer["items"] or []
+        return items
+
+    async def create(self, manifest: Manifest, *, field_manager: str) -> Manifest:
+        """POST."""
+        path = _path(manifest["apiVersion"], manifest["kind"], manifest["metadata"]["namespace"])
+        query = {"fieldManager": field_manager}
+        return await self._request("POST", "create", path, query=query, body=manifest)
+
+    async def apply(
+        self, manifest: Manifest, *, field_manager: str, dry_run: bool = False
+    ) -> Manifest:
+        """Apply server-side with force: the fields are ours."""
+        query = {"fieldManager": field_manager, "force": "true"}
+        if dry_run:
+            query["dryRun"] = "All"
+        path = _path_of(manifest)
+        return await self._request("PATCH", "apply", path, _APPLY, query=query, body=manifest)
+
+    async def apply_status(self, manifest: Manifest, *, field_manager: str) -> Manifest:
+        """Apply the status subresource server-side."""
+        query = {"fieldManager": field_manager, "force": "true"}
+        path = f"{_path_of(manifest)}/status"
+        return await self._request(
+            "PATCH", "apply_status", path, _APPLY, query=query, body=manifest
+        )
+
+    async def apply_scale(
+        self, deployment: Manifest, replicas: int, *, field_manager: str
+    ) -> Manifest:
+        """Apply /scale server-side, at the resourceVersion of the Deployment as it was read.
+
+        PATCH and PUT on /scale would leave no trace in managedFields; an apply leaves an owner, and
+        a later `kubectl scale` shows as another.
+        """
+        metadata = deployment["metadata"]
+        scale = {
+            "apiVersion": "autoscaling/v1",
+            "kind": "Scale",
+            "metadata": {
+                "name": metadata["name"],
+                "namespace": metadata["namespace"],
+                "resourceVersion": metadata["resourceVersion"],
+            },
+            "spec": {"replicas": replicas},
+        }
+        path = _path("apps/v1", "Deployment", metadata["namespace"], metadata["name"]) + "/scale"
+        query = {"fieldManager": field_manager, "force": "true"}
+        return await self._request("PATCH", "apply_scale", path, _APPLY, query=query, body=scale)
+
+    async def json_patch(
+        self, manifest: Manifest, operations: list[Manifest], *, field_manager: str
+    ) -> Manifest:
+        """Patch with RFC 6902 operations.
+
+        A test that fails is a Conflict, as a stale resourceVersion is.
+        """
+        query = {"fieldManager": field_manager}
+        path = _path_of(manifest)
+        try:
+            return await self._request(
+                "PATCH", "json_patch", path, _JSON_PATCH, query=query, body=operations
+            )
+        except Rejected as error:
+            if "test operation" in str(error) or "testing value" in str(error):
+                raise Conflict(str(error)) from error
+            raise
+
+    async def _request(
+        self,
+        method: str,
+        verb: str,
+        path: str,
+        content_type: str = _JSON,
+        *,
+        query: dict[str, str] | None = None,
+        body: object = None,
+    ) -> Manifest:
+        assert self._client is not None
+        loop = asyncio.get_running_loop()
+        begun_s = loop.time()
+        code = "cancelled"
+        try:
+            async with asyncio.timeout(self._deadline_s):
+                status, payload, retry_after = await self._exchange(
+                    method, path, content_type, query or {}, body
+                )
+            code = str(status)
+        except TimeoutError:
+            code = "timeout"
+            raise Unavailable(f"{method} {path}: no answer in {self._deadline_s:g} s") from None
+        except (aiohttp.ClientError, OSError) as error:
+            code = "connection"
+            raise Unavailable(f"{method} {path}: {type(error).__name__}: {error}") from error
+        finally:
+            self._on_call(verb=verb, code=code, seconds=loop.time() - begun_s)
+        if status >= 300:
+            raise _error(status, payload, retry_after, f"{method} {path}")
+        try:
+            answer: Manifest = orjson.loads(payload)
+        except orjson.JSONDecodeError as error:
+            raise Unavailable(f"{method} {path}: the answer is no JSON: {error}") from error
+        return answer
+
+    async def _exchange(
+        self, method: str, path: str, content_type: str, query: dict[str, str], body: object
+    ) -> tuple[int, bytes, str]:
+        assert self._client is not None
+        headers = {"Accept": _JSON, "Content-Type": content_type, "User-Agent": "headroom"}
+        await self._client.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
+        url = self._client.configuration.host + path
+        if query:
+            url += f"?{urlencode(query)}"
+        answer = await self._client.rest_client.request(  # type: ignore[no-untyped-call]
+            method,
+            url,
+            headers=headers,
+            body=body,
+            _request_timeout=aiohttp.ClientTimeout(total=self._deadline_s),
+        )
+        try:
+            return answer.status, await answer.read(), answer.headers.get("Retry-After", "")
+        finally:
+            answer.response.release()
+
+
+def _path(api_version: str, kind: str, namespace: str | None, name: str = "") -> str:
+    root = f"/api/{api_version}" if "/" not in api_version else f"/apis/{api_version}"
+    scope = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
+    return f"{root}{scope}/{_PLURALS[kind]}" + (f"/{quote(name, safe='')}" if name else "")
+
+
+def _path_of(manifest: Manifest) -> str:
+    metadata = manifest["metadata"]
+    return _path(manifest["apiVersion"], manifest["kind"], metadata["namespace"], metadata["name"])
+
+
+def _error(status: int, payload: bytes, retry_after: str, asked: str) -> ClusterError:
+    """Translate an answer, in the API server's words where it gave any."""
+    try:
+        message = orjson.loads(payload)["message"]
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        message = payload[:200].decode("utf-8", "replace").strip()
+    words = f"{message} ({status})" if message else f"{asked} gave {status}"
+    kind = _ERRORS.get(status)
+    if kind is not None:
+        return kind(words)
+    asked_s = float(retry_after) if retry_after.isdecimal() else _RETRY_AFTER_S
+    return Unavailable(words, retry_after_s=min(asked_s, _MAX_RETRY_AFTER_S))

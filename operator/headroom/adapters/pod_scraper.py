@@ -1,0 +1,68 @@
+"""Pages of metrics over HTTP from pods, which are not trusted.
+
+Deadline over all, size cap, no redirects, no proxies.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+import aiohttp
+
+from headroom.errors import ScrapeFailed
+
+DEADLINE_S = 1.0
+MAX_PAGE_BYTES = 1 << 20
+_CONNECTIONS = 64
+
+
+class PodScraper:
+    """Scrapes over pooled connections. Use as an async context manager."""
+
+    def __init__(self, deadline_s: float = DEADLINE_S) -> None:
+        self._deadline_s = deadline_s
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        """Open the pool."""
+        self._session = aiohttp.ClientSession(
+            timeout=aiohttp.ClientTimeout(total=self._deadline_s),
+            connector=aiohttp.TCPConnector(limit=_CONNECTIONS, limit_per_host=2),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers={"Accept": "text/plain;version=0.0.4", "Accept-Encoding": "identity"},
+            trust_env=False,
+            auto_decompress=False,
+        )
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close the pool."""
+        assert self._session is not None
+        await self._session.close()
+
+    async def scrape(self, url: str) -> str:
+        """Fetch one page.
+
+        Raise ScrapeFailed for anything but 200 with a bounded UTF-8 body in time.
+        """
+        assert self._session is not None
+        try:
+            async with self._session.get(url, allow_redirects=False) as response:
+                if response.status != 200:
+                    raise ScrapeFailed(f"{url} answered {response.status}")
+                body = bytearray()
+                async for chunk in response.content.iter_any():
+                    body += chunk
+                    if len(body) > MAX_PAGE_BYTES:
+                        raise ScrapeFailed(f"{url} gave more than {MAX_PAGE_BYTES} bytes")
+                return body.decode("utf-8")
+        except TimeoutError:
+            raise ScrapeFailed(f"{url} gave no page within {self._deadline_s:g} s") from None
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            raise ScrapeFailed(f"{url}: {type(error).__name__}: {error}") from error

@@ -1,0 +1,123 @@
+"""A service's status in words, with what one replica more or less would do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from headroom.adapters.kubernetes_api import KubernetesApi
+from headroom.api.inference_service import API_VERSION, KIND
+
+_COUNTS = {
+    "readyReplicas": "ready",
+    "warmingReplicas": "warming",
+    "unschedulableReplicas": "unschedulable",
+    "brokenReplicas": "broken",
+}
+
+
+async def fetch(namespace: str, name: str) -> dict[str, Any]:
+    """Read the object; raise ClusterError."""
+    async with KubernetesApi(on_call=_uncounted) as api:
+        return await api.get(API_VERSION, KIND, namespace, name)
+
+
+def explained(service: Mapping[str, Any]) -> RenderableType:
+    """Render the last decision, its counterfactuals, and what asks for attention."""
+    status = service.get("status") or {}
+    decision = status.get("decision")
+    parts: list[RenderableType] = [_heading(service, status)]
+    if decision is None:
+        parts.append(Text("No decision yet: the operator has not evaluated this service."))
+    else:
+        parts += [_decision(decision), _signals(service, status), Text(), _table(decision)]
+        if recommendations := decision.get("recommendations"):
+            parts += [Text(), _recommendations(recommendations)]
+    conditions = [one for one in status.get("conditions") or () if _asks_for_attention(one)]
+    if conditions:
+        parts += [Text(), _conditions(conditions)]
+    return Group(*parts)
+
+
+def _heading(service: Mapping[str, Any], status: Mapping[str, Any]) -> Text:
+    metadata = service["metadata"]
+    counts = ", ".join(f"{status[key]} {word}" for key, word in _COUNTS.items() if status.get(key))
+    text = Text(f"{metadata['namespace']}/{metadata['name']}", style="bold")
+    text.append(f": {status.get('replicas', 0)} replicas", style="not bold")
+    return text.append(f" ({counts})" if counts else "", style="not bold")
+
+
+def _decision(decision: Mapping[str, Any]) -> Text:
+    text = Text(f"{decision['reason']}", style="bold cyan")
+    return text.append(f": {decision['message']} ({decision['time']})", style="not bold default")
+
+
+def _signals(service: Mapping[str, Any], status: Mapping[str, Any]) -> Text:
+    signals, slo = status.get("signals") or {}, service["spec"]["slo"]
+    latency = slo["latency"]
+    tail = signals.get("latency", "unknown")
+    busy, ceiling = _share(signals.get("utilization")), _share(slo.get("utilizationCeiling"))
+    measured = (
+        f"{_number(signals.get('arrivalsPerSecond'))} arrivals/s",
+        f"{_number(signals.get('waiting'))} waiting",
+        f"p{latency.get('percentile', 95)} {tail} (target {latency['target']})",
+        f"utilization {busy} (ceiling {ceiling})",
+        f"signals {signals.get('freshness', 'Absent')}",
+    )
+    return Text(", ".join(measured))
+
+
+def _table(decision: Mapping[str, Any]) -> Table:
+    table = Table(title="What the model expects", title_justify="left", box=None, pad_edge=False)
+    for column in ("replicas", "latency", "utilization"):
+        table.add_column(column, justify="right")
+    for row in decision.get("counterfactuals") or ():
+        chosen = row["replicas"] == decision["replicas"]
+        table.add_row(
+            f"{row['replicas']}{' *' if chosen else '  '}",
+            row["latency"],
+            _share(row.get("utilization")),
+            style="bold" if chosen else "",
+        )
+    return table
+
+
+def _recommendations(recommendations: list[Mapping[str, Any]]) -> Table:
+    table = Table(title="What each rule wants", title_justify="left", box=None, pad_edge=False)
+    table.add_column("rule")
+    table.add_column("replicas", justify="right")
+    table.add_column("because")
+    for row in recommendations:
+        table.add_row(row["rule"], str(row["replicas"]), row["detail"])
+    return table
+
+
+def _conditions(conditions: list[Mapping[str, Any]]) -> Table:
+    table = Table(title="What asks for attention", title_justify="left", box=None, pad_edge=False)
+    for column in ("condition", "reason", "message"):
+        table.add_column(column)
+    for row in conditions:
+        table.add_row(f"{row['type']}={row['status']}", row["reason"], row.get("message", ""))
+    return table
+
+
+def _asks_for_attention(condition: Mapping[str, Any]) -> bool:
+    """ScalingLimited is the one condition that is bad when it is true."""
+    good = "False" if condition["type"] == "ScalingLimited" else "True"
+    return bool(condition["status"] != good)
+
+
+def _number(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:g}"
+
+
+def _share(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.0%}"
+
+
+def _uncounted(verb: str, code: str, seconds: float) -> None:
+    """A command keeps no figures."""

@@ -1,0 +1,110 @@
+"""The command line.
+
+Each command imports what it needs: `headroom crd` should not wait for an HTTP stack.
+"""
+
+# ruff: noqa: PLC0415  (each command imports what it needs)
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    name="headroom",
+    help="Keep a latency promise for GPU inference with the fewest GPUs.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+Namespaces = Annotated[
+    list[str] | None,
+    typer.Option("--namespace", "-n", help="Only this namespace; repeat for several."),
+]
+
+
+@app.command()
+def run(
+    namespace: Namespaces = None,
+    tick: Annotated[
+        str, typer.Option(help="Time between two evaluations of a service, such as 2s.")
+    ] = "2s",
+    port: Annotated[
+        int, typer.Option(min=1, max=65535, help="Port of /livez, /readyz and /metrics.")
+    ] = 8080,
+) -> None:
+    """Run the operator, in a cluster or with KUBECONFIG, until SIGTERM."""
+    from headroom.api.durations import Duration
+    from headroom.cli.run import operate
+    from headroom.errors import ClusterError
+
+    try:
+        tick_s = Duration.parse(tick).seconds
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--tick") from None
+    if not 0.2 <= tick_s <= 60.0:
+        rule = f"an evaluation every 200ms to 1m is possible, received {tick}"
+        raise typer.BadParameter(rule, param_hint="--tick")
+    instance = os.environ.get("HOSTNAME") or socket.gethostname()
+    try:
+        asyncio.run(operate(tuple(namespace or ()), tick_s=tick_s, port=port, instance=instance))
+    except (ClusterError, OSError) as error:
+        _fail(str(error))
+
+
+@app.command()
+def render(
+    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, allow_dash=True)],
+) -> None:
+    """Print the objects that an InferenceService gets, as YAML; nothing is sent anywhere."""
+    from headroom.api import InvalidSpec
+    from headroom.cli.render import rendered
+
+    text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+    try:
+        typer.echo(rendered(text), nl=False)
+    except (InvalidSpec, ValueError) as error:
+        _fail(f"{file}: {error}")
+
+
+@app.command()
+def crd() -> None:
+    """Print the CustomResourceDefinition as YAML."""
+    from headroom.api.crd import render_yaml
+
+    typer.echo(render_yaml(), nl=False)
+
+
+@app.command()
+def explain(
+    name: Annotated[str, typer.Argument(help="Name of the InferenceService.")],
+    namespace: Annotated[str, typer.Option("--namespace", "-n")] = "default",
+) -> None:
+    """Say why a service has as many replicas as it has, and what one more or less would do."""
+    from rich.console import Console
+
+    from headroom.cli.explain import explained, fetch
+    from headroom.errors import ClusterError
+
+    try:
+        service = asyncio.run(fetch(namespace, name))
+    except ClusterError as error:
+        _fail(str(error))
+    Console().print(explained(service))
+
+
+def main() -> None:
+    """Run a command."""
+    app()
+
+
+def _fail(message: str) -> None:
+    typer.echo(f"error: {message}", err=True)
+    raise typer.Exit(1)

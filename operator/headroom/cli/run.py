@@ -1,0 +1,87 @@
+"""The operator as a process.
+
+Builds the adapters, hands them to the controller, and ends in time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from collections.abc import Coroutine, Sequence
+
+from headroom.adapters.inference_service_watch import InferenceServiceWatch
+from headroom.adapters.kubernetes_api import KubernetesApi
+from headroom.adapters.pod_scraper import PodScraper
+from headroom.adapters.system_clock import SystemClock
+from headroom.api.inference_service import GROUP, PLURAL, VERSION
+from headroom.console.health import Health, watch_loop_lag
+from headroom.console.instruments import Instruments
+from headroom.console.server import application, serve
+from headroom.controller.controller import Controller
+
+_log = logging.getLogger(__name__)
+
+END_WITHIN_S = 5.0
+"""After SIGTERM.
+
+A write that is under way is finished or abandoned: the next start begins from the cluster.
+"""
+
+
+async def operate(namespaces: Sequence[str], *, tick_s: float, port: int, instance: str) -> None:
+    """Run until SIGTERM or SIGINT.
+
+    Raises ClusterError where there are no credentials, OSError where the port is taken.
+    """
+    _configure_logging()
+    instruments = Instruments()
+    async with KubernetesApi(on_call=instruments.called) as api, PodScraper() as scraper:
+        controller = Controller(
+            cluster=api,
+            scraper=scraper,
+            clock=SystemClock(),
+            recorder=instruments,
+            instance=instance,
+            namespaces=namespaces,
+            tick_s=tick_s,
+        )
+        app = application(Health(controller), instruments)
+        _log.info("evaluating every %g s in %s", tick_s, ", ".join(namespaces) or "all namespaces")
+        await _until_told_to_end(
+            controller.run(),
+            _watch(controller, namespaces),
+            serve(app, port),
+            watch_loop_lag(instruments.lagged),
+        )
+    _log.info("ended")
+
+
+async def _watch(controller: Controller, namespaces: Sequence[str]) -> None:
+    watch = InferenceServiceWatch(GROUP, VERSION, PLURAL, namespaces)
+    await watch.run(controller.observe, controller.cache.synced.wait)
+
+
+async def _until_told_to_end(*parts: Coroutine[None, None, None]) -> None:
+    """Run the parts until a signal, or until one of them fails, which ends all."""
+    told = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, told.set)
+    tasks = [asyncio.create_task(part) for part in parts]
+    end = asyncio.create_task(told.wait())
+    await asyncio.wait([*tasks, end], return_when=asyncio.FIRST_COMPLETED)
+    failed = next((task for task in tasks if task.done()), None)
+    for task in (*tasks, end):
+        task.cancel()
+    await asyncio.wait([*tasks, end], timeout=END_WITHIN_S)
+    if failed is not None:
+        await failed
+
+
+def _configure_logging() -> None:
+    logging.basicConfig(
+        level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    logging.getLogger("kopf").setLevel(logging.WARNING)
+    logging.captureWarnings(capture=True)

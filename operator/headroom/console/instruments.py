@@ -1,0 +1,142 @@
+"""The operator's own metrics.
+
+What is absent has no series; a service that is gone takes its series along.
+"""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from headroom.api import InferenceService
+from headroom.scaling import Decision
+
+_SERVICE = ("namespace", "name")
+_TICK_BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0)
+
+
+class Instruments:
+    """Counts what the controller does and shows what it last saw."""
+
+    def __init__(self) -> None:
+        self._registry = registry = CollectorRegistry()
+        self._decisions = Counter(
+            "headroom_operator_decisions", "Decisions by what binds.", ["reason"], registry=registry
+        )
+        self._ticks = Counter(
+            "headroom_operator_ticks",
+            "Evaluations by how they ended.",
+            ["outcome"],
+            registry=registry,
+        )
+        self._tick_seconds = Histogram(
+            "headroom_operator_tick_duration_seconds",
+            "How long an evaluation takes.",
+            buckets=_TICK_BOUNDS_S,
+            registry=registry,
+        )
+        self._lag_seconds = Histogram(
+            "headroom_operator_tick_lag_seconds",
+            "How late an evaluation begins.",
+            buckets=_TICK_BOUNDS_S,
+            registry=registry,
+        )
+        self._calls = Counter(
+            "headroom_operator_api_requests",
+            "Requests to the Kubernetes API.",
+            ["verb", "code"],
+            registry=registry,
+        )
+        self._call_seconds = Histogram(
+            "headroom_operator_api_request_duration_seconds",
+            "How long a request to the Kubernetes API takes.",
+            ["verb"],
+            buckets=_TICK_BOUNDS_S,
+            registry=registry,
+        )
+        self._loop_lag = Gauge(
+            "headroom_operator_loop_lag_seconds",
+            "How late the event loop woke up last.",
+            registry=registry,
+        )
+        self._replicas = Gauge(
+            "headroom_service_replicas",
+            "Replicas by what they are worth.",
+            [*_SERVICE, "state"],
+            registry=registry,
+        )
+        self._measured = {
+            name: Gauge(name, text, _SERVICE, registry=registry) for name, text in _MEASURED.items()
+        }
+
+    def decided(self, service: InferenceService, decision: Decision) -> None:
+        """Count a decision, and show what it saw."""
+        self._decisions.labels(decision.reason.value).inc()
+        counts = decision.counts
+        states = {
+            "desired": decision.replicas,
+            "current": decision.current,
+            "ready": counts.ready,
+            "warming": counts.warming,
+            "late": counts.late,
+            "unschedulable": counts.unschedulable,
+            "broken": counts.broken,
+            "terminating": counts.terminating,
+        }
+        for state, number in states.items():
+            self._replicas.labels(service.namespace, service.name, state).set(number)
+        for name, value in _measurements(service, decision).items():
+            gauge = self._measured[name]
+            if value is None:
+                gauge.remove_by_labels({"namespace": service.namespace, "name": service.name})
+            else:
+                gauge.labels(service.namespace, service.name).set(value)
+
+    def ticked(self, seconds: float, lag_s: float, outcome: str) -> None:
+        """Count a tick."""
+        self._ticks.labels(outcome).inc()
+        self._tick_seconds.observe(seconds)
+        self._lag_seconds.observe(lag_s)
+
+    def forgotten(self, namespace: str, name: str) -> None:
+        """Drop every series of a service."""
+        gone = {"namespace": namespace, "name": name}
+        for gauge in (self._replicas, *self._measured.values()):
+            gauge.remove_by_labels(gone)
+
+    def called(self, verb: str, code: str, seconds: float) -> None:
+        """Count a request to the Kubernetes API."""
+        self._calls.labels(verb, code).inc()
+        self._call_seconds.labels(verb).observe(seconds)
+
+    def lagged(self, seconds: float) -> None:
+        """Show by how much the event loop was late."""
+        self._loop_lag.set(seconds)
+
+    def page(self) -> bytes:
+        """Render everything as Prometheus text."""
+        return generate_latest(self._registry)
+
+
+_MEASURED = {
+    "headroom_service_arrivals_per_second": "Requests at the door.",
+    "headroom_service_requests_waiting": "Requests queued, those in a batch not counted.",
+    "headroom_service_latency_seconds": "The promised percentile, misses as +Inf.",
+    "headroom_service_latency_target_seconds": "What the percentile must stay below.",
+    "headroom_service_utilization_ratio": "Arrivals over full-batch throughput.",
+    "headroom_service_utilization_ceiling_ratio": "What utilization must stay below.",
+    "headroom_service_last_decision_timestamp_seconds": "When it was last decided.",
+}
+
+
+def _measurements(service: InferenceService, decision: Decision) -> dict[str, float | None]:
+    signals, slo = decision.signals, service.spec.slo
+    values = (
+        signals.arrival_rps.value,
+        signals.waiting.value,
+        signals.latency_s.value,
+        slo.latency.target.seconds,
+        decision.utilization,
+        slo.utilization_ceiling,
+        decision.time_s,
+    )
+    return dict(zip(_MEASURED, values, strict=True))

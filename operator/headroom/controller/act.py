@@ -1,0 +1,203 @@
+"""All writes of a tick to what the service owns: children that drifted, and replicas.
+
+Each write is guarded.
+
+Replicas are written for the Deployment that the decision was made from (its resourceVersion) or not
+at all; children are written only where the object of that name is ours. What the API server refuses
+becomes a value, not a crash.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from headroom.api import InferenceService
+from headroom.controller.drift import Applied
+from headroom.controller.gather import Gathered
+from headroom.controller.memory import Memory, Refusal
+from headroom.controller.ownership import handover, is_controlled_by
+from headroom.controller.ports import Cluster, Manifest
+from headroom.errors import Forbidden, NotFound, Rejected
+from headroom.resources import deployment as deployments
+from headroom.resources.names import FIELD_MANAGER, SCALER_FIELD_MANAGER
+
+OTHER_CHILDREN_EVERY_S = 30.0
+"""The Deployment is read at every tick.
+
+Service, PodDisruptionBudget and ServiceAccount this often.
+"""
+REFUSED_AGAIN_AFTER_S = 60.0
+"""A refused manifest is not sent again before: what refuses it (quota, policy) changes slowly."""
+
+
+class Step(StrEnum):
+    """Which write was refused."""
+
+    VALIDATE = "validate"
+    CHILDREN = "children"
+    SCALE = "scale"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acted:
+    """What was written."""
+
+    replicas: int
+    """What the Deployment is asked for now."""
+    created: bool = False
+    """The Deployment was not there, and is."""
+    scaled: bool = False
+    refused: Step | None = None
+    message: str = ""
+    """Why it was refused, in the API server's words."""
+
+
+class NotOurs(Rejected):
+    """An object of a child's name exists, and is not controlled by the service."""
+
+
+def replicas_to_write(service: InferenceService, gathered: Gathered, replicas: int) -> int | None:
+    """Say what /scale is to be given, or None: nothing changes, or nothing may."""
+    deployment = gathered.deployment
+    if deployment is None or deployment["metadata"].get("deletionTimestamp"):
+        return None
+    if service.spec.scaling.mode != "Auto" or not is_controlled_by(deployment, service.uid):
+        return None
+    return replicas if replicas != gathered.observation.current else None
+
+
+async def act(
+    cluster: Cluster,
+    service: InferenceService,
+    memory: Memory,
+    gathered: Gathered,
+    replicas: int,
+    now_s: float,
+) -> Acted:
+    """Write what has to be written, in order: validate, children, replicas.
+
+    Raises ClusterError for whatever is no refusal: conflicts, absence, an API that does not answer.
+    """
+    step = Step.VALIDATE
+    standing = gathered.observation.current
+    deployment = gathered.deployment
+    try:
+        await _validate(cluster, memory, now_s)
+        step = Step.CHILDREN
+        await _apply_other_children(cluster, service, memory, now_s)
+        if deployment is None:
+            wanted = replicas if service.spec.scaling.mode == "Auto" else standing
+            await _create(cluster, service, memory, wanted)
+            return Acted(replicas=wanted, created=True)
+        deployment = await _apply_deployment(cluster, service, memory, deployment)
+        step = Step.SCALE
+        wanted_replicas = replicas_to_write(service, gathered, replicas)
+        if wanted_replicas is None:
+            return Acted(replicas=standing)
+        await cluster.apply_scale(deployment, wanted_replicas, field_manager=SCALER_FIELD_MANAGER)
+        return Acted(replicas=wanted_replicas, scaled=True)
+    except Rejected as error:
+        return Acted(replicas=standing, refused=step, message=str(error))
+    except Forbidden as error:  # says nothing about the spec
+        refused = Step.SCALE if step is Step.SCALE else Step.CHILDREN
+        return Acted(replicas=standing, refused=refused, message=str(error))
+
+
+async def _validate(cluster: Cluster, memory: Memory, now_s: float) -> None:
+    """Have the API server check a new Deployment before anything is written.
+
+    A schema cannot see podTemplate.
+    """
+    manifest = memory.children[-1]
+    if manifest == memory.accepted:
+        return
+    refused = memory.refused
+    if refused and refused.manifest == manifest and now_s - refused.at_s < REFUSED_AGAIN_AFTER_S:
+        raise Rejected(refused.message)
+    try:
+        await cluster.apply(manifest, field_manager=FIELD_MANAGER, dry_run=True)
+    except Rejected as error:
+        memory.refused = Refusal(manifest=manifest, message=str(error), at_s=now_s)
+        raise
+    memory.accepted, memory.refused = manifest, None
+
+
+async def _apply_other_children(
+    cluster: Cluster, service: InferenceService, memory: Memory, now_s: float
+) -> None:
+    checked_s = memory.children_checked_s
+    stands = all(
+        manifest["kind"] in memory.applied and memory.applied[manifest["kind"]].manifest == manifest
+        for manifest in memory.children[:-1]
+    )
+    if stands and checked_s is not None and 0.0 <= now_s - checked_s < OTHER_CHILDREN_EVERY_S:
+        return
+    for manifest in memory.children[:-1]:
+        live = await _get(cluster, manifest)
+        await _apply_if_drifted(cluster, service, memory, manifest, live)
+    memory.children_checked_s = now_s
+
+
+async def _apply_deployment(
+    cluster: Cluster, service: InferenceService, memory: Memory, live: Manifest
+) -> Manifest:
+    if live["metadata"].get("deletionTimestamp"):
+        return live
+    _check_owner(live, service)
+    operations = handover(live)
+    if operations:
+        live = await cluster.json_patch(live, operations, field_manager=FIELD_MANAGER)
+    return await _apply_if_drifted(cluster, service, memory, memory.children[-1], live)
+
+
+async def _apply_if_drifted(
+    cluster: Cluster,
+    service: InferenceService,
+    memory: Memory,
+    manifest: Manifest,
+    live: Manifest | None,
+) -> Manifest:
+    kind = manifest["kind"]
+    if live is not None:
+        _check_owner(live, service)
+        applied = memory.applied.get(kind)
+        if applied is not None and applied.stands(manifest, live):
+            return live
+    answer = await cluster.apply(manifest, field_manager=FIELD_MANAGER)
+    memory.applied[kind] = Applied.of(manifest, answer)
+    return answer
+
+
+async def _create(
+    cluster: Cluster, service: InferenceService, memory: Memory, replicas: int
+) -> None:
+    """Create with replicas, then hand the other fields over.
+
+    A crash in between is made good at a later tick.
+    """
+    manifest = deployments.build(service, replicas)
+    live = await cluster.create(manifest, field_manager=SCALER_FIELD_MANAGER)
+    operations = handover(live)
+    if operations:
+        live = await cluster.json_patch(live, operations, field_manager=FIELD_MANAGER)
+    memory.applied["Deployment"] = Applied.of(memory.children[-1], live)
+
+
+async def _get(cluster: Cluster, manifest: Manifest) -> Manifest | None:
+    metadata = manifest["metadata"]
+    try:
+        return await cluster.get(
+            manifest["apiVersion"], manifest["kind"], metadata["namespace"], metadata["name"]
+        )
+    except NotFound:
+        return None
+
+
+def _check_owner(live: Manifest, service: InferenceService) -> None:
+    if not is_controlled_by(live, service.uid):
+        kind = live.get("kind", "object")
+        raise NotOurs(
+            f"{kind} {service.namespace}/{service.name} exists and is not controlled by this "
+            "InferenceService: delete it, or give the InferenceService another name"
+        )

@@ -1,0 +1,96 @@
+"""The InferenceServices as last seen, by UID.
+
+Watching keeps it fast; a LIST, which replaces all of it, keeps it right.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from headroom.controller.ports import Manifest
+
+_TOMBSTONES = 4096
+
+
+class ServiceCache:
+    """Tells `on_change` of what is new or has a new spec, and `on_gone` of what is deleted."""
+
+    def __init__(self, on_change: Callable[[str], None], on_gone: Callable[[str], None]) -> None:
+        self._on_change = on_change
+        self._on_gone = on_gone
+        self._services: dict[str, Manifest] = {}
+        self._first_seen: dict[str, int] = {}
+        self._moment = 0
+        self._tombstones: deque[str] = deque(maxlen=_TOMBSTONES)
+        self.synced = asyncio.Event()
+        """Whether everything that exists has been seen once."""
+
+    def __len__(self) -> int:
+        """Count the services."""
+        return len(self._services)
+
+    def get(self, uid: str) -> Manifest | None:
+        """Give the object as last seen."""
+        return self._services.get(uid)
+
+    def saw(self, service: Manifest) -> None:
+        """Take in one object.
+
+        An older state than the one known, or one of a deleted object, is passed over.
+        """
+        uid = service["metadata"]["uid"]
+        known = self._services.get(uid)
+        if uid in self._tombstones or (known is not None and _version(service) < _version(known)):
+            return
+        self._services[uid] = service
+        self._first_seen.setdefault(uid, self._moment)
+        if known is None or _intent(known) != _intent(service):
+            self._on_change(uid)
+
+    def forget(self, uid: str) -> None:
+        """Take in a deletion.
+
+        A UID never comes back, so a state that arrives late finds it buried.
+        """
+        self._tombstones.append(uid)
+        self._first_seen.pop(uid, None)
+        if self._services.pop(uid, None) is not None:
+            self._on_gone(uid)
+
+    def begin_list(self) -> int:
+        """Mark the moment before a LIST.
+
+        What is first seen after it may be missing from the answer.
+        """
+        self._moment += 1
+        return self._moment
+
+    def replace(self, services: Iterable[Manifest], begun: int) -> None:
+        """Take in a LIST that began then.
+
+        What is not in it is gone, also where no event has said so.
+        """
+        listed = {service["metadata"]["uid"]: service for service in services}
+        gone = [uid for uid, seen in self._first_seen.items() if seen < begun and uid not in listed]
+        for uid in gone:
+            self.forget(uid)
+        for service in listed.values():
+            self.saw(service)
+        self.synced.set()
+
+
+def _intent(service: Manifest) -> tuple[object, object]:
+    """What a change of matters at once; status is our own writing."""
+    metadata = service["metadata"]
+    return metadata.get("generation"), metadata.get("deletionTimestamp")
+
+
+def _version(service: Manifest) -> int:
+    """Resource versions of one kind grow.
+
+    Where a server's are no numbers, every state counts as new.
+    """
+    version = service["metadata"].get("resourceVersion", "")
+    return int(version) if version.isdigit() else 0

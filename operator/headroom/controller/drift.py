@@ -1,0 +1,52 @@
+"""Whether a live object still says what we applied. Pure.
+
+The API server normalizes what it is given ("1000m" becomes "1") and adds defaults, so a manifest
+cannot be compared with the live object directly. What can be compared is the same fields of the
+same object at two times: as the API server answered our apply, and as it is now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+_Object = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """A manifest, and how the API server showed its fields when it was applied."""
+
+    manifest: _Object
+    resource_version: str
+    fields: Any
+
+    @classmethod
+    def of(cls, manifest: _Object, answer: _Object) -> Applied:
+        """Remember the answer to an apply of the manifest."""
+        return cls(
+            manifest=manifest,
+            resource_version=answer["metadata"]["resourceVersion"],
+            fields=_projected(answer, manifest),
+        )
+
+    def stands(self, manifest: _Object, live: _Object) -> bool:
+        """Whether the manifest is the same, and the live object shows its fields as it did then."""
+        if manifest != self.manifest:
+            return False
+        if live["metadata"]["resourceVersion"] == self.resource_version:
+            return True
+        return bool(_projected(live, manifest) == self.fields)
+
+
+def _projected(live: Any, manifest: Any) -> Any:
+    """The parts of a live object that a manifest speaks of.
+
+    A list of another length is taken as a whole.
+    """
+    if isinstance(manifest, Mapping) and isinstance(live, Mapping):
+        return {key: _projected(live.get(key), value) for key, value in manifest.items()}
+    if isinstance(manifest, list) and isinstance(live, list) and len(live) == len(manifest):
+        return [_projected(one, value) for one, value in zip(live, manifest, strict=True)]
+    return live

@@ -1,0 +1,112 @@
+"""Transitions → Kubernetes events.
+
+Pure. Few and meaningful: an event says that something changed, never that it is so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from headroom.api.conditions import Condition, Conditions, ConditionStatus, ConditionType
+from headroom.api.inference_service import API_VERSION, KIND
+from headroom.scaling.values import Decision, Direction
+
+REPEATED_AFTER_S = 60.0
+"""A condition that flaps gives one event of a kind a minute."""
+MAX_NOTE = 1024
+
+REPORTER = "headroom.dev/operator"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Happening:
+    """One thing that changed, as it is told to people."""
+
+    reason: str
+    note: str
+    action: str
+    warning: bool = False
+    always: bool = False
+    """Told however recently the same was told; for what happens to replicas."""
+
+
+_BAD, _GOOD = ConditionStatus.FALSE, ConditionStatus.TRUE
+_TOLD = {
+    (ConditionType.READY, _GOOD): "Ready",
+    (ConditionType.READY, _BAD): "NotReady",
+    (ConditionType.ABLE_TO_SCALE, _BAD): "ScalingBlocked",
+    (ConditionType.METRICS_AVAILABLE, _BAD): "MetricsUnavailable",
+    (ConditionType.SLO_FEASIBLE, _BAD): "SLOInfeasible",
+    (ConditionType.CAPACITY_AVAILABLE, _BAD): "CapacityShortage",
+    (ConditionType.SCALING_LIMITED, _GOOD): "ScalingLimited",
+}
+
+
+def of_scaling(decision: Decision, replicas: int) -> Happening:
+    """Tell a write of replicas with the decision behind it."""
+    reason = "ScaledUp" if decision.direction is Direction.UP else "ScaledDown"
+    note = f"{decision.current} -> {replicas}, {decision.reason}: {decision.message}"
+    return Happening(reason=reason, note=note, action="Scale", always=True)
+
+
+def of_creation(replicas: int) -> Happening:
+    """Tell that the Deployment was created."""
+    note = f"created the Deployment with {replicas} replicas"
+    return Happening(reason="Created", note=note, action="Create", always=True)
+
+
+def of_conditions(before: Conditions, after: Conditions) -> Iterator[Happening]:
+    """Tell the conditions that changed their status; a change of the reason alone is no event."""
+    old = {condition.type: condition.status for condition in before}
+    for condition in after:
+        if old.get(condition.type) is condition.status:
+            continue
+        reason = _TOLD.get((ConditionType(condition.type), condition.status))
+        if reason is not None and not _is_first_warming(condition, old):
+            yield Happening(
+                reason=reason,
+                note=f"{condition.reason}: {condition.message}",
+                action="Evaluate",
+                warning=reason != "Ready",
+            )
+
+
+def _is_first_warming(condition: Condition, old: Mapping[str, ConditionStatus]) -> bool:
+    """A new service that warms up is not ready and has no metrics, as anybody would expect."""
+    return (
+        old.get(condition.type) is ConditionStatus.UNKNOWN
+        and condition.reason in ("WarmingUp", "NoReadyReplicas")
+    )  # fmt: skip
+
+
+def manifest(
+    happening: Happening, regarding: Mapping[str, Any], *, now_s: float, instance: str
+) -> dict[str, Any]:
+    """Render as events.k8s.io/v1, about an object given by its metadata."""
+    moment = datetime.fromtimestamp(now_s, UTC)
+    unique = f"{int(now_s * 1e6):x}.{happening.reason.lower()}"
+    return {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {
+            "name": f"{regarding['name']}.{unique}",
+            "namespace": regarding["namespace"],
+        },
+        "eventTime": moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        "reportingController": REPORTER,
+        "reportingInstance": instance[:128],
+        "action": happening.action,
+        "reason": happening.reason,
+        "regarding": {
+            "apiVersion": API_VERSION,
+            "kind": KIND,
+            "name": regarding["name"],
+            "namespace": regarding["namespace"],
+            "uid": regarding["uid"],
+        },
+        "note": happening.note[:MAX_NOTE],
+        "type": "Warning" if happening.warning else "Normal",
+    }

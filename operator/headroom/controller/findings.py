@@ -1,0 +1,210 @@
+"""What a tick found, as conditions.
+
+Pure: one small function per condition, each a ladder where the first match wins.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from headroom.api import InferenceService
+from headroom.api.conditions import Condition, ConditionReason, ConditionStatus, ConditionType
+from headroom.api.status import duration_text
+from headroom.controller.act import Acted, Step
+from headroom.controller.gather import Gathered
+from headroom.scaling.values import Decision, Freshness, PodState, Reason
+
+_TRUE, _FALSE, _UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
+_Finding = tuple[ConditionStatus, ConditionReason, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tick:
+    """Everything that one tick brought to light."""
+
+    service: InferenceService
+    gathered: Gathered
+    decision: Decision
+    acted: Acted
+
+
+def of_tick(tick: Tick) -> Iterator[Condition]:
+    """Give every condition as this tick sees it."""
+    for kind, find in _FINDERS.items():
+        status, reason, message = find(tick)
+        yield _condition(kind, tick.service.generation, status, reason, message)
+
+
+def of_invalid_spec(generation: int, message: str) -> Iterator[Condition]:
+    """Give the conditions of an object that cannot be acted on.
+
+    What was found before stays as it is.
+    """
+    for kind in (ConditionType.READY, ConditionType.SCALING_ACTIVE):
+        yield _condition(kind, generation, _FALSE, ConditionReason.INVALID_SPEC, message)
+
+
+def of_failed_tick(generation: int, message: str) -> Iterator[Condition]:
+    """Give the condition of a service whose tick broke off for a reason that nobody foresaw."""
+    yield _condition(
+        ConditionType.SCALING_ACTIVE,
+        generation,
+        _UNKNOWN,
+        ConditionReason.PENDING,
+        f"the last evaluation failed and is repeated: {message}",
+    )
+
+
+def _condition(
+    kind: ConditionType,
+    generation: int,
+    status: ConditionStatus,
+    reason: ConditionReason,
+    message: str,
+) -> Condition:
+    return Condition(
+        type=kind, status=status, reason=reason, message=message, observed_generation=generation
+    )
+
+
+def _ready(tick: Tick) -> _Finding:
+    counts, least = tick.decision.counts, tick.service.spec.scaling.min_replicas
+    if tick.acted.refused is Step.VALIDATE:
+        return _FALSE, ConditionReason.INVALID_SPEC, tick.acted.message
+    if tick.acted.refused is Step.CHILDREN:
+        return _FALSE, ConditionReason.APPLY_FAILED, tick.acted.message
+    standing = f"{counts.ready} of {tick.acted.replicas} replicas are warm"
+    if counts.ready >= least:
+        return _TRUE, ConditionReason.SERVING, standing
+    wanted = f"{standing}, minReplicas is {least}"
+    if counts.broken:
+        why = _detail(tick, PodState.BROKEN)
+        return _FALSE, ConditionReason.REPLICAS_BROKEN, f"{wanted}; {why}"
+    if counts.unschedulable:
+        why = _detail(tick, PodState.UNSCHEDULABLE)
+        return _FALSE, ConditionReason.REPLICAS_UNSCHEDULABLE, f"{wanted}; {why}"
+    if counts.warming + counts.late:
+        return _FALSE, ConditionReason.WARMING_UP, wanted
+    return _FALSE, ConditionReason.NO_READY_REPLICAS, _join(wanted, _replica_failure(tick))
+
+
+def _scaling_active(tick: Tick) -> _Finding:
+    if tick.acted.refused is Step.VALIDATE:
+        return _FALSE, ConditionReason.INVALID_SPEC, tick.acted.message
+    if tick.service.spec.scaling.mode == "Recommend":
+        message = "decisions are not written, because scaling.mode is Recommend"
+        return _FALSE, ConditionReason.RECOMMEND_ONLY, message
+    if tick.decision.signals.freshness is Freshness.ABSENT:
+        return _FALSE, ConditionReason.SIGNALS_ABSENT, "what stands is held until signals arrive"
+    return _TRUE, ConditionReason.AUTO, "decisions are written"
+
+
+def _able_to_scale(tick: Tick) -> _Finding:
+    if tick.acted.refused is not None:
+        return _FALSE, ConditionReason.SCALE_FAILED, tick.acted.message
+    if tick.acted.scaled or tick.acted.created:
+        message = f"the workload is asked for {tick.acted.replicas} replicas"
+        return _TRUE, ConditionReason.SCALED, message
+    return _TRUE, ConditionReason.NOTHING_TO_SCALE, "what stands is what is asked for"
+
+
+_LIMITS = {
+    Reason.MAX_REPLICAS: ConditionReason.AT_MAX_REPLICAS,
+    Reason.RATE_LIMITED: ConditionReason.RATE_LIMITED,
+    Reason.CAPACITY_SHORTAGE: ConditionReason.CAPACITY_SHORTAGE,
+}
+
+
+def _scaling_limited(tick: Tick) -> _Finding:
+    for applied in reversed(tick.decision.limits):
+        if applied.limit in _LIMITS and applied.after < applied.before:
+            message = f"{applied.before} replicas are wanted, {applied.after} allowed"
+            return _TRUE, _LIMITS[applied.limit], message
+    return _FALSE, ConditionReason.WITHIN_BOUNDS, "nothing holds the number of replicas back"
+
+
+def _metrics_available(tick: Tick) -> _Finding:
+    signals = tick.decision.signals
+    unread = _join(*(f"{one.pod}: {one.why}" for one in tick.gathered.unread[:3]))
+    covered = f"{signals.coverage:.0%} of the warm replicas have a recent sample"
+    if signals.freshness is Freshness.FRESH:
+        return _TRUE, ConditionReason.SIGNALS_FRESH, _join(covered, unread)
+    if not tick.decision.counts.ready:
+        return _FALSE, ConditionReason.NO_READY_REPLICAS, "no replica is warm, so none is measured"
+    if signals.freshness is Freshness.STALE:
+        return _FALSE, ConditionReason.SIGNALS_STALE, _join(covered, unread)
+    return _FALSE, ConditionReason.SIGNALS_ABSENT, _join(covered, unread)
+
+
+def _slo_met(tick: Tick) -> _Finding:
+    signal = tick.decision.signals.latency_s
+    if signal.value is None or not signal.fresh:
+        if not tick.decision.counts.ready:
+            return _UNKNOWN, ConditionReason.NO_READY_REPLICAS, "no replica is warm"
+        return _UNKNOWN, ConditionReason.SIGNALS_ABSENT, "the latency is not known"
+    latency = tick.service.spec.slo.latency
+    measured = "above every bound" if math.isinf(signal.value) else duration_text(signal.value)
+    message = f"p{latency.percentile} is {measured}, the target {latency.target}"
+    if signal.value <= latency.target.seconds:
+        return _TRUE, ConditionReason.WITHIN_TARGET, message
+    return _FALSE, ConditionReason.ABOVE_TARGET, message
+
+
+def _slo_feasible(tick: Tick) -> _Finding:
+    floor_s = tick.decision.floor_latency_s
+    if floor_s is None:
+        return _UNKNOWN, ConditionReason.COST_UNKNOWN, "no replica has said what a batch costs"
+    latency = tick.service.spec.slo.latency
+    message = f"an idle replica answers in {duration_text(floor_s)}, the target is {latency.target}"
+    if tick.decision.feasible:
+        return _TRUE, ConditionReason.FEASIBLE, message
+    hint = "more replicas cannot help: raise the target, or use a faster accelerator or model"
+    return _FALSE, ConditionReason.TARGET_BELOW_FLOOR, f"{message}; {hint}"
+
+
+def _capacity_available(tick: Tick) -> _Finding:
+    counts = tick.decision.counts
+    if counts.unschedulable:
+        message = f"{counts.unschedulable} replicas: {_detail(tick, PodState.UNSCHEDULABLE)}"
+        return _FALSE, ConditionReason.REPLICAS_UNSCHEDULABLE, message
+    if counts.broken:
+        message = f"{counts.broken} replicas: {_detail(tick, PodState.BROKEN)}"
+        return _FALSE, ConditionReason.REPLICAS_BROKEN, message
+    if failure := _replica_failure(tick):
+        return _FALSE, ConditionReason.REPLICAS_UNSCHEDULABLE, failure
+    return _TRUE, ConditionReason.CAPACITY_FOUND, "every replica has a node"
+
+
+_FINDERS = {
+    ConditionType.READY: _ready,
+    ConditionType.SCALING_ACTIVE: _scaling_active,
+    ConditionType.ABLE_TO_SCALE: _able_to_scale,
+    ConditionType.SCALING_LIMITED: _scaling_limited,
+    ConditionType.METRICS_AVAILABLE: _metrics_available,
+    ConditionType.SLO_MET: _slo_met,
+    ConditionType.SLO_FEASIBLE: _slo_feasible,
+    ConditionType.CAPACITY_AVAILABLE: _capacity_available,
+}
+
+
+def _detail(tick: Tick, state: PodState) -> str:
+    """The first pod's own words; the others' are rarely different."""
+    for one in tick.gathered.pods:
+        if one.pod.state is state:
+            return f"{one.name}: {one.pod.detail}"
+    return ""
+
+
+def _replica_failure(tick: Tick) -> str:
+    """Quota and admission refuse pods before they exist; only the Deployment knows."""
+    deployment = tick.gathered.deployment or {}
+    for condition in deployment.get("status", {}).get("conditions") or ():
+        if condition["type"] == "ReplicaFailure" and condition["status"] == "True":
+            return str(condition.get("message", condition.get("reason", "")))
+    return ""
+
+
+def _join(*parts: str) -> str:
+    return "; ".join(part for part in parts if part)

@@ -1,0 +1,107 @@
+"""What the controller remembers of one service between ticks.
+
+Lost with the process, save for what status keeps.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from headroom.api import InferenceService, conditions
+from headroom.api.conditions import Conditions
+from headroom.api.status import checkpoint_of
+from headroom.controller.drift import Applied
+from headroom.controller.ports import Manifest
+from headroom.resources import desired_children
+from headroom.scaling import State
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """A manifest that the API server does not take."""
+
+    manifest: Manifest
+    message: str
+    at_s: float
+
+
+@dataclass(slots=True, kw_only=True)
+class Memory:
+    """One service's memory, keyed by its UID: a name may come back, a UID does not."""
+
+    uid: str
+    namespace: str
+    name: str
+    state: State
+    conditions: Conditions
+    status: dict[str, Any]
+    """As last written, or as found at the start."""
+    written_s: float | None = None
+    """When status was last written; None: not yet by this process."""
+    service: InferenceService | None = None
+    """The spec as last parsed; good for its generation."""
+    children: tuple[Manifest, ...] = ()
+    applied: dict[str, Applied] = field(default_factory=dict)
+    """By kind of child."""
+    accepted: Manifest | None = None
+    """The Deployment that the API server took in a dry run."""
+    refused: Refusal | None = None
+    children_checked_s: float | None = None
+    events_s: dict[str, float] = field(default_factory=dict)
+    """When an event of a reason was last posted."""
+
+    def parse(self, raw: Manifest) -> InferenceService:
+        """Parse the object, once per generation; raise InvalidSpec."""
+        generation = raw["metadata"].get("generation", 0)
+        if self.service is None or self.service.generation != generation:
+            self.service = None
+            self.service = InferenceService.parse(raw)
+            self.children = tuple(desired_children(self.service))
+        return self.service
+
+    def replicas_if_absent(self, service: InferenceService) -> int:
+        """Replicas of a Deployment that has to be created: what was last decided, else the minimum.
+
+        In Recommend mode decisions are advice, so what last stood counts.
+        """
+        scaling = service.spec.scaling
+        decision = self.status.get("decision") or {}
+        last = decision.get("current" if scaling.mode == "Recommend" else "replicas", 0)
+        return int(min(max(last, scaling.min_replicas), scaling.max_replicas))
+
+
+def remember(raw: Manifest, now_s: float) -> Memory:
+    """Begin with what the object's status kept.
+
+    A restart learns nothing anew that was learnt before.
+    """
+    metadata = raw["metadata"]
+    status = dict(raw.get("status") or {})
+    return Memory(
+        uid=metadata["uid"],
+        namespace=metadata["namespace"],
+        name=metadata["name"],
+        state=_state(metadata, status),
+        conditions=conditions.read(status)
+        or conditions.pending(metadata.get("generation", 0), now_s),
+        status=status,
+    )
+
+
+def _state(metadata: Mapping[str, Any], status: Mapping[str, Any]) -> State:
+    checkpoint = checkpoint_of(status)
+    if checkpoint is None:
+        return State.initial()
+    try:
+        if not isinstance(checkpoint, Mapping):
+            raise ValueError(f"checkpoint must be an object, not {checkpoint!r:.80}")
+        return State.from_checkpoint(checkpoint)
+    except ValueError as error:
+        service = f"{metadata['namespace']}/{metadata['name']}"
+        _log.warning("%s: starting without memory: %s", service, error)
+        return State.initial()

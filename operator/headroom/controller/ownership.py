@@ -1,0 +1,91 @@
+"""Who owns which field of the Deployment. Pure.
+
+A Deployment is created by POST, which fails where one exists already, with its replicas. That makes
+the creating manager the owner of every field, and a field that a later apply leaves out would stay
+for ever. So what was created is handed over once: everything but the replicas to the manager that
+applies, the replicas to the one that scales.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from headroom.resources.names import FIELD_MANAGER, SCALER_FIELD_MANAGER
+
+_Fields = dict[str, Any]
+_REPLICAS: _Fields = {"f:spec": {"f:replicas": {}}}
+
+
+def is_controlled_by(manifest: Mapping[str, Any], uid: str) -> bool:
+    """Whether the object is ours, and not somebody's that happens to have the name."""
+    owners = manifest["metadata"].get("ownerReferences") or ()
+    return any(owner.get("controller") and owner.get("uid") == uid for owner in owners)
+
+
+def handover(deployment: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Give the JSON patch that splits what the POST owns, or nothing where it is split.
+
+    It tests the resourceVersion, so that no change between the read and the patch is lost.
+    """
+    metadata = deployment["metadata"]
+    entries: list[dict[str, Any]] = metadata.get("managedFields") or []
+    created = next((entry for entry in entries if _is_unsplit(entry)), None)
+    if created is None:
+        return []
+    children = next((entry for entry in entries if _applies(entry)), None)
+    kept = [entry for entry in entries if entry is not created and entry is not children]
+    fields = _without(created["fieldsV1"], _REPLICAS)
+    handed = created | {
+        "manager": FIELD_MANAGER,
+        "operation": "Apply",
+        "fieldsV1": _union(children["fieldsV1"], fields) if children else fields,
+    }
+    scaled = [created | {"fieldsV1": _REPLICAS}] if _owns_replicas(created["fieldsV1"]) else []
+    return [
+        {
+            "op": "test",
+            "path": "/metadata/resourceVersion",
+            "value": metadata["resourceVersion"],
+        },
+        {"op": "replace", "path": "/metadata/managedFields", "value": [*kept, handed, *scaled]},
+    ]
+
+
+def _is_unsplit(entry: Mapping[str, Any]) -> bool:
+    return bool(
+        entry.get("manager") == SCALER_FIELD_MANAGER
+        and entry.get("operation") == "Update"
+        and not entry.get("subresource")
+        and entry.get("fieldsV1") != _REPLICAS
+    )
+
+
+def _applies(entry: Mapping[str, Any]) -> bool:
+    return bool(
+        entry.get("manager") == FIELD_MANAGER
+        and entry.get("operation") == "Apply"
+        and not entry.get("subresource")
+    )
+
+
+def _owns_replicas(fields: _Fields) -> bool:
+    return "f:replicas" in fields.get("f:spec", {})
+
+
+def _without(fields: _Fields, removed: _Fields) -> _Fields:
+    """Fields less those removed; a leaf of what is removed takes everything below it."""
+    left: _Fields = {}
+    for key, value in fields.items():
+        if key not in removed:
+            left[key] = value
+        elif removed[key] and (rest := _without(value, removed[key])):
+            left[key] = rest
+    return left
+
+
+def _union(one: _Fields, other: _Fields) -> _Fields:
+    union = dict(one)
+    for key, value in other.items():
+        union[key] = _union(union[key], value) if key in union else value
+    return union

@@ -1,0 +1,101 @@
+"""What the controller needs of the world; adapters fit by structure, tests bring fakes.
+
+Every method that speaks to the API may raise a `headroom.errors.ClusterError`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from headroom.api import InferenceService
+from headroom.scaling import Decision
+
+Manifest = dict[str, Any]
+"""A Kubernetes object as JSON."""
+
+
+class Clock(Protocol):
+    """Wall-clock time.
+
+    Intervals come from the event loop's clock, which a test may make virtual.
+    """
+
+    def now_s(self) -> float:
+        """Seconds since the epoch."""
+        ...
+
+
+class Scraper(Protocol):
+    """Reads pages of metrics."""
+
+    async def scrape(self, url: str) -> str:
+        """Fetch a page within the scraper's own deadline; raise `headroom.errors.ScrapeFailed`."""
+        ...
+
+
+class Cluster(Protocol):
+    """The Kubernetes API.
+
+    An object is named by apiVersion, kind, namespace and name, as in its manifest.
+    """
+
+    async def get(self, api_version: str, kind: str, namespace: str, name: str) -> Manifest:
+        """Read one object; raise NotFound where it is not."""
+        ...
+
+    async def list_all(
+        self, api_version: str, kind: str, namespace: str | None, label_selector: str = ""
+    ) -> list[Manifest]:
+        """Read all objects of a kind; None means every namespace.
+
+        Items carry no apiVersion and kind.
+        """
+        ...
+
+    async def create(self, manifest: Manifest, *, field_manager: str) -> Manifest:
+        """POST; raise Conflict where an object of that name exists."""
+        ...
+
+    async def apply(
+        self, manifest: Manifest, *, field_manager: str, dry_run: bool = False
+    ) -> Manifest:
+        """Apply server-side, taking over fields that others own.
+
+        A uid or resourceVersion in it guards the write.
+        """
+        ...
+
+    async def apply_status(self, manifest: Manifest, *, field_manager: str) -> Manifest:
+        """Apply the status subresource server-side."""
+        ...
+
+    async def apply_scale(
+        self, deployment: Manifest, replicas: int, *, field_manager: str
+    ) -> Manifest:
+        """Write replicas through /scale.
+
+        Raise Conflict unless the Deployment is still the one that was read.
+        """
+        ...
+
+    async def json_patch(
+        self, manifest: Manifest, operations: list[Manifest], *, field_manager: str
+    ) -> Manifest:
+        """Patch the named object with RFC 6902 operations, all or none."""
+        ...
+
+
+class Recorder(Protocol):
+    """Keeps figures of what the controller does."""
+
+    def decided(self, service: InferenceService, decision: Decision) -> None:
+        """Count a decision, and show what it saw."""
+        ...
+
+    def ticked(self, seconds: float, lag_s: float, outcome: str) -> None:
+        """Count a tick: how long it took, how late it began, how it ended."""
+        ...
+
+    def forgotten(self, namespace: str, name: str) -> None:
+        """Drop the figures of a service that is gone."""
+        ...

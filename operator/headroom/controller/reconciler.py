@@ -1,0 +1,138 @@
+"""One tick of one service: gather, decide, act, report."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+from headroom.api import InvalidSpec
+from headroom.api.inference_service import API_VERSION, KIND
+from headroom.controller import findings
+from headroom.controller.act import Acted, act, replicas_to_write
+from headroom.controller.cache import ServiceCache
+from headroom.controller.findings import Tick
+from headroom.controller.gather import gather
+from headroom.controller.memory import Memory, remember
+from headroom.controller.ports import Clock, Cluster, Recorder, Scraper
+from headroom.controller.report import Reporter
+from headroom.errors import NotFound
+from headroom.scaling import decide
+
+_log = logging.getLogger(__name__)
+
+
+class Reconciler:
+    """Keeps what has to be known from tick to tick, one memory per UID."""
+
+    def __init__(
+        self,
+        *,
+        cluster: Cluster,
+        scraper: Scraper,
+        clock: Clock,
+        cache: ServiceCache,
+        recorder: Recorder,
+        tick_s: float,
+        instance: str,
+    ) -> None:
+        self._cluster = cluster
+        self._scraper = scraper
+        self._clock = clock
+        self._cache = cache
+        self._recorder = recorder
+        self._reporter = Reporter(cluster, instance)
+        self._tick_s = tick_s
+        self._memories: dict[str, Memory] = {}
+
+    async def tick(self, uid: str) -> None:
+        """Converge once.
+
+        Raises ClusterError where the API does not let it; the next tick starts from the cluster.
+        """
+        raw = self._cache.get(uid)
+        if raw is None or raw["metadata"].get("deletionTimestamp"):
+            return
+        memory = self._memories.get(uid)
+        if memory is None:
+            memory = self._memories[uid] = remember(raw, self._clock.now_s())
+        try:
+            await self._evaluate(memory)
+        except NotFound:
+            if not await self._exists(memory):
+                self._cache.forget(uid)
+                return
+            raise
+
+    async def _evaluate(self, memory: Memory) -> None:
+        raw = self._cache.get(memory.uid)
+        if raw is None:
+            return
+        try:
+            service = memory.parse(raw)
+        except InvalidSpec as error:
+            await self._hold(memory, str(error), raw["metadata"].get("generation", 0))
+            return
+        gathered = await gather(
+            self._cluster,
+            self._scraper,
+            self._clock,
+            service,
+            replicas_if_absent=memory.replicas_if_absent(service),
+        )
+        policy = service.to_policy(tick_s=self._tick_s)
+        decision, memory.state = decide(policy, memory.state, gathered.observation)
+        self._recorder.decided(service, decision)
+        tick = Tick(
+            service=service,
+            gathered=gathered,
+            decision=decision,
+            acted=Acted(replicas=gathered.observation.current),
+        )
+        if replicas_to_write(service, gathered, decision.replicas) is not None:
+            # History before the act it explains: whoever finds the new replicas finds the reason.
+            await self._report(memory, tick)
+        acted = await act(
+            self._cluster, service, memory, gathered, decision.replicas, self._clock.now_s()
+        )
+        await self._report(memory, replace(tick, acted=acted))
+        if acted.scaled or acted.created:
+            _log.info("%s: %s: %s", _name(memory), decision.reason, decision.message)
+
+    async def report_failure(self, uid: str, error: Exception) -> None:
+        """Say in a condition that the last tick broke off.
+
+        Raises ClusterError where that cannot be written.
+        """
+        memory, raw = self._memories.get(uid), self._cache.get(uid)
+        if memory is None or raw is None:
+            return
+        generation = raw["metadata"].get("generation", 0)
+        found = findings.of_failed_tick(generation, f"{type(error).__name__}: {error}")
+        await self._reporter.report_found(memory, found, generation, self._clock.now_s())
+
+    def forget(self, uid: str) -> None:
+        """Drop what is known of a service that is gone."""
+        memory = self._memories.pop(uid, None)
+        if memory is not None:
+            self._recorder.forgotten(memory.namespace, memory.name)
+
+    async def _report(self, memory: Memory, tick: Tick) -> None:
+        now_s = self._clock.now_s()
+        await self._reporter.report(memory, tick, now_s, services=len(self._cache))
+
+    async def _hold(self, memory: Memory, message: str, generation: int) -> None:
+        """An invalid spec changes nothing: no child is written, no replica is moved."""
+        found = findings.of_invalid_spec(generation, message)
+        await self._reporter.report_found(memory, found, generation, self._clock.now_s())
+
+    async def _exists(self, memory: Memory) -> bool:
+        """Whether it was the service itself that was not found."""
+        try:
+            live = await self._cluster.get(API_VERSION, KIND, memory.namespace, memory.name)
+        except NotFound:
+            return False
+        return bool(live["metadata"]["uid"] == memory.uid)
+
+
+def _name(memory: Memory) -> str:
+    return f"{memory.namespace}/{memory.name}"

@@ -1,0 +1,148 @@
+"""Status and events of a tick: written once, whatever happened.
+
+On change, else as a rare heartbeat.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from headroom.api import conditions, status
+from headroom.api.conditions import Condition
+from headroom.api.inference_service import API_VERSION, KIND
+from headroom.controller import events, findings
+from headroom.controller.events import Happening
+from headroom.controller.findings import Tick
+from headroom.controller.memory import Memory
+from headroom.controller.ports import Cluster
+from headroom.errors import ClusterError
+from headroom.resources import names
+
+_log = logging.getLogger(__name__)
+
+HEARTBEAT_S = 60.0
+SERVICES_PER_S = 4.0
+"""Many services share the API server: heartbeats together are at most so many writes a second."""
+
+
+class Reporter:
+    """Writes what was found. `instance` names this process in events."""
+
+    def __init__(self, cluster: Cluster, instance: str) -> None:
+        self._cluster = cluster
+        self._instance = instance
+
+    async def report(self, memory: Memory, tick: Tick, now_s: float, *, services: int) -> None:
+        """Bring status up to date with a tick, and tell what changed."""
+        found = findings.of_tick(tick)
+        before = memory.conditions
+        after = conditions.upsert_all(before, found, now_s)
+        new = status.build(
+            generation=tick.service.generation,
+            current=tick.acted.replicas,
+            selector=names.selector_text(tick.service.name),
+            conditions=after,
+            counts=tick.decision.counts,
+            decision=tick.decision,
+            checkpoint=memory.state.to_checkpoint(),
+        )
+        happenings = list(events.of_conditions(before, after))
+        if tick.acted.scaled:
+            happenings.insert(0, events.of_scaling(tick.decision, tick.acted.replicas))
+        if tick.acted.created:
+            happenings.insert(0, events.of_creation(tick.acted.replicas))
+        due_s = max(HEARTBEAT_S, services / SERVICES_PER_S)
+        if _changed(memory.status, new) or _is_due(memory, now_s, due_s):
+            await self._write(memory, new, now_s)
+        memory.conditions = after
+        await self._tell(memory, happenings, now_s)
+
+    async def report_found(
+        self, memory: Memory, found: Iterable[Condition], generation: int, now_s: float
+    ) -> None:
+        """Write conditions alone, where there was no tick; everything else in status stays."""
+        before = memory.conditions
+        after = conditions.upsert_all(before, found, now_s)
+        new = memory.status | {
+            "observedGeneration": generation,
+            "conditions": [condition.manifest() for condition in after],
+        }
+        if _changed(memory.status, new) or memory.written_s is None:
+            await self._write(memory, new, now_s)
+        memory.conditions = after
+        await self._tell(memory, events.of_conditions(before, after), now_s)
+
+    async def _write(self, memory: Memory, new: dict[str, Any], now_s: float) -> None:
+        """Write for this UID only.
+
+        An object that was deleted and made anew under the name is another.
+        """
+        await self._cluster.apply_status(
+            {
+                "apiVersion": API_VERSION,
+                "kind": KIND,
+                "metadata": {
+                    "name": memory.name,
+                    "namespace": memory.namespace,
+                    "uid": memory.uid,
+                },
+                "status": new,
+            },
+            field_manager=names.FIELD_MANAGER,
+        )
+        memory.status, memory.written_s = new, now_s
+
+    async def _tell(self, memory: Memory, happenings: Iterable[Happening], now_s: float) -> None:
+        """Post events as best effort: they are for people, and nothing depends on them."""
+        regarding = {"name": memory.name, "namespace": memory.namespace, "uid": memory.uid}
+        for happening in happenings:
+            last_s = memory.events_s.get(happening.reason)
+            if (
+                not happening.always
+                and last_s is not None
+                and 0.0 <= now_s - last_s < events.REPEATED_AFTER_S
+            ):
+                continue
+            memory.events_s[happening.reason] = now_s
+            event = events.manifest(happening, regarding, now_s=now_s, instance=self._instance)
+            try:
+                await self._cluster.create(event, field_manager=names.FIELD_MANAGER)
+            except ClusterError as error:
+                service = f"{memory.namespace}/{memory.name}"
+                _log.warning("%s: event %s was not posted: %s", service, happening.reason, error)
+
+
+def _is_due(memory: Memory, now_s: float, every_s: float) -> bool:
+    return memory.written_s is None or not 0.0 <= now_s - memory.written_s < every_s
+
+
+def _changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    return _said(old) != _said(new)
+
+
+def _said(written: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What somebody acts on.
+
+    Measurements and messages change at every tick and come with the heartbeat.
+    """
+    decision = written.get("decision") or {}
+    return (
+        written.get("observedGeneration"),
+        *(written.get(count, 0) for count in _COUNTS),
+        *(decision.get(part) for part in ("replicas", "current", "direction", "reason")),
+        tuple(
+            (one.get("type"), one.get("status"), one.get("reason"))
+            for one in written.get("conditions") or ()
+        ),
+    )
+
+
+_COUNTS = (
+    "replicas",
+    "readyReplicas",
+    "warmingReplicas",
+    "unschedulableReplicas",
+    "brokenReplicas",
+)

@@ -1,0 +1,188 @@
+"""When each service is due, and the one place that survives whatever a tick raises.
+
+A heap of due times; at most so many ticks at once; a deadline for each. A service is never
+evaluated twice at a time, and one that hangs, fails or is refused delays no other. Intervals are
+the event loop's, so a test may make them virtual.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+import logging
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from headroom.errors import ClusterError, Conflict, NotFound, Unavailable
+
+_log = logging.getLogger(__name__)
+
+JITTER = 0.05
+"""Share of the period by which ticks are spread, so that many services do not fall into step."""
+AT_ONCE_S = 0.02
+AT_ONCE_TIMES = 3
+"""Conflicts in a row after which a service waits for its next period like any other."""
+LONGEST_BACK_OFF_S = 60.0
+HEARTBEAT_S = 1.0
+
+
+class Ticked(Protocol):
+    """Takes the figures of one tick: how long it took, how late it began, how it ended."""
+
+    def __call__(self, seconds: float, lag_s: float, outcome: str) -> None:
+        """Count it."""
+        ...
+
+
+@dataclass(slots=True)
+class _Entry:
+    """One service's place in the schedule."""
+
+    due_s: float
+    running: bool = False
+    kicked: bool = False
+    conflicts: int = 0
+    failures: int = 0
+    complaint: str = ""
+    """What the last failure said, so that it is logged once."""
+
+
+@dataclass(slots=True)
+class Scheduler:
+    """Runs `tick` for each service every `period_s`."""
+
+    tick: Callable[[str], Awaitable[None]]
+    on_failure: Callable[[str, Exception], Awaitable[None]]
+    on_ticked: Ticked
+    period_s: float
+    deadline_s: float = 20.0
+    concurrency: int = 16
+    chance: random.Random = field(default_factory=random.Random)
+    _entries: dict[str, _Entry] = field(default_factory=dict)
+    _heap: list[tuple[float, int, str]] = field(default_factory=list)
+    _order: itertools.count[int] = field(default_factory=itertools.count)
+    _wake: asyncio.Event = field(default_factory=asyncio.Event)
+    _running: set[asyncio.Task[None]] = field(default_factory=set)
+    last_round_s: float | None = None
+    """When the schedule was last looked at, on the event loop's clock."""
+
+    def kick(self, uid: str) -> None:
+        """Make a service due now; begin with it where it is new."""
+        now_s = asyncio.get_running_loop().time()
+        entry = self._entries.get(uid)
+        if entry is None:
+            self._entries[uid] = _Entry(due_s=now_s)
+        elif entry.running:
+            entry.kicked = True
+            return
+        self._push(uid, now_s)
+
+    def remove(self, uid: str) -> None:
+        """Forget a service; a tick that runs is let finish."""
+        self._entries.pop(uid, None)
+
+    def overdue_s(self) -> float:
+        """Seconds by which the most overdue service is late."""
+        now_s = asyncio.get_running_loop().time()
+        return max((now_s - entry.due_s for entry in self._entries.values()), default=0.0)
+
+    async def run(self) -> None:
+        """Evaluate what is due, until cancelled; then what runs is cancelled as well."""
+        loop = asyncio.get_running_loop()
+        try:
+            while True:
+                self.last_round_s = loop.time()
+                self._wake.clear()
+                self._start_due(loop.time())
+                pause_s = HEARTBEAT_S
+                if self._heap and len(self._running) < self.concurrency:
+                    pause_s = min(HEARTBEAT_S, max(0.0, self._heap[0][0] - loop.time()))
+                try:
+                    async with asyncio.timeout(pause_s):
+                        await self._wake.wait()
+                except TimeoutError:
+                    continue
+        finally:
+            for task in self._running:
+                task.cancel()
+            await asyncio.gather(*self._running, return_exceptions=True)
+
+    def _push(self, uid: str, due_s: float) -> None:
+        self._entries[uid].due_s = due_s
+        heapq.heappush(self._heap, (due_s, next(self._order), uid))
+        self._wake.set()
+
+    def _start_due(self, now_s: float) -> None:
+        while self._heap and self._heap[0][0] <= now_s and len(self._running) < self.concurrency:
+            due_s, _, uid = heapq.heappop(self._heap)
+            entry = self._entries.get(uid)
+            if entry is None or entry.running or entry.due_s != due_s:
+                continue  # removed, or scheduled anew since
+            entry.running = True
+            task = asyncio.create_task(self._run_one(uid, entry, now_s - due_s))
+            self._running.add(task)
+            task.add_done_callback(self._finished)
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        self._wake.set()
+
+    async def _run_one(self, uid: str, entry: _Entry, lag_s: float) -> None:
+        loop = asyncio.get_running_loop()
+        begun_s = loop.time()
+        pause_s: float | None = None
+        try:
+            async with asyncio.timeout(self.deadline_s):
+                await self.tick(uid)
+        except Exception as error:  # noqa: BLE001  (the one place: no service's trouble may reach another)
+            outcome = type(error).__name__
+            pause_s = await self._after_failure(uid, entry, error)
+        else:
+            outcome = "ok"
+            entry.conflicts = entry.failures = 0
+            entry.complaint = ""
+        now_s = loop.time()
+        self.on_ticked(seconds=now_s - begun_s, lag_s=lag_s, outcome=outcome)
+        entry.running = False
+        if self._entries.get(uid) is not entry:
+            return
+        if entry.kicked:
+            entry.kicked, pause_s = False, 0.0
+        self._push(uid, self._next_s(entry, now_s, pause_s))
+
+    def _next_s(self, entry: _Entry, now_s: float, pause_s: float | None) -> float:
+        """The cadence holds however long a tick takes, but what was missed is not made up for."""
+        if pause_s is not None:
+            return now_s + pause_s
+        period_s = self.period_s * (1.0 + JITTER * (2.0 * self.chance.random() - 1.0))
+        return max(now_s, entry.due_s + period_s)
+
+    async def _after_failure(self, uid: str, entry: _Entry, error: Exception) -> float:
+        """Say it once, and give the pause until the next attempt."""
+        if isinstance(error, Conflict | NotFound) and entry.conflicts < AT_ONCE_TIMES:
+            entry.conflicts += 1
+            return AT_ONCE_S
+        entry.conflicts = 0
+        entry.failures += 1
+        complaint = f"{type(error).__name__}: {error}"
+        if complaint != entry.complaint:
+            entry.complaint = complaint
+            expected = isinstance(error, ClusterError | TimeoutError)
+            _log.warning(
+                "%s: tick failed: %s", uid, complaint, exc_info=None if expected else error
+            )
+            await self._try_to_report(uid, error)
+        back_off_s = min(self.period_s * 2.0 ** (entry.failures - 1), LONGEST_BACK_OFF_S)
+        spread = 1.0 + JITTER * self.chance.random()
+        asked_s = error.retry_after_s if isinstance(error, Unavailable) else 0.0
+        return max(back_off_s, asked_s) * spread
+
+    async def _try_to_report(self, uid: str, error: Exception) -> None:
+        try:
+            async with asyncio.timeout(self.deadline_s):
+                await self.on_failure(uid, error)
+        except Exception as second:  # noqa: BLE001  (the condition is best effort; the log has said it)
+            _log.info("%s: the failure could not be written to status: %s", uid, second)

@@ -1,0 +1,144 @@
+"""Prometheus text exposition → the series of the metrics that are wanted.
+
+prometheus_client's parser takes 6.6 ms for a page of our server where this takes 0.13 ms; at 15
+pages a second the difference is twice the operator's whole allowance of CPU. Two observations make
+it so. A page names the same series every time, so the reading of the text before the value is
+remembered. And that text is everything before the last blank of the line, unless the line carries a
+timestamp; such lines, and whatever else is unusual, take the slow path, which is the grammar
+itself.
+
+A page is read wholly or not at all: one line outside the grammar, also of a metric that nobody
+wants, and it is refused, because a page that was cut or mixed up cannot be trusted elsewhere
+either.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Set
+from dataclasses import dataclass
+
+from headroom.telemetry.errors import MalformedExposition
+
+_NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
+_LABEL = r'[a-zA-Z_][a-zA-Z0-9_]*[ \t]*=[ \t]*"(?:[^"\\\n]|\\[\\"n])*"'
+_LABELS = rf"[ \t]*(?:{_LABEL}[ \t]*(?:,[ \t]*{_LABEL}[ \t]*)*,?[ \t]*)?"
+_SERIES = re.compile(rf"[ \t]*({_NAME})(?:[ \t]*\{{({_LABELS})\}})?[ \t]*")
+_LINE = re.compile(
+    rf"(?P<series>[ \t]*{_NAME}(?:[ \t]*\{{{_LABELS}\}})?)[ \t]*(?<=[ \t}}])"
+    r"(?P<value>[^ \t]+)(?:[ \t]+-?[0-9]+)?[ \t]*"
+)
+_PAIR = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)[ \t]*=[ \t]*"((?:[^"\\]|\\.)*)"')
+_ESCAPE = re.compile(r"\\(.)")
+_REMEMBERED_SERIES = 16_384
+"""About 300 bytes each. Our server has 200; pods of one model share them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """A metric name with its labels, as the page gives them."""
+
+    name: str
+    labels: tuple[tuple[str, str], ...]
+
+    def label(self, name: str) -> str:
+        """The label's value; empty where the series has no such label, as Prometheus sees it."""
+        for key, value in self.labels:
+            if key == name:
+                return value
+        return ""
+
+
+class ExpositionReader:
+    """Reads pages for the metrics that are wanted.
+
+    What it remembers changes how fast it is, never what it says.
+    """
+
+    def __init__(self, wanted: Set[str]) -> None:
+        self._series = _RememberedSeries(wanted)
+
+    def read(self, page: str) -> list[tuple[Series, float]]:
+        """Read the page and keep the wanted series in its order; histograms by their parts' names.
+
+        Timestamps are read and dropped: a sample's time is when it was scraped.
+
+        Raises MalformedExposition naming the line and the rule that it breaks.
+        """
+        if page and not page.endswith("\n"):
+            last = page.rpartition("\n")[2]
+            raise MalformedExposition(page.count("\n") + 1, "a page ends with a line feed", last)
+        if len(self._series) > _REMEMBERED_SERIES:
+            self._series.clear()
+        try:
+            return self._read_usual(page)
+        except ValueError:
+            return self._read_by_grammar(page)
+
+    def _read_usual(self, page: str) -> list[tuple[Series, float]]:
+        """Raise ValueError where a line is not a series, one blank and a number."""
+        rows = [line.rpartition(" ") for line in page.split("\n") if line and line[0] != "#"]
+        if not rows:
+            return []
+        series, _, values = zip(*rows, strict=True)
+        digits = "".join(values)
+        if "_" in digits or not digits.isascii():  # float() would take them
+            raise ValueError("not numbers of the format")
+        read = zip(map(self._series.__getitem__, series), map(float, values), strict=True)
+        return [(one, value) for one, value in read if one is not None]
+
+    def _read_by_grammar(self, page: str) -> list[tuple[Series, float]]:
+        kept: list[tuple[Series, float]] = []
+        for number, line in enumerate(page.split("\n"), start=1):
+            stripped = line.strip(" \t\r")
+            if not stripped or stripped[0] == "#":
+                continue
+            match = _LINE.fullmatch(stripped)
+            if match is None:
+                raise MalformedExposition(number, "a line is name{labels} value [timestamp]", line)
+            try:
+                series = self._series[match["series"]]
+            except ValueError:
+                rule = "a label stands in a series once"
+                raise MalformedExposition(number, rule, line) from None
+            try:
+                value = _number(match["value"])
+            except ValueError:
+                rule = "a value is a number, NaN or +Inf"
+                raise MalformedExposition(number, rule, line) from None
+            if series is not None:
+                kept.append((series, value))
+        return kept
+
+
+class _RememberedSeries(dict[str, Series | None]):
+    """Text before the value → its series, or None for a metric that nobody wants."""
+
+    def __init__(self, wanted: Set[str]) -> None:
+        super().__init__()
+        self._wanted = frozenset(wanted)
+
+    def __missing__(self, text: str) -> Series | None:
+        """Raise ValueError where the text is not exactly one series."""
+        match = _SERIES.fullmatch(text)
+        if match is None:
+            raise ValueError(text)
+        pairs = tuple(
+            (name, _ESCAPE.sub(_unescaped, value) if "\\" in value else value)
+            for name, value in _PAIR.findall(match[2] or "")
+        )
+        if len({name for name, _ in pairs}) != len(pairs):
+            raise ValueError(text)
+        series = Series(match[1], pairs) if match[1] in self._wanted else None
+        self[text] = series
+        return series
+
+
+def _number(text: str) -> float:
+    if "_" in text or not text.isascii():
+        raise ValueError(text)
+    return float(text)
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    return "\n" if match[1] == "n" else match[1]
