@@ -4,11 +4,17 @@
 `KUBECONFIG` names. All are context managers with the interface of `Cluster`.
 """
 
-from cluster.control_plane import ControlPlane
-from cluster.errors import ClusterError, NotPossibleError
-from cluster.external import ExternalCluster
-from cluster.interface import Cluster, Endpoint, wait_until
-from cluster.node import Node
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cluster.control_plane import ControlPlane
+    from cluster.errors import ClusterError, NotPossibleError
+    from cluster.external import ExternalCluster
+    from cluster.interface import Cluster, Endpoint, wait_until
+    from cluster.node import Node
 
 __all__ = [
     "Cluster",
@@ -20,3 +26,24 @@ __all__ = [
     "NotPossibleError",
     "wait_until",
 ]
+
+# Imported when asked for: keeper, supervisor and forwarder live in this package too, are started
+# one after the other, and need none of this, which takes half a second to import.
+_HOMES = {
+    "Cluster": "cluster.interface",
+    "ClusterError": "cluster.errors",
+    "ControlPlane": "cluster.control_plane",
+    "Endpoint": "cluster.interface",
+    "ExternalCluster": "cluster.external",
+    "Node": "cluster.node",
+    "NotPossibleError": "cluster.errors",
+    "wait_until": "cluster.interface",
+}
+
+
+if not TYPE_CHECKING:  # a checker would take it as leave to import any name
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOMES:
+            raise AttributeError(f"module 'cluster' has no attribute {name!r}")
+        return getattr(importlib.import_module(_HOMES[name]), name)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from cluster.commands import run
 from cluster.layout import Cache
-
-ON_OVERLAY_USE = "vfs"
 
 
 def buildah(cache: Cache, *arguments: str | Path, what: str, cwd: Path | None = None) -> str:
@@ -32,7 +29,7 @@ def buildah(cache: Cache, *arguments: str | Path, what: str, cwd: Path | None = 
 
 def storage_driver(folder: Path) -> str:
     """`overlay`, or `vfs` where the folder itself lies on an overlay (inside a container)."""
-    return ON_OVERLAY_USE if _is_on_overlay(folder) else "overlay"
+    return "vfs" if _is_on_overlay(folder) else "overlay"
 
 
 def snapshotter(folder: Path) -> str:
@@ -40,12 +37,16 @@ def snapshotter(folder: Path) -> str:
     return "native" if _is_on_overlay(folder) else "overlayfs"
 
 
-def _is_on_overlay(folder: Path) -> bool:
-    existing = next(path for path in (folder, *folder.parents) if path.exists())
+def file_system_of(folder: str, mounts: str) -> str:
+    """The kind of file system that a folder lies on, from the text of /proc/self/mounts."""
     best = ("", "")
-    for line in Path("/proc/self/mounts").read_text().splitlines():
+    for line in mounts.splitlines():
         _, mount, kind, *_ = line.split()
-        inside = existing == Path(mount) or Path(mount) in existing.parents
-        if inside and len(mount) >= len(best[0]):
+        # The later of two mounts on one place covers the earlier.
+        if PurePath(folder).is_relative_to(mount) and len(mount) >= len(best[0]):
             best = (mount, kind)
-    return best[1] == "overlay" and os.name == "posix"
+    return best[1]
+
+
+def _is_on_overlay(folder: Path) -> bool:
+    return file_system_of(str(folder), Path("/proc/self/mounts").read_text()) == "overlay"

@@ -122,7 +122,7 @@ def image(
     cache, progress = Cache.of_this_user(), OnConsole()
     provision.ensure_node(cache, progress)
     made = images.build(
-        cache, image_name, dockerfile, context.resolve(), progress, _pairs(build_arg or [])
+        cache, image_name, dockerfile, context.resolve(), progress, pairs(build_arg or [])
     )
     progress.note(f"{made.image} {made.digest}")
 
@@ -157,14 +157,19 @@ def _attached(name: str) -> ControlPlane | Node:
     return Node(name, persistent=True) if isolated else ControlPlane(name, persistent=True)
 
 
-def _pairs(words: list[str]) -> dict[str, str]:
-    pairs = {}
+def pairs(words: list[str]) -> dict[str, str]:
+    """Build arguments by name.
+
+    Raises:
+        ClusterError: one is not KEY=VALUE.
+    """
+    found = {}
     for word in words:
         key, equals, value = word.partition("=")
         if not equals or not key:
             raise ClusterError(f"a build argument is KEY=VALUE; got {word!r}.")
-        pairs[key] = value
-    return pairs
+        found[key] = value
+    return found
 
 
 def main() -> None:

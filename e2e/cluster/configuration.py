@@ -73,7 +73,7 @@ def proxy(layout: Layout) -> str:
     )
 
 
-def containerd(root: str, state: str, socket: str, cni: str) -> str:
+def containerd(root: str, state: str, socket: str, cni: str, snapshotter: str) -> str:
     """The container runtime's configuration (TOML)."""
     return f"""version = 2
 root = '{root}'
@@ -84,6 +84,8 @@ state = '{state}'
   sandbox_image = '{PAUSE_IMAGE}'
   # Without CAP_SYS_RESOURCE runc fails to lower the score, and no container starts.
   restrict_oom_score_adj = true
+[plugins.'io.containerd.grpc.v1.cri'.containerd]
+  snapshotter = '{snapshotter}'
 [plugins.'io.containerd.grpc.v1.cri'.cni]
   bin_dir = '{CNI_PROGRAMS}'
   conf_dir = '{cni}'

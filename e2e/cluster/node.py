@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 
-from cluster import addresses, cgroups, components, configuration, images, provision, store
+from cluster import addresses, buildah, cgroups, components, configuration, images, provision, store
 from cluster.commands import environment, run
 from cluster.errors import ClusterError
 from cluster.interface import Endpoint, wait_until
@@ -152,6 +152,7 @@ class Node(LocalCluster):
                 f"{root}/containerd-state",
                 str(layout.containerd_socket),
                 str(network),
+                buildah.snapshotter(self.cache.root),
             )
         )
 

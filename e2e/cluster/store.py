@@ -100,7 +100,9 @@ def _containerd(cache: Cache) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="headroom-store-") as folder:
         state = Path(folder)
         socket, config, log = state / "ctd.sock", state / "containerd.toml", state / "log"
-        text = configuration.containerd(str(_root(cache)), str(state / "s"), str(socket), folder)
+        text = configuration.containerd(
+            str(_root(cache)), str(state / "s"), str(socket), folder, snapshotter(cache.root)
+        )
         config.write_text(f"disabled_plugins = ['io.containerd.grpc.v1.cri']\n{text}")
         with log.open("wb") as output:
             process = subprocess.Popen(
