@@ -15,7 +15,7 @@ from headroom_server import settings as settings_module
 from headroom_server.device import WarmUpPlan
 from headroom_server.engine import Engine
 from headroom_server.runner import Limits, Runner
-from headroom_server.serving import quiet_garbage_collector, serve
+from headroom_server.serving import prompt_device_thread, quiet_garbage_collector, serve
 from headroom_server.settings import InvalidSettingsError, Settings
 
 log = logging.getLogger("headroom_server")
@@ -80,6 +80,7 @@ def main() -> int:
         )
         return 2
     quiet_garbage_collector()
+    prompt_device_thread()
     return uvloop.run(serve(runner, settings))
 
 

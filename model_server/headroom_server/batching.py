@@ -10,14 +10,12 @@ withdrawn.
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Entry(Generic[T]):
+class Entry(NamedTuple, Generic[T]):
     """One waiting request: `items` rows of the batch, due by `deadline_s` if it has one."""
 
     key: int
@@ -27,8 +25,7 @@ class Entry(Generic[T]):
     work: T
 
 
-@dataclass(frozen=True, slots=True)
-class Sealed(Generic[T]):
+class Sealed(NamedTuple, Generic[T]):
     """What the queue gave up: a batch in order of arrival, and what had expired before it."""
 
     batch: tuple[Entry[T], ...]

@@ -10,14 +10,13 @@ item take twice as long, both coefficients double.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 FORGET = 0.99
 """Weight of a batch relative to its successor: the last 100 batches hold 63 % of the weight."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sums:
+class Sums(NamedTuple):
     """Sufficient statistics of a weighted straight-line fit."""
 
     n: float = 0.0
@@ -60,8 +59,7 @@ class Sums:
         return intercept, slope
 
 
-@dataclass(frozen=True, slots=True)
-class CostModel:
+class CostModel(NamedTuple):
     """The fit as a value; `observe` returns the next one."""
 
     fixed_s: float

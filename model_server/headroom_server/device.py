@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from queue import SimpleQueue
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from headroom_server.batching import Sealed
 from headroom_server.engine import DeviceLostError, Engine, LoadError, Work
@@ -38,8 +38,7 @@ class WarmUpPlan:
     timeout_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class Executed(Generic[T]):
+class Executed(NamedTuple, Generic[T]):
     """One batch that left the device; `outputs` is None where it failed."""
 
     sealed: Sealed[T]

@@ -1,55 +1,64 @@
-"""The pure-ASGI layer between uvicorn and the application: closing connections, absent clients.
+"""The pure-ASGI layer around the router: it closes connections and answers errors.
 
-- Every answer closes its connection while the server drains, and once the connection is older than
-  its jittered maximal age: a ClusterIP balances connections, so that a client that kept one for
-  ever would never reach a new replica. Connections are closed after an answer, never while idle, so
-  that no request crosses the closing.
-- A client that leaves before it is answered is noticed by whoever awaits `until_disconnected`.
-  Nothing between uvicorn and the routes may replace `receive` by a queue of its own, or that would
-  never return.
+Every answer closes its connection while the server drains, and once the connection is older than
+its jittered maximal age: a ClusterIP balances connections, so that a client that kept one for ever
+would never reach a new replica. A connection is closed after an answer, never while idle, so that
+no request crosses the closing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
+from headroom_server.connection import STATE_KEY, Connection
 from headroom_server.errors import DisconnectedError, TooLargeError
+from headroom_server.runner import Runner
 
-Message = MutableMapping[str, Any]
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
+if TYPE_CHECKING:
+    from fastapi import Response
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 CLOSE = (b"connection", b"close")
-RETIRE_AT = "retire_at_s"
-"""Key of a connection's end of life in the ASGI state, on the clock of the loop."""
 
 
 class Edge:
-    """Wraps the application."""
+    """Wraps the router: closes connections, and turns errors into answers."""
 
-    def __init__(self, app: App, draining: Callable[[], bool], clock: Callable[[], float]) -> None:
+    def __init__(
+        self, app: ASGIApp, runner: Runner, answer: Callable[[Exception], Response]
+    ) -> None:
         self._app = app
-        self._draining = draining
-        self._clock = clock
+        self._runner = runner
+        self._answer = answer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        retire_at_s = scope.get("state", {}).get(RETIRE_AT, float("inf"))
+        connection, loop = connection_of(scope), asyncio.get_running_loop()
+        started = False
 
         async def send_or_close(message: Message) -> None:
+            nonlocal started
+            started = True
             if message["type"] == "http.response.start" and (
-                self._draining() or self._clock() >= retire_at_s
+                self._runner.draining or loop.time() >= connection.retire_at_s
             ):
                 message["headers"] = [*message["headers"], CLOSE]
             await send(message)
 
-        await self._app(scope, receive, send_or_close)
+        try:
+            await self._app(scope, receive, send_or_close)
+        except Exception as error:
+            if started:
+                raise
+            await self._answer(error)(scope, receive, send_or_close)
+
+
+def connection_of(scope: Scope) -> Connection:
+    """The connection that a request came over; one of its own where the server tells of none."""
+    connection: Connection = scope.get("state", {}).get(STATE_KEY) or Connection()
+    return connection
 
 
 async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
@@ -76,9 +85,3 @@ async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
     if len(body) > limit:
         raise TooLargeError(f"the body holds at most {limit} bytes; got more")
     return body
-
-
-async def until_disconnected(receive: Receive) -> None:
-    """Return when the client has left. The body must have been read."""
-    while (await receive())["type"] != "http.disconnect":
-        pass

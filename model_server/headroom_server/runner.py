@@ -12,13 +12,15 @@ import itertools
 import logging
 import threading
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import NamedTuple
 
 from headroom_server.accounting import Ledger, Outcome
-from headroom_server.admission import Door, Refusal, Refused, admit
+from headroom_server.admission import Refusal, admit, retry_after_s
 from headroom_server.batching import Batcher, Entry, Sealed
+from headroom_server.connection import Connection
 from headroom_server.cost_model import CostModel
 from headroom_server.device import DeviceThread, Executed, Outputs, WarmUpPlan
 from headroom_server.engine import Engine, Work
@@ -39,8 +41,7 @@ from headroom_server.warming import SelfTest
 log = logging.getLogger("headroom_server")
 
 
-@dataclass(frozen=True, slots=True)
-class Pending:
+class Pending(NamedTuple):
     """A request's numbers, and the future on which its answer is awaited."""
 
     work: Work
@@ -102,7 +103,7 @@ class Runner:
 
     def drain(self) -> None:
         """No longer ready. A loaded model still takes requests until the door is closed."""
-        if self.lifecycle.phase not in (Phase.DRAINING, Phase.STOPPED):
+        if not self.draining:
             self._enter(Phase.DRAINING)
 
     def close_door(self) -> None:
@@ -134,6 +135,11 @@ class Runner:
         return self.lifecycle.ready and self.failure is None
 
     @property
+    def draining(self) -> bool:
+        """On the way out."""
+        return self.lifecycle.phase is Phase.DRAINING or self.lifecycle.phase is Phase.STOPPED
+
+    @property
     def live(self) -> bool:
         """Whether a restart would not help: independent of load."""
         busy_since_s = self._device.busy_since_s
@@ -152,27 +158,29 @@ class Runner:
         """
         self.ledger.received += 1
         self.ledger.end(Outcome.REFUSED, 0.0)
-        raise _refusal(Refused(Refusal.NOT_READY, 1), self.limits.max_waiting)
+        raise self._refused(Refusal.NOT_READY)
 
     async def infer(
-        self,
-        work: Work,
-        *,
-        arrived_s: float,
-        deadline_s: float | None,
-        disconnected: Coroutine[Any, Any, None],
+        self, work: Work, *, arrived_s: float, deadline_s: float | None, connection: Connection
     ) -> Outputs:
-        """Wait for a batch and give its outputs. Cancelled when `disconnected` returns.
+        """Wait for a batch and give its outputs. Cancelled where the client leaves meanwhile.
 
         Raises:
-            RequestError: refused, expired, failed, abandoned or cancelled; counted under one
-            outcome.
+            RequestError: refused, expired, failed, abandoned or cancelled; each is one outcome.
         """
         self.ledger.received += 1
         outcome = Outcome.CANCELLED
+        entry = timer = None
         try:
             self._admit(work.items)
-            outputs = await self._answer(work, arrived_s, deadline_s, disconnected)
+            loop = asyncio.get_running_loop()
+            pending = Pending(work, loop.create_future())
+            entry = Entry(next(self._keys), work.items, arrived_s, deadline_s, pending)
+            if deadline_s is not None:
+                timer = loop.call_later(deadline_s - self.clock(), self._expire, entry)
+            connection.on_lost = partial(self._leave, entry)
+            self._enqueue(entry)
+            outputs = await pending.answer
             outcome = Outcome.OK
         except RequestError as error:
             outcome = _OUTCOMES.get(type(error), Outcome.FAILED)
@@ -180,54 +188,47 @@ class Runner:
         else:
             return outputs
         finally:
+            connection.on_lost = None
+            if timer is not None:
+                timer.cancel()
+            if entry is not None:
+                del self._accepted[entry.key]
+                if outcome is not Outcome.OK:
+                    self._withdraw(entry)
             self.ledger.end(outcome, self.clock() - arrived_s)
 
     def _admit(self, items: int) -> None:
-        draining = self.lifecycle.phase in (Phase.DRAINING, Phase.STOPPED)
         serving = self.signature is not None and self.failure is None
-        refused = admit(
+        refusal = admit(
             items,
-            Door(
-                ready=serving,
-                draining=draining and not (self._door_open and serving),
-                waiting_items=self._batcher.items,
-                max_waiting_items=self.limits.max_waiting,
-                drain_rate=self.drain_rate,
-            ),
+            ready=serving,
+            draining=self.draining and not (self._door_open and serving),
+            waiting_items=self._batcher.items,
+            max_waiting_items=self.limits.max_waiting,
         )
-        if refused is not None:
-            raise _refusal(refused, self.limits.max_waiting)
+        if refusal is not None:
+            raise self._refused(refusal)
 
-    async def _answer(
-        self,
-        work: Work,
-        arrived_s: float,
-        deadline_s: float | None,
-        disconnected: Coroutine[Any, Any, None],
-    ) -> Outputs:
-        loop = asyncio.get_running_loop()
-        key, pending = next(self._keys), Pending(work, loop.create_future())
-        entry = Entry(key, work.items, arrived_s, deadline_s, pending)
-        timer = None
-        if deadline_s is not None:
-            timer = loop.call_later(deadline_s - self.clock(), self._expire, entry)
-        watch = loop.create_task(disconnected)
-        watch.add_done_callback(lambda _: self._leave(entry))
-        self._accepted[key] = pending
-        try:
-            with self._lock:
-                self._batcher.add(entry)
-                wake, self._idle = self._idle, False
-            if wake:
-                self._device.ring()
-            return await pending.answer
-        finally:
-            del self._accepted[key]
-            watch.cancel()
-            if timer is not None:
-                timer.cancel()
-            if pending.answer.cancelled():
-                self._withdraw(entry)
+    def _refused(self, refusal: Refusal) -> RefusedError:
+        if refusal is Refusal.DRAINING:
+            return RefusedError("this replica is stopping", retry_after_s=1)
+        if refusal is Refusal.NOT_READY:
+            return RefusedError("this replica is not ready", retry_after_s=1)
+        size = self.limits.max_batch_size
+        rate = self._cost.throughput(size) if self._cost else None
+        seconds = retry_after_s(self._batcher.items, rate)
+        return QueueFullError(
+            f"at most {self.limits.max_waiting} items may wait; try again after {seconds} s",
+            retry_after_s=seconds,
+        )
+
+    def _enqueue(self, entry: Entry[Pending]) -> None:
+        self._accepted[entry.key] = entry.work
+        with self._lock:
+            self._batcher.add(entry)
+            wake, self._idle = self._idle, False
+        if wake:
+            self._device.ring()
 
     def _expire(self, entry: Entry[Pending]) -> None:
         if self._withdraw(entry):
@@ -240,11 +241,6 @@ class Runner:
     def _withdraw(self, entry: Entry[Pending]) -> bool:
         with self._lock:
             return self._batcher.withdraw(entry.key) is not None
-
-    @property
-    def drain_rate(self) -> float | None:
-        """Items per second in full batches."""
-        return self._cost.throughput(self.limits.max_batch_size) if self._cost else None
 
     # ---- the device's side
 
@@ -342,16 +338,6 @@ _OUTCOMES: dict[type[RequestError], Outcome] = {
     ExpiredError: Outcome.EXPIRED,
     DisconnectedError: Outcome.CANCELLED,
 }
-
-
-def _refusal(refused: Refused, max_waiting: int) -> RefusedError:
-    if refused.reason is Refusal.QUEUE_FULL:
-        return QueueFullError(
-            f"no more than {max_waiting} items may wait; try again after {refused.retry_after_s} s",
-            retry_after_s=refused.retry_after_s,
-        )
-    words = "is stopping" if refused.reason is Refusal.DRAINING else "is not ready"
-    return RefusedError(f"this replica {words}", retry_after_s=refused.retry_after_s)
 
 
 def _fail(entry: Entry[Pending], error: RequestError) -> None:

@@ -13,14 +13,14 @@ import gc
 import logging
 import random
 import signal
+import sys
 from collections.abc import Iterator
-from typing import Any
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from headroom_server.app import create_app
-from headroom_server.edge import RETIRE_AT, Edge
+from headroom_server.app import Application
+from headroom_server.connection import STATE_KEY, Connection
 from headroom_server.lifecycle import Phase
 from headroom_server.runner import Runner
 from headroom_server.settings import Settings
@@ -41,13 +41,18 @@ class Server(uvicorn.Server):
 
 
 def aging_protocol(max_age_s: float) -> type[HttpToolsProtocol]:
-    """The HTTP protocol of uvicorn; each connection's end of life stands in the ASGI state."""
+    """The HTTP protocol of uvicorn; each connection stands in the ASGI state."""
 
     class AgingProtocol(HttpToolsProtocol):
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
             age_s = max_age_s * random.uniform(0.75, 1.25)  # noqa: S311 - jitter, no secret
-            self.app_state = {**self.app_state, RETIRE_AT: self.loop.time() + age_s}
+            self._connection = Connection(self.loop.time() + age_s)
+            self.app_state = {**self.app_state, STATE_KEY: self._connection}
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            super().connection_lost(exc)
+            self._connection.lost()
 
     return AgingProtocol
 
@@ -59,7 +64,7 @@ async def serve(runner: Runner, settings: Settings) -> int:
         The exit code: 0 after a drain in which everything accepted was answered, else 1.
     """
     loop = asyncio.get_running_loop()
-    server = Server(_config(runner, settings, loop))
+    server = Server(_config(runner, settings))
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
@@ -111,14 +116,9 @@ async def _fail(
     return 1
 
 
-def _config(runner: Runner, settings: Settings, loop: asyncio.AbstractEventLoop) -> uvicorn.Config:
-    app: Any = Edge(
-        create_app(runner, max_body_bytes=settings.max_body_bytes),
-        draining=lambda: runner.lifecycle.phase in (Phase.DRAINING, Phase.STOPPED),
-        clock=loop.time,
-    )
+def _config(runner: Runner, settings: Settings) -> uvicorn.Config:
     return uvicorn.Config(
-        app,
+        Application(runner, max_body_bytes=settings.max_body_bytes),
         host=settings.host,
         port=settings.port,
         http=aging_protocol(settings.connection_max_age_s),
@@ -140,3 +140,8 @@ def quiet_garbage_collector() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 20, 20)
+
+
+def prompt_device_thread() -> None:
+    """Let the device thread have the interpreter soon after its batch ends, not after 5 ms."""
+    sys.setswitchinterval(0.0005)

@@ -1,0 +1,106 @@
+"""Yardsticks: bare ASGI applications on uvicorn, with the same loop, parser and JSON library.
+
+`batching` does the model server's job in the fewest lines: it sums rows in batches of what waits,
+on a device that takes fixed + per_item * b seconds. `instant` answers at once and does no such job.
+Neither has a framework, checks, bounds, metrics or a drain.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import orjson
+import uvicorn
+
+FIXED_COST_S = 0.006
+PER_ITEM_COST_S = 0.0005
+MAX_BATCH_SIZE = 8
+
+Rows = list[list[float]]
+Answer = Callable[[Rows], Awaitable[list[float]]]
+
+
+async def at_once(rows: Rows) -> list[float]:
+    """No device."""
+    return [float(sum(row)) for row in rows]
+
+
+class Batches:
+    """Requests of one row, executed together while a thread sleeps for the device."""
+
+    def __init__(self) -> None:
+        self._waiting: list[tuple[Rows, asyncio.Future[list[float]]]] = []
+        self._device = ThreadPoolExecutor(1)
+        self._busy = False
+
+    async def __call__(self, rows: Rows) -> list[float]:
+        """Wait for a batch."""
+        answer: asyncio.Future[list[float]] = asyncio.get_running_loop().create_future()
+        self._waiting.append((rows, answer))
+        if not self._busy:
+            self._start()
+        return await answer
+
+    def _start(self) -> None:
+        batch = self._waiting[:MAX_BATCH_SIZE]
+        self._waiting = self._waiting[MAX_BATCH_SIZE:]
+        self._busy = bool(batch)
+        if batch:
+            loop = asyncio.get_running_loop()
+            cost_s = FIXED_COST_S + PER_ITEM_COST_S * len(batch)
+            done = loop.run_in_executor(self._device, time.sleep, cost_s)
+            done.add_done_callback(lambda _: self._finish(batch))
+
+    def _finish(self, batch: list[tuple[Rows, asyncio.Future[list[float]]]]) -> None:
+        for rows, answer in batch:
+            answer.set_result([float(sum(row)) for row in rows])
+        self._start()
+
+
+def application(answer: Answer) -> Callable[[Any, Any, Any], Awaitable[None]]:
+    """GET is answered with nothing, POST with the sums of its instances."""
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        if scope["method"] == "GET":
+            await _send(send, b"{}")
+            return
+        body, more = b"", True
+        while more:
+            message = await receive()
+            body += message.get("body", b"")
+            more = message.get("more_body", False)
+        sums = await answer(orjson.loads(body)["instances"])
+        await _send(send, orjson.dumps({"predictions": sums}))
+
+    return app
+
+
+async def _send(send: Any, answer: bytes) -> None:
+    headers = [
+        (b"content-length", str(len(answer)).encode()),
+        (b"content-type", b"application/json"),
+    ]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": answer})
+
+
+if __name__ == "__main__":
+    uvicorn.run(
+        application(Batches() if sys.argv[1] == "batching" else at_once),
+        host="127.0.0.1",
+        port=int(sys.argv[2]),
+        loop="uvloop",
+        http="httptools",
+        lifespan="off",
+        ws="none",
+        proxy_headers=False,
+        access_log=False,
+        log_level="warning",
+        server_header=False,
+        date_header=False,
+    )

@@ -1,0 +1,203 @@
+"""What the model server costs: CPU per request beside bare ASGI, throughput, memory, a scrape.
+
+Three servers run at once, each in a process of its own, and are loaded in turn with the same
+arrivals, so that what else the machine does falls on all. The bound on CPU is against the bare
+application that does the same job (it batches for the same emulated device); the one that answers
+at once is printed for scale. `python -m bench.server_overhead` prints a table.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypedDict
+
+FIXED_COST_S = 0.006
+PER_ITEM_COST_S = 0.0005
+MAX_BATCH_SIZE = 8
+IDEAL_RPS = MAX_BATCH_SIZE / (FIXED_COST_S + PER_ITEM_COST_S * MAX_BATCH_SIZE)
+RATE_RPS = 500.0
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What was measured; times in seconds."""
+
+    instant_cpu_s: float
+    bare_cpu_s: float
+    server_cpu_s: float
+    cpu_ratio: float
+    p50_s: float
+    p95_s: float
+    throughput_rps: float
+    throughput_ratio: float
+    rss_mb: float
+    scrape_s: float
+    lost: int
+    """Requests that did not get the right answer at the open-loop rate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A server under test."""
+
+    pid: int
+    port: int
+
+    @property
+    def cpu_s(self) -> float:
+        """Time on a processor so far, all threads."""
+        tasks = Path(f"/proc/{self.pid}/task").iterdir()
+        return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
+
+    @property
+    def rss_mb(self) -> float:
+        """Resident memory now."""
+        pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+@contextlib.contextmanager
+def started(arguments: list[str], port: int, path: str, **env: str) -> Iterator[Process]:
+    """A Python process that answers 200 at `path`; stopped at the end."""
+    child = subprocess.Popen([sys.executable, *arguments], env={**os.environ, **env})
+    try:
+        _await_ok(f"http://127.0.0.1:{port}{path}", child)
+        yield Process(child.pid, port)
+    finally:
+        child.terminate()
+        child.wait(timeout=30)
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+class Load(TypedDict):
+    """What the load generator prints."""
+
+    seconds: float
+    ok: int
+    other: dict[str, int]
+    p50_s: float
+    p95_s: float
+    p99_s: float
+
+
+def load(port: int, *arguments: str) -> Load:
+    """Run the load generator."""
+    command = [sys.executable, "-m", "bench.server_load", "--port", str(port), *arguments]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, timeout=120)
+    result: Load = json.loads(done.stdout)
+    return result
+
+
+def measure(*, seconds: float = 4.0, rounds: int = 4) -> Figures:
+    """Alternate between both servers, then saturate ours."""
+    instant_port, bare_port, port = free_port(), free_port(), free_port()
+    settings = {
+        "HEADROOM_ENGINE": "emulated",
+        "HEADROOM_HOST": "127.0.0.1",
+        "HEADROOM_PORT": str(port),
+        "HEADROOM_MAX_BATCH_SIZE": str(MAX_BATCH_SIZE),
+        "HEADROOM_EMULATED_FIXED_COST_S": str(FIXED_COST_S),
+        "HEADROOM_EMULATED_PER_ITEM_COST_S": str(PER_ITEM_COST_S),
+        "HEADROOM_EMULATED_LOAD_S": "0",
+        "HEADROOM_DRAIN_DELAY_S": "0",
+    }
+    bare_arguments = ["-m", "bench.server_bare"]
+    with (
+        started([*bare_arguments, "instant", str(instant_port)], instant_port, "") as instant,
+        started([*bare_arguments, "batching", str(bare_port)], bare_port, "") as bare,
+        started(["-m", "headroom_server"], port, "/v2/health/ready", **settings) as server,
+    ):
+        servers = (instant, bare, server)
+        runs = [
+            tuple(_cpu_per_request(one, seconds, seed) for one in servers) for seed in range(rounds)
+        ]
+        scrape_s = _scrape_s(port)
+        saturated = load(port, "--in-flight", str(6 * MAX_BATCH_SIZE), "--seconds", str(seconds))
+        rss_mb = server.rss_mb
+    throughput_rps = saturated["ok"] / saturated["seconds"]
+    return Figures(
+        instant_cpu_s=statistics.median(run[0][0] for run in runs),
+        bare_cpu_s=statistics.median(run[1][0] for run in runs),
+        server_cpu_s=statistics.median(run[2][0] for run in runs),
+        cpu_ratio=statistics.median(run[2][0] / run[1][0] for run in runs),
+        p50_s=statistics.median(run[2][1]["p50_s"] for run in runs),
+        p95_s=statistics.median(run[2][1]["p95_s"] for run in runs),
+        throughput_rps=throughput_rps,
+        throughput_ratio=throughput_rps / IDEAL_RPS,
+        rss_mb=rss_mb,
+        scrape_s=scrape_s,
+        lost=sum(sum(run[2][1]["other"].values()) for run in runs),
+    )
+
+
+def main() -> Figures:
+    """Measure, print, return."""
+    figures = measure()
+    rows = (
+        ("CPU per request, answering at once", f"{figures.instant_cpu_s * 1000:.3f} ms", ""),
+        ("CPU per request, bare ASGI", f"{figures.bare_cpu_s * 1000:.3f} ms", ""),
+        ("CPU per request, model server", f"{figures.server_cpu_s * 1000:.3f} ms", ""),
+        ("ratio", f"{figures.cpu_ratio:.2f}", "at most 2.2"),
+        (f"p50 / p95 at {RATE_RPS:.0f}/s", _pair_ms(figures), ""),
+        ("wrong or missing answers there", str(figures.lost), "0"),
+        (f"throughput, ideal {IDEAL_RPS:.0f}/s", f"{figures.throughput_rps:.0f}/s", ""),
+        ("share of the ideal", f"{figures.throughput_ratio:.1%}", "at least 95 %"),
+        ("resident memory after load", f"{figures.rss_mb:.0f} MB", "below 100 MB"),
+        ("one scrape", f"{figures.scrape_s * 1000:.2f} ms", ""),
+    )
+    for what, value, bound in rows:
+        print(f"{what:34} {value:>16}  {bound}")
+    return figures
+
+
+def _cpu_per_request(process: Process, seconds: float, seed: int) -> tuple[float, Load]:
+    before_s = process.cpu_s
+    arguments = ("--rate", str(RATE_RPS), "--seconds", str(seconds), "--seed", str(seed))
+    result = load(process.port, *arguments)
+    return (process.cpu_s - before_s) / result["ok"], result
+
+
+def _scrape_s(port: int) -> float:
+    seconds = []
+    for _ in range(20):
+        began_s = time.perf_counter()
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+            answer.read()
+        seconds.append(time.perf_counter() - began_s)
+    return statistics.median(seconds)
+
+
+def _await_ok(url: str, child: subprocess.Popen[bytes]) -> None:
+    for _ in range(200):
+        if child.poll() is not None:
+            raise RuntimeError(f"the server at {url} ended with {child.returncode}")
+        with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=5) as answer:
+            answer.read()
+            return
+        time.sleep(0.1)
+    raise RuntimeError(f"no answer from {url} within 20 s")
+
+
+def _pair_ms(figures: Figures) -> str:
+    return f"{figures.p50_s * 1000:.1f} / {figures.p95_s * 1000:.1f} ms"
+
+
+if __name__ == "__main__":
+    main()
