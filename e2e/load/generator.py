@@ -47,6 +47,8 @@ class Records:
     """What has been seen so far."""
 
     windows: Windows
+    second: Tally = field(default_factory=Tally)
+    """Since progress was said last."""
     late: Tally = field(default_factory=Tally)
     failures: Counter[str] = field(default_factory=Counter)
     due: int = 0
@@ -56,6 +58,7 @@ class Records:
     def add(self, result: Result, target_s: float) -> None:
         """Count one request's end."""
         self.windows.add(result, target_s)
+        self.second.add(result, target_s)
         self.retried += result.retried
         late = Result(due_s=result.due_s, latency_s=result.late_s, outcome=Outcome.OK)
         self.late.add(late, target_s)
@@ -138,15 +141,12 @@ class Generator:
             self._say(self._progress(clock() - began_s))
 
     def _progress(self, at_s: float) -> Progress:
-        total = self._total()
+        ended, self._records.second = self._records.second, Tally()
         return Progress(
             at_s=round(at_s, 3),
             due=self._records.due,
             in_flight=self._records.in_flight,
-            ended=total.requests,
-            missed=total.missed,
-            lost=total.outcomes[Outcome.LOST],
-            wrong=total.outcomes[Outcome.WRONG],
+            tally=ended,
         )
 
     def _conclude(self) -> Summary:
@@ -154,7 +154,7 @@ class Generator:
             self._say(Window(start_s=start_s, duration_s=self._limits.window_s, tally=tally))
         summary = Summary(
             requests=self._records.due,
-            tally=self._total(),
+            tally=merged(tally for _, tally in self._records.windows.items()),
             retried=self._records.retried,
             connections=self._asker.connections,
             late_p99_s=self._records.late.quantile_s(LATE_PERCENTILE) or 0.0,
@@ -163,6 +163,3 @@ class Generator:
         )
         self._say(summary)
         return summary
-
-    def _total(self) -> Tally:
-        return merged(tally for _, tally in self._records.windows.items())

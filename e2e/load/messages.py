@@ -30,16 +30,14 @@ class Started:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """The state after a second; counts are since the start."""
+    """What the last second brought."""
 
     at_s: float
     due: int
-    """Requests that the trace wanted sent by now."""
+    """Requests that the trace wanted sent since the start."""
     in_flight: int
-    ended: int
-    missed: int
-    lost: int
-    wrong: int
+    tally: Tally
+    """Requests that ended in this second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +79,7 @@ KINDS: dict[str, type[Message]] = {
 def write(message: Message) -> str:
     """Give one line, without its end."""
     fields = asdict(message)
-    if isinstance(message, Window | Summary):
+    if not isinstance(message, Started):
         fields["tally"] = message.tally.to_json()
     kind = type(message).__name__.lower()
     return json.dumps({"kind": kind, **fields}, separators=(",", ":"))

@@ -13,7 +13,7 @@ from load.statistics import Tally
 TALLY = Tally(Counter({Outcome.OK: 3, Outcome.LOST: 1}), 2, Counter({300: 3}))
 MESSAGES: list[Message] = [
     Started(unix_s=1.5, requests=4, duration_s=330.0, target_s=1.5),
-    Progress(at_s=1.0, due=4, in_flight=1, ended=3, missed=1, lost=1, wrong=0),
+    Progress(at_s=1.0, due=4, in_flight=1, tally=TALLY),
     Window(start_s=10.0, duration_s=10.0, tally=TALLY),
     Summary(
         requests=4,

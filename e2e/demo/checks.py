@@ -1,0 +1,200 @@
+"""PURE. What must have held for the demo to succeed: measured against required."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from demo.recording import Change, Recording, changes, decisions
+from load.messages import Summary
+from load.outcomes import Outcome
+from load.statistics import Tally, merged
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requirements:
+    """The figures that a run is held to."""
+
+    gpus: int
+    least_attainment: float
+    last_stretch_s: float
+    latest_send_s: float
+    full_length: bool = True
+    """Whether the window is long enough to show a removal and a settled end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One requirement and what was found."""
+
+    name: str
+    measured: str
+    required: str
+    held: bool
+
+
+def evaluate(recording: Recording, required: Requirements) -> list[Check]:
+    """Hold a run to its requirements. Where something was never measured, its check fails."""
+    summary = recording.summary
+    if summary is None or not recording.looks:
+        return [
+            Check(
+                name="the replay ended with a summary",
+                measured="none was read",
+                required="one",
+                held=False,
+            )
+        ]
+    return [
+        *_scaling(recording, required),
+        *_requests(recording, summary, required),
+        *_promise(recording, summary, required),
+        *_cluster(recording, required),
+    ]
+
+
+def _scaling(recording: Recording, required: Requirements) -> Iterator[Check]:
+    moved = changes(recording.looks)
+    up, down = ([c for c in moved if (c.after > c.before) is way] for way in (True, False))
+    yield _moves("replicas went up through the operator", up)
+    if required.full_length:
+        yield _moves("replicas came down through the operator", down)
+    foreign = [c for c in moved if not c.by_operator or c.decision is None]
+    yield Check(
+        name="every change of replicas was a decision of the operator",
+        measured=f"{len(moved) - len(foreign)} of {len(moved)}"
+        + "".join(f", not {_step(change)}" for change in foreign),
+        required="all: written by headroom-scaler alone, as a decision in the status says",
+        held=not foreign,
+    )
+
+
+def _moves(name: str, found: list[Change]) -> Check:
+    return Check(
+        name=name,
+        measured=", ".join(_step(change) for change in found) or "never",
+        required="at least once",
+        held=any(change.by_operator and change.decision is not None for change in found),
+    )
+
+
+def _step(change: Change) -> str:
+    return f"{change.before} → {change.after}"
+
+
+def _requests(recording: Recording, summary: Summary, required: Requirements) -> Iterator[Check]:
+    outcomes, due = summary.tally.outcomes, summary.requests
+    planned = recording.started.requests if recording.started else 0
+    yield Check(
+        name="every request of the replay was sent and has an outcome",
+        measured=f"{summary.tally.requests - outcomes[Outcome.UNSENT]} of {planned}",
+        required="all",
+        held=summary.tally.requests == due == planned and not outcomes[Outcome.UNSENT],
+    )
+    silent = outcomes[Outcome.LOST] + outcomes[Outcome.UNREACHABLE]
+    yield Check(
+        name="no accepted request was lost",
+        measured=f"{outcomes[Outcome.LOST]} lost, {outcomes[Outcome.UNREACHABLE]} unreachable",
+        required="0",
+        held=silent == 0,
+    )
+    yield Check(
+        name="every answer was the right one",
+        measured=f"{outcomes[Outcome.OK]} right, {outcomes[Outcome.WRONG]} wrong",
+        required="0 wrong, and some right",
+        held=outcomes[Outcome.WRONG] == 0 and outcomes[Outcome.OK] > 0,
+    )
+    yield Check(
+        name="the generator kept to the recording's instants",
+        measured=f"99 % sent within {1000 * summary.late_p99_s:.0f} ms",
+        required=f"within {1000 * required.latest_send_s:.0f} ms",
+        held=summary.late_p99_s <= required.latest_send_s,
+    )
+
+
+def _promise(recording: Recording, summary: Summary, required: Requirements) -> Iterator[Check]:
+    last = recording.looks[-1].service
+    attainment = summary.tally.attainment
+    yield Check(
+        name="share of all requests answered within the target",
+        measured=percent(attainment),
+        required=f"at least {percent(required.least_attainment)}",
+        held=attainment is not None and attainment >= required.least_attainment,
+    )
+    if required.full_length:
+        stretch = last_stretch(recording, required.last_stretch_s)
+        share = last.percentile / 100
+        yield Check(
+            name=f"p{last.percentile} of the last {required.last_stretch_s:g} s, fewer replicas",
+            measured=seconds_text(stretch.quantile_s(share)),
+            required=f"at most {last.target_s:g} s",
+            held=stretch.requests > 0 and stretch.holds(share),
+        )
+        yield Check(
+            name="the operator says that the promise is kept, at the end",
+            measured=f"SLOMet={last.conditions.get('SLOMet', 'absent')}",
+            required="SLOMet=True",
+            held=last.is_true("SLOMet"),
+        )
+    yield _ceiling(recording)
+
+
+def _ceiling(recording: Recording) -> Check:
+    """Every decision that moved must project utilization below the ceiling, unless at its bound."""
+    bound = recording.looks[-1].service
+    projected = [
+        (decision.projected.utilization if decision.projected else None)
+        for decision in decisions(recording.looks)
+        if decision.replicas < bound.max_replicas
+    ]
+    known = [value for value in projected if value is not None]
+    return Check(
+        name="utilization that each decision leads to",
+        measured=f"at most {percent(max(known))}" if known else "none was seen",
+        required=f"below {percent(bound.utilization_ceiling)}, unless at maxReplicas",
+        held=bool(known)
+        and len(known) == len(projected)
+        and max(known) < bound.utilization_ceiling,
+    )
+
+
+def _cluster(recording: Recording, required: Requirements) -> Iterator[Check]:
+    held = max(look.gpus_held for look in recording.looks)
+    homeless = max(look.service.unschedulable for look in recording.looks)
+    yield Check(
+        name="GPUs in use at once",
+        measured=f"at most {held}, {homeless} pods without a place",
+        required=f"at most {required.gpus}, 0 without a place",
+        held=held <= required.gpus and homeless == 0,
+    )
+    broken = max(look.service.broken for look in recording.looks)
+    yield Check(
+        name="no replica broke", measured=f"{broken} broken", required="0", held=broken == 0
+    )
+    yield Check(
+        name="the operator did not restart",
+        measured=f"{recording.operator_restarts} restarts",
+        required="0",
+        held=recording.operator_restarts == 0,
+    )
+
+
+def last_stretch(recording: Recording, of_s: float) -> Tally:
+    """All requests that were due in the last seconds of the replay."""
+    duration_s = recording.started.duration_s if recording.started else 0.0
+    return merged(
+        window.tally for window in recording.windows if window.start_s >= duration_s - of_s
+    )
+
+
+def percent(share: float | None) -> str:
+    """A share for people."""
+    return "unknown" if share is None else f"{100 * share:.1f} %"
+
+
+def seconds_text(value_s: float | None) -> str:
+    """A latency for people; +Inf where misses reach into the percentile."""
+    if value_s is None:
+        return "unknown"
+    return "missed" if math.isinf(value_s) else f"{value_s:.2f} s"

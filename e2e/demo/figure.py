@@ -1,0 +1,152 @@
+"""The run as a picture: load against capacity, replicas by state, waiting, the tail, decisions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from demo.recording import Change, Look, Recording, changes
+from load.messages import Window
+
+INK, SOFT, GRID = "#22303c", "#6b7a88", "#e3e8ec"
+LOAD, CAPACITY, READY, WARMING, BOUND, MISSED = (
+    "#2563a8",
+    "#2f9e63",
+    "#2f9e63",
+    "#f0b429",
+    "#c0392b",
+    "#c0392b",
+)
+BEYOND_TARGET = 3.0
+"""The tail's axis ends at so many targets; what lies above is drawn at the edge."""
+
+
+def draw(recording: Recording, path: Path, *, title: str, subtitle: str) -> None:
+    """Write the picture as PNG. Needs at least one look and the generator's start."""
+    assert recording.started is not None
+    figure = Figure(figsize=(11, 10), dpi=130, layout="constrained")
+    FigureCanvasAgg(figure)
+    grid = figure.subplots(4, 1, sharex=True, gridspec_kw={"height_ratios": [3, 3, 1.6, 2.4]})
+    looks = recording.during()
+    times = [recording.since_start_s(look.time_s) for look in looks]
+    moved = [c for c in changes(recording.looks) if c.time_s >= recording.start_s]
+    _load(grid[0], recording, looks, times)
+    _replicas(grid[1], looks, times)
+    _annotate(grid[1], recording, moved)
+    _waiting(grid[2], looks, times)
+    _tail(grid[3], recording, looks[-1].service.target_s, looks[-1].service.percentile)
+    for axes in grid:
+        _dress(axes)
+        for change in moved:
+            axes.axvline(recording.since_start_s(change.time_s), color=SOFT, lw=0.7, ls=":")
+    grid[-1].set_xlabel("seconds of the replay", color=INK)
+    grid[-1].set_xlim(0.0, recording.started.duration_s)
+    figure.suptitle(title, x=0.01, ha="left", color=INK, fontsize=14, fontweight="bold")
+    grid[0].set_title(subtitle, loc="left", color=SOFT, fontsize=9)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path)
+
+
+def _load(axes: Axes, recording: Recording, looks: Sequence[Look], times: Sequence[float]) -> None:
+    cost, ceiling = looks[-1].service.cost, looks[-1].service.utilization_ceiling
+    if cost is not None:
+        full = [look.service.ready * cost.full_batch_rps for look in looks]
+        axes.step(
+            times, full, where="post", color=CAPACITY, lw=1.6, label="capacity of ready replicas"
+        )
+        axes.fill_between(
+            times, [ceiling * each for each in full], full, step="post", color=CAPACITY, alpha=0.15,
+            lw=0, label=f"above the ceiling of {ceiling:g}",
+        )  # fmt: skip
+    edges = [window.start_s for window in recording.windows]
+    rates = [window.tally.requests / window.duration_s for window in recording.windows]
+    if edges:
+        end = edges[-1] + recording.windows[-1].duration_s
+        axes.step(
+            [*edges, end], [*rates, rates[-1]], where="post", color=LOAD, lw=2.0, label="arrivals"
+        )
+    axes.set_ylabel("requests / s", color=INK)
+    axes.set_ylim(bottom=0.0)
+    axes.legend(loc="upper right", frameon=False, fontsize=8, ncols=3)
+
+
+def _replicas(axes: Axes, looks: Sequence[Look], times: Sequence[float]) -> None:
+    ready = [look.service.ready for look in looks]
+    on_the_way = [look.service.ready + look.service.warming for look in looks]
+    axes.fill_between(times, ready, step="post", color=READY, alpha=0.75, lw=0, label="ready")
+    axes.fill_between(
+        times, ready, on_the_way, step="post", color=WARMING, alpha=0.9, lw=0, label="warming"
+    )
+    held = [look.gpus_held for look in looks]
+    axes.step(times, held, where="post", color=SOFT, lw=1.0, label="GPUs held")
+    wanted = [look.workload.replicas for look in looks]
+    axes.step(times, wanted, where="post", color=INK, lw=1.6, ls="--", label="desired")
+    axes.set_ylabel("replicas", color=INK)
+    axes.set_ylim(0, max([*wanted, *on_the_way, *held]) + 1.6)
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.legend(loc="upper right", frameon=False, fontsize=8, ncols=4)
+
+
+def _annotate(axes: Axes, recording: Recording, moved: Sequence[Change]) -> None:
+    for change in moved:
+        reason = change.decision.reason if change.decision else "not by a decision"
+        axes.annotate(
+            f"{change.before}→{change.after} {reason}",
+            (recording.since_start_s(change.time_s), max(change.before, change.after)),
+            xytext=(2, 4),
+            textcoords="offset points",
+            fontsize=7.5,
+            color=INK,
+        )
+
+
+def _waiting(axes: Axes, looks: Sequence[Look], times: Sequence[float]) -> None:
+    known = [(at, look) for at, look in zip(times, looks, strict=True) if look.waiting is not None]
+    waiting = [look.waiting or 0 for _, look in known]
+    axes.fill_between([at for at, _ in known], waiting, color=LOAD, alpha=0.45, lw=0)
+    service = looks[-1].service
+    depth = service.queue_depth or (service.cost.max_batch if service.cost else None)
+    if depth:
+        allowed = [depth * look.service.ready for look in looks]
+        axes.step(times, allowed, where="post", color=BOUND, lw=1.0, label=f"{depth} per replica")
+        axes.legend(loc="upper right", frameon=False, fontsize=8)
+    axes.set_ylabel("waiting", color=INK)
+    axes.set_ylim(bottom=0.0)
+
+
+def _tail(axes: Axes, recording: Recording, target_s: float, percentile: int) -> None:
+    top = BEYOND_TARGET * target_s
+    middles = [window.start_s + window.duration_s / 2 for window in recording.windows]
+    tails = [_shown(window, percentile / 100, top) for window in recording.windows]
+    axes.axhspan(0.0, target_s, color=CAPACITY, alpha=0.08, lw=0)
+    axes.axhline(target_s, color=BOUND, lw=1.2, label=f"target {target_s:g} s")
+    axes.plot(middles, tails, color=LOAD, lw=1.6, marker="o", ms=3, label="per 10 s")
+    above = [(at, tail) for at, tail in zip(middles, tails, strict=True) if tail > target_s]
+    axes.plot(
+        [at for at, _ in above], [tail for _, tail in above],
+        color=MISSED, marker="o", ms=5, ls="", label="missed",
+    )  # fmt: skip
+    axes.set_ylabel(f"p{percentile}, seconds", color=INK)
+    axes.set_ylim(0.0, top)
+    axes.legend(loc="upper right", frameon=False, fontsize=8, ncols=3)
+
+
+def _shown(window: Window, share: float, top: float) -> float:
+    tail_s = window.tally.quantile_s(share)
+    return math.nan if tail_s is None else min(tail_s, top)
+
+
+def _dress(axes: Axes) -> None:
+    axes.grid(axis="y", color=GRID, lw=0.8)
+    axes.set_axisbelow(True)
+    axes.tick_params(colors=SOFT, labelsize=8)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        axes.spines[side].set_color(GRID)

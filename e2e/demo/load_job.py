@@ -1,0 +1,81 @@
+"""PURE. The load generator as a Job, and the trace that it reads as a ConfigMap."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+from load.arrivals import Replay
+
+TRACE_KEY = "trace.csv.gz"
+TRACE_FOLDER = "/trace"
+UNPRIVILEGED = 65532
+ENDS_WITHIN_S = 120.0
+"""After the last instant: thirty seconds of patience per request, and room."""
+
+
+def config_map(name: str, trace: bytes) -> dict[str, Any]:
+    """Give the trace file."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name},
+        "binaryData": {TRACE_KEY: base64.b64encode(trace).decode()},
+    }
+
+
+def job(
+    name: str, *, image: str, url: str, model: str, target_s: float, replay: Replay
+) -> dict[str, Any]:
+    """Give the Job: one try, bounded in time, with the rights of nobody."""
+    arguments = {
+        "url": url,
+        "model": model,
+        "target": target_s,
+        "trace": f"{TRACE_FOLDER}/{TRACE_KEY}",
+        "start": replay.start_s,
+        "duration": replay.duration_s,
+        "scale": replay.scale,
+        "seed": replay.seed,
+        "max-requests": replay.max_requests,
+    }
+    container = {
+        "name": "load",
+        "image": image,
+        "imagePullPolicy": "IfNotPresent",
+        "args": [f"--{key}={value}" for key, value in arguments.items()],
+        "resources": {
+            "requests": {"cpu": "200m", "memory": "64Mi"},
+            "limits": {"memory": "256Mi"},
+        },
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
+        "volumeMounts": [{"name": "trace", "mountPath": TRACE_FOLDER, "readOnly": True}],
+    }
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name},
+        "spec": {
+            "backoffLimit": 0,
+            "activeDeadlineSeconds": int(replay.duration_s + ENDS_WITHIN_S),
+            "template": {
+                "spec": {
+                    "restartPolicy": "Never",
+                    "automountServiceAccountToken": False,
+                    "enableServiceLinks": False,
+                    "terminationGracePeriodSeconds": 5,
+                    "securityContext": {
+                        "runAsNonRoot": True,
+                        "runAsUser": UNPRIVILEGED,
+                        "seccompProfile": {"type": "RuntimeDefault"},
+                    },
+                    "containers": [container],
+                    "volumes": [{"name": "trace", "configMap": {"name": name}}],
+                }
+            },
+        },
+    }

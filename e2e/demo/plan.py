@@ -1,0 +1,50 @@
+"""PURE. What the demo replays against what: the one place where its numbers stand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from load.arrivals import Replay
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+TRACE = Path(__file__).parent / "traces" / "azfunc2019_queue_0c0c478d_60s.csv.gz"
+TRACE_TITLE = "one queue-triggered function of Azure Functions, July 2019, minutes 363 to 368"
+
+WINDOW_START_S = 363 * 60.0
+DURATION_S = 330.0
+SHORTEST_S, LONGEST_S = 30.0, 7200.0
+SCALE = 12.0
+SEED = 1
+
+GPUS = 8
+GPU = "nvidia.com/gpu"
+NAMESPACE = "headroom-demo"
+OPERATOR_NAMESPACE = "headroom-system"
+OPERATOR = "headroom-operator"
+MANIFESTS = REPOSITORY / "deploy" / "overlays" / "local"
+SAMPLES = REPOSITORY / "deploy" / "samples"
+LOAD_IMAGE = "localhost/headroom-load:dev"
+LOAD_DOCKERFILE = "e2e/load/Dockerfile"
+LOAD_JOB = "load"
+
+LEAST_ATTAINMENT = 0.90
+"""Of the whole replay: a start from nothing at 1.5 times what one replica carries, and a load that
+doubles within a second, against a cold start of some eight seconds; both cost misses."""
+LAST_STRETCH_S = 120.0
+"""At the end of the replay, when replicas have been removed, the promise must hold by itself."""
+LATEST_SEND_S = 0.1
+"""Above it the generator, not the service, would be measured."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """One run of the demo."""
+
+    duration_s: float = DURATION_S
+    keep: bool = False
+
+    @property
+    def replay(self) -> Replay:
+        """The window of the recording."""
+        return Replay(start_s=WINDOW_START_S, duration_s=self.duration_s, scale=SCALE, seed=SEED)

@@ -1,0 +1,157 @@
+"""PURE. The record of a run: what was seen at each look, and what the load generator said.
+
+Times are wall-clock seconds, as Kubernetes writes them; `since_start_s` gives the replay's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from demo.views import DecisionView, PodView, ServiceView, WorkloadView
+from load.messages import Message, Progress, Started, Summary, Window
+from load.statistics import Tally, merged
+
+RECENT_S = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """Everything that was read from the cluster at one instant."""
+
+    time_s: float
+    service: ServiceView
+    workload: WorkloadView
+    pods: tuple[PodView, ...]
+    waiting: int | None
+    """Requests queued in all ready pods; None where a pod's metrics could not be read."""
+
+    @property
+    def gpus_held(self) -> int:
+        """GPUs of pods that have a node and have not ended."""
+        return sum(pod.gpus for pod in self.pods if pod.holds_gpus and pod.scheduled)
+
+
+@dataclass(slots=True)
+class Recording:
+    """One run, as it grows."""
+
+    looks: list[Look] = field(default_factory=list)
+    started: Started | None = None
+    seconds: list[Progress] = field(default_factory=list)
+    windows: list[Window] = field(default_factory=list)
+    summary: Summary | None = None
+    operator_restarts: int = 0
+
+    def hear(self, messages: Sequence[Message]) -> None:
+        """Take in what the generator said; a message that was heard before changes nothing."""
+        for message in messages:
+            match message:
+                case Started():
+                    self.started = message
+                case Progress():
+                    if not self.seconds or message.at_s > self.seconds[-1].at_s:
+                        self.seconds.append(message)
+                case Window():
+                    if not self.windows or message.start_s > self.windows[-1].start_s:
+                        self.windows.append(message)
+                case Summary():
+                    self.summary = message
+
+    @property
+    def start_s(self) -> float:
+        """When the first instant of the replay was; +Inf before it began."""
+        return self.started.unix_s if self.started else math.inf
+
+    @property
+    def end_s(self) -> float:
+        """When the last instant of the replay was."""
+        return self.start_s + (self.started.duration_s if self.started else 0.0)
+
+    def since_start_s(self, time_s: float) -> float:
+        """Seconds of the replay."""
+        return time_s - self.start_s
+
+    def during(self) -> list[Look]:
+        """The looks from the replay's start to its end."""
+        return [look for look in self.looks if self.start_s <= look.time_s <= self.end_s]
+
+
+def recent(seconds: Sequence[Progress], of_s: int = RECENT_S) -> Tally:
+    """What ended in the last seconds."""
+    return merged(second.tally for second in seconds[-of_s:])
+
+
+def arrivals_rps(seconds: Sequence[Progress], over_s: int = RECENT_S) -> float | None:
+    """Requests that were due per second of late; None before two seconds were told."""
+    if len(seconds) < 2:
+        return None
+    first, last = seconds[max(0, len(seconds) - 1 - over_s)], seconds[-1]
+    return (last.due - first.due) / (last.at_s - first.at_s)
+
+
+def utilization(arrival_rps: float | None, service: ServiceView) -> float | None:
+    """Arrivals over what the ready replicas carry in full batches; None where either is unknown."""
+    if arrival_rps is None or service.cost is None or service.ready == 0:
+        return None
+    return arrival_rps / (service.ready * service.cost.full_batch_rps)
+
+
+def decisions(looks: Sequence[Look]) -> list[DecisionView]:
+    """Each decision to move that was seen, once, in order."""
+    seen: dict[tuple[float, int], DecisionView] = {}
+    for look in looks:
+        decision = look.service.decision
+        if decision is not None and decision.moves:
+            seen.setdefault((decision.time_s, decision.replicas), decision)
+    return list(seen.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """The Deployment's replicas moved."""
+
+    time_s: float
+    before: int
+    after: int
+    by_operator: bool
+    """Whether the operator's field manager alone owned the number afterwards."""
+    decision: DecisionView | None
+    """The decision in the status that asked for exactly this."""
+
+
+def changes(looks: Sequence[Look]) -> list[Change]:
+    """Each change of the Deployment's replicas, with the decision behind it."""
+    decided = decisions(looks)
+    found = []
+    for before, after in pairwise(looks):
+        if before.workload.replicas == after.workload.replicas:
+            continue
+        found.append(
+            Change(
+                time_s=after.time_s,
+                before=before.workload.replicas,
+                after=after.workload.replicas,
+                by_operator=after.workload.written_by_operator,
+                decision=_behind(decided, before.time_s, after),
+            )
+        )
+    return found
+
+
+SECONDS_TRUNCATED_S = 1.0
+STATUS_FOLLOWS_S = 3.0
+"""A status comes after the scale write of its tick, and its time has whole seconds."""
+
+
+def _behind(decided: Sequence[DecisionView], before_s: float, after: Look) -> DecisionView | None:
+    earliest_s = before_s - STATUS_FOLLOWS_S - SECONDS_TRUNCATED_S
+    for decision in decided:
+        if (
+            decision.replicas == after.workload.replicas
+            and earliest_s <= decision.time_s <= after.time_s + STATUS_FOLLOWS_S
+        ):
+            return decision
+    return None

@@ -1,0 +1,125 @@
+"""PURE. The report at the end: what was promised, what was kept, what it cost, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import median
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from demo.checks import Check, percent, seconds_text
+from demo.occupancy import cold_starts_s, gpu_seconds, occupancies
+from demo.recording import Recording, changes
+from load.outcomes import Outcome
+from load.statistics import Tally, merged
+
+MINUTE_S = 60.0
+
+
+def render(recording: Recording, checks: Sequence[Check]) -> RenderableType:
+    """Lay out the whole report."""
+    parts: list[RenderableType] = []
+    if recording.summary is not None and recording.looks:
+        parts += [_figures(recording), _decisions(recording)]
+    return Group(*parts, _checks(checks))
+
+
+def figures(recording: Recording) -> Iterator[tuple[str, str]]:
+    """Each figure of the run by name."""
+    assert recording.summary is not None
+    tally, summary = recording.summary.tally, recording.summary
+    service = recording.looks[-1].service
+    share = service.percentile / 100
+    yield "requests", f"{summary.requests}: {_outcomes(tally)}"
+    yield (
+        "SLO attainment",
+        f"{percent(tally.attainment)} of all requests within {service.target_s:g} s",
+    )
+    yield (
+        f"p{service.percentile}",
+        f"{seconds_text(tally.quantile_s(share))}; p50 {seconds_text(tally.quantile_s(0.5))}",
+    )
+    minutes = list(by_minute(recording))
+    kept = sum(1 for minute in minutes if minute.holds(share))
+    yield (
+        "minutes that held",
+        f"{kept} of {len(minutes)}: " + ", ".join(percent(minute.attainment) for minute in minutes),
+    )
+    yield from _cost(recording)
+    cold = cold_starts_s(recording.looks, recording.start_s)
+    if cold:
+        yield (
+            "cold start",
+            f"{median(cold):g} s median, {cold[-1]:g} s longest, of {len(cold)} pods",
+        )
+    yield (
+        "connections",
+        f"{summary.connections} opened, {summary.retried} requests retried on a fresh one",
+    )
+
+
+def _cost(recording: Recording) -> Iterator[tuple[str, str]]:
+    holds = occupancies(recording.looks, recording.start_s, recording.end_s)
+    spent = gpu_seconds(holds)
+    peak = max((look.gpus_held for look in recording.during()), default=0)
+    static = peak * (recording.end_s - recording.start_s)
+    saved = 1.0 - spent / static if static else 0.0
+    yield "GPU-seconds", f"{spent:.0f}, held by {len(holds)} pods"
+    yield "against the peak", f"{peak} GPUs throughout: {static:.0f} ({percent(saved)} saved)"
+
+
+def by_minute(recording: Recording) -> Iterator[Tally]:
+    """The requests that were due in each minute of the replay."""
+    minutes: dict[int, list[Tally]] = {}
+    for window in recording.windows:
+        minutes.setdefault(int(window.start_s // MINUTE_S), []).append(window.tally)
+    for _, tallies in sorted(minutes.items()):
+        yield merged(tallies)
+
+
+def _outcomes(tally: Tally) -> str:
+    return ", ".join(
+        f"{tally.outcomes[outcome]} {outcome}"
+        for outcome in Outcome
+        if tally.outcomes[outcome] or outcome in (Outcome.OK, Outcome.LOST)
+    )
+
+
+def _figures(recording: Recording) -> Table:
+    table = Table(title="\nThe run", title_justify="left", show_header=False, box=None)
+    table.add_column(style="cyan", no_wrap=True)
+    table.add_column()
+    for name, value in figures(recording):
+        table.add_row(name, value)
+    assert recording.summary is not None
+    for what, count in recording.summary.failures:
+        table.add_row("missed", f"{count} x {what}")
+    return table
+
+
+def _decisions(recording: Recording) -> Table:
+    table = Table(title="\nDecisions", title_justify="left", box=None)
+    for heading in ("at", "replicas", "reason", "in words"):
+        table.add_column(heading, no_wrap=heading != "in words")
+    for change in changes(recording.looks):
+        at_s = recording.since_start_s(change.time_s)
+        decision = change.decision
+        table.add_row(
+            f"{at_s:.0f} s" if at_s >= 0 else "before",
+            f"{change.before} → {change.after}",
+            decision.reason if decision else "none",
+            decision.message if decision else "not by a decision that was seen",
+        )
+    return table
+
+
+def _checks(checks: Sequence[Check]) -> Table:
+    table = Table(title="\nChecks", title_justify="left", box=None)
+    for heading in ("", "check", "measured", "required"):
+        table.add_column(heading, no_wrap=not heading)
+    for check in checks:
+        mark = Text("held", style="green") if check.held else Text("FAILED", style="bold red")
+        table.add_row(mark, check.name, check.measured, check.required)
+    return table

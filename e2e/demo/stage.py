@@ -1,0 +1,130 @@
+"""The stage: a cluster with the operator as shipped, the sample service, warm and ready."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+
+from cluster import Cluster, ClusterError, ExternalCluster, Node, provision, shipped, wait_until
+from cluster.layout import Cache
+from cluster.progress import Progress
+from cluster.shipped import Shipped
+from demo import plan
+from demo.plan import Plan
+from demo.reader import Reader, UnreadableError
+from headroom.api.inference_service import GROUP, PLURAL
+
+CLUSTER_NAME = "demo"
+LOAD = Shipped(plan.LOAD_IMAGE, plan.LOAD_DOCKERFILE)
+OPERATOR_PATIENCE = "120s"
+READY_PATIENCE_S = 120.0
+POLL_S = 0.5
+RESOURCE = f"{PLURAL}.{GROUP}"
+CRD = f"crd/{RESOURCE}"
+
+
+@contextlib.contextmanager
+def cluster(wanted: Plan, progress: Progress) -> Iterator[Cluster]:
+    """Give the cluster that `KUBECONFIG` names, or a local node that ends with the block."""
+    if os.environ.get("KUBECONFIG"):
+        with ExternalCluster() as external, _left_as_found(external, wanted, progress):
+            yield external
+        return
+    cache = Cache.of_this_user()
+    provision.ensure_node(cache, progress)
+    built = shipped.build(cache, (*shipped.SMALL, LOAD), progress)
+    node = Node(
+        CLUSTER_NAME,
+        gpus=plan.GPUS,
+        preload=[archive.image for archive in built],
+        persistent=wanted.keep,
+        progress=progress,
+    )
+    with contextlib.ExitStack() as stack:
+        with progress.step(f"Starting a Kubernetes node with {plan.GPUS} emulated GPUs"):
+            stack.enter_context(node)
+        try:
+            yield node
+        except ClusterError:
+            progress.note(f"Logs of every component and pod: {node.kept_logs}")
+            raise
+
+
+def install(target: Cluster, progress: Progress) -> None:
+    """Install CRD, RBAC and operator from the manifests that ship, and wait for the operator."""
+    with progress.step("Installing the operator with kubectl from deploy/"):
+        target.kubectl("apply", "--server-side", "-k", plan.MANIFESTS)
+        target.kubectl("wait", "--for=condition=Established", CRD, "--timeout=30s")
+        target.kubectl(
+            *("rollout", "status", f"deployment/{plan.OPERATOR}"),
+            *("--namespace", plan.OPERATOR_NAMESPACE, f"--timeout={OPERATOR_PATIENCE}"),
+            timeout_s=180,
+        )
+
+
+def serve(target: Cluster, progress: Progress) -> str:
+    """Apply the sample, wait until it is ready, and return its name."""
+    scope = ("--namespace", plan.NAMESPACE)
+    with progress.step("Applying deploy/samples and waiting until the service is warm"):
+        target.apply(
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": plan.NAMESPACE}}
+        )
+        target.kubectl("apply", "-f", plan.SAMPLES, *scope)
+        items = target.get(RESOURCE, *scope)["items"]
+        if len(items) != 1:
+            raise ClusterError(f"deploy/samples holds one InferenceService; found {len(items)}.")
+        name = str(items[0]["metadata"]["name"])
+        with contextlib.closing(reader(target, name)) as reading:
+            _wait_until_ready(reading)
+    return name
+
+
+def reader(target: Cluster, name: str) -> Reader:
+    """Read that service of the demo's namespace."""
+    return Reader(target.kubeconfig, plan.NAMESPACE, name, plan.GPU)
+
+
+def _wait_until_ready(reading: Reader) -> None:
+    seen = "nothing yet"
+
+    def ready() -> bool:
+        nonlocal seen
+        try:
+            service = reading.service()
+        except UnreadableError as error:
+            seen = str(error)
+            return False
+        seen = service.messages.get("Ready", "the operator has written no condition Ready")
+        return service.is_true("Ready")
+
+    try:
+        wait_until(ready, what="the service", timeout_s=READY_PATIENCE_S, every_s=POLL_S)
+    except ClusterError:
+        raise ClusterError(
+            f"the service was not Ready within {READY_PATIENCE_S:g} s; it says: {seen}"
+        ) from None
+
+
+@contextlib.contextmanager
+def _left_as_found(target: Cluster, wanted: Plan, progress: Progress) -> Iterator[None]:
+    """Remove what the demo puts into a cluster that is not its own, and nothing that was there."""
+    already = target.kubectl("get", "namespaces,crds", "-o", "name", "--ignore-not-found").split()
+    if f"namespace/{plan.NAMESPACE}" in already:
+        raise ClusterError(
+            f"the namespace {plan.NAMESPACE} is there already: another demo runs, or was kept. "
+            f"Remove it with `kubectl delete namespace {plan.NAMESPACE}`."
+        )
+    installed = any(name.endswith(f"/{RESOURCE}") for name in already)
+    try:
+        yield
+    finally:
+        if not wanted.keep:
+            with progress.step("Removing what the demo put into the cluster"):
+                target.kubectl(
+                    *("delete", "namespace", plan.NAMESPACE, "--ignore-not-found"), timeout_s=300
+                )
+                if not installed:
+                    target.kubectl(
+                        *("delete", "-k", plan.MANIFESTS, "--ignore-not-found"), timeout_s=300
+                    )

@@ -1,0 +1,210 @@
+"""PURE. What the API server says about the demo's objects, as frozen values.
+
+Only what table, report and checks need. What is not there stays None: it is not zero.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from headroom.api.durations import Duration
+from headroom.api.status import UNBOUNDED
+from headroom.api.timestamps import epoch_s
+from headroom.resources.names import SCALER_FIELD_MANAGER
+from headroom.scaling.values import CostModel
+
+Body = Mapping[str, Any]
+
+FINISHED = ("Succeeded", "Failed")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counterfactual:
+    """What the model expects of some number of replicas."""
+
+    replicas: int
+    latency_s: float
+    utilization: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionView:
+    """A decision as the status shows it."""
+
+    replicas: int
+    current: int
+    direction: str
+    reason: str
+    message: str
+    time_s: float
+    counterfactuals: tuple[Counterfactual, ...] = ()
+
+    @property
+    def moves(self) -> bool:
+        """Whether it asks for another number of replicas."""
+        return self.direction in ("Up", "Down")
+
+    @property
+    def projected(self) -> Counterfactual | None:
+        """What the model expects of the replicas that it asks for."""
+        return next((c for c in self.counterfactuals if c.replicas == self.replicas), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceView:
+    """An InferenceService."""
+
+    target_s: float
+    percentile: int
+    utilization_ceiling: float
+    queue_depth: int | None
+    min_replicas: int
+    max_replicas: int
+    ready: int
+    warming: int
+    unschedulable: int
+    broken: int
+    decision: DecisionView | None
+    cost: CostModel | None
+    conditions: Mapping[str, str]
+    """Status by type."""
+    messages: Mapping[str, str]
+    """Reason and message by type."""
+
+    def is_true(self, condition: str) -> bool:
+        """Whether the condition is there and True."""
+        return self.conditions.get(condition) == "True"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadView:
+    """The Deployment's replicas, and who wrote them last."""
+
+    replicas: int
+    writers: frozenset[str]
+    """Field managers that own spec.replicas."""
+
+    @property
+    def written_by_operator(self) -> bool:
+        """Whether the operator's scaler owns the number, and nobody else does."""
+        return self.writers == {SCALER_FIELD_MANAGER}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodView:
+    """A pod of the service."""
+
+    uid: str
+    name: str
+    created_s: float
+    scheduled: bool
+    ready_s: float | None
+    """When it got ready; None while it is not."""
+    leaving: bool
+    finished: bool
+    gpus: int
+
+    @property
+    def holds_gpus(self) -> bool:
+        """Whether its GPUs are taken: from its creation to its containers' end."""
+        return self.gpus > 0 and not self.finished
+
+
+def service(body: Body) -> ServiceView:
+    """Read an InferenceService."""
+    spec, status = body["spec"], body.get("status", {})
+    latency, scaling = spec["slo"]["latency"], spec["scaling"]
+    conditions = status.get("conditions", ())
+    return ServiceView(
+        target_s=seconds(latency["target"]),
+        percentile=latency["percentile"],
+        utilization_ceiling=float(spec["slo"]["utilizationCeiling"]),
+        queue_depth=spec["slo"].get("queueDepth"),
+        min_replicas=scaling["minReplicas"],
+        max_replicas=scaling["maxReplicas"],
+        ready=status.get("readyReplicas", 0),
+        warming=status.get("warmingReplicas", 0),
+        unschedulable=status.get("unschedulableReplicas", 0),
+        broken=status.get("brokenReplicas", 0),
+        decision=_decision(status["decision"]) if "decision" in status else None,
+        cost=_cost(status["model"]) if "model" in status else None,
+        conditions={each["type"]: each["status"] for each in conditions},
+        messages={
+            each["type"]: f"{each.get('reason', '')}: {each.get('message', '')}"
+            for each in conditions
+        },
+    )
+
+
+def workload(body: Body) -> WorkloadView:
+    """Read a Deployment, with its managedFields."""
+    entries = body["metadata"].get("managedFields", ())
+    return WorkloadView(
+        replicas=body["spec"]["replicas"],
+        writers=frozenset(
+            entry["manager"]
+            for entry in entries
+            if "f:replicas" in entry.get("fieldsV1", {}).get("f:spec", {})
+        ),
+    )
+
+
+def pod(body: Body, gpu_resource: str) -> PodView:
+    """Read a pod."""
+    metadata, status = body["metadata"], body.get("status", {})
+    conditions = {each["type"]: each for each in status.get("conditions", ())}
+    ready = conditions.get("Ready", {})
+    return PodView(
+        uid=metadata["uid"],
+        name=metadata["name"],
+        created_s=epoch_s(metadata["creationTimestamp"]),
+        scheduled=conditions.get("PodScheduled", {}).get("status") == "True",
+        ready_s=epoch_s(ready["lastTransitionTime"]) if ready.get("status") == "True" else None,
+        leaving="deletionTimestamp" in metadata,
+        finished=status.get("phase") in FINISHED,
+        gpus=sum(
+            int(container.get("resources", {}).get("limits", {}).get(gpu_resource, 0))
+            for container in body["spec"]["containers"]
+        ),
+    )
+
+
+def restarts(body: Body) -> int:
+    """Restarts of a pod's containers."""
+    statuses = body.get("status", {}).get("containerStatuses", ())
+    return sum(each["restartCount"] for each in statuses)
+
+
+def seconds(text: str) -> float:
+    """Read a duration of spec or status; `unbounded` is infinite."""
+    return math.inf if text == UNBOUNDED else Duration.parse(text).seconds
+
+
+def _decision(body: Body) -> DecisionView:
+    return DecisionView(
+        replicas=body["replicas"],
+        current=body["current"],
+        direction=body["direction"],
+        reason=body["reason"],
+        message=body["message"],
+        time_s=epoch_s(body["time"]),
+        counterfactuals=tuple(
+            Counterfactual(
+                replicas=each["replicas"],
+                latency_s=seconds(each["latency"]),
+                utilization=each.get("utilization"),
+            )
+            for each in body.get("counterfactuals", ())
+        ),
+    )
+
+
+def _cost(body: Body) -> CostModel:
+    return CostModel(
+        fixed_s=seconds(body["fixedCost"]),
+        per_item_s=seconds(body["perItemCost"]),
+        max_batch=body["maxBatch"],
+    )

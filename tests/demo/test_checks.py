@@ -1,0 +1,157 @@
+"""Each check fails where it should, and only there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from demo.checks import Check, Requirements, evaluate
+from demo.recording import Look, Recording
+from load.outcomes import Outcome
+
+Run = Callable[[], Recording]
+REQUIRED = Requirements(
+    gpus=8, least_attainment=0.9, last_stretch_s=20.0, latest_send_s=0.1, full_length=True
+)
+
+
+def failed(checks: list[Check]) -> list[str]:
+    return [check.name for check in checks if not check.held]
+
+
+def outcome(run: Recording, kind: Outcome, count: int) -> None:
+    """Let so many right answers have ended otherwise."""
+    assert run.summary is not None
+    tallies = [run.summary.tally, run.windows[-1].tally]
+    for tally in tallies:
+        tally.outcomes[Outcome.OK] -= count
+        tally.outcomes[kind] += count
+        tally.within -= count
+        tally.buckets[next(iter(tally.buckets))] -= count
+
+
+def test_a_good_run_passes_every_check(good_run: Run) -> None:
+    found = evaluate(good_run(), REQUIRED)
+    assert failed(found) == []
+    assert all(check.measured and check.required for check in found)
+
+
+def test_without_a_summary_nothing_is_taken_as_held(good_run: Run) -> None:
+    run = good_run()
+    run.summary = None
+    assert failed(evaluate(run, REQUIRED)) == ["the replay ended with a summary"]
+    assert failed(evaluate(Recording(), REQUIRED)) == ["the replay ended with a summary"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "count", "name"),
+    [
+        (Outcome.LOST, 1, "no accepted request was lost"),
+        (Outcome.UNREACHABLE, 1, "no accepted request was lost"),
+        (Outcome.WRONG, 1, "every answer was the right one"),
+        (Outcome.UNSENT, 1, "every request of the replay was sent and has an outcome"),
+        (Outcome.REFUSED, 10, "p95 of the last 20 s, fewer replicas"),
+        (Outcome.REFUSED, 40, "share of all requests answered within the target"),
+    ],
+)
+def test_each_bad_outcome_fails_its_check(
+    good_run: Run, kind: Outcome, count: int, name: str
+) -> None:
+    run = good_run()
+    outcome(run, kind, count)
+    assert name in failed(evaluate(run, REQUIRED))
+
+
+def test_a_few_refusals_are_misses_and_no_loss(good_run: Run) -> None:
+    run = good_run()
+    outcome(run, Outcome.REFUSED, 4)
+    assert failed(evaluate(run, REQUIRED)) == []
+
+
+def test_requests_that_were_planned_and_not_sent_are_noticed(good_run: Run) -> None:
+    run = good_run()
+    assert run.started is not None
+    run.started = replace(run.started, requests=301)
+    assert failed(evaluate(run, REQUIRED)) == [
+        "every request of the replay was sent and has an outcome"
+    ]
+
+
+def test_somebody_elses_hand_on_the_replicas_is_noticed(
+    good_run: Run, look: Callable[..., Look]
+) -> None:
+    run = good_run()
+    run.looks.append(look(61, 5, writers=["kubectl"]))
+    assert failed(evaluate(run, REQUIRED)) == [
+        "every change of replicas was a decision of the operator"
+    ]
+
+
+def test_a_run_that_never_scales_fails_both_ways(good_run: Run, look: Callable[..., Look]) -> None:
+    run = good_run()
+    run.looks = [look(at, 1) for at in (0, 30, 60)]
+    names = failed(evaluate(run, REQUIRED))
+    assert "replicas went up through the operator" in names
+    assert "replicas came down through the operator" in names
+    assert "utilization that each decision leads to" in names
+
+
+def test_a_short_run_need_not_come_down(good_run: Run) -> None:
+    run = good_run()
+    run.looks = run.looks[:4]
+    assert failed(evaluate(run, replace(REQUIRED, full_length=False))) == []
+
+
+def edited_decision(run: Recording, **changed: Any) -> None:
+    before = run.looks[2].service
+    assert before.decision is not None
+    service = replace(before, decision=replace(before.decision, **changed))
+    run.looks[2] = replace(run.looks[2], service=service)
+
+
+def test_a_decision_that_leads_above_the_ceiling_is_noticed(good_run: Run) -> None:
+    run = good_run()
+    decision = run.looks[2].service.decision
+    assert decision is not None
+    assert decision.projected is not None
+    edited_decision(run, counterfactuals=(replace(decision.projected, utilization=0.81),))
+    assert failed(evaluate(run, REQUIRED)) == ["utilization that each decision leads to"]
+    edited_decision(run, counterfactuals=())
+    assert failed(evaluate(run, REQUIRED)) == ["utilization that each decision leads to"]
+
+
+@pytest.mark.parametrize(
+    ("status", "name"),
+    [
+        ({"unschedulableReplicas": 1}, "GPUs in use at once"),
+        ({"brokenReplicas": 1}, "no replica broke"),
+        (
+            {"conditions": [{"type": "SLOMet", "status": "False"}]},
+            "the operator says that the promise is kept, at the end",
+        ),
+        ({"conditions": []}, "the operator says that the promise is kept, at the end"),
+    ],
+)
+def test_what_the_status_complains_about_is_noticed(
+    good_run: Run, look: Callable[..., Look], status: dict[str, Any], name: str
+) -> None:
+    run = good_run()
+    run.looks.append(look(61, 2, **status))
+    assert failed(evaluate(run, REQUIRED)) == [name]
+
+
+def test_more_gpus_than_there_are_and_a_restarted_operator_are_noticed(good_run: Run) -> None:
+    run = good_run()
+    run.operator_restarts = 1
+    names = failed(evaluate(run, replace(REQUIRED, gpus=2)))
+    assert names == ["GPUs in use at once", "the operator did not restart"]
+
+
+def test_a_generator_that_cannot_keep_up_makes_the_run_invalid(good_run: Run) -> None:
+    run = good_run()
+    assert run.summary is not None
+    run.summary = replace(run.summary, late_p99_s=0.2)
+    assert failed(evaluate(run, REQUIRED)) == ["the generator kept to the recording's instants"]

@@ -1,0 +1,54 @@
+"""The shipped trace, window and manifests fit each other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from demo import load_job, plan
+from load.arrivals import arrivals, expected_rates
+from load.traces import load
+
+
+def test_the_carried_recording_rises_and_falls_within_the_window() -> None:
+    rates = expected_rates(load(plan.TRACE), plan.Plan().replay, 60.0)
+    assert rates == pytest.approx((15.0, 30.0, 35.8, 18.2, 12.4, 18.2))
+    assert plan.DURATION_S >= 300
+
+
+def test_the_replay_sends_as_many_requests_as_were_recorded_times_the_scale() -> None:
+    replay = plan.Plan().replay
+    assert len(arrivals(load(plan.TRACE), replay)) == pytest.approx(7230, rel=0.03)
+
+
+def test_the_longest_duration_lies_within_the_recording() -> None:
+    replay = plan.Plan(duration_s=plan.LONGEST_S / 2).replay
+    assert len(arrivals(load(plan.TRACE), replay)) <= replay.max_requests
+
+
+def test_the_job_runs_once_as_nobody_and_is_told_everything() -> None:
+    job: dict[str, Any] = load_job.job(
+        "load",
+        image="i",
+        url="http://10.0.0.1:80",
+        model="demo",
+        target_s=1.5,
+        replay=plan.Plan().replay,
+    )
+    assert job["spec"]["backoffLimit"] == 0
+    assert job["spec"]["activeDeadlineSeconds"] == 450
+    pod = job["spec"]["template"]["spec"]
+    assert pod["securityContext"]["runAsNonRoot"]
+    arguments = pod["containers"][0]["args"]
+    for expected in ("--url=http://10.0.0.1:80", "--duration=330.0", "--scale=12.0", "--seed=1"):
+        assert expected in arguments
+    volume = load_job.config_map("load", plan.TRACE.read_bytes())
+    assert list(volume["binaryData"]) == [load_job.TRACE_KEY]
+
+
+def test_what_the_demo_applies_is_there() -> None:
+    assert (plan.MANIFESTS / "kustomization.yaml").is_file()
+    assert list(plan.SAMPLES.glob("*.yaml"))
+    assert (plan.REPOSITORY / plan.LOAD_DOCKERFILE).is_file()
+    assert list(plan.TRACE.parent.glob("LICENSE*"))
