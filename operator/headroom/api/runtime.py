@@ -5,7 +5,14 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, PlainValidator, StringConstraints, WithJsonSchema
+from pydantic import (
+    ConfigDict,
+    Field,
+    PlainValidator,
+    StringConstraints,
+    WithJsonSchema,
+    field_serializer,
+)
 from pydantic_core import PydanticCustomError
 
 from headroom.api.values import MapBy, Rule, Value
@@ -199,6 +206,10 @@ class Runtime(Value):
     """Compute resources of the server's container; accelerators belong in `spec.accelerator`."""
     pod_template: PodTemplate = PodTemplate()
     """Laid over the generated pod template: nodeSelector, tolerations, volumes, sidecars."""
+
+    @field_serializer("pod_template")
+    def _written(self, template: PodTemplate) -> dict[str, Any]:
+        return template.overlay()
 
     rules = (
         Rule(

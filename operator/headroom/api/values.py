@@ -7,7 +7,7 @@ is generated from these values.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -61,6 +61,15 @@ class Value(BaseModel):
     )
 
     rules: ClassVar[tuple[Rule, ...]] = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _null_is_absent(cls, value: object) -> object:
+        """A null in a described field counts as left out, as it does for the API server."""
+        if not isinstance(value, Mapping):
+            return value
+        described = {field.alias or name for name, field in cls.model_fields.items()}
+        return {k: v for k, v in value.items() if v is not None or k not in described}
 
     @model_validator(mode="after")
     def _rules_hold(self) -> Self:

@@ -1,0 +1,110 @@
+"""The CRD: shipped as generated, bounded everywhere, with defaults that agree at every level."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from headroom.api.crd import custom_resource_definition, render_yaml
+from headroom.api.structural_schema import structural_schema
+from headroom.api.values import VALIDATIONS, Value
+from service_world import service
+from structural_objects import INT_OR_STRING, PRESERVE, Schema, parts
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+CRD = custom_resource_definition()
+VERSION = CRD["spec"]["versions"][0]
+SCHEMA = VERSION["schema"]["openAPIV3Schema"]
+PROPERTIES = {path: part for path, part in parts(SCHEMA) if path.startswith((".spec", ".status"))}
+
+
+def test_the_shipped_crd_is_what_the_code_generates() -> None:
+    shipped = (DEPLOY / "base" / "crd.yaml").read_text()
+    assert shipped == render_yaml(), "write it anew with `make crd`"
+    assert yaml.safe_load(shipped) == CRD
+
+
+def _some(wanted: Callable[[str, Schema], bool]) -> pytest.MarkDecorator:
+    chosen = {path: part for path, part in PROPERTIES.items() if wanted(path, part)}
+    assert chosen
+    return pytest.mark.parametrize(("path", "part"), chosen.items(), ids=chosen)
+
+
+@_some(lambda path, part: True)
+def test_everything_is_bounded(path: str, part: Schema) -> None:
+    match part.get("type"):
+        case "string":
+            assert "maxLength" in part or "enum" in part
+        case "array":
+            assert "maxItems" in part
+        case "object" if "additionalProperties" in part:
+            assert "maxProperties" in part
+        case "object":
+            assert part.get("properties") or part.get(PRESERVE)
+        case None:
+            assert part[INT_OR_STRING]
+
+
+@_some(lambda path, part: part.get("type") == "object" and "default" in part)
+def test_a_default_of_an_object_says_all_defaults_below_it(path: str, part: Schema) -> None:
+    inner = part.get("properties", {}).items()
+    assert part["default"] == {name: p["default"] for name, p in inner if "default" in p}
+
+
+def test_the_defaults_of_the_schema_are_those_of_the_values() -> None:
+    spec = service().spec.manifest()
+    for name, part in SCHEMA["properties"]["spec"]["properties"].items():
+        if "default" in part:
+            assert spec[name] == part["default"]
+
+
+BORROWED = (".resources.", ".podTemplate.metadata.", "[]")
+"""Fields that mean what they mean in Kubernetes."""
+
+
+@_some(lambda path, part: path.startswith(".spec") and not any(b in path for b in BORROWED))
+def test_every_field_of_the_spec_is_explained(path: str, part: Schema) -> None:
+    assert part["description"].endswith((".", ")."))
+
+
+RULES = [rule for _, part in parts(SCHEMA) for rule in part.get(VALIDATIONS, ())]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=[rule["message"] for rule in RULES])
+def test_every_rule_says_in_words_what_it_wants(rule: dict[str, str]) -> None:
+    assert any(f" {word} " in f" {rule['message']} " for word in ("must", "needs", "has"))
+
+
+def test_conditions_are_a_map_by_type() -> None:
+    conditions = PROPERTIES[".status.conditions"]
+    assert conditions["x-kubernetes-list-type"] == "map"
+    assert conditions["x-kubernetes-list-map-keys"] == ["type"]
+
+
+@pytest.mark.parametrize("column", VERSION["additionalPrinterColumns"], ids=lambda c: c["name"])
+def test_a_printer_column_shows_a_field_that_exists(column: dict[str, Any]) -> None:
+    path = column["jsonPath"]
+    if path.startswith(".metadata."):
+        return
+    if "[?(" in path:
+        assert path.startswith(".status.conditions[?(@.type==")
+        return
+    assert PROPERTIES[path]["type"] == column["type"]
+
+
+def test_a_user_finds_it_by_its_short_name_and_its_category() -> None:
+    assert CRD["spec"]["names"]["shortNames"] == ["hisvc"]
+    assert CRD["spec"]["names"]["categories"] == ["headroom"]
+    assert VERSION["subresources"] == {"status": {}}
+
+
+def test_what_has_no_structural_counterpart_is_an_error_rather_than_dropped() -> None:
+    class Undecided(Value):
+        either: int | str
+
+    with pytest.raises(ValueError, match="no alternatives"):
+        structural_schema(Undecided)

@@ -1,0 +1,189 @@
+"""An InferenceService is read or refused, in words that name field and rule; nothing else."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from headroom.api import Duration, InferenceService, InvalidSpec
+from headroom.api.crd import custom_resource_definition
+from headroom.api.values import VALIDATIONS
+from headroom.resources import desired_children
+from headroom.scaling.values import Policy, RateLimit
+from scenarios.invalid_specs import INVALID_SPECS
+from scenarios.invalid_specs import InvalidSpec as InvalidCase
+from service_world import body, service
+from structural_objects import JSON, objects, parts, violations
+
+SCHEMA = custom_resource_definition()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+SPEC_SCHEMA = SCHEMA["properties"]["spec"]
+CEL_MESSAGES = {rule["message"] for _, part in parts(SCHEMA) for rule in part.get(VALIDATIONS, ())}
+
+
+def test_a_minimal_body_takes_its_identity_and_every_default() -> None:
+    found = service()
+    assert (found.name, found.namespace, found.generation) == ("resnet50", "vision", 3)
+    assert (found.resource_version, found.deleting) == ("41", False)
+    assert found.model_name == "resnet50"
+    assert found.warmup_max_latency == Duration.parse("250ms")
+    assert found.spec.manifest() == {
+        "runtime": {
+            "profile": "headroom",
+            "image": "registry.example/headroom-server:0.1.0",
+            "port": 8000,
+            "args": [],
+            "env": [],
+            "resources": {},
+            "podTemplate": {},
+        },
+        "model": {"uri": ""},
+        "accelerator": {"resource": "nvidia.com/gpu", "count": 1},
+        "warmup": {"requests": 16, "timeout": "10m"},
+        "slo": {"latency": {"percentile": 95, "target": "250ms"}, "utilizationCeiling": 0.8},
+        "scaling": {
+            "mode": "Auto",
+            "minReplicas": 1,
+            "maxReplicas": 20,
+            "scaleUp": {"stabilizationWindow": "0s"},
+            "scaleDown": {"stabilizationWindow": "3m"},
+        },
+        "drain": {"gracePeriod": "1m"},
+    }
+
+
+def test_what_is_said_has_precedence_over_defaults() -> None:
+    found = service(
+        spec__model={"name": "resnet50-v2"},
+        spec__warmup={"maxLatency": "400ms"},
+        metadata__deletionTimestamp="2026-01-31T12:00:00Z",
+    )
+    assert found.model_name == "resnet50-v2"
+    assert found.warmup_max_latency.seconds == 0.4
+    assert found.deleting
+
+
+def test_the_policy_of_the_decision_is_what_the_spec_says() -> None:
+    found = service(
+        spec__slo={
+            "latency": {"percentile": 99, "target": "1.5s"},
+            "queueDepth": 8,
+            "utilizationCeiling": 0.6,
+        },
+        spec__scaling={
+            "minReplicas": 2,
+            "maxReplicas": 7,
+            "scaleUp": {"stabilizationWindow": "10s", "rate": {"period": "1m", "percent": 100}},
+            "scaleDown": {"stabilizationWindow": "5m", "rate": {"period": "30s", "replicas": 1}},
+        },
+        spec__warmup={"timeout": "90s"},
+    )
+    assert found.to_policy(tick_s=1.0) == Policy(
+        latency_target_s=1.5,
+        latency_percentile=0.99,
+        queue_depth=8,
+        utilization_ceiling=0.6,
+        min_replicas=2,
+        max_replicas=7,
+        scale_up_stabilization_s=10.0,
+        scale_up_rate=RateLimit(period_s=60.0, percent=100),
+        scale_down_stabilization_s=300.0,
+        scale_down_rate=RateLimit(period_s=30.0, replicas=1),
+        tick_s=1.0,
+        warmup_timeout_s=90.0,
+    )
+
+
+def test_the_defaults_of_the_spec_are_those_of_the_decision() -> None:
+    assert service().to_policy() == Policy(latency_target_s=0.25)
+
+
+@pytest.mark.parametrize("case", INVALID_SPECS, ids=lambda case: case.why)
+def test_an_invalid_spec_that_got_in_is_refused_naming_field_and_rule(case: InvalidCase) -> None:
+    with pytest.raises(InvalidSpec) as refused:
+        InferenceService.parse(_stored(case.body()))
+    (problem,) = [p for p in refused.value.problems if p.field == case.named_field]
+    assert (case.parser_says or case.says) in problem.rule
+    assert str(problem) in str(refused.value)
+    assert len(problem.received) < 100
+
+
+def test_every_problem_is_reported_at_once_with_what_was_received() -> None:
+    with pytest.raises(InvalidSpec) as refused:
+        service(
+            metadata__name="Resnet",
+            spec__slo__latency__target="2 days",
+            spec__scaling={"minReplicas": 9, "maxReplicas": 3},
+        )
+    assert [(p.field, p.received) for p in refused.value.problems] == [
+        ("metadata.name", '"Resnet"'),
+        ("spec.slo.latency.target", '"2 days"'),
+        ("spec.scaling.minReplicas", "9"),
+    ]
+
+
+@pytest.mark.parametrize("ceiling", [math.nan, math.inf, -math.inf])
+def test_a_ceiling_is_a_number(ceiling: float) -> None:
+    with pytest.raises(InvalidSpec, match="above 0 and at most"):
+        service(spec__slo__utilizationCeiling=ceiling)
+
+
+def test_fields_of_a_newer_schema_are_ignored() -> None:
+    assert service(spec__routing={"mode": "Gateway"}).spec == service().spec
+
+
+def test_a_spec_is_frozen() -> None:
+    with pytest.raises(ValidationError, match="frozen"):
+        service().spec.scaling.max_replicas = 3  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [{}, {"metadata": None}, {"metadata": {}, "spec": {}}, {"metadata": {"name": 3}, "spec": []}],
+)
+def test_what_is_no_object_of_ours_is_an_invalid_spec(broken: dict[str, Any]) -> None:
+    with pytest.raises(InvalidSpec, match="metadata"):
+        InferenceService.parse(broken)
+
+
+@given(st.dictionaries(st.sampled_from(["metadata", "spec", "status"]), JSON))
+def test_reading_any_body_gives_a_service_or_an_invalid_spec(any_body: dict[str, Any]) -> None:
+    with pytest.raises(InvalidSpec):
+        InferenceService.parse(any_body)
+
+
+PATHS = sorted(path.strip(".") for path, _ in parts(SPEC_SCHEMA) if "[" not in path and path)
+
+
+@given(st.sampled_from(PATHS), JSON)
+def test_any_value_in_any_field_gives_a_service_or_an_invalid_spec(path: str, value: Any) -> None:
+    changed = body(**{f"spec__{path.replace('.', '__')}": value})
+    try:
+        found = InferenceService.parse(changed)
+    except InvalidSpec as refused:
+        assert all(p.field.startswith("spec") and p.rule for p in refused.problems)  # noqa: PT017
+    else:
+        assert list(violations(SPEC_SCHEMA, found.spec.manifest())) == []
+
+
+@given(objects(SPEC_SCHEMA))
+def test_what_the_schema_accepts_is_read_or_breaks_a_rule_that_cel_states(spec: Any) -> None:
+    assert list(violations(SPEC_SCHEMA, spec)) == []
+    try:
+        found = InferenceService.parse(body(spec=spec))
+    except InvalidSpec as refused:
+        assert {p.rule for p in refused.problems} <= CEL_MESSAGES  # noqa: PT017
+    else:
+        assert InferenceService.parse(body(spec=found.spec.manifest())).spec == found.spec
+        assert found.to_policy().latency_target_s > 0
+        json.dumps(desired_children(found))
+
+
+def _stored(created: dict[str, Any]) -> dict[str, Any]:
+    """Give an object the metadata that the API server would have added."""
+    return created | {"metadata": created["metadata"] | {"uid": "u", "generation": 1}}

@@ -1,0 +1,238 @@
+"""The status: what is shown of a decision, and that the API server takes all of it as it is."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headroom.api import conditions, status
+from headroom.api.crd import custom_resource_definition
+from headroom.scaling.values import (
+    CostModel,
+    Counterfactual,
+    Decision,
+    Direction,
+    Freshness,
+    Reason,
+    Recommendation,
+    ReplicaCounts,
+    Signal,
+    Signals,
+)
+from structural_objects import violations
+
+NOON_S = 1_800_000_000.0
+SCHEMA = custom_resource_definition()["spec"]["versions"][0]["schema"]["openAPIV3Schema"][
+    "properties"
+]["status"]
+
+DECISION = Decision(
+    time_s=NOON_S,
+    current=2,
+    replicas=3,
+    direction=Direction.UP,
+    reason=Reason.RATE_LIMITED,
+    message="16.2 requests/s need 4 replicas; at most one more per minute",
+    recommendations=(
+        Recommendation(rule=Reason.LATENCY_MODEL, replicas=4, detail="p95 1.2 s"),
+        Recommendation(rule=Reason.MIN_REPLICAS, replicas=1, detail="minReplicas"),
+    ),
+    counterfactuals=(
+        Counterfactual(replicas=2, latency_s=math.inf, utilization=0.987654),
+        Counterfactual(replicas=3, latency_s=0.812345, utilization=0.65),
+    ),
+    signals=Signals(
+        arrival_rps=Signal(freshness=Freshness.FRESH, value=16.23456),
+        waiting=Signal(freshness=Freshness.STALE, value=3.0),
+        latency_s=Signal(freshness=Freshness.FRESH, value=math.inf),
+    ),
+    counts=ReplicaCounts(ready=2),
+    utilization=0.7911,
+    cost=CostModel(fixed_s=0.15, per_item_s=0.06, max_batch=4),
+    cold_start_s=6.4321,
+)
+
+
+def build(**changes: Any) -> dict[str, Any]:
+    given_: dict[str, Any] = {
+        "generation": 3,
+        "current": 2,
+        "selector": "headroom.dev/inference-service=resnet50",
+        "conditions": conditions.pending(3, NOON_S)[:1],
+        "counts": ReplicaCounts(ready=1, warming=2, late=1, unschedulable=3, broken=4),
+    }
+    return status.build(**given_ | changes)
+
+
+def test_a_decision_is_shown_with_everything_that_explains_it() -> None:
+    assert build(decision=DECISION, checkpoint={"v": 1, "w": [1.5]}) == {
+        "observedGeneration": 3,
+        "replicas": 2,
+        "readyReplicas": 1,
+        "warmingReplicas": 3,
+        "unschedulableReplicas": 3,
+        "brokenReplicas": 4,
+        "selector": "headroom.dev/inference-service=resnet50",
+        "decision": {
+            "replicas": 3,
+            "current": 2,
+            "direction": "Up",
+            "reason": "RateLimited",
+            "bindingConstraint": "LatencyModel",
+            "message": "16.2 requests/s need 4 replicas; at most one more per minute",
+            "time": "2027-01-15T08:00:00Z",
+            "counterfactuals": [
+                {"replicas": 2, "latency": "unbounded", "utilization": 0.988},
+                {"replicas": 3, "latency": "812ms", "utilization": 0.65},
+            ],
+            "recommendations": [
+                {"rule": "LatencyModel", "replicas": 4, "detail": "p95 1.2 s"},
+                {"rule": "MinReplicas", "replicas": 1, "detail": "minReplicas"},
+            ],
+        },
+        "signals": {
+            "arrivalsPerSecond": 16.235,
+            "waiting": 3.0,
+            "latency": "unbounded",
+            "utilization": 0.791,
+            "freshness": "Stale",
+        },
+        "model": {"fixedCost": "150ms", "perItemCost": "60ms", "maxBatch": 4},
+        "coldStart": {"p90": "6.43s"},
+        "checkpoint": '{"v":1,"w":[1.5]}',
+        "conditions": [
+            {
+                "type": "Ready",
+                "status": "Unknown",
+                "reason": "Pending",
+                "message": "nothing is known yet",
+                "observedGeneration": 3,
+                "lastTransitionTime": "2027-01-15T08:00:00Z",
+            }
+        ],
+    }
+
+
+def test_without_a_decision_nothing_is_made_up() -> None:
+    shown = build()
+    assert not {"decision", "signals", "model", "coldStart", "checkpoint"} & set(shown)
+
+
+def test_an_absent_signal_is_not_shown_as_zero() -> None:
+    nothing = Decision(
+        time_s=NOON_S,
+        current=2,
+        replicas=2,
+        direction=Direction.NONE,
+        reason=Reason.SIGNALS_ABSENT,
+        message="held",
+    )
+    assert build(decision=nothing)["signals"] == {"freshness": "Absent"}
+    assert build(decision=nothing)["decision"]["bindingConstraint"] == "SignalsAbsent"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.0, "0s"),
+        (0.0000001, "0s"),
+        (0.000123456, "0.123ms"),
+        (0.25049, "250ms"),
+        (1.23456, "1.23s"),
+        (95.44, "1m35.4s"),
+        (4321.0, "1h12m"),
+        (math.inf, "unbounded"),
+    ],
+)
+def test_a_measured_time_has_three_digits(seconds: float, text: str) -> None:
+    assert status.duration_text(seconds) == text
+
+
+@pytest.mark.parametrize("seconds", [math.nan, -1.0])
+def test_what_cannot_have_been_measured_is_not_shown(seconds: float) -> None:
+    with pytest.raises(ValueError, match="finite number of seconds from 0"):
+        status.duration_text(seconds)
+
+
+def test_long_words_are_cut() -> None:
+    shown = build(decision=_saying("x" * 5000))
+    assert len(shown["decision"]["message"]) == conditions.MAX_MESSAGE
+
+
+def test_a_checkpoint_that_would_make_the_status_unacceptable_is_left_out() -> None:
+    fits = {"w": "x" * (status.MAX_CHECKPOINT - len('{"w":""}'))}
+    assert len(build(checkpoint=fits)["checkpoint"]) == status.MAX_CHECKPOINT
+    assert "checkpoint" not in build(checkpoint={"w": fits["w"] + "x"})
+
+
+def test_a_checkpoint_reads_back() -> None:
+    assert status.checkpoint_of(build(checkpoint={"v": [1, None]})) == {"v": [1, None]}
+
+
+@pytest.mark.parametrize("stored", [{}, {"checkpoint": 3}, {"checkpoint": "{"}])
+def test_a_checkpoint_that_cannot_be_read_is_none(stored: dict[str, Any]) -> None:
+    assert status.checkpoint_of(stored) is None
+
+
+def _saying(message: str) -> Decision:
+    return Decision(
+        time_s=NOON_S,
+        current=1,
+        replicas=1,
+        direction=Direction.NONE,
+        reason=Reason.WITHIN_TARGET,
+        message=message,
+    )
+
+
+COUNTS = st.integers(0, 10**6)
+SECONDS = st.floats(0, 1e6) | st.just(math.inf)
+SIGNALS = st.just(Signal(freshness=Freshness.ABSENT)) | st.builds(
+    Signal,
+    freshness=st.sampled_from([Freshness.FRESH, Freshness.STALE]),
+    value=SECONDS,
+)
+DECISIONS = st.builds(
+    Decision,
+    time_s=st.floats(0, 4e9),
+    current=COUNTS,
+    replicas=COUNTS,
+    direction=st.sampled_from(Direction),
+    reason=st.sampled_from(Reason),
+    message=st.text(),
+    recommendations=st.lists(
+        st.builds(
+            Recommendation,
+            rule=st.sampled_from(Reason),
+            replicas=COUNTS,
+            detail=st.text(),
+        ),
+        max_size=6,
+    ).map(tuple),
+    counterfactuals=st.lists(
+        st.builds(Counterfactual, replicas=COUNTS, latency_s=SECONDS, utilization=SECONDS),
+        max_size=3,
+    ).map(tuple),
+    signals=st.builds(Signals, arrival_rps=SIGNALS, waiting=SIGNALS, latency_s=SIGNALS),
+    utilization=st.none() | SECONDS,
+    cost=st.none()
+    | st.builds(
+        CostModel,
+        fixed_s=st.floats(0, 100),
+        per_item_s=st.floats(0, 100),
+        max_batch=st.integers(1, 512),
+    ),
+    cold_start_s=st.none() | st.floats(0, 1e5),
+)
+
+
+@given(DECISIONS)
+def test_the_api_server_takes_the_status_of_any_decision_whole(decision: Decision) -> None:
+    shown = build(decision=decision)
+    assert list(violations(SCHEMA, shown)) == []
+    assert json.loads(json.dumps(shown, allow_nan=False)) == shown
