@@ -163,6 +163,7 @@ async def _apply_if_drifted(
         _check_owner(live, service)
         applied = memory.applied.get(kind)
         if applied is not None and applied.stands(manifest, live):
+            memory.applied[kind] = applied.seen(live)
             return live
     answer = await cluster.apply(manifest, field_manager=FIELD_MANAGER)
     memory.applied[kind] = Applied.of(manifest, answer)

@@ -8,7 +8,7 @@ same object at two times: as the API server answered our apply, and as it is now
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 _Object = Mapping[str, Any]
@@ -33,11 +33,15 @@ class Applied:
 
     def stands(self, manifest: _Object, live: _Object) -> bool:
         """Whether the manifest is the same, and the live object shows its fields as it did then."""
-        if manifest != self.manifest:
+        if manifest is not self.manifest and manifest != self.manifest:
             return False
         if live["metadata"]["resourceVersion"] == self.resource_version:
             return True
         return bool(_projected(live, manifest) == self.fields)
+
+    def seen(self, live: _Object) -> Applied:
+        """Remember that it stood at this version, so that the version alone says so next time."""
+        return replace(self, resource_version=live["metadata"]["resourceVersion"])
 
 
 def _projected(live: Any, manifest: Any) -> Any:

@@ -15,7 +15,7 @@ either.
 from __future__ import annotations
 
 import re
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
 from headroom.telemetry.errors import MalformedExposition
@@ -39,14 +39,11 @@ class Series:
     """A metric name with its labels, as the page gives them."""
 
     name: str
-    labels: tuple[tuple[str, str], ...]
+    labels: Mapping[str, str]
 
     def label(self, name: str) -> str:
         """The label's value; empty where the series has no such label, as Prometheus sees it."""
-        for key, value in self.labels:
-            if key == name:
-                return value
-        return ""
+        return self.labels.get(name, "")
 
 
 class ExpositionReader:
@@ -123,13 +120,14 @@ class _RememberedSeries(dict[str, Series | None]):
         match = _SERIES.fullmatch(text)
         if match is None:
             raise ValueError(text)
-        pairs = tuple(
-            (name, _ESCAPE.sub(_unescaped, value) if "\\" in value else value)
-            for name, value in _PAIR.findall(match[2] or "")
-        )
-        if len({name for name, _ in pairs}) != len(pairs):
+        pairs = _PAIR.findall(match[2] or "")
+        labels = {
+            name: _ESCAPE.sub(_unescaped, value) if "\\" in value else value
+            for name, value in pairs
+        }
+        if len(labels) != len(pairs):
             raise ValueError(text)
-        series = Series(match[1], pairs) if match[1] in self._wanted else None
+        series = Series(match[1], labels) if match[1] in self._wanted else None
         self[text] = series
         return series
 

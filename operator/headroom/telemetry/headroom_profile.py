@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from headroom.scaling.values import CostModel, LatencyCounts, PodSample
 from headroom.telemetry.errors import InvalidMetric, MissingMetric
@@ -75,13 +76,12 @@ class _Metrics:
         self._series: dict[str, list[tuple[Series, float]]] = {}
         self._other_models: set[str] = set()
         for series, value in read:
-            found = series.label("model")
-            if found != model:
-                self._other_models.add(found)
-                continue
-            if not 0.0 <= value < math.inf:
+            if series.label("model") != model:
+                self._other_models.add(series.label("model"))
+            elif 0.0 <= value < math.inf:
+                self._series.setdefault(series.name, []).append((series, value))
+            else:
                 raise InvalidMetric(series.name, "is a finite number and not negative", value)
-            self._series.setdefault(series.name, []).append((series, value))
 
     def number(self, name: str) -> float:
         """The only series of a metric."""
@@ -119,22 +119,32 @@ class _Metrics:
 
 
 def _latency(buckets: Mapping[str, float]) -> LatencyCounts:
-    """Buckets by increasing bound, the last +Inf, counts never falling.
+    """Give the counts by increasing bound; they never fall."""
+    bounds, order = _grid(tuple(buckets))
+    given = tuple(buckets.values())
+    counts = [given[place] for place in order]
+    if counts != sorted(counts):
+        raise InvalidMetric(LATENCY, "never falls from bound to bound", counts)
+    return LatencyCounts(bounds_s=bounds, counts=tuple(counts))
 
-    Anything else is no histogram.
+
+@lru_cache(maxsize=64)
+def _grid(labels: tuple[str, ...]) -> tuple[tuple[float, ...], tuple[int, ...]]:
+    """Read the bounds, increasing up to +Inf, and the places where they stand on the page.
+
+    A server gives the same bounds at every scrape, so they are read once.
     """
     try:
-        ordered = sorted(zip(map(float, buckets), buckets.values(), strict=True))
+        bounds = [float(label) for label in labels]
     except ValueError:
-        raise InvalidMetric(LATENCY, "has a number for le", max(buckets)) from None
-    bounds, counts = zip(*ordered, strict=True)
-    if bounds[-1] != math.inf or any(math.isnan(bound) for bound in bounds):
-        raise InvalidMetric(LATENCY, "has +Inf as its last bound", bounds[-1])
-    if len(set(bounds)) != len(bounds):
-        raise InvalidMetric(LATENCY, "has each bound once", f"{len(bounds)} bounds")
-    if list(counts) != sorted(counts):
-        raise InvalidMetric(LATENCY, "never falls from bound to bound", counts)
-    return LatencyCounts(bounds_s=bounds, counts=counts)
+        raise InvalidMetric(LATENCY, "has numbers for le", labels) from None
+    order = sorted(range(len(bounds)), key=bounds.__getitem__)
+    ordered = tuple(bounds[place] for place in order)
+    if ordered[-1] != math.inf or any(math.isnan(bound) for bound in ordered):
+        raise InvalidMetric(LATENCY, "has +Inf as its last bound", labels[-1])
+    if len(set(ordered)) != len(ordered):
+        raise InvalidMetric(LATENCY, "has each bound once", f"{len(ordered)} bounds")
+    return ordered, tuple(order)
 
 
 def _cost(metrics: _Metrics) -> CostModel | None:
