@@ -28,8 +28,8 @@ def startup(timeout: Duration) -> dict[str, Any]:
 
 
 def readiness() -> dict[str, Any]:
-    """Ask for warmth; a draining replica leaves the Service at its first refusal or so."""
-    return _probe(_READY, period_s=1, timeout_s=2, failures=2)
+    """Ask for warmth; three refusals, so that one slow answer does not shift load to the others."""
+    return _probe(_READY, period_s=1, timeout_s=2, failures=3)
 
 
 def liveness() -> dict[str, Any]:

@@ -1,0 +1,179 @@
+"""The Deployment: warm before ready, drained before gone; what a user may change of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from headroom.resources import deployment, desired_children
+from service_world import service
+
+
+def pod(**changes: Any) -> dict[str, Any]:
+    spec: dict[str, Any] = deployment.build(service(**changes))["spec"]["template"]["spec"]
+    return spec
+
+
+def server(**changes: Any) -> dict[str, Any]:
+    container: dict[str, Any] = pod(**changes)["containers"][0]
+    return container
+
+
+def environment(**changes: Any) -> dict[str, str]:
+    return {entry["name"]: entry["value"] for entry in server(**changes)["env"]}
+
+
+def laid_over(**spec: Any) -> dict[str, Any]:
+    return {"spec__runtime__podTemplate": {"spec": spec}}
+
+
+def test_replicas_are_in_the_manifest_only_where_it_is_created() -> None:
+    assert "replicas" not in deployment.build(service())["spec"]
+    assert deployment.build(service(), 0)["spec"]["replicas"] == 0
+    assert deployment.build(service(), 3)["spec"]["replicas"] == 3
+    assert desired_children(service())[-1] == deployment.build(service())
+
+
+@pytest.mark.parametrize(
+    ("timeout", "period_s"),
+    [("1s", 1), ("45s", 1), ("10m", 1), ("11m", 2), ("30m", 3), ("1h", 5), ("24h", 5)],
+)
+def test_the_startup_probe_outlasts_the_warm_up(timeout: str, period_s: int) -> None:
+    found = service(spec__warmup__timeout=timeout)
+    probe = server(spec__warmup__timeout=timeout)["startupProbe"]
+    allowed_s = probe["periodSeconds"] * probe["failureThreshold"]
+    warmup_s = found.spec.warmup.timeout.seconds
+    assert probe["periodSeconds"] == period_s
+    assert warmup_s + 30 <= allowed_s <= warmup_s + 40
+    assert deployment.build(found)["spec"]["progressDeadlineSeconds"] > allowed_s
+
+
+def test_readiness_asks_for_warmth_and_liveness_does_not() -> None:
+    container = server()
+    paths = {name: container[name]["httpGet"]["path"] for name in container if "Probe" in name}
+    assert paths == {
+        "startupProbe": "/v2/health/ready",
+        "readinessProbe": "/v2/health/ready",
+        "livenessProbe": "/v2/health/live",
+    }
+
+
+@pytest.mark.parametrize(("drain", "grace_s"), [("1s", 14), ("60s", 73), ("1500ms", 15)])
+def test_a_leaving_replica_has_time_for_endpoints_drain_and_exit(drain: str, grace_s: int) -> None:
+    spec = pod(spec__drain__gracePeriod=drain)
+    assert spec["terminationGracePeriodSeconds"] == grace_s
+    assert spec["containers"][0]["lifecycle"] == {"preStop": {"sleep": {"seconds": 3}}}
+
+
+@pytest.mark.parametrize(("count", "surge", "unavailable"), [(0, 1, 0), (1, 0, 1), (8, 0, 1)])
+def test_a_rollout_surges_only_where_no_accelerator_is_needed(
+    count: int, surge: int, unavailable: int
+) -> None:
+    spec = deployment.build(service(spec__accelerator__count=count))["spec"]
+    assert spec["strategy"]["rollingUpdate"] == {"maxSurge": surge, "maxUnavailable": unavailable}
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "resources", "expected"),
+    [
+        ({}, {}, {"limits": {"nvidia.com/gpu": "1"}}),
+        ({"count": 0}, {}, {}),
+        ({"count": 2, "resource": "amd.com/gpu"}, {}, {"limits": {"amd.com/gpu": "2"}}),
+        (
+            {},
+            {"limits": {"memory": "1Gi"}, "requests": {"cpu": 1}},
+            {"limits": {"memory": "1Gi", "nvidia.com/gpu": "1"}, "requests": {"cpu": 1}},
+        ),
+    ],
+)
+def test_accelerators_are_limits_beside_the_users_resources(
+    accelerator: dict[str, Any], resources: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    changes = {"spec__accelerator": accelerator, "spec__runtime__resources": resources}
+    assert server(**changes)["resources"] == expected
+
+
+@pytest.mark.parametrize(
+    ("uri", "seen", "claim"),
+    [
+        ("", "", None),
+        ("file:///opt/model", "file:///opt/model", None),
+        ("pvc://models", "file:///models", "models"),
+        ("pvc://models/", "file:///models", "models"),
+        ("pvc://models/vision/resnet50", "file:///models/vision/resnet50", "models"),
+    ],
+)
+def test_a_claim_is_mounted_read_only_and_the_server_sees_a_file(
+    uri: str, seen: str, claim: str | None
+) -> None:
+    spec = pod(spec__model__uri=uri)
+    assert environment(spec__model__uri=uri)["HEADROOM_MODEL_URI"] == seen
+    claims = [v["persistentVolumeClaim"] for v in spec["volumes"] if v["name"] == "model"]
+    mounts = [m for m in spec["containers"][0]["volumeMounts"] if m["name"] == "model"]
+    if claim is None:
+        assert (claims, mounts) == ([], [])
+    else:
+        assert claims == [{"claimName": claim, "readOnly": True}]
+        assert mounts == [{"name": "model", "mountPath": "/models", "readOnly": True}]
+
+
+def test_durations_reach_the_server_in_seconds() -> None:
+    seen = environment(
+        spec__slo__latency__target="250ms",
+        spec__warmup={"timeout": "23h59m59.999s"},
+        spec__drain__gracePeriod="1s0.001ms",
+    )
+    assert seen["HEADROOM_WARMUP_MAX_LATENCY_S"] == "0.25"
+    assert seen["HEADROOM_WARMUP_TIMEOUT_S"] == "86399.999"
+    assert seen["HEADROOM_DRAIN_GRACE_S"] == "1.000001"
+    assert seen["HEADROOM_MODEL_NAME"] == "resnet50"
+
+
+def test_the_users_environment_follows_the_operators() -> None:
+    names = list(environment(spec__runtime__env=[{"name": "HEADROOM_ENGINE", "value": "torch"}]))
+    assert names[-1] == "HEADROOM_ENGINE"
+    assert len(names) == 9
+
+
+def test_a_pod_is_acceptable_under_the_restricted_policy() -> None:
+    spec = pod()
+    (container,) = spec["containers"]
+    assert spec["automountServiceAccountToken"] is False
+    assert spec["securityContext"] == {
+        "runAsNonRoot": True,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+
+
+def test_labels_of_the_selector_cannot_be_changed() -> None:
+    labels = {"headroom.dev/inference-service": "other", "team": "vision"}
+    built = deployment.build(service(spec__runtime__podTemplate={"metadata": {"labels": labels}}))
+    selector = built["spec"]["selector"]["matchLabels"]
+    found = built["spec"]["template"]["metadata"]["labels"]
+    assert selector.items() <= found.items()
+    assert found["team"] == "vision"
+
+
+def test_a_sidecar_is_added_and_the_server_is_merged() -> None:
+    changes = laid_over(
+        containers=[
+            {"name": "sidecar", "image": "x"},
+            {"name": "server", "env": [{"name": "EXTRA", "value": "1"}], "livenessProbe": None},
+        ]
+    )
+    first, second = pod(**changes)["containers"]
+    assert (first["name"], second) == ("server", {"name": "sidecar", "image": "x"})
+    assert "livenessProbe" not in first
+    assert first["env"][-1] == {"name": "EXTRA", "value": "1"}
+    assert first["image"] == server()["image"]
+
+
+def test_what_cannot_be_merged_is_left_to_the_api_server_to_refuse() -> None:
+    assert pod(**laid_over(securityContext="none"))["securityContext"] == "none"
+    assert pod(**laid_over(nodeSelector=["gpu"]))["nodeSelector"] == ["gpu"]

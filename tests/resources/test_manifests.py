@@ -1,0 +1,96 @@
+"""The manifests of whole services are those that were reviewed; UPDATE_GOLDEN=1 writes anew."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from headroom.api import InferenceService
+from headroom.resources import desired_children
+from service_world import service
+
+GOLDEN = Path(__file__).parent / "golden"
+DEPLOY = Path(__file__).parents[2] / "deploy"
+
+
+def from_sample(path: Path) -> InferenceService:
+    body = yaml.safe_load(path.read_text())
+    body["metadata"] |= {"namespace": "default", "uid": "00000000-0000-0000-0000-000000000000"}
+    return InferenceService.parse(body)
+
+
+SERVICES: dict[str, InferenceService] = {
+    "minimal": service(),
+    "everything": service(
+        spec__runtime={
+            "image": "registry.example/headroom-server:0.1.0",
+            "port": 9000,
+            "args": ["--log-level", "debug"],
+            "env": [
+                {"name": "HEADROOM_ENGINE", "value": "torch"},
+                {"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "hub", "key": "token"}}},
+            ],
+            "resources": {"requests": {"cpu": 2, "memory": "8Gi"}, "limits": {"memory": "16Gi"}},
+            "podTemplate": {
+                "metadata": {"labels": {"team": "vision"}, "annotations": {"example.com/a": "b"}},
+                "spec": {
+                    "nodeSelector": {"gpu": "l4"},
+                    "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
+                    "containers": [
+                        {
+                            "name": "server",
+                            "volumeMounts": [{"name": "shm", "mountPath": "/dev/shm"}],
+                            "securityContext": {"readOnlyRootFilesystem": None},
+                        },
+                        {"name": "sidecar", "image": "registry.example/sidecar:1"},
+                    ],
+                    "volumes": [{"name": "shm", "emptyDir": {"medium": "Memory"}}],
+                },
+            },
+        },
+        spec__model={"name": "resnet50-v2", "uri": "pvc://models/vision/resnet50"},
+        spec__accelerator={"resource": "nvidia.com/mig-1g.10gb", "count": 2},
+        spec__warmup={"requests": 32, "maxLatency": "400ms", "timeout": "1h"},
+        spec__drain={"gracePeriod": "90s"},
+    ),
+    "without-accelerator": service(spec__accelerator={"count": 0}),
+    **{f"sample-{path.stem}": from_sample(path) for path in DEPLOY.glob("samples/*.yaml")},
+}
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_the_children_of_a_service_are_those_that_were_reviewed(
+    name: str,
+) -> None:
+    rendered = yaml.safe_dump_all(desired_children(SERVICES[name]), sort_keys=False, width=100)
+    golden = GOLDEN / f"{name}.yaml"
+    if os.environ.get("UPDATE_GOLDEN"):
+        golden.write_text(rendered)
+    assert rendered == golden.read_text(), "review, then write anew with UPDATE_GOLDEN=1"
+
+
+def test_every_golden_file_belongs_to_a_service() -> None:
+    assert {path.stem for path in GOLDEN.iterdir()} == set(SERVICES)
+
+
+def test_there_is_one_sample() -> None:
+    assert [path.name for path in DEPLOY.glob("samples/*")] == ["demo.yaml"]
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_every_child_is_named_labelled_and_owned_alike(name: str) -> None:
+    owner = SERVICES[name]
+    for child in desired_children(owner):
+        metadata: dict[str, Any] = child["metadata"]
+        assert (metadata["name"], metadata["namespace"]) == (owner.name, owner.namespace)
+        assert metadata["labels"] == {
+            "app.kubernetes.io/managed-by": "headroom",
+            "app.kubernetes.io/name": owner.name,
+            "headroom.dev/inference-service": owner.name,
+        }
+        (reference,) = metadata["ownerReferences"]
+        assert (reference["uid"], reference["controller"]) == (owner.uid, True)
