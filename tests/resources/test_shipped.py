@@ -71,7 +71,7 @@ def test_the_operator_deletes_nothing_and_reads_no_secret() -> None:
 
 
 def test_the_operator_writes_of_our_resource_the_status_only() -> None:
-    assert granted()["headroom.dev", "inferenceservices"] == {"get", "list", "watch"}
+    assert granted()["headroom.dev", "inferenceservices"] == {"list", "watch"}
     assert granted()["headroom.dev", "inferenceservices/status"] == {"patch"}
 
 

@@ -19,13 +19,13 @@ def lay_over(generated: Any, overlay: Any, field: str = "") -> Any:
     """
     if isinstance(generated, Mapping) and isinstance(overlay, Mapping):
         return _maps(generated, overlay)
-    key = merge_key(field, generated)
-    if key and merge_key(field, overlay):
+    key = _merge_key(field, generated)
+    if key and _merge_key(field, overlay):
         return _lists(generated, overlay, key)
     return _without_nulls(overlay)
 
 
-def merge_key(field: str, value: Any) -> str | None:
+def _merge_key(field: str, value: Any) -> str | None:
     """Give the property that tells the entries of a list apart; None where there is none."""
     key = "mountPath" if field == "volumeMounts" else "name"
     if not isinstance(value, list):

@@ -7,10 +7,8 @@ from typing import Any
 
 import pytest
 
-from headroom.api.timestamps import rfc3339
-from headroom.resources.ownership import split_ownership
+from headroom.controller.ownership import handover, is_controlled_by
 
-NOW_S = 1_800_000_000.0
 EVERYTHING = {
     "f:metadata": {"f:labels": {".": {}, "f:team": {}}},
     "f:spec": {"f:replicas": {}, "f:template": {"f:spec": {"f:nodeSelector": {}}}},
@@ -36,32 +34,42 @@ def entry(manager: str, operation: str, fields: Any, **more: str) -> dict[str, A
 
 CREATED = entry("headroom-scaler", "Update", EVERYTHING)
 SCALER = entry("headroom-scaler", "Update", REPLICAS)
-APPLIER = entry("headroom", "Apply", REST, time=rfc3339(NOW_S))
+APPLIER = entry("headroom", "Apply", REST)
 SCALED = entry("headroom-scaler", "Apply", REPLICAS, subresource="scale")
 STATUS = entry("kube-controller-manager", "Update", {"f:status": {}}, subresource="status")
 EDITED = entry("kubectl-edit", "Update", {"f:spec": {"f:paused": {}}})
 
 
+def deployment(*managed_fields: dict[str, Any]) -> dict[str, Any]:
+    return {"metadata": {"resourceVersion": "41", "managedFields": list(managed_fields)}}
+
+
+def split(*managed_fields: dict[str, Any]) -> list[dict[str, Any]]:
+    test, replace = handover(deployment(*managed_fields))
+    assert test == {"op": "test", "path": "/metadata/resourceVersion", "value": "41"}
+    assert (replace["op"], replace["path"]) == ("replace", "/metadata/managedFields")
+    found: list[dict[str, Any]] = replace["value"]
+    return found
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        ([CREATED], [SCALER, APPLIER]),
-        ([STATUS, CREATED, EDITED], [STATUS, SCALER, APPLIER, EDITED]),
+        ([CREATED], [APPLIER, SCALER]),
+        ([STATUS, CREATED, EDITED], [STATUS, EDITED, APPLIER, SCALER]),
         ([entry("headroom-scaler", "Update", REST)], [APPLIER]),
-        ([SCALED, CREATED], [SCALED, SCALER, APPLIER]),
+        ([SCALED, CREATED], [SCALED, APPLIER, SCALER]),
     ],
-    ids=["created", "beside others", "scaled through /scale since", "already scaled"],
+    ids=["created", "beside others", "replicas taken by someone else", "scaled since"],
 )
 def test_everything_but_replicas_goes_to_the_applier(before: Any, after: Any) -> None:
-    assert split_ownership(before, NOW_S) == after
+    assert split(*before) == after
 
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_what_the_applier_owned_before_it_keeps(order: int) -> None:
     own = entry("headroom", "Apply", {"f:metadata": {"f:annotations": {"f:a": {}}}})
-    split = split_ownership([CREATED, own][::order], NOW_S)
-    assert split is not None
-    (applier,) = [e for e in split if e["manager"] == "headroom"]
+    (applier,) = [e for e in split(*[CREATED, own][::order]) if e["manager"] == "headroom"]
     assert applier["fieldsV1"] == {
         "f:metadata": {"f:annotations": {"f:a": {}}, "f:labels": {".": {}, "f:team": {}}},
         "f:spec": REST["f:spec"],
@@ -77,17 +85,29 @@ def test_what_the_applier_owned_before_it_keeps(order: int) -> None:
         [entry("headroom-scaler", "Apply", EVERYTHING)],
         [entry("headroom-scaler", "Update", EVERYTHING, subresource="status")],
         [entry("kubectl-create", "Update", EVERYTHING)],
-        [{"manager": "headroom-scaler", "operation": "Update"}],
-        [entry("headroom-scaler", "Update", {})],
     ],
 )
-def test_there_is_nothing_to_do_otherwise(fields: Any) -> None:
-    assert split_ownership(fields, NOW_S) is None
+def test_there_is_nothing_to_do_otherwise(fields: list[dict[str, Any]]) -> None:
+    assert handover(deployment(*fields)) == []
 
 
-def test_a_split_is_done_once_and_leaves_its_input_alone() -> None:
-    before = [copy.deepcopy(CREATED)]
-    split = split_ownership(before, NOW_S)
-    assert split is not None
-    assert before == [CREATED]
-    assert split_ownership(split, NOW_S) is None
+def test_a_split_is_done_once_and_leaves_what_was_read_alone() -> None:
+    before = deployment(copy.deepcopy(CREATED))
+    after = handover(before)[1]["value"]
+    assert before == deployment(CREATED)
+    assert handover(deployment(*after)) == []
+
+
+@pytest.mark.parametrize(
+    ("owners", "ours"),
+    [
+        (None, False),
+        ([], False),
+        ([{"uid": "u", "controller": True}], True),
+        ([{"uid": "u"}], False),
+        ([{"uid": "v", "controller": True}], False),
+        ([{"uid": "v"}, {"uid": "u", "controller": True}], True),
+    ],
+)
+def test_an_object_is_ours_if_we_control_it(owners: Any, ours: bool) -> None:
+    assert is_controlled_by({"metadata": {"ownerReferences": owners}}, "u") is ours
