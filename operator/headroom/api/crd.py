@@ -14,8 +14,8 @@ from headroom.api.inference_service import (
     NAME_RULE,
     PLURAL,
     VERSION,
-    Spec,
 )
+from headroom.api.spec import Spec
 from headroom.api.status import Status
 from headroom.api.structural_schema import structural_schema
 

@@ -1,0 +1,220 @@
+"""`spec`: what is promised, with what, within which bounds.
+
+Bounds and defaults stand here once; the CRD is generated from them. Every field works: what is not
+implemented is not in the schema.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from headroom.api.durations import Duration
+from headroom.api.runtime import Runtime
+from headroom.api.values import Rule, Value, Within
+from headroom.scaling.values import RateLimit
+
+_MODEL_URI = r"^(file:///[!-~]+|pvc://[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?(/[!-~]*)?)?$"
+
+Latency = Annotated[Duration, Within("1ms", "10m")]
+StabilizationWindow = Annotated[Duration, Within("0s", "1h")]
+
+
+class Model(Value):
+    """Which model a replica serves."""
+
+    name: (
+        Annotated[str, Field(max_length=128, pattern=r"^[A-Za-z0-9]([-._A-Za-z0-9]*[A-Za-z0-9])?$")]
+        | None
+    ) = None
+    """Name under which the model is served; without it the name of the InferenceService."""
+    uri: Annotated[str, Field(max_length=1024)] = ""
+    """Where the weights lie: empty (in the image), file:///path, or pvc://claim/path (mounted read-
+    only at /models)."""
+
+    rules = (
+        Rule(
+            field="uri",
+            cel=f"self.uri.matches(r'{_MODEL_URI}')",
+            holds=lambda model: re.fullmatch(_MODEL_URI, model.uri) is not None,
+            message="model.uri must be empty, file:///path or pvc://claim/path",
+        ),
+        Rule(
+            field="uri",
+            cel="!self.uri.split('/').exists(part, part == '..')",
+            holds=lambda model: ".." not in model.uri.split("/"),
+            message="model.uri must not contain a .. segment",
+        ),
+    )
+
+
+class Accelerator(Value):
+    """What a replica needs of the cluster's accelerators."""
+
+    resource: Annotated[
+        str,
+        Field(
+            max_length=317,
+            pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-_.A-Za-z0-9]*[A-Za-z0-9])?$",
+        ),
+    ] = "nvidia.com/gpu"
+    """Extended resource that stands for an accelerator."""
+    count: Annotated[int, Field(ge=0, le=64)] = 1
+    """Accelerators per replica; 0 requests none."""
+
+
+class Warmup(Value):
+    """What a replica must show before it takes requests."""
+
+    requests: Annotated[int, Field(ge=1, le=1000)] = 16
+    """Self-test requests."""
+    max_latency: Latency | None = None
+    """Slowest self-test request that counts as warm; without it slo.latency.target."""
+    timeout: Annotated[Duration, Within("1s", "24h")] = Duration.parse("10m")
+    """Time from the start of the container within which a replica must be warm."""
+
+
+class LatencyObjective(Value):
+    """The promised tail."""
+
+    percentile: Literal[90, 95, 99] = 95
+    """Percentile that the target bounds. A refused, expired, failed or lost request counts as
+    infinitely slow."""
+    target: Latency
+    """The percentile must stay below this."""
+
+
+class ServiceLevel(Value):
+    """The promise."""
+
+    latency: LatencyObjective
+    """Tail latency, measured by the server from the arrival of a request to its answer."""
+    queue_depth: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    """Waiting requests per replica that are tolerated; without it the largest batch of the
+    model."""
+    utilization_ceiling: float = 0.8
+    """Share of the full-batch throughput of the ready replicas that arrivals may take after any
+    decision."""
+
+    rules = (
+        # Not as minimum and maximum: of an integer such as 80 the API server would say that it
+        # "should be less than or equal to 0", since it prints such bounds without their decimals.
+        Rule(
+            field="utilizationCeiling",
+            cel="self.utilizationCeiling > 0.0 && self.utilizationCeiling <= 0.95",
+            holds=lambda slo: 0 < slo.utilization_ceiling <= 0.95,
+            message="slo.utilizationCeiling must be above 0 and at most 0.95",
+        ),
+    )
+
+
+class Rate(Value):
+    """At most so much change within a period; the larger of the two counts."""
+
+    period: Annotated[Duration, Within("1s", "30m")]
+    """Time over which changes are added up."""
+    replicas: Annotated[int, Field(ge=1, le=1000)] | None = None
+    """Replicas per period."""
+    percent: Annotated[int, Field(ge=1, le=1000)] | None = None
+    """Percent, per period, of the replicas at its start."""
+
+    rules = (
+        Rule(
+            cel="has(self.replicas) || has(self.percent)",
+            holds=lambda rate: rate.replicas is not None or rate.percent is not None,
+            message="rate needs replicas, percent or both",
+        ),
+    )
+
+    def to_limit(self) -> RateLimit:
+        """Give the decision's value."""
+        return RateLimit(
+            period_s=self.period.seconds, replicas=self.replicas or 0, percent=self.percent or 0
+        )
+
+
+class ScaleUp(Value):
+    """How fast replicas are added."""
+
+    stabilization_window: StabilizationWindow = Duration.parse("0s")
+    """More must be wanted for this long before it is asked for."""
+    rate: Rate | None = None
+    """Without it, as many as are wanted at once."""
+
+
+class ScaleDown(Value):
+    """How fast replicas are removed."""
+
+    stabilization_window: StabilizationWindow = Duration.parse("3m")
+    """Every rule must agree with fewer for this long."""
+    rate: Rate | None = None
+    """Without it, as many as are no longer wanted at once."""
+
+
+class Scaling(Value):
+    """What the operator may do to the number of replicas."""
+
+    mode: Literal["Auto", "Recommend"] = "Auto"
+    """Auto writes replicas; Recommend writes the decision to the status, and replicas only at
+    creation."""
+    min_replicas: Annotated[int, Field(ge=1, le=1000)] = 1
+    """Never fewer."""
+    max_replicas: Annotated[int, Field(ge=1, le=1000)] = 20
+    """Never more, whatever the promise needs."""
+    scale_up: ScaleUp = ScaleUp()
+    """How fast replicas are added."""
+    scale_down: ScaleDown = ScaleDown()
+    """How fast replicas are removed."""
+
+    rules = (
+        Rule(
+            field="minReplicas",
+            cel="self.minReplicas <= self.maxReplicas",
+            holds=lambda scaling: scaling.min_replicas <= scaling.max_replicas,
+            message="scaling.minReplicas must be at most scaling.maxReplicas",
+        ),
+    )
+
+
+class Drain(Value):
+    """How a replica leaves."""
+
+    grace_period: Annotated[Duration, Within("1s", "1h")] = Duration.parse("60s")
+    """Time that a leaving replica has to finish the requests it accepted."""
+
+
+class Spec(Value):
+    """What is promised, with what, within which bounds."""
+
+    runtime: Runtime
+    """What runs in a replica."""
+    model: Model = Model()
+    """Which model a replica serves."""
+    accelerator: Accelerator = Accelerator()
+    """What a replica needs of the cluster's accelerators."""
+    warmup: Warmup = Warmup()
+    """What a replica must show before it takes requests."""
+    slo: ServiceLevel
+    """The promise."""
+    scaling: Scaling = Scaling()
+    """What the operator may do to the number of replicas."""
+    drain: Drain = Drain()
+    """How a replica leaves."""
+
+    rules = (
+        Rule(
+            field="runtime.resources",
+            cel="[has(self.runtime.resources.limits) ? self.runtime.resources.limits : {}, "
+            "has(self.runtime.resources.requests) ? self.runtime.resources.requests : {}]"
+            ".all(amounts, !(self.accelerator.resource in amounts))",
+            holds=lambda spec: (
+                not any(
+                    spec.accelerator.resource in (amounts or {})
+                    for amounts in (spec.runtime.resources.limits, spec.runtime.resources.requests)
+                )
+            ),
+            message="runtime.resources must not name accelerator.resource; accelerator.count does",
+        ),
+    )
