@@ -164,6 +164,7 @@ class DeviceThread(Generic[T]):
             result = self_test(
                 engine,
                 signature,
+                requests=plan.requests,
                 max_latency_s=plan.max_latency_s,
                 clock=self._clock,
                 checkpoint=checkpoint,

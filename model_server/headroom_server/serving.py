@@ -1,8 +1,8 @@
 """From start to exit: uvicorn around the application, signals, the drain, and the exit code.
 
 On SIGTERM the server is not ready at once; for the drain delay it goes on accepting, since
-endpoints take a moment to catch up; then the door closes, what was accepted is finished within the
-grace, and the process ends with 0.
+endpoints take a moment to catch up; then it takes no new connections, finishes what was accepted
+within the grace, and ends with 0.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from headroom_server.settings import Settings
 
 log = logging.getLogger("headroom_server")
 
+LINGER_S = 0.2
+"""From the end of new connections to that of idle ones: what is on its way is still served."""
 CLOSING_S = 2.0
 """What is left for the last answers to leave after the grace."""
 
@@ -38,6 +40,11 @@ class Server(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         """Install nothing."""
         yield
+
+    def refuse_connections(self) -> None:
+        """Listen no more. Connections that stand are served on."""
+        for listener in self.servers:
+            listener.close()
 
 
 def aging_protocol(max_age_s: float) -> type[HttpToolsProtocol]:
@@ -91,12 +98,14 @@ async def _drain(
     runner.drain()
     if was_ready:
         await asyncio.sleep(settings.drain_delay_s)
-    runner.close_door()
+        server.refuse_connections()
+        await asyncio.sleep(LINGER_S)
     server.should_exit = True
     try:
         await asyncio.wait_for(runner.emptied(), settings.drain_grace_s)
         abandoned = 0
     except TimeoutError:
+        runner.close_door()
         abandoned = runner.abandon()
         log.error("the drain grace is over; %d accepted requests were not executed", abandoned)
     await http

@@ -1,0 +1,51 @@
+"""A model server in this process, stopped after the test."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+
+from headroom_server.app import Application
+from headroom_server.device import WarmUpPlan
+from headroom_server.runner import Limits, Runner
+from server_world import FakeEngine, Start, World, until
+
+
+@pytest.fixture
+async def start() -> AsyncIterator[Start]:
+    """Start a server and wait until it is ready."""
+    worlds: list[World] = []
+
+    async def make(
+        *, max_batch_size: int = 4, max_waiting: int = 4, stall_timeout_s: float = 60.0
+    ) -> World:
+        engine = FakeEngine()
+        runner = Runner(
+            "m",
+            engine,
+            WarmUpPlan(
+                max_batch_size=max_batch_size, requests=1, max_latency_s=5.0, timeout_s=30.0
+            ),
+            Limits(
+                max_batch_size=max_batch_size,
+                max_waiting=max_waiting,
+                stall_timeout_s=stall_timeout_s,
+            ),
+        )
+        app = Application(runner, max_body_bytes=4096)
+        transport = httpx.ASGITransport(app=app)
+        http = httpx.AsyncClient(transport=transport, base_url="http://server")
+        world = World(app, engine, runner, http)
+        worlds.append(world)
+        runner.start()
+        await until(lambda: runner.ready)
+        engine.batches.clear()
+        return world
+
+    yield make
+    for world in worlds:
+        world.engine.free.set()
+        world.runner.stop()
+        await world.http.aclose()

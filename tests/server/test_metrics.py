@@ -1,0 +1,119 @@
+"""The exposition: the contract's names, one consistent instant, parsed by the reference parser."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client.parser import text_string_to_metric_families
+
+from headroom_server.accounting import Ledger, Outcome
+from headroom_server.cost_model import CostModel
+from headroom_server.histograms import LATENCY_BOUNDS_S, Histogram, label
+from headroom_server.lifecycle import Phase
+from headroom_server.metrics import Snapshot, render
+
+NAMES = {
+    "requests_received": "counter",
+    "requests": "counter",
+    "requests_invalid": "counter",
+    "requests_waiting": "gauge",
+    "requests_running": "gauge",
+    "oldest_waiting_seconds": "gauge",
+    "max_batch_size": "gauge",
+    "cost_fixed_seconds": "gauge",
+    "cost_per_item_seconds": "gauge",
+    "capacity_requests_per_second": "gauge",
+    "ready": "gauge",
+    "draining": "gauge",
+    "startup_phase_seconds": "gauge",
+    "request_duration_seconds": "histogram",
+    "queue_duration_seconds": "histogram",
+    "execution_duration_seconds": "histogram",
+    "batch_size": "histogram",
+    "engine_info": "gauge",
+}
+
+
+def snapshot(ledger: Ledger, *, cost: CostModel | None = None, waiting: int = 0) -> Snapshot:
+    return Snapshot(
+        model="m",
+        engine="emulated",
+        device="emulated",
+        emulated=True,
+        ledger=ledger,
+        waiting=waiting,
+        oldest_waiting_s=0.5,
+        max_batch_size=8,
+        cost=cost,
+        phase=Phase.READY,
+        phase_s={Phase.INIT: 0.1, Phase.LOAD: 2.0, Phase.WARM: 1.0, Phase.SELFTEST: 0.5},
+    )
+
+
+def samples(ledger: Ledger, **fields: object) -> dict[str, float]:
+    text = render(snapshot(ledger, **fields)).decode()  # type: ignore[arg-type]
+    return {
+        sample.name
+        + "".join(f"|{v}" for k, v in sample.labels.items() if k != "model"): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def test_every_name_of_the_contract_is_there_with_its_type() -> None:
+    cost = CostModel.from_warm_up([(1, 0.0065), (8, 0.01)])
+    text = render(snapshot(Ledger(), cost=cost)).decode()
+    families = {f.name: f.type for f in text_string_to_metric_families(text)}
+    assert families == {f"headroom_{name}": kind for name, kind in NAMES.items()}
+
+
+def test_the_latency_grid_is_fixed() -> None:
+    ledger = Ledger()
+    text = render(snapshot(ledger)).decode()
+    prefix = 'headroom_request_duration_seconds_bucket{model="m",le="'
+    labels = [
+        line.removeprefix(prefix).split('"')[0] for line in text.splitlines() if prefix in line
+    ]
+    assert labels == [*(format(0.001 * 1.15**k, ".6g") for k in range(80)), "+Inf"]
+
+
+def test_what_was_never_measured_is_absent_and_not_zero() -> None:
+    assert "headroom_cost_fixed_seconds" not in samples(Ledger())
+    assert "headroom_capacity_requests_per_second" not in samples(Ledger())
+
+
+@given(st.lists(st.sampled_from(Outcome)), st.integers(0, 20), st.integers(0, 20))
+def test_received_is_the_sum_of_all_places(
+    outcomes: list[Outcome], waiting: int, running: int
+) -> None:
+    ledger = Ledger()
+    for outcome in outcomes:
+        ledger.received += 1
+        ledger.end(outcome, 0.01)
+    ledger.received += waiting + running
+    seen = samples(ledger, waiting=waiting)
+    ended = {one: seen[f"headroom_requests_total|{one}"] for one in Outcome}
+    assert seen["headroom_requests_received_total"] == sum(ended.values()) + waiting + running
+    assert seen["headroom_requests_running"] == running
+    assert seen["headroom_request_duration_seconds_count"] == ended[Outcome.OK]
+
+
+@given(st.lists(st.floats(0.0, 100.0), max_size=50))
+def test_a_histogram_counts_every_value_at_or_below_its_bound(values: list[float]) -> None:
+    histogram = Histogram(LATENCY_BOUNDS_S)
+    for value in values:
+        histogram.observe(value)
+    so_far = 0
+    for bound, count in zip(histogram.bounds, histogram.counts, strict=False):
+        so_far += count
+        assert so_far == sum(value <= bound for value in values)
+    assert histogram.count == len(values)
+    assert histogram.total == pytest.approx(sum(values))
+
+
+def test_neighbouring_bounds_differ_by_at_most_15_percent() -> None:
+    bounds = [float(label(bound)) for bound in LATENCY_BOUNDS_S]
+    assert all(b / a <= 1.1501 for a, b in pairwise(bounds))

@@ -1,0 +1,216 @@
+"""The server as a process: start, readiness, drain under load, exit codes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import aiohttp
+import pytest
+
+
+@dataclass
+class Server:
+    process: asyncio.subprocess.Process
+    url: str
+
+    async def ready(self) -> None:
+        async with aiohttp.ClientSession() as http, asyncio.timeout(20):
+            while not await self._is_ready(http):  # noqa: ASYNC110 - another process
+                await asyncio.sleep(0.05)
+
+    async def _is_ready(self, http: aiohttp.ClientSession) -> bool:
+        try:
+            async with http.get(f"{self.url}/v2/health/ready") as answer:
+                return answer.status == 200
+        except aiohttp.ClientError:
+            return False
+
+
+@asynccontextmanager
+async def serving(**settings: object) -> AsyncIterator[Server]:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port = listener.getsockname()[1]
+    defaults = {
+        "ENGINE": "emulated",
+        "HOST": "127.0.0.1",
+        "PORT": port,
+        "MODEL_NAME": "m",
+        "EMULATED_LOAD_S": 0,
+        "EMULATED_FIXED_COST_S": 0.005,
+        "WARMUP_REQUESTS": 1,
+        "DRAIN_DELAY_S": 0.5,
+    }
+    env = {f"HEADROOM_{name}": str(value) for name, value in (defaults | settings).items()}
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "headroom_server",
+        env={**os.environ, **env},
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        yield Server(process, f"http://127.0.0.1:{port}")
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+
+
+async def client(server: Server) -> int:
+    """Keep one connection busy until an answer closes it; the number of answers.
+
+    Then a Service would lead to another replica. Anything but a right answer raises.
+    """
+    answered = 0
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=1)) as http:
+        while True:
+            async with http.post(
+                f"{server.url}/v1/models/m:predict", json={"instances": [[1, 2, 3, 4]]}
+            ) as answer:
+                assert (await answer.json()) == {"predictions": [10.0]}
+                answered += 1
+                if answer.headers.get("connection") == "close":
+                    return answered
+
+
+async def test_no_request_is_lost_while_a_server_under_load_drains() -> None:
+    async with serving(DRAIN_DELAY_S=1) as server:
+        await server.ready()
+        clients = [asyncio.create_task(client(server)) for _ in range(12)]
+        async with aiohttp.ClientSession() as idle:
+            async with idle.get(f"{server.url}/v2/health/live") as kept_open:
+                await kept_open.read()
+            await asyncio.sleep(0.3)
+            assert not any(task.done() for task in clients)
+            server.process.send_signal(signal.SIGTERM)
+            await asyncio.sleep(0.1)
+            async with idle.get(f"{server.url}/v2/health/ready") as answer:
+                assert answer.status == 503
+                assert answer.headers["connection"] == "close"
+                assert (await answer.json())["phase"] == "draining"
+        # endpoints have not caught up: one more comes over a new connection
+        clients.append(asyncio.create_task(client(server)))
+        answers = await asyncio.wait_for(asyncio.gather(*clients), 20)
+        assert all(answered > 1 for answered in answers[:-1])
+        assert answers[-1] == 1
+        assert await server.process.wait() == 0
+
+
+async def test_what_was_accepted_is_finished_although_it_takes_longer_than_the_delay() -> None:
+    async with serving(EMULATED_FIXED_COST_S=0.5, MAX_BATCH_SIZE=1, DRAIN_DELAY_S=0) as server:
+        await server.ready()
+        async with aiohttp.ClientSession() as http:
+            posts = [
+                asyncio.create_task(
+                    http.post(
+                        f"{server.url}/v1/models/m:predict", json={"instances": [[1, 1, 1, 1]]}
+                    )
+                )
+                for _ in range(2)
+            ]
+            await asyncio.sleep(0.2)
+            server.process.send_signal(signal.SIGTERM)
+            assert [(await one).status for one in posts] == [200, 200]
+        assert await server.process.wait() == 0
+
+
+async def test_when_the_grace_ends_the_rest_gets_an_error_and_not_silence() -> None:
+    async with serving(
+        EMULATED_FIXED_COST_S=0.9, MAX_BATCH_SIZE=1, DRAIN_DELAY_S=0, DRAIN_GRACE_S=0.1
+    ) as server:
+        await server.ready()
+        async with aiohttp.ClientSession() as http:
+            post = asyncio.create_task(
+                http.post(f"{server.url}/v1/models/m:predict", json={"instances": [[1, 1, 1, 1]]})
+            )
+            await asyncio.sleep(0.2)
+            server.process.send_signal(signal.SIGTERM)
+            answer = await post
+            assert answer.status == 503
+            assert "stopped before it could answer" in await answer.text()
+        assert await server.process.wait() == 1
+
+
+async def test_a_connection_past_its_age_is_closed_after_an_answer() -> None:
+    async with serving(CONNECTION_MAX_AGE_S=0.2) as server:
+        await server.ready()
+        async with aiohttp.ClientSession() as http:
+            closings = []
+            for _ in range(2):
+                async with http.get(f"{server.url}/v2/health/live") as answer:
+                    closings.append(answer.headers.get("connection"))
+                    await answer.read()
+                await asyncio.sleep(0.3)
+        assert closings == [None, "close"]
+
+
+async def test_a_client_that_hangs_up_frees_its_place() -> None:
+    async with serving(EMULATED_FIXED_COST_S=0.3, MAX_BATCH_SIZE=1) as server:
+        await server.ready()
+        async with aiohttp.ClientSession() as http:
+            for _ in range(3):
+                with pytest.raises(TimeoutError):
+                    await http.post(
+                        f"{server.url}/v1/models/m:predict",
+                        json={"instances": [[1, 1, 1, 1]]},
+                        timeout=aiohttp.ClientTimeout(total=0.02),
+                    )
+            await asyncio.sleep(0.05)
+            async with http.get(f"{server.url}/metrics") as answer:
+                text = await answer.text()
+    assert 'headroom_requests_total{model="m",outcome="cancelled"} 3\n' in text
+    assert 'headroom_requests_waiting{model="m"} 0\n' in text
+
+
+async def test_a_model_that_never_gets_warm_ends_the_process_and_says_why() -> None:
+    async with serving(
+        EMULATED_FIXED_COST_S=0.02, WARMUP_MAX_LATENCY_S=0.001, WARMUP_TIMEOUT_S=2
+    ) as server:
+        _, log = await asyncio.wait_for(server.process.communicate(), 20)
+        assert server.process.returncode == 1
+    assert b"above HEADROOM_WARMUP_MAX_LATENCY_S=0.001 s" in log
+    assert b" ready after" not in log
+
+
+async def test_a_signal_while_loading_ends_the_process_at_once() -> None:
+    async with serving(EMULATED_LOAD_S=30) as server, aiohttp.ClientSession() as http:
+        async with asyncio.timeout(20):
+            while True:
+                try:
+                    async with http.get(f"{server.url}/v2/health/ready") as answer:
+                        assert (answer.status, (await answer.json())["phase"]) == (503, "load")
+                    break
+                except aiohttp.ClientConnectorError:
+                    await asyncio.sleep(0.02)
+        async with http.post(f"{server.url}/v1/models/m:predict", json={}) as answer:
+            assert (answer.status, answer.headers["retry-after"]) == (503, "1")
+        server.process.send_signal(signal.SIGTERM)
+        assert await asyncio.wait_for(server.process.wait(), 5) == 0
+
+
+async def test_all_wrong_settings_are_named_with_rule_and_value() -> None:
+    async with serving(PORT=70_000, ENGINE="cuda", DRAIN_GRACE_S="1m", MAX_WAITNG=3) as server:
+        _, log = await asyncio.wait_for(server.process.communicate(), 20)
+        assert server.process.returncode == 2
+    assert b"HEADROOM_PORT: Input should be less than or equal to 65535; got '70000'" in log
+    assert b"HEADROOM_ENGINE: Input should be 'torch' or 'emulated'; got 'cuda'" in log
+    assert b"HEADROOM_DRAIN_GRACE_S: Input should be a valid number" in log
+
+
+async def test_the_emulated_server_imports_no_torch_and_no_numpy() -> None:
+    script = (
+        "import sys, headroom_server.__main__ as m\n"
+        "m.build_runner(m.Settings(engine='emulated'))\n"
+        "import headroom_server.app\n"
+        "sys.exit(bool({'torch', 'numpy', 'safetensors'} & set(sys.modules)))"
+    )
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", script)
+    assert await process.wait() == 0

@@ -1,0 +1,302 @@
+"""Requests over HTTP: answers, bad input, back-pressure, deadlines, failures, accounts."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import orjson
+import pytest
+
+from headroom_server.connection import STATE_KEY, Connection
+from headroom_server.engine import DeviceLostError
+from server_world import Start, balanced_metrics, until
+
+
+def v2(data: Any, shape: list[int], **fields: Any) -> dict[str, Any]:
+    tensor = {"name": "x", "shape": shape, "datatype": "FP64", "data": data}
+    return {"inputs": [tensor | fields]}
+
+
+async def test_typed_json_gives_one_prediction_per_instance(start: Start) -> None:
+    world = await start()
+    answer = await world.predict([1.0, 2.0], [3.0, 4.0])
+    assert (answer.status_code, answer.json()) == (200, {"predictions": [3.0, 7.0]})
+
+
+@pytest.mark.parametrize("data", [[1, 2, 3, 4], [[1, 2], [3, 4]]], ids=["flat", "nested"])
+async def test_v2_answers_with_tensors(start: Start, data: Any) -> None:
+    world = await start()
+    body = v2(data, [2, 2]) | {"id": "abc", "outputs": [{"name": "sum"}]}
+    answer = await world.http.post("/v2/models/m/infer", json=body)
+    assert answer.json() == {
+        "model_name": "m",
+        "model_version": "1",
+        "id": "abc",
+        "outputs": [{"name": "sum", "shape": [2], "datatype": "FP64", "data": [3.0, 7.0]}],
+    }
+
+
+BAD_V1 = [
+    pytest.param(b"{", 400, "not_json", "the body is not JSON", id="not JSON"),
+    pytest.param(b"\xff", 400, "not_json", "the body is not JSON", id="not UTF-8"),
+    pytest.param(b"[" * 3000, 400, "not_json", "the body is not JSON", id="nested too deeply"),
+    pytest.param(b'{"instances":[[1,NaN]]}', 400, "not_json", "not JSON", id="NaN is no JSON"),
+    pytest.param(b"[]", 400, "invalid_input", "the body", id="no object"),
+    pytest.param(b"{}", 400, "invalid_input", "instances", id="no instances"),
+    pytest.param(b'{"instances":[]}', 400, "invalid_input", "at least 1 item", id="empty"),
+    pytest.param(b'{"instances":{}}', 400, "invalid_input", "instances", id="no list"),
+    pytest.param(
+        b'{"instances":[[1]]}', 400, "invalid_input", "axis 1 has 2 elements; got 1", id="shape"
+    ),
+    pytest.param(
+        b'{"instances":[1]}', 400, "invalid_input", "axis 1 is a list of 2", id="too flat"
+    ),
+    pytest.param(
+        b'{"instances":[[1,"2"]]}', 400, "invalid_input", "element 1 is a string", id="text"
+    ),
+    pytest.param(
+        b'{"instances":[[true,1]]}', 400, "invalid_input", "element 0 is a boolean", id="boolean"
+    ),
+    pytest.param(b'{"instances":[[null,1]]}', 400, "invalid_input", "is null", id="null"),
+    pytest.param(b'{"instances":[{"y":[1,2]}]}', 400, "invalid_input", "['x']", id="wrong name"),
+    pytest.param(
+        b'{"instances":[[1,2],[1,2],[1,2],[1,2],[1,2]]}',
+        413,
+        "too_wide",
+        "at most 4 items, the largest batch; got 5",
+        id="wider than a batch",
+    ),
+    pytest.param(b" " * 4097, 413, "too_large", "at most 4096 bytes; got 4097", id="too large"),
+    pytest.param(
+        b'{"instances":[[1,' + b"9" * 400 + b"]]}", 400, None, "", id="a number of 400 digits"
+    ),
+]
+
+
+@pytest.mark.parametrize(("body", "status", "reason", "words"), BAD_V1)
+async def test_bad_typed_json_costs_no_batch(
+    start: Start, body: bytes, status: int, reason: str | None, words: str
+) -> None:
+    world = await start()
+    answer = await world.http.post("/v1/models/m:predict", content=body)
+    assert answer.status_code == status
+    assert words in answer.json()["error"]
+    seen = await balanced_metrics(world)
+    assert seen["headroom_requests_received_total"] == 0
+    assert reason is None or seen[f"headroom_requests_invalid_total{{{reason}}}"] == 1
+    assert world.engine.batches == []
+
+
+BAD_V2 = [
+    pytest.param(v2([1, 2], [1, 2], name="y"), "inputs: exactly ['x']; got ['y']", id="name"),
+    pytest.param(v2([1, 2], [1, 2], datatype="FP32"), "datatype: FP64; got 'FP32'", id="datatype"),
+    pytest.param(v2([1, 2], [1, 3]), "shape: [1, 2]; got [1, 3]", id="shape"),
+    pytest.param(v2([1, 2], []), "inputs.0.shape", id="no dimension"),
+    pytest.param(v2([], [0, 2]), "at least 1 item; got 0", id="no item"),
+    pytest.param(v2([1, 2], [-1, 2]), "at least 1 item; got -1", id="negative batch"),
+    pytest.param(v2([1], [1, 2]), "2 elements for shape [1, 2]; got 1", id="too few"),
+    pytest.param(v2([1, [2]], [1, 2]), "element 1 is a list", id="half nested"),
+    pytest.param(v2([1, 2], [True, 2]), "inputs.0.shape.0", id="shape of booleans"),
+    pytest.param(v2({}, [1, 2]), "inputs.0.data", id="data is no list"),
+    pytest.param(v2([1, 2], [1, 2]) | {"outputs": [{"name": "z"}]}, "got 'z'", id="output"),
+    pytest.param(v2([1, 2], [1, 2]) | {"id": 5}, "id:", id="id is no text"),
+    pytest.param({"inputs": []}, "inputs", id="no inputs"),
+]
+
+
+@pytest.mark.parametrize(("body", "words"), BAD_V2)
+async def test_bad_v2_names_field_and_rule(start: Start, body: Any, words: str) -> None:
+    world = await start()
+    answer = await world.http.post("/v2/models/m/infer", json=body)
+    assert answer.status_code == 400
+    assert words in answer.json()["error"]
+    assert world.engine.batches == []
+
+
+async def test_another_model_is_not_found(start: Start) -> None:
+    world = await start()
+    answer = await world.http.post("/v1/models/other:predict", json={"instances": [[1, 2]]})
+    assert (answer.status_code, answer.json()) == (
+        404,
+        {"error": "this server serves 'm'; got 'other'"},
+    )
+    assert (await world.http.get("/v2/models/other")).status_code == 404
+    assert (await world.http.get("/nowhere")).status_code == 404
+    assert (await world.http.get("/v1/models/m:predict")).status_code == 405
+
+
+async def test_requests_that_wait_together_are_executed_together(start: Start) -> None:
+    world = await start()
+    first = await world.hold_device()
+    others = [asyncio.create_task(world.predict([i, i])) for i in range(4)]
+    await world.waiting(4)
+    world.engine.free.set()
+    assert [(await one).json()["predictions"] for one in others] == [[0], [2], [4], [6]]
+    await first
+    assert world.engine.batches == [1, 4]
+    seen = await balanced_metrics(world)
+    assert seen["headroom_batch_size_sum"] == 5
+    assert seen["headroom_batch_size_count"] == 2
+    assert seen["headroom_requests_total{ok}"] == 5
+    assert seen["headroom_request_duration_seconds_count"] == 5
+
+
+async def test_a_full_queue_refuses_with_the_time_to_come_back(start: Start) -> None:
+    world = await start(max_waiting=2)
+    accepted = [await world.hold_device()]
+    accepted += [asyncio.create_task(world.predict([1, 1])) for _ in range(2)]
+    await world.waiting(2)
+    refused = await world.predict([1, 1])
+    assert refused.status_code == 429
+    assert refused.headers["retry-after"] == "1"
+    during = await balanced_metrics(world)
+    assert during["headroom_requests_waiting"] == 2
+    assert during["headroom_requests_running"] == 1
+    assert during["headroom_oldest_waiting_seconds"] > 0
+    world.engine.free.set()
+    assert {(await one).status_code for one in accepted} == {200}
+    seen = await balanced_metrics(world)
+    assert (seen["headroom_requests_total{ok}"], seen["headroom_requests_total{refused}"]) == (3, 1)
+
+
+async def test_a_deadline_that_passes_while_waiting_is_answered_at_once(start: Start) -> None:
+    world = await start()
+    first = await world.hold_device()
+    late = await world.predict([1, 1], **{"x-request-timeout": "0.05"})
+    assert late.status_code == 504
+    world.engine.free.set()
+    await first
+    assert world.engine.batches == [1]
+    assert (await balanced_metrics(world))["headroom_requests_total{expired}"] == 1
+
+
+@pytest.mark.parametrize("value", ["soon", "0", "-1", "nan", "inf", "1e9"])
+async def test_a_deadline_is_a_number_of_seconds(start: Start, value: str) -> None:
+    world = await start()
+    answer = await world.predict([1, 1], **{"x-request-timeout": value})
+    assert answer.status_code == 400
+    assert "x-request-timeout: seconds above 0" in answer.json()["error"]
+
+
+@pytest.mark.parametrize("waiting", [True, False], ids=["while it waits", "while it runs"])
+async def test_a_client_that_leaves_cancels_its_request(start: Start, waiting: bool) -> None:
+    world = await start()
+    connection = Connection()
+    first = await world.hold_device() if waiting else None
+    world.engine.began.clear()
+    if not waiting:
+        world.engine.hold()
+    body = orjson.dumps({"instances": [[1, 1]]})
+    sent = []
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/v1/models/m:predict",
+        "headers": [],
+        "query_string": b"",
+        "state": {STATE_KEY: connection},
+    }
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    request = asyncio.create_task(world.app(scope, receive, send))
+    await (world.waiting(1) if waiting else asyncio.to_thread(world.engine.began.wait, 5))
+    connection.lost()
+    await request
+    assert sent[0]["status"] == 499
+    world.engine.free.set()
+    if first is not None:
+        await first
+    assert (await balanced_metrics(world))["headroom_requests_total{cancelled}"] == 1
+
+
+async def test_a_failing_batch_fails_its_requests_and_nothing_else(start: Start) -> None:
+    world = await start()
+    world.engine.error = RuntimeError("secret detail")
+    answer = await world.predict([1, 1])
+    assert answer.status_code == 500
+    assert "secret" not in answer.text
+    world.engine.error = None
+    assert (await world.predict([1, 1])).json() == {"predictions": [2.0]}
+    assert (await world.http.get("/v2/health/live")).status_code == 200
+    assert (await balanced_metrics(world))["headroom_requests_total{failed}"] == 1
+
+
+async def test_a_lost_device_fails_liveness_and_leaves_nobody_unanswered(start: Start) -> None:
+    world = await start()
+    running = await world.hold_device()
+    waiting = asyncio.create_task(world.predict([1, 1]))
+    await world.waiting(1)
+    world.engine.error = DeviceLostError("CUDA error: an illegal memory access was encountered")
+    world.engine.free.set()
+    assert [(await one).status_code for one in (running, waiting)] == [500, 500]
+    assert (await world.http.get("/v2/health/live")).status_code == 503
+    assert (await world.http.get("/v2/health/ready")).status_code == 503
+    assert (await world.predict([1, 1])).status_code == 503
+    await balanced_metrics(world)
+
+
+async def test_a_wedged_device_fails_liveness(start: Start) -> None:
+    world = await start(stall_timeout_s=0.05)
+    request = await world.hold_device()
+    await until(lambda: not world.runner.live)
+    assert (await world.http.get("/v2/health/live")).status_code == 503
+    world.engine.free.set()
+    await request
+    assert (await world.http.get("/v2/health/live")).status_code == 200
+
+
+async def test_an_answer_that_json_cannot_carry_fails_only_its_request(start: Start) -> None:
+    world = await start()
+    first = await world.hold_device()
+    good = asyncio.create_task(world.predict([1, 1]))
+    bad = asyncio.create_task(world.predict([1.7e308, 1.7e308]))
+    await world.waiting(2)
+    world.engine.free.set()
+    assert ((await good).status_code, (await bad).status_code) == (200, 500)
+    await first
+    assert world.engine.batches == [1, 2]
+
+
+async def test_draining_is_not_ready_and_still_answers_until_the_door_closes(start: Start) -> None:
+    world = await start()
+    world.runner.drain()
+    assert (await world.http.get("/v2/health/ready")).json()["phase"] == "draining"
+    answer = await world.predict([1, 1])
+    assert (answer.status_code, answer.headers["connection"]) == (200, "close")
+    world.runner.close_door()
+    answer = await world.predict([1, 1])
+    assert (answer.status_code, answer.headers["connection"]) == (503, "close")
+    assert (await world.http.get("/v2/health/live")).status_code == 200
+    seen = await balanced_metrics(world)
+    assert (seen["headroom_ready"], seen["headroom_draining"]) == (0, 1)
+
+
+async def test_ready_and_metadata_say_what_serves(start: Start) -> None:
+    world = await start()
+    ready = (await world.http.get("/v2/health/ready")).json()
+    assert (ready["ready"], ready["phase"], ready["emulated"]) == (True, "ready", True)
+    assert {"init", "load", "warm", "selftest", "ready"} == set(ready["phase_seconds"])
+    assert ready["self_test"]["passed"] is True
+    model = (await world.http.get("/v2/models/m")).json()
+    assert model["inputs"] == [{"name": "x", "datatype": "FP64", "shape": [-1, 2]}]
+    assert model["parameters"] == {"device": "none", "emulated": True, "max_batch_size": 4}
+    assert (await world.http.get("/v2/models/m/ready")).status_code == 200
+    assert (await world.http.get("/v2")).json()["name"] == "headroom"
+
+
+async def test_the_documentation_describes_both_protocols(start: Start) -> None:
+    world = await start()
+    document = (await world.http.get("/openapi.json")).json()
+    predict = document["paths"]["/v1/models/{model}:predict"]["post"]
+    infer = document["paths"]["/v2/models/{model}/infer"]["post"]
+    for operation, field in ((predict, "instances"), (infer, "inputs")):
+        schema = operation["requestBody"]["content"]["application/json"]["schema"]
+        assert field in schema["properties"]
+        assert {"200", "400", "413", "429", "503"} <= set(operation["responses"])
+    assert (await world.http.get("/docs")).status_code == 200

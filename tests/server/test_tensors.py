@@ -1,0 +1,97 @@
+"""Tensors from JSON and back: the declared shape and kind, or a message that names the rule."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headroom_server.errors import InvalidRequestError
+from headroom_server.tensors import Signature, TensorSpec, finite, flatten, nest
+
+
+@pytest.mark.parametrize(
+    ("datatype", "values"),
+    [
+        pytest.param("UINT8", [0, 255], id="bytes"),
+        pytest.param("INT8", [-128, 127], id="signed bytes"),
+        pytest.param("INT64", [-(2**63), 2**63 - 1], id="the widest integers"),
+        pytest.param("FP32", [1, -2.5, 3.4e38], id="integers are numbers too"),
+        pytest.param("FP64", [1e308, -1e308, 1e308], id="whose sum overflows"),
+        pytest.param("BOOL", [True, False], id="booleans"),
+    ],
+)
+def test_what_fits_is_kept(datatype: str, values: list[Any]) -> None:
+    numbers = TensorSpec("x", datatype, (len(values),)).numbers(values, "x")
+    assert list(numbers) == pytest.approx([float(value) for value in values])
+
+
+@pytest.mark.parametrize(
+    ("datatype", "value", "words"),
+    [
+        ("UINT8", 256, "from 0 to 255"),
+        ("UINT8", -1, "from 0 to 255"),
+        ("INT64", 2**63, "one is outside"),
+        ("INT64", 1.0, "holds integers; element 1 is a fraction"),
+        ("INT32", True, "holds integers; element 1 is a boolean"),
+        ("FP32", 1e39, "holds finite values"),
+        ("FP64", float("inf"), "holds finite values"),
+        ("FP64", float("nan"), "holds finite values"),
+        ("FP64", "1", "holds numbers; element 1 is a string"),
+        ("FP64", [1], "element 1 is a list"),
+        ("FP64", {}, "element 1 is an object"),
+        ("BOOL", 1, "holds true or false; element 1 is an integer"),
+    ],
+)
+def test_what_does_not_fit_is_named(datatype: str, value: Any, words: str) -> None:
+    first = False if datatype == "BOOL" else 0
+    with pytest.raises(InvalidRequestError, match=f"field: {datatype} .*{words}"):
+        TensorSpec("x", datatype, (2,)).numbers([first, value], "field")
+
+
+@given(st.lists(st.integers(1, 4), max_size=4))
+def test_nesting_and_flattening_undo_each_other(shape: list[int]) -> None:
+    count = 1
+    for size in shape:
+        count *= size
+    flat: list[object] = list(range(count))
+    assert flatten(nest(flat, shape), shape, "x") == flat
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        ([[1, 2], [3]], "axis 1 has 2 elements; got 1"),
+        ([[1, 2]], "axis 0 has 2 elements; got 1"),
+        ([[1, 2], 3], "axis 1 is a list of 2; got an integer"),
+        ([[1, 2], {}], "axis 1 is a list of 2; got an object"),
+        (None, "axis 0 is a list of 2; got null"),
+    ],
+)
+def test_another_shape_is_named(data: object, words: str) -> None:
+    with pytest.raises(InvalidRequestError, match=words):
+        flatten(data, (2, 2), "x")
+
+
+@given(st.lists(st.floats()))
+def test_finite_means_that_every_number_is(numbers: list[float]) -> None:
+    assert finite(numbers) == all(abs(n) < float("inf") for n in numbers)
+
+
+@pytest.mark.parametrize(
+    ("name", "datatype", "shape", "words"),
+    [("x", "BYTES", (1,), "one of BOOL"), ("x", "FP32", (0,), "at least 1")],
+)
+def test_a_declaration_that_json_cannot_carry_is_refused(
+    name: str, datatype: str, shape: tuple[int, ...], words: str
+) -> None:
+    with pytest.raises(ValueError, match=words):
+        TensorSpec(name, datatype, shape)
+
+
+def test_a_model_names_each_tensor_once() -> None:
+    spec = TensorSpec("x", "FP32")
+    with pytest.raises(ValueError, match="distinct names"):
+        Signature(inputs=(spec, spec), outputs=(spec,))

@@ -1,0 +1,126 @@
+"""Warm-up, self-test and the emulated device, on a clock that only sleeping moves."""
+
+from __future__ import annotations
+
+from array import array
+
+import pytest
+
+from headroom_server.emulated_engine import EmulatedEngine
+from headroom_server.engine import Work
+from headroom_server.model_uri import directory
+from headroom_server.warming import self_test, warm_up
+
+
+class Clock:
+    """Time passes by sleeping, and each sleep ends `late_s` too late."""
+
+    def __init__(self, late_s: float = 0.0) -> None:
+        self.now_s = 100.0
+        self.late_s = late_s
+
+    def __call__(self) -> float:
+        return self.now_s
+
+    def sleep(self, seconds: float) -> None:
+        self.now_s += seconds + self.late_s
+
+
+def emulated(clock: Clock) -> EmulatedEngine:
+    return EmulatedEngine(
+        fixed_cost_s=0.006,
+        per_item_cost_s=0.0005,
+        load_s=2.0,
+        input_size=2,
+        clock=clock,
+        sleep=clock.sleep,
+    )
+
+
+def row(*values: float) -> Work:
+    return Work(len(values) // 2, {"x": array("d", values)})
+
+
+def test_the_emulated_device_takes_its_time_and_sums_rows() -> None:
+    clock = Clock()
+    engine = emulated(clock)
+    engine.load()
+    assert clock.now_s == pytest.approx(102.0)
+    outputs = engine.execute([row(1, 2), row(3, 4, 5, 6)])
+    assert [list(one["sum"]) for one in outputs] == [[3.0], [7.0, 11.0]]
+    assert clock.now_s == pytest.approx(102.0 + 0.006 + 3 * 0.0005)
+
+
+def test_late_wake_ups_do_not_add_up() -> None:
+    clock = Clock(late_s=0.0002)
+    engine = emulated(clock)
+    for _ in range(100):
+        engine.execute([row(1, 2)])
+    assert clock.now_s == pytest.approx(100.0 + 100 * 0.0065, abs=0.0003)
+
+
+def test_a_very_late_wake_up_does_not_make_the_next_batches_free() -> None:
+    clock = Clock(late_s=0.5)
+    engine = emulated(clock)
+    engine.execute([row(1, 2)])
+    clock.late_s = 0.0
+    began_s = clock.now_s
+    engine.execute([row(1, 2)])
+    assert clock.now_s - began_s >= 0.0054
+
+
+def test_every_batch_size_is_executed_cold_once_and_timed_at_least_once() -> None:
+    clock = Clock()
+    engine = emulated(clock)
+    signature = engine.load()
+    timings = warm_up(
+        engine, signature, max_batch_size=4, requests=1, clock=clock, checkpoint=lambda: None
+    )
+    assert [size for size, _ in timings] == [1, 2, 3, 4]
+    expected_s = [0.006 + 0.0005 * size for size, _ in timings]
+    assert [seconds for _, seconds in timings] == pytest.approx(expected_s)
+    more = warm_up(
+        engine, signature, max_batch_size=4, requests=41, clock=clock, checkpoint=lambda: None
+    )
+    assert len(more) == 4 * 4, "a round is 10 requests: five rounds, one of them cold"
+
+
+@pytest.mark.parametrize(("max_latency_s", "passed"), [(0.0066, True), (0.0064, False)])
+def test_the_self_test_compares_single_requests_with_what_they_may_take(
+    max_latency_s: float, passed: bool
+) -> None:
+    clock = Clock()
+    engine = emulated(clock)
+    result = self_test(
+        engine,
+        engine.load(),
+        requests=16,
+        max_latency_s=max_latency_s,
+        clock=clock,
+        checkpoint=lambda: None,
+    )
+    assert result.p95_s == pytest.approx(0.0065)
+    assert result.passed is passed
+
+
+@pytest.mark.parametrize(
+    ("uri", "path"),
+    [
+        ("", None),
+        ("file:///data/resnet", "/data/resnet"),
+        ("pvc://models/resnet50", "/models/resnet50"),
+        ("pvc://models", "/models"),
+    ],
+)
+def test_a_model_uri_is_a_directory_of_the_container(uri: str, path: str | None) -> None:
+    got = directory(uri)
+    assert (None if got is None else str(got)) == path
+
+
+@pytest.mark.parametrize(
+    "uri",
+    ["s3://b/m", "/data", "file://host/data", "pvc:///m", "pvc://c/../x", "file:///a/%2e%2e/b"],
+)
+def test_another_model_uri_is_refused(uri: str) -> None:
+    with pytest.raises(ValueError, match=r"a model URI .*got"):
+        directory(uri)
