@@ -69,6 +69,7 @@ class KubernetesApi:
     def __init__(self, on_call: OnCall, deadline_s: float = DEADLINE_S) -> None:
         self._on_call = on_call
         self._deadline_s = deadline_s
+        self._timeout = aiohttp.ClientTimeout(total=deadline_s)
         self._client: ApiClient | None = None
 
     async def __aenter__(self) -> Self:
@@ -196,10 +197,9 @@ class KubernetesApi:
         begun_s = loop.time()
         code = "cancelled"
         try:
-            async with asyncio.timeout(self._deadline_s):
-                status, payload, retry_after = await self._exchange(
-                    method, path, content_type, query or {}, body
-                )
+            status, payload, retry_after = await self._exchange(
+                method, path, content_type, query or {}, body
+            )
             code = str(status)
         except TimeoutError:
             code = "timeout"
@@ -231,7 +231,7 @@ class KubernetesApi:
             url,
             headers=headers,
             body=body,
-            _request_timeout=aiohttp.ClientTimeout(total=self._deadline_s),
+            _request_timeout=self._timeout,
         )
         try:
             return answer.status, await answer.read(), answer.headers.get("Retry-After", "")

@@ -34,7 +34,9 @@ def explained(service: Mapping[str, Any]) -> RenderableType:
     if decision is None:
         parts.append(Text("No decision yet: the operator has not evaluated this service."))
     else:
-        parts += [_decision(decision), _signals(service, status), Text(), _table(decision)]
+        parts += [_decision(decision), _signals(service, status)]
+        if decision.get("counterfactuals"):
+            parts += [Text(), _table(decision)]
         if recommendations := decision.get("recommendations"):
             parts += [Text(), _recommendations(recommendations)]
     conditions = [one for one in status.get("conditions") or () if _asks_for_attention(one)]
@@ -75,7 +77,7 @@ def _table(decision: Mapping[str, Any]) -> Table:
     table = Table(title="What the model expects", title_justify="left", box=None, pad_edge=False)
     for column in ("replicas", "latency", "utilization"):
         table.add_column(column, justify="right")
-    for row in decision.get("counterfactuals") or ():
+    for row in decision["counterfactuals"]:
         chosen = row["replicas"] == decision["replicas"]
         table.add_row(
             f"{row['replicas']}{' *' if chosen else '  '}",

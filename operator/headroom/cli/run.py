@@ -84,4 +84,6 @@ def _configure_logging() -> None:
         level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
     logging.getLogger("kopf").setLevel(logging.WARNING)
+    # It warns that it leaves signals alone, which is what it should do.
+    logging.getLogger("kopf._core.reactor.running").setLevel(logging.ERROR)
     logging.captureWarnings(capture=True)

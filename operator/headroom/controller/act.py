@@ -9,6 +9,7 @@ becomes a value, not a crash.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -18,7 +19,7 @@ from headroom.controller.gather import Gathered
 from headroom.controller.memory import Memory, Refusal
 from headroom.controller.ownership import handover, is_controlled_by
 from headroom.controller.ports import Cluster, Manifest
-from headroom.errors import Forbidden, NotFound, Rejected
+from headroom.errors import Conflict, Forbidden, NotFound, Rejected
 from headroom.resources import deployment as deployments
 from headroom.resources.names import FIELD_MANAGER, SCALER_FIELD_MANAGER
 
@@ -179,9 +180,8 @@ async def _create(
     """
     manifest = deployments.build(service, replicas)
     live = await cluster.create(manifest, field_manager=SCALER_FIELD_MANAGER)
-    operations = handover(live)
-    if operations:
-        live = await cluster.json_patch(live, operations, field_manager=FIELD_MANAGER)
+    with suppress(Conflict):  # the Deployment controller was faster; the next tick hands over
+        live = await cluster.json_patch(live, handover(live), field_manager=FIELD_MANAGER)
     memory.applied["Deployment"] = Applied.of(memory.children[-1], live)
 
 

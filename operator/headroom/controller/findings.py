@@ -6,8 +6,8 @@ Pure: one small function per condition, each a ladder where the first match wins
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from headroom.api import InferenceService
 from headroom.api.conditions import Condition, ConditionReason, ConditionStatus, ConditionType
@@ -20,6 +20,25 @@ _TRUE, _FALSE, _UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, Condition
 _Finding = tuple[ConditionStatus, ConditionReason, str]
 
 
+class Found(NamedTuple):
+    """A condition without a memory of when it became so. Plain, since most are found as before."""
+
+    kind: ConditionType
+    status: ConditionStatus
+    reason: ConditionReason
+    message: str
+
+    def condition(self, generation: int) -> Condition:
+        """Give the condition as found for this generation of the spec."""
+        return Condition(
+            type=self.kind,
+            status=self.status,
+            reason=self.reason,
+            message=self.message,
+            observed_generation=generation,
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tick:
     """Everything that one tick brought to light."""
@@ -30,43 +49,26 @@ class Tick:
     acted: Acted
 
 
-def of_tick(tick: Tick) -> Iterator[Condition]:
+def of_tick(tick: Tick) -> list[Found]:
     """Give every condition as this tick sees it."""
-    for kind, find in _FINDERS.items():
-        status, reason, message = find(tick)
-        yield _condition(kind, tick.service.generation, status, reason, message)
+    return [Found(kind, *find(tick)) for kind, find in _FINDERS.items()]
 
 
-def of_invalid_spec(generation: int, message: str) -> Iterator[Condition]:
+def of_invalid_spec(message: str) -> list[Found]:
     """Give the conditions of an object that cannot be acted on.
 
-    What was found before stays as it is.
+    What was found before about anything else stays as it is.
     """
-    for kind in (ConditionType.READY, ConditionType.SCALING_ACTIVE):
-        yield _condition(kind, generation, _FALSE, ConditionReason.INVALID_SPEC, message)
+    return [
+        Found(kind, _FALSE, ConditionReason.INVALID_SPEC, message)
+        for kind in (ConditionType.READY, ConditionType.SCALING_ACTIVE)
+    ]
 
 
-def of_failed_tick(generation: int, message: str) -> Iterator[Condition]:
+def of_failed_tick(message: str) -> list[Found]:
     """Give the condition of a service whose tick broke off for a reason that nobody foresaw."""
-    yield _condition(
-        ConditionType.SCALING_ACTIVE,
-        generation,
-        _UNKNOWN,
-        ConditionReason.PENDING,
-        f"the last evaluation failed and is repeated: {message}",
-    )
-
-
-def _condition(
-    kind: ConditionType,
-    generation: int,
-    status: ConditionStatus,
-    reason: ConditionReason,
-    message: str,
-) -> Condition:
-    return Condition(
-        type=kind, status=status, reason=reason, message=message, observed_generation=generation
-    )
+    said = f"the last evaluation failed and is repeated: {message}"
+    return [Found(ConditionType.SCALING_ACTIVE, _UNKNOWN, ConditionReason.PENDING, said)]
 
 
 def _ready(tick: Tick) -> _Finding:

@@ -41,6 +41,8 @@ class Memory:
     conditions: Conditions
     status: dict[str, Any]
     """As last written, or as found at the start."""
+    said: tuple[object, ...] | None = None
+    """What status says that somebody acts on; None: not written yet by this process."""
     written_s: float | None = None
     """When status was last written; None: not yet by this process."""
     service: InferenceService | None = None

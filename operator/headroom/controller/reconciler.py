@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import replace
 
 from headroom.api import InvalidSpec
@@ -17,8 +16,6 @@ from headroom.controller.ports import Clock, Cluster, Recorder, Scraper
 from headroom.controller.report import Reporter
 from headroom.errors import NotFound
 from headroom.scaling import decide
-
-_log = logging.getLogger(__name__)
 
 
 class Reconciler:
@@ -95,8 +92,6 @@ class Reconciler:
             self._cluster, service, memory, gathered, decision.replicas, self._clock.now_s()
         )
         await self._report(memory, replace(tick, acted=acted))
-        if acted.scaled or acted.created:
-            _log.info("%s: %s: %s", _name(memory), decision.reason, decision.message)
 
     async def report_failure(self, uid: str, error: Exception) -> None:
         """Say in a condition that the last tick broke off.
@@ -107,7 +102,7 @@ class Reconciler:
         if memory is None or raw is None:
             return
         generation = raw["metadata"].get("generation", 0)
-        found = findings.of_failed_tick(generation, f"{type(error).__name__}: {error}")
+        found = findings.of_failed_tick(f"{type(error).__name__}: {error}")
         await self._reporter.report_found(memory, found, generation, self._clock.now_s())
 
     def forget(self, uid: str) -> None:
@@ -122,17 +117,10 @@ class Reconciler:
 
     async def _hold(self, memory: Memory, message: str, generation: int) -> None:
         """An invalid spec changes nothing: no child is written, no replica is moved."""
-        found = findings.of_invalid_spec(generation, message)
+        found = findings.of_invalid_spec(message)
         await self._reporter.report_found(memory, found, generation, self._clock.now_s())
 
     async def _exists(self, memory: Memory) -> bool:
-        """Whether it was the service itself that was not found."""
-        try:
-            live = await self._cluster.get(API_VERSION, KIND, memory.namespace, memory.name)
-        except NotFound:
-            return False
-        return bool(live["metadata"]["uid"] == memory.uid)
-
-
-def _name(memory: Memory) -> str:
-    return f"{memory.namespace}/{memory.name}"
+        """Whether it was something else than the service itself that was not found."""
+        found = await self._cluster.list_all(API_VERSION, KIND, memory.namespace)
+        return any(one["metadata"]["uid"] == memory.uid for one in found)

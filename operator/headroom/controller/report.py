@@ -6,15 +6,15 @@ On change, else as a rare heartbeat.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from headroom.api import conditions, status
-from headroom.api.conditions import Condition
+from headroom.api.conditions import Conditions
 from headroom.api.inference_service import API_VERSION, KIND
 from headroom.controller import events, findings
 from headroom.controller.events import Happening
-from headroom.controller.findings import Tick
+from headroom.controller.findings import Found, Tick
 from headroom.controller.memory import Memory
 from headroom.controller.ports import Cluster
 from headroom.errors import ClusterError
@@ -37,8 +37,11 @@ class Reporter:
     async def report(self, memory: Memory, tick: Tick, now_s: float, *, services: int) -> None:
         """Bring status up to date with a tick, and tell what changed."""
         found = findings.of_tick(tick)
+        due_s = max(HEARTBEAT_S, services / SERVICES_PER_S)
+        if _said_by(tick, found) == memory.said and not _is_due(memory, now_s, due_s):
+            return
         before = memory.conditions
-        after = conditions.upsert_all(before, found, now_s)
+        after = _upserted(before, found, tick.service.generation, now_s)
         new = status.build(
             generation=tick.service.generation,
             current=tick.acted.replicas,
@@ -48,30 +51,30 @@ class Reporter:
             decision=tick.decision,
             checkpoint=memory.state.to_checkpoint(),
         )
+        await self._write(memory, new, now_s)
+        memory.conditions, memory.said = after, _said_by(tick, found)
         happenings = list(events.of_conditions(before, after))
         if tick.acted.scaled:
             happenings.insert(0, events.of_scaling(tick.decision, tick.acted.replicas))
         if tick.acted.created:
             happenings.insert(0, events.of_creation(tick.acted.replicas))
-        due_s = max(HEARTBEAT_S, services / SERVICES_PER_S)
-        if _changed(memory.status, new) or _is_due(memory, now_s, due_s):
-            await self._write(memory, new, now_s)
-        memory.conditions = after
         await self._tell(memory, happenings, now_s)
 
     async def report_found(
-        self, memory: Memory, found: Iterable[Condition], generation: int, now_s: float
+        self, memory: Memory, found: Sequence[Found], generation: int, now_s: float
     ) -> None:
         """Write conditions alone, where there was no tick; everything else in status stays."""
+        said = (generation, *found)
+        if said == memory.said:
+            return
         before = memory.conditions
-        after = conditions.upsert_all(before, found, now_s)
+        after = _upserted(before, found, generation, now_s)
         new = memory.status | {
             "observedGeneration": generation,
             "conditions": [condition.manifest() for condition in after],
         }
-        if _changed(memory.status, new) or memory.written_s is None:
-            await self._write(memory, new, now_s)
-        memory.conditions = after
+        await self._write(memory, new, now_s)
+        memory.conditions, memory.said = after, said
         await self._tell(memory, events.of_conditions(before, after), now_s)
 
     async def _write(self, memory: Memory, new: dict[str, Any], now_s: float) -> None:
@@ -96,6 +99,7 @@ class Reporter:
 
     async def _tell(self, memory: Memory, happenings: Iterable[Happening], now_s: float) -> None:
         """Post events as best effort: they are for people, and nothing depends on them."""
+        service = f"{memory.namespace}/{memory.name}"
         regarding = {"name": memory.name, "namespace": memory.namespace, "uid": memory.uid}
         for happening in happenings:
             last_s = memory.events_s.get(happening.reason)
@@ -106,43 +110,35 @@ class Reporter:
             ):
                 continue
             memory.events_s[happening.reason] = now_s
+            level = logging.WARNING if happening.warning else logging.INFO
+            _log.log(level, "%s: %s: %s", service, happening.reason, happening.note)
             event = events.manifest(happening, regarding, now_s=now_s, instance=self._instance)
             try:
                 await self._cluster.create(event, field_manager=names.FIELD_MANAGER)
             except ClusterError as error:
-                service = f"{memory.namespace}/{memory.name}"
                 _log.warning("%s: event %s was not posted: %s", service, happening.reason, error)
+
+
+def _upserted(
+    before: Conditions, found: Iterable[Found], generation: int, now_s: float
+) -> Conditions:
+    return conditions.upsert_all(before, (one.condition(generation) for one in found), now_s)
 
 
 def _is_due(memory: Memory, now_s: float, every_s: float) -> bool:
     return memory.written_s is None or not 0.0 <= now_s - memory.written_s < every_s
 
 
-def _changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    return _said(old) != _said(new)
-
-
-def _said(written: Mapping[str, Any]) -> tuple[Any, ...]:
+def _said_by(tick: Tick, found: Iterable[Found]) -> tuple[object, ...]:
     """What somebody acts on.
 
     Measurements and messages change at every tick and come with the heartbeat.
     """
-    decision = written.get("decision") or {}
+    decision = tick.decision
     return (
-        written.get("observedGeneration"),
-        *(written.get(count, 0) for count in _COUNTS),
-        *(decision.get(part) for part in ("replicas", "current", "direction", "reason")),
-        tuple(
-            (one.get("type"), one.get("status"), one.get("reason"))
-            for one in written.get("conditions") or ()
-        ),
+        tick.service.generation,
+        tick.acted,
+        (decision.replicas, decision.current, decision.direction, decision.reason),
+        decision.counts,
+        tuple((one.kind, one.status, one.reason) for one in found),
     )
-
-
-_COUNTS = (
-    "replicas",
-    "readyReplicas",
-    "warmingReplicas",
-    "unschedulableReplicas",
-    "brokenReplicas",
-)

@@ -1,0 +1,24 @@
+# The operator. Build from the root of the repository:
+#   docker build -f deploy/operator.Dockerfile -t headroom-operator .
+# No torch and no plots inside; the model server stays out.
+ARG BASE=python:3.11-slim
+FROM ${BASE}
+
+COPY deploy/operator.lock /tmp/operator.lock
+RUN python3 -m pip install --no-cache-dir --no-deps --require-hashes -r /tmp/operator.lock \
+    && rm /tmp/operator.lock
+
+COPY operator/headroom /opt/headroom/headroom
+RUN python3 -m compileall -q /opt/headroom
+
+# Nothing is written at run time, so the root file system may be read-only. The decision solves small systems of
+# equations, for which threads of the linear algebra library cost more than they bring.
+ENV PYTHONPATH=/opt/headroom \
+    PYTHONSAFEPATH=1 \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1 \
+    OPENBLAS_NUM_THREADS=1
+USER 65532:65532
+EXPOSE 8080
+ENTRYPOINT ["python", "-m", "headroom"]
+CMD ["run"]

@@ -1,0 +1,125 @@
+"""A page of metrics is read wholly, or refused with the line and the rule."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from headroom.telemetry.errors import MalformedExposition
+from headroom.telemetry.exposition import ExpositionReader, Series
+
+
+def read(page: str, *wanted: str) -> list[tuple[Series, float]]:
+    return ExpositionReader(frozenset(wanted)).read(page)
+
+
+@pytest.mark.parametrize(
+    ("line", "labels", "value"),
+    [
+        ("m 1", {}, 1.0),
+        ("m{} 1", {}, 1.0),
+        ('m{a="b"} 1.5e-3', {"a": "b"}, 0.0015),
+        ('m{a="b",} 1', {"a": "b"}, 1.0),
+        ('m{a="b", c="d"} 1', {"a": "b", "c": "d"}, 1.0),
+        ('m{a="with } and , and = and space"} 2', {"a": "with } and , and = and space"}, 2.0),
+        (r'm{a="quote \" backslash \\ feed \n"} 1', {"a": 'quote " backslash \\ feed \n'}, 1.0),
+        ('m{a=""} 1', {"a": ""}, 1.0),
+        ('m{a="ünïcode"} 1', {"a": "ünïcode"}, 1.0),
+        ("m 1 1700000000000", {}, 1.0),
+        ('m{a="b 5"} 1 -17', {"a": "b 5"}, 1.0),
+        ("m\t1", {}, 1.0),
+        ("  m   1  ", {}, 1.0),
+        ('m{a="b"}1', {"a": "b"}, 1.0),
+        ("m 1\r", {}, 1.0),
+        ("m +Inf", {}, math.inf),
+        ("m -Inf", {}, -math.inf),
+    ],
+)
+def test_a_line_is_read(line: str, labels: dict[str, str], value: float) -> None:
+    assert read(f"{line}\n", "m") == [(Series("m", labels), value)]
+
+
+def test_not_a_number_is_read_as_such() -> None:
+    ((_, value),) = read("m NaN\n", "m")
+    assert math.isnan(value)
+
+
+def test_comments_blank_lines_and_unwanted_metrics_are_passed_over() -> None:
+    page = '# HELP m x\n# TYPE m counter\n\n   \nother{a="b"} 3\nm 1\n # odd\n'
+    assert read(page, "m") == [(Series("m", {}), 1.0)]
+    assert read("", "m") == []
+
+
+@pytest.mark.parametrize(
+    ("page", "line", "rule"),
+    [
+        ("m 1\nm 2", 2, "a page ends with a line feed"),
+        ("m 1\nm{\n", 2, "a line is name{labels} value [timestamp]"),
+        ("m\n", 1, "a line is name{labels} value [timestamp]"),
+        ("1m 1\n", 1, "a line is name{labels} value [timestamp]"),
+        ('m{a="b} 1\n', 1, "a line is name{labels} value [timestamp]"),
+        ("m{a=b} 1\n", 1, "a line is name{labels} value [timestamp]"),
+        (r'm{a="\x"} 1' + "\n", 1, "a line is name{labels} value [timestamp]"),
+        ("<html> 1 2 3\n", 1, "a line is name{labels} value [timestamp]"),
+        ("m 1 2 3\n", 1, "a line is name{labels} value [timestamp]"),
+        ("m 1 soon\n", 1, "a line is name{labels} value [timestamp]"),
+        ("m one\n", 1, "a value is a number, NaN or +Inf"),
+        ("m 1_000\n", 1, "a value is a number, NaN or +Inf"),
+        ("m \u0661\n", 1, "a value is a number, NaN or +Inf"),
+        ("unwanted one\nm 1\n", 1, "a value is a number, NaN or +Inf"),
+        ('m{a="b",a="c"} 1\n', 1, "a label stands in a series once"),
+    ],
+)
+def test_what_is_no_exposition_is_refused_with_line_and_rule(
+    page: str, line: int, rule: str
+) -> None:
+    with pytest.raises(MalformedExposition) as raised:
+        read(page, "m")
+    assert (raised.value.line, raised.value.rule) == (line, rule)
+
+
+@given(st.text(alphabet=st.sampled_from('m{}a="b\\ \n\t1.e+-_#,NaInf'), max_size=60))
+def test_any_text_is_read_or_refused(page: str) -> None:
+    try:
+        found = read(page, "m", "a")
+    except MalformedExposition:
+        return
+    assert all(series.name in ("m", "a") for series, _ in found)
+
+
+@given(
+    st.dictionaries(st.text(max_size=8), st.floats(), max_size=6),
+    st.lists(st.floats(min_value=0, max_value=10), max_size=5),
+)
+def test_what_the_official_client_writes_is_read_as_its_own_parser_reads_it(
+    gauges: dict[str, float], observed: list[float]
+) -> None:
+    registry = CollectorRegistry()
+    gauge = Gauge("gauge", "of any kind\n", ["label"], registry=registry)
+    for label, value in gauges.items():
+        gauge.labels(label).set(value)
+    Counter("counter", "x", registry=registry).inc(len(observed))
+    histogram = Histogram("histogram", "x", registry=registry)
+    for seconds in observed:
+        histogram.observe(seconds)
+    page = generate_latest(registry).decode()
+    theirs = [
+        (sample.name, dict(sample.labels), repr(sample.value))
+        for family in text_string_to_metric_families(page)
+        for sample in family.samples
+    ]
+    names = {name for name, _, _ in theirs}
+    ours = [(series.name, dict(series.labels), repr(value)) for series, value in read(page, *names)]
+    assert ours == theirs
+
+
+def test_what_is_remembered_is_bounded_and_changes_nothing() -> None:
+    reader = ExpositionReader(frozenset({"m"}))
+    for number in range(20_000):
+        assert reader.read(f'm{{n="{number}"}} 1\n') == [(Series("m", {"n": str(number)}), 1.0)]
+    assert len(reader._series) <= 16_385

@@ -1,0 +1,118 @@
+"""One page of our server gives one sample, or an error that names the metric."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import pytest
+
+from controller_world import page
+from headroom.scaling.values import CostModel, PodSample
+from headroom.telemetry import headroom_profile
+from headroom.telemetry.errors import InvalidMetric, MissingMetric, TelemetryError
+from headroom.telemetry.headroom_profile import read_sample
+
+PAGE = page(model="resnet", served=40)
+
+
+def read(text: str, model: str = "resnet") -> PodSample:
+    return read_sample(text, pod="uid-1", model=model, time_s=12.0)
+
+
+def without(metric: str) -> str:
+    return "".join(line for line in PAGE.splitlines(True) if not line.startswith(metric))
+
+
+def with_value(metric: str, value: str) -> str:
+    return re.sub(rf"^({metric}(?:{{[^}}]*}})?) .*$", rf"\1 {value}", PAGE, flags=re.MULTILINE)
+
+
+def test_a_page_gives_a_sample() -> None:
+    sample = read(PAGE)
+    assert (sample.pod, sample.time_s, sample.arrivals, sample.missed) == ("uid-1", 12.0, 40.0, 0.0)
+    assert (sample.batches, sample.batch_items) == (40.0, 40.0)
+    assert sample.batch_seconds == pytest.approx(40 * 0.21)
+    assert sample.cost == CostModel(fixed_s=0.15, per_item_s=0.06, max_batch=4)
+    assert len(sample.latency.bounds_s) == 81
+    assert sample.latency.bounds_s[-1] == math.inf
+    assert sample.latency.counts[-1] == 40.0
+
+
+def test_every_outcome_but_ok_is_a_miss() -> None:
+    label = 'headroom_requests_total{model="resnet",outcome='
+    outcomes = {"refused": 1, "expired": 2, "cancelled": 3, "failed": 4, "invented": 5}
+    extra = "".join(f'{label}"{outcome}"}} {count}\n' for outcome, count in outcomes.items())
+    assert read(PAGE + extra).missed == 15.0
+
+
+def test_the_order_of_buckets_on_the_page_does_not_matter() -> None:
+    lines = PAGE.splitlines(True)
+    assert read("".join(reversed(lines))) == read(PAGE)
+
+
+@pytest.mark.parametrize(
+    "metric",
+    sorted(
+        headroom_profile.WANTED
+        - {headroom_profile.MAX_BATCH, headroom_profile.FIXED_COST, headroom_profile.PER_ITEM_COST}
+    ),
+)
+def test_a_metric_that_is_needed_and_missing_is_named(metric: str) -> None:
+    with pytest.raises(MissingMetric) as raised:
+        read(without(metric))
+    assert raised.value.metric == metric
+
+
+@pytest.mark.parametrize("metric", ["headroom_cost_fixed_seconds", "headroom_max_batch_size"])
+def test_a_server_may_have_no_cost_model_yet(metric: str) -> None:
+    assert read(without(metric)).cost is None
+
+
+def test_a_batch_that_costs_nothing_is_not_measured_yet() -> None:
+    unmeasured = with_value("headroom_cost_fixed_seconds", "0")
+    unmeasured = unmeasured.replace('headroom_cost_per_item_seconds{model="resnet"} 0.06', "")
+    assert read(unmeasured).cost is None
+
+
+@pytest.mark.parametrize("value", ["NaN", "-1", "+Inf"])
+@pytest.mark.parametrize("metric", sorted(headroom_profile.WANTED))
+def test_a_value_that_cannot_be_is_refused(metric: str, value: str) -> None:
+    with pytest.raises(InvalidMetric) as raised:
+        read(with_value(metric, value))
+    assert raised.value.metric == metric
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        (with_value("headroom_requests_waiting", "1.5"), "is a whole number"),
+        (with_value("headroom_max_batch_size", "0"), "is at least 1"),
+        (PAGE + 'headroom_requests_waiting{model="resnet",x="y"} 1\n', "stands once per model"),
+        (PAGE.replace('le="+Inf"', 'le="100"'), "has +Inf as its last bound"),
+        (PAGE.replace('le="0.001"', 'le="NaN"'), "has +Inf as its last bound"),
+        (PAGE.replace('le="0.001"', 'le="low"'), "has numbers for le"),
+        (PAGE.replace('le="0.001"', 'le="0.00115"'), "stands once per le"),
+        (PAGE.replace('le="0.001"', 'le="1.15e-3"'), "has each bound once"),
+        (re.sub(r'(le="0.001"}) 0', r"\1 7", PAGE), "never falls from bound to bound"),
+    ],
+)
+def test_what_contradicts_itself_is_refused(text: str, rule: str) -> None:
+    with pytest.raises(InvalidMetric) as raised:
+        read(text)
+    assert raised.value.rule == rule
+
+
+def test_another_model_is_not_ours_and_the_error_says_which_is_there() -> None:
+    with pytest.raises(MissingMetric, match=r"no series with model='bert'.*model 'resnet'"):
+        read(PAGE, model="bert")
+
+
+def test_two_models_on_a_page_are_told_apart() -> None:
+    assert read(PAGE + page(model="bert", served=7), model="bert").arrivals == 7.0
+
+
+def test_a_page_that_was_cut_gives_no_sample_at_any_length() -> None:
+    for length in range(0, len(PAGE) - 1, 37):
+        with pytest.raises(TelemetryError):
+            read(PAGE[:length])
