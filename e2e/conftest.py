@@ -71,8 +71,7 @@ def node(request: pytest.FixtureRequest) -> Iterator[Node | ExternalCluster]:
         provision.ensure_node(cache, progress)
     except NotPossibleError as error:
         pytest.skip(str(error))
-    wanted = [each for each in shipped.SMALL if (shipped.REPOSITORY / each.dockerfile).exists()]
-    built = shipped.build(cache, wanted, progress)
+    built = shipped.build(cache, shipped.SMALL, progress)
     names = [BASE_IMAGE, *(archive.image for archive in built)]
     with Node(preload=names, progress=progress) as cluster:
         yield cluster

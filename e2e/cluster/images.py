@@ -11,19 +11,20 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from cluster import content
+from cluster import archives, content, locks
 from cluster.buildah import buildah
 from cluster.errors import ClusterError
 from cluster.layout import Cache
 from cluster.progress import Progress
 
 BASE_IMAGE = "localhost/python-base:3.11"
+INPUTS_LABEL = "dev.headroom.inputs"
 FROM_BASE = {"BASE": BASE_IMAGE}
 
 
 @dataclass(frozen=True)
 class Archive:
-    """An image as a file that any container runtime imports."""
+    """What is known of an image that was built and archived."""
 
     image: str
     inputs: str
@@ -31,12 +32,12 @@ class Archive:
     digest: str
     """The image's id: equal for equal results, however often they were built."""
 
-    def path(self, cache: Cache) -> Path:
-        """Where the file lies."""
-        return cache.images / f"{file_name(self.image)}.tar"
+    def folder(self, cache: Cache) -> Path:
+        """Where its files lie."""
+        return cache.images / file_name(self.image)
 
     def record(self, cache: Cache) -> Path:
-        """Where this description lies; it is written last, so the file is whole if it is there."""
+        """Where this description lies; written last, so the files are whole if it is there."""
         return cache.images / f"{file_name(self.image)}.json"
 
 
@@ -51,7 +52,7 @@ def archived(cache: Cache, image: str) -> Archive | None:
     if not record.exists():
         return None
     found = Archive(**json.loads(record.read_text()))
-    return found if found.path(cache).exists() else None
+    return found if found.folder(cache).exists() else None
 
 
 def require(cache: Cache, image: str) -> Archive:
@@ -81,7 +82,20 @@ def build(
 
     Nothing is done if Dockerfile, arguments, base image and those files are what they were.
     """
-    arguments = {**FROM_BASE, **(build_args or {})}
+    lock = cache.images / f"{file_name(image)}.lock"
+    with locks.exclusive(lock, f"building {image}", progress):
+        return _build(cache, image, dockerfile, context, progress, build_args or {})
+
+
+def _build(
+    cache: Cache,
+    image: str,
+    dockerfile: Path,
+    context: Path,
+    progress: Progress,
+    build_args: Mapping[str, str],
+) -> Archive:
+    arguments = {**FROM_BASE, **build_args}
     files = context_files(context, dockerfile.read_text())
     base = archived(cache, arguments["BASE"])
     extra = {f"arg/{name}": value for name, value in arguments.items()}
@@ -114,15 +128,16 @@ def archive(cache: Cache, image: str, inputs: str, progress: Progress) -> Archiv
     present = archived(cache, image)
     if present is None or present.digest != digest:
         made.record(cache).unlink(missing_ok=True)
-        cache.images.mkdir(parents=True, exist_ok=True)
-        target = made.path(cache)
-        target.unlink(missing_ok=True)
         with progress.step(f"Archiving {image}"):
-            # Uncompressed: it never leaves this machine, and compressing takes longest of all.
-            destination = f"docker-archive:{target}:{image}"
-            buildah(cache, "push", "--disable-compression", image, destination, what="archiving")
+            archives.push(cache, image, made.folder(cache))
     made.record(cache).write_text(json.dumps(asdict(made)))
     return made
+
+
+def is_built(cache: Cache, image: str, inputs: str) -> bool:
+    """Whether the builder's storage has an image that is marked as made from `inputs`."""
+    marked = ("--filter", f"label={INPUTS_LABEL}={inputs}", "--filter", f"reference={image}")
+    return bool(buildah(cache, "images", "--quiet", *marked, what=f"looking up {image}"))
 
 
 def image_id(cache: Cache, image: str) -> str:

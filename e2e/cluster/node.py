@@ -62,7 +62,11 @@ class Node(LocalCluster):
         archive = images.require(self.cache, image)
         if self._digests.get(image) != archive.digest:
             store.import_archive(
-                self.cache, archive, self.layout.containerd_socket, self.enter_command()
+                self.cache,
+                archive,
+                self.layout.containerd_socket,
+                self.layout.containerd_root,
+                self.enter_command(),
             )
             self._digests[image] = archive.digest
 

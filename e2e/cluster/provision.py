@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from cluster import base_image, binaries, debian
+from cluster import base_image, binaries, debian, locks
 from cluster.errors import ClusterError, NotPossibleError
 from cluster.layout import Cache
 from cluster.progress import Progress
@@ -17,8 +17,8 @@ NEEDS_ROOT = (
 
 def ensure_control_plane(cache: Cache, progress: Progress) -> None:
     """Go and the Kubernetes program; nothing here needs root."""
-    cache.root.mkdir(parents=True, exist_ok=True)
-    binaries.ensure_kubernetes(cache, progress)
+    with locks.exclusive(cache.root / "setup.lock", "setting up", progress):
+        binaries.ensure_kubernetes(cache, progress)
 
 
 def ensure_node(cache: Cache, progress: Progress) -> None:
@@ -30,10 +30,11 @@ def ensure_node(cache: Cache, progress: Progress) -> None:
     """
     if os.geteuid() != 0:
         raise NotPossibleError(NEEDS_ROOT)
-    debian.ensure(progress)
-    ensure_control_plane(cache, progress)
-    base_image.ensure_pause(cache, progress)
-    base_image.ensure_base(cache, progress)
+    with locks.exclusive(cache.root / "setup.lock", "setting up", progress):
+        debian.ensure(progress)
+        binaries.ensure_kubernetes(cache, progress)
+        base_image.ensure_pause(cache, progress)
+        base_image.ensure_base(cache, progress)
 
 
 def require_node(cache: Cache) -> None:

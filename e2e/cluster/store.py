@@ -7,7 +7,6 @@ databases are copies.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shutil
@@ -19,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from cluster import configuration
+from cluster import archives, configuration, locks
 from cluster.buildah import snapshotter
 from cluster.commands import environment, run, tail
 from cluster.errors import ClusterError
@@ -33,7 +32,7 @@ START_PATIENCE_S = 20.0
 
 def ensure(cache: Cache, archives: Sequence[Archive], progress: Progress) -> None:
     """Import those archives that the store does not hold in their present form."""
-    with _locked(cache, fcntl.LOCK_EX):
+    with locks.exclusive(_lock(cache), "importing images", progress):
         held = _held(cache)
         wanted = [archive for archive in archives if held.get(archive.image) != archive.digest]
         if not wanted:
@@ -41,14 +40,14 @@ def ensure(cache: Cache, archives: Sequence[Archive], progress: Progress) -> Non
         names = ", ".join(archive.image for archive in wanted)
         with progress.step(f"Importing {names}"), _containerd(cache) as socket:
             for archive in wanted:
-                import_archive(cache, archive, socket, [])
+                import_archive(cache, archive, socket, _root(cache), [])
                 held[archive.image] = archive.digest
         _record(cache).write_text(json.dumps(held, indent=1))
 
 
 def clone(cache: Cache, target: Path) -> dict[str, str]:
     """Make `target` a containerd root with all images of the store; return their digests."""
-    with _locked(cache, fcntl.LOCK_SH):
+    with locks.shared(_lock(cache)):
         root = _root(cache)
         root.mkdir(parents=True, exist_ok=True)
         run(["cp", "--archive", "--link", root, target], what="cloning the image store")
@@ -59,17 +58,30 @@ def clone(cache: Cache, target: Path) -> dict[str, str]:
         return _held(cache)
 
 
-def import_archive(cache: Cache, archive: Archive, socket: Path, inside: Sequence[str]) -> None:
+def import_archive(
+    cache: Cache, archive: Archive, socket: Path, root: Path, inside: Sequence[str]
+) -> None:
     """Import into the containerd at `socket`; `inside` is a command that enters its namespaces."""
-    run(
-        [
-            *inside,
-            *("ctr", "--address", socket, "--namespace", NAMESPACE, "images", "import"),
-            *("--snapshotter", snapshotter(cache.root), archive.path(cache)),
-        ],
-        what=f"importing {archive.image}",
-        timeout_s=600,
-    )
+    content = root / "io.containerd.content.v1.content"
+
+    def has(digest: str) -> bool:
+        return (content / archives.blob_name(digest)).exists()
+
+    command: list[str | Path] = [
+        *inside,
+        *("ctr", "--address", socket, "--namespace", NAMESPACE, "images", "import"),
+        *("--snapshotter", snapshotter(cache.root)),
+    ]
+    folder = archive.folder(cache)
+    with tempfile.TemporaryDirectory(dir=cache.root, prefix="bundle-") as scratch:
+        bundle = Path(scratch) / "image.tar"
+        try:
+            archives.write_bundle(folder, archive.image, bundle, has)
+            run([*command, bundle], what=f"importing {archive.image}", timeout_s=600)
+        except ClusterError:
+            # containerd may have collected a layer since we looked: bring all of them.
+            archives.write_bundle(folder, archive.image, bundle, lambda _: False)
+            run([*command, bundle], what=f"importing {archive.image}", timeout_s=600)
 
 
 def _root(cache: Cache) -> Path:
@@ -86,12 +98,8 @@ def _held(cache: Cache) -> dict[str, str]:
     return held
 
 
-@contextmanager
-def _locked(cache: Cache, kind: int) -> Iterator[None]:
-    cache.store.mkdir(parents=True, exist_ok=True)
-    with (cache.store / "lock").open("w") as lock:
-        fcntl.flock(lock, kind)
-        yield
+def _lock(cache: Cache) -> Path:
+    return cache.store / "lock"
 
 
 @contextmanager
