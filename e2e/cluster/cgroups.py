@@ -5,8 +5,11 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+from cluster.errors import ClusterError
+
 MOUNT = Path("/sys/fs/cgroup")
 REMOVAL_PATIENCE_S = 3.0
+WANTED_CONTROLLERS = ("cpuset", "cpu", "memory", "hugetlb", "pids")
 
 
 def is_v1(mount: Path = MOUNT) -> bool:
@@ -16,6 +19,8 @@ def is_v1(mount: Path = MOUNT) -> bool:
 
 def create(name: str, mount: Path = MOUNT) -> None:
     """Make the cgroup in each hierarchy; the kubelet refuses to start without it."""
+    if not is_v1(mount):
+        _enable_controllers(mount)
     for hierarchy in _hierarchies(mount):
         (hierarchy / name).mkdir(exist_ok=True)
     if is_v1(mount):
@@ -42,6 +47,22 @@ def remove(name: str, mount: Path = MOUNT) -> list[Path]:
 def present(name: str, mount: Path = MOUNT) -> list[Path]:
     """Where the cgroup exists."""
     return [hierarchy / name for hierarchy in _hierarchies(mount) if (hierarchy / name).exists()]
+
+
+def _enable_controllers(mount: Path) -> None:
+    """Hand down to child groups those controllers that the kubelet insists on."""
+    available = (mount / "cgroup.controllers").read_text().split()
+    handed_down = mount / "cgroup.subtree_control"
+    for controller in WANTED_CONTROLLERS:
+        if controller in available and controller not in handed_down.read_text().split():
+            try:
+                handed_down.write_text(f"+{controller}")
+            except OSError as error:
+                raise ClusterError(
+                    f"the cgroup controller {controller} cannot be handed to child groups of "
+                    f"{mount} ({error.strerror}). Inside a container, give it the host's cgroup "
+                    "namespace (docker run --privileged --cgroupns=host)."
+                ) from error
 
 
 def _hierarchies(mount: Path) -> list[Path]:
