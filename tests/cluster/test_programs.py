@@ -66,7 +66,7 @@ tmpfs /data/deep tmpfs rw 0 0
 @pytest.mark.parametrize(
     ("folder", "kind"),
     [
-        ("/root/.cache", "overlay"),
+        ("/home/me/.cache", "overlay"),
         ("/data/x", "ext4"),
         ("/data/deep/x", "tmpfs"),
         ("/database", "overlay"),

@@ -79,12 +79,12 @@ def test_the_kubelet_accepts_the_old_cgroups_only_where_they_are(v1: bool) -> No
 
 
 def test_the_container_runtime_does_not_touch_what_it_may_not() -> None:
-    told = tomllib.loads(configuration.containerd("/root", "/state", "/socket", "/cni", "native"))
+    told = tomllib.loads(configuration.containerd("/images", "/state", "/socket", "/cni", "native"))
     plugin = told["plugins"]["io.containerd.grpc.v1.cri"]
     assert plugin["restrict_oom_score_adj"] is True
     assert plugin["sandbox_image"] == configuration.PAUSE_IMAGE
     assert plugin["containerd"]["snapshotter"] == "native"
-    assert (told["root"], told["grpc"]["address"]) == ("/root", "/socket")
+    assert (told["root"], told["grpc"]["address"]) == ("/images", "/socket")
 
 
 def test_pods_get_addresses_of_their_own_range() -> None:
