@@ -173,9 +173,9 @@ class FakeCluster:
         await self._called("json_patch", manifest["kind"])
         metadata = manifest["metadata"]
         existing = self._existing(manifest["kind"], metadata["namespace"], metadata["name"])
-        if existing["metadata"]["resourceVersion"] != operations[0]["value"]:
-            raise Conflict("test failed")
-        existing["metadata"]["managedFields"] = copy.deepcopy(operations[1]["value"])
+        if existing["metadata"]["resourceVersion"] != operations[1]["value"]:
+            raise Conflict("the object has been modified")
+        existing["metadata"]["managedFields"] = copy.deepcopy(operations[0]["value"])
         self._touch(existing)
         return copy.deepcopy(existing)
 

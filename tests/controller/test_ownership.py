@@ -45,8 +45,8 @@ def deployment(*managed_fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def split(*managed_fields: dict[str, Any]) -> list[dict[str, Any]]:
-    test, replace = handover(deployment(*managed_fields))
-    assert test == {"op": "test", "path": "/metadata/resourceVersion", "value": "41"}
+    replace, guard = handover(deployment(*managed_fields))
+    assert guard == {"op": "replace", "path": "/metadata/resourceVersion", "value": "41"}
     assert (replace["op"], replace["path"]) == ("replace", "/metadata/managedFields")
     found: list[dict[str, Any]] = replace["value"]
     return found
@@ -93,7 +93,7 @@ def test_there_is_nothing_to_do_otherwise(fields: list[dict[str, Any]]) -> None:
 
 def test_a_split_is_done_once_and_leaves_what_was_read_alone() -> None:
     before = deployment(copy.deepcopy(CREATED))
-    after = handover(before)[1]["value"]
+    after = handover(before)[0]["value"]
     assert before == deployment(CREATED)
     assert handover(deployment(*after)) == []
 

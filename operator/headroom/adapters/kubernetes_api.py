@@ -167,20 +167,12 @@ class KubernetesApi:
     async def json_patch(
         self, manifest: Manifest, operations: list[Manifest], *, field_manager: str
     ) -> Manifest:
-        """Patch with RFC 6902 operations.
-
-        A test that fails is a Conflict, as a stale resourceVersion is.
-        """
+        """Patch with RFC 6902 operations, all or none."""
         query = {"fieldManager": field_manager}
         path = _path_of(manifest)
-        try:
-            return await self._request(
-                "PATCH", "json_patch", path, _JSON_PATCH, query=query, body=operations
-            )
-        except Rejected as error:
-            if "test operation" in str(error) or "testing value" in str(error):
-                raise Conflict(str(error)) from error
-            raise
+        return await self._request(
+            "PATCH", "json_patch", path, _JSON_PATCH, query=query, body=operations
+        )
 
     async def _request(
         self,

@@ -61,16 +61,16 @@ def run(
 
 @app.command()
 def render(
-    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, allow_dash=True)],
+    file: Annotated[Path, typer.Argument(help="YAML; - reads standard input.")],
 ) -> None:
     """Print the objects that an InferenceService gets, as YAML; nothing is sent anywhere."""
     from headroom.api import InvalidSpec
     from headroom.cli.render import rendered
 
-    text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
     try:
+        text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
         typer.echo(rendered(text), nl=False)
-    except (InvalidSpec, ValueError) as error:
+    except (InvalidSpec, ValueError, OSError) as error:
         _fail(f"{file}: {error}")
 
 

@@ -26,7 +26,8 @@ def is_controlled_by(manifest: Mapping[str, Any], uid: str) -> bool:
 def handover(deployment: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Give the JSON patch that splits what the POST owns, or nothing where it is split.
 
-    It tests the resourceVersion, so that no change between the read and the patch is lost.
+    It carries the resourceVersion that was read, so that a change in between makes it a conflict;
+    a `test` operation that fails is answered with 422 and no word why.
     """
     metadata = deployment["metadata"]
     entries: list[dict[str, Any]] = metadata.get("managedFields") or []
@@ -43,12 +44,12 @@ def handover(deployment: Mapping[str, Any]) -> list[dict[str, Any]]:
     }
     scaled = [created | {"fieldsV1": _REPLICAS}] if _owns_replicas(created["fieldsV1"]) else []
     return [
+        {"op": "replace", "path": "/metadata/managedFields", "value": [*kept, handed, *scaled]},
         {
-            "op": "test",
+            "op": "replace",
             "path": "/metadata/resourceVersion",
             "value": metadata["resourceVersion"],
         },
-        {"op": "replace", "path": "/metadata/managedFields", "value": [*kept, handed, *scaled]},
     ]
 
 

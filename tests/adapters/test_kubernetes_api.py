@@ -1,0 +1,193 @@
+"""What is sent to the API server, and how its answers are told apart by what to do next."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from answering import Answering
+from headroom.adapters.kubernetes_api import KubernetesApi
+from headroom.errors import (
+    ClusterError,
+    Conflict,
+    Forbidden,
+    NotFound,
+    Rejected,
+    Unavailable,
+)
+
+DEPLOYMENT: dict[str, Any] = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "resnet", "namespace": "vision", "resourceVersion": "17"},
+}
+ROOT = "/apis/apps/v1/namespaces/vision/deployments"
+
+
+class Calls(list[tuple[str, str]]):
+    def __call__(self, verb: str, code: str, seconds: float) -> None:
+        self.append((verb, code))
+
+
+@pytest.fixture
+def calls() -> Calls:
+    return Calls()
+
+
+@pytest.fixture
+async def api(
+    server: Answering, calls: Calls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[KubernetesApi]:
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "c", "cluster": {"server": server.url}}],
+        "users": [{"name": "u", "user": {"token": "secret"}}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "x",
+    }
+    path = tmp_path / "kubeconfig"
+    path.write_text(json.dumps(config))
+    monkeypatch.setenv("KUBECONFIG", str(path))
+    server.gives(text="{}")
+    async with KubernetesApi(on_call=calls, deadline_s=0.5) as opened:
+        yield opened
+
+
+async def test_an_object_is_read_with_the_credentials(
+    api: KubernetesApi, server: Answering, calls: Calls
+) -> None:
+    server.gives(text='{"spec": {"replicas": 3}}')
+    found = await api.get("apps/v1", "Deployment", "vision", "resnet")
+    assert found == {"spec": {"replicas": 3}}
+    (asked,) = server.asked
+    assert (asked.method, asked.path) == ("GET", f"{ROOT}/resnet")
+    assert asked.headers["Authorization"] == "Bearer secret"
+    assert calls == [("get", "200")]
+
+
+@pytest.mark.parametrize(
+    ("namespace", "path"),
+    [("vision", "/api/v1/namespaces/vision/pods"), (None, "/api/v1/pods")],
+)
+async def test_objects_are_listed_by_selector(
+    api: KubernetesApi, server: Answering, namespace: str | None, path: str
+) -> None:
+    server.gives(text='{"items": [{"metadata": {}}]}')
+    assert await api.list_all("v1", "Pod", namespace, "a/b=c") == [{"metadata": {}}]
+    assert (server.asked[0].path, server.asked[0].query) == (path, {"labelSelector": "a/b=c"})
+
+
+async def test_an_empty_list_may_be_null(api: KubernetesApi, server: Answering) -> None:
+    server.gives(text='{"items": null}')
+    assert await api.list_all("v1", "Pod", None) == []
+
+
+async def test_an_apply_is_server_side_and_takes_its_fields(
+    api: KubernetesApi, server: Answering
+) -> None:
+    await api.apply(DEPLOYMENT, field_manager="headroom", dry_run=True)
+    (asked,) = server.asked
+    assert (asked.method, asked.path) == ("PATCH", f"{ROOT}/resnet")
+    assert asked.query == {"fieldManager": "headroom", "force": "true", "dryRun": "All"}
+    assert asked.headers["Content-Type"] == "application/apply-patch+yaml"
+    assert json.loads(asked.body) == DEPLOYMENT
+
+
+async def test_replicas_go_through_scale_at_the_version_that_was_read(
+    api: KubernetesApi, server: Answering
+) -> None:
+    await api.apply_scale(DEPLOYMENT, 5, field_manager="headroom-scaler")
+    (asked,) = server.asked
+    assert asked.path == f"{ROOT}/resnet/scale"
+    assert asked.query["fieldManager"] == "headroom-scaler"
+    body = json.loads(asked.body)
+    assert (body["kind"], body["spec"]) == ("Scale", {"replicas": 5})
+    assert body["metadata"]["resourceVersion"] == "17"
+
+
+async def test_creation_and_status_and_patch_go_where_they_belong(
+    api: KubernetesApi, server: Answering
+) -> None:
+    await api.create(DEPLOYMENT, field_manager="m")
+    await api.apply_status(DEPLOYMENT, field_manager="m")
+    await api.json_patch(DEPLOYMENT, [{"op": "test", "path": "/a", "value": 1}], field_manager="m")
+    assert [(one.method, one.path) for one in server.asked] == [
+        ("POST", ROOT),
+        ("PATCH", f"{ROOT}/resnet/status"),
+        ("PATCH", f"{ROOT}/resnet"),
+    ]
+    assert server.asked[2].headers["Content-Type"] == "application/json-patch+json"
+    assert json.loads(server.asked[2].body) == [{"op": "test", "path": "/a", "value": 1}]
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (400, Rejected),
+        (401, Forbidden),
+        (403, Forbidden),
+        (404, NotFound),
+        (409, Conflict),
+        (410, NotFound),
+        (422, Rejected),
+        (429, Unavailable),
+        (500, Unavailable),
+        (503, Unavailable),
+        (302, Unavailable),
+    ],
+)
+async def test_an_answer_is_told_by_what_to_do_next(
+    api: KubernetesApi, server: Answering, calls: Calls, status: int, kind: type[ClusterError]
+) -> None:
+    server.gives(status=status, text='{"kind": "Status", "message": "because"}')
+    with pytest.raises(kind, match=rf"because \({status}\)"):
+        await api.get("v1", "Pod", "a", "b")
+    assert calls == [("get", str(status))]
+
+
+@pytest.mark.parametrize(("header", "pause_s"), [("7", 7.0), ("", 1.0), ("9999", 60.0)])
+async def test_a_pause_that_is_asked_for_is_passed_on(
+    api: KubernetesApi, server: Answering, header: str, pause_s: float
+) -> None:
+    server.gives(status=429, **({"Retry-After": header} if header else {}))
+    with pytest.raises(Unavailable) as raised:
+        await api.get("v1", "Pod", "a", "b")
+    assert raised.value.retry_after_s == pause_s
+
+
+@pytest.mark.parametrize("body", ["<html>login</html>", "", '{"half": '])
+async def test_an_answer_that_is_no_json_is_an_api_that_cannot_answer(
+    api: KubernetesApi, server: Answering, body: str
+) -> None:
+    server.gives(text=body)
+    with pytest.raises(Unavailable, match="no JSON"):
+        await api.get("v1", "Pod", "a", "b")
+
+
+async def test_a_request_that_hangs_ends_at_its_deadline(
+    api: KubernetesApi, server: Answering, calls: Calls
+) -> None:
+    async def hang(_: web.Request) -> web.Response:
+        await asyncio.Event().wait()
+        return web.Response()
+
+    server.answer = hang
+    with pytest.raises(Unavailable, match=r"no answer in 0\.5 s"):
+        await api.get("v1", "Pod", "a", "b")
+    assert calls == [("get", "timeout")]
+
+
+async def test_without_credentials_the_message_says_so(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, calls: Calls
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "absent"))
+    with pytest.raises(Forbidden, match="no credentials for a cluster"):
+        async with KubernetesApi(on_call=calls):
+            pass

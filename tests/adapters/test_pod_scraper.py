@@ -1,0 +1,110 @@
+"""A pod is not trusted: whatever it does, a scrape ends in time, with a page or an error."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import time
+
+import pytest
+from aiohttp import web
+
+from answering import Answering
+from headroom.adapters.pod_scraper import MAX_PAGE_BYTES, PodScraper
+from headroom.errors import ScrapeFailed
+
+DEADLINE_S = 0.3
+
+
+async def scrape(server: Answering, deadline_s: float = DEADLINE_S) -> str:
+    async with PodScraper(deadline_s=deadline_s) as scraper:
+        return await scraper.scrape(f"{server.url}/metrics")
+
+
+async def test_a_page_is_given_as_it_is(server: Answering) -> None:
+    server.gives(text="m 1\nü 2\n")
+    assert await scrape(server, deadline_s=5.0) == "m 1\nü 2\n"
+    assert server.asked[0].path == "/metrics"
+    assert server.asked[0].headers["Accept-Encoding"] == "identity"
+
+
+@pytest.mark.parametrize("status", [204, 404, 500, 503])
+async def test_anything_but_200_is_no_page(server: Answering, status: int) -> None:
+    server.gives(status=status)
+    with pytest.raises(ScrapeFailed, match=f"answered {status}"):
+        await scrape(server, deadline_s=5.0)
+
+
+async def test_a_redirect_is_not_followed(server: Answering) -> None:
+    server.gives(status=302, Location="http://169.254.169.254/latest")
+    with pytest.raises(ScrapeFailed, match="answered 302"):
+        await scrape(server, deadline_s=5.0)
+    assert len(server.asked) == 1
+
+
+async def test_a_proxy_of_the_environment_is_not_used(
+    server: Answering, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    server.gives(text="m 1\n")
+    assert await scrape(server, deadline_s=5.0) == "m 1\n"
+
+
+async def test_a_pod_that_hangs_costs_its_deadline_and_no_more(server: Answering) -> None:
+    async def hang(_: web.Request) -> web.Response:
+        await asyncio.Event().wait()
+        return web.Response()
+
+    server.answer = hang
+    begun_s = time.monotonic()
+    with pytest.raises(ScrapeFailed, match=r"no page within 0\.3 s"):
+        await scrape(server)
+    assert time.monotonic() - begun_s < 5 * DEADLINE_S
+
+
+async def test_a_page_that_drips_is_cut_off_by_the_same_deadline(server: Answering) -> None:
+    async def drip(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        while True:
+            await response.write(b"m 1\n")
+            await asyncio.sleep(0.02)
+
+    server.answer = drip
+    with pytest.raises(ScrapeFailed, match="no page within"):
+        await scrape(server)
+
+
+async def test_a_page_without_end_is_cut_off_by_size(server: Answering) -> None:
+    async def flood(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        while True:
+            await response.write(b"m 1\n" * 16384)
+
+    server.answer = flood
+    with pytest.raises(ScrapeFailed, match=f"more than {MAX_PAGE_BYTES} bytes"):
+        await scrape(server, deadline_s=10.0)
+
+
+async def test_a_compressed_page_is_no_page(server: Answering) -> None:
+    async def bomb(_: web.Request) -> web.Response:
+        body = gzip.compress(b"\xff" * 10_000_000)
+        return web.Response(body=body, headers={"Content-Encoding": "gzip"})
+
+    server.answer = bomb
+    with pytest.raises(ScrapeFailed, match="UnicodeDecodeError"):
+        await scrape(server, deadline_s=5.0)
+
+
+async def test_a_pod_that_is_gone_is_an_error(server: Answering) -> None:
+    async with PodScraper() as scraper:
+        with pytest.raises(ScrapeFailed, match="ClientConnectorError"):
+            await scraper.scrape("http://127.0.0.1:1/metrics")
+
+
+@pytest.mark.parametrize("url", ["http://:8000/metrics", "http://[::1/metrics", "file:///etc"])
+async def test_an_address_that_is_none_is_an_error(url: str) -> None:
+    async with PodScraper() as scraper:
+        with pytest.raises(ScrapeFailed):
+            await scraper.scrape(url)

@@ -1,0 +1,140 @@
+"""The commands, as a user types them."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from rich.console import Console
+from typer.testing import CliRunner, Result
+
+from headroom.api.crd import custom_resource_definition
+from headroom.cli.explain import explained
+from headroom.cli.main import app
+
+SAMPLE = Path(__file__).parents[2] / "deploy" / "samples" / "demo.yaml"
+
+
+def headroom(*arguments: str, given: str = "") -> Result:
+    return CliRunner().invoke(app, arguments, input=given)
+
+
+def test_render_prints_the_children_of_the_shipped_sample() -> None:
+    result = headroom("render", str(SAMPLE))
+    children = list(yaml.safe_load_all(result.stdout))
+    assert result.exit_code == 0
+    assert [child["kind"] for child in children] == [
+        "ServiceAccount",
+        "Service",
+        "PodDisruptionBudget",
+        "Deployment",
+    ]
+    assert "replicas" not in children[3]["spec"]
+
+
+def test_render_reads_standard_input_and_passes_over_other_documents() -> None:
+    text = "kind: Namespace\n---\n" + SAMPLE.read_text()
+    result = headroom("render", "-", given=text)
+    assert result.exit_code == 0
+    assert len(list(yaml.safe_load_all(result.stdout))) == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("kind: Namespace", "no document of kind InferenceService"),
+        ("{", "not YAML"),
+        ("kind: InferenceService\nmetadata: {name: a}\nspec: {}", "spec.runtime: is required"),
+        ("kind: InferenceService\nspec: {}", "metadata: must be an object"),
+    ],
+)
+def test_render_says_what_is_wrong(text: str, complaint: str) -> None:
+    result = headroom("render", "-", given=text)
+    assert result.exit_code == 1
+    assert complaint in result.stderr
+    assert result.stdout == ""
+
+
+def test_render_says_that_a_file_is_not_there(tmp_path: Path) -> None:
+    result = headroom("render", str(tmp_path / "absent.yaml"))
+    assert result.exit_code == 1
+    assert "No such file" in result.stderr
+
+
+def test_crd_prints_the_definition() -> None:
+    assert yaml.safe_load(headroom("crd").stdout) == custom_resource_definition()
+
+
+@pytest.mark.parametrize("tick", ["1ms", "2 s", "1h"])
+def test_run_refuses_a_tick_that_cannot_be(tick: str) -> None:
+    result = headroom("run", "--tick", tick)
+    assert result.exit_code == 2
+    assert "--tick" in result.stderr
+
+
+SERVICE: dict[str, Any] = {
+    "metadata": {"name": "resnet", "namespace": "vision"},
+    "spec": {"slo": {"latency": {"percentile": 95, "target": "250ms"}, "utilizationCeiling": 0.8}},
+}
+STATUS: dict[str, Any] = {
+    "replicas": 3,
+    "readyReplicas": 2,
+    "warmingReplicas": 1,
+    "decision": {
+        "replicas": 3,
+        "current": 2,
+        "direction": "Up",
+        "reason": "UtilizationCeiling",
+        "message": "2 -> 3 replicas",
+        "time": "2026-11-20T12:00:00Z",
+        "counterfactuals": [
+            {"replicas": 2, "latency": "unbounded", "utilization": 1.02},
+            {"replicas": 3, "latency": "180ms", "utilization": 0.68},
+        ],
+        "recommendations": [{"rule": "LatencyModel", "replicas": 3, "detail": "90/s at 35/s"}],
+    },
+    "signals": {
+        "arrivalsPerSecond": 90.0,
+        "waiting": 4.0,
+        "latency": "310ms",
+        "utilization": 1.02,
+        "freshness": "Fresh",
+    },
+    "conditions": [
+        {"type": "Ready", "status": "True", "reason": "Serving", "message": "fine"},
+        {"type": "ScalingLimited", "status": "False", "reason": "WithinBounds", "message": "fine"},
+        {"type": "SLOMet", "status": "False", "reason": "AboveTarget", "message": "p95 is 310ms"},
+    ],
+}
+
+
+def words(service: dict[str, Any]) -> str:
+    console = Console(width=160, record=True, file=io.StringIO())
+    console.print(explained(service))
+    return console.export_text()
+
+
+def test_explain_says_what_was_decided_and_what_else_would_be() -> None:
+    text = words(SERVICE | {"status": STATUS})
+    assert "vision/resnet: 3 replicas (2 ready, 1 warming)" in text
+    assert "UtilizationCeiling: 2 -> 3 replicas" in text
+    assert "p95 310ms (target 250ms), utilization 102% (ceiling 80%)" in text
+    assert "unbounded" in text
+    assert "3 *" in text
+    assert "90/s at 35/s" in text
+    assert "SLOMet=False" in text
+    assert "ScalingLimited" not in text
+    assert "fine" not in text
+
+
+def test_explain_says_that_nothing_was_decided_yet() -> None:
+    assert "No decision yet" in words(SERVICE)
+
+
+def test_explain_says_which_signals_are_unknown() -> None:
+    quiet = STATUS | {"signals": {"freshness": "Absent"}, "conditions": []}
+    text = words(SERVICE | {"status": quiet})
+    assert "unknown arrivals/s, unknown waiting, p95 unknown" in text

@@ -1,0 +1,82 @@
+"""The cache tells what is new and what is gone, whatever order the news comes in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from headroom.controller.cache import ServiceCache
+
+
+class Told:
+    def __init__(self) -> None:
+        self.news: list[str] = []
+        self.cache = ServiceCache(
+            on_change=lambda uid: self.news.append(f"changed {uid}"),
+            on_gone=lambda uid: self.news.append(f"gone {uid}"),
+        )
+
+
+@pytest.fixture
+def told() -> Told:
+    return Told()
+
+
+def service(uid: str, version: int = 1, generation: int = 1, **metadata: Any) -> dict[str, Any]:
+    return {
+        "metadata": {
+            "uid": uid,
+            "resourceVersion": str(version),
+            "generation": generation,
+            **metadata,
+        }
+    }
+
+
+def test_a_new_spec_is_news_and_a_new_status_is_not(told: Told) -> None:
+    told.cache.saw(service("a", version=1))
+    told.cache.saw(service("a", version=2))
+    told.cache.saw(service("a", version=3, generation=2))
+    told.cache.saw(service("a", version=4, generation=2, deletionTimestamp="now"))
+    assert told.news == ["changed a"] * 3
+
+
+def test_a_state_from_the_past_is_passed_over(told: Told) -> None:
+    told.cache.saw(service("a", version=10, generation=2))
+    told.cache.saw(service("a", version=9, generation=1))
+    assert told.cache.get("a") == service("a", version=10, generation=2)
+    assert told.news == ["changed a"]
+
+
+def test_a_list_replaces_everything(told: Told) -> None:
+    told.cache.saw(service("a"))
+    told.cache.saw(service("b"))
+    begun = told.cache.begin_list()
+    told.cache.replace([service("b"), service("c")], begun)
+    assert told.news == ["changed a", "changed b", "gone a", "changed c"]
+    assert len(told.cache) == 2
+    assert told.cache.synced.is_set()
+
+
+def test_what_is_created_while_a_list_is_under_way_stays(told: Told) -> None:
+    begun = told.cache.begin_list()
+    told.cache.saw(service("young", version=50))
+    told.cache.replace([], begun)
+    assert told.cache.get("young")
+    told.cache.replace([], told.cache.begin_list())
+    assert told.cache.get("young") is None
+
+
+def test_what_is_deleted_while_a_list_is_under_way_stays_deleted(told: Told) -> None:
+    told.cache.saw(service("a"))
+    begun = told.cache.begin_list()
+    told.cache.forget("a")
+    told.cache.replace([service("a")], begun)
+    assert told.cache.get("a") is None
+    assert told.news == ["changed a", "gone a"]
+
+
+def test_a_deletion_of_what_was_never_seen_is_no_news(told: Told) -> None:
+    told.cache.forget("a")
+    assert told.news == []

@@ -1,0 +1,200 @@
+"""What a pod is worth, case by case, in the words of kubelet and scheduler."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from headroom.api.timestamps import epoch_s, rfc3339
+from headroom.controller.pods import observe, owned_pods
+from headroom.scaling.values import PodState
+
+NOW_S = epoch_s("2026-11-20T12:00:00Z")
+WARMUP_TIMEOUT_S = 600.0
+Manifest = dict[str, Any]
+
+
+def ago(seconds: float) -> str:
+    return rfc3339(NOW_S - seconds)
+
+
+def pod(
+    *,
+    phase: str = "Running",
+    ready: str = "False",
+    since_s: float = 60.0,
+    container: Manifest | None = None,
+    conditions: tuple[Manifest, ...] = (),
+    deleted: bool = False,
+    created_s: float = 60.0,
+    **status: Any,
+) -> Manifest:
+    metadata: Manifest = {"uid": "u1", "name": "p1", "creationTimestamp": ago(created_s)}
+    if deleted:
+        metadata["deletionTimestamp"] = ago(1.0)
+    ready_condition = {"type": "Ready", "status": ready, "lastTransitionTime": ago(since_s)}
+    return {
+        "metadata": metadata,
+        "status": {
+            "phase": phase,
+            "podIP": "10.1.2.3",
+            "conditions": [ready_condition, *conditions],
+            "containerStatuses": [{"name": "server", "restartCount": 0, **(container or {})}],
+            **status,
+        },
+    }
+
+
+def running(started_s: float, **more: Any) -> Manifest:
+    return {"state": {"running": {"startedAt": ago(started_s)}}, **more}
+
+
+def waiting(reason: str, message: str = "", **more: Any) -> Manifest:
+    return {"state": {"waiting": {"reason": reason, "message": message}}, **more}
+
+
+def ended(finished_s: float, reason: str = "OOMKilled", code: int = 137) -> Manifest:
+    return {"terminated": {"reason": reason, "exitCode": code, "finishedAt": ago(finished_s)}}
+
+
+UNSCHEDULABLE = {
+    "type": "PodScheduled",
+    "status": "False",
+    "reason": "Unschedulable",
+    "message": "0/3 nodes are available: 3 Insufficient nvidia.com/gpu.",
+}
+NODE_LOST = pod(ready="Unknown")
+NODE_LOST["status"]["conditions"][0] |= {
+    "reason": "NodeStatusUnknown",
+    "message": "Kubelet stopped posting node status.",
+}
+
+CASES: dict[str, tuple[Manifest, PodState, str]] = {
+    "ready": (pod(ready="True", container=running(50)), PodState.READY, ""),
+    "not looked at by the scheduler yet": (
+        {
+            "metadata": {"uid": "u", "name": "p", "creationTimestamp": ago(1)},
+            "status": {"phase": "Pending"},
+        },
+        PodState.WARMING,
+        "",
+    ),
+    "pulling its image": (
+        pod(phase="Pending", container=waiting("ContainerCreating"), since_s=1500),
+        PodState.WARMING,
+        "",
+    ),
+    "loading its model": (pod(container=running(599), since_s=900), PodState.WARMING, ""),
+    "no node has room": (
+        pod(phase="Pending", conditions=(UNSCHEDULABLE,)),
+        PodState.UNSCHEDULABLE,
+        "Unschedulable: 0/3 nodes are available: 3 Insufficient nvidia.com/gpu.",
+    ),
+    "its image cannot be pulled": (
+        pod(phase="Pending", container=waiting("ImagePullBackOff", "Back-off pulling image")),
+        PodState.BROKEN,
+        "container server: ImagePullBackOff: Back-off pulling image",
+    ),
+    "an init container cannot start": (
+        pod(
+            phase="Pending",
+            initContainerStatuses=[{"name": "fetch", **waiting("CreateContainerConfigError")}],
+        ),
+        PodState.BROKEN,
+        "container fetch: CreateContainerConfigError",
+    ),
+    "it crashes in a loop": (
+        pod(container=waiting("CrashLoopBackOff", restartCount=4, lastState=ended(20))),
+        PodState.BROKEN,
+        "container server: CrashLoopBackOff, last ended with OOMKilled (code 137)",
+    ),
+    "it runs between two crashes": (
+        pod(container=running(3, restartCount=2, lastState=ended(5))),
+        PodState.BROKEN,
+        "container server: restarted 2 times, last ended with OOMKilled (code 137)",
+    ),
+    "it crashed once": (
+        pod(container=running(3, restartCount=1, lastState=ended(5))),
+        PodState.WARMING,
+        "",
+    ),
+    "it served for weeks and restarts after its node did": (
+        pod(
+            container=running(30, restartCount=5, lastState=ended(86400)),
+            since_s=40,
+            created_s=1e6,
+        ),
+        PodState.WARMING,
+        "",
+    ),
+    "it never gets warm": (
+        pod(container=running(612), since_s=700),
+        PodState.BROKEN,
+        "not ready for 612 s (warm-up timeout 600 s)",
+    ),
+    "it never gets warm and was restarted for it": (
+        pod(container=running(20, restartCount=1, lastState=ended(700)), since_s=1220),
+        PodState.BROKEN,
+        "not ready for 1220 s (warm-up timeout 600 s, restarted 1 times)",
+    ),
+    "its node is lost": (
+        NODE_LOST,
+        PodState.BROKEN,
+        "NodeStatusUnknown: Kubelet stopped posting node status.",
+    ),
+    "it leaves, and still answers its probe": (
+        pod(ready="True", container=running(900), deleted=True),
+        PodState.TERMINATING,
+        "",
+    ),
+    "it was evicted": (
+        pod(phase="Failed", reason="Evicted", message="node was low on memory"),
+        PodState.BROKEN,
+        "Evicted: node was low on memory",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_pod_is_worth(case: str) -> None:
+    raw, state, detail = CASES[case]
+    (seen,) = observe([raw], now_s=NOW_S, warmup_timeout_s=WARMUP_TIMEOUT_S, replicas=1)
+    assert (seen.pod.state, seen.pod.detail) == (state, detail)
+
+
+def test_a_ready_pod_says_since_when_and_where() -> None:
+    raw = pod(ready="True", since_s=42, created_s=100)
+    (seen,) = observe([raw], now_s=NOW_S, warmup_timeout_s=WARMUP_TIMEOUT_S, replicas=1)
+    assert (seen.ip, seen.pod.uid) == ("10.1.2.3", "u1")
+    assert (seen.pod.created_s, seen.pod.ready_s) == (NOW_S - 100, NOW_S - 42)
+
+
+@pytest.mark.parametrize(
+    ("replicas", "failed_counted"), [(1, 0), (2, 1), (3, 2)], ids=["0 of 2", "1 of 2", "2 of 2"]
+)
+def test_a_failed_pod_counts_only_while_no_other_has_its_place(
+    replicas: int, failed_counted: int
+) -> None:
+    raw = [pod(ready="True"), pod(phase="Failed"), pod(phase="Failed")]
+    seen = observe(raw, now_s=NOW_S, warmup_timeout_s=WARMUP_TIMEOUT_S, replicas=replicas)
+    assert [one.pod.state for one in seen].count(PodState.BROKEN) == failed_counted
+
+
+@pytest.mark.parametrize(
+    ("owner", "owned"),
+    [
+        ({"kind": "ReplicaSet", "name": "resnet-abc", "controller": True}, True),
+        ({"kind": "ReplicaSet", "name": "resnet-abc"}, False),
+        ({"kind": "ReplicaSet", "name": "resnet-other-abc", "controller": True}, False),
+        ({"kind": "Job", "name": "resnet-abc", "controller": True}, False),
+        (None, False),
+    ],
+)
+def test_a_pod_that_only_wears_our_labels_is_not_ours(owner: Manifest | None, owned: bool) -> None:
+    raw = pod()
+    raw["metadata"] |= {
+        "labels": {"pod-template-hash": "abc"},
+        "ownerReferences": [owner] if owner else None,
+    }
+    assert bool(owned_pods([raw], "resnet")) is owned

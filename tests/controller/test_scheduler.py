@@ -1,0 +1,209 @@
+"""Every service is evaluated in its time, whatever the others do."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import random
+from collections import defaultdict
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from controller_world import VirtualTimeLoop
+from headroom.controller.scheduler import LONGEST_BACK_OFF_S, Scheduler
+from headroom.errors import Conflict, Unavailable
+
+
+class Bench:
+    """A scheduler of which each tick is noted with its time; `does` says what a tick does."""
+
+    def __init__(self, concurrency: int = 16, deadline_s: float = 20.0) -> None:
+        self.does: dict[str, Callable[[], Awaitable[None]]] = {}
+        self.begun_s: dict[str, list[float]] = defaultdict(list)
+        self.failures: list[tuple[str, str]] = []
+        self.outcomes: list[str] = []
+        self.most_at_once = self._at_once = 0
+        self.scheduler = Scheduler(
+            tick=self._tick,
+            on_failure=self._failed,
+            on_ticked=lambda seconds, lag_s, outcome: self.outcomes.append(outcome),
+            period_s=2.0,
+            concurrency=concurrency,
+            deadline_s=deadline_s,
+            chance=random.Random(3),
+        )
+
+    async def _tick(self, uid: str) -> None:
+        self.begun_s[uid].append(asyncio.get_running_loop().time())
+        self._at_once += 1
+        self.most_at_once = max(self.most_at_once, self._at_once)
+        try:
+            await self.does.get(uid, quick)()
+        finally:
+            self._at_once -= 1
+
+    async def _failed(self, uid: str, error: Exception) -> None:
+        self.failures.append((uid, str(error)))
+
+
+async def quick() -> None:
+    await asyncio.sleep(0.01)
+
+
+async def hang() -> None:
+    await asyncio.Event().wait()
+
+
+def raising(error: Exception) -> Callable[[], Awaitable[None]]:
+    async def fail() -> None:
+        raise error
+
+    return fail
+
+
+def play(bench: Bench, seconds: float, story: Callable[[], Awaitable[None]] | None = None) -> None:
+    async def run() -> None:
+        task = asyncio.create_task(bench.scheduler.run())
+        if story is not None:
+            await story()
+        else:
+            for uid in bench.does:
+                bench.scheduler.kick(uid)
+        await asyncio.sleep(seconds)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        runner.run(run())
+
+
+def test_each_service_is_evaluated_every_period_give_or_take_the_jitter() -> None:
+    bench = Bench()
+    bench.does = {"a": quick, "b": quick}
+    play(bench, 60.0)
+    for times in bench.begun_s.values():
+        gaps = [later - earlier for earlier, later in itertools.pairwise(times)]
+        assert 28 <= len(times) <= 32
+        assert all(1.89 <= gap <= 2.11 for gap in gaps)
+    assert bench.begun_s["a"][1] != bench.begun_s["b"][1]
+
+
+def test_one_that_hangs_is_cut_off_and_holds_up_no_other() -> None:
+    bench = Bench(deadline_s=5.0)
+    bench.does = {"stuck": hang, "fine": quick}
+    play(bench, 60.0)
+    assert len(bench.begun_s["fine"]) >= 28
+    assert bench.outcomes.count("TimeoutError") >= 2
+
+
+def test_no_more_run_at_once_than_allowed_and_all_get_their_turn() -> None:
+    async def slow() -> None:
+        await asyncio.sleep(1.0)
+
+    bench = Bench(concurrency=3)
+    bench.does = {f"s{number}": slow for number in range(9)}
+    play(bench, 30.0)
+    assert bench.most_at_once == 3
+    assert min(map(len, bench.begun_s.values())) >= 8
+
+
+def test_a_service_is_never_evaluated_twice_at_a_time() -> None:
+    async def slow() -> None:
+        await asyncio.sleep(3.0)
+
+    bench = Bench()
+    bench.does = {"a": slow}
+
+    async def story() -> None:
+        for _ in range(20):
+            bench.scheduler.kick("a")
+            await asyncio.sleep(0.5)
+
+    play(bench, 10.0, story)
+    assert bench.most_at_once == 1
+
+
+def test_a_kick_during_a_tick_gives_another_at_once() -> None:
+    async def slow() -> None:
+        await asyncio.sleep(1.0)
+
+    bench = Bench()
+    bench.does = {"a": slow}
+
+    async def story() -> None:
+        bench.scheduler.kick("a")
+        await asyncio.sleep(0.5)
+        bench.scheduler.kick("a")
+
+    play(bench, 1.0, story)
+    assert bench.begun_s["a"] == pytest.approx([0.0, 1.0])
+
+
+def test_conflicts_are_tried_again_at_once_but_not_for_ever() -> None:
+    bench = Bench()
+    bench.does = {"a": raising(Conflict("modified"))}
+    play(bench, 1.5)
+    assert len(bench.begun_s["a"]) == 4
+    assert bench.begun_s["a"][3] < 0.1
+
+
+def test_what_fails_backs_off_and_is_said_once() -> None:
+    bench = Bench()
+    bench.does = {"a": raising(ValueError("poison"))}
+    play(bench, 600.0)
+    times = bench.begun_s["a"]
+    gaps = [later - earlier for earlier, later in itertools.pairwise(times)]
+    assert gaps[0] == pytest.approx(2.0, rel=0.06)
+    assert gaps[-1] == pytest.approx(LONGEST_BACK_OFF_S, rel=0.06)
+    assert bench.failures == [("a", "poison")]
+
+
+def test_an_api_that_asks_for_a_pause_gets_it() -> None:
+    bench = Bench()
+    bench.does = {"a": raising(Unavailable("busy", retry_after_s=30.0))}
+    play(bench, 45.0)
+    assert len(bench.begun_s["a"]) == 2
+
+
+def test_a_condition_that_cannot_be_written_stops_nothing() -> None:
+    bench = Bench()
+    bench.does = {"a": raising(ValueError("poison")), "b": quick}
+
+    async def unwritable(uid: str, error: Exception) -> None:
+        raise Unavailable("the API is down")
+
+    bench.scheduler.on_failure = unwritable
+    play(bench, 60.0)
+    assert len(bench.begun_s["a"]) >= 4
+    assert len(bench.begun_s["b"]) >= 28
+
+
+def test_what_is_removed_is_not_evaluated_again_and_can_come_back() -> None:
+    bench = Bench()
+    bench.does = {"a": quick}
+
+    async def story() -> None:
+        bench.scheduler.kick("a")
+        await asyncio.sleep(1.0)
+        bench.scheduler.remove("a")
+        await asyncio.sleep(9.0)
+        assert len(bench.begun_s["a"]) == 1
+        bench.scheduler.kick("a")
+
+    play(bench, 3.0, story)
+    assert len(bench.begun_s["a"]) == 3
+
+
+def test_how_far_behind_it_is_can_be_asked() -> None:
+    bench = Bench(concurrency=1, deadline_s=30.0)
+    bench.does = {"stuck": hang, "behind": quick}
+
+    async def story() -> None:
+        bench.scheduler.kick("stuck")
+        await asyncio.sleep(0.1)
+        bench.scheduler.kick("behind")
+        await asyncio.sleep(20.0)
+        assert bench.scheduler.overdue_s() == pytest.approx(20.1, abs=0.2)
+
+    play(bench, 1.0, story)
