@@ -104,6 +104,8 @@ class InferenceServiceWatch:
             registry=registry,
             settings=_settings(),
             standalone=True,
+            # Else kopf asks for the user's name, which the numeric user of an image has not.
+            identity="headroom",  # type: ignore[arg-type]
             clusterwide=not self._namespaces,
             namespaces=self._namespaces,
             stop_flag=stop,
