@@ -11,6 +11,7 @@ relied on alone.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import logging
 import os
 import threading
@@ -88,12 +89,14 @@ class InferenceServiceWatch:
         registry = kopf.OperatorRegistry()
 
         async def login(**kwargs: Any) -> kopf.ConnectionInfo | None:
-            in_pod = not os.environ.get("KUBECONFIG") and os.environ.get("KUBERNETES_SERVICE_HOST")
-            return (
-                kopf.login_with_service_account(**kwargs)
-                if in_pod
-                else kopf.login_with_kubeconfig(**kwargs)
-            )
+            host = os.environ.get("KUBERNETES_SERVICE_HOST")
+            if os.environ.get("KUBECONFIG") or not host:
+                return kopf.login_with_kubeconfig(**kwargs)
+            account = kopf.login_with_service_account(**kwargs)
+            # kopf takes the API server's name, which needs a DNS; the address is given.
+            port = os.environ.get("KUBERNETES_SERVICE_PORT", "443")
+            bracketed = f"[{host}]" if ":" in host else host
+            return account and dataclasses.replace(account, server=f"https://{bracketed}:{port}")
 
         async def event(*, event: Any, **_: Any) -> None:
             loop.call_soon_threadsafe(on_event, event["type"], dict(event["object"]))

@@ -89,7 +89,10 @@ class KubernetesApi:
                 )
         except ConfigException as error:
             raise Forbidden(f"no credentials for a cluster: {error}") from error
-        configuration.client_session_kwargs = {"trust_env": False}
+        configuration.client_session_kwargs = {
+            "trust_env": False,
+            "cookie_jar": aiohttp.DummyCookieJar(),
+        }
         self._client = ApiClient(configuration)
         return self
 

@@ -41,6 +41,8 @@ def run(
     ] = 8080,
 ) -> None:
     """Run the operator, in a cluster or with KUBECONFIG, until SIGTERM."""
+    import uvloop
+
     from headroom.api.durations import Duration
     from headroom.cli.run import operate
     from headroom.errors import ClusterError
@@ -54,7 +56,7 @@ def run(
         raise typer.BadParameter(rule, param_hint="--tick")
     instance = os.environ.get("HOSTNAME") or socket.gethostname()
     try:
-        asyncio.run(operate(tuple(namespace or ()), tick_s=tick_s, port=port, instance=instance))
+        uvloop.run(operate(tuple(namespace or ()), tick_s=tick_s, port=port, instance=instance))
     except (ClusterError, OSError) as error:
         _fail(str(error))
 
