@@ -1,0 +1,169 @@
+"""The operator as it ships, services under it, and load on them: what the scenarios speak of."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cluster import Cluster
+from cluster.interface import wait_until
+from load.messages import Summary, read
+
+ROOT = Path(__file__).parents[2]
+LOCAL_OVERLAY = ROOT / "deploy" / "overlays" / "local"
+SYSTEM = "headroom-system"
+OPERATOR = "headroom-operator"
+SERVER_IMAGE = "localhost/headroom-server:dev"
+FULL_BATCH_RPS = 10.26
+"""Of the scenarios' plant: 4 requests in 150 + 4 x 60 ms."""
+
+Object = Mapping[str, Any]
+
+
+def install_operator(cluster: Cluster) -> None:
+    """Apply the manifests that ship and wait until the operator is ready."""
+    cluster.kubectl("apply", "--server-side", "-k", str(LOCAL_OVERLAY))
+    cluster.kubectl(
+        *("rollout", "status", f"deployment/{OPERATOR}", "--namespace", SYSTEM, "--timeout=60s")
+    )
+
+
+def emulated(
+    name: str,
+    *,
+    load_s: float = 1.0,
+    env: Mapping[str, str] | None = None,
+    scaling: Mapping[str, Any] | None = None,
+    slo: Mapping[str, Any] | None = None,
+    **spec: Any,
+) -> dict[str, Any]:
+    """Build an InferenceService whose engine spends 150 ms + 60 ms per item, four at a time."""
+    variables = {
+        "HEADROOM_ENGINE": "emulated",
+        "HEADROOM_MAX_BATCH_SIZE": "4",
+        "HEADROOM_EMULATED_FIXED_COST_S": "0.15",
+        "HEADROOM_EMULATED_PER_ITEM_COST_S": "0.06",
+        "HEADROOM_EMULATED_LOAD_S": str(load_s),
+        **(env or {}),
+    }
+    return {
+        "apiVersion": "headroom.dev/v1alpha1",
+        "kind": "InferenceService",
+        "metadata": {"name": name},
+        "spec": {
+            "runtime": {
+                "image": SERVER_IMAGE,
+                "env": [{"name": key, "value": value} for key, value in variables.items()],
+            },
+            "warmup": {"requests": 4, "timeout": "60s"},
+            "slo": {"latency": {"target": "1.5s"}, **(slo or {})},
+            "scaling": {
+                "maxReplicas": 6,
+                "scaleDown": {"stabilizationWindow": "20s"},
+                **(scaling or {}),
+            },
+            "drain": {"gracePeriod": "20s"},
+            **spec,
+        },
+    }
+
+
+@dataclass(frozen=True)
+class Service:
+    """One InferenceService on the cluster."""
+
+    cluster: Cluster
+    namespace: str
+    name: str
+
+    @classmethod
+    def create(cls, cluster: Cluster, namespace: str, manifest: Mapping[str, Any]) -> Service:
+        """Apply the object; its name stands in the manifest."""
+        body = {**manifest, "metadata": {**manifest["metadata"], "namespace": namespace}}
+        cluster.apply(body)
+        return cls(cluster, namespace, manifest["metadata"]["name"])
+
+    def get(self) -> Object:
+        """Read the object."""
+        found: Object = self.cluster.get("hisvc", self.name, "--namespace", self.namespace)
+        return found
+
+    def status(self) -> Object:
+        """Read the status; empty before the first report."""
+        status: Object = self.get().get("status", {})
+        return status
+
+    def condition(self, kind: str) -> Object:
+        """Read one condition; empty if it is not there."""
+        conditions = self.status().get("conditions", [])
+        return next((c for c in conditions if c["type"] == kind), {})
+
+    def deployment(self) -> Object:
+        """Read the child."""
+        found: Object = self.cluster.get("deployment", self.name, "--namespace", self.namespace)
+        return found
+
+    def replicas(self) -> int:
+        """Read how many replicas the Deployment is asked for."""
+        return int(self.deployment()["spec"]["replicas"])
+
+    def ready_replicas(self) -> int:
+        """Read how many of the Deployment's replicas are ready."""
+        return int(self.deployment().get("status", {}).get("readyReplicas", 0))
+
+    def pods(self) -> list[Object]:
+        """Read its pods, leaving ones included."""
+        label = f"headroom.dev/inference-service={self.name}"
+        found = self.cluster.get("pods", "--namespace", self.namespace, "-l", label)
+        return list(found["items"])
+
+    def wait(self, what: str, condition: Callable[[], object], timeout_s: float = 30.0) -> Any:
+        """Wait until the condition holds, and return what it returned."""
+        return wait_until(condition, what=f"{self.name}: {what}", timeout_s=timeout_s, every_s=0.3)
+
+    def wait_ready(self, timeout_s: float = 40.0) -> None:
+        """Wait until the object says that it is ready."""
+        self.wait("Ready", lambda: self.condition("Ready").get("status") == "True", timeout_s)
+
+    @contextlib.contextmanager
+    def load(self, rate_rps: float, seconds: float, folder: Path) -> Iterator[Load]:
+        """Send an even open-loop load through the Service, with keep-alive connections."""
+        trace = folder / f"{self.name}.csv"
+        rows = [f"{second},{rate_rps:g}" for second in range(int(seconds))]
+        trace.write_text("\n".join(["t_s,requests", *rows, ""]))
+        with self.cluster.forward(f"service/{self.name}", 80, self.namespace) as endpoint:
+            process = subprocess.Popen(
+                [
+                    *(sys.executable, "-m", "load", "--url", endpoint.url, "--model", self.name),
+                    *("--trace", str(trace), "--duration", str(seconds), "--target", "1.5"),
+                ],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+            try:
+                yield Load(process, seconds)
+            finally:
+                process.kill()
+                process.communicate()
+
+
+@dataclass(frozen=True)
+class Load:
+    """A load generator that runs beside the scenario."""
+
+    process: subprocess.Popen[str]
+    seconds: float
+
+    def finish(self) -> Summary:
+        """Wait for the last answer and return what became of every request."""
+        said, _ = self.process.communicate(timeout=self.seconds + 60)
+        messages = [read(line) for line in said.splitlines() if line.startswith("{")]
+        summaries = [message for message in messages if isinstance(message, Summary)]
+        assert summaries, f"the load generator ended without a summary: {said[-2000:]}"
+        return summaries[0]
