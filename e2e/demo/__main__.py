@@ -21,6 +21,7 @@ from demo.recording import Recording
 from load.messages import Message, write
 
 HELD, FAILED, INTERRUPTED = 0, 1, 130
+WIDTH_WITHOUT_TERMINAL = 140
 DEFAULT_REPORT = Path("demo-report")
 
 
@@ -32,6 +33,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the demo and return its exit status."""
     options = _parser().parse_args(argv)
     console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=WIDTH_WITHOUT_TERMINAL)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         _run(Plan(duration_s=options.duration, keep=options.keep), options.report, console)

@@ -103,6 +103,7 @@ def _annotate(axes: Axes, recording: Recording, moved: Sequence[Change]) -> None
             textcoords="offset points",
             fontsize=7.5,
             color=INK,
+            bbox={"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 0.8},
         )
 
 
@@ -133,7 +134,7 @@ def _tail(axes: Axes, recording: Recording, target_s: float, percentile: int) ->
         color=MISSED, marker="o", ms=5, ls="", label="missed",
     )  # fmt: skip
     axes.set_ylabel(f"p{percentile}, seconds", color=INK)
-    axes.set_ylim(0.0, top)
+    axes.set_ylim(0.0, 1.03 * top)
     axes.legend(loc="upper right", frameon=False, fontsize=8, ncols=3)
 
 

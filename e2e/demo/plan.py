@@ -9,12 +9,12 @@ from load.arrivals import Replay
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 TRACE = Path(__file__).parent / "traces" / "azfunc2019_queue_0c0c478d_60s.csv.gz"
-TRACE_TITLE = "one queue-triggered function of Azure Functions, July 2019, minutes 363 to 368"
+TRACE_TITLE = "one queue-triggered function of Azure Functions, July 2019, minutes 271 to 276"
 
-WINDOW_START_S = 363 * 60.0
-DURATION_S = 330.0
+WINDOW_START_S = 271 * 60.0
+DURATION_S = 360.0
 SHORTEST_S, LONGEST_S = 30.0, 7200.0
-SCALE = 12.0
+SCALE = 10.0
 SEED = 1
 
 GPUS = 8
@@ -28,9 +28,9 @@ LOAD_IMAGE = "localhost/headroom-load:dev"
 LOAD_DOCKERFILE = "e2e/load/Dockerfile"
 LOAD_JOB = "load"
 
-LEAST_ATTAINMENT = 0.90
-"""Of the whole replay: a start from nothing at 1.5 times what one replica carries, and a load that
-doubles within a second, against a cold start of some eight seconds; both cost misses."""
+LEAST_ATTAINMENT = 0.95
+"""Of the whole replay, its start from nothing included: the promise itself, since a p95 permits
+five misses in a hundred."""
 LAST_STRETCH_S = 120.0
 """At the end of the replay, when replicas have been removed, the promise must hold by itself."""
 LATEST_SEND_S = 0.1

@@ -13,13 +13,13 @@ from load.traces import load
 
 def test_the_carried_recording_rises_and_falls_within_the_window() -> None:
     rates = expected_rates(load(plan.TRACE), plan.Plan().replay, 60.0)
-    assert rates == pytest.approx((15.0, 30.0, 35.8, 18.2, 12.4, 18.2))
+    assert rates == pytest.approx((8.33, 13.33, 17.0, 23.17, 14.0, 7.0), abs=0.01)
     assert plan.DURATION_S >= 300
 
 
 def test_the_replay_sends_as_many_requests_as_were_recorded_times_the_scale() -> None:
     replay = plan.Plan().replay
-    assert len(arrivals(load(plan.TRACE), replay)) == pytest.approx(7230, rel=0.03)
+    assert len(arrivals(load(plan.TRACE), replay)) == pytest.approx(4970, rel=0.03)
 
 
 def test_the_longest_duration_lies_within_the_recording() -> None:
@@ -37,11 +37,11 @@ def test_the_job_runs_once_as_nobody_and_is_told_everything() -> None:
         replay=plan.Plan().replay,
     )
     assert job["spec"]["backoffLimit"] == 0
-    assert job["spec"]["activeDeadlineSeconds"] == 450
+    assert job["spec"]["activeDeadlineSeconds"] == 480
     pod = job["spec"]["template"]["spec"]
     assert pod["securityContext"]["runAsNonRoot"]
     arguments = pod["containers"][0]["args"]
-    for expected in ("--url=http://10.0.0.1:80", "--duration=330.0", "--scale=12.0", "--seed=1"):
+    for expected in ("--url=http://10.0.0.1:80", "--duration=360.0", "--scale=10.0", "--seed=1"):
         assert expected in arguments
     volume = load_job.config_map("load", plan.TRACE.read_bytes())
     assert list(volume["binaryData"]) == [load_job.TRACE_KEY]
