@@ -159,6 +159,14 @@ def test_what_fails_backs_off_and_is_said_once() -> None:
     assert bench.failures == [("a", "poison")]
 
 
+def test_an_api_that_is_back_is_noticed_soon() -> None:
+    bench = Bench()
+    bench.does = {"a": raising(Unavailable("down"))}
+    play(bench, 100_000.0)
+    times = bench.begun_s["a"]
+    assert times[-1] - times[-2] == pytest.approx(10.0, rel=0.06)
+
+
 def test_an_api_that_asks_for_a_pause_gets_it() -> None:
     bench = Bench()
     bench.does = {"a": raising(Unavailable("busy", retry_after_s=30.0))}

@@ -83,7 +83,6 @@ def _configure_logging() -> None:
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
-    logging.getLogger("kopf").setLevel(logging.WARNING)
-    # It warns that it leaves signals alone, which is what it should do.
-    logging.getLogger("kopf._core.reactor.running").setLevel(logging.ERROR)
+    # What ends a watch is said by whoever begins it again; kopf says each attempt with a traceback.
+    logging.getLogger("kopf").setLevel(logging.CRITICAL)
     logging.captureWarnings(capture=True)

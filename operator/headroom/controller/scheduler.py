@@ -26,6 +26,8 @@ AT_ONCE_S = 0.02
 AT_ONCE_TIMES = 3
 """Conflicts in a row after which a service waits for its next period like any other."""
 LONGEST_BACK_OFF_S = 60.0
+LONGEST_OUTAGE_BACK_OFF_S = 10.0
+"""An API that is back should not find its services unattended for a minute more."""
 HEARTBEAT_S = 1.0
 
 
@@ -175,7 +177,9 @@ class Scheduler:
                 "%s: tick failed: %s", uid, complaint, exc_info=None if expected else error
             )
             await self._try_to_report(uid, error)
-        back_off_s = min(self.period_s * 2.0 ** (entry.failures - 1), LONGEST_BACK_OFF_S)
+        outage = isinstance(error, Unavailable)
+        longest_s = LONGEST_OUTAGE_BACK_OFF_S if outage else LONGEST_BACK_OFF_S
+        back_off_s = min(self.period_s * 2.0 ** min(entry.failures - 1, 10), longest_s)
         spread = 1.0 + JITTER * self.chance.random()
         asked_s = error.retry_after_s if isinstance(error, Unavailable) else 0.0
         return max(back_off_s, asked_s) * spread
