@@ -1,6 +1,6 @@
 """Prometheus text exposition → the series of the metrics that are wanted.
 
-prometheus_client's parser takes 6.6 ms for a page of our server where this takes 0.13 ms; at 15
+prometheus_client's parser takes 6.8 ms for a page of our server where this takes 0.17 ms; at 15
 pages a second the difference is twice the operator's whole allowance of CPU. Two observations make
 it so. A page names the same series every time, so the reading of the text before the value is
 remembered. And that text is everything before the last blank of the line, unless the line carries a
