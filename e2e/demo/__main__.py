@@ -75,6 +75,7 @@ def _report(recording: Recording, wanted: Plan, folder: Path, name: str, console
             least_attainment=plan.LEAST_ATTAINMENT,
             last_stretch_s=plan.LAST_STRETCH_S,
             latest_send_s=plan.LATEST_SEND_S,
+            longest_unanswered_s=plan.LONGEST_UNANSWERED_S,
             full_length=wanted.duration_s >= plan.DURATION_S,
         ),
     )

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from demo.recording import Change, Recording, changes, decisions
+from demo.recording import Change, Recording, changes, decisions, longest_unanswered_s
 from load.messages import Summary
 from load.outcomes import Outcome
 from load.statistics import Tally, merged
@@ -20,6 +20,7 @@ class Requirements:
     least_attainment: float
     last_stretch_s: float
     latest_send_s: float
+    longest_unanswered_s: float
     full_length: bool = True
     """Whether the window is long enough to show a removal and a settled end."""
 
@@ -138,6 +139,13 @@ def _promise(recording: Recording, summary: Summary, required: Requirements) -> 
             held=last.is_true("SLOMet"),
         )
     yield _ceiling(recording)
+    unanswered_s = longest_unanswered_s(recording)
+    yield Check(
+        name="longest time above the ceiling with no replica on its way",
+        measured=f"{unanswered_s:.0f} s",
+        required=f"at most {required.longest_unanswered_s:g} s, unless at maxReplicas",
+        held=unanswered_s <= required.longest_unanswered_s,
+    )
 
 
 def _ceiling(recording: Recording) -> Check:

@@ -33,6 +33,8 @@ LEAST_ATTAINMENT = 0.95
 five misses in a hundred."""
 LAST_STRETCH_S = 120.0
 """At the end of the replay, when replicas have been removed, the promise must hold by itself."""
+LONGEST_UNANSWERED_S = 16.0
+"""The longest of the operator's short windows, 12 s, and two ticks of 2 s."""
 LATEST_SEND_S = 0.1
 """Above it the generator, not the service, would be measured."""
 

@@ -99,6 +99,23 @@ def utilization(arrival_rps: float | None, service: ServiceView) -> float | None
     return arrival_rps / (service.ready * service.cost.full_batch_rps)
 
 
+def longest_unanswered_s(recording: Recording) -> float:
+    """Longest time above the ceiling in which no replica was on its way, though one was allowed."""
+    longest_s, since_s = 0.0, None
+    for look in recording.during():
+        at_s = recording.since_start_s(look.time_s)
+        heard = [second for second in recording.seconds if second.at_s <= at_s]
+        used = utilization(arrivals_rps(heard), look.service)
+        service, replicas = look.service, look.workload.replicas
+        answered = replicas > service.ready or replicas >= service.max_replicas
+        if used is None or used <= service.utilization_ceiling or answered:
+            since_s = None
+            continue
+        since_s = at_s if since_s is None else since_s
+        longest_s = max(longest_s, at_s - since_s)
+    return longest_s
+
+
 def decisions(looks: Sequence[Look]) -> list[DecisionView]:
     """Each decision to move that was seen, once, in order."""
     seen: dict[tuple[float, int], DecisionView] = {}

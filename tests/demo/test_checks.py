@@ -14,7 +14,11 @@ from load.outcomes import Outcome
 
 Run = Callable[[], Recording]
 REQUIRED = Requirements(
-    gpus=8, least_attainment=0.9, last_stretch_s=20.0, latest_send_s=0.1, full_length=True
+    gpus=8,
+    least_attainment=0.9,
+    last_stretch_s=20.0,
+    latest_send_s=0.1,
+    longest_unanswered_s=16.0,
 )
 
 
@@ -148,6 +152,19 @@ def test_more_gpus_than_there_are_and_a_restarted_operator_are_noticed(good_run:
     run.operator_restarts = 1
     names = failed(evaluate(run, replace(REQUIRED, gpus=2)))
     assert names == ["GPUs in use at once", "the operator did not restart"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "desired", "held"), [(16, 1, True), (17, 1, False), (30, 2, True)]
+)
+def test_load_above_the_ceiling_must_soon_bring_a_replica(
+    good_run: Run, look: Callable[..., Look], seconds: int, desired: int, held: bool
+) -> None:
+    run = good_run()
+    run.seconds = [replace(second, due=second.due * 2) for second in run.seconds]  # 10 /s, 97 %
+    run.looks = [look(20 + at, desired) for at in range(seconds + 1)]
+    names = failed(evaluate(run, REQUIRED))
+    assert ("longest time above the ceiling with no replica on its way" not in names) is held
 
 
 def test_a_generator_that_cannot_keep_up_makes_the_run_invalid(good_run: Run) -> None:
