@@ -1,7 +1,6 @@
-"""Cold starts: how long a replica takes from creation to ready, and who is late.
+"""Cold starts: how long a replica takes from getting its node to ready, and who is late.
 
-Only replicas that never had to wait for a node count: an unschedulable minute says nothing about
-how long a model takes to load.
+What a pod waited for a node before says nothing about how long a model takes to load.
 """
 
 from __future__ import annotations
@@ -35,9 +34,9 @@ class ColdStarts:
                 continue
             if pod.state is PodState.READY and pod.ready_s is not None:
                 judged.add(pod.uid)
-                if not first and pod.ready_s >= pod.created_s:
-                    seconds.append(pod.ready_s - pod.created_s)
-            elif pod.state in (PodState.UNSCHEDULABLE, PodState.BROKEN):
+                if not first and pod.ready_s >= pod.started_s:
+                    seconds.append(pod.ready_s - pod.started_s)
+            elif pod.state is PodState.BROKEN:
                 judged.add(pod.uid)
         return ColdStarts(seconds=tuple(seconds[-KEPT:]), judged=frozenset(judged))
 
@@ -59,7 +58,7 @@ def count(
         limit_s = min(timeout_s, LATE_FACTOR * cold_start_s + LATE_SLACK_S)
     states = [pod.state for pod in pods]
     late = sum(
-        1 for pod in pods if pod.state is PodState.WARMING and now_s - pod.created_s > limit_s
+        1 for pod in pods if pod.state is PodState.WARMING and now_s - pod.started_s > limit_s
     )
     return ReplicaCounts(
         ready=states.count(PodState.READY),

@@ -166,7 +166,7 @@ def _remember(
             now_s, advice.wanted.replicas, policy.scale_up_stabilization_s
         ),
         needed_high=state.needed_high.add(now_s, advice.needed, policy.scale_down_stabilization_s),
-        coverage=state.coverage.seen(now_s, policy.stale_after_s),
+        coverage=state.coverage.seen(now_s, max(policy.stale_after_s, 3 * policy.tick_s)),
     )
 
 

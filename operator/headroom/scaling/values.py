@@ -179,10 +179,17 @@ class Pod:
     uid: str
     state: PodState
     created_s: float
+    scheduled_s: float | None = None
+    """When it got its node: a start is timed from here, not from what it waited before."""
     ready_s: float | None = None
     """When it last became ready, as the kubelet reported it; None if it is not."""
     detail: str = ""
     """Why it is unschedulable or broken, in the cluster's words."""
+
+    @property
+    def started_s(self) -> float:
+        """When its start began: with its node, or with its creation where that is not known."""
+        return self.created_s if self.scheduled_s is None else self.scheduled_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -310,4 +317,4 @@ class Decision:
     """What an idle replica takes: the lowest latency target that can be promised."""
     cost: CostModel | None = None
     cold_start_s: float | None = None
-    """p90 of the measured times from creation to ready."""
+    """p90 of the measured times from getting a node to ready."""

@@ -1,0 +1,58 @@
+"""Cold starts: what is measured, what must not be, and who is late."""
+
+from __future__ import annotations
+
+import pytest
+
+from headroom.scaling.cold_start import ColdStarts, count
+from headroom.scaling.values import Pod, PodState
+
+
+def pod(uid: str, state: PodState, *, scheduled_s: float | None, ready_s: float | None) -> Pod:
+    return Pod(uid=uid, state=state, created_s=100.0, scheduled_s=scheduled_s, ready_s=ready_s)
+
+
+def test_a_start_is_timed_from_its_node_and_counted_once() -> None:
+    starting = (pod("a", PodState.WARMING, scheduled_s=160.0, ready_s=None),)
+    ready = (pod("a", PodState.READY, scheduled_s=160.0, ready_s=172.0),)
+    starts = ColdStarts().observe(starting, first=True)
+    starts = starts.observe(ready, first=False).observe(ready, first=False)
+    assert starts.seconds == (12.0,)  # not the minute that it waited for a node
+
+
+@pytest.mark.parametrize(
+    ("before", "first"),
+    [(PodState.READY, True), (PodState.BROKEN, False)],
+    ids=["ready when first seen", "broken in between"],
+)
+def test_a_start_that_was_not_watched_or_failed_is_not_measured(
+    before: PodState, first: bool
+) -> None:
+    early = (pod("a", before, scheduled_s=100.0, ready_s=105.0),)
+    late = (pod("a", PodState.READY, scheduled_s=100.0, ready_s=900.0),)
+    starts = ColdStarts().observe(early, first=first).observe(late, first=False)
+    assert starts.seconds == ()
+
+
+def test_the_90th_percentile_needs_a_start() -> None:
+    assert ColdStarts().p90_s is None
+    assert ColdStarts(seconds=tuple(float(n) for n in range(1, 11))).p90_s == 10.0
+
+
+@pytest.mark.parametrize(
+    ("age_s", "measured_s", "late"),
+    [(20.0, 10.0, False), (21.0, 10.0, True), (300.0, None, False), (601.0, None, True)],
+    ids=["1.5 p90 + 5 s", "beyond it", "nothing measured yet", "beyond the warm-up timeout"],
+)
+def test_who_is_late(age_s: float, measured_s: float | None, late: bool) -> None:
+    pods = (pod("a", PodState.WARMING, scheduled_s=1000.0 - age_s, ready_s=None),)
+    counts = count(pods, 1000.0, measured_s, 600.0)
+    assert (counts.late, counts.warming) == ((1, 0) if late else (0, 1))
+
+
+def test_every_pod_is_counted_once() -> None:
+    pods = tuple(pod(state.value, state, scheduled_s=999.0, ready_s=None) for state in PodState)
+    counts = count(pods, 1000.0, None, 600.0)
+    assert counts.ready == counts.warming == counts.unschedulable == counts.broken == 1
+    assert counts.terminating == 1
+    assert counts.late == 0
