@@ -23,8 +23,9 @@ LOAD, CAPACITY, READY, WARMING, BOUND, MISSED = (
     "#c0392b",
     "#c0392b",
 )
+ROOM_FOR_LEGEND = 1.18
 BEYOND_TARGET = 3.0
-"""The tail's axis ends at so many targets; what lies above is drawn at the edge."""
+"""What lies above so many targets is drawn there."""
 
 
 def draw(recording: Recording, path: Path, *, title: str, subtitle: str) -> None:
@@ -72,7 +73,7 @@ def _load(axes: Axes, recording: Recording, looks: Sequence[Look], times: Sequen
             [*edges, end], [*rates, rates[-1]], where="post", color=LOAD, lw=2.0, label="arrivals"
         )
     axes.set_ylabel("requests / s", color=INK)
-    axes.set_ylim(bottom=0.0)
+    axes.set_ylim(0.0, ROOM_FOR_LEGEND * axes.get_ylim()[1])
     axes.legend(loc="upper right", frameon=False, fontsize=8, ncols=3)
 
 
@@ -122,25 +123,23 @@ def _waiting(axes: Axes, looks: Sequence[Look], times: Sequence[float]) -> None:
 
 
 def _tail(axes: Axes, recording: Recording, target_s: float, percentile: int) -> None:
-    top = BEYOND_TARGET * target_s
+    share, longest_s = percentile / 100, BEYOND_TARGET * target_s
     middles = [window.start_s + window.duration_s / 2 for window in recording.windows]
-    tails = [_shown(window, percentile / 100, top) for window in recording.windows]
+    tails = [_shown(window, share, longest_s) for window in recording.windows]
     axes.axhspan(0.0, target_s, color=CAPACITY, alpha=0.08, lw=0)
     axes.axhline(target_s, color=BOUND, lw=1.2, label=f"target {target_s:g} s")
     axes.plot(middles, tails, color=LOAD, lw=1.6, marker="o", ms=3, label="per 10 s")
     above = [(at, tail) for at, tail in zip(middles, tails, strict=True) if tail > target_s]
-    axes.plot(
-        [at for at, _ in above], [tail for _, tail in above],
-        color=MISSED, marker="o", ms=5, ls="", label="missed",
-    )  # fmt: skip
+    if above:
+        axes.plot(*zip(*above, strict=True), color=MISSED, marker="o", ms=5, ls="", label="missed")
     axes.set_ylabel(f"p{percentile}, seconds", color=INK)
-    axes.set_ylim(0.0, 1.03 * top)
+    axes.set_ylim(0.0, ROOM_FOR_LEGEND * max([1.2 * target_s, *tails]))
     axes.legend(loc="upper right", frameon=False, fontsize=8, ncols=3)
 
 
-def _shown(window: Window, share: float, top: float) -> float:
+def _shown(window: Window, share: float, longest_s: float) -> float:
     tail_s = window.tally.quantile_s(share)
-    return math.nan if tail_s is None else min(tail_s, top)
+    return math.nan if tail_s is None else min(tail_s, longest_s)
 
 
 def _dress(axes: Axes) -> None:

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from rich.console import Group, RenderableType
+from rich.padding import Padding
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
@@ -91,7 +92,7 @@ def view(look: Look, recording: Recording, title: str) -> RenderableType:
     table.add_column(style=DIM, no_wrap=True)
     for row in rows(look, recording):
         table.add_row(row.name, Text(row.now, style=row.style), row.bound)
-    bar = ProgressBar(total=1.0, completed=_share_done(look, recording), width=72)
+    bar = Padding(ProgressBar(total=1.0, completed=_share_done(look, recording), width=72))
     moves = decisions(recording.during())[-SHOWN_DECISIONS:]
     lines = [Text(f"now       {reason_text(look)}", overflow="ellipsis", no_wrap=True)]
     lines += [

@@ -12,6 +12,7 @@ from rich.console import Console
 from demo import figure, report, table
 from demo.checks import Requirements, evaluate
 from demo.recording import Look, Recording
+from load.outcomes import Outcome
 
 Run = Callable[[], Recording]
 REQUIRED = Requirements(
@@ -109,3 +110,12 @@ def test_the_picture_is_a_png_of_the_size_it_should_have(good_run: Run, tmp_path
     raw = path.read_bytes()
     assert raw.startswith(b"\x89PNG\r\n\x1a\n")
     assert struct.unpack(">II", raw[16:24]) == (1430, 1300)
+
+
+def test_the_picture_marks_windows_that_missed(good_run: Run, tmp_path: Path) -> None:
+    run, path = good_run(), tmp_path / "run.png"
+    figure.draw(run, path, title="t", subtitle="s")
+    kept = path.read_bytes()
+    run.windows[2].tally.outcomes[Outcome.REFUSED] = 50
+    figure.draw(run, path, title="t", subtitle="s")
+    assert path.read_bytes() != kept
