@@ -122,6 +122,19 @@ def test_more_broken_than_ready_asks_for_no_more() -> None:
     assert service.replicas == 2
 
 
+def test_one_late_replica_among_many_is_replaced() -> None:
+    service = Service(rate_rps=28.0, replicas=4)  # 28/s x 1.2 over 8.7/s per replica: 4
+    service.run(70)
+    assert service.replicas == 4
+    service.load_s = 1e6  # from now on nothing becomes ready but what is very old
+    for uid in service.born:
+        service.born[uid] = service.now_s - 2e6
+    service.born["pod-3"] = service.now_s - service.policy.warmup_timeout_s - 1
+    decision = service.tick()
+    assert (decision.counts.ready, decision.counts.late) == (3, 1)
+    assert decision.replicas == 5
+
+
 def test_a_target_below_one_request_is_infeasible_and_buys_no_replicas_for_latency() -> None:
     service = Service(rate_rps=8.0, replicas=1, policy=policy(latency_target_s=0.2))
     decision = service.run(60)

@@ -142,7 +142,7 @@ def _recommend(
     queue = recommenders.for_queue(policy, tail.cost if tail else None, signals)
     by_arrivals = [rule for rule in (slo, ceiling, burst) if rule is not None]
     every = [*by_arrivals, *(rule for rule in (queue, measured) if rule is not None)]
-    wanted = max((rule.replicas for rule in every), default=0)
+    wanted = _with_replacements(max((rule.replicas for rule in every), default=0), counts)
     return _Advice(
         recommendations=tuple(every),
         wanted=Wanted(
@@ -152,6 +152,18 @@ def _recommend(
         ),
         needed=max(wanted, removal),
     )
+
+
+def _with_replacements(needed: int, counts: ReplicaCounts) -> int:
+    """Return how many to ask for so that `needed` can serve: broken and late ones do not count.
+
+    Only while twice as many are ready: a fault of one node is worth a replacement, a fault of the
+    image or the model would be multiplied. Worked: 4 needed, 3 ready, 1 broken: 5.
+    """
+    lost = counts.broken + counts.late
+    if needed <= counts.ready + counts.warming or 2 * lost > counts.ready:
+        return needed
+    return needed + lost
 
 
 def _remember(
