@@ -7,6 +7,7 @@ RUN := $(VENV)/bin/python -m
 STAMP := $(VENV)/.installed
 PATHS := operator/headroom model_server/headroom_server e2e tests
 export PYTHONSAFEPATH := 1
+ROOT := $(filter 0,$(shell id -u))
 
 .PHONY: help setup fmt lint types contracts check unit scenarios test e2e-full demo bench crd lock cluster clean
 
@@ -46,14 +47,13 @@ contracts: setup ## the import contracts: the tree is the architecture
 check: lint types contracts
 
 unit: setup      ## unit and property tests: no cluster, no GPU
-	@$(RUN) pytest tests
+	@$(RUN) pytest tests --numprocesses auto
 
 scenarios: setup ## the scenarios on a real API server, and on a real node where root allows
-	@$(RUN) pytest e2e/scenarios
+	@$(RUN) cluster setup $(if $(KUBECONFIG)$(ROOT),,--control-plane-only)
+	@$(RUN) pytest e2e/scenarios --numprocesses 2 --dist loadfile
 
-test: setup      ## everything that must hold: what CI runs
-	@$(MAKE) --no-print-directory check
-	@$(RUN) pytest tests e2e/scenarios
+test: check unit scenarios  ## everything that must hold: what CI runs
 
 e2e-full: setup  ## the slow tier: a torch model served from a pod of the full image
 	@$(RUN) pytest e2e/full
