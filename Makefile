@@ -72,7 +72,9 @@ lock: setup      ## pin anew what pyproject.toml asks for
 	  $$uv --all-extras --group dev --output-file requirements.lock && \
 	  $$uv --extra operator --constraints requirements.lock --output-file deploy/operator.lock && \
 	  $$uv --extra server --constraints requirements.lock --output-file deploy/model-server.lock && \
-	  $$uv --extra server --extra torch --constraints requirements.lock --output-file deploy/model-server-torch.lock
+	  $$uv --extra server --extra torch --constraints requirements.lock --output-file deploy/model-server-torch.lock && \
+	  $(VENV)/bin/uv pip compile e2e/load/requirements.in --quiet --generate-hashes --no-emit-index-url --no-header \
+	    --constraints requirements.lock --output-file e2e/load/requirements.lock
 
 cluster: setup   ## a local Kubernetes cluster; see `.venv/bin/python -m cluster --help`
 	@$(RUN) cluster up

@@ -219,7 +219,7 @@ def _explain(
         replicas=replicas,
         direction=direction,
         reason=reason,
-        message=message(direction, current, replicas, advice.strongest, applied, counts),
+        message=message(policy, direction, current, replicas, advice.strongest, applied, counts),
         recommendations=advice.recommendations,
         limits=applied,
         counterfactuals=counterfactuals(tail, rate_rps, replicas)

@@ -43,6 +43,7 @@ def counterfactuals(
 
 
 def message(
+    policy: Policy,
     direction: Direction,
     current: int,
     replicas: int,
@@ -59,6 +60,8 @@ def message(
     parts = [move]
     if strongest is not None:
         parts.append(f"{strongest.rule.value} wants {strongest.replicas} ({strongest.detail})")
+    if direction is Direction.DOWN:
+        parts.append(f"no more needed for {policy.scale_down_stabilization_s:g} s")
     parts += [f"{_LIMITS[limit.limit]} ({limit.before} -> {limit.after})" for limit in limits]
     coming = [
         f"{number} {word}"
