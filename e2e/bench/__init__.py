@@ -1,1 +1,1 @@
-"""Benchmarks: figures measured side by side in one run, printed, never asserted."""
+"""The promised figures, each measured beside its bound; what is compared runs side by side."""

@@ -3,7 +3,7 @@
 Three servers run at once, each in a process of its own, and are loaded in turn with the same
 arrivals, so that what else the machine does falls on all. The bound on CPU is against the bare
 application that does the same job (it batches for the same emulated device); the one that answers
-at once is printed for scale. `python -m bench.server_overhead` prints a table.
+at once is measured for scale.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TypedDict
+
+from bench.processes import Process
 
 FIXED_COST_S = 0.006
 PER_ITEM_COST_S = 0.0005
@@ -30,7 +31,7 @@ RATE_RPS = 500.0
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class Overhead:
     """What was measured; times in seconds."""
 
     instant_cpu_s: float
@@ -48,32 +49,20 @@ class Figures:
 
 
 @dataclass(frozen=True, slots=True)
-class Process:
+class Server:
     """A server under test."""
 
-    pid: int
+    process: Process
     port: int
-
-    @property
-    def cpu_s(self) -> float:
-        """Time on a processor so far, all threads."""
-        tasks = Path(f"/proc/{self.pid}/task").iterdir()
-        return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
-
-    @property
-    def rss_mb(self) -> float:
-        """Resident memory now."""
-        pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
-        return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 @contextlib.contextmanager
-def started(arguments: list[str], port: int, path: str, **env: str) -> Iterator[Process]:
+def started(arguments: list[str], port: int, path: str, **env: str) -> Iterator[Server]:
     """A Python process that answers 200 at `path`; stopped at the end."""
     child = subprocess.Popen([sys.executable, *arguments], env={**os.environ, **env})
     try:
         _await_ok(f"http://127.0.0.1:{port}{path}", child)
-        yield Process(child.pid, port)
+        yield Server(Process(child.pid), port)
     finally:
         child.terminate()
         child.wait(timeout=30)
@@ -105,8 +94,8 @@ def load(port: int, *arguments: str) -> Load:
     return result
 
 
-def measure(*, seconds: float = 4.0, rounds: int = 4) -> Figures:
-    """Alternate between both servers, then saturate ours."""
+def measure_overhead(*, seconds: float = 4.0, rounds: int = 4) -> Overhead:
+    """Alternate between the servers, then saturate ours."""
     instant_port, bare_port, port = free_port(), free_port(), free_port()
     settings = {
         "HEADROOM_ENGINE": "emulated",
@@ -130,9 +119,9 @@ def measure(*, seconds: float = 4.0, rounds: int = 4) -> Figures:
         ]
         scrape_s = _scrape_s(port)
         saturated = load(port, "--in-flight", str(6 * MAX_BATCH_SIZE), "--seconds", str(seconds))
-        rss_mb = server.rss_mb
+        rss_mb = server.process.rss_mb
     throughput_rps = saturated["ok"] / saturated["seconds"]
-    return Figures(
+    return Overhead(
         instant_cpu_s=statistics.median(run[0][0] for run in runs),
         bare_cpu_s=statistics.median(run[1][0] for run in runs),
         server_cpu_s=statistics.median(run[2][0] for run in runs),
@@ -147,31 +136,11 @@ def measure(*, seconds: float = 4.0, rounds: int = 4) -> Figures:
     )
 
 
-def main() -> Figures:
-    """Measure, print, return."""
-    figures = measure()
-    rows = (
-        ("CPU per request, answering at once", f"{figures.instant_cpu_s * 1000:.3f} ms", ""),
-        ("CPU per request, bare ASGI", f"{figures.bare_cpu_s * 1000:.3f} ms", ""),
-        ("CPU per request, model server", f"{figures.server_cpu_s * 1000:.3f} ms", ""),
-        ("ratio", f"{figures.cpu_ratio:.2f}", "at most 2.2"),
-        (f"p50 / p95 at {RATE_RPS:.0f}/s", _pair_ms(figures), ""),
-        ("wrong or missing answers there", str(figures.lost), "0"),
-        (f"throughput, ideal {IDEAL_RPS:.0f}/s", f"{figures.throughput_rps:.0f}/s", ""),
-        ("share of the ideal", f"{figures.throughput_ratio:.1%}", "at least 95 %"),
-        ("resident memory after load", f"{figures.rss_mb:.0f} MB", "below 100 MB"),
-        ("one scrape", f"{figures.scrape_s * 1000:.2f} ms", ""),
-    )
-    for what, value, bound in rows:
-        print(f"{what:34} {value:>16}  {bound}")
-    return figures
-
-
-def _cpu_per_request(process: Process, seconds: float, seed: int) -> tuple[float, Load]:
-    before_s = process.cpu_s
+def _cpu_per_request(server: Server, seconds: float, seed: int) -> tuple[float, Load]:
+    before_s = server.process.cpu_s
     arguments = ("--rate", str(RATE_RPS), "--seconds", str(seconds), "--seed", str(seed))
-    result = load(process.port, *arguments)
-    return (process.cpu_s - before_s) / result["ok"], result
+    result = load(server.port, *arguments)
+    return (server.process.cpu_s - before_s) / result["ok"], result
 
 
 def _scrape_s(port: int) -> float:
@@ -193,11 +162,3 @@ def _await_ok(url: str, child: subprocess.Popen[bytes]) -> None:
             return
         time.sleep(0.1)
     raise RuntimeError(f"no answer from {url} within 20 s")
-
-
-def _pair_ms(figures: Figures) -> str:
-    return f"{figures.p50_s * 1000:.1f} / {figures.p95_s * 1000:.1f} ms"
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,97 @@
+"""`python -m bench [PART...]`: measure what is promised; 0 only if every figure holds."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+
+from rich.console import Console
+from rich.markup import escape
+
+from bench import decision, footprint, reaction, server, stage, starts
+from bench.figures import Figure, all_hold, table
+from cluster import ClusterError, Node
+from cluster.progress import OnConsole, Progress
+
+HELD, FAILED, INTERRUPTED = 0, 1, 130
+WIDTH_WITHOUT_TERMINAL = 120
+
+ALONE: dict[str, Callable[[], Sequence[Figure]]] = {
+    "decision": decision.measure,
+    "server": server.measure,
+}
+ON_A_NODE: dict[str, Callable[[Node, Progress], Sequence[Figure]]] = {
+    "operator": footprint.measure,
+    "reaction": reaction.measure,
+    "starts": starts.measure,
+}
+TITLES = {
+    "decision": "The decision",
+    "server": "The model server",
+    "operator": "The operator",
+    "reaction": "From load to replicas asked for",
+    "starts": "From replicas asked for to ready",
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the parts that are named, or all, and return the exit status."""
+    wanted = _parser().parse_args(argv).part or list(TITLES)
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=WIDTH_WITHOUT_TERMINAL)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    broken = []
+    try:
+        for part, figures in _measured(wanted, OnConsole(console)):
+            console.print(table(TITLES[part], figures))
+            console.print(f"[dim]load average {os.getloadavg()[0]:.1f}[/dim]\n")
+            broken += [figure.name for figure in figures if not all_hold([figure])]
+    except ClusterError as error:
+        console.print(f"[red]error:[/red] {escape(str(error))}", soft_wrap=True)
+        return FAILED
+    except KeyboardInterrupt:
+        console.print("Interrupted: nothing that the bench started is left running.")
+        return INTERRUPTED
+    if broken:
+        console.print(f"[red]Not held:[/red] {escape('; '.join(broken))}.", soft_wrap=True)
+        return FAILED
+    console.print("[green]All promised figures hold.[/green]")
+    return HELD
+
+
+def _measured(wanted: Sequence[str], progress: Progress) -> Iterator[tuple[str, Sequence[Figure]]]:
+    """Measure one part after the other; those on a node share one."""
+    for part in (part for part in ALONE if part in wanted):
+        with progress.step(f"Measuring: {TITLES[part].lower()}"):
+            figures = ALONE[part]()
+        yield part, figures
+    on_node = [part for part in ON_A_NODE if part in wanted]
+    if not on_node:
+        return
+    with contextlib.ExitStack() as stack:
+        target = stack.enter_context(stage.node(progress))
+        for part in on_node:
+            yield part, ON_A_NODE[part](target, progress)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="bench", description=__doc__, allow_abbrev=False)
+    parser.add_argument(
+        "part", nargs="*", type=_part, help=f"of {', '.join(TITLES)}; all of them by default"
+    )
+    return parser
+
+
+def _part(text: str) -> str:
+    if text not in TITLES:
+        raise argparse.ArgumentTypeError(f"a part is one of {', '.join(TITLES)}; got {text!r}")
+    return text
+
+
+if __name__ == "__main__":
+    sys.exit(main())

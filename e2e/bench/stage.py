@@ -1,0 +1,65 @@
+"""A local node with the operator installed from the manifests that ship, and services on it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from cluster import Node, provision, shipped, wait_until
+from cluster.layout import Cache
+from cluster.progress import Progress
+from scenarios.world import Service, install_operator
+
+GPUS = 64
+"""Emulated; enough that none of the parts waits for one."""
+GONE_PATIENCE_S = 120.0
+
+
+@contextlib.contextmanager
+def node(progress: Progress) -> Iterator[Node]:
+    """Start the node and the operator; both end with the block.
+
+    Raises:
+        NotPossibleError: not root.
+        ClusterError: something could not be built or started.
+    """
+    cache = Cache.of_this_user()
+    provision.ensure_node(cache, progress)
+    built = shipped.build(cache, shipped.SMALL, progress)
+    images = [archive.image for archive in built]
+    with contextlib.ExitStack() as stack:
+        with progress.step("Starting a Kubernetes node"):
+            target = stack.enter_context(Node(gpus=GPUS, preload=images, progress=progress))
+        with progress.step("Installing the operator as it ships"):
+            install_operator(target)
+        yield target
+
+
+@contextlib.contextmanager
+def namespace(target: Node, name: str) -> Iterator[str]:
+    """Make a namespace; at the end of the block its pods are gone and load nothing any more."""
+    target.create_namespace(name)
+    yield name
+    target.kubectl("delete", "hisvc", "--all", "--namespace", name)
+    target.kubectl("delete", "pods", "--all", "--namespace", name, "--wait=false", "--now")
+    wait_until(
+        lambda: not target.get("pods", "--namespace", name)["items"],
+        what=f"the pods of {name} gone",
+        timeout_s=GONE_PATIENCE_S,
+        every_s=0.5,
+    )
+
+
+def wait_for_replicas(service: Service, count: int, timeout_s: float) -> None:
+    """Wait until so many are ready and the operator knows it."""
+    service.wait(
+        f"{count} replicas ready",
+        lambda: _knows(service.status(), count),
+        timeout_s=timeout_s,
+    )
+
+
+def _knows(status: Any, count: int) -> bool:
+    fresh = status.get("signals", {}).get("freshness") == "Fresh"
+    return bool(fresh and status.get("readyReplicas") == count)
