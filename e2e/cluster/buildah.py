@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path, PurePath
 
+from cluster import locks
 from cluster.commands import run
+from cluster.errors import ClusterError
 from cluster.layout import Cache
+from cluster.progress import Progress
 
 
 def buildah(cache: Cache, *arguments: str | Path, what: str, cwd: Path | None = None) -> str:
@@ -25,6 +28,20 @@ def buildah(cache: Cache, *arguments: str | Path, what: str, cwd: Path | None = 
         cwd=cwd,
         env={"BUILDAH_ISOLATION": "chroot"},
     ).strip()
+
+
+def forget_earlier_builds(cache: Cache, progress: Progress) -> None:
+    """Remove what no named image is made of, which would fill the disk build by build."""
+    with locks.exclusive(builds_lock(cache), "building an image", progress):
+        try:
+            buildah(cache, "rmi", "--prune", what="removing the images of earlier builds")
+        except ClusterError as error:
+            progress.note(str(error))  # it costs disk; the image that was asked for is there
+
+
+def builds_lock(cache: Cache) -> Path:
+    """Held shared by every build: until its end, nothing that it makes has a name."""
+    return cache.images / "builds.lock"
 
 
 def storage_driver(folder: Path) -> str:

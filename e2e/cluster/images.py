@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from cluster import archives, content, locks
-from cluster.buildah import buildah
+from cluster.buildah import buildah, builds_lock, forget_earlier_builds
 from cluster.errors import ClusterError
 from cluster.layout import Cache
 from cluster.progress import Progress
@@ -108,6 +108,7 @@ def _build(
     with (
         progress.step(f"Building {image} from {dockerfile.name}"),
         tempfile.TemporaryDirectory(prefix="headroom-context-") as staged,
+        locks.shared(builds_lock(cache)),
     ):
         _stage(context, files, Path(staged))
         buildah(
@@ -118,7 +119,9 @@ def _build(
             staged,
             what=f"building {image} from {dockerfile}",
         )
-    return archive(cache, image, inputs, progress)
+    made = archive(cache, image, inputs, progress)
+    forget_earlier_builds(cache, progress)
+    return made
 
 
 def archive(cache: Cache, image: str, inputs: str, progress: Progress) -> Archive:

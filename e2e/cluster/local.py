@@ -24,7 +24,8 @@ from cluster.layout import Cache, Layout
 from cluster.plan import Component, Plan
 
 API_PATIENCE_S = 90.0
-END_PATIENCE_S = 20.0
+END_PATIENCE_S = 90.0
+"""Removing the folder of a node that an image of gigabytes was loaded into takes half a minute."""
 POLL_S = 0.02
 
 
