@@ -16,11 +16,19 @@ RUN case "${EXTRAS}" in \
     && rm -r /tmp/locks
 
 # Only this package of the project: the operator and its dependencies stay out.
+# A path file makes it importable, so that PYTHONPATH is the user's, for a class of their own.
 COPY model_server/headroom_server /opt/headroom/headroom_server
-RUN python3 -m compileall -q /opt/headroom
+RUN python3 -m compileall -q /opt/headroom \
+    && echo /opt/headroom \
+       > "$(python3 -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/headroom.pth"
 
-# Nothing is written at run time, so the root file system may be read-only.
-ENV PYTHONPATH=/opt/headroom \
+# Kubernetes takes the group from here alone: without an entry it would be root's.
+RUN echo 'headroom:x:65532:65532:headroom:/tmp:/usr/sbin/nologin' >> /etc/passwd \
+    && echo 'headroom:x:65532:' >> /etc/group
+
+# Nothing is written at run time, so the root file system may be read-only. What a model's libraries
+# keep in the home folder (compiled kernels, downloads) goes where the operator mounts room.
+ENV HOME=/tmp \
     PYTHONSAFEPATH=1 \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1
