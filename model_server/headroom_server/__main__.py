@@ -1,88 +1,25 @@
-"""`python -m headroom_server`: settings from the environment, one engine, one server.
+"""`python -m headroom_server`.
 
-Exit codes: 0 after a complete drain; 1 where the model did not get warm or the device was lost; 2
-where the settings do not describe a server.
+Exit codes: 0 after a complete drain, and when told to stop before there was anything to drain; 1
+where the model did not get warm, the device was lost, or the drain grace ended too early; 2 where
+the settings do not describe a server that can listen here.
 """
 
 from __future__ import annotations
 
-import logging
+import signal
 import sys
 
-import uvloop
 
-from headroom_server import settings as settings_module
-from headroom_server.device import WarmUpPlan
-from headroom_server.engine import Engine
-from headroom_server.runner import Limits, Runner
-from headroom_server.serving import prompt_device_thread, quiet_garbage_collector, serve
-from headroom_server.settings import InvalidSettingsError, Settings
-
-log = logging.getLogger("headroom_server")
-
-
-def build_engine(settings: Settings) -> Engine:
-    """The engine that the settings name. Only the torch engine's path imports torch."""
-    if settings.engine == "emulated":
-        from headroom_server.emulated_engine import EmulatedEngine  # noqa: PLC0415
-
-        return EmulatedEngine(
-            fixed_cost_s=settings.emulated_fixed_cost_s,
-            per_item_cost_s=settings.emulated_per_item_cost_s,
-            load_s=settings.emulated_load_s,
-            input_size=settings.emulated_input_size,
-        )
-    from headroom_server.torch_engine import TorchEngine  # noqa: PLC0415
-
-    return TorchEngine(
-        uri=settings.model_uri,
-        model_class=settings.model_class,
-        threads=settings.torch_threads,
-    )
-
-
-def build_runner(settings: Settings) -> Runner:
-    """The server's inside, as the settings describe it."""
-    return Runner(
-        settings.model_name,
-        build_engine(settings),
-        WarmUpPlan(
-            max_batch_size=settings.max_batch_size,
-            requests=settings.warmup_requests,
-            max_latency_s=settings.warmup_max_latency_s,
-            timeout_s=settings.warmup_timeout_s,
-        ),
-        Limits(
-            max_batch_size=settings.max_batch_size,
-            max_waiting=settings.waiting_bound,
-            stall_timeout_s=settings.stall_timeout_s,
-        ),
-    )
-
-
-def main() -> int:
-    """Serve until stopped; the exit code."""
-    logging.basicConfig(
-        level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s"
-    )
-    try:
-        settings = settings_module.load()
-    except InvalidSettingsError as error:
-        log.error("%s", error)
-        return 2
-    for name in settings_module.unknown_variables():
-        log.warning("%s means nothing here: is it misspelt?", name)
-    try:
-        runner = build_runner(settings)
-    except ModuleNotFoundError as error:
-        log.error(
-            "HEADROOM_ENGINE=%s needs %s, which this image lacks", settings.engine, error.name
-        )
-        return 2
-    quiet_garbage_collector()
-    prompt_device_thread()
-    return uvloop.run(serve(runner, settings))
+def _leave(*_: object) -> None:
+    sys.exit(0)
 
 
 if __name__ == "__main__":
+    # The first process of a container ignores signals that it does not handle, and imports take
+    # seconds: a pod that is deleted meanwhile would stay for its whole grace period.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _leave)
+    from headroom_server.composition import main
+
     sys.exit(main())

@@ -34,6 +34,7 @@ class Application(FastAPI):
             version=__version__,
             description=f"Serves the model `{runner.model}`, batched on one device.",
             redoc_url=None,
+            redirect_slashes=False,
             swagger_ui_oauth2_redirect_url=None,
             telemetry={"tracing": False, "metrics": False, "logs": False},
         )

@@ -15,7 +15,7 @@ from queue import SimpleQueue
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from headroom_server.batching import Sealed
-from headroom_server.engine import DeviceLostError, Engine, LoadError, Work
+from headroom_server.engine import DeviceLostError, Engine, LoadError, Work, check_outputs
 from headroom_server.lifecycle import Phase
 from headroom_server.tensors import Numbers, Signature
 from headroom_server.warming import SelfTest, self_test, warm_up
@@ -74,6 +74,11 @@ class _StopError(Exception):
     pass
 
 
+def not_warm(plan: WarmUpPlan) -> str:
+    """Why a start-up is over."""
+    return f"the model is not warm after HEADROOM_WARMUP_TIMEOUT_S={plan.timeout_s:g} s"
+
+
 class DeviceThread(Generic[T]):
     """Owns the engine. `take` gives the next batch and is called when the device is free."""
 
@@ -99,8 +104,14 @@ class DeviceThread(Generic[T]):
 
     def start(self, post: Callable[..., object], listener: Listener[T]) -> None:
         """Begin to load. `post(callable, *arguments)` brings a call to the listener's thread."""
+
+        def report(call: Callable[..., object], *arguments: object) -> None:
+            # after `stop` the listener's loop may be closed
+            if not self._stop.is_set():
+                post(call, *arguments)
+
         self._thread = threading.Thread(
-            target=self._run, args=(post, listener), name="device", daemon=True
+            target=self._run, args=(report, listener), name="device", daemon=True
         )
         self._thread.start()
 
@@ -109,9 +120,15 @@ class DeviceThread(Generic[T]):
         self._bell.put(None)
 
     def stop(self) -> None:
-        """Ask the thread to end after the batch in hand."""
+        """Ask the thread to end after the batch in hand; nothing is reported any more."""
         self._stop.set()
         self.ring()
+
+    def join(self, timeout_s: float) -> bool:
+        """Wait for the thread; whether it has ended."""
+        if self._thread is not None:
+            self._thread.join(timeout_s)
+        return self._thread is None or not self._thread.is_alive()
 
     @property
     def alive(self) -> bool:
@@ -122,7 +139,7 @@ class DeviceThread(Generic[T]):
         try:
             signature, timings = self._start_up(post, listener)
             post(listener.warmed, signature, timings)
-            self._serve(post, listener)
+            self._serve(signature, post, listener)
         except _StopError:
             return
         except (StartupError, LoadError) as error:
@@ -143,9 +160,7 @@ class DeviceThread(Generic[T]):
             if self._stop.is_set():
                 raise _StopError
             if self._clock() > deadline_s:
-                raise StartupError(
-                    f"the model is not warm after HEADROOM_WARMUP_TIMEOUT_S={plan.timeout_s:g} s"
-                )
+                raise StartupError(not_warm(plan))
 
         post(listener.entered, Phase.LOAD)
         signature = engine.load()
@@ -185,29 +200,31 @@ class DeviceThread(Generic[T]):
         if self._stop.wait(RETEST_PAUSE_S):
             raise _StopError
 
-    def _serve(self, post: Callable[..., object], listener: Listener[T]) -> None:
+    def _serve(
+        self, signature: Signature, post: Callable[..., object], listener: Listener[T]
+    ) -> None:
         while not self._stop.is_set():
             sealed = self._take()
             if sealed.batch:
-                post(listener.executed, self._execute(sealed))
+                post(listener.executed, self._execute(signature, sealed))
             elif sealed.expired:
                 now_s = self._clock()
                 post(listener.executed, Executed(sealed, (), now_s, 0.0))
             else:
                 self._bell.get()
 
-    def _execute(self, sealed: Sealed[T]) -> Executed[T]:
+    def _execute(self, signature: Signature, sealed: Sealed[T]) -> Executed[T]:
         self.busy_since_s = began_s = self._clock()
         outputs: Sequence[Outputs] | None = None
         try:
-            outputs = self._engine.execute([self._work_of(entry.work) for entry in sealed.batch])
+            works = [self._work_of(entry.work) for entry in sealed.batch]
+            outputs = self._engine.execute(works)
+            check_outputs(signature, works, outputs)
         except DeviceLostError:
             raise
         except Exception:  # the batch is answered with an error, the server goes on
             log.exception("a batch of %d items failed", sealed.items)
+            outputs = None
         finally:
             self.busy_since_s = None
-        if outputs is not None and len(outputs) != len(sealed.batch):
-            log.error("the engine gave %d answers to %d requests", len(outputs), len(sealed.batch))
-            outputs = None
         return Executed(sealed, outputs, began_s, self._clock() - began_s)

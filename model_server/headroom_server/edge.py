@@ -52,7 +52,12 @@ class Edge:
         except Exception as error:
             if started:
                 raise
-            await self._answer(error)(scope, receive, send_or_close)
+            answer = self._answer(error)
+            if any(name == b"expect" for name, _ in scope["headers"]):
+                # Without a "100 Continue" the body may or may not follow: what comes next on this
+                # connection could not be told apart.
+                answer.headers["connection"] = "close"
+            await answer(scope, receive, send_or_close)
 
 
 def connection_of(scope: Scope) -> Connection:

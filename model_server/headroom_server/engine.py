@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from headroom_server.tensors import Numbers, Signature
+from headroom_server.tensors import DATATYPES, Numbers, Signature
 
 
 class Work(NamedTuple):
@@ -44,3 +45,25 @@ class Engine(Protocol):
 
         May raise anything: the batch fails. DeviceLostError is final.
         """
+
+
+def check_outputs(
+    signature: Signature, batch: Sequence[Work], outputs: Sequence[Mapping[str, Numbers]]
+) -> None:
+    """Hold an engine to its word, so that no request is answered with another's numbers or none.
+
+    Raises:
+        ValueError: where answers, tensors or numbers are missing, too many, or of another type.
+    """
+    if len(outputs) != len(batch):
+        raise ValueError(f"the engine gave {len(outputs)} answers to {len(batch)} requests")
+    for work, answer in zip(batch, outputs, strict=True):
+        for spec in signature.outputs:
+            numbers, wanted = answer.get(spec.name), work.items * spec.elements
+            typecode = DATATYPES[spec.datatype].typecode
+            if not isinstance(numbers, array) or numbers.typecode != typecode:
+                raise ValueError(
+                    f"output {spec.name}: an array of {typecode!r}; got {numbers!r:.100}"
+                )
+            if len(numbers) != wanted:
+                raise ValueError(f"output {spec.name}: {wanted} numbers; got {len(numbers)}")

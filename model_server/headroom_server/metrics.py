@@ -31,7 +31,8 @@ class Snapshot:
     max_batch_size: int
     cost: CostModel | None
     """None until warm-up has timed batches; the series are absent then, not zero."""
-    phase: Phase
+    ready: bool
+    draining: bool
     phase_s: Mapping[Phase, float]
 
 
@@ -82,8 +83,8 @@ def _gauges(snapshot: Snapshot) -> Iterator[tuple[str, str, float]]:
         yield "cost_per_item_seconds", "Seconds that an item adds.", snapshot.cost.per_item_s
         capacity = snapshot.cost.throughput(snapshot.max_batch_size)
         yield "capacity_requests_per_second", "Items per second in full batches.", capacity
-    yield "ready", "1 while warm and not draining.", int(snapshot.phase is Phase.READY)
-    yield "draining", "1 from SIGTERM on.", int(snapshot.phase is Phase.DRAINING)
+    yield "ready", "1 while warm and not draining.", int(snapshot.ready)
+    yield "draining", "1 from SIGTERM on.", int(snapshot.draining)
 
 
 def _head(name: str, kind: str, meaning: str) -> str:

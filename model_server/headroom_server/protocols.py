@@ -73,7 +73,7 @@ def parse_infer(
     declared = {spec.name: spec for spec in signature.inputs}
     given = [tensor.name for tensor in request.inputs]
     if sorted(given) != sorted(declared):
-        raise InvalidRequestError(f"inputs: exactly {sorted(declared)}; got {sorted(given)}")
+        raise InvalidRequestError(f"inputs: exactly {sorted(declared)}; got {sorted(given)!s:.100}")
     items = _items(request.inputs[0].shape[0], max_items, f"inputs.{given[0]}.shape")
     inputs = {t.name: _tensor(t, declared[t.name], items) for t in request.inputs}
     offered = tuple(spec.name for spec in signature.outputs)
@@ -124,7 +124,9 @@ def _parse(schema: type[M], body: bytes) -> M:
         return schema.model_validate(value)
     except ValidationError as error:
         problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        field = ".".join(map(str, problem["loc"])) or "the body"
+        if not problem["loc"]:
+            raise InvalidRequestError("the body: a JSON object") from error
+        field = ".".join(map(str, problem["loc"]))
         raise InvalidRequestError(f"{field}: {problem['msg']}") from error
 
 

@@ -21,6 +21,7 @@ from headroom_server.edge import connection_of, read_body
 from headroom_server.engine import Work
 from headroom_server.errors import (
     InvalidRequestError,
+    NotJsonError,
     RefusedError,
     UnknownModelError,
 )
@@ -38,6 +39,9 @@ from headroom_server.tensors import Numbers, Signature
 
 TIMEOUT_HEADER = b"x-request-timeout"
 """Seconds, from arrival, after which the client no longer wants an answer."""
+
+BINARY_HEADER = b"inference-header-content-length"
+"""Says that binary tensors follow the JSON."""
 
 JSON = (b"content-type", b"application/json")
 
@@ -179,9 +183,13 @@ def _inference(app: FastAPI, runner: Runner, max_body_bytes: int) -> None:
         arrived_s = runner.clock()
         body = await _accept(request, runner, max_body_bytes)
         signature = _signature(runner)
-        work, request_id, wanted = protocols.parse_infer(
-            body, signature, runner.limits.max_batch_size
-        )
+        try:
+            work, request_id, wanted = protocols.parse_infer(
+                body, signature, runner.limits.max_batch_size
+            )
+        except NotJsonError as error:
+            _refuse_binary(request, error)
+            raise
         outputs = await _execute(request, runner, work, arrived_s)
         answer = protocols.render_infer(
             runner.model, signature, work.items, outputs, request_id=request_id, wanted=wanted
@@ -248,6 +256,13 @@ def _timeout_s(request: Request) -> float | None:
                 )
             return seconds
     return None
+
+
+def _refuse_binary(request: Request, error: NotJsonError) -> None:
+    if any(name == BINARY_HEADER for name, _ in request.scope["headers"]):
+        raise InvalidRequestError(
+            f"{BINARY_HEADER.decode()}: binary tensors are not served; send `data` as JSON"
+        ) from error
 
 
 def _check_model(runner: Runner, request: Request) -> None:

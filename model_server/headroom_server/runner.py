@@ -1,28 +1,22 @@
-"""Between HTTP and the device: admits, queues, accounts, and answers every accepted request.
+"""Between HTTP and the device: the server's life, its door, its accounts.
 
-Everything but `_take` runs on the event loop's thread. `_take` runs on the device's; both touch the
-queue under one lock. The ledger belongs to the loop alone, so that a scrape sees one consistent
-instant.
+All of it runs on the event loop's thread. The ledger belongs to the loop alone, so that a scrape
+sees one consistent instant.
 """
 
 from __future__ import annotations
 
 import asyncio
-import itertools
 import logging
-import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import NamedTuple
 
 from headroom_server.accounting import Ledger, Outcome
 from headroom_server.admission import Refusal, admit, retry_after_s
-from headroom_server.batching import Batcher, Entry, Sealed
 from headroom_server.connection import Connection
 from headroom_server.cost_model import CostModel
-from headroom_server.device import DeviceThread, Executed, Outputs, WarmUpPlan
+from headroom_server.device import DeviceThread, Executed, Outputs, WarmUpPlan, not_warm
 from headroom_server.engine import Engine, Work
 from headroom_server.errors import (
     AbandonedError,
@@ -33,19 +27,17 @@ from headroom_server.errors import (
     RefusedError,
     RequestError,
 )
+from headroom_server.in_flight import InFlight, Pending
 from headroom_server.lifecycle import Lifecycle, Phase
 from headroom_server.metrics import Snapshot
-from headroom_server.tensors import Signature, finite
+from headroom_server.tensors import Signature
 from headroom_server.warming import SelfTest
 
 log = logging.getLogger("headroom_server")
 
 
-class Pending(NamedTuple):
-    """A request's numbers, and the future on which its answer is awaited."""
-
-    work: Work
-    answer: asyncio.Future[Outputs]
+STARTUP_SLACK_S = 1.0
+"""A device thread that still answers says itself, within this, that its time is over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,14 +71,16 @@ class Runner:
         self.failure: str | None = None
         """Why nothing will be executed any more."""
         self._cost: CostModel | None = None
-        self._keys = itertools.count()
-        self._lock = threading.Lock()
-        self._batcher: Batcher[Pending] = Batcher(limits.max_batch_size)
-        self._idle = False
+        self._plan = plan
+        self._began_s = clock()
         self._door_open = True
-        self._accepted: dict[int, Pending] = {}
+        self._in_flight = InFlight(limits.max_batch_size, clock=clock, ring=self._ring)
         self._device: DeviceThread[Pending] = DeviceThread(
-            engine, plan, take=self._take, work_of=lambda pending: pending.work, clock=clock
+            engine,
+            plan,
+            take=self._in_flight.take,
+            work_of=lambda pending: pending.work,
+            clock=clock,
         )
         self._ended = asyncio.Event()
 
@@ -112,27 +106,46 @@ class Runner:
 
     async def emptied(self) -> None:
         """Wait until every accepted request has ended."""
-        while self._accepted:
-            await asyncio.wait([pending.answer for pending in self._accepted.values()])
-            await asyncio.sleep(0)
+        await self._in_flight.emptied()
 
     def abandon(self) -> int:
         """Answer everything that is still in flight with an error; say how many there were."""
-        pending = [p for p in self._accepted.values() if not p.answer.done()]
-        for one in pending:
-            one.answer.set_exception(AbandonedError("the server stopped before it could answer"))
-        return len(pending)
+        return self._in_flight.fail_all(
+            lambda: AbandonedError("the server stopped before it could answer")
+        )
 
     def stop(self) -> None:
-        """End the device thread after the batch in hand."""
+        """Ask the device thread to end after the batch in hand."""
         self._device.stop()
         if self.lifecycle.phase is not Phase.STOPPED:
             self._enter(Phase.STOPPED)
 
+    def join(self, timeout_s: float) -> bool:
+        """Wait for the device thread; whether it has ended."""
+        return self._device.join(timeout_s)
+
+    def watch(self) -> None:
+        """To be called every second or so: notice a device that no longer comes back.
+
+        What waits behind a hanging batch is answered with an error, and so is the batch. The server
+        is not ready and not live until the batch ends. A start-up that hangs is over.
+        """
+        if self._stalled:
+            failed = self._in_flight.fail_all(lambda: FailedError("the device hangs"))
+            if failed:
+                log.error(
+                    "a batch runs for more than HEADROOM_STALL_TIMEOUT_S=%g s; %d requests failed",
+                    self.limits.stall_timeout_s,
+                    failed,
+                )
+        over_s = self._began_s + self._plan.timeout_s + STARTUP_SLACK_S
+        if self.lifecycle.starting and self.failure is None and self.clock() > over_s:
+            self.lost(not_warm(self._plan))
+
     @property
     def ready(self) -> bool:
         """Warm, able to execute, and not on the way out."""
-        return self.lifecycle.ready and self.failure is None
+        return self.lifecycle.ready and self.failure is None and not self._stalled
 
     @property
     def draining(self) -> bool:
@@ -142,11 +155,14 @@ class Runner:
     @property
     def live(self) -> bool:
         """Whether a restart would not help: independent of load."""
+        return self._device.alive and self.failure is None and not self._stalled
+
+    @property
+    def _stalled(self) -> bool:
         busy_since_s = self._device.busy_since_s
-        stalled = (
-            busy_since_s is not None and self.clock() - busy_since_s > self.limits.stall_timeout_s
+        return busy_since_s is not None and (
+            self.clock() - busy_since_s > self.limits.stall_timeout_s
         )
-        return self._device.alive and self.failure is None and not stalled
 
     # ---- requests
 
@@ -170,17 +186,11 @@ class Runner:
         """
         self.ledger.received += 1
         outcome = Outcome.CANCELLED
-        entry = timer = None
         try:
             self._admit(work.items)
-            loop = asyncio.get_running_loop()
-            pending = Pending(work, loop.create_future())
-            entry = Entry(next(self._keys), work.items, arrived_s, deadline_s, pending)
-            if deadline_s is not None:
-                timer = loop.call_later(deadline_s - self.clock(), self._expire, entry)
-            connection.on_lost = partial(self._leave, entry)
-            self._enqueue(entry)
-            outputs = await pending.answer
+            outputs = await self._in_flight.outputs(
+                work, arrived_s=arrived_s, deadline_s=deadline_s, connection=connection
+            )
             outcome = Outcome.OK
         except RequestError as error:
             outcome = _OUTCOMES.get(type(error), Outcome.FAILED)
@@ -188,22 +198,15 @@ class Runner:
         else:
             return outputs
         finally:
-            connection.on_lost = None
-            if timer is not None:
-                timer.cancel()
-            if entry is not None:
-                del self._accepted[entry.key]
-                if outcome is not Outcome.OK:
-                    self._withdraw(entry)
             self.ledger.end(outcome, self.clock() - arrived_s)
 
     def _admit(self, items: int) -> None:
-        serving = self.signature is not None and self.failure is None
+        serving = self.signature is not None and self.failure is None and not self._stalled
         refusal = admit(
             items,
             ready=serving,
             draining=self.draining and not (self._door_open and serving),
-            waiting_items=self._batcher.items,
+            waiting_items=self._in_flight.waiting_items,
             max_waiting_items=self.limits.max_waiting,
         )
         if refusal is not None:
@@ -216,39 +219,16 @@ class Runner:
             return RefusedError("this replica is not ready", retry_after_s=1)
         size = self.limits.max_batch_size
         rate = self._cost.throughput(size) if self._cost else None
-        seconds = retry_after_s(self._batcher.items, rate)
+        seconds = retry_after_s(self._in_flight.waiting_items, rate)
         return QueueFullError(
             f"at most {self.limits.max_waiting} items may wait; try again after {seconds} s",
             retry_after_s=seconds,
         )
 
-    def _enqueue(self, entry: Entry[Pending]) -> None:
-        self._accepted[entry.key] = entry.work
-        with self._lock:
-            self._batcher.add(entry)
-            wake, self._idle = self._idle, False
-        if wake:
-            self._device.ring()
+    # ---- the device
 
-    def _expire(self, entry: Entry[Pending]) -> None:
-        if self._withdraw(entry):
-            _fail(entry, ExpiredError("the request's deadline passed while it waited"))
-
-    def _leave(self, entry: Entry[Pending]) -> None:
-        self._withdraw(entry)
-        _fail(entry, DisconnectedError())
-
-    def _withdraw(self, entry: Entry[Pending]) -> bool:
-        with self._lock:
-            return self._batcher.withdraw(entry.key) is not None
-
-    # ---- the device's side
-
-    def _take(self) -> Sealed[Pending]:
-        with self._lock:
-            sealed = self._batcher.seal(self.clock())
-            self._idle = not sealed.batch and not sealed.expired
-        return sealed
+    def _ring(self) -> None:
+        self._device.ring()
 
     def entered(self, phase: Phase) -> None:
         """A startup phase has begun on the device."""
@@ -273,36 +253,22 @@ class Runner:
             self._enter(Phase.READY)
 
     def executed(self, done: Executed[Pending]) -> None:
-        """Answer the requests of a batch."""
-        for entry in done.sealed.expired:
-            _fail(entry, ExpiredError("the request's deadline passed while it waited"))
+        """Answer the requests of a batch, and learn from it."""
+        self._in_flight.settle(done)
         if not done.sealed.batch:
             return
         items = done.sealed.items
         self.ledger.executed(items, done.seconds)
         for entry in done.sealed.batch:
             self.ledger.queue_s.observe(max(0.0, done.began_s - entry.arrived_s))
-        if done.outputs is None:
-            for entry in done.sealed.batch:
-                _fail(entry, FailedError("the device failed on the batch of this request"))
-            return
-        if self._cost is not None and done.seconds > 0.0:
+        if done.outputs is not None and self._cost is not None and done.seconds > 0.0:
             self._cost = self._cost.observe(items, done.seconds)
-        for entry, outputs in zip(done.sealed.batch, done.outputs, strict=True):
-            if not all(map(finite, outputs.values())):
-                _fail(
-                    entry, FailedError("an output holds NaN or infinity, which JSON cannot carry")
-                )
-            elif not entry.work.answer.done():
-                entry.work.answer.set_result(outputs)
 
     def lost(self, message: str) -> None:
         """Nothing more will be executed: answer all that wait."""
         self.failure = message
         log.error("%s", message)
-        for pending in list(self._accepted.values()):
-            if not pending.answer.done():
-                pending.answer.set_exception(FailedError("the device is lost"))
+        self._in_flight.fail_all(lambda: FailedError("the device is lost"))
         self._ended.set()
 
     # ---- reports
@@ -310,8 +276,7 @@ class Runner:
     def snapshot(self) -> Snapshot:
         """What a scrape shows."""
         now_s = self.clock()
-        with self._lock:
-            waiting, oldest_s = len(self._batcher), self._batcher.oldest_s()
+        waiting, oldest_s = self._in_flight.waiting()
         return Snapshot(
             model=self.model,
             engine=self.engine.name,
@@ -322,7 +287,8 @@ class Runner:
             oldest_waiting_s=0.0 if oldest_s is None else max(0.0, now_s - oldest_s),
             max_batch_size=self.limits.max_batch_size,
             cost=self._cost,
-            phase=self.lifecycle.phase,
+            ready=self.ready,
+            draining=self.lifecycle.phase is Phase.DRAINING,
             phase_s=self.lifecycle.seconds(now_s),
         )
 
@@ -338,8 +304,3 @@ _OUTCOMES: dict[type[RequestError], Outcome] = {
     ExpiredError: Outcome.EXPIRED,
     DisconnectedError: Outcome.CANCELLED,
 }
-
-
-def _fail(entry: Entry[Pending], error: RequestError) -> None:
-    if not entry.work.answer.done():
-        entry.work.answer.set_exception(error)

@@ -11,16 +11,16 @@ import asyncio
 import contextlib
 import gc
 import logging
-import random
+import math
 import signal
+import socket
 import sys
 from collections.abc import Iterator
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from headroom_server.app import Application
-from headroom_server.connection import STATE_KEY, Connection
+from headroom_server.http_protocol import bounded_protocol
 from headroom_server.lifecycle import Phase
 from headroom_server.runner import Runner
 from headroom_server.settings import Settings
@@ -31,6 +31,8 @@ LINGER_S = 0.2
 """From the end of new connections to that of idle ones: what is on its way is still served."""
 CLOSING_S = 2.0
 """What is left for the last answers to leave after the grace."""
+WATCH_PERIOD_S = 1.0
+BACKLOG = 2048
 
 
 class Server(uvicorn.Server):
@@ -46,25 +48,28 @@ class Server(uvicorn.Server):
         for listener in self.servers:
             listener.close()
 
-
-def aging_protocol(max_age_s: float) -> type[HttpToolsProtocol]:
-    """The HTTP protocol of uvicorn; each connection stands in the ASGI state."""
-
-    class AgingProtocol(HttpToolsProtocol):
-        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-            super().connection_made(transport)
-            age_s = max_age_s * random.uniform(0.75, 1.25)  # noqa: S311 - jitter, no secret
-            self._connection = Connection(self.loop.time() + age_s)
-            self.app_state = {**self.app_state, STATE_KEY: self._connection}
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            super().connection_lost(exc)
-            self._connection.lost()
-
-    return AgingProtocol
+    def abort(self) -> int:
+        """End all connections now; say how many there were."""
+        self.force_exit = True
+        connections = list(self.server_state.connections)
+        for connection in connections:
+            connection.transport.abort()
+        return len(connections)
 
 
-async def serve(runner: Runner, settings: Settings) -> int:
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that clients can connect to from now on; they wait until the server runs.
+
+    Raises:
+        OSError: where the address is taken, or none of this machine's.
+    """
+    family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    listener = socket.create_server(address, family=family, backlog=BACKLOG)
+    log.info("listening on %s, port %d", *listener.getsockname()[:2])
+    return listener
+
+
+async def serve(runner: Runner, settings: Settings, listener: socket.socket) -> int:
     """Run until told to stop or until nothing works any more.
 
     Returns:
@@ -76,7 +81,8 @@ async def serve(runner: Runner, settings: Settings) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
     runner.start()
-    http = asyncio.create_task(server.serve())
+    http = asyncio.create_task(server.serve(sockets=[listener]))
+    watch = asyncio.create_task(_watch(runner))
     stop, failed = asyncio.create_task(stopping.wait()), asyncio.create_task(runner.failed())
     await asyncio.wait((http, stop, failed), return_when=asyncio.FIRST_COMPLETED)
     try:
@@ -86,7 +92,7 @@ async def serve(runner: Runner, settings: Settings) -> int:
             return await _fail(runner, server, http, stop)
         return await _drain(runner, server, http, settings)
     finally:
-        for task in (stop, failed):
+        for task in (stop, failed, watch):
             task.cancel()
         runner.stop()
 
@@ -101,6 +107,7 @@ async def _drain(
         server.refuse_connections()
         await asyncio.sleep(LINGER_S)
     server.should_exit = True
+    end_s = asyncio.get_running_loop().time() + settings.drain_grace_s
     try:
         await asyncio.wait_for(runner.emptied(), settings.drain_grace_s)
         abandoned = 0
@@ -108,7 +115,7 @@ async def _drain(
         runner.close_door()
         abandoned = runner.abandon()
         log.error("the drain grace is over; %d accepted requests were not executed", abandoned)
-    await http
+    await _close(server, http, end_s)
     return 1 if abandoned else 0
 
 
@@ -121,16 +128,30 @@ async def _fail(
     if runner.signature is not None:
         await stop
     server.should_exit = True
-    await http
+    await _close(server, http, asyncio.get_running_loop().time())
     return 1
+
+
+async def _close(server: Server, http: asyncio.Task[None], end_s: float) -> None:
+    # A request that is half sent is still received, and an answer that is read slowly still read,
+    # but neither makes the drain any longer than its grace.
+    loop = asyncio.get_running_loop()
+    done, _ = await asyncio.wait((http,), timeout=max(0.0, end_s - loop.time()) + CLOSING_S)
+    if not done:
+        log.warning("%d connections were cut that sent or read too slowly", server.abort())
+        await asyncio.wait((http,), timeout=CLOSING_S)
+
+
+async def _watch(runner: Runner) -> None:
+    while True:
+        await asyncio.sleep(WATCH_PERIOD_S)
+        runner.watch()
 
 
 def _config(runner: Runner, settings: Settings) -> uvicorn.Config:
     return uvicorn.Config(
         Application(runner, max_body_bytes=settings.max_body_bytes),
-        host=settings.host,
-        port=settings.port,
-        http=aging_protocol(settings.connection_max_age_s),
+        http=bounded_protocol(settings.connection_max_age_s, settings.receive_timeout_s),
         lifespan="off",
         ws="none",
         proxy_headers=False,
@@ -138,9 +159,8 @@ def _config(runner: Runner, settings: Settings) -> uvicorn.Config:
         log_level="warning",
         server_header=False,
         date_header=False,
-        backlog=2048,
-        timeout_keep_alive=int(settings.connection_idle_s),
-        timeout_graceful_shutdown=int(settings.drain_grace_s + CLOSING_S),
+        backlog=BACKLOG,
+        timeout_keep_alive=math.ceil(settings.connection_idle_s),
     )
 
 

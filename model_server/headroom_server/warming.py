@@ -7,10 +7,10 @@ allocate or pick its kernels on first use. Then single requests are timed: the s
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from headroom_server.engine import Engine, Work
+from headroom_server.engine import Engine, Work, check_outputs
 from headroom_server.tensors import Signature
 
 SELF_TEST_REQUESTS = 20
@@ -53,7 +53,7 @@ def warm_up(
         cold = executed == 0
         for size in range(1, max_batch_size + 1):
             checkpoint()
-            seconds = _timed(engine, _synthetic(signature, size), clock)
+            seconds = _timed(engine, signature, size, clock)
             executed += size
             if not cold:
                 timings.append((size, seconds))
@@ -73,7 +73,7 @@ def self_test(
     seconds = []
     for _ in range(min(requests, SELF_TEST_REQUESTS)):
         checkpoint()
-        seconds.append(_timed(engine, _synthetic(signature, 1), clock))
+        seconds.append(_timed(engine, signature, 1, clock))
     p95_s = sorted(seconds)[math.ceil(0.95 * len(seconds)) - 1]
     return SelfTest(p95_s, max_latency_s)
 
@@ -83,8 +83,11 @@ def _synthetic(signature: Signature, size: int) -> list[Work]:
     return [Work(1, inputs)] * size
 
 
-def _timed(engine: Engine, batch: Sequence[Work], clock: Callable[[], float]) -> float:
+def _timed(engine: Engine, signature: Signature, size: int, clock: Callable[[], float]) -> float:
+    batch = _synthetic(signature, size)
     began_s = clock()
-    engine.execute(batch)
+    outputs = engine.execute(batch)
     # a clock of coarse resolution must not time a batch at nothing
-    return max(clock() - began_s, 1e-6)
+    seconds = max(clock() - began_s, 1e-6)
+    check_outputs(signature, batch, outputs)
+    return seconds

@@ -48,7 +48,8 @@ def snapshot(ledger: Ledger, *, cost: CostModel | None = None, waiting: int = 0)
         oldest_waiting_s=0.5,
         max_batch_size=8,
         cost=cost,
-        phase=Phase.READY,
+        ready=True,
+        draining=False,
         phase_s={Phase.INIT: 0.1, Phase.LOAD: 2.0, Phase.WARM: 1.0, Phase.SELFTEST: 0.5},
     )
 

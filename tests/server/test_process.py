@@ -3,65 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from pathlib import Path
 
 import aiohttp
 import pytest
 
-
-@dataclass
-class Server:
-    process: asyncio.subprocess.Process
-    url: str
-
-    async def ready(self) -> None:
-        async with aiohttp.ClientSession() as http, asyncio.timeout(20):
-            while not await self._is_ready(http):  # noqa: ASYNC110 - another process
-                await asyncio.sleep(0.05)
-
-    async def _is_ready(self, http: aiohttp.ClientSession) -> bool:
-        try:
-            async with http.get(f"{self.url}/v2/health/ready") as answer:
-                return answer.status == 200
-        except aiohttp.ClientError:
-            return False
-
-
-@asynccontextmanager
-async def serving(**settings: object) -> AsyncIterator[Server]:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port = listener.getsockname()[1]
-    defaults = {
-        "ENGINE": "emulated",
-        "HOST": "127.0.0.1",
-        "PORT": port,
-        "MODEL_NAME": "m",
-        "EMULATED_LOAD_S": 0,
-        "EMULATED_FIXED_COST_S": 0.005,
-        "WARMUP_REQUESTS": 1,
-        "DRAIN_DELAY_S": 0.5,
-    }
-    env = {f"HEADROOM_{name}": str(value) for name, value in (defaults | settings).items()}
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "headroom_server",
-        env={**os.environ, **env},
-        stderr=asyncio.subprocess.PIPE,
-    )
-    try:
-        yield Server(process, f"http://127.0.0.1:{port}")
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.communicate()
+from server_process import Server, serving
 
 
 async def client(server: Server) -> int:
@@ -118,7 +68,9 @@ async def test_what_was_accepted_is_finished_although_it_takes_longer_than_the_d
             ]
             await asyncio.sleep(0.2)
             server.process.send_signal(signal.SIGTERM)
-            assert [(await one).status for one in posts] == [200, 200]
+            for post in posts:
+                async with await post as answer:
+                    assert await answer.json() == {"predictions": [4.0]}
         assert await server.process.wait() == 0
 
 
@@ -133,9 +85,9 @@ async def test_when_the_grace_ends_the_rest_gets_an_error_and_not_silence() -> N
             )
             await asyncio.sleep(0.2)
             server.process.send_signal(signal.SIGTERM)
-            answer = await post
-            assert answer.status == 503
-            assert "stopped before it could answer" in await answer.text()
+            async with await post as answer:
+                assert answer.status == 503
+                assert "stopped before it could answer" in await answer.text()
         assert await server.process.wait() == 1
 
 
@@ -196,6 +148,38 @@ async def test_a_signal_while_loading_ends_the_process_at_once() -> None:
         assert await asyncio.wait_for(server.process.wait(), 5) == 0
 
 
+async def test_a_signal_before_anything_is_imported_ends_the_process_with_0() -> None:
+    async with serving() as server:
+        assert server.process.stdin is None
+        while not handles_sigterm(server.process.pid):  # noqa: ASYNC110 - another process
+            await asyncio.sleep(0.002)
+        server.process.send_signal(signal.SIGTERM)
+        assert await asyncio.wait_for(server.process.wait(), 20) == 0
+
+
+def handles_sigterm(pid: int) -> bool:
+    status = Path(f"/proc/{pid}/status").read_text()
+    caught = int(status.partition("SigCgt:")[2].split()[0], 16)
+    return bool(caught >> (signal.SIGTERM - 1) & 1)
+
+
+async def test_a_load_that_hangs_ends_the_process_when_the_warm_up_time_is_over() -> None:
+    async with serving(EMULATED_LOAD_S=60, WARMUP_TIMEOUT_S=0.1) as server:
+        _, log = await asyncio.wait_for(server.process.communicate(), 20)
+        assert server.process.returncode == 1
+    assert b"the model is not warm after HEADROOM_WARMUP_TIMEOUT_S=0.1 s" in log
+
+
+async def test_a_port_that_is_taken_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        async with serving(PORT=port) as server:
+            _, log = await asyncio.wait_for(server.process.communicate(), 20)
+            assert server.process.returncode == 2
+    assert f"HEADROOM_PORT={port}: no listening there: Address already in use".encode() in log
+    assert b"Traceback" not in log
+
+
 async def test_all_wrong_settings_are_named_with_rule_and_value() -> None:
     async with serving(PORT=70_000, ENGINE="cuda", DRAIN_GRACE_S="1m", MAX_WAITNG=3) as server:
         _, log = await asyncio.wait_for(server.process.communicate(), 20)
@@ -207,7 +191,7 @@ async def test_all_wrong_settings_are_named_with_rule_and_value() -> None:
 
 async def test_the_emulated_server_imports_no_torch_and_no_numpy() -> None:
     script = (
-        "import sys, headroom_server.__main__ as m\n"
+        "import sys, headroom_server.composition as m\n"
         "m.build_runner(m.Settings(engine='emulated'))\n"
         "import headroom_server.app\n"
         "sys.exit(bool({'torch', 'numpy', 'safetensors'} & set(sys.modules)))"

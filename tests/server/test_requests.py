@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from array import array
 from typing import Any
 
 import orjson
@@ -102,6 +103,7 @@ BAD_V2 = [
     pytest.param(v2([1, 2], [1, 2]) | {"outputs": [{"name": "z"}]}, "got 'z'", id="output"),
     pytest.param(v2([1, 2], [1, 2]) | {"id": 5}, "id:", id="id is no text"),
     pytest.param({"inputs": []}, "inputs", id="no inputs"),
+    pytest.param([], "the body: a JSON object", id="no object"),
 ]
 
 
@@ -112,6 +114,30 @@ async def test_bad_v2_names_field_and_rule(start: Start, body: Any, words: str) 
     assert answer.status_code == 400
     assert words in answer.json()["error"]
     assert world.engine.batches == []
+
+
+async def test_an_error_says_no_more_of_a_request_than_fits_a_line(start: Start) -> None:
+    world = await start()
+    answer = await world.http.post("/v2/models/m/infer", json=v2([1, 2], [1, 2], name="y" * 3000))
+    assert answer.status_code == 400
+    assert len(answer.text) < 300
+
+
+async def test_binary_tensors_are_refused_by_their_name(start: Start) -> None:
+    world = await start()
+    answer = await world.http.post(
+        "/v2/models/m/infer",
+        content=b'{"inputs":[]}' + bytes(32),
+        headers={"inference-header-content-length": "13"},
+    )
+    assert answer.status_code == 400
+    assert "inference-header-content-length: binary tensors" in answer.json()["error"]
+
+
+async def test_no_answer_leads_a_client_to_another_host(start: Start) -> None:
+    world = await start()
+    answer = await world.http.post("/v2/models/m/infer/", headers={"host": "elsewhere"})
+    assert answer.status_code == 404
 
 
 async def test_another_model_is_not_found(start: Start) -> None:
@@ -238,7 +264,7 @@ async def test_a_lost_device_fails_liveness_and_leaves_nobody_unanswered(start: 
     assert (await world.http.get("/v2/health/live")).status_code == 503
     assert (await world.http.get("/v2/health/ready")).status_code == 503
     assert (await world.predict([1, 1])).status_code == 503
-    await balanced_metrics(world)
+    assert (await balanced_metrics(world))["headroom_ready"] == 0
 
 
 async def test_a_wedged_device_fails_liveness(start: Start) -> None:
@@ -249,6 +275,51 @@ async def test_a_wedged_device_fails_liveness(start: Start) -> None:
     world.engine.free.set()
     await request
     assert (await world.http.get("/v2/health/live")).status_code == 200
+
+
+async def test_what_waits_behind_a_hanging_batch_gets_an_error_and_the_queue_is_closed(
+    start: Start,
+) -> None:
+    world = await start(stall_timeout_s=0.05)
+    running = await world.hold_device()
+    waiting = asyncio.create_task(world.predict([1, 1]))
+    await world.waiting(1)
+    await until(lambda: not world.runner.live)
+    assert (await world.http.get("/v2/health/ready")).status_code == 503
+    refused = await world.predict([1, 1])
+    assert refused.status_code == 503
+    world.runner.watch()
+    assert [(await one).status_code for one in (running, waiting)] == [500, 500]
+    assert (await balanced_metrics(world))["headroom_ready"] == 0
+    world.engine.free.set()
+    await until(lambda: world.runner.ready)
+    assert (await world.predict([1, 1])).json() == {"predictions": [2.0]}
+    assert world.engine.batches == [1, 1]
+    assert (await balanced_metrics(world))["headroom_requests_total{failed}"] == 2
+
+
+@pytest.mark.parametrize(
+    "outputs",
+    [
+        pytest.param([], id="no answer"),
+        pytest.param([{"sum": array("d", [1])}] * 2, id="too many answers"),
+        pytest.param([{}], id="no output"),
+        pytest.param([{"sum": array("d", [1, 2])}], id="too many numbers"),
+        pytest.param([{"sum": array("q", [1])}], id="another type"),
+        pytest.param([{"sum": None}], id="no numbers"),
+        pytest.param([None], id="nothing"),
+        pytest.param(None, id="nothing at all"),
+    ],
+)
+async def test_an_engine_that_breaks_its_word_fails_the_batch_and_nothing_else(
+    start: Start, outputs: Any
+) -> None:
+    world = await start()
+    world.engine.forged = [outputs]
+    answer = await asyncio.wait_for(world.predict([1, 1]), 5)
+    assert answer.status_code == 500
+    assert (await world.predict([1, 1])).json() == {"predictions": [2.0]}
+    assert (await balanced_metrics(world))["headroom_requests_total{failed}"] == 1
 
 
 async def test_an_answer_that_json_cannot_carry_fails_only_its_request(start: Start) -> None:

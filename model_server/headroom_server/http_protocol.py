@@ -1,0 +1,112 @@
+"""HTTP/1.1 of uvicorn, with bounds on what a client may send and how long it may take for it.
+
+uvicorn waits for ever for the rest of a request, and holds headers of any size.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+import orjson
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from headroom_server.connection import STATE_KEY, Connection
+
+MAX_HEAD_BYTES = 64 * 1024
+"""Request line and headers. What comes in one read (256 KiB) is not counted before it is parsed."""
+
+
+def bounded_protocol(max_age_s: float, receive_timeout_s: float) -> type[HttpToolsProtocol]:
+    """The protocol of each connection; the connection stands in the ASGI state.
+
+    A request has to be complete `receive_timeout_s` after its first byte.
+    """
+
+    class BoundedProtocol(HttpToolsProtocol):
+        _receiving = False
+        """A request has begun and is not complete."""
+        _head_open = False
+        """Its headers are not complete either."""
+        _head_bytes = 0
+        _receive_timer: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            age_s = max_age_s * random.uniform(0.75, 1.25)  # noqa: S311 - jitter, no secret
+            self._connection = Connection(self.loop.time() + age_s)
+            self.app_state = {**self.app_state, STATE_KEY: self._connection}
+            self.timeout_keep_alive_task = self.loop.call_later(
+                self.timeout_keep_alive, self.timeout_keep_alive_handler
+            )
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            super().connection_lost(exc)
+            self._unset_keepalive_if_required()
+            self._stop_receive_timer()
+            self._connection.lost()
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            if not self._receiving:
+                self._stop_receive_timer()
+            elif not self.transport.is_closing():
+                if self._receive_timer is None:
+                    self._start_receive_timer()
+                if self._head_open:
+                    self._head_bytes += len(data)
+                    if self._head_bytes > MAX_HEAD_BYTES:
+                        self._refuse(431, f"headers hold at most {MAX_HEAD_BYTES} bytes; got more")
+
+        def on_message_begin(self) -> None:
+            super().on_message_begin()
+            self._receiving = self._head_open = True
+            self._head_bytes = 0
+
+        def on_headers_complete(self) -> None:
+            self._head_open = False
+            super().on_headers_complete()
+
+        def on_message_complete(self) -> None:
+            self._receiving = False
+            super().on_message_complete()
+
+        def shutdown(self) -> None:
+            # A request whose headers are on their way is received, and its answer closes the
+            # connection, since the server drains.
+            if not self._head_open:
+                super().shutdown()
+
+        def send_400_response(self, msg: str) -> None:
+            self._refuse(400, f"not HTTP/1.1: {msg}")
+
+        def _start_receive_timer(self) -> None:
+            self._receive_timer = self.loop.call_later(receive_timeout_s, self._too_slow)
+
+        def _stop_receive_timer(self) -> None:
+            if self._receive_timer is not None:
+                self._receive_timer.cancel()
+                self._receive_timer = None
+
+        def _too_slow(self) -> None:
+            self._receive_timer = None
+            answering = self.cycle is not None and not self.cycle.response_complete
+            if self.transport.is_closing():
+                return
+            if self.pipeline or (self._head_open and answering):
+                # an earlier request of this connection is still owed its answer
+                self._start_receive_timer()
+            elif not self._head_open and self.cycle.response_started:
+                self.transport.close()
+            else:
+                self._refuse(408, f"the request was not complete after {receive_timeout_s:g} s")
+
+        def _refuse(self, status: int, message: str) -> None:
+            body = orjson.dumps({"error": message})
+            self.transport.write(
+                b"%scontent-type: application/json\r\ncontent-length: %d\r\n"
+                b"connection: close\r\n\r\n%s" % (STATUS_LINE[status], len(body), body)
+            )
+            self.transport.close()
+
+    return BoundedProtocol

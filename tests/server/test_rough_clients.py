@@ -1,0 +1,114 @@
+"""Clients that send too much, too slowly, or not all of it: raw bytes against a server process."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+from server_process import Server, serving
+
+BODY = b'{"instances":[[1,2,3,4]]}'
+HEAD = b"POST /v1/models/m:predict HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n" % len(BODY)
+GET = b"GET /v2/health/live HTTP/1.1\r\nhost: x\r\n"
+
+
+class Client:
+    """One connection, its bytes sent as they are."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    async def send(self, data: bytes) -> None:
+        self._writer.write(data)
+        await self._writer.drain()
+
+    async def answer(self) -> bytes:
+        """Status line, headers and body of the next answer."""
+        head = await asyncio.wait_for(self._reader.readuntil(b"\r\n\r\n"), 10)
+        length = int(head.partition(b"content-length: ")[2].split()[0])
+        return head + await self._reader.readexactly(length)
+
+    async def closed(self) -> bytes:
+        """Everything until the server closes."""
+        return await asyncio.wait_for(self._reader.read(), 10)
+
+    async def leave(self) -> None:
+        self._writer.close()
+        with suppress(ConnectionError):
+            await self._writer.wait_closed()
+
+
+@asynccontextmanager
+async def clients(server: Server, count: int) -> AsyncIterator[list[Client]]:
+    port = int(server.url.rpartition(":")[2])
+    them = [Client(*await asyncio.open_connection("127.0.0.1", port)) for _ in range(count)]
+    try:
+        yield them
+    finally:
+        for one in them:
+            await one.leave()
+
+
+async def test_a_request_is_bounded_in_bytes_and_in_time() -> None:
+    async with serving(RECEIVE_TIMEOUT_S=0.6, CONNECTION_IDLE_S=1) as server:
+        await server.ready()
+        async with clients(server, 6) as crowd:
+            silent, half_head, half_body, endless_head, endless_url, patient = crowd
+            await half_head.send(GET)
+            await half_body.send(HEAD + b"\r\n" + BODY[:5])
+            await endless_head.send(GET + b"a: b\r\n" * 15_000)
+            await endless_url.send(b"GET /" + b"u" * 70_000)
+            await patient.send(HEAD + b"expect: 100-continue\r\n\r\n")
+
+            assert (await endless_head.closed()).startswith(b"HTTP/1.1 431 ")
+            assert (await endless_url.closed()).startswith(b"HTTP/1.1 431 ")
+            for slow in (half_head, half_body):
+                told = await slow.closed()
+                assert told.startswith(b"HTTP/1.1 408 ")
+                assert b"not complete after 0.6 s" in told
+            assert await silent.closed() == b""
+            assert (await patient.closed()).startswith(b"HTTP/1.1 100 ")
+
+
+async def test_what_is_no_request_is_answered_and_the_connection_stays_in_step() -> None:
+    async with serving() as server:
+        await server.ready()
+        async with clients(server, 3) as (garbage, unread_body, pipelined):
+            await garbage.send(b"\x16\x03\x01\x02")
+            told = await garbage.closed()
+            assert told.startswith(b"HTTP/1.1 400 ")
+            assert b'{"error":"not HTTP/1.1' in told
+
+            await unread_body.send(HEAD.replace(b"/m:", b"/q:") + b"expect: 100-continue\r\n\r\n")
+            told = await unread_body.closed()
+            assert told.startswith(b"HTTP/1.1 404 ")
+            assert b"connection: close" in told
+
+            await pipelined.send((HEAD + b"\r\n" + BODY) * 2 + GET + b"\r\n")
+            answers = [await pipelined.answer() for _ in range(3)]
+            assert [answer.rpartition(b"\r\n")[2] for answer in answers] == [
+                b'{"predictions":[10.0]}',
+                b'{"predictions":[10.0]}',
+                b'{"live":true}',
+            ]
+
+
+async def test_a_drain_serves_a_request_whose_head_is_on_its_way_and_waits_for_no_dawdler() -> None:
+    async with serving(DRAIN_DELAY_S=0, DRAIN_GRACE_S=1) as server:
+        await server.ready()
+        async with clients(server, 2) as (late, dawdler):
+            await late.send(HEAD)
+            await dawdler.send(HEAD + b"\r\n")
+            await asyncio.sleep(0.1)
+            server.process.send_signal(signal.SIGTERM)
+            await asyncio.sleep(0.6)  # the listener and the idle connections are closed by now
+            await late.send(b"\r\n" + BODY)
+            answer = await late.answer()
+            assert answer.endswith(b'{"predictions":[10.0]}')
+            assert b"connection: close" in answer
+            _, log = await asyncio.wait_for(server.process.communicate(), 6)
+            assert server.process.returncode == 0
+            assert b"1 connections were cut" in log

@@ -1,0 +1,67 @@
+"""A model server as a process of its own, ended after use."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import aiohttp
+
+
+@dataclass
+class Server:
+    process: asyncio.subprocess.Process
+    url: str
+
+    async def ready(self) -> None:
+        async with aiohttp.ClientSession() as http, asyncio.timeout(20):
+            while not await self._is_ready(http):  # noqa: ASYNC110 - another process
+                await asyncio.sleep(0.05)
+
+    async def _is_ready(self, http: aiohttp.ClientSession) -> bool:
+        try:
+            async with http.get(f"{self.url}/v2/health/ready") as answer:
+                return answer.status == 200
+        except aiohttp.ClientError:
+            return False
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+    return port
+
+
+@asynccontextmanager
+async def serving(**settings: object) -> AsyncIterator[Server]:
+    port = settings.get("PORT") or free_port()
+    defaults = {
+        "ENGINE": "emulated",
+        "HOST": "127.0.0.1",
+        "PORT": port,
+        "MODEL_NAME": "m",
+        "EMULATED_LOAD_S": 0,
+        "EMULATED_FIXED_COST_S": 0.005,
+        "WARMUP_REQUESTS": 1,
+        "DRAIN_DELAY_S": 0.5,
+    }
+    env = {f"HEADROOM_{name}": str(value) for name, value in (defaults | settings).items()}
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "headroom_server",
+        env={**os.environ, **env},
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        yield Server(process, f"http://127.0.0.1:{port}")
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
