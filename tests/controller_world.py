@@ -240,6 +240,8 @@ class Pods:
         self._clock = clock
         self.arrivals_rps: dict[str, float] = {}
         self.silent = False
+        self.refused = ""
+        """Why the API server takes no more pods."""
         self.capacity: float = math.inf
         self._served: dict[str, tuple[float, float]] = {}
         self._number = 0
@@ -273,7 +275,7 @@ class Pods:
     def _follow(self, deployment: Manifest, namespace: str, name: str) -> None:
         pods = self.of(name)
         replicas = deployment["spec"]["replicas"]
-        for _ in range(len(pods), replicas):
+        for _ in range(len(pods), len(pods) if self.refused else replicas):
             self._start(deployment, namespace, name)
         for extra in pods[replicas:]:
             self._cluster.delete("Pod", extra["metadata"]["name"], namespace)
@@ -283,6 +285,10 @@ class Pods:
             "observedGeneration": deployment["metadata"]["generation"],
             "replicas": replicas,
             "updatedReplicas": replicas,
+            "conditions": [
+                {"type": "ReplicaFailure", "status": "True", "message": self.refused}
+                for _ in range(self.refused != "")
+            ],
         }
 
     def _start(self, deployment: Manifest, namespace: str, name: str) -> None:
@@ -424,6 +430,10 @@ class World:
             if one["type"] == kind:
                 return one["status"], one["reason"]
         return "", ""
+
+    def message(self, kind: str, name: str = "resnet") -> str:
+        conditions = self.status(name)["conditions"]
+        return next(str(one["message"]) for one in conditions if one["type"] == kind)
 
     def replicas(self, name: str = "resnet") -> int:
         deployment = self.cluster.find("Deployment", name)

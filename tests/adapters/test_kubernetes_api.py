@@ -41,9 +41,7 @@ def calls() -> Calls:
 
 
 @pytest.fixture
-async def api(
-    server: Answering, calls: Calls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[KubernetesApi]:
+async def api(server: Answering, calls: Calls, tmp_path: Path) -> AsyncIterator[KubernetesApi]:
     config = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -54,9 +52,9 @@ async def api(
     }
     path = tmp_path / "kubeconfig"
     path.write_text(json.dumps(config))
-    monkeypatch.setenv("KUBECONFIG", str(path))
+    environment = {"KUBECONFIG": str(path), "KUBERNETES_SERVICE_HOST": "10.96.0.1"}
     server.gives(text="{}")
-    async with KubernetesApi(on_call=calls, deadline_s=0.5) as opened:
+    async with KubernetesApi(calls, deadline_s=0.5, environment=environment) as opened:
         yield opened
 
 
@@ -184,10 +182,20 @@ async def test_a_request_that_hangs_ends_at_its_deadline(
     assert calls == [("get", "timeout")]
 
 
-async def test_without_credentials_the_message_says_so(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, calls: Calls
+async def test_without_credentials_the_message_says_what_to_do(
+    tmp_path: Path, calls: Calls, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "absent"))
-    with pytest.raises(Forbidden, match="no credentials for a cluster"):
-        async with KubernetesApi(on_call=calls):
+    environment = {"KUBECONFIG": str(tmp_path / "absent")}
+    with pytest.raises(Forbidden, match=r"absent is not there; set KUBECONFIG"):
+        async with KubernetesApi(on_call=calls, environment=environment):
             pass
+    assert not caplog.records, "one line, and it is the error"
+
+
+@pytest.mark.parametrize("body", ["[]", "null", '{"items": {}}', '{"items": 3}'])
+async def test_an_answer_of_another_shape_is_an_api_that_cannot_answer(
+    api: KubernetesApi, server: Answering, body: str
+) -> None:
+    server.gives(text=body)
+    with pytest.raises(Unavailable, match="the answer is no"):
+        await api.list_all("v1", "Pod", None)

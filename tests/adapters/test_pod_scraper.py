@@ -62,6 +62,28 @@ async def test_a_pod_that_hangs_costs_its_deadline_and_no_more(server: Answering
     assert time.monotonic() - begun_s < 5 * DEADLINE_S
 
 
+async def test_pods_that_hang_hide_no_other(server: Answering) -> None:
+    silent = [await asyncio.start_server(_never_answer, "127.0.0.1", 0) for _ in range(80)]
+    ports = [one.sockets[0].getsockname()[1] for one in silent]
+    server.gives(text="m 1\n")
+    async with PodScraper(deadline_s=1.0) as scraper:
+        hanging = [
+            asyncio.create_task(scraper.scrape(f"http://127.0.0.1:{port}/metrics"))
+            for port in ports
+        ]
+        await asyncio.sleep(0)
+        assert await scraper.scrape(f"{server.url}/metrics") == "m 1\n"
+        answers = await asyncio.gather(*hanging, return_exceptions=True)
+    assert all(isinstance(one, ScrapeFailed) for one in answers)
+    for one in silent:
+        one.close()
+
+
+async def _never_answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await reader.read()
+    writer.close()
+
+
 async def test_a_page_that_drips_is_cut_off_by_the_same_deadline(server: Answering) -> None:
     async def drip(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()

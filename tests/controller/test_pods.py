@@ -170,6 +170,13 @@ def test_a_ready_pod_says_since_when_and_where() -> None:
     assert (seen.pod.created_s, seen.pod.ready_s) == (NOW_S - 100, NOW_S - 42)
 
 
+def test_a_pod_says_since_when_it_has_its_node() -> None:
+    placed = {"type": "PodScheduled", "status": "True", "lastTransitionTime": ago(30)}
+    raw = [pod(conditions=(placed,)), pod(conditions=(UNSCHEDULABLE,)), pod()]
+    seen = observe(raw, now_s=NOW_S, warmup_timeout_s=WARMUP_TIMEOUT_S, replicas=3)
+    assert [one.pod.scheduled_s for one in seen] == [NOW_S - 30, None, None]
+
+
 @pytest.mark.parametrize(
     ("replicas", "failed_counted"), [(1, 0), (2, 1), (3, 2)], ids=["0 of 2", "1 of 2", "2 of 2"]
 )

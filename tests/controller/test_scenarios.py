@@ -321,6 +321,107 @@ def test_an_object_of_the_same_name_is_never_taken_over() -> None:
     play(story)
 
 
+def test_an_object_of_the_same_name_is_not_blamed_on_the_spec() -> None:
+    """A selector is immutable, so that a dry run over somebody's Deployment is refused for it."""
+
+    async def story(world: World) -> None:
+        world.cluster.fail("dry_run", "Deployment", rejected("field is immutable"), times=99)
+        world.cluster.put(
+            {
+                "apiVersion": "apps/v1",
+                "kind": "Deployment",
+                "metadata": {"name": "resnet", "namespace": "default"},
+                "spec": {"replicas": 3},
+            }
+        )
+        world.create()
+        await world.run_for(20.0)
+        assert world.condition("Ready") == ("False", "ApplyFailed")
+        assert "not controlled by this InferenceService" in world.message("Ready")
+
+    play(story)
+
+
+def test_replicas_that_stand_since_the_decision_are_not_overwritten_by_a_rollout() -> None:
+    """A human scales between the read and the apply of a new image, which answers with both."""
+
+    async def story(world: World) -> None:
+        world.create()
+        await world.run_for(20.0)
+        follow = world.cluster.before_call
+        raced: list[str] = []
+
+        def race(verb: str, kind: str) -> None:
+            follow(verb, kind)
+            deployment = world.cluster.find("Deployment", "resnet")
+            if (verb, kind) == ("dry_run", "Deployment") and deployment and not raced:
+                raced.append(verb)
+                world.cluster.update(deployment, lambda one: one["spec"].update(replicas=9))
+
+        world.cluster.before_call = race
+        world.edit(runtime={"image": "registry.example/server:2"}, scaling={"minReplicas": 3})
+        await world.run_for(12.0)
+        assert raced
+        assert world.cluster.scale_writes == []
+        assert world.replicas() == 9
+
+    play(story)
+
+
+def test_pods_that_a_quota_refuses_are_told_from_pods_without_a_node() -> None:
+    async def story(world: World) -> None:
+        world.create(scaling={"minReplicas": 2})
+        world.pods.refused = "exceeded quota: gpus"
+        await world.run_for(20.0)
+        assert world.condition("CapacityAvailable") == ("False", "ReplicasRefused")
+        assert world.condition("Ready") == ("False", "ReplicasRefused")
+        assert "exceeded quota: gpus" in world.message("Ready")
+
+    play(story)
+
+
+def test_a_tick_that_breaks_off_is_said_with_its_own_reason() -> None:
+    async def story(world: World) -> None:
+        world.create()
+        await world.run_for(20.0)
+        world.cluster.fail("list_all", "Pod", Forbidden("no list on pods"), times=2)
+        await world.run_for(3.0)
+        assert world.condition("ScalingActive") == ("Unknown", "EvaluationFailed")
+        assert "no list on pods" in world.message("ScalingActive")
+        await world.run_for(10.0)
+        assert world.condition("ScalingActive") == ("True", "Auto")
+
+    play(story)
+
+
+def test_a_start_of_the_operator_is_no_failure_of_metrics() -> None:
+    async def story(world: World) -> None:
+        world.create()
+        await world.run_for(60.0)
+        assert world.condition("SLOMet") == ("Unknown", "NoTraffic")
+        await world.restart_operator()
+        await world.run_for(4.0)
+        for kind in ("MetricsAvailable", "ScalingActive", "SLOMet"):
+            assert world.condition(kind) == ("Unknown", "WindowFilling"), kind
+        await world.run_for(15.0)
+        assert world.condition("MetricsAvailable") == ("True", "SignalsFresh")
+        assert world.cluster.events("MetricsUnavailable") == []
+
+    play(story)
+
+
+def test_a_ready_pod_without_an_address_is_named() -> None:
+    async def story(world: World) -> None:
+        world.create()
+        await world.run_for(20.0)
+        world.pods.ready("resnet")[0]["status"].pop("podIP")
+        await world.run_for(15.0)
+        assert world.condition("MetricsAvailable") == ("False", "SignalsStale")
+        assert "no podIP yet" in world.message("MetricsAvailable")
+
+    play(story)
+
+
 def test_replicas_without_a_node_are_reported_and_not_multiplied() -> None:
     async def story(world: World) -> None:
         world.create()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 
 import pytest
 from hypothesis import given
@@ -81,6 +82,16 @@ def test_what_is_no_exposition_is_refused_with_line_and_rule(
     with pytest.raises(MalformedExposition) as raised:
         read(page, "m")
     assert (raised.value.line, raised.value.rule) == (line, rule)
+
+
+@pytest.mark.parametrize(
+    "line", ['m{a="b"%s+} 1', "m%s+ 1 2 3", 'm{a="b",%s+} 1', "m{%s+} 1", 'm{a="b"}%s+ 1 2 3']
+)
+def test_a_line_made_to_be_hard_costs_no_more_than_its_length(line: str) -> None:
+    begun_s = time.perf_counter()
+    with pytest.raises(MalformedExposition):
+        read(f"{line % (' ' * 100_000)}\n", "m")
+    assert time.perf_counter() - begun_s < 2.0
 
 
 @given(st.text(alphabet=st.sampled_from('m{}a="b\\ \n\t1.e+-_#,NaInf'), max_size=60))

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Mapping
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 from urllib.parse import quote, urlencode
@@ -24,6 +26,7 @@ from headroom.errors import ClusterError, Conflict, Forbidden, NotFound, Rejecte
 Manifest = dict[str, Any]
 
 DEADLINE_S = 10.0
+_DEFAULT_KUBECONFIG = "~/.kube/config"
 _RETRY_AFTER_S = 1.0
 _MAX_RETRY_AFTER_S = 60.0
 
@@ -66,7 +69,13 @@ class OnCall(Protocol):
 class KubernetesApi:
     """Speaks to one API server. Use as an async context manager."""
 
-    def __init__(self, on_call: OnCall, deadline_s: float = DEADLINE_S) -> None:
+    def __init__(
+        self,
+        on_call: OnCall,
+        deadline_s: float = DEADLINE_S,
+        environment: Mapping[str, str] = os.environ,
+    ) -> None:
+        self._environment = environment
         self._on_call = on_call
         self._deadline_s = deadline_s
         self._timeout = aiohttp.ClientTimeout(total=deadline_s)
@@ -79,12 +88,13 @@ class KubernetesApi:
         """
         configuration = Configuration()
         try:
-            if not os.environ.get("KUBECONFIG") and os.environ.get("KUBERNETES_SERVICE_HOST"):
+            named = self._environment.get("KUBECONFIG")
+            if not named and self._environment.get("KUBERNETES_SERVICE_HOST"):
                 load_incluster_config(configuration)  # type: ignore[no-untyped-call]
             else:
                 await load_kube_config(  # type: ignore[no-untyped-call]
                     client_configuration=configuration,
-                    config_file=os.environ.get("KUBECONFIG") or None,
+                    config_file=_existing(named or _DEFAULT_KUBECONFIG),
                     persist_config=False,
                 )
         except ConfigException as error:
@@ -117,8 +127,10 @@ class KubernetesApi:
         query = {"labelSelector": label_selector} if label_selector else {}
         path = _path(api_version, kind, namespace)
         answer = await self._request("GET", "list", path, query=query)
-        items: list[Manifest] = answer["items"] or []
-        return items
+        items = answer.get("items", ())
+        if items is not None and not isinstance(items, list):
+            raise Unavailable(f"GET {path}: the answer is no list of objects")
+        return items or []
 
     async def create(self, manifest: Manifest, *, field_manager: str) -> Manifest:
         """POST."""
@@ -207,9 +219,11 @@ class KubernetesApi:
         if status >= 300:
             raise _error(status, payload, retry_after, f"{method} {path}")
         try:
-            answer: Manifest = orjson.loads(payload)
+            answer = orjson.loads(payload)
         except orjson.JSONDecodeError as error:
             raise Unavailable(f"{method} {path}: the answer is no JSON: {error}") from error
+        if not isinstance(answer, dict):
+            raise Unavailable(f"{method} {path}: the answer is no object")
         return answer
 
     async def _exchange(
@@ -232,6 +246,13 @@ class KubernetesApi:
             return answer.status, await answer.read(), answer.headers.get("Retry-After", "")
         finally:
             answer.response.release()
+
+
+def _existing(paths: str) -> str:
+    """Give back what KUBECONFIG names if any of it is there; raise ConfigException else."""
+    if not any(Path(path).expanduser().is_file() for path in paths.split(os.pathsep)):
+        raise ConfigException(f"{paths} is not there; set KUBECONFIG to a kubeconfig file")
+    return paths
 
 
 def _path(api_version: str, kind: str, namespace: str | None, name: str = "") -> str:

@@ -53,6 +53,8 @@ class ConditionReason(StrEnum):
 
     PENDING = "Pending"
     """Any: nothing is known yet."""
+    EVALUATION_FAILED = "EvaluationFailed"
+    """ScalingActive: the last evaluation broke off; what stands is held until one succeeds."""
     INVALID_SPEC = "InvalidSpec"
     """Ready, ScalingActive: the spec breaks a rule; everything is held as it stands."""
 
@@ -67,6 +69,8 @@ class ConditionReason(StrEnum):
     timed out."""
     REPLICAS_UNSCHEDULABLE = "ReplicasUnschedulable"
     """Ready, CapacityAvailable: no node has room for replicas."""
+    REPLICAS_REFUSED = "ReplicasRefused"
+    """Ready, CapacityAvailable: a quota or an admission policy refuses the pods."""
     APPLY_FAILED = "ApplyFailed"
     """Ready: the API server refused a child."""
 
@@ -78,6 +82,9 @@ class ConditionReason(StrEnum):
     """MetricsAvailable: every signal is recent."""
     SIGNALS_STALE = "SignalsStale"
     """MetricsAvailable: a signal is out of date; nothing is removed."""
+    WINDOW_FILLING = "WindowFilling"
+    """MetricsAvailable, ScalingActive, SLOMet: replicas answer, and were not watched for long
+    enough to tell a rate; after a start of the operator, or of the first replica."""
     SIGNALS_ABSENT = "SignalsAbsent"
     """MetricsAvailable, ScalingActive, SLOMet: a signal is not there; what stands is held."""
 
@@ -99,6 +106,8 @@ class ConditionReason(StrEnum):
 
     WITHIN_TARGET = "WithinTarget"
     """SLOMet: the promised percentile is below its target."""
+    NO_TRAFFIC = "NoTraffic"
+    """SLOMet: no request ended in the stable window, so there is no latency."""
     ABOVE_TARGET = "AboveTarget"
     """SLOMet: the promised percentile is above its target."""
 

@@ -72,7 +72,11 @@ def render(
     try:
         text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
         typer.echo(rendered(text), nl=False)
-    except (InvalidSpec, ValueError, OSError) as error:
+    except UnicodeDecodeError:
+        _fail(f"{file}: not a text file; give YAML with an InferenceService")
+    except OSError as error:
+        _fail(f"{file}: {error.strerror}; give a YAML file, or - for standard input")
+    except (InvalidSpec, ValueError) as error:
         _fail(f"{file}: {error}")
 
 
@@ -93,10 +97,12 @@ def explain(
     from rich.console import Console
 
     from headroom.cli.explain import explained, fetch
-    from headroom.errors import ClusterError
+    from headroom.errors import ClusterError, NotFound
 
     try:
         service = asyncio.run(fetch(namespace, name))
+    except NotFound as error:
+        _fail(f"{error}: see `kubectl get inferenceservices --all-namespaces`")
     except ClusterError as error:
         _fail(str(error))
     Console().print(explained(service))

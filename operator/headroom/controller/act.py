@@ -84,6 +84,10 @@ async def act(
     standing = gathered.observation.current
     deployment = gathered.deployment
     try:
+        if deployment is not None:  # a dry run against somebody's own would blame our spec
+            step = Step.CHILDREN
+            _check_owner(deployment, service)
+            step = Step.VALIDATE
         await _validate(cluster, memory, now_s)
         step = Step.CHILDREN
         await _apply_other_children(cluster, service, memory, now_s)
@@ -92,6 +96,8 @@ async def act(
             await _create(cluster, service, memory, wanted)
             return Acted(replicas=wanted, created=True)
         deployment = await _apply_deployment(cluster, service, memory, deployment)
+        if _generation(deployment) != _generation(gathered.deployment):
+            raise Conflict("the Deployment's spec is not the one that was decided on")
         step = Step.SCALE
         wanted_replicas = replicas_to_write(service, gathered, replicas)
         if wanted_replicas is None:
@@ -202,3 +208,8 @@ def _check_owner(live: Manifest, service: InferenceService) -> None:
             f"{kind} {service.namespace}/{service.name} exists and is not controlled by this "
             "InferenceService: delete it, or give the InferenceService another name"
         )
+
+
+def _generation(deployment: Manifest | None) -> int | None:
+    """What changes with replicas, which a human may have written, and with the template."""
+    return deployment["metadata"].get("generation") if deployment else None

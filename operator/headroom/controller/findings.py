@@ -68,7 +68,7 @@ def of_invalid_spec(message: str) -> list[Found]:
 def of_failed_tick(message: str) -> list[Found]:
     """Give the condition of a service whose tick broke off for a reason that nobody foresaw."""
     said = f"the last evaluation failed and is repeated: {message}"
-    return [Found(ConditionType.SCALING_ACTIVE, _UNKNOWN, ConditionReason.PENDING, said)]
+    return [Found(ConditionType.SCALING_ACTIVE, _UNKNOWN, ConditionReason.EVALUATION_FAILED, said)]
 
 
 def _ready(tick: Tick) -> _Finding:
@@ -89,7 +89,9 @@ def _ready(tick: Tick) -> _Finding:
         return _FALSE, ConditionReason.REPLICAS_UNSCHEDULABLE, f"{wanted}; {why}"
     if counts.warming + counts.late:
         return _FALSE, ConditionReason.WARMING_UP, wanted
-    return _FALSE, ConditionReason.NO_READY_REPLICAS, _join(wanted, _replica_failure(tick))
+    if failure := _replica_failure(tick):
+        return _FALSE, ConditionReason.REPLICAS_REFUSED, f"{wanted}; {failure}"
+    return _FALSE, ConditionReason.NO_READY_REPLICAS, wanted
 
 
 def _scaling_active(tick: Tick) -> _Finding:
@@ -98,6 +100,8 @@ def _scaling_active(tick: Tick) -> _Finding:
     if tick.service.spec.scaling.mode == "Recommend":
         message = "decisions are not written, because scaling.mode is Recommend"
         return _FALSE, ConditionReason.RECOMMEND_ONLY, message
+    if _is_filling(tick):
+        return _UNKNOWN, ConditionReason.WINDOW_FILLING, _FILLING
     if tick.decision.signals.freshness is Freshness.ABSENT:
         return _FALSE, ConditionReason.SIGNALS_ABSENT, "what stands is held until signals arrive"
     return _TRUE, ConditionReason.AUTO, "decisions are written"
@@ -135,6 +139,8 @@ def _metrics_available(tick: Tick) -> _Finding:
         return _TRUE, ConditionReason.SIGNALS_FRESH, _join(covered, unread)
     if not tick.decision.counts.ready:
         return _FALSE, ConditionReason.NO_READY_REPLICAS, "no replica is warm, so none is measured"
+    if _is_filling(tick):
+        return _UNKNOWN, ConditionReason.WINDOW_FILLING, _join(_FILLING, unread)
     if signals.freshness is Freshness.STALE:
         return _FALSE, ConditionReason.SIGNALS_STALE, _join(covered, unread)
     return _FALSE, ConditionReason.SIGNALS_ABSENT, _join(covered, unread)
@@ -145,6 +151,11 @@ def _slo_met(tick: Tick) -> _Finding:
     if signal.value is None or not signal.fresh:
         if not tick.decision.counts.ready:
             return _UNKNOWN, ConditionReason.NO_READY_REPLICAS, "no replica is warm"
+        if _is_filling(tick):
+            return _UNKNOWN, ConditionReason.WINDOW_FILLING, _FILLING
+        if tick.decision.signals.arrival_rps.fresh and signal.value is None:
+            idle = "no request ended in the stable window, so there is no latency"
+            return _UNKNOWN, ConditionReason.NO_TRAFFIC, idle
         return _UNKNOWN, ConditionReason.SIGNALS_ABSENT, "the latency is not known"
     latency = tick.service.spec.slo.latency
     measured = "above every bound" if math.isinf(signal.value) else duration_text(signal.value)
@@ -175,7 +186,7 @@ def _capacity_available(tick: Tick) -> _Finding:
         message = f"{counts.broken} replicas: {_detail(tick, PodState.BROKEN)}"
         return _FALSE, ConditionReason.REPLICAS_BROKEN, message
     if failure := _replica_failure(tick):
-        return _FALSE, ConditionReason.REPLICAS_UNSCHEDULABLE, failure
+        return _FALSE, ConditionReason.REPLICAS_REFUSED, failure
     return _TRUE, ConditionReason.CAPACITY_FOUND, "every replica has a node"
 
 
@@ -189,6 +200,15 @@ _FINDERS = {
     ConditionType.SLO_FEASIBLE: _slo_feasible,
     ConditionType.CAPACITY_AVAILABLE: _capacity_available,
 }
+
+
+_FILLING = "replicas answer, but were not watched for long enough to tell a rate"
+
+
+def _is_filling(tick: Tick) -> bool:
+    """Whether gauges speak and rates do not yet: nothing is wrong, and it passes by itself."""
+    signals = tick.decision.signals
+    return signals.waiting.fresh and signals.arrival_rps.freshness is Freshness.ABSENT
 
 
 def _detail(tick: Tick, state: PodState) -> str:

@@ -94,7 +94,7 @@ async def _samples(
     scraper: Scraper, clock: Clock, service: InferenceService, pods: Sequence[ObservedPod]
 ) -> tuple[tuple[PodSample, ...], tuple[Unread, ...]]:
     """Scrape all at once; the slowest pod costs its own deadline and no more."""
-    ready = [one for one in pods if one.pod.state is PodState.READY and one.ip]
+    ready = [one for one in pods if one.pod.state is PodState.READY]
     read = await asyncio.gather(*(_sample(scraper, clock, service, one) for one in ready))
     samples = tuple(one for one in read if isinstance(one, PodSample))
     return samples, tuple(one for one in read if isinstance(one, Unread))
@@ -103,6 +103,8 @@ async def _samples(
 async def _sample(
     scraper: Scraper, clock: Clock, service: InferenceService, pod: ObservedPod
 ) -> PodSample | Unread:
+    if not pod.ip:
+        return Unread(pod=pod.name, why="it is ready, but its status has no podIP yet")
     host = f"[{pod.ip}]" if ":" in pod.ip else pod.ip
     url = f"http://{host}:{service.spec.runtime.port}{headroom_profile.METRICS_PATH}"
     try:

@@ -88,12 +88,13 @@ def observe(
 
 def _observed(raw: _RawPod, now_s: float, warmup_timeout_s: float) -> ObservedPod:
     state, detail = _classify(raw, now_s, warmup_timeout_s)
-    ready = _condition(raw, "Ready")
+    ready, scheduled = _condition(raw, "Ready"), _condition(raw, "PodScheduled")
     return ObservedPod(
         pod=Pod(
             uid=raw["metadata"]["uid"],
             state=state,
             created_s=_created_s(raw),
+            scheduled_s=_transition_s(scheduled) if scheduled.get("status") == "True" else None,
             ready_s=_transition_s(ready) if state is PodState.READY else None,
             detail=detail,
         ),

@@ -102,7 +102,8 @@ class Reconciler:
         if memory is None or raw is None:
             return
         generation = raw["metadata"].get("generation", 0)
-        found = findings.of_failed_tick(f"{type(error).__name__}: {error}")
+        words = str(error) or "it was not done in time"
+        found = findings.of_failed_tick(f"{type(error).__name__}: {words}")
         await self._reporter.report_found(memory, found, generation, self._clock.now_s())
 
     def forget(self, uid: str) -> None:

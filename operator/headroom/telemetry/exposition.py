@@ -20,13 +20,16 @@ from dataclasses import dataclass
 
 from headroom.telemetry.errors import MalformedExposition
 
-_NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
-_LABEL = r'[a-zA-Z_][a-zA-Z0-9_]*[ \t]*=[ \t]*"(?:[^"\\\n]|\\[\\"n])*"'
-_LABELS = rf"[ \t]*(?:{_LABEL}[ \t]*(?:,[ \t]*{_LABEL}[ \t]*)*,?[ \t]*)?"
-_SERIES = re.compile(rf"[ \t]*({_NAME})(?:[ \t]*\{{({_LABELS})\}})?[ \t]*")
+# Possessive quantifiers throughout: pages are not trusted, and a blank that two parts of a pattern
+# could each take would let one line of a megabyte occupy the operator for hours.
+_BLANK = r"[ \t]*+"
+_NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*+"
+_LABEL = rf'[a-zA-Z_][a-zA-Z0-9_]*+{_BLANK}={_BLANK}"(?:[^"\\\n]|\\[\\"n])*+"'
+_LABELS = rf"{_BLANK}(?:{_LABEL}{_BLANK}(?:,{_BLANK}{_LABEL}{_BLANK})*+,?{_BLANK})?"
+_SERIES = re.compile(rf"{_BLANK}({_NAME})(?:{_BLANK}\{{({_LABELS})\}})?{_BLANK}")
 _LINE = re.compile(
-    rf"(?P<series>[ \t]*{_NAME}(?:[ \t]*\{{{_LABELS}\}})?)[ \t]*(?<=[ \t}}])"
-    r"(?P<value>[^ \t]+)(?:[ \t]+-?[0-9]+)?[ \t]*"
+    rf"(?P<series>{_BLANK}{_NAME}(?:{_BLANK}\{{{_LABELS}\}})?){_BLANK}(?<=[ \t}}])"
+    rf"(?P<value>[^ \t]++)(?:[ \t]++-?[0-9]++)?{_BLANK}"
 )
 _PAIR = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)[ \t]*=[ \t]*"((?:[^"\\]|\\.)*)"')
 _ESCAPE = re.compile(r"\\(.)")
