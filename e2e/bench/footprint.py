@@ -12,7 +12,7 @@ from bench.processes import Process, of_container
 from bench.replay import Phase, replaying
 from cluster import ClusterError, Node
 from cluster.progress import Progress
-from scenarios.world import OPERATOR, SYSTEM, Service, emulated
+from scenarios.world import OPERATOR, SYSTEM, Service
 
 SERVICES, REPLICAS = 10, 3
 RATE_RPS = 1.0
@@ -47,7 +47,7 @@ def measure(target: Node, progress: Progress) -> Sequence[Figure]:
 
 def _create(target: Node, namespace: str, number: int) -> Service:
     bounds = {"minReplicas": REPLICAS, "maxReplicas": 2 * REPLICAS}
-    return Service.create(target, namespace, emulated(f"service-{number}", scaling=bounds))
+    return Service.create(target, namespace, stage.manifest(f"service-{number}", scaling=bounds))
 
 
 def _operator(target: Node) -> Process:

@@ -15,7 +15,7 @@ from bench.watching import Watch, watching
 from cluster import ClusterError, Node
 from cluster.progress import Progress
 from headroom.scaling import Policy
-from scenarios.world import Service, emulated
+from scenarios.world import Service
 
 SERVICES = 6
 BEFORE, AFTER = Phase(5.0, 50), Phase(15.0, 60)
@@ -30,7 +30,7 @@ def measure(target: Node, progress: Progress) -> Sequence[Figure]:
     with stage.namespace(target, "reaction") as namespace:
         with progress.step(f"Starting {SERVICES} services"):
             services = [
-                Service.create(target, namespace, emulated(f"step-{number}"))
+                Service.create(target, namespace, stage.manifest(f"step-{number}"))
                 for number in range(SERVICES)
             ]
             for service in services:

@@ -9,11 +9,14 @@ from typing import Any
 from cluster import Node, provision, shipped, wait_until
 from cluster.layout import Cache
 from cluster.progress import Progress
-from scenarios.world import Service, install_operator
+from scenarios.world import Service, emulated, install_operator
 
 GPUS = 64
 """Emulated; enough that none of the parts waits for one."""
 GONE_PATIENCE_S = 120.0
+CPU_REQUEST = "50m"
+"""As in the sample. A pod without any has a five-hundredth of the weight of other processes on the
+machine, which would then be what is measured."""
 
 
 @contextlib.contextmanager
@@ -49,6 +52,13 @@ def namespace(target: Node, name: str) -> Iterator[str]:
         timeout_s=GONE_PATIENCE_S,
         every_s=0.5,
     )
+
+
+def manifest(name: str, **options: Any) -> dict[str, Any]:
+    """Build an emulated service whose pods ask for a little CPU; options as for `emulated`."""
+    body = emulated(name, **options)
+    body["spec"]["runtime"]["resources"] = {"requests": {"cpu": CPU_REQUEST}}
+    return body
 
 
 def wait_for_replicas(service: Service, count: int, timeout_s: float) -> None:

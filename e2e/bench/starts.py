@@ -13,7 +13,7 @@ from bench.figures import Figure, at_most, shown
 from bench.watching import Seen, Watch, watching
 from cluster import Node, wait_until
 from cluster.progress import Progress
-from scenarios.world import Service, emulated
+from scenarios.world import Service
 
 LOAD_S = 1.0
 BEYOND_LOAD_S = 3.0
@@ -64,7 +64,7 @@ def measure(target: Node, progress: Progress) -> Sequence[Figure]:
 
 def _manifest() -> dict[str, object]:
     most = 1 + SINGLY + TOGETHER * TOGETHER_TIMES
-    return emulated(
+    return stage.manifest(
         "fast",
         load_s=LOAD_S,
         env=FAST_PLANT,
