@@ -288,6 +288,30 @@ def test_a_pod_template_that_the_api_server_refuses_holds_everything() -> None:
     play(story)
 
 
+def test_a_deployment_that_a_quota_forbids_is_asked_for_once_a_minute() -> None:
+    async def story(world: World) -> None:
+        world.cluster.fail("dry_run", "Deployment", Forbidden("exceeded quota"), times=99)
+        world.create()
+        await world.run_for(30.0)
+        assert world.condition("Ready") == ("False", "ApplyFailed")
+        assert world.cluster.calls.count(("dry_run", "Deployment")) == 1
+        world.cluster.stop_failing()
+        await world.run_for(40.0)
+        assert world.cluster.find("Deployment", "resnet")
+
+    play(story)
+
+
+def test_the_log_names_a_service_whose_tick_failed(caplog: pytest.LogCaptureFixture) -> None:
+    async def story(world: World) -> None:
+        world.create()
+        world.cluster.fail("list_all", "Pod", Forbidden("no list on pods"))
+        await world.run_for(5.0)
+
+    play(story)
+    assert "default/resnet: tick failed: Forbidden: no list on pods" in caplog.text
+
+
 def test_a_forbidden_scale_write_is_said_and_tried_again() -> None:
     async def story(world: World) -> None:
         world.create()

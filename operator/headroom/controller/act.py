@@ -121,11 +121,11 @@ async def _validate(cluster: Cluster, memory: Memory, now_s: float) -> None:
         return
     refused = memory.refused
     if refused and refused.manifest == manifest and now_s - refused.at_s < REFUSED_AGAIN_AFTER_S:
-        raise Rejected(refused.message)
+        raise refused.error
     try:
         await cluster.apply(manifest, field_manager=FIELD_MANAGER, dry_run=True)
-    except Rejected as error:
-        memory.refused = Refusal(manifest=manifest, message=str(error), at_s=now_s)
+    except (Rejected, Forbidden) as error:
+        memory.refused = Refusal(manifest=manifest, error=error, at_s=now_s)
         raise
     memory.accepted, memory.refused = manifest, None
 

@@ -35,6 +35,7 @@ class Controller:
             on_failure=self._failed,
             on_ticked=recorder.ticked,
             period_s=tick_s,
+            name_of=self._name_of,
             chance=chance or random.Random(),  # noqa: S311  (spreads load)
         )
         self.cache = ServiceCache(on_change=self.scheduler.kick, on_gone=self._gone)
@@ -66,6 +67,12 @@ class Controller:
 
     async def _failed(self, uid: str, error: Exception) -> None:
         await self._reconciler.report_failure(uid, error)
+
+    def _name_of(self, uid: str) -> str:
+        service = self.cache.get(uid)
+        if service is None:
+            return uid
+        return f"{service['metadata']['namespace']}/{service['metadata']['name']}"
 
     def _gone(self, uid: str) -> None:
         self.scheduler.remove(uid)

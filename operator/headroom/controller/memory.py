@@ -15,6 +15,7 @@ from headroom.api.conditions import Conditions
 from headroom.api.status import checkpoint_of
 from headroom.controller.drift import Applied
 from headroom.controller.ports import Manifest
+from headroom.errors import ClusterError
 from headroom.resources import desired_children
 from headroom.scaling import State
 
@@ -26,7 +27,7 @@ class Refusal:
     """A manifest that the API server does not take."""
 
     manifest: Manifest
-    message: str
+    error: ClusterError
     at_s: float
 
 

@@ -60,6 +60,8 @@ class Scheduler:
     on_failure: Callable[[str, Exception], Awaitable[None]]
     on_ticked: Ticked
     period_s: float
+    name_of: Callable[[str], str] = str
+    """What the log calls a service."""
     deadline_s: float = 20.0
     concurrency: int = 16
     chance: random.Random = field(default_factory=random.Random)
@@ -87,7 +89,12 @@ class Scheduler:
         self._entries.pop(uid, None)
 
     def overdue_s(self) -> float:
-        """Seconds by which the most overdue service is late."""
+        """Seconds by which the most overdue service is late while there is room to evaluate it.
+
+        Where every place is taken, it is the API that is slow, and each tick ends at its deadline.
+        """
+        if len(self._running) >= self.concurrency:
+            return 0.0
         now_s = asyncio.get_running_loop().time()
         return max((now_s - entry.due_s for entry in self._entries.values()), default=0.0)
 
@@ -174,7 +181,10 @@ class Scheduler:
             entry.complaint = complaint
             expected = isinstance(error, ClusterError | TimeoutError)
             _log.warning(
-                "%s: tick failed: %s", uid, complaint, exc_info=None if expected else error
+                "%s: tick failed: %s",
+                self.name_of(uid),
+                complaint,
+                exc_info=None if expected else error,
             )
             await self._try_to_report(uid, error)
         outage = isinstance(error, Unavailable)
@@ -189,4 +199,6 @@ class Scheduler:
             async with asyncio.timeout(self.deadline_s):
                 await self.on_failure(uid, error)
         except Exception as second:  # noqa: BLE001  (the condition is best effort; the log has said it)
-            _log.info("%s: the failure could not be written to status: %s", uid, second)
+            _log.info(
+                "%s: the failure could not be written to status: %s", self.name_of(uid), second
+            )
