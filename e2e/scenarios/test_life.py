@@ -90,9 +90,10 @@ def test_drift_is_repaired_and_replicas_keep_their_owner(cluster: Cluster, names
 
     service.wait("the variable that left the spec has left the Deployment", dropped)
     assert service.replicas() == 2
+    shown = cluster.get("deployment", "steady", *scope, "--show-managed-fields")
     owners = {
         entry["manager"]
-        for entry in service.deployment()["metadata"]["managedFields"]
+        for entry in shown["metadata"]["managedFields"]
         if "f:replicas" in entry["fieldsV1"].get("f:spec", {})
     }
     assert owners == {"headroom-scaler"}

@@ -1,8 +1,9 @@
 """The pure-ASGI layer around the router: it closes connections and answers errors.
 
-Every answer closes its connection while the server drains, and once the connection is older than
-its jittered maximal age: a ClusterIP balances connections, so that a client that kept one for ever
-would never reach a new replica. A connection is closed after an answer, never while idle, so that
+Every answer closes its connection while the server drains, once the connection is older than its
+jittered maximal age, and while more than two full batches wait: a ClusterIP balances connections,
+so that a client that kept one for ever would never reach a new replica, and those who met a
+crowded one would stay with it. A connection is closed after an answer, never while idle, so that
 no request crosses the closing.
 """
 
@@ -42,7 +43,9 @@ class Edge:
             nonlocal started
             started = True
             if message["type"] == "http.response.start" and (
-                self._runner.draining or loop.time() >= connection.retire_at_s
+                self._runner.draining
+                or self._runner.crowded
+                or loop.time() >= connection.retire_at_s
             ):
                 message["headers"] = [*message["headers"], CLOSE]
             await send(message)

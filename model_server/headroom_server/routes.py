@@ -151,6 +151,7 @@ def _metadata(app: FastAPI, runner: Runner) -> None:
         return _json({"name": "headroom", "version": __version__, "extensions": []})
 
     @_get(app, "/v2/models/{model}", "v2")
+    @_get(app, "/v2/models/{model}/versions/{version}", "v2")
     async def metadata(request: Request) -> Response:
         """What the model takes and gives."""
         _check_model(runner, request)
@@ -171,6 +172,7 @@ def _metadata(app: FastAPI, runner: Runner) -> None:
         )
 
     @_get(app, "/v2/models/{model}/ready", "v2")
+    @_get(app, "/v2/models/{model}/versions/{version}/ready", "v2")
     async def model_ready(request: Request) -> Response:
         """As /v2/health/ready, for this model."""
         _check_model(runner, request)
@@ -209,6 +211,7 @@ def _inference(app: FastAPI, runner: Runner, max_body_bytes: int) -> None:
     for path, endpoint, takes, gives in (
         ("/v1/models/{model}:predict", predict, PredictRequest, PredictResponse),
         ("/v2/models/{model}/infer", infer, InferRequest, InferResponse),
+        ("/v2/models/{model}/versions/{version}/infer", infer, InferRequest, InferResponse),
     ):
         app.router.add_api_route(
             path,
@@ -269,6 +272,11 @@ def _check_model(runner: Runner, request: Request) -> None:
     model = request.path_params["model"]
     if model != runner.model:
         raise UnknownModelError(f"this server serves {runner.model!r}; got {model!r:.100}")
+    version = request.path_params.get("version", protocols.VERSION)
+    if version != protocols.VERSION:
+        raise UnknownModelError(
+            f"{runner.model!r} has version {protocols.VERSION!r}; got {version!r:.100}"
+        )
 
 
 def _signature(runner: Runner) -> Signature:

@@ -153,6 +153,11 @@ class Runner:
         return self.lifecycle.phase is Phase.DRAINING or self.lifecycle.phase is Phase.STOPPED
 
     @property
+    def crowded(self) -> bool:
+        """Whether more than two full batches wait: clients do better with another replica."""
+        return self._in_flight.waiting_items > 2 * self.limits.max_batch_size
+
+    @property
     def live(self) -> bool:
         """Whether a restart would not help: independent of load."""
         return self._device.alive and self.failure is None and not self._stalled

@@ -50,7 +50,7 @@ class Settings(BaseSettings):
     drain_grace_s: Seconds = 60.0
     receive_timeout_s: Seconds = 30.0
     """From the first byte of a request to its last; a slower one is answered 408."""
-    connection_max_age_s: Seconds = 60.0
+    connection_max_age_s: Seconds = 15.0
     """Mean age at which a connection is closed after an answer; a quarter more or less each."""
     connection_idle_s: Seconds = 120.0
     """Above what common clients keep (Go 90 s, aiohttp 15 s), so that they close first."""

@@ -162,6 +162,16 @@ def test_nothing_is_removed_during_a_rollout() -> None:
     assert decision.reason is Reason.ROLLING_OUT
 
 
+def test_a_person_who_raises_the_replicas_gets_a_whole_window() -> None:
+    service = Service(rate_rps=5.0, replicas=1)
+    service.run(120)
+    service.scale(4)
+    raised_s = service.now_s
+    while service.tick().replicas == 4:
+        pass
+    assert service.now_s - raised_s >= service.policy.scale_down_stabilization_s
+
+
 def test_lowered_bounds_are_honoured_even_without_signals() -> None:
     service = Service(rate_rps=0.0, replicas=6, policy=policy(max_replicas=4))
     service.scrape = False

@@ -104,6 +104,24 @@ async def test_a_connection_past_its_age_is_closed_after_an_answer() -> None:
         assert closings == [None, "close"]
 
 
+async def test_a_crowded_replica_sends_its_clients_to_look_for_another() -> None:
+    async with serving(
+        EMULATED_FIXED_COST_S=0.1, EMULATED_PER_ITEM_COST_S=0, MAX_BATCH_SIZE=2, MAX_WAITING=40
+    ) as server:
+        await server.ready()
+        async with aiohttp.ClientSession() as http:
+
+            async def ask() -> str | None:
+                body = {"instances": [[1, 1, 1, 1]]}
+                async with http.post(f"{server.url}/v1/models/m:predict", json=body) as answer:
+                    await answer.read()
+                    return answer.headers.get("connection")
+
+            closings = await asyncio.gather(*(ask() for _ in range(12)))
+        # Two leave per batch; while more than four wait, whoever is answered is sent away.
+        assert closings.count("close") in range(4, 9)
+
+
 async def test_a_client_that_hangs_up_frees_its_place() -> None:
     async with serving(EMULATED_FIXED_COST_S=0.3, MAX_BATCH_SIZE=1) as server:
         await server.ready()

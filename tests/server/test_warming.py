@@ -26,9 +26,9 @@ class Clock:
         self.now_s += seconds + self.late_s
 
 
-def emulated(clock: Clock) -> EmulatedEngine:
+def emulated(clock: Clock, fixed_s: float = 0.006) -> EmulatedEngine:
     return EmulatedEngine(
-        fixed_cost_s=0.006,
+        fixed_cost_s=fixed_s,
         per_item_cost_s=0.0005,
         load_s=2.0,
         input_size=2,
@@ -101,6 +101,22 @@ def test_the_self_test_compares_single_requests_with_what_they_may_take(
     )
     assert result.p95_s == pytest.approx(0.0065)
     assert result.passed is passed
+
+
+@pytest.mark.parametrize(
+    ("single_s", "expected"), [(0.01, 16), (0.21, 5), (3.0, 4)], ids=["fast", "heavy", "very slow"]
+)
+def test_the_self_test_of_a_slow_model_takes_about_a_second(single_s: float, expected: int) -> None:
+    clock = Clock()
+    engine = emulated(clock, fixed_s=single_s)
+    tested = 0
+
+    def count() -> None:
+        nonlocal tested
+        tested += 1
+
+    self_test(engine, engine.load(), requests=16, max_latency_s=9.0, clock=clock, checkpoint=count)
+    assert tested == expected
 
 
 @pytest.mark.parametrize(

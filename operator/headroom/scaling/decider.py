@@ -18,6 +18,7 @@ from headroom.scaling import cold_start, limits, recommenders
 from headroom.scaling.explanation import binding, counterfactuals, message
 from headroom.scaling.limits import Situation, Wanted
 from headroom.scaling.signals import read_signals, waiting_now
+from headroom.scaling.stabilization import Coverage
 from headroom.scaling.state import State
 from headroom.scaling.tail_latency import TailLatency
 from headroom.scaling.values import (
@@ -39,7 +40,7 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
     """Return how many replicas the service should have now, and the state for the next tick."""
     now_s = observation.now_s if state.last_s is None else max(observation.now_s, state.last_s)
     observation = replace(observation, now_s=now_s)
-    state, counts = _learn(policy, state, observation)
+    state, counts = _learn(policy, _respect_others(state, observation), observation)
     signals = read_signals(policy, state.windows, observation, _standing(policy, state, now_s))
     cost = state.learner.fit(state.windows.advertised_cost())
     tail = TailLatency(cost=cost, percentile=policy.latency_percentile) if cost else None
@@ -59,7 +60,9 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
     decision = _explain(situation, advice, replicas, applied, tail)
     changed = not state.changes or state.changes[-1][1] != observation.current
     changes = (*state.changes, (now_s, observation.current)) if changed else state.changes
-    return decision, replace(state, changes=changes[-_CHANGES_KEPT:], last_s=now_s)
+    return decision, replace(
+        state, changes=changes[-_CHANGES_KEPT:], decided=replicas, last_s=now_s
+    )
 
 
 _CHANGES_KEPT = 64
@@ -77,6 +80,17 @@ class _Advice:
     @property
     def strongest(self) -> Recommendation | None:
         return max(self.recommendations, key=lambda rule: rule.replicas, default=None)
+
+
+def _respect_others(state: State, observation: Observation) -> State:
+    """Begin a new hold where somebody else has raised the replicas: a person who wants more now.
+
+    What was enough before does not undo that at once.
+    """
+    before = state.changes[-1][1] if state.changes else observation.current
+    if observation.current > before and observation.current != state.decided:
+        return replace(state, coverage=Coverage())
+    return state
 
 
 def _learn(policy: Policy, state: State, observation: Observation) -> tuple[State, ReplicaCounts]:

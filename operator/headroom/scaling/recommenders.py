@@ -80,8 +80,8 @@ def burst_rps(policy: Policy, windows: Windows, observation: Observation) -> flo
         before_s = watched_s - window_s
         if before_s < window_s:
             continue
-        arrived = windows.total(observation, window_s).arrivals
-        before = windows.total(observation, before_s, ago_s=window_s).arrivals
+        arrived = windows.arrivals(observation, window_s)
+        before = windows.arrivals(observation, before_s, ago_s=window_s)
         expected = before * window_s / before_s
         if arrived - expected > BURST_DEVIATIONS * math.sqrt(max(1.0, expected)):
             rates.append(arrived / window_s)

@@ -41,6 +41,8 @@ class State:
     ready: int = 0
     ready_since_s: float = 0.0
     """When the number of ready replicas last changed."""
+    decided: int | None = None
+    """What the last decision asked for."""
     changes: tuple[tuple[float, int], ...] = ()
     """(time, replicas asked for) at each change, oldest first; for the rate limits."""
 

@@ -35,18 +35,33 @@ class Track:
 
     times_s: tuple[float, ...]
     points: tuple[Counters, ...]
+    arrivals: tuple[float, ...]
+    """Of each point; looked at several times a tick, where the whole vectors are not needed."""
     last: PodSample
+    scraped: Counters
+    """The last scrape as it was, before it continued the series."""
 
     def at(self, time_s: float) -> Counters:
         """Return the series at an instant: interpolated inside, constant before and after."""
+        early, late, part = self._between(time_s)
+        if early == late:
+            return self.points[late]
+        return self.points[early] + part * (self.points[late] - self.points[early])
+
+    def arrivals_at(self, time_s: float) -> float:
+        """Return the arrivals at an instant, as `at` does."""
+        early, late, part = self._between(time_s)
+        return self.arrivals[early] + part * (self.arrivals[late] - self.arrivals[early])
+
+    def _between(self, time_s: float) -> tuple[int, int, float]:
+        """Return the points around an instant and its share of the way between them."""
         late = bisect_right(self.times_s, time_s)
         if late == 0:
-            return self.points[0]
+            return 0, 0, 0.0
         if late == len(self.times_s):
-            return self.points[-1]
+            return late - 1, late - 1, 0.0
         start_s, end_s = self.times_s[late - 1], self.times_s[late]
-        part = (time_s - start_s) / (end_s - start_s)
-        return self.points[late - 1] + part * (self.points[late] - self.points[late - 1])
+        return late - 1, late, (time_s - start_s) / (end_s - start_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +129,15 @@ class Windows:
             arrivals=float(total[ARRIVALS]), missed=float(total[MISSED]), latency=total[LATENCY:]
         )
 
+    def arrivals(self, observation: Observation, window_s: float, *, ago_s: float = 0.0) -> float:
+        """Return the arrivals of `total`, without the rest of it."""
+        ready = {pod.uid for pod in observation.pods if pod.state is PodState.READY}
+        arrived = 0.0
+        for uid, track in self.tracks.items():
+            end_s = (track.last.time_s if uid in ready else observation.now_s) - ago_s
+            arrived += track.arrivals_at(end_s) - track.arrivals_at(end_s - window_s)
+        return arrived
+
     def batch_means(self, now_s: float) -> Iterator[tuple[float, float, float]]:
         """Yield (batches, mean size, mean seconds) of each interval that ended at this tick.
 
@@ -157,22 +181,33 @@ def _vector(sample: PodSample) -> Counters:
 def _begin(sample: PodSample, zero_s: float | None) -> Track:
     """Start a track at its first scrape, or from zero when the pod came up under our eyes."""
     point = _vector(sample)
-    if zero_s is None or zero_s >= sample.time_s:
-        return Track(times_s=(sample.time_s,), points=(point,), last=sample)
-    return Track(times_s=(zero_s, sample.time_s), points=(np.zeros_like(point), point), last=sample)
+    times_s, points = [sample.time_s], [point]
+    if zero_s is not None and zero_s < sample.time_s:
+        times_s, points = [zero_s, *times_s], [np.zeros_like(point), *points]
+    return Track(
+        times_s=tuple(times_s),
+        points=tuple(points),
+        arrivals=tuple(float(one[ARRIVALS]) for one in points),
+        last=sample,
+        scraped=point,
+    )
 
 
 def _continue(track: Track, sample: PodSample) -> Track:
     """Append a scrape; a counter that fell means that the process began again from zero."""
     if sample.time_s <= track.last.time_s:
         return track
-    step = _vector(sample) - _vector(track.last)
+    scraped = _vector(sample)
+    step = scraped - track.scraped
     if (step < 0).any():
-        step = _vector(sample)
+        step = scraped
+    point = track.points[-1] + step
     first = bisect_right(track.times_s, sample.time_s - HORIZON_S)
     first = max(0, min(first - 1, len(track.times_s) - 1))
     return Track(
         times_s=(*track.times_s[first:], sample.time_s),
-        points=(*track.points[first:], track.points[-1] + step),
+        points=(*track.points[first:], point),
+        arrivals=(*track.arrivals[first:], float(point[ARRIVALS])),
         last=sample,
+        scraped=scraped,
     )
