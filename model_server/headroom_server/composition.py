@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import sys
 
 import uvloop
@@ -11,8 +12,8 @@ import uvloop
 from headroom_server import settings as settings_module
 from headroom_server.device import WarmUpPlan
 from headroom_server.engine import Engine
+from headroom_server.process import listen, prompt_device_thread, quiet_garbage_collector
 from headroom_server.runner import Limits, Runner
-from headroom_server.serving import listen, prompt_device_thread, quiet_garbage_collector, serve
 from headroom_server.settings import InvalidSettingsError, Settings
 
 log = logging.getLogger("headroom_server")
@@ -60,6 +61,16 @@ def build_runner(settings: Settings) -> Runner:
     )
 
 
+async def _run(runner: Runner, settings: Settings, listener: socket.socket) -> int:
+    """The exit code. The model loads while the web framework is imported: 0.7 s of every start."""
+    prompt_device_thread()
+    runner.start()
+    from headroom_server.serving import serve  # noqa: PLC0415
+
+    quiet_garbage_collector()
+    return await serve(runner, settings, listener)
+
+
 def main() -> int:
     """Serve until stopped; the exit code."""
     logging.basicConfig(
@@ -89,9 +100,7 @@ def main() -> int:
             "HEADROOM_ENGINE=%s needs %s, which this image lacks", settings.engine, error.name
         )
         return 2
-    quiet_garbage_collector()
-    prompt_device_thread()
-    code = uvloop.run(serve(runner, settings, listener))
+    code = uvloop.run(_run(runner, settings, listener))
     if not runner.join(DEVICE_END_S):
         # A native call that hangs (a load, a kernel) cannot be ended from here, and would meet an
         # interpreter that is being taken down: that may hang again, or abort.

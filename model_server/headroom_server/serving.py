@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import logging
 import math
 import signal
 import socket
-import sys
 from collections.abc import Iterator
 
 import uvicorn
@@ -22,6 +20,7 @@ import uvicorn
 from headroom_server.app import Application
 from headroom_server.http_protocol import bounded_protocol
 from headroom_server.lifecycle import Phase
+from headroom_server.process import BACKLOG
 from headroom_server.runner import Runner
 from headroom_server.settings import Settings
 
@@ -32,7 +31,6 @@ LINGER_S = 0.2
 CLOSING_S = 2.0
 """What is left for the last answers to leave after the grace."""
 WATCH_PERIOD_S = 1.0
-BACKLOG = 2048
 
 
 class Server(uvicorn.Server):
@@ -57,20 +55,8 @@ class Server(uvicorn.Server):
         return len(connections)
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """A socket that clients can connect to from now on; they wait until the server runs.
-
-    Raises:
-        OSError: where the address is taken, or none of this machine's.
-    """
-    family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    listener = socket.create_server(address, family=family, backlog=BACKLOG)
-    log.info("listening on %s, port %d", *listener.getsockname()[:2])
-    return listener
-
-
 async def serve(runner: Runner, settings: Settings, listener: socket.socket) -> int:
-    """Run until told to stop or until nothing works any more.
+    """Run until told to stop or until nothing works any more; the runner has been started.
 
     Returns:
         The exit code: 0 after a drain in which everything accepted was answered, else 1.
@@ -80,7 +66,6 @@ async def serve(runner: Runner, settings: Settings, listener: socket.socket) -> 
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
-    runner.start()
     http = asyncio.create_task(server.serve(sockets=[listener]))
     watch = asyncio.create_task(_watch(runner))
     stop, failed = asyncio.create_task(stopping.wait()), asyncio.create_task(runner.failed())
@@ -162,15 +147,3 @@ def _config(runner: Runner, settings: Settings) -> uvicorn.Config:
         backlog=BACKLOG,
         timeout_keep_alive=math.ceil(settings.connection_idle_s),
     )
-
-
-def quiet_garbage_collector() -> None:
-    """What was imported lives for ever: keep it out of every later collection."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(10_000, 20, 20)
-
-
-def prompt_device_thread() -> None:
-    """Let the device thread have the interpreter soon after its batch ends, not after 5 ms."""
-    sys.setswitchinterval(0.0005)
