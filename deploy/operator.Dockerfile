@@ -11,6 +11,9 @@ RUN python3 -m pip install --no-cache-dir --no-deps --require-hashes -r /tmp/ope
 COPY operator/headroom /opt/headroom/headroom
 RUN python3 -m compileall -q /opt/headroom
 
+# Without an entry here a container of this user runs with group 0.
+RUN echo 'headroom:x:65532:65532:headroom:/tmp:/usr/sbin/nologin' >> /etc/passwd
+
 # Nothing is written at run time, so the root file system may be read-only. The decision solves small systems of
 # equations, for which threads of the linear algebra library cost more than they bring.
 ENV PYTHONPATH=/opt/headroom \
