@@ -22,6 +22,7 @@ from headroom.scaling.values import (
     Reason,
     Recommendation,
     ReplicaCounts,
+    Routing,
     Signal,
     Signals,
 )
@@ -43,6 +44,7 @@ __all__ = [
     "Reason",
     "Recommendation",
     "ReplicaCounts",
+    "Routing",
     "Signal",
     "Signals",
     "State",

@@ -34,6 +34,22 @@ class Freshness(StrEnum):
     ABSENT = "Absent"
 
 
+class Routing(StrEnum):
+    """How requests reach the replicas; what a replica can carry depends on it."""
+
+    RANDOM = "Random"
+    """Each request goes to a replica chosen at random."""
+    STICKY = "Sticky"
+    """Each keep-alive connection stays with one replica: what a ClusterIP does."""
+    ROUND_ROBIN = "RoundRobin"
+    LEAST_IN_FLIGHT = "LeastInFlight"
+    """Each request goes to the replica with the fewest requests in flight."""
+    POWER_OF_TWO = "PowerOfTwo"
+    """The less loaded of two replicas chosen at random."""
+    CENTRAL = "Central"
+    """Requests wait in one queue, and a replica gets one when it has room."""
+
+
 class Direction(StrEnum):
     """Where a decision moves the number of replicas."""
 
@@ -113,6 +129,9 @@ class Policy:
     tick_s: float = 2.0
     stale_after_s: float = 10.0
     absent_after_s: float = 120.0
+    routing: Routing = Routing.RANDOM
+    priority: int = 0
+    """Of several services that want the last accelerators, the highest goes first."""
     warmup_timeout_s: float = 600.0
     """A warming pod that is older than this is not on schedule, whatever was measured before."""
 

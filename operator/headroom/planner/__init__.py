@@ -1,0 +1,1 @@
+"""Capacity planning: from a workload, a cost and a promise to replicas, and back."""

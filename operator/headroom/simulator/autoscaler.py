@@ -1,0 +1,68 @@
+"""The port between the simulator and whoever decides: what an autoscaler sees, and what it answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headroom.scaling.values import Pod
+from headroom.simulator.metrics import Metrics
+from headroom.simulator.plant import ServiceSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """What production would show an autoscaler now; never the plant's truth."""
+
+    now_s: float
+    replicas: int
+    """What the workload is asked for now (spec.replicas)."""
+    pods: tuple[Pod, ...]
+    """As the API server shows them, terminating ones included."""
+    metrics: Metrics
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What an autoscaler wants; the simulator clamps it to the service's bounds."""
+
+    replicas: int
+    reason: str = ""
+    message: str = ""
+
+
+class Autoscaler(Protocol):
+    """One autoscaler of one service, with whatever it remembers."""
+
+    @property
+    def name(self) -> str:
+        """Name and settings, as the reports show them."""
+        ...
+
+    @property
+    def period_s(self) -> float:
+        """Virtual seconds between two evaluations."""
+        ...
+
+    @property
+    def scrape_s(self) -> float:
+        """Virtual seconds between two scrapes of the pods into its metrics."""
+        ...
+
+    def evaluate(self, view: View) -> Wish:
+        """Return what it wants now."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Truth:
+    """What only bounds and perfect profiles may know."""
+
+    spec: ServiceSpec
+    arrivals_per_s: NDArray[np.float64]
+    """Requests in each second of the run, [seconds]."""
+    capacity_rps: float
+    """Highest rate of one replica at which the promised percentile is within the target."""

@@ -1,0 +1,1 @@
+"""Headroom's decision and its peers, each as an `Autoscaler` with its published formula."""

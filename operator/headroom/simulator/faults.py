@@ -1,0 +1,54 @@
+"""Faults by schedule: what goes wrong, when, for how long, and for which share of the pods."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class FaultKind(StrEnum):
+    """What can go wrong."""
+
+    SCRAPE_LOSS = "scrape-loss"
+    """A share of the pods does not answer scrapes."""
+    METRICS_RESTART = "metrics-restart"
+    """The store of metrics comes back empty at `start_s` (Prometheus restarted; for our decision:
+    the operator restarted from its checkpoint)."""
+    POD_KILL = "pod-kill"
+    """A share of the ready pods dies at `start_s`; their requests fail; they are created anew."""
+    NODE_LOSS = "node-loss"
+    """As pod-kill, and their GPUs are away until the fault ends."""
+    SLOW_PODS = "slow-pods"
+    """A share of the ready pods takes `factor` times as long until the fault ends."""
+    COSTLY_REQUESTS = "costly-requests"
+    """Every request costs `factor` times as much until the fault ends."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """One fault of one service; `service` None means all."""
+
+    kind: FaultKind
+    start_s: float
+    duration_s: float = math.inf
+    share: float = 1.0
+    """Of the pods; at least one is hit."""
+    factor: float = 2.0
+    service: str | None = None
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a fault that cannot be."""
+        if self.start_s < 0 or self.duration_s < 0:
+            raise ValueError(
+                f"a fault starts at >= 0 s and lasts >= 0 s, received {self.start_s}, {self.duration_s}"
+            )
+        if not 0 < self.share <= 1:
+            raise ValueError(f"a fault's share lies in (0, 1], received {self.share}")
+        if not self.factor > 0:
+            raise ValueError(f"a fault's factor is > 0, received {self.factor}")
+
+    @property
+    def end_s(self) -> float:
+        """When it is over; inf if never."""
+        return self.start_s + self.duration_s

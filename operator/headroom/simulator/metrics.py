@@ -1,0 +1,111 @@
+"""The peers' Prometheus: per-pod series at the scrape interval, queried as PromQL would.
+
+A pod that was not in the last scrape has no instant value (a stale marker); a range still finds what
+it left there. Nothing is interpolated, and nothing that was not scraped is known.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headroom.scaling.histogram import percentile
+from headroom.simulator.columns import BOUNDS_S, COLUMNS, Column
+
+Row = NDArray[np.float64]
+"""One scrape of one pod: the columns, then one count per latency bucket (not cumulative)."""
+
+
+class Metrics:
+    """The store; forgets what is older than its horizon."""
+
+    def __init__(self, horizon_s: float = 900.0) -> None:
+        self._horizon_s = horizon_s
+        self._times: dict[str, list[float]] = {}
+        self._rows: dict[str, list[Row]] = {}
+        self._present: tuple[str, ...] = ()
+        self.scraped_s: float | None = None
+        """When the last scrape happened; None before the first and after a restart."""
+
+    def scrape(self, now_s: float, uids: Sequence[str], rows: Row) -> None:
+        """Take in the pods that answered: one row each, [pods, columns + buckets]."""
+        self.scraped_s = now_s
+        self._present = tuple(uids)
+        for uid, row in zip(uids, rows, strict=True):
+            self._times.setdefault(uid, []).append(now_s)
+            self._rows.setdefault(uid, []).append(row)
+        self._forget(now_s - self._horizon_s)
+
+    def restart(self) -> None:
+        """Lose everything."""
+        self.__init__(self._horizon_s)  # type: ignore[misc]
+
+    def _forget(self, before_s: float) -> None:
+        for uid in list(self._times):
+            times = self._times[uid]
+            if times[-1] < before_s:
+                del self._times[uid], self._rows[uid]
+            elif len(times) > 64 and times[len(times) // 2] < before_s:
+                keep = bisect_left(times, before_s)
+                del times[:keep], self._rows[uid][:keep]
+
+    def instant(self, column: Column) -> Mapping[str, float]:
+        """Return the last scrape's value of each pod that answered it."""
+        return {uid: float(self._rows[uid][-1][column]) for uid in self._present}
+
+    def average(self, column: Column, now_s: float, window_s: float) -> Mapping[str, float]:
+        """avg_over_time of a gauge per pod, of pods with a sample in the window."""
+        return {
+            uid: float(np.mean([row[column] for row in rows]))
+            for uid, rows in self._within(now_s, window_s)
+        }
+
+    def largest(self, column: Column, now_s: float, window_s: float) -> Mapping[str, float]:
+        """max_over_time of a gauge per pod, of pods with a sample in the window."""
+        return {
+            uid: max(float(row[column]) for row in rows)
+            for uid, rows in self._within(now_s, window_s)
+        }
+
+    def rate(self, column: Column, now_s: float, window_s: float) -> Mapping[str, float]:
+        """rate() of a counter per pod: from its first to its last sample in the window.
+
+        Pods with fewer than two samples in the window are absent, as in Prometheus.
+        """
+        return {
+            uid: float(last[column] - first[column]) / seconds
+            for uid, first, last, seconds in self._ends(now_s, window_s)
+        }
+
+    def quantile(self, ratio: float, now_s: float, window_s: float) -> float | None:
+        """histogram_quantile over the sum of all pods' bucket rates; None without an answer.
+
+        As in Prometheus only answers count: refused and lost requests have no latency.
+        """
+        total = np.zeros(len(BOUNDS_S))
+        for _, first, last, seconds in self._ends(now_s, window_s):
+            total += (last[COLUMNS:] - first[COLUMNS:]) / seconds
+        if total.sum() <= 0:
+            return None
+        found = percentile(BOUNDS_S, np.cumsum(total), 0.0, ratio)
+        return BOUNDS_S[-2] if found is not None and np.isinf(found) else found
+
+    def _within(self, now_s: float, window_s: float) -> list[tuple[str, list[Row]]]:
+        found = []
+        for uid, times in self._times.items():
+            start = bisect_left(times, now_s - window_s)
+            if start < len(times):
+                found.append((uid, self._rows[uid][start:]))
+        return found
+
+    def _ends(self, now_s: float, window_s: float) -> list[tuple[str, Row, Row, float]]:
+        found = []
+        for uid, times in self._times.items():
+            start = bisect_left(times, now_s - window_s)
+            if start < len(times) - 1:
+                rows = self._rows[uid]
+                found.append((uid, rows[start], rows[-1], times[-1] - times[start]))
+        return found

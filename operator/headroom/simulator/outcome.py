@@ -1,0 +1,94 @@
+"""What a run of one service under one autoscaler came to: scores, and the course for the plots."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Series = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """The figures of one run. A lost, late or refused request is a miss."""
+
+    requests: int
+    within: int
+    """Answered within the latency target."""
+    refused: int
+    expired: int
+    failed: int
+    """Died with a pod, or found none."""
+    p95_s: float
+    """Misses without an answer count as inf; from a histogram of factor 1.02."""
+    p99_s: float
+    violation_minutes: int
+    """Whole minutes with traffic in which more than 1 - percentile of the requests missed."""
+    minutes: int
+    """Whole minutes with traffic."""
+    gpu_hours: float
+    """From getting a GPU to the end of the drain, all replicas."""
+    starting_gpu_hours: float
+    """The part spent before ready, or by replicas that never became ready."""
+    operations: int
+    """Changes of the number asked for."""
+    flaps: int
+    """Scale-ups within cold start + 60 s after a scale-down."""
+    recover_s: float
+    """Longest run of consecutive violation minutes, in seconds."""
+    mean_ready: float
+    peak_ready: int
+    peak_waiting: int
+    little_error: float
+    """|L - lambda W| / L over the run: Little's law, an identity unless the plant errs."""
+
+    @property
+    def attainment(self) -> float:
+        """Share of all requests answered within the target; 1 without any."""
+        return self.within / self.requests if self.requests else 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """What one would plot: one value per sample, all arrays [samples]."""
+
+    times_s: Series
+    arrival_rps: Series
+    waiting: Series
+    p95_s: Series
+    """Of the answers in each sample's interval; nan without any, inf where it is a miss."""
+    attainment: Series
+    """Of what ended in each sample's interval; nan without any."""
+    asked: Series
+    ready: Series
+    warming: Series
+    unschedulable: Series
+    draining: Series
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """One change of the number asked for."""
+
+    time_s: float
+    before: int
+    after: int
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """One service of one scenario under one autoscaler with one seed."""
+
+    scenario: str
+    service: str
+    autoscaler: str
+    seed: int
+    target_s: float
+    percentile: float
+    score: Score
+    course: Course
+    moves: tuple[Move, ...]
