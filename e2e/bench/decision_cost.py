@@ -110,7 +110,7 @@ def curves_ms() -> dict[int, float]:
 def _curve_ms(max_batch: int, share: float) -> float:
     cost = CostModel(fixed_s=share, per_item_s=(1 - share) / max_batch, max_batch=max_batch)
     began_s = time.process_time()
-    TailLatency(cost=cost, percentile=0.95).capacity_rps(3.0)
+    TailLatency(cost=cost, percentile=0.95).capacity_rps(3.0, 1)
     return 1000 * (time.process_time() - began_s)
 
 

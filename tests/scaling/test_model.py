@@ -46,7 +46,7 @@ def test_the_model_agrees_with_a_simulation(
 ) -> None:
     rate_rps = utilization * cost.full_batch_rps
     expected = simulate(cost, rate_rps, percentile)
-    modelled = TailLatency(cost=cost, percentile=percentile).latency_s(rate_rps)
+    modelled = TailLatency(cost=cost, percentile=percentile).latency_s(rate_rps, 1)
     # at 0.9 a run of this length is itself off by several per cent
     assert modelled == pytest.approx(expected, rel=0.06 if utilization < 0.9 else 0.12)
 
@@ -65,8 +65,8 @@ def test_latency_rises_with_load_and_is_infinite_beyond_capacity(
     cost: CostModel, percentile: float, utilization: float, more: float
 ) -> None:
     tail = TailLatency(cost=cost, percentile=percentile)
-    low = tail.latency_s(utilization * cost.full_batch_rps)
-    high = tail.latency_s((utilization + more) * cost.full_batch_rps)
+    low = tail.latency_s(utilization * cost.full_batch_rps, 1)
+    high = tail.latency_s((utilization + more) * cost.full_batch_rps, 1)
     assert low <= high
     assert math.isinf(high) == (utilization + more >= 1.0)
 
@@ -75,13 +75,13 @@ def test_latency_rises_with_load_and_is_infinite_beyond_capacity(
 @settings(max_examples=60, deadline=None)
 def test_capacity_is_the_highest_rate_within_the_target(cost: CostModel, target_s: float) -> None:
     tail = TailLatency(cost=cost, percentile=0.95)
-    capacity_rps = tail.capacity_rps(target_s)
+    capacity_rps = tail.capacity_rps(target_s, 1)
     if tail.idle_s > target_s:
         assert capacity_rps == 0
         return
-    assert tail.latency_s(0.999 * capacity_rps) <= target_s * (1 + 1e-6)
+    assert tail.latency_s(0.999 * capacity_rps, 1) <= target_s * (1 + 1e-6)
     if capacity_rps < 0.999 * cost.full_batch_rps:
-        assert tail.latency_s(1.001 * capacity_rps) > target_s * (1 - 1e-6)
+        assert tail.latency_s(1.001 * capacity_rps, 1) > target_s * (1 - 1e-6)
 
 
 def test_the_cost_is_learnt_from_interval_means_although_the_server_was_wrong() -> None:

@@ -43,7 +43,11 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
     state, counts = _learn(policy, _respect_others(state, observation), observation)
     signals = read_signals(policy, state.windows, observation, _standing(policy, state, now_s))
     cost = state.learner.fit(state.windows.advertised_cost())
-    tail = TailLatency(cost=cost, percentile=policy.latency_percentile) if cost else None
+    tail = (
+        TailLatency(cost=cost, percentile=policy.latency_percentile, routing=policy.routing)
+        if cost
+        else None
+    )
 
     advice = _recommend(policy, state, observation, signals, tail, counts)
     state = _remember(policy, state, signals, advice, now_s)

@@ -35,7 +35,7 @@ def counterfactuals(
     return tuple(
         Counterfactual(
             replicas=number,
-            latency_s=tail.latency_s(arrival_rps / number),
+            latency_s=tail.latency_s(arrival_rps, number),
             utilization=arrival_rps / (number * tail.cost.full_batch_rps),
         )
         for number in range(max(1, replicas - 1), replicas + 2)

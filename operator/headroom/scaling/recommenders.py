@@ -31,12 +31,13 @@ def _replicas(quotient: float) -> int:
 
 def for_latency(policy: Policy, tail: TailLatency, arrival_rps: float) -> Recommendation | None:
     """N_slo: each replica stays below its capacity over the surge margin; None if infeasible."""
-    capacity_rps = tail.capacity_rps(policy.latency_target_s)
-    if capacity_rps <= 0:
+    replicas = tail.replicas_for(arrival_rps, policy.latency_target_s, SURGE_MARGIN)
+    if replicas is None:
         return None
+    capacity_rps = tail.capacity_rps(policy.latency_target_s, max(1, replicas))
     return Recommendation(
         rule=Reason.LATENCY_MODEL,
-        replicas=_replicas(arrival_rps * SURGE_MARGIN / capacity_rps),
+        replicas=replicas,
         detail=f"{arrival_rps:.3g}/s x {SURGE_MARGIN:g} over {capacity_rps:.3g}/s per replica "
         f"within {policy.latency_target_s:g} s",
     )
@@ -131,6 +132,6 @@ def for_removal(policy: Policy, tail: TailLatency, arrival_rps: float) -> int:
         policy.utilization_ceiling - REMOVAL_UTILIZATION_GAP, 0.5 * policy.utilization_ceiling
     )
     by_utilization = _replicas(arrival_rps / (ceiling * tail.cost.full_batch_rps))
-    capacity_rps = tail.capacity_rps(REMOVAL_LATENCY_RATIO * policy.latency_target_s)
-    by_latency = _replicas(arrival_rps * SURGE_MARGIN / capacity_rps) if capacity_rps > 0 else 0
-    return max(by_utilization, by_latency)
+    target_s = REMOVAL_LATENCY_RATIO * policy.latency_target_s
+    by_latency = tail.replicas_for(arrival_rps, target_s, SURGE_MARGIN)
+    return max(by_utilization, by_latency or 0)

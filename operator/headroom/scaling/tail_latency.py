@@ -21,7 +21,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from headroom.scaling.values import CostModel
+from headroom.scaling.values import CostModel, Routing
 
 Vector = NDArray[np.float64]
 
@@ -32,18 +32,21 @@ LARGEST_CHAIN_BATCH = 64
 """Above this batch the scaled curve hardly changes any more, and the chain grows."""
 INSTANTS = 12
 """Arrival instants per batch at which latency is evaluated."""
+_ROUNDING = 1e-9
+"""Forgives the last bits of a division: 2.0000000001 is two replicas."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TailLatency:
-    """The promised percentile of one replica's latency against its arrival rate."""
+    """The promised percentile of a service's latency against its arrivals and its replicas."""
 
     cost: CostModel
     percentile: float
+    routing: Routing = Routing.RANDOM
 
-    def latency_s(self, arrival_rps: float) -> float:
-        """Return the percentile in seconds at this arrival rate; inf where it cannot be carried."""
-        utilization = arrival_rps / self.cost.full_batch_rps
+    def latency_s(self, arrival_rps: float, replicas: int) -> float:
+        """Return the percentile in seconds when `replicas` share these arrivals; inf if too few."""
+        utilization = arrival_rps / (replicas * self.cost.full_batch_rps)
         if utilization >= 1.0:
             return math.inf
         curve = self._curve()
@@ -57,8 +60,8 @@ class TailLatency:
         """Latency of an idle replica: no target below it can be promised."""
         return self.cost.batch_s(1)
 
-    def capacity_rps(self, target_s: float) -> float:
-        """Return the highest arrival rate whose percentile is within the target; 0 if none is."""
+    def capacity_rps(self, target_s: float, replicas: int) -> float:
+        """Return the most that each of `replicas` carries within the target; 0 if nothing is."""
         full_s = self.cost.batch_s(self.cost.max_batch)
         if self.idle_s > target_s:
             return 0.0
@@ -71,6 +74,25 @@ class TailLatency:
             part = max(0.0, target - low) / (high - low)
             utilization = GRID[above - 1] + part * (GRID[above] - GRID[above - 1])
         return utilization * self.cost.full_batch_rps
+
+    def replicas_for(self, arrival_rps: float, target_s: float, margin: float) -> int | None:
+        """Return the fewest replicas with arrivals x margin / N <= capacity(N); None if none do.
+
+        Capacity per replica does not fall with N, so what one replica could carry bounds N from
+        above, and the answer is found by bisection.
+        """
+        wanted_rps = arrival_rps * margin
+        alone_rps = self.capacity_rps(target_s, 1)
+        if alone_rps <= 0:
+            return None
+        low, high = 0, math.ceil(wanted_rps / alone_rps - _ROUNDING)
+        while high - low > 1:
+            middle = (low + high) // 2
+            if wanted_rps / middle <= self.capacity_rps(target_s, middle) * (1 + _ROUNDING):
+                high = middle
+            else:
+                low = middle
+        return max(0, high)
 
     def _curve(self) -> Vector:
         full_s = self.cost.batch_s(self.cost.max_batch)

@@ -143,6 +143,10 @@ class CostModel:
     fixed_s: float
     per_item_s: float
     max_batch: int
+    cv: float = 0.0
+    """Coefficient of variation of an execution around its mean."""
+    slots: int = 1
+    """Executions side by side in one replica."""
 
     def batch_s(self, size: float) -> float:
         """Seconds that a batch of this size takes."""
@@ -151,7 +155,7 @@ class CostModel:
     @property
     def full_batch_rps(self) -> float:
         """Throughput of one replica in full batches: the denominator of utilization."""
-        return self.max_batch / self.batch_s(self.max_batch)
+        return self.slots * self.max_batch / self.batch_s(self.max_batch)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
