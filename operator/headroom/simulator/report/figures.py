@@ -1,0 +1,56 @@
+"""Numbers as people read them: a few digits and a unit, the same in the table and on the page."""
+
+from __future__ import annotations
+
+import math
+
+UNKNOWN = "unknown"
+NEVER = "never"
+"""An infinite latency: no answer came."""
+
+
+def seconds(value: float) -> str:
+    """Latency: 0.0834 is "83 ms", 1.25 is "1.25 s", infinity is "never", nan is "unknown"."""
+    if not math.isfinite(value):
+        return UNKNOWN if math.isnan(value) else NEVER
+    if value < 0.01:
+        return f"{1000 * value:.2g} ms"
+    return f"{1000 * value:.0f} ms" if value < 1 else f"{value:.3g} s"
+
+
+def duration(value: float) -> str:
+    """Length of time: 45 is "45 s", 240 is "4 min", 9000 is "2.5 h"."""
+    if not math.isfinite(value):
+        return UNKNOWN if math.isnan(value) else NEVER
+    if value < 60:
+        return f"{value:.0f} s"
+    return f"{value / 60:.3g} min" if value < 7200 else f"{value / 3600:.3g} h"
+
+
+def hours(value: float) -> str:
+    """GPU-hours: three digits, at least two decimals below ten."""
+    if not math.isfinite(value):
+        return UNKNOWN
+    return f"{value:.2f}" if abs(value) < 10 else f"{value:.1f}"
+
+
+def percent(value: float) -> str:
+    """Ratio in 0..1: 0.98423 is "98.42 %"; nothing but a whole is shown as 100.00 %."""
+    if value < 1:
+        value = min(value, 0.9999)
+    return f"{100 * value:.2f} %"
+
+
+def compact(value: float) -> str:
+    """Any number in at most four characters or so: 12 800 is "12.8k"."""
+    if not math.isfinite(value):
+        return UNKNOWN if math.isnan(value) else "inf"
+    for limit, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= limit:
+            return f"{value / limit:.3g}{unit}"
+    return f"{value:.3g}"
+
+
+def counted(number: int, noun: str) -> str:
+    """1 seed, 2 seeds."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,43 @@
+"""The table in a terminal."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from headroom.simulator.outcome import Outcome
+from headroom.simulator.report.summary import summarized
+from headroom.simulator.report.table import tables
+from outcome_world import outcome
+
+
+def shown(outcomes: Sequence[Outcome]) -> list[str]:
+    console = Console(width=160, record=True, file=io.StringIO())
+    console.print(tables(summarized(outcomes)))
+    return console.export_text().splitlines()
+
+
+def test_a_row_has_every_figure() -> None:
+    lines = shown([outcome(gpu_hours=4.0), outcome("clairvoyant", gpu_hours=3.2)])
+    assert lines[0].strip() == "ramp: vision, p95 within 100 ms, 1 seed"
+    row = next(line for line in lines if "headroom" in line)
+    assert row.split() == (
+        "* headroom 98.00 % 80 ms 125 ms 4 4.00 1.25 0.25 6 1 2 min".split()  # noqa: SIM905
+    )
+
+
+def test_several_seeds_show_their_interval() -> None:
+    lines = shown([outcome(seed=1, gpu_hours=4.0), outcome(seed=2, gpu_hours=4.2)])
+    row = next(line for line in lines if "headroom" in line)
+    assert "98.00 % ±0.00 %" in row
+    assert "4.10 ±1.27" in row  # 12.706 x 0.1
+    assert any("Student" in line for line in lines)
+
+
+def test_each_service_has_a_table_and_names_are_no_markup() -> None:
+    lines = shown([outcome("[red]x", service="a"), outcome("x", service="[bold]")])
+    assert sum("within 100 ms" in line for line in lines) == 2
+    assert any("[red]x" in line for line in lines)
+    assert any("ramp: [bold]" in line for line in lines)
