@@ -123,7 +123,7 @@ def test_nothing_is_removed_while_any_ready_pod_is_silent(service: Service, vict
         heard = tuple(s for s in observation.samples if s.pod != silent)
         observation = replace(observation, samples=heard, current=current)
         decision, service.state = decide(service.policy, service.state, observation)
-        silent_s = service.now_s - service.state.windows.tracks[silent].last.time_s
+        silent_s = service.now_s - service.state.windows.last[silent].time_s
         if silent_s > service.policy.stale_after_s:
             assert decision.replicas >= current
 

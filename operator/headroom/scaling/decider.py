@@ -101,7 +101,7 @@ def _learn(policy: Policy, state: State, observation: Observation) -> tuple[Stat
     """Take in the samples; cold samples (any pod not ready yet) never enter the cost."""
     windows = state.windows.absorb(observation)
     elapsed_s = 0.0 if state.last_s is None else observation.now_s - state.last_s
-    learner = state.learner.observe(windows.batch_means(observation.now_s), elapsed_s)
+    learner = state.learner.observe(windows.batch_means(), elapsed_s)
     starts = state.cold_starts.observe(observation.pods, first=state.last_s is None)
     counts = cold_start.count(
         observation.pods, observation.now_s, starts.p90_s, policy.warmup_timeout_s
@@ -144,7 +144,7 @@ def _recommend(
     slo = ceiling = burst = measured = None
     removal = 0
     if tail is not None and rate_rps is not None:
-        burst_rps = recommenders.burst_rps(policy, state.windows, observation)
+        burst_rps = recommenders.burst_rps(policy, state.windows, observation.now_s)
         slo = recommenders.for_latency(policy, tail, rate_rps)
         ceiling = recommenders.for_utilization(policy, tail.cost, rate_rps)
         burst = recommenders.for_burst(policy, tail, burst_rps)

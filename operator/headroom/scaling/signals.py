@@ -10,9 +10,9 @@ from headroom.scaling.windows import Windows
 def waiting_now(windows: Windows, observation: Observation) -> int | None:
     """Return the requests waiting at all ready pods when each last spoke; None if none ever did."""
     lasts = [
-        windows.tracks[pod.uid].last.waiting
+        windows.last[pod.uid].waiting
         for pod in observation.pods
-        if pod.state is PodState.READY and pod.uid in windows.tracks
+        if pod.state is PodState.READY and pod.uid in windows.last
     ]
     return sum(lasts) if lasts else None
 
@@ -31,7 +31,7 @@ def read_signals(
     """
     now_s = observation.now_s
     ready = [pod for pod in observation.pods if pod.state is PodState.READY]
-    lasts = [windows.tracks[pod.uid].last for pod in ready if pod.uid in windows.tracks]
+    lasts = [windows.last[pod.uid] for pod in ready if pod.uid in windows.last]
     if not lasts:
         return Signals()
     ages_s = [now_s - sample.time_s for sample in lasts]
@@ -52,7 +52,7 @@ def read_signals(
     watched_s = windows.watched_s(now_s, policy.stable_window_s)
     if watched_s < max(policy.burst_windows_s, default=policy.tick_s):
         return gauges
-    total = windows.total(observation, watched_s)
+    total = windows.total(watched_s)
     return Signals(
         arrival_rps=known(total.arrivals / watched_s),
         waiting=gauges.waiting,
@@ -70,7 +70,7 @@ def read_signals(
 
 def _silent_s(policy: Policy, windows: Windows, pod: Pod, now_s: float) -> float:
     """Seconds that a ready pod has never been heard; a fresh one has the stale limit to answer."""
-    if pod.uid in windows.tracks:
+    if pod.uid in windows.last:
         return 0.0
     silent_s = now_s - (pod.ready_s if pod.ready_s is not None else pod.created_s)
     return 0.0 if silent_s <= policy.stale_after_s else silent_s

@@ -1,8 +1,7 @@
 """Sliding windows over the pods' cumulative counters: what arrived, missed and was answered.
 
-Each pod keeps its recent scrapes as one monotone series (a restarted process continues where the
-old one stopped), so a window is the difference of two points: no rate is ever negative, and a
-lost scrape costs resolution, not requests.
+Each pod's counters are one monotone series, so a window is the difference of two points: no rate is
+ever negative, and a lost scrape costs resolution, not requests.
 
 Three rules make missing differ from zero. A pod that is ready and silent keeps its last window: its
 load is held, not forgotten. A pod that has gone counts with what it took until it went. A pod seen
@@ -12,56 +11,22 @@ scrape is a baseline.
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
-from headroom.scaling.values import CostModel, Observation, PodSample, PodState
-
-HORIZON_S = 75.0
-"""Two stable windows and some ticks: what the two-window latency rule looks back on."""
-
-Counters = NDArray[np.float64]
-"""One scrape as a vector: the five counters below, then the latency buckets, [5 + bounds]."""
-ARRIVALS, MISSED, BATCHES, BATCH_ITEMS, BATCH_SECONDS, LATENCY = 0, 1, 2, 3, 4, 5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Track:
-    """The recent monotone series of one pod, oldest first, and the scrape that ended it."""
-
-    times_s: tuple[float, ...]
-    points: tuple[Counters, ...]
-    arrivals: tuple[float, ...]
-    """Of each point; looked at several times a tick, where the whole vectors are not needed."""
-    last: PodSample
-    scraped: Counters
-    """The last scrape as it was, before it continued the series."""
-
-    def at(self, time_s: float) -> Counters:
-        """Return the series at an instant: interpolated inside, constant before and after."""
-        early, late, part = self._between(time_s)
-        if early == late:
-            return self.points[late]
-        return self.points[early] + part * (self.points[late] - self.points[early])
-
-    def arrivals_at(self, time_s: float) -> float:
-        """Return the arrivals at an instant, as `at` does."""
-        early, late, part = self._between(time_s)
-        return self.arrivals[early] + part * (self.arrivals[late] - self.arrivals[early])
-
-    def _between(self, time_s: float) -> tuple[int, int, float]:
-        """Return the points around an instant and its share of the way between them."""
-        late = bisect_right(self.times_s, time_s)
-        if late == 0:
-            return 0, 0, 0.0
-        if late == len(self.times_s):
-            return late - 1, late - 1, 0.0
-        start_s, end_s = self.times_s[late - 1], self.times_s[late]
-        return late - 1, late, (time_s - start_s) / (end_s - start_s)
+from headroom.scaling.tracks import (
+    ARRIVALS,
+    BATCH_SECONDS,
+    BATCHES,
+    HORIZON_S,
+    LATENCY,
+    MISSED,
+    Tracks,
+    Vector,
+)
+from headroom.scaling.values import CostModel, Observation, Pod, PodSample, PodState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +35,7 @@ class WindowTotal:
 
     arrivals: float
     missed: float
-    latency: NDArray[np.float64]
+    latency: Vector
     """Cumulative per bound of the grid, [bounds]."""
 
     @property
@@ -79,135 +44,131 @@ class WindowTotal:
         return (float(self.latency[-1]) if len(self.latency) else 0.0) + self.missed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Windows:
-    """All pods' tracks; a value, replaced at each tick."""
+    """All pods' series as of the last observation taken in; a value, replaced at each tick."""
 
     since_s: float | None = None
     """When watching began; None before the first tick."""
-    tracks: Mapping[str, Track] = field(default_factory=dict)
     bounds_s: tuple[float, ...] = ()
+    tracks: Tracks = field(default_factory=lambda: Tracks.empty(LATENCY))
+    last: Mapping[str, PodSample] = field(default_factory=dict)
+    """The newest sample of each pod tracked."""
+    ends_s: Vector = field(default_factory=lambda: np.empty(0))
+    """Where each pod's present window ends, [pods]: now, or where a ready pod last spoke."""
 
     def absorb(self, observation: Observation) -> Windows:
         """Return the windows with this tick's samples; older or repeated samples change nothing."""
-        now_s = observation.now_s
-        pods = {pod.uid: pod for pod in observation.pods}
-        tracks = {
-            uid: track
-            for uid, track in self.tracks.items()
-            if uid in pods or now_s - track.last.time_s <= HORIZON_S
-        }
-        bounds_s = self.bounds_s
-        for sample in observation.samples:
-            if sample.latency.bounds_s != bounds_s:
-                # Another grid cannot be subtracted from this one: begin anew (a server upgrade).
-                tracks, bounds_s = {}, sample.latency.bounds_s
-            known, pod = tracks.get(sample.pod), pods.get(sample.pod)
-            if known is not None:
-                tracks[sample.pod] = _continue(known, sample)
-            elif pod and self.since_s is not None and pod.created_s >= self.since_s:
-                tracks[sample.pod] = _begin(sample, zero_s=pod.ready_s)
-            else:
-                tracks[sample.pod] = _begin(sample, zero_s=None)
-        since_s = now_s if self.since_s is None else self.since_s
-        return Windows(since_s=since_s, tracks=tracks, bounds_s=bounds_s)
+        now_s, pods = observation.now_s, {pod.uid: pod for pod in observation.pods}
+        bounds_s = _grid(observation.samples, self.bounds_s)
+        tracks, last = self.tracks, dict(self.last)
+        if bounds_s is not self.bounds_s:
+            # Another grid cannot be subtracted from this one: begin anew (a server upgrade).
+            tracks, last = Tracks.empty(LATENCY + len(bounds_s)), {}
+        gone = {uid for uid, s in last.items() if uid not in pods and now_s - s.time_s > HORIZON_S}
+        if gone:
+            tracks = tracks.without(gone)
+            last = {uid: sample for uid, sample in last.items() if uid not in gone}
+        newer = _newer(observation.samples, last, bounds_s)
+        last |= newer
+        tracks = _take_in(tracks, list(newer.values()), pods, self.since_s)
+        ready = {pod.uid for pod in observation.pods if pod.state is PodState.READY}
+        held = [uid in ready for uid in tracks.columns]
+        return Windows(
+            since_s=now_s if self.since_s is None else self.since_s,
+            bounds_s=bounds_s,
+            tracks=tracks,
+            last=last,
+            ends_s=np.where(held, tracks.times_s[-1], now_s),
+        )
 
     def watched_s(self, now_s: float, window_s: float) -> float:
         """Seconds of the window that were watched; 0 at the first tick."""
         return 0.0 if self.since_s is None else min(window_s, max(0.0, now_s - self.since_s))
 
-    def total(
-        self, observation: Observation, window_s: float, *, ago_s: float = 0.0
-    ) -> WindowTotal:
+    def total(self, window_s: float, *, ago_s: float = 0.0) -> WindowTotal:
         """Sum over all pods what happened in the `window_s` seconds that ended `ago_s` ago."""
-        ready = {pod.uid for pod in observation.pods if pod.state is PodState.READY}
-        total = np.zeros(LATENCY + len(self.bounds_s))
-        for uid, track in self.tracks.items():
-            end_s = (track.last.time_s if uid in ready else observation.now_s) - ago_s
-            total += track.at(end_s) - track.at(end_s - window_s)
+        if not self.last:
+            return WindowTotal(arrivals=0.0, missed=0.0, latency=np.zeros(len(self.bounds_s)))
+        ends_s = self.ends_s - ago_s
+        end, start = self.tracks.at(np.stack((ends_s, ends_s - window_s)))
+        total = (end - start).sum(axis=0)
         return WindowTotal(
             arrivals=float(total[ARRIVALS]), missed=float(total[MISSED]), latency=total[LATENCY:]
         )
 
-    def arrivals(self, observation: Observation, window_s: float, *, ago_s: float = 0.0) -> float:
-        """Return the arrivals of `total`, without the rest of it."""
-        ready = {pod.uid for pod in observation.pods if pod.state is PodState.READY}
-        arrived = 0.0
-        for uid, track in self.tracks.items():
-            end_s = (track.last.time_s if uid in ready else observation.now_s) - ago_s
-            arrived += track.arrivals_at(end_s) - track.arrivals_at(end_s - window_s)
+    def arrivals(self, windows_s: Sequence[float]) -> list[float]:
+        """Sum over all pods the requests that arrived in the last seconds, for each of these."""
+        instants_s = self.ends_s - np.array((0.0, *windows_s))[:, np.newaxis]
+        counted = self.tracks.arrivals_at(instants_s)
+        arrived: list[float] = (counted[0] - counted[1:]).sum(axis=1).tolist()
         return arrived
 
-    def batch_means(self, now_s: float) -> Iterator[tuple[float, float, float]]:
+    def batch_means(self) -> Iterator[tuple[float, float, float]]:
         """Yield (batches, mean size, mean seconds) of each interval that ended at this tick.
 
         The mean of an affine cost is the cost of the mean, so pairs of means fit it unbiased.
         """
-        for track in self.tracks.values():
-            if len(track.points) < 2 or now_s - track.times_s[-1] > _SAME_TICK_S:
-                continue
-            step = track.points[-1] - track.points[-2]
-            if step[BATCHES] >= 1:
-                yield (
-                    float(step[BATCHES]),
-                    float(step[BATCH_ITEMS] / step[BATCHES]),
-                    float(step[BATCH_SECONDS] / step[BATCHES]),
-                )
+        counted = self.tracks.added[:, BATCHES : BATCH_SECONDS + 1]
+        for batches, items, seconds in counted.tolist():
+            if batches >= 1:
+                yield batches, items / batches, seconds / batches
 
     def advertised_cost(self) -> CostModel | None:
         """Return the slowest cost that a server measured at warm-up; None where none says."""
-        costs = [t.last.cost for t in self.tracks.values() if t.last.cost is not None]
+        costs = [sample.cost for sample in self.last.values() if sample.cost is not None]
         return max(costs, key=lambda cost: cost.batch_s(cost.max_batch), default=None)
 
 
-_SAME_TICK_S = 1.5
-"""A scrape takes at most one second; what is older belongs to an earlier tick."""
+def _grid(samples: Sequence[PodSample], known_s: tuple[float, ...]) -> tuple[float, ...]:
+    """Return the bounds that this tick counts on: `known_s` itself where they have not changed."""
+    if not samples or samples[-1].latency.bounds_s == known_s:
+        return known_s
+    return samples[-1].latency.bounds_s
 
 
-def _vector(sample: PodSample) -> Counters:
-    return np.array(
-        (
-            sample.arrivals,
-            sample.missed,
-            sample.batches,
-            sample.batch_items,
-            sample.batch_seconds,
-            *sample.latency.counts,
-        ),
-        dtype=np.float64,
+def _newer(
+    samples: Iterable[PodSample], last: Mapping[str, PodSample], bounds_s: tuple[float, ...]
+) -> dict[str, PodSample]:
+    """Return the newest sample of each pod that is newer than its last, and on this grid."""
+    newer: dict[str, PodSample] = {}
+    for sample in samples:
+        before = newer.get(sample.pod) or last.get(sample.pod)
+        if before is not None and sample.time_s <= before.time_s:
+            continue
+        if sample.latency.bounds_s == bounds_s:
+            newer[sample.pod] = sample
+    return newer
+
+
+def _take_in(
+    tracks: Tracks, samples: Sequence[PodSample], pods: Mapping[str, Pod], since_s: float | None
+) -> Tracks:
+    """Begin the tracks of new pods, at zero or at a baseline, and continue all that have begun."""
+    times_s = np.array([sample.time_s for sample in samples])
+    counters = np.array(
+        [
+            (s.arrivals, s.missed, s.batches, s.batch_items, s.batch_seconds, *s.latency.counts)
+            for s in samples
+        ]
     )
-
-
-def _begin(sample: PodSample, zero_s: float | None) -> Track:
-    """Start a track at its first scrape, or from zero when the pod came up under our eyes."""
-    point = _vector(sample)
-    times_s, points = [sample.time_s], [point]
-    if zero_s is not None and zero_s < sample.time_s:
-        times_s, points = [zero_s, *times_s], [np.zeros_like(point), *points]
-    return Track(
-        times_s=tuple(times_s),
-        points=tuple(points),
-        arrivals=tuple(float(one[ARRIVALS]) for one in points),
-        last=sample,
-        scraped=point,
+    uids = [sample.pod for sample in samples]
+    new = [number for number, uid in enumerate(uids) if uid not in tracks.columns]
+    if not new:
+        return tracks.continued(uids, times_s, counters)
+    zeros_s = [_zero_s(samples[number], pods.get(uids[number]), since_s) for number in new]
+    baseline = np.array([zero_s is None for zero_s in zeros_s])
+    tracks = tracks.begun(
+        [uids[number] for number in new],
+        np.where(baseline, times_s[new], [zero_s or 0.0 for zero_s in zeros_s]),
+        np.where(baseline[:, np.newaxis], counters[new], 0.0),
     )
+    begun = np.delete(np.arange(len(uids)), np.array(new)[baseline])
+    return tracks.continued([uids[number] for number in begun], times_s[begun], counters[begun])
 
 
-def _continue(track: Track, sample: PodSample) -> Track:
-    """Append a scrape; a counter that fell means that the process began again from zero."""
-    if sample.time_s <= track.last.time_s:
-        return track
-    scraped = _vector(sample)
-    step = scraped - track.scraped
-    if (step < 0).any():
-        step = scraped
-    point = track.points[-1] + step
-    first = bisect_right(track.times_s, sample.time_s - HORIZON_S)
-    first = max(0, min(first - 1, len(track.times_s) - 1))
-    return Track(
-        times_s=(*track.times_s[first:], sample.time_s),
-        points=(*track.points[first:], point),
-        arrivals=(*track.arrivals[first:], float(point[ARRIVALS])),
-        last=sample,
-        scraped=scraped,
-    )
+def _zero_s(sample: PodSample, pod: Pod | None, since_s: float | None) -> float | None:
+    """Return when a new pod's counters stood at zero; known only if it came up under our eyes."""
+    if pod is None or pod.ready_s is None or since_s is None or pod.created_s < since_s:
+        return None
+    return pod.ready_s if pod.ready_s < sample.time_s else None

@@ -1,0 +1,182 @@
+"""The pods' recent counters as monotone series, a column each, and their values at any instant.
+
+A restarted process continues where the old one stopped, so a series never falls. Each column has
+its own times: a pod that is silent keeps its series as it was, for as long as it is tracked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+HORIZON_S = 75.0
+"""Two stable windows and some ticks: what the two-window latency rule looks back on."""
+
+Vector = NDArray[np.float64]
+ARRIVALS, MISSED, BATCHES, BATCH_ITEMS, BATCH_SECONDS, LATENCY = 0, 1, 2, 3, 4, 5
+"""Counters of one scrape, in order; the latency buckets follow from LATENCY on."""
+
+_Kind = TypeVar("_Kind", bound=np.generic)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Tracks:
+    """The series of all pods; a value: no array is written again once it is here."""
+
+    columns: Mapping[str, int]
+    """Each pod's column, in order."""
+    times_s: Vector
+    """[depth, pods], oldest first; what began later repeats its first point before it."""
+    arrivals: Vector
+    """[depth, pods]; looked at more often than whole points."""
+    points: NDArray[np.object_]
+    """[depth, pods] of vectors, [counters]; each its own memory, freed when no window reaches it.
+    """
+    newest: Vector
+    """The last points, [pods, counters]."""
+    scraped: Vector
+    """The last scrapes as they were, before they continued the series, [pods, counters]."""
+    added: Vector
+    """What the latest scrapes added, [pods heard, counters]."""
+
+    @classmethod
+    def empty(cls, counters: int) -> Tracks:
+        """Return tracks of no pod yet, for scrapes of so many counters."""
+        none = np.empty((0, counters))
+        return cls(
+            columns={},
+            times_s=np.empty((1, 0)),
+            arrivals=np.empty((1, 0)),
+            points=np.empty((1, 0), dtype=np.object_),
+            newest=none,
+            scraped=none,
+            added=none,
+        )
+
+    def begun(self, pods: Sequence[str], times_s: Vector, counters: Vector) -> Tracks:
+        """Return the tracks with pods added that begin at these points, [pods, counters]."""
+        size = len(self.columns)
+        return Tracks(
+            columns=dict(self.columns) | {pod: size + number for number, pod in enumerate(pods)},
+            times_s=_widened(self.times_s, times_s),
+            arrivals=_widened(self.arrivals, counters[:, ARRIVALS]),
+            points=_widened(self.points, _rows(counters)),
+            newest=np.concatenate((self.newest, counters)),
+            scraped=np.concatenate((self.scraped, counters)),
+            added=self.added,
+        )
+
+    def without(self, gone: set[str]) -> Tracks:
+        """Return the tracks of all pods but these."""
+        kept = [pod for pod in self.columns if pod not in gone]
+        chosen = [self.columns[pod] for pod in kept]
+        return Tracks(
+            columns={pod: column for column, pod in enumerate(kept)},
+            times_s=self.times_s[:, chosen],
+            arrivals=self.arrivals[:, chosen],
+            points=self.points[:, chosen],
+            newest=self.newest[chosen],
+            scraped=self.scraped[chosen],
+            added=self.added,
+        )
+
+    def continued(self, pods: Sequence[str], times_s: Vector, scraped: Vector) -> Tracks:
+        """Append a scrape, newer than the last, to each of these pods, [pods, counters].
+
+        A counter that fell means that the process began again from zero.
+        """
+        if not pods:
+            return replace(self, added=self.newest[:0])
+        heard = np.array([self.columns[pod] for pod in pods])
+        added = scraped - self.scraped[heard]
+        fell = (added < 0).any(axis=1)
+        if fell.any():
+            added[fell] = scraped[fell]
+        reached = self.newest[heard] + added
+        times_s = _appended(self.times_s, heard, times_s)
+        first = _first_needed(times_s)
+        return Tracks(
+            columns=self.columns,
+            times_s=times_s[first:],
+            arrivals=_appended(self.arrivals, heard, reached[:, ARRIVALS])[first:],
+            points=_appended(self.points, heard, _rows(reached))[first:],
+            newest=_replaced(self.newest, heard, reached),
+            scraped=_replaced(self.scraped, heard, scraped),
+            added=added,
+        )
+
+    def at(self, instants_s: Vector) -> Vector:
+        """Return the series at an instant of each pod, [edges, pods] -> [edges, pods, counters].
+
+        Interpolated inside, constant before and after.
+        """
+        early, late, part = self._around(instants_s)
+        below = self._stacked(early)
+        if not part.any():
+            return below
+        value: Vector = below + part[..., np.newaxis] * (self._stacked(late) - below)
+        return value
+
+    def arrivals_at(self, instants_s: Vector) -> Vector:
+        """Return the arrivals at an instant of each pod, [edges, pods], as `at` does."""
+        early, late, part = self._around(instants_s)
+        columns = np.arange(len(self.columns))
+        below = self.arrivals[early, columns]
+        value: Vector = below + part * (self.arrivals[late, columns] - below)
+        return value
+
+    def _around(self, instants_s: Vector) -> tuple[NDArray[np.intp], NDArray[np.intp], Vector]:
+        """Return the points around the instants and their share of the way between them."""
+        columns = np.arange(len(self.columns))
+        after = np.count_nonzero(self.times_s[:, np.newaxis] <= instants_s, axis=0)
+        early = np.maximum(after - 1, 0)
+        late = np.minimum(after, len(self.times_s) - 1)
+        start_s = self.times_s[early, columns]
+        span_s = self.times_s[late, columns] - start_s
+        between = early < late
+        part = np.zeros_like(instants_s)
+        np.divide(instants_s - start_s, span_s, out=part, where=between & (span_s > 0))
+        return early, late, part
+
+    def _stacked(self, rows: NDArray[np.intp]) -> Vector:
+        chosen = self.points[rows, np.arange(len(self.columns))]
+        return np.concatenate(chosen.ravel().tolist()).reshape(*rows.shape, -1)
+
+
+def _rows(counters: Vector) -> NDArray[np.object_]:
+    rows = [row.copy() for row in counters]
+    return np.fromiter(rows, dtype=np.object_, count=len(rows))
+
+
+def _widened(history: NDArray[_Kind], first: NDArray[_Kind]) -> NDArray[_Kind]:
+    """Add columns that held these values from the beginning."""
+    return np.concatenate((history, np.broadcast_to(first, (len(history), len(first)))), axis=1)
+
+
+def _appended(
+    history: NDArray[_Kind], heard: NDArray[np.intp], newest: NDArray[_Kind]
+) -> NDArray[_Kind]:
+    """Append values to the columns heard; the others, still aligned at the end, begin earlier."""
+    longer = np.concatenate((history, _replaced(history[-1], heard, newest)[np.newaxis]))
+    if len(heard) < history.shape[1]:
+        silent = np.delete(np.arange(history.shape[1]), heard)
+        longer[1:, silent] = history[:, silent]
+    return longer
+
+
+def _replaced(row: NDArray[Any], heard: NDArray[np.intp], values: NDArray[Any]) -> NDArray[Any]:
+    changed = row.copy()
+    changed[heard] = values
+    return changed
+
+
+def _first_needed(times_s: Vector) -> int:
+    """Return the first row that some pod's horizon still needs: its last point before it."""
+    later = times_s[1:]
+    inside = (later > times_s[:-1]) & (later > times_s[-1] - HORIZON_S)
+    needed = inside.any(axis=1)
+    return int(needed.argmax()) if needed.any() else len(times_s) - 1
