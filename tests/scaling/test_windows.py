@@ -87,7 +87,7 @@ def test_a_pod_born_under_our_eyes_counts_from_zero() -> None:
 
 
 def test_older_and_repeated_scrapes_change_nothing() -> None:
-    windows, _ = watch({0: {"a": 0}, 2: {"a": 10}})
+    windows, observation = watch({0: {"a": 0}, 2: {"a": 10}})
     stale = Observation(
         now_s=3.0,
         current=1,
