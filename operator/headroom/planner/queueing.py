@@ -1,0 +1,73 @@
+"""The laws that fit on a card: Little, slots, M/M/1 and Erlang's C formula.
+
+Little 1961; M/M/1 and Erlang C as in Kleinrock, Queueing Systems I (1975), sections 3.2 and 3.5.
+"""
+
+from __future__ import annotations
+
+import math
+
+from headroom.planner.errors import positive, require
+
+RATE = "give requests per second"
+TIME = "give the time of one request"
+BELOW_ONE = "at 1 and above the queue grows without end; add capacity"
+
+
+def in_system(arrival_rps: float, residence_s: float) -> float:
+    """Little's law: requests in the system, L = lambda W. 400/s x 50 ms = 20."""
+    positive("the arrival rate", arrival_rps, RATE)
+    positive("the time in the system", residence_s, TIME)
+    return arrival_rps * residence_s
+
+
+def slots_needed(arrival_rps: float, service_s: float, ceiling: float = 1.0) -> int:
+    """Executions side by side that carry the rate below the ceiling. 10/s x 2 s: 20 slots."""
+    require(0 < ceiling <= 1, "the ceiling lies in (0, 1]", f"{ceiling:g}", "try 0.8")
+    return math.ceil(in_system(arrival_rps, service_s) / ceiling - 1e-9)
+
+
+def slots_rps(slots: int, service_s: float) -> float:
+    """Throughput of busy slots, c / s. 32 slots at 50 ms carry 640/s."""
+    require(slots >= 1, "slots are at least 1", slots, "give executions side by side")
+    positive("the service time", service_s, TIME)
+    return slots / service_s
+
+
+def mm1_latency_s(service_rps: float, utilization: float) -> float:
+    """Mean time in an M/M/1 system, 1 / (mu (1 - rho)). 100/s at 80 %: 50 ms."""
+    positive("the service rate", service_rps, RATE)
+    _stable(utilization)
+    return 1.0 / (service_rps * (1.0 - utilization))
+
+
+def mm1_waiting(utilization: float) -> float:
+    """Mean number waiting in M/M/1, rho^2 / (1 - rho). At 90 %: 8.1."""
+    _stable(utilization)
+    return utilization**2 / (1.0 - utilization)
+
+
+def mm1_utilization(waiting: float) -> float:
+    """Utilization at which this many wait on average in M/M/1. 10 wait from 0.916 on."""
+    require(0 <= waiting < math.inf, "the number waiting is at least 0", f"{waiting:g}", "try 10")
+    return (math.sqrt(waiting * waiting + 4.0 * waiting) - waiting) / 2.0
+
+
+def erlang_c(slots: int, offered: float) -> float:
+    """Probability that an arrival waits in M/M/c; `offered` = arrival rate x mean service time.
+
+    By the recursion of Erlang's B, which neither overflows nor loses digits. 1 when overloaded.
+    Worked: 2 slots, 1 offered: B = 1/5, C = 1/3.
+    """
+    require(slots >= 1, "slots are at least 1", slots, "give executions side by side")
+    require(0 <= offered < math.inf, "the offered load is at least 0", f"{offered:g}", RATE)
+    if offered >= slots:
+        return 1.0
+    blocked = 1.0
+    for servers in range(1, slots + 1):
+        blocked = offered * blocked / (servers + offered * blocked)
+    return slots * blocked / (slots - offered * (1.0 - blocked))
+
+
+def _stable(utilization: float) -> None:
+    require(0 <= utilization < 1, "utilization lies in [0, 1)", f"{utilization:g}", BELOW_ONE)

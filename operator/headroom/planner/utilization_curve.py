@@ -1,0 +1,51 @@
+"""Latency against utilization, as data: why the last tenths of a replica are the dear ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headroom.planner.demand import Service
+from headroom.planner.errors import require
+from headroom.planner.replicas import PERCENTILES
+
+Series = NDArray[np.float64]
+
+HIGHEST = 0.98
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UtilizationCurve:
+    """Percentiles of latency of so many replicas at rising arrivals."""
+
+    replicas: int
+    utilization: Series
+    """[points], from near 0."""
+    arrival_rps: Series
+    """[points]"""
+    latency_s: Series
+    """[points, PERCENTILES]"""
+    promised_s: Series
+    """The promised percentile, [points]."""
+
+
+def utilization_curve(service: Service, replicas: int, points: int = 49) -> UtilizationCurve:
+    """Walk the arrivals from almost none to almost all that the replicas carry."""
+    require(replicas >= 1, "a curve is of at least 1 replica", replicas, "give the replicas")
+    require(points >= 2, "a curve has at least 2 points", points, "give more")
+    utilization = np.linspace(HIGHEST / points, HIGHEST, points)
+    arrival_rps = utilization * replicas * service.cost.full_batch_rps
+
+    def along(percentile: float) -> list[float]:
+        tail = service.tail(percentile)
+        return [tail.latency_s(float(rate), replicas) for rate in arrival_rps]
+
+    return UtilizationCurve(
+        replicas=replicas,
+        utilization=utilization,
+        arrival_rps=arrival_rps,
+        latency_s=np.array([along(p) for p in PERCENTILES]).T,
+        promised_s=np.array(along(service.percentile)),
+    )

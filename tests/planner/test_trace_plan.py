@@ -1,0 +1,109 @@
+"""The fewest GPUs for a load, and the promise that a cold start leaves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from headroom.planner.demand import Service
+from headroom.planner.errors import ImpossiblePlan
+from headroom.planner.promise import feasible_promise, floor_for
+from headroom.planner.replicas import plan_replicas
+from headroom.planner.trace_plan import Rates, ahead, needed_replicas, plan_trace
+from headroom.scaling.values import CostModel
+
+# 8 items in 64 ms: 125/s full, 100/s at the ceiling of 0.8
+SERVICE = Service(
+    cost=CostModel(fixed_s=0.032, per_item_s=0.004, max_batch=8), target_s=1.0, ceiling=0.8
+)
+
+
+def test_windows_peak_mean_and_gpu_hours() -> None:
+    rates = [50.0, 100.0, 101.0, 300.0, 0.0, 250.0]
+    plan = plan_trace(SERVICE, rates, 600.0, cold_start_s=180.0)
+    assert plan.needed.tolist() == [1, 1, 2, 3, 0, 3]
+    assert plan.peak == 3
+    assert plan.mean == pytest.approx(10 / 6)
+    assert plan.gpu_hours == pytest.approx(10 / 6)
+    assert plan.held.tolist() == [1, 2, 3, 3, 3, 3]
+    assert plan.gpu_hours_ahead == pytest.approx(15 / 6)
+    assert plan.gpu_hours_static == pytest.approx(3.0)
+    assert plan.saved_ratio == pytest.approx(1 - 15 / 18)
+
+
+def test_a_floor_and_several_gpus_per_replica_cost() -> None:
+    plan = plan_trace(replace(SERVICE, gpus_per_replica=4), [100.0, 0.0], 3600.0, floor=2)
+    assert plan.needed.tolist() == [2, 2]
+    assert plan.gpu_hours == pytest.approx(16)
+
+
+def test_every_window_gets_what_a_constant_rate_would() -> None:
+    rates = np.linspace(1.0, 900.0, 60)
+    alone = [plan_replicas(SERVICE, float(rate)).replicas for rate in rates]
+    assert needed_replicas(SERVICE, rates).tolist() == alone
+
+
+def test_looking_ahead_bridges_gaps_shorter_than_a_cold_start() -> None:
+    assert ahead(np.array([1, 1, 1, 3, 1]), 2).tolist() == [1, 3, 3, 3, 1]
+    assert ahead(np.array([3, 1, 3, 1, 1]), 2).tolist() == [3, 3, 3, 1, 1]
+    assert ahead(np.array([1, 2]), 99).tolist() == [2, 2]
+
+
+@pytest.mark.parametrize(
+    ("rates", "window_s", "said"),
+    [
+        ([], 60.0, "at least one window, received 0"),
+        ([0.0, 0.0], 60.0, "has requests, received none"),
+        ([1.0, -2.0], 60.0, "received -2 in window 1"),
+        ([1.0, float("nan")], 60.0, "received nan in window 1"),
+        ([1.0], 0.0, "a window's length is above 0"),
+    ],
+)
+def test_what_is_no_load_is_refused(rates: list[float], window_s: float, said: str) -> None:
+    with pytest.raises(ImpossiblePlan) as caught:
+        plan_trace(SERVICE, rates, window_s)
+    assert said in str(caught.value)
+
+
+def step_x3() -> Rates:
+    """90 minutes at 100/s, 20 of them at 300/s: 780 000 requests."""
+    rates = np.full(90, 100.0)
+    rates[30:50] = 300.0
+    return rates
+
+
+def test_a_threefold_step_with_a_cold_start_of_three_minutes() -> None:
+    """In order 300/s x 180 s late of 780 000: at most 93.1 %; above what stands 175/s x 180 s."""
+    found = feasible_promise(SERVICE, step_x3(), 60.0, cold_start_s=180.0, floor=1)
+    assert found.requests == pytest.approx(780_000)
+    assert found.missed_at_least == pytest.approx(31_500)
+    assert found.attainment_at_most == pytest.approx(0.960, abs=0.0005)
+    # the backlog passes one second's worth of 125/s within the first second
+    assert found.missed_in_order == pytest.approx(54_000, rel=0.01)
+    assert found.attainment_in_order == pytest.approx(0.931, abs=0.0005)
+
+
+@pytest.mark.parametrize(
+    ("floor", "cold_start_s", "attainment"),
+    [
+        (1, 0.0, 1.0),
+        (1, 20.0, 1 - 175 * 20 / 780_000),
+        (2, 180.0, 1 - 50 * 180 / 780_000),
+        (3, 180.0, 1.0),
+        (1, 3600.0, 1 - 175 * 1200 / 780_000),  # it comes when the step is over
+    ],
+)
+def test_a_floor_and_a_shorter_start_make_more_feasible(
+    floor: int, cold_start_s: float, attainment: float
+) -> None:
+    found = feasible_promise(SERVICE, step_x3(), 60.0, cold_start_s=cold_start_s, floor=floor)
+    assert found.attainment_at_most == pytest.approx(attainment)
+    assert found.attainment_in_order <= found.attainment_at_most
+
+
+@pytest.mark.parametrize(("attainment", "floor"), [(0.95, 1), (0.98, 2), (0.99, 3)])
+def test_the_floor_that_an_attainment_takes(attainment: float, floor: int) -> None:
+    found = floor_for(SERVICE, step_x3(), 60.0, cold_start_s=180.0, attainment=attainment)
+    assert found == floor

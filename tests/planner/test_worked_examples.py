@@ -1,0 +1,131 @@
+"""The figures that every planner of capacity should be able to give, as they are on paper."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from headroom.planner import batching, queueing
+from headroom.planner.ceiling import replicas_under_ceiling
+from headroom.planner.demand import Service
+from headroom.planner.fan_out import percentile_of_all, percentile_of_each
+from headroom.planner.kv_cache import Transformer
+from headroom.planner.latency_budget import amdahl
+from headroom.planner.replicas import plan_replicas
+from headroom.scaling.values import CostModel
+
+BATCH = CostModel(fixed_s=0.006, per_item_s=0.004, max_batch=8)
+
+
+def test_little_counts_what_is_in_the_system() -> None:
+    assert queueing.in_system(400, 0.050) == pytest.approx(20)
+
+
+def test_slots_carry_their_number_over_the_service_time() -> None:
+    assert queueing.slots_rps(32, 0.050) == pytest.approx(640)
+    assert 400 / queueing.slots_rps(32, 0.050) == pytest.approx(0.625)
+
+
+@pytest.mark.parametrize(
+    ("utilization", "latency_ms"),
+    [
+        (0.10, 11.1),
+        (0.30, 14.3),
+        (0.50, 20),
+        (0.70, 33.3),
+        (0.80, 50),
+        (0.90, 100),
+        (0.95, 200),
+        (0.99, 1000),
+    ],
+)
+def test_mm1_latency_at_100_per_second(utilization: float, latency_ms: float) -> None:
+    assert round(1000 * queueing.mm1_latency_s(100, utilization), 1) == latency_ms
+
+
+@pytest.mark.parametrize(
+    ("utilization", "waiting"), [(0.5, 0.5), (0.8, 3.2), (0.9, 8.1), (0.95, 18.05)]
+)
+def test_mm1_queue_length(utilization: float, waiting: float) -> None:
+    assert queueing.mm1_waiting(utilization) == pytest.approx(waiting)
+    assert queueing.mm1_utilization(waiting) == pytest.approx(utilization)
+
+
+def test_more_than_ten_wait_from_a_utilization_of_0_916() -> None:
+    assert round(queueing.mm1_utilization(10), 3) == 0.916
+
+
+@pytest.mark.parametrize(
+    ("slots", "offered", "waits"),
+    [
+        (1, 0.8, 0.8),  # M/M/1: rho
+        (2, 1.0, 1 / 3),
+        (3, 2.0, 4 / 9),  # 2^3/3! x 3 / (1 + 2 + 2 + 4) = 4 / 9
+        (2, 2.5, 1.0),
+        (5, 0.0, 0.0),
+    ],
+)
+def test_erlang_c(slots: int, offered: float, waits: float) -> None:
+    assert queueing.erlang_c(slots, offered) == pytest.approx(waits)
+
+
+def test_eight_slots_of_two_seconds_and_ten_requests_per_second() -> None:
+    assert queueing.slots_rps(8, 2.0) == pytest.approx(4)
+    assert queueing.slots_needed(10, 2.0) == 20
+    assert math.ceil(queueing.slots_needed(10, 2.0) / 8) == 3
+
+
+def test_fifty_per_second_on_eight_slots_under_a_ceiling() -> None:
+    plan = replicas_under_ceiling(50, queueing.slots_rps(8, 2.0), ceiling=0.8, headroom=0.2)
+    assert queueing.in_system(50, 2.0) == pytest.approx(100)
+    assert plan.usable_rps == pytest.approx(3.2)
+    assert plan.replicas == 16
+    assert plan.carries_rps == pytest.approx(51.2)
+    assert (plan.with_headroom, plan.with_spare_replicas) == (19, 20)
+
+
+def test_two_slots_of_twelve_milliseconds_under_a_ceiling() -> None:
+    plan = replicas_under_ceiling(600, queueing.slots_rps(2, 0.012), ceiling=0.7, headroom=0.2)
+    assert round(plan.usable_rps, 1) == 116.7
+    assert plan.with_headroom == 7
+
+
+def test_a_full_batch_and_its_worst_latency() -> None:
+    assert batching.full_batch_s(BATCH) == pytest.approx(0.038)
+    assert int(BATCH.full_batch_rps) == 210
+    assert batching.worst_latency_s(BATCH, 0.020) == pytest.approx(0.058)
+    assert batching.fill_s(8, 200) == pytest.approx(0.040)
+
+
+def test_batch_size_and_wait_for_200_per_second_within_120_ms() -> None:
+    """8 would carry 210/s, but queue for longer; twice that keeps the promise on one replica."""
+    service = Service(cost=replace(BATCH, max_batch=32), target_s=0.120, ceiling=0.95)
+    choice = batching.choose_batching(service, 200)
+    assert choice.plan.replicas == 1
+    assert 12 <= choice.max_batch <= 24
+    assert choice.wait_s == 0
+    assert choice.plan.chosen.promised_s <= 0.120
+    assert choice.longest_wait_s == pytest.approx(0.120 - choice.plan.chosen.promised_s)
+    of_eight = plan_replicas(replace(service, cost=BATCH), 200)
+    assert of_eight.replicas == 2
+
+
+@pytest.mark.parametrize(("calls", "each"), [(2, 99.50), (5, 99.80), (10, 99.90), (20, 99.95)])
+def test_fan_out_at_p99(calls: int, each: float) -> None:
+    assert round(100 * percentile_of_each(0.99, calls), 2) == each
+    assert percentile_of_all(percentile_of_each(0.99, calls), calls) == pytest.approx(0.99)
+
+
+@pytest.mark.parametrize(("factor", "whole"), [(1, 1.0), (2, 1.54), (10, 2.7)])
+def test_amdahl_for_seventy_percent(factor: float, whole: float) -> None:
+    assert amdahl(0.7, factor) == pytest.approx(whole, abs=0.005)
+
+
+def test_the_cache_of_a_model_of_32_layers_and_4096() -> None:
+    model = Transformer(layers=32, width=4096)
+    assert model.bytes_per_token == 0.5 * 2**20
+    assert model.cache_bytes(4096) == 2 * 2**30
+    assert model.sequences(4096, 80 * 2**30, 13 * 2**30) == 33
+    assert replace(model, kv_share=0.25).cache_bytes(4096) == 0.5 * 2**30
