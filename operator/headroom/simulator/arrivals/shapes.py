@@ -1,0 +1,133 @@
+"""Shapes of load as rates: constant, step, ramp, stages, spikes, a daily curve."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from headroom.simulator.arrivals.profile import Profile
+from headroom.simulator.arrivals.streams import require
+
+MAX_PIECES = 1_000_000
+KNOTS_PER_PERIOD = 288
+"""Of a daily curve: straight pieces of 5 minutes, within 0.006 % of its amplitude."""
+
+
+def constant(*, duration_s: float, rps: float) -> Profile:
+    """Return one rate throughout."""
+    _duration(duration_s)
+    _rate("rps", rps)
+    return Profile.of([(duration_s, rps, rps)])
+
+
+def step(*, duration_s: float, before_rps: float, after_rps: float, at_s: float) -> Profile:
+    """Return one rate until `at_s`, another from then on."""
+    _duration(duration_s)
+    _rate("before_rps", before_rps)
+    _rate("after_rps", after_rps)
+    require(0 < at_s < duration_s, f"at lies between 0 s and {duration_s:g} s", at_s)
+    return Profile.of([(at_s, before_rps, before_rps), (duration_s - at_s, after_rps, after_rps)])
+
+
+def ramp(
+    *,
+    duration_s: float,
+    from_rps: float,
+    to_rps: float,
+    start_s: float = 0.0,
+    end_s: float | None = None,
+) -> Profile:
+    """Return a straight rise (or fall) from `start_s` to `end_s`, level before and after."""
+    _duration(duration_s)
+    _rate("from_rps", from_rps)
+    _rate("to_rps", to_rps)
+    end_s = duration_s if end_s is None else end_s
+    rule = f"0 s <= ramp_start < ramp_end <= {duration_s:g} s"
+    require(0 <= start_s < end_s <= duration_s, rule, f"{start_s:g} and {end_s:g}")
+    pieces = (
+        (start_s, from_rps, from_rps),
+        (end_s - start_s, from_rps, to_rps),
+        (duration_s - end_s, to_rps, to_rps),
+    )
+    return Profile.of([piece for piece in pieces if piece[0] > 0])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """A stretch of a staged load: level, or straight to another rate."""
+
+    duration_s: float
+    rps: float
+    to_rps: float | None = None
+    """Rate at its end; None: the same."""
+
+
+def stages(parts: Sequence[Stage]) -> Profile:
+    """Return the parts one after another."""
+    require(0 < len(parts) <= MAX_PIECES, f"stages number 1 to {MAX_PIECES}", len(parts))
+    for part in parts:
+        _duration(part.duration_s)
+        _rate("rps", part.rps)
+        _rate("to_rps", part.rps if part.to_rps is None else part.to_rps)
+    return Profile.of(
+        [(p.duration_s, p.rps, p.rps if p.to_rps is None else p.to_rps) for p in parts]
+    )
+
+
+def spikes(
+    *,
+    duration_s: float,
+    base_rps: float,
+    peak_rps: float,
+    every_s: float,
+    lasting_s: float,
+    first_s: float | None = None,
+) -> Profile:
+    """Return a base rate with rectangular spikes; without `first_s` the first after one period."""
+    _duration(duration_s)
+    _rate("base_rps", base_rps)
+    _rate("peak_rps", peak_rps)
+    first_s = every_s if first_s is None else first_s
+    require(0 < lasting_s < every_s, "0 s < lasting < every", f"{lasting_s:g} and {every_s:g}")
+    require(0 <= first_s < duration_s, f"first lies in 0 s to {duration_s:g} s", first_s)
+    count = math.ceil((duration_s - first_s) / every_s)
+    require(2 * count < MAX_PIECES, f"spikes number at most {MAX_PIECES // 2}", count)
+    rises = first_s + every_s * np.arange(count)
+    turns = np.column_stack((rises, rises + lasting_s)).ravel()
+    edges = np.concatenate(([0.0], np.minimum(turns, duration_s), [duration_s]))
+    rates = np.where(np.arange(len(edges) - 1) % 2 == 1, peak_rps, base_rps).astype(float)
+    return Profile(edges_s=edges, start_rps=rates, end_rps=rates)
+
+
+def diurnal(
+    *,
+    duration_s: float,
+    low_rps: float,
+    high_rps: float,
+    period_s: float = 86_400.0,
+    phase_s: float = 0.0,
+) -> Profile:
+    """Return a sine between two rates, at its low after `phase_s`, in short straight pieces."""
+    _duration(duration_s)
+    _rate("low_rps", low_rps)
+    _rate("high_rps", high_rps)
+    require(low_rps <= high_rps, "low_rps <= high_rps", f"{low_rps:g} and {high_rps:g}")
+    require(0 < period_s < math.inf, "period > 0 s", period_s)
+    require(math.isfinite(phase_s), "phase is finite", phase_s)
+    pieces = max(1, math.ceil(KNOTS_PER_PERIOD * duration_s / period_s))
+    require(pieces <= MAX_PIECES, f"periods number at most {MAX_PIECES // 288}", pieces // 288)
+    edges = np.linspace(0.0, duration_s, pieces + 1)
+    turn = np.cos(2 * math.pi * (edges - phase_s) / period_s)
+    rates = low_rps + (high_rps - low_rps) * 0.5 * (1 - turn)
+    return Profile(edges_s=edges, start_rps=rates[:-1], end_rps=rates[1:])
+
+
+def _duration(duration_s: float) -> None:
+    require(0 < duration_s < math.inf, "duration > 0 s and finite", duration_s)
+
+
+def _rate(name: str, rps: float) -> None:
+    require(0 <= rps < math.inf, f"{name} is finite and >= 0", rps)

@@ -1,0 +1,32 @@
+"""Chance for arrivals: one independent, reproducible stream per seed and name."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+
+CHUNK = 100_000
+"""Arrivals per chunk, about: what a stream holds in memory at a time."""
+
+
+def generator(seed: int, name: str) -> np.random.Generator:
+    """Return the generator of this seed and name; others' draws leave it alone.
+
+    The name is hashed into the spawn key of a SeedSequence, so that two services of one scenario
+    are independent, and adding one changes nothing for the rest.
+
+    Raises:
+        ValueError: the seed is below 0.
+    """
+    require(seed >= 0, "a seed is an integer from 0", seed)
+    digest = hashlib.sha256(name.encode()).digest()[:16]
+    key = tuple(int.from_bytes(digest[i : i + 4], "little") for i in range(0, 16, 4))
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key)))
+
+
+def require(holds: bool, rule: str, received: object) -> None:
+    """Raise ValueError with rule and value where a parameter breaks its rule."""
+    if not holds:
+        shown = f"{received:g}" if isinstance(received, float) else str(received)
+        raise ValueError(f"{rule}, received {shown}")

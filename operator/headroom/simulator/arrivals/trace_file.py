@@ -1,0 +1,198 @@
+"""Recorded workloads as files hold them, read line by line into checked arrays.
+
+Two formats, both CSV with a header, plain or gzipped:
+
+    arrival_s,input_tokens,output_tokens    one row per request, sorted by time; tokens are not used
+                                            and may be empty; the header may be `arrival_s` alone
+    t_s,requests                            one row per bin: its start and its requests; bins are of
+                                            one length, begin at 0, and none is left out
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import math
+import tempfile
+import zlib
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vector = NDArray[np.float64]
+
+REQUEST_HEADERS = ("arrival_s,input_tokens,output_tokens", "arrival_s")
+RATE_HEADER = "t_s,requests"
+IN_MEMORY = 2_000_000
+"""Requests of a trace that are held in memory; longer ones lie in a temporary file."""
+MAX_LINE = 10_000
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+class TraceError(ValueError):
+    """A file that is not a trace: the message names file, line, rule and what was found."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestTrace:
+    """Every request's arrival, in seconds from the start of the recording."""
+
+    name: str
+    arrivals_s: Vector
+    """[requests], sorted, from 0; of a long trace a view of a file."""
+
+    @property
+    def duration_s(self) -> float:
+        """The recording's length: the first whole second after its last request."""
+        return math.floor(float(self.arrivals_s[-1])) + 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateTrace:
+    """Requests per bin; the instants within a bin were not recorded."""
+
+    name: str
+    bin_s: float
+    requests: Vector
+    """[bins]."""
+
+    @property
+    def duration_s(self) -> float:
+        """Seconds that the bins cover."""
+        return self.bin_s * len(self.requests)
+
+
+Trace = RequestTrace | RateTrace
+
+
+def read_trace(stream: IO[bytes], name: str) -> Trace:
+    """Read a trace from its bytes; `name` stands for the file in errors.
+
+    Raises:
+        TraceError: naming the line and the rule that it breaks.
+        OSError: the stream cannot be read.
+    """
+    buffered = io.BufferedReader(stream) if isinstance(stream, io.RawIOBase) else stream
+    magic = buffered.read(2)
+    buffered.seek(0)
+    data: IO[bytes] = gzip.GzipFile(fileobj=buffered) if magic == _GZIP_MAGIC else buffered  # type: ignore[assignment]
+    lines = _lines(data, name)
+    _, header = next(lines, (1, ""))
+    if header in REQUEST_HEADERS:
+        return RequestTrace(name=name, arrivals_s=_arrivals(lines, name, header.count(",")))
+    if header == RATE_HEADER:
+        return _rates(lines, name)
+    expected = " or ".join((*REQUEST_HEADERS, RATE_HEADER))
+    raise TraceError(f"{name}, line 1: the header is {expected}, received {header!r:.80}")
+
+
+def _lines(data: IO[bytes], name: str) -> Iterator[tuple[int, str]]:
+    number = 0
+    try:
+        while line := data.readline(MAX_LINE + 1):
+            number += 1
+            if len(line) > MAX_LINE:
+                raise TraceError(
+                    f"{name}, line {number}: a line has at most {MAX_LINE} bytes, received more"
+                )
+            yield number, line.decode("ascii").rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        found = error.object[error.start]
+        raise TraceError(
+            f"{name}, line {number}: a trace is ASCII text, received byte 0x{found:02x}"
+        ) from error
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise TraceError(
+            f"{name}, after line {number}: the gzip stream is whole, received a broken one: {error}"
+        ) from error
+
+
+def _arrivals(lines: Iterator[tuple[int, str]], name: str, commas: int) -> Vector:
+    kept = array("d")
+    spool: IO[bytes] | None = None
+    last_s = 0.0
+    for number, line in lines:
+        head, *rest = line.split(",", 1)
+        if line.count(",") != commas:
+            raise _fields(name, number, commas + 1, line)
+        try:
+            at_s = float(head)
+        except ValueError:
+            at_s = math.nan
+        if not last_s <= at_s < math.inf:
+            raise _arrival(name, number, head, at_s, last_s)
+        if rest:
+            _check_tokens(name, number, rest[0])
+        kept.append(at_s)
+        last_s = at_s
+        if len(kept) >= IN_MEMORY:
+            spool = spool or tempfile.TemporaryFile()  # noqa: SIM115  (lives as long as the trace)
+            kept.tofile(spool)
+            kept = array("d")
+    if spool is None:
+        if not kept:
+            raise TraceError(f"{name}: a trace has at least one request, received none")
+        return np.frombuffer(kept, dtype=np.float64)
+    kept.tofile(spool)
+    spool.flush()
+    return np.memmap(spool, dtype=np.float64, mode="r")
+
+
+def _check_tokens(name: str, number: int, fields: str) -> None:
+    digits = fields.replace(",", "", 1)
+    if digits and not digits.isdigit():
+        raise TraceError(
+            f"{name}, line {number}: tokens are whole numbers or empty, received {fields!r:.60}"
+        )
+
+
+def _arrival(name: str, number: int, text: str, at_s: float, last_s: float) -> TraceError:
+    where = f"{name}, line {number}"
+    if 0 <= at_s < last_s:
+        return TraceError(f"{where}: arrivals are sorted, received {text} after {last_s:g}")
+    return TraceError(f"{where}: an arrival is a number of seconds from 0, received {text!r:.60}")
+
+
+def _fields(name: str, number: int, wanted: int, line: str) -> TraceError:
+    found = line.count(",") + 1 if line else 0
+    return TraceError(f"{name}, line {number}: a row has {wanted} fields, received {found}")
+
+
+def _rates(lines: Iterator[tuple[int, str]], name: str) -> RateTrace:
+    requests = array("d")
+    bin_s = 0.0
+    for number, line in lines:
+        fields = line.split(",")
+        if len(fields) != 2:
+            raise _fields(name, number, 2, line)
+        start_s, count = (_number(name, number, text) for text in fields)
+        if len(requests) == 1:
+            bin_s = start_s
+            if bin_s == 0:
+                raise TraceError(f"{name}, line {number}: bins are longer than 0 s, received 0")
+        expected_s = bin_s * len(requests)
+        if not math.isclose(start_s, expected_s, abs_tol=1e-6):
+            raise TraceError(
+                f"{name}, line {number}: bins follow each other without a gap from 0, the next at "
+                f"{expected_s:g} s, received {start_s:g}"
+            )
+        requests.append(count)
+    if len(requests) < 2:
+        raise TraceError(
+            f"{name}: two bins at least tell how long they are, received {len(requests)}"
+        )
+    return RateTrace(name=name, bin_s=bin_s, requests=np.frombuffer(requests, dtype=np.float64))
+
+
+def _number(name: str, number: int, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise TraceError(f"{name}, line {number}: fields are numbers from 0, received {text!r:.60}")
+    return value
