@@ -1,0 +1,447 @@
+"""The compiled plant: every request from its arrival to its end, event by event.
+
+All state lies in `Tables`, changed in place; time only ever comes in as an argument. Cost: 0.2 to
+0.4 us per request, nearly independent of the number of replicas, except under least in flight,
+which looks at each.
+"""
+
+from __future__ import annotations
+
+import math
+
+from headroom.simulator.chance import below, gamma_factor, lognormal_factor
+from headroom.simulator.columns import Column
+from headroom.simulator.compiling import compiled
+from headroom.simulator.tables import (
+    CENTRAL,
+    FINE_BUCKETS,
+    FINE_LOG,
+    FINE_START_S,
+    GAMMA,
+    LOGNORMAL,
+    NONE,
+    RANDOM,
+    ROUND_ROBIN,
+    STICKY,
+    TWO_CHOICES,
+    Floats,
+    Number,
+    Quantity,
+    Tables,
+    Tally,
+)
+
+_COLUMNS = len(Column)
+
+
+@compiled
+def _touch(p: Tables, row: int, now_s: float) -> None:
+    """Sum the integrals of a row up to now."""
+    seconds = now_s - p.touched_s[row]
+    if seconds > 0.0:
+        counters = p.counters[row]
+        counters[Column.WAITING_S] += p.waiting[row] * seconds
+        counters[Column.IN_FLIGHT_S] += p.in_flight[row] * seconds
+        if p.busy_slots[row] > 0:
+            counters[Column.BUSY_S] += seconds
+            counters[Column.SLOTS_BUSY_S] += p.busy_slots[row] * seconds
+        p.quantities[Quantity.IN_SYSTEM_S] += p.in_flight[row] * seconds
+        p.touched_s[row] = now_s
+
+
+@compiled
+def _release(p: Tables, node: int) -> None:
+    p.following[node] = p.numbers[Number.FREE]
+    p.numbers[Number.FREE] = node
+
+
+@compiled
+def _end(p: Tables, node: int, now_s: float, outcome: int) -> None:
+    """End a request without an answer in time to anybody."""
+    arrived_s = p.arrived_s[node]
+    p.tally[outcome] += 1
+    p.minute_missed[min(int(arrived_s / 60.0), len(p.minute_missed) - 1)] += 1
+    p.recent[len(p.recent) - 1] += 1
+    p.quantities[Quantity.SOJOURN_S] += now_s - arrived_s
+    _release(p, node)
+
+
+@compiled
+def _answer(p: Tables, row: int, node: int, now_s: float) -> None:
+    """End a request with its answer."""
+    latency_s = now_s - p.arrived_s[node]
+    if latency_s > p.quantities[Quantity.TIMEOUT_S]:
+        p.counters[row, Column.CANCELLED] += 1
+        _end(p, node, now_s, Tally.CANCELLED)
+        return
+    p.counters[row, Column.ANSWERED] += 1
+    p.counters[row, _COLUMNS + _bucket(p.bounds_s, latency_s)] += 1
+    fine = int(math.log(max(latency_s, FINE_START_S) / FINE_START_S) / FINE_LOG)
+    fine = min(fine, FINE_BUCKETS - 1)
+    p.latency[fine] += 1
+    p.recent[fine] += 1
+    if latency_s <= p.quantities[Quantity.TARGET_S]:
+        p.tally[Tally.WITHIN] += 1
+    else:
+        p.tally[Tally.LATE] += 1
+        arrived_s = p.arrived_s[node]
+        p.minute_missed[min(int(arrived_s / 60.0), len(p.minute_missed) - 1)] += 1
+    p.quantities[Quantity.SOJOURN_S] += latency_s
+    _release(p, node)
+
+
+_GRID_LOG = math.log(1.15)
+
+
+@compiled
+def _bucket(bounds_s: Floats, latency_s: float) -> int:
+    """Return the first bucket whose bound is not below; the grid is 0.001 x 1.15**k, rounded."""
+    last = len(bounds_s) - 1
+    index = math.ceil(math.log(max(latency_s, 1e-9) / 0.001) / _GRID_LOG)
+    index = min(max(index, 0), last)
+    while index > 0 and bounds_s[index - 1] >= latency_s:
+        index -= 1
+    while index < last and bounds_s[index] < latency_s:
+        index += 1
+    return index
+
+
+@compiled
+def _purge(p: Tables, row: int, now_s: float) -> None:
+    """End what has waited longer than anybody's patience; lists are FIFO, so only heads can."""
+    while (
+        p.waiting[row] > 0 and now_s - p.arrived_s[p.head[row]] > p.quantities[Quantity.PATIENCE_S]
+    ):
+        _touch(p, row, now_s)
+        node = p.head[row]
+        p.head[row] = p.following[node]
+        p.waiting[row] -= 1
+        p.in_flight[row] -= 1
+        if p.numbers[Number.EXPIRES] == 1:
+            p.counters[row, Column.EXPIRED] += 1
+            _end(p, node, now_s, Tally.EXPIRED)
+        else:
+            p.counters[row, Column.CANCELLED] += 1
+            _end(p, node, now_s, Tally.CANCELLED)
+
+
+@compiled
+def _push(p: Tables, end_s: float, place: int) -> None:
+    index = p.numbers[Number.HEAP]
+    p.numbers[Number.HEAP] = index + 1
+    while index > 0:
+        parent = (index - 1) >> 1
+        if p.heap_s[parent] <= end_s:
+            break
+        p.heap_s[index] = p.heap_s[parent]
+        p.heap_place[index] = p.heap_place[parent]
+        index = parent
+    p.heap_s[index] = end_s
+    p.heap_place[index] = place
+
+
+@compiled
+def _pop(p: Tables) -> int:
+    """Remove the earliest end and return its place."""
+    place = p.heap_place[0]
+    count = p.numbers[Number.HEAP] - 1
+    p.numbers[Number.HEAP] = count
+    if count > 0:
+        end_s, moved = p.heap_s[count], p.heap_place[count]
+        index = 0
+        while True:
+            child = 2 * index + 1
+            if child >= count:
+                break
+            if child + 1 < count and p.heap_s[child + 1] < p.heap_s[child]:
+                child += 1
+            if p.heap_s[child] >= end_s:
+                break
+            p.heap_s[index] = p.heap_s[child]
+            p.heap_place[index] = p.heap_place[child]
+            index = child
+        p.heap_s[index] = end_s
+        p.heap_place[index] = moved
+    return place
+
+
+@compiled
+def _execution_s(p: Tables, row: int, size: int) -> float:
+    seconds = (
+        (p.quantities[Quantity.FIXED_S] + p.quantities[Quantity.PER_ITEM_S] * size)
+        * p.quantities[Quantity.COST_FACTOR]
+        * p.slowness[row]
+    )
+    if p.numbers[Number.SPREAD] == LOGNORMAL:
+        seconds *= lognormal_factor(p.random, p.quantities[Quantity.CV])
+    elif p.numbers[Number.SPREAD] == GAMMA:
+        seconds *= gamma_factor(p.random, p.quantities[Quantity.CV])
+    return seconds
+
+
+@compiled
+def _start(p: Tables, row: int, now_s: float) -> None:
+    """Let every free slot take what waits, at most a batch each."""
+    slots = p.numbers[Number.SLOTS]
+    while p.busy_slots[row] < slots:
+        _purge(p, row, now_s)
+        size = min(p.waiting[row], p.numbers[Number.MAX_BATCH])
+        if size == 0:
+            return
+        _touch(p, row, now_s)
+        slot = 0
+        while p.batch_head[row, slot] != NONE:
+            slot += 1
+        first = p.head[row]
+        last = first
+        for _ in range(size - 1):
+            last = p.following[last]
+        p.head[row] = p.following[last]
+        p.following[last] = NONE
+        p.waiting[row] -= size
+        p.batch_head[row, slot] = first
+        p.batch_size[row, slot] = size
+        p.batch_began_s[row, slot] = now_s
+        p.busy_slots[row] += 1
+        _push(p, now_s + _execution_s(p, row, size), row * slots + slot)
+
+
+@compiled
+def _enqueue(p: Tables, row: int, node: int, now_s: float) -> None:
+    _touch(p, row, now_s)
+    p.following[node] = NONE
+    if p.waiting[row] == 0:
+        p.head[row] = node
+    else:
+        p.following[p.tail[row]] = node
+    p.tail[row] = node
+    p.waiting[row] += 1
+    p.in_flight[row] += 1
+
+
+@compiled
+def _least(p: Tables) -> int:
+    """Return the routable row with the fewest requests in flight; ties in turn."""
+    ready = p.numbers[Number.READY]
+    p.numbers[Number.TURN] += 1
+    start = p.numbers[Number.TURN] % ready
+    best = p.routable[start]
+    for step in range(1, ready):
+        index = start + step
+        row = p.routable[index - ready if index >= ready else index]
+        if p.in_flight[row] < p.in_flight[best]:
+            best = row
+    return best
+
+
+@compiled
+def _route(p: Tables) -> int:
+    """Return the row that the next request goes to; there is at least one."""
+    ready, routing = p.numbers[Number.READY], p.numbers[Number.ROUTING]
+    if routing == RANDOM or ready == 1:
+        return p.routable[below(p.random, ready)]
+    if routing == STICKY:
+        connection = below(p.random, len(p.bound))
+        row = p.bound[connection]
+        if row == NONE or p.open[row] == 0:
+            row = p.routable[below(p.random, ready)]
+            p.bound[connection] = row
+        return row
+    if routing == ROUND_ROBIN:
+        p.numbers[Number.TURN] += 1
+        return p.routable[p.numbers[Number.TURN] % ready]
+    if routing == TWO_CHOICES:
+        first = below(p.random, ready)
+        second = below(p.random, ready - 1)
+        second += second >= first
+        one, other = p.routable[first], p.routable[second]
+        return one if p.in_flight[one] <= p.in_flight[other] else other
+    return _least(p)
+
+
+@compiled
+def _hand_out(p: Tables, now_s: float) -> None:
+    """Move requests from the central queue to replicas with room."""
+    central = len(p.head) - 1
+    while p.numbers[Number.READY] > 0:
+        _purge(p, central, now_s)
+        if p.waiting[central] == 0:
+            return
+        row = _least(p)
+        if p.in_flight[row] >= p.numbers[Number.CAP]:
+            return
+        _touch(p, central, now_s)
+        node = p.head[central]
+        p.head[central] = p.following[node]
+        p.waiting[central] -= 1
+        p.in_flight[central] -= 1
+        p.counters[row, Column.ARRIVALS] += 1
+        _enqueue(p, row, node, now_s)
+        _start(p, row, now_s)
+
+
+@compiled
+def _arrive(p: Tables, time_s: float) -> None:
+    """Take one request in; the pool has a free node."""
+    p.tally[Tally.REQUESTS] += 1
+    p.minute_requests[min(int(time_s / 60.0), len(p.minute_requests) - 1)] += 1
+    node = p.numbers[Number.FREE]
+    p.numbers[Number.FREE] = p.following[node]
+    p.arrived_s[node] = time_s
+    central = p.numbers[Number.ROUTING] == CENTRAL
+    if p.numbers[Number.READY] == 0 and not central:
+        _end(p, node, time_s, Tally.FAILED)
+        return
+    row = len(p.head) - 1 if central else _route(p)
+    p.counters[row, Column.ARRIVALS] += 1
+    if p.numbers[Number.MAX_WAITING] != NONE:
+        _purge(p, row, time_s)
+        full = p.waiting[row] >= p.numbers[Number.MAX_WAITING]
+        if central:
+            full = (
+                full and p.in_flight[_least(p)] >= p.numbers[Number.CAP]
+                if p.numbers[Number.READY] > 0
+                else full
+            )
+        elif p.busy_slots[row] < p.numbers[Number.SLOTS]:
+            full = False
+        if full:
+            p.counters[row, Column.REFUSED] += 1
+            _end(p, node, time_s, Tally.REFUSED)
+            return
+    _enqueue(p, row, node, time_s)
+    if central:
+        _hand_out(p, time_s)
+    else:
+        _start(p, row, time_s)
+
+
+@compiled
+def _finish(p: Tables, now_s: float) -> None:
+    """End the execution that ends first, and begin what follows it."""
+    slots = p.numbers[Number.SLOTS]
+    place = _pop(p)
+    row, slot = place // slots, place % slots
+    _touch(p, row, now_s)
+    counters = p.counters[row]
+    size = p.batch_size[row, slot]
+    counters[Column.EXECUTIONS] += 1
+    counters[Column.ITEMS] += size
+    counters[Column.EXECUTION_S] += now_s - p.batch_began_s[row, slot]
+    node = p.batch_head[row, slot]
+    p.batch_head[row, slot] = NONE
+    p.busy_slots[row] -= 1
+    p.in_flight[row] -= size
+    while node != NONE:
+        following = p.following[node]
+        _answer(p, row, node, now_s)
+        node = following
+    _start(p, row, now_s)
+    if p.numbers[Number.ROUTING] == CENTRAL:
+        _hand_out(p, now_s)
+
+
+@compiled
+def advance(p: Tables, times_s: Floats, index: int, until_s: float) -> int:
+    """Run the plant until `until_s`; return the index of the first arrival not yet taken in.
+
+    Takes in the arrivals times_s[index:] that lie before `until_s`. Returns early, with time not
+    yet at `until_s`, only where the pool is full: then the caller enlarges it and calls again.
+    """
+    count = len(times_s)
+    while True:
+        arrival_s = times_s[index] if index < count else math.inf
+        end_s = p.heap_s[0] if p.numbers[Number.HEAP] > 0 else math.inf
+        if end_s <= arrival_s:
+            if end_s > until_s:
+                return index
+            _finish(p, end_s)
+        else:
+            if arrival_s >= until_s or p.numbers[Number.FREE] == NONE:
+                return index
+            _arrive(p, arrival_s)
+            index += 1
+
+
+@compiled
+def settle(p: Tables, now_s: float) -> None:
+    """Bring every row's integrals and gauges to now, and end what nobody waits for any more."""
+    for row in range(len(p.head)):
+        if p.in_flight[row] > 0 or p.touched_s[row] < now_s:
+            _purge(p, row, now_s)
+            _touch(p, row, now_s)
+        p.counters[row, Column.WAITING] = p.waiting[row]
+        p.counters[row, Column.RUNNING] = p.in_flight[row] - p.waiting[row]
+
+
+@compiled
+def admit(p: Tables, row: int, now_s: float) -> None:
+    """Open a row, empty and with counters at zero, to requests."""
+    p.counters[row, :] = 0.0
+    p.touched_s[row] = now_s
+    p.slowness[row] = 1.0
+    p.routable[p.numbers[Number.READY]] = row
+    p.numbers[Number.READY] += 1
+    p.open[row] = 1
+    if p.numbers[Number.ROUTING] == CENTRAL:
+        _hand_out(p, now_s)
+
+
+@compiled
+def close(p: Tables, row: int) -> None:
+    """Send no more requests to a row; what it has, it finishes."""
+    if p.open[row] == 0:
+        return
+    p.open[row] = 0
+    ready = p.numbers[Number.READY]
+    found = 0
+    while p.routable[found] != row:
+        found += 1
+    for index in range(found, ready - 1):
+        p.routable[index] = p.routable[index + 1]
+    p.numbers[Number.READY] = ready - 1
+
+
+@compiled
+def kill(p: Tables, row: int, now_s: float) -> None:
+    """Close a row at once: everything that it has in flight fails."""
+    close(p, row)
+    _touch(p, row, now_s)
+    while p.waiting[row] > 0:
+        node = p.head[row]
+        p.head[row] = p.following[node]
+        p.waiting[row] -= 1
+        _end(p, node, now_s, Tally.FAILED)
+    slots = p.numbers[Number.SLOTS]
+    for slot in range(slots):
+        node = p.batch_head[row, slot]
+        while node != NONE:
+            following = p.following[node]
+            _end(p, node, now_s, Tally.FAILED)
+            node = following
+        p.batch_head[row, slot] = NONE
+    p.busy_slots[row] = 0
+    p.in_flight[row] = 0
+    kept = p.numbers[Number.HEAP]
+    p.numbers[Number.HEAP] = 0
+    for index in range(kept):  # in place: the heap that is built never reaches beyond `index`
+        place = p.heap_place[index]
+        if place // slots != row:
+            _push(p, p.heap_s[index], place)
+
+
+@compiled
+def ages_s(p: Tables, now_s: float) -> float:
+    """Return the summed time that the requests still in the system have spent there."""
+    total = 0.0
+    for row in range(len(p.head)):
+        node = p.head[row]
+        for _ in range(p.waiting[row]):
+            total += now_s - p.arrived_s[node]
+            node = p.following[node]
+        for slot in range(p.numbers[Number.SLOTS]):
+            node = p.batch_head[row, slot]
+            while node != NONE:
+                total += now_s - p.arrived_s[node]
+                node = p.following[node]
+    return total
