@@ -1,0 +1,135 @@
+"""Bounds that no autoscaler could run: they read the arrivals themselves, never a metric.
+
+- `oracle`: the instantaneous oracle, N(t) = ceil(rate(t) / capacity). What it asks for *is* what it
+  needs at that moment: its cost is the integral of what it asks for, and only a plant without cold
+  starts shows its attainment. Source: llm-d-autoscaling issue 1499.
+- `clairvoyant`: knows all arrivals and pays the cold start.
+- `ideal-reactive`: knows the true rate of the last seconds at once, and nothing of the future.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headroom.simulator.autoscaler import View, Wish
+from headroom.simulator.autoscalers.need import limit_rps, needed, window_rates
+from headroom.simulator.autoscalers.peer import Peer
+from headroom.simulator.plant import ColdStart
+
+NORMAL_P99 = 2.3263
+
+
+def late_start_s(cold_start: ColdStart) -> float:
+    """Return seconds that 99 % of the cold starts, or more, do not exceed.
+
+    The sum of the phases' p99 (lognormal: median x spread^2.33) bounds the p99 of their sum.
+    Worked: one phase of 60 s with spread 1.2: 60 x 1.2^2.3263 = 91.7 s; without spread 60 s.
+    """
+    return float(sum(phase.median_s * phase.spread**NORMAL_P99 for phase in cold_start.phases))
+
+
+@dataclass(kw_only=True)
+class Oracle(Peer):
+    """ceil(rate / capacity) of the window that is beginning."""
+
+    kind: ClassVar[str] = "oracle"
+
+    period_s: float = 1.0
+    window_s: float = 10.0
+    _plan: NDArray[np.int64] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a knob that is out of its range."""
+        super().__post_init__()
+        rates = window_rates(self.truth.arrivals_per_s, int(self.window_s))
+        self._plan = needed(rates, self.truth.capacity_rps)
+
+    def evaluate(self, view: View) -> Wish:
+        """Return what this moment needs; at the run's end what its last window needed."""
+        return Wish(replicas=_at(self._plan, view.now_s / int(self.window_s)), reason="Oracle")
+
+
+@dataclass(kw_only=True)
+class Clairvoyant(Peer):
+    """The largest need within one cold start from now, all arrivals known.
+
+    A replica is created one late cold start before the first window that needs it and removed
+    after the last: asking for max need(s) over s in [t, t + L]. That also decides the gaps.
+    Between two peaks that lie g apart a replica costs g when held, and L when removed and created
+    anew (it is charged from its creation). For g < L the next peak is in sight when the first
+    ends, so it is held; for g >= L it goes and comes back in time. need() follows `need.py`, with
+    the service's own utilization ceiling; what a node's provisioning adds to a cold start is
+    `extra_lead_s`.
+    """
+
+    kind: ClassVar[str] = "clairvoyant"
+    may_be_zero: ClassVar[frozenset[str]] = frozenset({"extra_lead_s"})
+
+    period_s: float = 5.0
+    window_s: float = 20.0
+    extra_lead_s: float = 0.0
+    _needs: NDArray[np.int64] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a knob that is out of its range."""
+        super().__post_init__()
+        rates = window_rates(self.truth.arrivals_per_s, int(self.window_s))
+        self._needs = needed(rates, limit_rps(self.truth, self.policy.utilization_ceiling))
+
+    def evaluate(self, view: View) -> Wish:
+        """Return the largest need from now until a replica asked for at the next tick is ready."""
+        if not len(self._needs):
+            return Wish(replicas=0, reason="Clairvoyant")
+        lead_s = late_start_s(self.truth.spec.cold_start) + self.extra_lead_s + self.period_s
+        first = min(int(view.now_s / int(self.window_s)), len(self._needs) - 1)
+        last = math.ceil((view.now_s + lead_s) / int(self.window_s))
+        ahead = self._needs[first : max(last, first + 1)]
+        return Wish(replicas=int(ahead.max()), reason="Clairvoyant")
+
+
+@dataclass(kw_only=True)
+class IdealReactive(Peer):
+    """The true trailing rate under a ceiling; the largest number of the hold on the way down."""
+
+    kind: ClassVar[str] = "ideal-reactive"
+    may_be_zero: ClassVar[frozenset[str]] = frozenset({"hold_s"})
+
+    period_s: float = 2.0
+    trailing_s: float = 10.0
+    ceiling: float = 0.7
+    hold_s: float = 300.0
+    _arrived: NDArray[np.float64] = field(init=False, repr=False)
+    _held: list[tuple[float, int]] = field(default_factory=list, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a knob that is out of its range."""
+        super().__post_init__()
+        self._arrived = np.concatenate(([0.0], np.cumsum(self.truth.arrivals_per_s)))
+
+    def evaluate(self, view: View) -> Wish:
+        """Return what the last seconds need, or what was needed within the hold."""
+        since_s = max(0.0, view.now_s - self.trailing_s)
+        if view.now_s <= since_s:
+            return Wish(replicas=view.replicas, reason="Beginning")
+        rate = (self._until(view.now_s) - self._until(since_s)) / (view.now_s - since_s)
+        wanted = int(needed(np.array([rate]), limit_rps(self.truth, self.ceiling))[0])
+        # Descending numbers only: an older one that a later one exceeds will never be the largest.
+        kept = [
+            (at, count)
+            for at, count in self._held
+            if at > view.now_s - self.hold_s and count > wanted
+        ]
+        self._held = [*kept, (view.now_s, wanted)]
+        return Wish(replicas=self._held[0][1], reason="IdealReactive")
+
+    def _until(self, time_s: float) -> float:
+        return float(self._arrived[min(int(time_s), len(self._arrived) - 1)])
+
+
+def _at(plan: NDArray[np.int64], position: float) -> int:
+    return int(plan[min(int(position), len(plan) - 1)]) if len(plan) else 0

@@ -1,0 +1,60 @@
+"""Fixed numbers of replicas: what a person would size for the busiest window, or for the mean.
+
+`static-peak` takes the busiest aligned minute of the run, `static-mean` the mean of the whole run,
+each under the service's utilization ceiling and its latency capacity, times a margin. Both know
+the run's arrivals beforehand, as a capacity plan pretends to.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headroom.simulator.autoscaler import View, Wish
+from headroom.simulator.autoscalers.need import limit_rps, needed, window_rates
+from headroom.simulator.autoscalers.peer import Peer
+
+
+@dataclass(kw_only=True)
+class Static(Peer):
+    """A number that never changes."""
+
+    period_s: float = 60.0
+    margin: float = 1.0
+    """Rate planned for, over the rate known."""
+
+    def evaluate(self, view: View) -> Wish:
+        """Return the planned number."""
+        rates = np.array([self.margin * self._rate_rps(self.truth.arrivals_per_s)])
+        limit = limit_rps(self.truth, self.policy.utilization_ceiling)
+        return Wish(replicas=max(1, int(needed(rates, limit)[0])), reason="Static")
+
+    @abstractmethod
+    def _rate_rps(self, arrivals_per_s: NDArray[np.float64]) -> float:
+        """Return the rate to plan for."""
+
+
+@dataclass(kw_only=True)
+class StaticPeak(Static):
+    """Sized for the busiest window."""
+
+    kind: ClassVar[str] = "static-peak"
+
+    window_s: float = 60.0
+
+    def _rate_rps(self, arrivals_per_s: NDArray[np.float64]) -> float:
+        return float(window_rates(arrivals_per_s, int(self.window_s)).max(initial=0.0))
+
+
+@dataclass(kw_only=True)
+class StaticMean(Static):
+    """Sized for the mean of the run."""
+
+    kind: ClassVar[str] = "static-mean"
+
+    def _rate_rps(self, arrivals_per_s: NDArray[np.float64]) -> float:
+        return float(arrivals_per_s.mean()) if len(arrivals_per_s) else 0.0

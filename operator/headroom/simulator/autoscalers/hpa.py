@@ -1,0 +1,134 @@
+"""HorizontalPodAutoscaler v2 on GPU utilization, on the queue and on p95: one metric each.
+
+Source: kubernetes/kubernetes, pkg/controller/podautoscaler. Sync every 15 s, tolerance 0.1, up at
+most max(4, 100 %) per 15 s at once, down after 300 s at the largest recommendation of that time.
+Metrics come from Prometheus at a 15 s scrape through an adapter. Start-up of a pod is unknown to
+it: a warming pod is an unready one.
+
+Choices where the field leaves them open: every pod that exists and is not ready counts as *unready*
+(for a metric that is not CPU the controller would call a running, unready one *missing*, which the
+view cannot tell apart); "GPU utilization" is the busy time of the last minute, as `rate` or
+`avg_over_time` over DCGM's gauge gives it.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from headroom.simulator.autoscaler import View, Wish
+from headroom.simulator.autoscalers.hpa_behavior import (
+    DEFAULT_DOWN,
+    HpaBehavior,
+    Rules,
+)
+from headroom.simulator.autoscalers.peer import Peer
+from headroom.simulator.autoscalers.reading import existing_count, ready_pods, unready_count
+from headroom.simulator.autoscalers.replica_calculator import (
+    combine,
+    from_average,
+    from_pods,
+    from_value,
+)
+from headroom.simulator.columns import Column
+
+
+@dataclass(kw_only=True)
+class Hpa(Peer):
+    """What the three have in common: the controller's behaviour; subclasses propose."""
+
+    may_be_zero: ClassVar[frozenset[str]] = frozenset({"tolerance", "stabilization_s"})
+
+    tolerance: float = 0.1
+    window_s: float = 60.0
+    """Of `rate` and `histogram_quantile` in the queries."""
+    stabilization_s: float = 300.0
+    """Scale-down stabilization."""
+    _behavior: HpaBehavior = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a knob that is out of its range."""
+        super().__post_init__()
+        down = Rules(stabilization_s=self.stabilization_s, rate=DEFAULT_DOWN.rate)
+        self._behavior = HpaBehavior(policy=self.policy, down=down)
+
+    def evaluate(self, view: View) -> Wish:
+        """Return what the controller would write to /scale."""
+        recommendation = combine([self._propose(view)], current=view.replicas)
+        return self._behavior.settle(view.now_s, view.replicas, recommendation)
+
+    @abstractmethod
+    def _propose(self, view: View) -> int | None:
+        """Return the metric's recommendation; None if it failed."""
+
+
+@dataclass(kw_only=True)
+class HpaUtilization(Hpa):
+    """GPU busy time per pod against a target, as `type: Pods`."""
+
+    kind: ClassVar[str] = "hpa-utilization"
+
+    target_utilization: float = 0.7
+
+    def _propose(self, view: View) -> int | None:
+        return from_pods(
+            view.metrics.rate(Column.BUSY_S, view.now_s, self.window_s),
+            ready=ready_pods(view),
+            unready=unready_count(view),
+            current=view.replicas,
+            target=self.target_utilization,
+            tolerance=self.tolerance,
+        )
+
+
+@dataclass(kw_only=True)
+class HpaQueue(Hpa):
+    """The service's waiting requests as External metric with an `AverageValue` target.
+
+    The query sums over the pods that were scraped; a pod that was not adds nothing, and only an
+    empty answer is an error. The default target is one full batch waiting per replica.
+    """
+
+    kind: ClassVar[str] = "hpa-queue"
+
+    target_batches: float = 1.0
+    """Waiting requests per replica, in batches."""
+
+    def _propose(self, view: View) -> int | None:
+        waiting = view.metrics.instant(Column.WAITING)
+        if not waiting:
+            return None
+        return from_average(
+            sum(waiting.values()),
+            existing=existing_count(view),
+            target=self.target_batches * self.places,
+            tolerance=self.tolerance,
+        )
+
+
+@dataclass(kw_only=True)
+class HpaLatency(Hpa):
+    """The promised percentile as External metric with a `Value` target: ceil(ready x p95 / SLO).
+
+    Without answers in the window the query yields NaN, which the adapter drops: an error, no
+    change.
+    """
+
+    kind: ClassVar[str] = "hpa-p95"
+
+    target_ratio: float = 1.0
+    """Of the latency target."""
+
+    def _propose(self, view: View) -> int | None:
+        policy = self.policy
+        measured = view.metrics.quantile(policy.latency_percentile, view.now_s, self.window_s)
+        if measured is None:
+            return None
+        return from_value(
+            measured,
+            ready=len(ready_pods(view)),
+            current=view.replicas,
+            target=self.target_ratio * policy.latency_target_s,
+            tolerance=self.tolerance,
+        )

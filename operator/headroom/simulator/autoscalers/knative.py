@@ -1,0 +1,134 @@
+"""Knative's pod autoscaler (KPA) on concurrency: a stable and a panic window.
+
+Source: knative/serving, pkg/autoscaler/scaling/autoscaler.go and config/core/configmaps/
+autoscaler.yaml: tick 2 s, stable 60 s, panic window 10 % of it, panic threshold 200 %, target
+utilization 70 %, at most x1000 up and /2 down per tick, counted from *ready* pods. Concurrency is
+what queue-proxies count, queued requests included, scraped every second.
+
+Choices: the published target of 100 in flight per replica assumes a web server; here a replica's
+concurrency is its places (containerConcurrency), of which 70 % are the target. A scrape that
+misses pods is scaled to all ready ones, as its scraper does with samples. The windows live in the
+autoscaler, so a restarted store of metrics costs it nothing. The activator is not part of the
+plant: no requests are held at zero, and its grace of 30 s plays no role.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from headroom.simulator.autoscaler import View, Wish
+from headroom.simulator.autoscalers.peer import Peer
+from headroom.simulator.autoscalers.reading import of_ready, ready_pods, round_up
+from headroom.simulator.columns import Column
+
+
+@dataclass(kw_only=True)
+class TickWindow:
+    """A mean over ticks, as aggregation/bucketing.go: gaps count 0, a stale tail does not count."""
+
+    window_s: float
+    tick_s: float
+    _values: dict[int, float] = field(default_factory=dict, init=False)
+    _first: int = field(default=0, init=False)
+
+    def record(self, now_s: float, value: float) -> None:
+        """Take in one tick's value."""
+        tick = round(now_s / self.tick_s)
+        self._values = {at: past for at, past in self._values.items() if at > tick - self._ticks}
+        if not self._values:
+            self._first = tick
+        self._values[tick] = value
+
+    def mean(self, now_s: float) -> float | None:
+        """Return the mean from the oldest tick in the window to the last recorded; None without."""
+        start = round(now_s / self.tick_s) - self._ticks + 1
+        inside = {at: value for at, value in self._values.items() if at >= start}
+        if not inside:
+            return None
+        return sum(inside.values()) / (max(inside) - max(start, self._first) + 1)
+
+    @property
+    def _ticks(self) -> int:
+        return max(1, round(self.window_s / self.tick_s))
+
+
+@dataclass(kw_only=True)
+class Knative(Peer):
+    """ceil(concurrency / target) per window, the larger one in panic, never down in panic."""
+
+    kind: ClassVar[str] = "knative"
+    may_be_zero: ClassVar[frozenset[str]] = frozenset({"scale_down_delay_s"})
+
+    period_s: float = 2.0
+    scrape_s: float = 1.0
+    concurrency_batches: float = 1.0
+    """Requests in flight per replica at 100 %, in batches."""
+    target_utilization: float = 0.7
+    stable_window_s: float = 60.0
+    panic_window_ratio: float = 0.1
+    panic_threshold: float = 2.0
+    max_scale_up_rate: float = 1000.0
+    max_scale_down_rate: float = 2.0
+    scale_down_delay_s: float = 0.0
+    _stable: TickWindow = field(init=False, repr=False)
+    _panic: TickWindow = field(init=False, repr=False)
+    _panic_s: float | None = field(default=None, init=False, repr=False)
+    _panic_pods: int = field(default=0, init=False, repr=False)
+    _started: bool = field(default=False, init=False, repr=False)
+    _delayed: list[tuple[float, int]] = field(default_factory=list, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a knob that is out of its range."""
+        super().__post_init__()
+        panic_s = self.stable_window_s * self.panic_window_ratio
+        self._stable = TickWindow(window_s=self.stable_window_s, tick_s=self.period_s)
+        self._panic = TickWindow(window_s=panic_s, tick_s=self.period_s)
+
+    def evaluate(self, view: View) -> Wish:
+        """Return the desired pod count; what stands where there is no data."""
+        ready = len(ready_pods(view))
+        if not self._started:
+            # A new autoscaler has no history: with more than one pod it begins in panic and holds.
+            self._started = True
+            self._panic_s, self._panic_pods = (view.now_s, ready) if ready > 1 else (None, 0)
+        self._record(view, ready)
+        stable, panic = self._stable.mean(view.now_s), self._panic.mean(view.now_s)
+        if stable is None or panic is None:
+            return Wish(replicas=view.replicas, reason="NoData")
+        return self._scale(view.now_s, max(1, ready), stable, panic)
+
+    def _record(self, view: View, ready: int) -> None:
+        # Two ticks' worth of seconds hold at least two scrapes, which a rate needs.
+        rates = of_ready(
+            view.metrics.rate(Column.IN_FLIGHT_S, view.now_s, self.period_s + self.scrape_s), view
+        )
+        fresh = of_ready(view.metrics.instant(Column.IN_FLIGHT_S), view).keys() & rates.keys()
+        if fresh:
+            concurrency = sum(rates[uid] for uid in fresh) / len(fresh) * ready
+            self._stable.record(view.now_s, concurrency)
+            self._panic.record(view.now_s, concurrency)
+
+    def _scale(self, now_s: float, ready: int, stable: float, panic: float) -> Wish:
+        target = self.concurrency_batches * self.places * self.target_utilization
+        low = math.floor(ready / self.max_scale_down_rate)
+        high = math.ceil(self.max_scale_up_rate * ready)
+        stable_pods = min(max(round_up(stable / target), low), high)
+        wanted_in_panic = round_up(panic / target)
+        panic_pods = min(max(wanted_in_panic, low), high)
+        if wanted_in_panic / ready >= self.panic_threshold:
+            self._panic_s = now_s
+        elif self._panic_s is not None and self._panic_s + self.stable_window_s < now_s:
+            self._panic_s, self._panic_pods = None, 0
+        if self._panic_s is None:
+            return Wish(replicas=self._delay(now_s, stable_pods), reason="Stable")
+        self._panic_pods = max(self._panic_pods, stable_pods, panic_pods)
+        return Wish(replicas=self._delay(now_s, self._panic_pods), reason="Panic")
+
+    def _delay(self, now_s: float, wanted: int) -> int:
+        if not self.scale_down_delay_s:
+            return wanted
+        kept = [past for past in self._delayed if past[0] > now_s - self.scale_down_delay_s]
+        self._delayed = [*kept, (now_s, wanted)]
+        return max(count for _, count in self._delayed)

@@ -1,0 +1,97 @@
+"""llm-d's SLO-aware law: estimated latency over its target, by KEDA's formula through an HPA.
+
+Source: llm-d/llm-d, guides/workload-autoscaling/README.slo-aware.md and slo-aware/: recording rules
+every 15 s over 1-minute histograms at a 5 s scrape, clamped at 2 and averaged over 45 s; thresholds
+0.55 and 0.40; HPA up max(4, 100 %) per 60 s with a 30 s window, down 1 pod per 120 s with a 180 s
+window. No traffic, NaN and an empty answer all read 0, as the rules do: without metrics the pool
+drains to its floor.
+
+Choices: the guide takes the worse of P90 TTFT and TPOT; a service that answers whole requests has
+one latency, so the signal is its promised percentile over its target, measured (the guide's own
+fallback where nothing is predicted). The formula's target of 1 per pod leaves the HPA's tolerance
+of 0.1 in force: at 10 replicas or more a step of one is not taken.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from headroom.scaling.values import RateLimit
+from headroom.simulator.autoscaler import View, Wish
+from headroom.simulator.autoscalers.hpa_behavior import HpaBehavior, Rules
+from headroom.simulator.autoscalers.peer import Peer
+from headroom.simulator.autoscalers.reading import existing_count, ready_pods, round_up
+from headroom.simulator.autoscalers.replica_calculator import from_average
+
+UP_RATE = RateLimit(period_s=60.0, replicas=4, percent=100)
+DOWN_RATE = RateLimit(period_s=120.0, replicas=1)
+
+
+@dataclass(kw_only=True)
+class LlmdSlo(Peer):
+    """n + ceil(n (s c / up - 1)) above the band, n - floor(n (1 - s / down)) below it."""
+
+    kind: ClassVar[str] = "llm-d-slo"
+    may_be_zero: ClassVar[frozenset[str]] = frozenset(
+        {"tolerance", "down_threshold", "up_stabilization_s", "stabilization_s"}
+    )
+
+    scrape_s: float = 5.0
+    up_threshold: float = 0.55
+    down_threshold: float = 0.40
+    clamp: float = 2.0
+    smoothing_s: float = 45.0
+    window_s: float = 60.0
+    tolerance: float = 0.1
+    up_stabilization_s: float = 30.0
+    stabilization_s: float = 180.0
+    """Scale-down stabilization."""
+    _recorded: list[tuple[float, float]] = field(default_factory=list, init=False, repr=False)
+    _behavior: HpaBehavior = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a knob that is out of its range."""
+        super().__post_init__()
+        if self.down_threshold >= self.up_threshold:
+            raise ValueError(
+                f"{self.kind}: down_threshold below up_threshold, "
+                f"received {self.down_threshold} and {self.up_threshold}"
+            )
+        self._behavior = HpaBehavior(
+            policy=self.policy,
+            up=Rules(stabilization_s=self.up_stabilization_s, rate=UP_RATE),
+            down=Rules(stabilization_s=self.stabilization_s, rate=DOWN_RATE),
+        )
+
+    def evaluate(self, view: View) -> Wish:
+        """Return what the HPA makes of the formula."""
+        wanted = self.formula(self._signal(view), view.replicas, len(ready_pods(view)))
+        recommendation = from_average(
+            wanted, existing=existing_count(view), target=1.0, tolerance=self.tolerance
+        )
+        return self._behavior.settle(view.now_s, view.replicas, recommendation)
+
+    def formula(self, signal: float, provisioned: int, ready: int) -> int:
+        """Return the replicas that the formula asks for.
+
+        Pods that are still warming are credited on the way up only: the signal comes from the ready
+        ones, so r / n of it is what all of them will see.
+        """
+        credit = ready / provisioned if 0 < ready < provisioned else 1.0
+        if signal > self.up_threshold:
+            excess = signal * credit / self.up_threshold - 1
+            return provisioned + round_up(provisioned * excess)
+        if signal < self.down_threshold:
+            spare = 1 - signal / self.down_threshold
+            return provisioned - math.floor(provisioned * spare + 1e-9)
+        return provisioned
+
+    def _signal(self, view: View) -> float:
+        policy = self.policy
+        measured = view.metrics.quantile(policy.latency_percentile, view.now_s, self.window_s)
+        raw = (measured or 0.0) / policy.latency_target_s
+        kept = [past for past in self._recorded if past[0] > view.now_s - self.smoothing_s]
+        self._recorded = [*kept, (view.now_s, min(raw, self.clamp))]
+        return sum(value for _, value in self._recorded) / len(self._recorded)

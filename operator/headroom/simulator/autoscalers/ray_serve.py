@@ -1,0 +1,88 @@
+"""Ray Serve's request autoscaling: ongoing requests per replica, applied after a delay.
+
+Source: ray-project/ray, python/ray/serve/autoscaling_policy.py and serve/config.py: target 2
+ongoing requests, look-back 30 s, metrics pushed every 10 s, upscale delay 30 s, downscale delay
+600 s, factors 1. Ongoing means queued and running. A decision is applied once its direction held
+for the whole delay, and what is applied is the last value, not an aggregate. Replicas that
+reported nothing count as 0, so a loss of metrics reads as idle.
+
+Choices: its loop runs every 0.1 s and counts decisions; here the direction is timed, every second.
+Between two pushes only the passing of the delay and pods becoming ready can change a decision, so
+an action comes at most 1 s late. At zero replicas any request would bypass the delay, but none is
+held.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from headroom.simulator.autoscaler import View, Wish
+from headroom.simulator.autoscalers.peer import Peer
+from headroom.simulator.autoscalers.reading import of_ready, ready_pods, round_up
+from headroom.simulator.columns import Column
+
+
+@dataclass(kw_only=True)
+class RayServe(Peer):
+    """ceil(running + factor x (total / target - running)) after a delay per direction."""
+
+    kind: ClassVar[str] = "ray-serve"
+    may_be_zero: ClassVar[frozenset[str]] = frozenset(
+        {"target_batches", "upscale_delay_s", "downscale_delay_s"}
+    )
+
+    period_s: float = 1.0
+    scrape_s: float = 10.0
+    target_ongoing_requests: float = 2.0
+    target_batches: float = 0.0
+    """Ongoing requests per replica in batches; 0 takes `target_ongoing_requests`."""
+    look_back_s: float = 30.0
+    upscale_delay_s: float = 30.0
+    downscale_delay_s: float = 600.0
+    upscaling_factor: float = 1.0
+    downscaling_factor: float = 1.0
+    _direction: int = field(default=0, init=False, repr=False)
+    _since_s: float = field(default=0.0, init=False, repr=False)
+    _pushed_s: float | None = field(default=None, init=False, repr=False)
+    _total: float = field(default=0.0, init=False, repr=False)
+
+    def evaluate(self, view: View) -> Wish:
+        """Return the target number of replicas."""
+        running, total = len(ready_pods(view)), self._ongoing(view)
+        if running == 0:
+            wanted = max(round_up(self.upscaling_factor), view.replicas) if total > 0 else None
+            return Wish(replicas=view.replicas if wanted is None else wanted, reason="NoReplicas")
+        return self._after_delay(view, self._bounded(running, total))
+
+    def _ongoing(self, view: View) -> float:
+        """Sum the mean ongoing requests per replica; new with each push, 0 once it is too old."""
+        pushed_s = view.metrics.scraped_s
+        stale = pushed_s is None or view.now_s - pushed_s > self.look_back_s
+        if stale or pushed_s != self._pushed_s:
+            rates = view.metrics.rate(Column.IN_FLIGHT_S, view.now_s, self.look_back_s)
+            self._total = sum(of_ready(rates, view).values())
+            self._pushed_s = pushed_s
+        return self._total
+
+    def _bounded(self, running: int, total: float) -> int:
+        batches = self.target_batches * self.places
+        delta = total / (batches or self.target_ongoing_requests) - running
+        factor = self.upscaling_factor if delta > 0 else self.downscaling_factor
+        scaled = round_up(running + factor * delta)
+        if scaled == running and round_up(running + delta) < running:
+            scaled -= 1  # A factor below 1 must not be stuck on the way down.
+        return max(self.policy.min_replicas, min(self.policy.max_replicas, scaled))
+
+    def _after_delay(self, view: View, wanted: int) -> Wish:
+        current = view.replicas
+        direction = (wanted > current) - (wanted < current)
+        if direction != self._direction:
+            self._direction, self._since_s = direction, view.now_s
+        delay_s = self.upscale_delay_s if direction > 0 else self.downscale_delay_s
+        if direction == 0 or view.now_s - self._since_s < delay_s:
+            return Wish(replicas=current, reason="Delayed" if direction else "WithinTarget")
+        self._direction = 0
+        # Only the last replica may go to zero.
+        replicas = max(1, wanted) if direction < 0 and current > 1 else wanted
+        return Wish(replicas=replicas, reason="Upscale" if direction > 0 else "Downscale")
