@@ -153,7 +153,8 @@ def _recommend(
             measured = recommenders.for_measured_latency(
                 policy,
                 state.windows,
-                observation,
+                signals,
+                now_s=observation.now_s,
                 ready=counts.ready,
                 ready_since_s=state.ready_since_s,
             )

@@ -9,7 +9,7 @@ import math
 
 from headroom.scaling.histogram import attainment
 from headroom.scaling.tail_latency import TailLatency
-from headroom.scaling.values import CostModel, Observation, Policy, Reason, Recommendation, Signals
+from headroom.scaling.values import CostModel, Policy, Reason, Recommendation, Signals
 from headroom.scaling.windows import Windows
 
 SURGE_MARGIN = 1.2
@@ -100,7 +100,13 @@ def for_burst(policy: Policy, tail: TailLatency, rate_rps: float | None) -> Reco
 
 
 def for_measured_latency(
-    policy: Policy, windows: Windows, observation: Observation, *, ready: int, ready_since_s: float
+    policy: Policy,
+    windows: Windows,
+    signals: Signals,
+    *,
+    now_s: float,
+    ready: int,
+    ready_since_s: float,
 ) -> Recommendation | None:
     """N_fb: the percentile missed its target in two windows in a row, so one more than stand.
 
@@ -108,7 +114,10 @@ def for_measured_latency(
     effect before the next is asked for.
     """
     window_s = policy.stable_window_s
-    if ready == 0 or observation.now_s - ready_since_s < 2 * window_s:
+    if ready == 0 or now_s - ready_since_s < 2 * window_s:
+        return None
+    latest = signals.attainment.value
+    if latest is None or latest >= policy.latency_percentile:
         return None
     for ago_s in (0.0, window_s):
         total = windows.total(window_s, ago_s=ago_s)
