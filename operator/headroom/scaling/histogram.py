@@ -8,6 +8,7 @@ server's grid).
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 
 import numpy as np
@@ -34,7 +35,7 @@ def percentile(
     rank = ratio * total
     if rank > answered:
         return math.inf
-    index = int(np.searchsorted(counts, rank))
+    index = bisect_left(counts, rank)
     upper = bounds_s[index]
     if math.isinf(upper):
         return math.inf
@@ -52,7 +53,7 @@ def attainment(
     total = answered + missed
     if total <= 0:
         return None
-    index = int(np.searchsorted(np.asarray(bounds_s), target_s))
+    index = bisect_left(bounds_s, target_s)
     if math.isinf(bounds_s[index]):
         within = float(counts[index - 1]) if index else 0.0
         return within / total

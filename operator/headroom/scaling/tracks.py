@@ -41,7 +41,7 @@ class Tracks:
     scraped: Vector
     """The last scrapes as they were, before they continued the series, [pods, counters]."""
     added: Vector
-    """What the latest scrapes added, [pods heard, counters]."""
+    """What the latest tick's scrapes added, [pods, counters]."""
 
     @classmethod
     def empty(cls, counters: int) -> Tracks:
@@ -67,7 +67,7 @@ class Tracks:
             points=_widened(self.points, _rows(counters)),
             newest=np.concatenate((self.newest, counters)),
             scraped=np.concatenate((self.scraped, counters)),
-            added=self.added,
+            added=np.concatenate((self.added, np.zeros_like(counters))),
         )
 
     def without(self, gone: set[str]) -> Tracks:
@@ -81,48 +81,63 @@ class Tracks:
             points=self.points[:, chosen],
             newest=self.newest[chosen],
             scraped=self.scraped[chosen],
-            added=self.added,
+            added=self.added[chosen],
         )
 
-    def continued(self, pods: Sequence[str], times_s: Vector, scraped: Vector) -> Tracks:
+    def continued(self, pods: Sequence[str], times_s: Vector, counters: Vector) -> Tracks:
         """Append a scrape, newer than the last, to each of these pods, [pods, counters].
 
         A counter that fell means that the process began again from zero.
         """
         if not pods:
-            return replace(self, added=self.newest[:0])
+            return self.silent()
         heard = np.array([self.columns[pod] for pod in pods])
-        added = scraped - self.scraped[heard]
-        fell = (added < 0).any(axis=1)
-        if fell.any():
+        scraped = _replaced(self.scraped, heard, counters)
+        added = scraped - self.scraped
+        if (added < 0).any():
+            fell = (added < 0).any(axis=1)
             added[fell] = scraped[fell]
-        reached = self.newest[heard] + added
-        times_s = _appended(self.times_s, heard, times_s)
+        newest = self.newest + added
+        times_s = self._appended(self.times_s, _replaced(self.times_s[-1], heard, times_s), heard)
         first = _first_needed(times_s)
         return Tracks(
             columns=self.columns,
             times_s=times_s[first:],
-            arrivals=_appended(self.arrivals, heard, reached[:, ARRIVALS])[first:],
-            points=_appended(self.points, heard, _rows(reached))[first:],
-            newest=_replaced(self.newest, heard, reached),
-            scraped=_replaced(self.scraped, heard, scraped),
+            arrivals=self._appended(self.arrivals, newest[:, ARRIVALS], heard)[first:],
+            points=self._appended(self.points, _rows(newest), heard)[first:],
+            newest=newest,
+            scraped=scraped,
             added=added,
         )
 
+    def silent(self) -> Tracks:
+        """Return the tracks after a tick at which no pod was heard."""
+        return replace(self, added=np.zeros_like(self.newest))
+
+    def _appended(
+        self, history: NDArray[_Kind], newest: NDArray[_Kind], heard: NDArray[np.intp]
+    ) -> NDArray[_Kind]:
+        """Append to the columns heard; the others, aligned at the end as ever, begin earlier."""
+        longer = np.concatenate((history, newest[np.newaxis]))
+        if len(heard) < len(self.columns):
+            silent = np.delete(np.arange(len(self.columns)), heard)
+            longer[1:, silent] = history[:, silent]
+        return longer
+
     def at(self, instants_s: Vector) -> Vector:
-        """Return the series at an instant of each pod, [edges, pods] -> [edges, pods, counters].
+        """Return the series at an instant of each pod, [pods] -> [pods, counters].
 
         Interpolated inside, constant before and after.
         """
-        early, late, part = self._around(instants_s)
+        (early,), (late,), (part,) = self._around(instants_s[np.newaxis])
         below = self._stacked(early)
         if not part.any():
             return below
-        value: Vector = below + part[..., np.newaxis] * (self._stacked(late) - below)
+        value: Vector = below + part[:, np.newaxis] * (self._stacked(late) - below)
         return value
 
     def arrivals_at(self, instants_s: Vector) -> Vector:
-        """Return the arrivals at an instant of each pod, [edges, pods], as `at` does."""
+        """Return the arrivals at several instants of each pod, [edges, pods], as `at` does."""
         early, late, part = self._around(instants_s)
         columns = np.arange(len(self.columns))
         below = self.arrivals[early, columns]
@@ -130,21 +145,20 @@ class Tracks:
         return value
 
     def _around(self, instants_s: Vector) -> tuple[NDArray[np.intp], NDArray[np.intp], Vector]:
-        """Return the points around the instants and their share of the way between them."""
+        """Return the rows around the instants and their share of the way between, [edges, pods]."""
         columns = np.arange(len(self.columns))
-        after = np.count_nonzero(self.times_s[:, np.newaxis] <= instants_s, axis=0)
-        early = np.maximum(after - 1, 0)
+        after = (self.times_s[:, np.newaxis] <= instants_s).sum(axis=0)
         late = np.minimum(after, len(self.times_s) - 1)
+        early = np.maximum(after, 1) - 1
         start_s = self.times_s[early, columns]
         span_s = self.times_s[late, columns] - start_s
-        between = early < late
-        part = np.zeros_like(instants_s)
-        np.divide(instants_s - start_s, span_s, out=part, where=between & (span_s > 0))
+        # no span: before the first point or after the last, where the series is constant
+        part = (instants_s - start_s) / np.where(span_s > 0, span_s, np.inf)
         return early, late, part
 
     def _stacked(self, rows: NDArray[np.intp]) -> Vector:
         chosen = self.points[rows, np.arange(len(self.columns))]
-        return np.concatenate(chosen.ravel().tolist()).reshape(*rows.shape, -1)
+        return np.concatenate(chosen.tolist()).reshape(len(chosen), -1)
 
 
 def _rows(counters: Vector) -> NDArray[np.object_]:
@@ -157,17 +171,6 @@ def _widened(history: NDArray[_Kind], first: NDArray[_Kind]) -> NDArray[_Kind]:
     return np.concatenate((history, np.broadcast_to(first, (len(history), len(first)))), axis=1)
 
 
-def _appended(
-    history: NDArray[_Kind], heard: NDArray[np.intp], newest: NDArray[_Kind]
-) -> NDArray[_Kind]:
-    """Append values to the columns heard; the others, still aligned at the end, begin earlier."""
-    longer = np.concatenate((history, _replaced(history[-1], heard, newest)[np.newaxis]))
-    if len(heard) < history.shape[1]:
-        silent = np.delete(np.arange(history.shape[1]), heard)
-        longer[1:, silent] = history[:, silent]
-    return longer
-
-
 def _replaced(row: NDArray[Any], heard: NDArray[np.intp], values: NDArray[Any]) -> NDArray[Any]:
     changed = row.copy()
     changed[heard] = values
@@ -176,7 +179,6 @@ def _replaced(row: NDArray[Any], heard: NDArray[np.intp], values: NDArray[Any]) 
 
 def _first_needed(times_s: Vector) -> int:
     """Return the first row that some pod's horizon still needs: its last point before it."""
-    later = times_s[1:]
-    inside = (later > times_s[:-1]) & (later > times_s[-1] - HORIZON_S)
-    needed = inside.any(axis=1)
-    return int(needed.argmax()) if needed.any() else len(times_s) - 1
+    inside = times_s[1:] > np.maximum(times_s[:-1], times_s[-1] - HORIZON_S)
+    needed = [*inside.any(axis=1).tolist(), True]
+    return needed.index(True)

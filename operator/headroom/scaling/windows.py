@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from struct import pack
 
 import numpy as np
 
@@ -55,7 +56,8 @@ class Windows:
     last: Mapping[str, PodSample] = field(default_factory=dict)
     """The newest sample of each pod tracked."""
     ends_s: Vector = field(default_factory=lambda: np.empty(0))
-    """Where each pod's present window ends, [pods]: now, or where a ready pod last spoke."""
+    """Where each pod's present window ends, [pods]: now, or where a ready pod last spoke; never
+    before the end of its series."""
 
     def absorb(self, observation: Observation) -> Windows:
         """Return the windows with this tick's samples; older or repeated samples change nothing."""
@@ -74,12 +76,13 @@ class Windows:
         tracks = _take_in(tracks, list(newer.values()), pods, self.since_s)
         ready = {pod.uid for pod in observation.pods if pod.state is PodState.READY}
         held = [uid in ready for uid in tracks.columns]
+        spoken_s = tracks.times_s[-1]
         return Windows(
             since_s=now_s if self.since_s is None else self.since_s,
             bounds_s=bounds_s,
             tracks=tracks,
             last=last,
-            ends_s=np.where(held, tracks.times_s[-1], now_s),
+            ends_s=np.where(held, spoken_s, np.maximum(spoken_s, now_s)),
         )
 
     def watched_s(self, now_s: float, window_s: float) -> float:
@@ -91,17 +94,16 @@ class Windows:
         if not self.last:
             return WindowTotal(arrivals=0.0, missed=0.0, latency=np.zeros(len(self.bounds_s)))
         ends_s = self.ends_s - ago_s
-        end, start = self.tracks.at(np.stack((ends_s, ends_s - window_s)))
-        total = (end - start).sum(axis=0)
+        end = self.tracks.at(ends_s) if ago_s > 0 else self.tracks.newest
+        total = (end - self.tracks.at(ends_s - window_s)).sum(axis=0)
         return WindowTotal(
             arrivals=float(total[ARRIVALS]), missed=float(total[MISSED]), latency=total[LATENCY:]
         )
 
     def arrivals(self, windows_s: Sequence[float]) -> list[float]:
         """Sum over all pods the requests that arrived in the last seconds, for each of these."""
-        instants_s = self.ends_s - np.array((0.0, *windows_s))[:, np.newaxis]
-        counted = self.tracks.arrivals_at(instants_s)
-        arrived: list[float] = (counted[0] - counted[1:]).sum(axis=1).tolist()
+        before = self.tracks.arrivals_at(self.ends_s - np.array(windows_s)[:, np.newaxis])
+        arrived: list[float] = (self.tracks.arrivals[-1] - before).sum(axis=1).tolist()
         return arrived
 
     def batch_means(self) -> Iterator[tuple[float, float, float]]:
@@ -145,13 +147,10 @@ def _take_in(
     tracks: Tracks, samples: Sequence[PodSample], pods: Mapping[str, Pod], since_s: float | None
 ) -> Tracks:
     """Begin the tracks of new pods, at zero or at a baseline, and continue all that have begun."""
+    if not samples:
+        return tracks.silent()
     times_s = np.array([sample.time_s for sample in samples])
-    counters = np.array(
-        [
-            (s.arrivals, s.missed, s.batches, s.batch_items, s.batch_seconds, *s.latency.counts)
-            for s in samples
-        ]
-    )
+    counters = _counters(samples)
     uids = [sample.pod for sample in samples]
     new = [number for number, uid in enumerate(uids) if uid not in tracks.columns]
     if not new:
@@ -172,3 +171,16 @@ def _zero_s(sample: PodSample, pod: Pod | None, since_s: float | None) -> float 
     if pod is None or pod.ready_s is None or since_s is None or pod.created_s < since_s:
         return None
     return pod.ready_s if pod.ready_s < sample.time_s else None
+
+
+def _counters(samples: Sequence[PodSample]) -> Vector:
+    """Return the counters in the order of the tracks, [samples, counters].
+
+    Packed by `struct`, which takes half the time of an array made from tuples.
+    """
+    rows = [
+        (s.arrivals, s.missed, s.batches, s.batch_items, s.batch_seconds, *s.latency.counts)
+        for s in samples
+    ]
+    layout = f"{len(rows[0])}d"
+    return np.frombuffer(b"".join([pack(layout, *row) for row in rows])).reshape(len(rows), -1)
