@@ -1,0 +1,242 @@
+"""The course of one run as inline SVG: load, replicas by state, waiting, the tail, decisions."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from headroom.simulator.outcome import Course, Move, Outcome, Series
+from headroom.simulator.report import axis, decimate, figures, svg
+from headroom.simulator.report.axis import Axis
+
+WIDTH, LEFT, RIGHT = 720.0, 44.0, 8.0
+BUCKETS = 320
+"""A plot is some 670 pixels wide: of every two pixels the first, least, most and last value."""
+TARGETS_SHOWN = 3.0
+"""What lies above so many latency targets is drawn at the upper edge."""
+STATES = ("ready", "warming", "unschedulable", "draining")
+"""From the bottom of the stack to its top."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Panel:
+    top: float
+    height: float
+
+    @property
+    def bottom(self) -> float:
+        return self.top + self.height
+
+
+_LOAD, _REPLICAS, _WAITING, _TAIL = (
+    _Panel(18, 80),
+    _Panel(126, 110),
+    _Panel(264, 64),
+    _Panel(356, 96),
+)
+HEIGHT = 478.0
+_UP, _DOWN = "l-3.5 0l3.5 -6l3.5 6Z", "l-3.5 0l3.5 6l3.5 -6Z"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """The scales that all figures of one service share, so that they can be compared by eye."""
+
+    start_s: float
+    end_s: float
+    load_rps: float
+    replicas: float
+    waiting: float
+
+
+def frame(outcomes: Sequence[Outcome]) -> Frame:
+    """Return the frame that holds all of these outcomes of one service."""
+    courses = [outcome.course for outcome in outcomes]
+    return Frame(
+        start_s=0.0,
+        end_s=max((_highest(course.times_s) for course in courses), default=0.0),
+        load_rps=max((_highest(course.arrival_rps) for course in courses), default=0.0),
+        replicas=max(
+            (max(_highest(_stacked(c)[-1]), _highest(c.asked)) for c in courses), default=0.0
+        ),
+        waiting=max((_highest(course.waiting) for course in courses), default=0.0),
+    )
+
+
+def figure(outcome: Outcome, within: Frame, identity: str) -> str:
+    """Render one run; `identity` tells its SVG ids apart from others on the page."""
+    course, time = outcome.course, axis.time(within.start_s, within.end_s, LEFT, WIDTH - RIGHT)
+    load = axis.linear(1.05 * within.load_rps, _LOAD.bottom, _LOAD.top, count=3)
+    replicas = axis.linear(1.02 * within.replicas, _REPLICAS.bottom, _REPLICAS.top + 12, whole=True)
+    waiting = axis.counts(within.waiting, _WAITING.bottom, _WAITING.top)
+    tail = axis.linear(1000 * TARGETS_SHOWN * outcome.target_s, _TAIL.bottom, _TAIL.top, count=3)
+    promise = (
+        f"p{100 * outcome.percentile:g}, milliseconds (target {figures.seconds(outcome.target_s)})"
+    )
+    scale = " (logarithmic)" if waiting.warp is math.log1p else ""
+    return svg.element(
+        "svg",
+        _panel(_LOAD, "arrivals, requests per second", load, time),
+        _line(course.times_s, course.arrival_rps, time, load, "load"),
+        _panel(_REPLICAS, "replicas", replicas, time),
+        _replicas(course, time, replicas, identity),
+        _moves(outcome, time),
+        _panel(_WAITING, f"waiting, requests{scale}", waiting, time),
+        _line(course.times_s, course.waiting, time, waiting, "waiting"),
+        _panel(_TAIL, promise, tail, time),
+        _tail(outcome, time, tail, identity),
+        _clock(time),
+        svg.element("line", class_="cursor", x1=0, x2=0, y1=_LOAD.top, y2=_TAIL.bottom),
+        viewBox=f"0 0 {WIDTH:g} {HEIGHT:g}",
+        role="img",
+        aria_label=f"Course of {outcome.autoscaler}: arrivals, replicas, waiting, latency",
+    )
+
+
+def readings(course: Course) -> str:
+    """Return what the page reads out under the pointer, as JSON: one array per quantity.
+
+    Latency and waiting are the most of each of some 300 intervals, replicas stand as at its end;
+    null is unknown, -1 in p95_ms never answered.
+    """
+    worst_ms = [_milliseconds(value) for value in decimate.most(course.p95_s, BUCKETS).tolist()]
+    data: dict[str, list[float | None]] = {
+        "t": [round(value, 1) for value in decimate.last(course.times_s, BUCKETS).tolist()],
+        "load": [_short(value) for value in decimate.most(course.arrival_rps, BUCKETS).tolist()],
+        "waiting": [_short(value) for value in decimate.most(course.waiting, BUCKETS).tolist()],
+        "p95_ms": worst_ms,
+    }
+    for name in ("asked", *STATES):
+        values = decimate.last(getattr(course, name), BUCKETS).tolist()
+        data[name] = [_short(value) for value in values]
+    return json.dumps(data, separators=(",", ":"), allow_nan=False)
+
+
+def _panel(panel: _Panel, title: str, up: Axis, time: Axis) -> str:
+    left, right = time.start_px, time.end_px
+    rules = "".join(
+        svg.element("line", class_="rule", x1=left, x2=right, y1=up(tick.value), y2=up(tick.value))
+        + svg.label(left - 5, up(tick.value) + 3.5, tick.label, class_="tick end")
+        for tick in up.ticks
+    )
+    return rules + svg.label(left, panel.top - 6, title, class_="title")
+
+
+def _line(times: Series, values: Series, time: Axis, up: Axis, kind: str) -> str:
+    kept = decimate.extremes(values, BUCKETS)
+    points = _points(times[kept], values[kept], time, up)
+    return svg.element("path", class_=f"line {kind}", d=svg.line(points))
+
+
+def _replicas(course: Course, time: Axis, up: Axis, identity: str) -> str:
+    stacked = _stacked(course)
+    kept = decimate.turns(np.vstack([stacked, course.asked]), BUCKETS)
+    times = course.times_s[kept]
+    edges = [_points(times, level[kept], time, up) for level in (0 * stacked[0], *stacked)]
+    layers = [
+        svg.element(
+            "path",
+            class_=f"state {name}",
+            d=svg.band(edges[index + 1], edges[index]),
+            style=f"fill:url(#shortage-{identity})" if name == "unschedulable" else None,
+        )
+        for index, name in enumerate(STATES)
+        if getattr(course, name).any()
+    ]
+    asked = svg.steps(_points(times, course.asked[kept], time, up))
+    return _hatching(identity) + "".join(layers) + svg.element("path", class_="asked", d=asked)
+
+
+def _hatching(identity: str) -> str:
+    """A shortage is told from other states without its colour, too."""
+    stripes = svg.element("rect", class_="shortage", width=5, height=5) + svg.element(
+        "path", class_="stripe", d="M-1 6L6 -1M-1 1L1 -1M4 6L6 4"
+    )
+    pattern = svg.element(
+        "pattern", stripes, id=f"shortage-{identity}", width=5, height=5,
+        patternUnits="userSpaceOnUse",
+    )  # fmt: skip
+    return svg.element("defs", pattern)
+
+
+def _moves(outcome: Outcome, time: Axis) -> str:
+    ups = [(time(move.time_s), _REPLICAS.top + 7) for move in outcome.moves if _is_up(move)]
+    downs = [(time(move.time_s), _REPLICAS.top + 1) for move in outcome.moves if not _is_up(move)]
+    return "".join(
+        svg.element("path", class_=f"move {kind}", d=svg.marks(points, shape))
+        for kind, points, shape in (("up", ups, _UP), ("down", downs, _DOWN))
+        if points
+    )
+
+
+def _is_up(move: Move) -> bool:
+    return move.after > move.before
+
+
+def _tail(outcome: Outcome, time: Axis, up: Axis, identity: str) -> str:
+    course, target_px = outcome.course, up(1000 * outcome.target_s)
+    left, right = time.start_px, time.end_px
+    kept = decimate.extremes(course.p95_s, BUCKETS)
+    times, tails_s = course.times_s[kept], course.p95_s[kept]
+    d = svg.line(_points(times, 1000 * tails_s, time, up))
+    beyond = times[tails_s > TARGETS_SHOWN * outcome.target_s].tolist()
+    late = {"x": left, "y": _TAIL.top - 2, "width": right - left, "height": target_px - _TAIL.top}
+    return "".join(
+        (
+            svg.element("clipPath", svg.element("rect", **late), id=f"late-{identity}"),
+            svg.element("rect", class_="late-zone", **late),
+            svg.element("path", class_="line tail", d=d),
+            svg.element("path", class_="line late", d=d, clip_path=f"url(#late-{identity})"),
+            svg.element("line", class_="target", x1=left, x2=right, y1=target_px, y2=target_px),
+            svg.label(right - 3, target_px - 4, "target", class_="tick end target-name"),
+            svg.element(
+                "path",
+                class_="beyond",
+                d=svg.marks([(time(at), _TAIL.top) for at in beyond], "v-5"),
+            ),
+        )
+    )
+
+
+def _clock(time: Axis) -> str:
+    marks = "".join(
+        svg.label(time(tick.value), _TAIL.bottom + 14, tick.label, class_="tick middle")
+        for tick in time.ticks
+    )
+    name = svg.label(time.end_px, _TAIL.bottom + 25, "virtual time, h:mm", class_="tick end")
+    return marks + name
+
+
+def _stacked(course: Course) -> Series:
+    """Tops of the states' layers, [states, samples]."""
+    return np.cumsum([getattr(course, name) for name in STATES], axis=0)
+
+
+def _points(times: Series, values: Series, time: Axis, up: Axis) -> list[tuple[float, float]]:
+    return [
+        (time(at), math.nan if math.isnan(value) else up(value))
+        for at, value in zip(times.tolist(), values.tolist(), strict=True)
+    ]
+
+
+def _highest(values: Series) -> float:
+    known = values[np.isfinite(values)]
+    return float(known.max()) if known.size else 0.0
+
+
+def _milliseconds(value_s: float) -> float | None:
+    if math.isinf(value_s):
+        return -1
+    return _short(1000 * value_s)
+
+
+def _short(value: float) -> float | None:
+    """Three digits are enough to read out."""
+    if math.isnan(value):
+        return None
+    short = float(f"{value:.3g}")
+    return int(short) if short.is_integer() else short

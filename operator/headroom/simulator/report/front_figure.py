@@ -1,0 +1,167 @@
+"""Misses against GPU-hours of all autoscalers of one service, with intervals, as inline SVG."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from headroom.simulator.report import axis, figures, svg
+from headroom.simulator.report.axis import Axis
+from headroom.simulator.report.families import OURS, family, is_bound
+from headroom.simulator.report.front import front
+from headroom.simulator.report.summary import Summary
+
+WIDTH, HEIGHT = 720.0, 400.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 56.0, 20.0, 16.0, 44.0
+_LETTER_PX, _LINE_PX = 6.4, 14.0
+_WIDE_RANGE = 8.0
+"""Costs further apart than this stand on a logarithmic axis."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Box:
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    def overlap(self, other: _Box) -> float:
+        width = min(self.right, other.right) - max(self.left, other.left)
+        height = min(self.bottom, other.bottom) - max(self.top, other.top)
+        return max(0.0, width) * max(0.0, height)
+
+
+def figure(rows: Sequence[Summary]) -> str:
+    """Render the summaries of one service; at least one."""
+    across, up = _across(rows), _up(rows)
+    places = {row.autoscaler: (across(row.cost), up(row.misses)) for row in rows}
+    attainable = [row for row in rows if not is_bound(row.autoscaler)]
+    best = [places[row.autoscaler] for row in front(attainable)]
+    return svg.element(
+        "svg",
+        _grid(across, up),
+        svg.element("path", class_="front", d=_staircase(best, across)) if best else "",
+        *(_interval(row, across, up) for row in rows),
+        *(_dot(row, *places[row.autoscaler]) for row in rows),
+        *_names(rows, places),
+        viewBox=f"0 0 {WIDTH:g} {HEIGHT:g}",
+        role="img",
+        aria_label="Misses against GPU-hours; the same figures stand in the table",
+    )
+
+
+def _across(rows: Sequence[Summary]) -> Axis:
+    costs = [row.cost + (row.gpu_hours.half_width or 0.0) for row in rows]
+    least, most = min(row.cost for row in rows), max(costs)
+    if least > 0 and most > _WIDE_RANGE * least:
+        return axis.logarithmic(least, most, _LEFT, WIDTH - _RIGHT)
+    return axis.linear(1.12 * most, _LEFT, WIDTH - _RIGHT, count=8)
+
+
+def _up(rows: Sequence[Summary]) -> Axis:
+    most = max(row.misses + (row.attainment.half_width or 0.0) for row in rows)
+    return axis.root(100 * min(1.0, 1.1 * most), HEIGHT - _BOTTOM, _TOP)
+
+
+def _grid(across: Axis, up: Axis) -> str:
+    left, right, bottom = _LEFT, WIDTH - _RIGHT, HEIGHT - _BOTTOM
+    level = "".join(
+        svg.element("line", class_="rule", x1=left, x2=right, y1=up(tick.value), y2=up(tick.value))
+        + svg.label(left - 6, up(tick.value) + 3.5, tick.label, class_="tick end")
+        for tick in up.ticks
+    )
+    upright = "".join(
+        svg.element("line", class_="rule faint", x1=x, x2=x, y1=_TOP, y2=bottom)
+        + svg.label(x, bottom + 15, tick.label, class_="tick middle")
+        for tick in across.ticks
+        for x in (across(tick.value),)
+    )
+    kind = ", logarithmic" if across.warp is math.log else ""
+    return (
+        level
+        + upright
+        + svg.label((left + right) / 2, HEIGHT - 8, f"GPU-hours{kind}", class_="title middle")
+        + svg.label(
+            0, 0, "misses, share of the requests (square-root scale)", class_="title middle",
+            transform=f"translate(13 {(_TOP + bottom) / 2:g}) rotate(-90)",
+        )
+    )  # fmt: skip
+
+
+def _staircase(best: Sequence[tuple[float, float]], across: Axis) -> str:
+    """What is attainable lies above and to the right of this line."""
+    return (
+        f"M{svg.pixel(best[0][0])} {svg.pixel(_TOP)}V{svg.pixel(best[0][1])}"
+        + "".join(f"H{svg.pixel(x)}V{svg.pixel(y)}" for x, y in best[1:])
+        + f"H{svg.pixel(across.end_px)}"
+    )
+
+
+def _interval(row: Summary, across: Axis, up: Axis) -> str:
+    x, y, d = across(row.cost), up(row.misses), ""
+    if wide := row.gpu_hours.half_width:
+        d += f"M{svg.pixel(across(row.cost - wide))} {svg.pixel(y)}"
+        d += f"H{svg.pixel(across(row.cost + wide))}"
+    if high := row.attainment.half_width:
+        d += (
+            f"M{svg.pixel(x)} {svg.pixel(up(row.misses - high))}V{svg.pixel(up(row.misses + high))}"
+        )
+    return svg.element("path", class_="interval", d=d) if d else ""
+
+
+def _dot(row: Summary, x: float, y: float) -> str:
+    says = svg.element(
+        "title",
+        svg.text(
+            f"{row.autoscaler}: {figures.percent(row.misses)} misses, "
+            f"{figures.hours(row.cost)} GPU-hours"
+        ),
+    )
+    if is_bound(row.autoscaler):
+        return svg.element("path", says, class_="dot bound", d=svg.marks([(x, y)], _DIAMOND))
+    kind = "ours" if family(row.autoscaler) == OURS else "peer"
+    return svg.element(
+        "circle", says, class_=f"dot {kind}", cx=x, cy=y, r=6 if kind == "ours" else 5
+    )
+
+
+_DIAMOND = "m0 -6l6 6l-6 6l-6 -6Z"
+
+
+def _names(rows: Sequence[Summary], places: dict[str, tuple[float, float]]) -> list[str]:
+    """Put each name beside its point where it covers the least; ours and the front choose first."""
+    taken = [_Box(x - 7, y - 7, x + 7, y + 7) for x, y in places.values()]
+    names: list[str] = []
+    ordered = sorted(rows, key=lambda row: (family(row.autoscaler) != OURS, not row.on_front))
+    for row in ordered:
+        x, y = places[row.autoscaler]
+        width = _LETTER_PX * len(row.autoscaler)
+        box = min(_beside(x, y, width), key=lambda each: _covered(each, taken))
+        taken.append(box)
+        kind = "ours" if family(row.autoscaler) == OURS else ""
+        kind = "bound" if is_bound(row.autoscaler) else kind
+        names.append(svg.label(box.left, box.bottom - 3, row.autoscaler, class_=f"name {kind}"))
+    return names
+
+
+def _beside(x: float, y: float, width: float) -> list[_Box]:
+    half = _LINE_PX / 2
+    corners = (
+        (x + 9, y - half),
+        (x - 9 - width, y - half),
+        (x + 6, y - half - 12),
+        (x + 6, y - half + 12),
+        (x - 6 - width, y - half - 12),
+        (x - 6 - width, y - half + 12),
+        (x - width / 2, y - half - 15),
+        (x - width / 2, y - half + 15),
+    )
+    return [_Box(left, top, left + width, top + _LINE_PX) for left, top in corners]
+
+
+def _covered(box: _Box, taken: Sequence[_Box]) -> float:
+    """Square pixels of other names and points under this one; what leaves the plot counts, too."""
+    plot = _Box(_LEFT, 0, WIDTH, HEIGHT - _BOTTOM)
+    area = (box.right - box.left) * (box.bottom - box.top)
+    return sum(box.overlap(other) for other in taken) + 3 * (area - box.overlap(plot))

@@ -1,0 +1,119 @@
+"""Outcomes → one page that opens offline: scores, misses against cost, and every run's course.
+
+All is in the file: no font, script or picture is fetched. The same outcomes give the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.resources import files
+from itertools import groupby
+
+from headroom.simulator.outcome import Outcome
+from headroom.simulator.report import (
+    course_section,
+    figures,
+    front_figure,
+    score_table,
+    svg,
+)
+from headroom.simulator.report.families import CLAIRVOYANT, OURS, family
+from headroom.simulator.report.summary import Summary, summarized
+
+COURSES = 40
+"""More courses than this on one page would make it slow to open; their figures are in the JSON."""
+
+
+def page(outcomes: Sequence[Outcome], *, title: str = "Headroom simulation") -> str:
+    """Render the outcomes as an HTML document; courses are of each autoscaler's first seed."""
+    summaries = summarized(outcomes)
+    services = [
+        (key, list(rows))
+        for key, rows in groupby(summaries, key=lambda row: (row.scenario, row.service))
+    ]
+    drawn = _drawn(outcomes, summaries)
+    sections = [
+        _section(f"s{index}", rows, [one for one in drawn if (one.scenario, one.service) == key])
+        for index, (key, rows) in enumerate(services)
+    ]
+    links = [(f"s{index}", f"{key[0]}: {key[1]}") for index, (key, _) in enumerate(services)]
+    body = "".join((_head(title, summaries, links), *sections, _foot(summaries, len(drawn))))
+    return (
+        '<!doctype html>\n<html lang="en">\n<head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{svg.text(title)}</title>\n<style>\n{_resource('page.css')}</style></head>\n"
+        f"<body>\n{body}<script>\n{_resource('page.js')}</script>\n</body>\n</html>\n"
+    )
+
+
+def _resource(name: str) -> str:
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _drawn(outcomes: Sequence[Outcome], summaries: Sequence[Summary]) -> list[Outcome]:
+    """The first seed of each; ours first, then the yardstick, then the front, then the others."""
+    by_key = {(o.scenario, o.service, o.autoscaler, o.seed): o for o in outcomes}
+
+    def rank(row: Summary) -> tuple[bool, bool, bool]:
+        name = family(row.autoscaler)
+        return name != OURS, name != CLAIRVOYANT, not row.on_front
+
+    ordered = sorted(summaries, key=rank)[:COURSES]
+    return [by_key[o.scenario, o.service, o.autoscaler, o.seeds[0]] for o in ordered]
+
+
+def _head(title: str, summaries: Sequence[Summary], links: Sequence[tuple[str, str]]) -> str:
+    scenarios = len({row.scenario for row in summaries})
+    autoscalers = len({row.autoscaler for row in summaries})
+    seeds = max((len(row.seeds) for row in summaries), default=0)
+    scope = ", ".join(
+        (
+            figures.counted(scenarios, "scenario"),
+            figures.counted(autoscalers, "autoscaler"),
+            figures.counted(seeds, "seed"),
+        )
+    )
+    nav = "".join(svg.element("a", svg.text(name), href=f"#{target}") for target, name in links)
+    return (
+        svg.element("h1", svg.text(title))
+        + svg.element("p", svg.text(scope), class_="soft")
+        + (svg.element("nav", nav, aria_label="Services") if len(links) > 1 else "")
+    )
+
+
+def _section(identity: str, rows: Sequence[Summary], drawn: Sequence[Outcome]) -> str:
+    first = rows[0]
+    promise = (
+        f"p{100 * first.percentile:g} within {figures.seconds(first.target_s)}, "
+        f"{figures.compact(first.requests.mean)} requests"
+    )
+    note = (
+        "A lost, late, refused or expired request is a miss. A bound knows what no autoscaler can; "
+        "the front is drawn through what is left."
+    )
+    if any(len(row.seeds) > 1 for row in rows):
+        note += " ± and bars: 95 % interval of the mean over seeds (Student's t)."
+    return svg.element(
+        "section",
+        svg.element("h2", svg.text(f"{first.scenario}: {first.service}")),
+        svg.element("p", svg.text(promise), class_="soft"),
+        svg.element("h3", "Scores"),
+        score_table.table(rows),
+        svg.element("p", svg.text(note), class_="note"),
+        svg.element("h3", "Misses against cost"),
+        svg.element("figure", front_figure.figure(rows), class_="against"),
+        course_section.section(identity, rows, drawn) if drawn else "",
+        id=identity,
+        class_="service",
+    )
+
+
+def _foot(summaries: Sequence[Summary], drawn: int) -> str:
+    left_out = len(summaries) - drawn
+    note = (
+        "Peaks survive the thinning of the lines: of every interval the first, least, most and last"
+        " sample are drawn. Above three targets latency is drawn at the upper edge."
+    )
+    if left_out:
+        note += f" {figures.counted(left_out, 'course')} left out here: see the JSON report."
+    return svg.element("footer", svg.element("p", svg.text(note)))
