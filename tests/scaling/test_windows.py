@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from headroom.scaling.histogram import attainment, percentile
-from headroom.scaling.values import Observation, Pod, PodState
+from headroom.scaling.tracks import HORIZON_S
+from headroom.scaling.values import LatencyCounts, Observation, Pod, PodState
 from headroom.scaling.windows import Windows
 from scaling_world import ready_pod, sample
 
@@ -101,6 +105,145 @@ def test_a_pod_that_is_not_ready_is_no_reason_to_hold_its_load() -> None:
     pods = {"a": Pod(uid="a", state=PodState.BROKEN, created_s=-100.0)}
     windows, _ = watch({0: {"a": 0}, 2: {"a": 20}, 60: {}}, pods)
     assert windows.total(5.0).arrivals == 0
+
+
+def test_a_silent_pod_keeps_its_last_window_however_long_the_others_talk() -> None:
+    pods = {uid: ready_pod(uid, created_s=-100.0) for uid in "ab"}
+    scrapes: dict[float, dict[str, float]] = {0: {"a": 0, "b": 0}, 2: {"a": 20, "b": 0}}
+    scrapes |= {2.0 * tick: {"b": 0} for tick in range(2, 300)}
+    windows, _ = watch(scrapes, pods)
+    assert windows.total(2.0).arrivals == pytest.approx(20)
+    assert windows.arrivals([1.0, 2.0, 60.0]) == pytest.approx([10, 20, 20])
+
+
+def test_memory_is_bounded_by_the_horizon_and_lets_go_of_pods_that_went() -> None:
+    pods = {uid: ready_pod(uid, created_s=-100.0) for uid in "ab"}
+    scrapes = {2.0 * tick: {"a": 1.0 * tick, "b": 1.0 * tick} for tick in range(200)}
+    windows, _ = watch(scrapes, pods)
+    points = HORIZON_S / 2.0 + 2  # the one at the horizon and the one before it
+    assert len(windows.tracks.times_s) <= points
+    alone = {"a": pods["a"]}
+    for tick in range(200, 240):
+        windows = windows.absorb(
+            Observation(
+                now_s=2.0 * tick,
+                current=1,
+                pods=tuple(alone.values()),
+                samples=(sample("a", 2.0 * tick, tick),),
+            )
+        )
+    assert list(windows.tracks.columns) == ["a"]
+    assert windows.total(10.0).arrivals == pytest.approx(5)
+
+
+def test_another_grid_begins_anew_and_pods_on_the_old_one_are_not_heard() -> None:
+    windows, _ = watch({0: {"a": 0, "b": 0}, 2: {"a": 20, "b": 20}})
+    wide = (0.1, math.inf)
+    for now_s, arrivals in ((4.0, 30.0), (6.0, 34.0)):
+        upgraded = replace(
+            sample("b", now_s, arrivals),
+            latency=LatencyCounts(bounds_s=wide, counts=(arrivals, arrivals)),
+        )
+        windows = windows.absorb(
+            Observation(
+                now_s=now_s,
+                current=2,
+                pods=tuple(ready_pod(uid, created_s=-100.0) for uid in "ab"),
+                samples=(sample("a", now_s, 5 * arrivals), upgraded),
+            )
+        )
+    total = windows.total(30.0)
+    assert (total.arrivals, total.latency.tolist()) == (4, [4, 4])
+    assert set(windows.last) == {"b"}
+
+
+def test_each_interval_of_batches_is_told_once() -> None:
+    pods = (ready_pod("a", created_s=-100.0),)
+    windows, told = Windows(), []
+    for now_s, batches in ((0.0, (10.0, 30.0, 5.0)), (2.0, (14.0, 42.0, 7.0)), (4.0, None)):
+        heard = () if batches is None else (sample("a", now_s, 0, batches=batches),)
+        windows = windows.absorb(Observation(now_s=now_s, current=1, pods=pods, samples=heard))
+        told.append(list(windows.batch_means()))
+    assert told == [[], [(4.0, 3.0, 0.5)], []]
+
+
+@dataclass
+class Plain:
+    """One pod's whole history, kept and looked up in the plainest way."""
+
+    times_s: list[float]
+    arrivals: list[float]
+    scraped: float
+    ready: bool = True
+
+    def hear(self, time_s: float, scraped: float) -> None:
+        step = scraped - self.scraped
+        self.arrivals.append(self.arrivals[-1] + (step if step >= 0 else scraped))
+        self.times_s.append(time_s)
+        self.scraped = scraped
+
+    def within(self, now_s: float, window_s: float, ago_s: float) -> float:
+        end_s = (self.times_s[-1] if self.ready else now_s) - ago_s
+        late, early = np.interp([end_s, end_s - window_s], self.times_s, self.arrivals)
+        return float(late - early)
+
+
+TICKS = st.lists(
+    st.tuples(
+        st.sampled_from([1.0, 2.0, 7.0, 40.0]),
+        st.lists(
+            st.sampled_from(["heard", "heard", "silent", "restarted", "gone"]),
+            min_size=4,
+            max_size=4,
+        ),
+        st.booleans(),
+        st.floats(0.0, 50.0),
+    ),
+    min_size=1,
+    max_size=25,
+)
+
+
+@given(TICKS)
+@settings(max_examples=100, deadline=None)
+def test_every_window_holds_what_the_plain_histories_hold(
+    ticks: list[tuple[float, list[str], bool, float]],
+) -> None:
+    now_s, windows = 0.0, Windows().absorb(Observation(now_s=0.0, current=1))
+    plain: dict[str, Plain] = {}
+    alive: dict[str, float] = {}
+    for step_s, fates, comes, more in ticks:
+        now_s += step_s
+        samples = []
+        for number, uid in enumerate(list(alive)):
+            fate, history = fates[number % len(fates)], plain[uid]
+            if fate == "gone":
+                del alive[uid]
+                history.ready = False
+            elif fate != "silent":
+                scraped = more if fate == "restarted" else history.scraped + more
+                history.hear(now_s, scraped)
+                samples.append(sample(uid, now_s, scraped))
+        if comes:
+            uid, born_s = f"pod-{len(plain)}", now_s - step_s / 2
+            alive[uid] = born_s
+            plain[uid] = Plain(times_s=[born_s], arrivals=[0.0], scraped=0.0)
+            plain[uid].hear(now_s, more)
+            samples.append(sample(uid, now_s, more))
+        pods = tuple(ready_pod(uid, created_s=born_s) for uid, born_s in alive.items())
+        before, said = windows, windows.total(30.0)
+        windows = windows.absorb(
+            Observation(now_s=now_s, current=1, pods=pods, samples=tuple(samples))
+        )
+        again = before.total(30.0)
+        assert (again.arrivals, list(again.latency)) == (said.arrivals, list(said.latency))
+        for window_s, ago_s in ((4.0, 0.0), (30.0, 0.0), (30.0, 30.0)):
+            expected = sum(one.within(now_s, window_s, ago_s) for one in plain.values())
+            total = windows.total(window_s, ago_s=ago_s)
+            assert total.arrivals == pytest.approx(expected, abs=1e-6)
+            assert total.ended == pytest.approx(expected, abs=1e-6)
+        [short] = windows.arrivals([4.0])
+        assert short == pytest.approx(windows.total(4.0).arrivals, abs=1e-6)
 
 
 BOUNDS = (0.1, 0.2, math.inf)
