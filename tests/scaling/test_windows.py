@@ -107,13 +107,15 @@ def test_a_pod_that_is_not_ready_is_no_reason_to_hold_its_load() -> None:
     assert windows.total(5.0).arrivals == 0
 
 
-def test_a_silent_pod_keeps_its_last_window_however_long_the_others_talk() -> None:
+@pytest.mark.parametrize("tick_s", [2.0, 30.0])
+def test_a_silent_pod_keeps_its_last_windows_however_long_the_others_talk(tick_s: float) -> None:
     pods = {uid: ready_pod(uid, created_s=-100.0) for uid in "ab"}
-    scrapes: dict[float, dict[str, float]] = {0: {"a": 0, "b": 0}, 2: {"a": 20, "b": 0}}
-    scrapes |= {2.0 * tick: {"b": 0} for tick in range(2, 300)}
+    scrapes = {2.0 * tick: {"a": 10.0 * min(tick, 15), "b": 0.0} for tick in range(31)}
+    scrapes |= {60.0 + tick_s * tick: {"b": 0.0} for tick in range(1, 300)}
     windows, _ = watch(scrapes, pods)
-    assert windows.total(2.0).arrivals == pytest.approx(20)
-    assert windows.arrivals([1.0, 2.0, 60.0]) == pytest.approx([10, 20, 20])
+    assert windows.arrivals([30.0, 40.0, 60.0]) == pytest.approx([0, 50, 150])
+    assert windows.total(20.0, ago_s=25.0).arrivals == pytest.approx(75)
+    assert len(windows.tracks.times_s) <= HORIZON_S / 2.0 + 2
 
 
 def test_memory_is_bounded_by_the_horizon_and_lets_go_of_pods_that_went() -> None:
