@@ -1,0 +1,87 @@
+"""Why a scenario file is refused: a broken rule, where it stands, and what was received."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from headroom.api.invalid_spec import shown
+from headroom.simulator.scenario_file.arrivals_tables import TAG
+from headroom.simulator.scenario_file.lines import Path, line_of
+from headroom.simulator.scenario_file.tables import Table
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+    from pydantic_core import ErrorDetails
+
+MOST_SHOWN = 20
+
+_WORDS = {
+    "missing": "is required",
+    "model_type": "is a table",
+    "model_attributes_type": "is a table",
+    "list_type": "is an array",
+    "string_type": "is a text",
+    "int_type": "is a whole number",
+    "float_type": "is a number",
+    "finite_number": "is a finite number",
+    "too_short": "has one entry at least",
+}
+
+
+class ScenarioError(ValueError):
+    """A file that is no scenario: one line per problem, with file, line, rule and value."""
+
+
+class Problem(Exception):  # noqa: N818  (one of those that the error is made of)
+    """One broken rule, and the key or table that breaks it."""
+
+    def __init__(self, path: Path, message: str) -> None:
+        self.path = path
+        parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+        super().__init__(f"{''.join(parts).removeprefix('.') or 'the file'}: {message}")
+
+
+def refusal(problems: Iterable[Problem], text: str, source: str) -> ScenarioError:
+    """Return the error of these problems in a text, by line."""
+    lines = sorted({(line_of(text, problem.path), str(problem)) for problem in problems})
+    shown_lines = [f"{source}, line {line}: {message}" for line, message in lines[:MOST_SHOWN]]
+    if len(lines) > MOST_SHOWN:
+        shown_lines.append(f"{source}: {len(lines) - MOST_SHOWN} more")
+    return ScenarioError("\n".join(shown_lines))
+
+
+def found_by_pydantic(error: ValidationError) -> list[Problem]:
+    """Translate pydantic's findings into the file's words."""
+    return [_translated(detail) for detail in error.errors(include_url=False)]
+
+
+def _translated(detail: ErrorDetails) -> Problem:
+    path = tuple(part for part in detail["loc"] if not str(part).startswith(TAG))
+    kind, context, received = detail["type"], detail.get("ctx", {}), shown(detail["input"])
+    if kind == "unknown_key":
+        path, received = (*path, context["key"]), "this key"
+    elif kind == "missing":
+        received = "nothing"
+    elif "received" in context:
+        received = context["received"]
+    message = detail["msg"][:1].lower() + detail["msg"][1:]
+    rule = _WORDS.get(kind, message.replace("input should", "must"))
+    return Problem(path, f"{rule}, received {received}")
+
+
+@contextmanager
+def placed(*path: str | int, table: Table | None = None) -> Iterator[None]:
+    """Turn a ValueError into a Problem, at the key of the table with which its rule begins.
+
+    "max_batch >= 1, received 0" stands at `max_batch`, "duration_s > 0" at `duration`; a rule that
+    begins with no key of the table stands at the table.
+    """
+    try:
+        yield
+    except ValueError as error:
+        first = re.split(r"[\s:<>=]", str(error), maxsplit=1)[0].removesuffix("_s")
+        known = table.model_fields_set if table is not None else set()
+        raise Problem((*path, first) if first in known else path, str(error)) from error

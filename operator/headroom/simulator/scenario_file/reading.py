@@ -1,0 +1,258 @@
+"""From a scenario file's text to the Scenario that it means.
+
+    name = "step"
+    tick = "2s"                of the decision
+    [cluster]                  gpus, provision
+    [[service]]                name, drain
+    [service.arrivals]         trace, recording or generator; start, duration, scale or mean_rps
+    [service.server]           fixed, per_item, max_batch, slots, cv, spread; advertised = {...}
+    [service.network]          routing, connections, in_flight_cap
+    [service.clients]          timeout, deadline, max_waiting
+    [service.slo]              target, percentile, queue_depth, utilization_ceiling
+    [service.scaling]          min_replicas, max_replicas, initial_replicas, priority
+    [service.scaling.scale_up] stabilization, rate = {period, replicas, percent}; and scale_down
+    [service.cold_start]       total and spread, or phases = [{name, median, spread}]; timeout
+    [[fault]]                  kind, start, duration, share, factor, service
+
+Of a recording, slo, server and cold_start may be left out: they are then as recorded. The only
+other files that are read are the traces and recordings that are named.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, ValidationError
+
+from headroom.api.durations import Duration
+from headroom.api.values import Within
+from headroom.scaling.values import Policy
+from headroom.simulator.arrivals.recording import RecordedService
+from headroom.simulator.faults import Fault
+from headroom.simulator.plant import ColdStart, Network, Server, ServiceSpec
+from headroom.simulator.scenario import Scenario, Workload
+from headroom.simulator.scenario_file.arrivals_tables import ArrivalsTable, Library, RecordingTable
+from headroom.simulator.scenario_file.library import Files
+from headroom.simulator.scenario_file.problems import (
+    Problem,
+    ScenarioError,
+    found_by_pydantic,
+    placed,
+    refusal,
+)
+from headroom.simulator.scenario_file.tables import (
+    ClientsTable,
+    ClusterTable,
+    ColdStartTable,
+    FaultTable,
+    Name,
+    NetworkTable,
+    ScalingTable,
+    ServerTable,
+    SloTable,
+    Table,
+    Time,
+)
+
+
+class ServiceTable(Table):
+    """One service."""
+
+    name: Name
+    arrivals: ArrivalsTable
+    server: ServerTable | None = None
+    network: NetworkTable = NetworkTable()
+    clients: ClientsTable = ClientsTable()
+    slo: SloTable | None = None
+    scaling: ScalingTable = ScalingTable()
+    cold_start: ColdStartTable | None = None
+    drain: Time | None = None
+
+
+class ScenarioTable(Table):
+    """The whole file."""
+
+    name: Name
+    tick: Annotated[Duration, Within("1ms", "1h")] | None = None
+    cluster: ClusterTable = ClusterTable()
+    service: Annotated[list[ServiceTable], Field(min_length=1, max_length=1000)]
+    fault: Annotated[list[FaultTable], Field(max_length=1000, default_factory=list)]
+
+
+def load_scenario(path: Path) -> Scenario:
+    """Read a scenario file, and the traces and recordings that it names.
+
+    Raises:
+        ScenarioError: with every problem that was found.
+    """
+    try:
+        text = path.read_bytes().decode()
+    except OSError as error:
+        rule = "a scenario is a file that can be read"
+        raise ScenarioError(f"{path}: {rule}, received: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        rule = f"a scenario is UTF-8 text, received byte 0x{error.object[error.start]:02x}"
+        raise ScenarioError(f"{path}, line {line}: {rule}") from error
+    return parse_scenario(text, str(path), folder=path.parent)
+
+
+def parse_scenario(text: str, source: str, *, folder: Path | None = None) -> Scenario:
+    """Read a scenario's text.
+
+    Args:
+        text: TOML.
+        source: what errors call the file.
+        folder: what paths of traces and recordings are relative to; None allows no paths.
+
+    Raises:
+        ScenarioError: with every problem that was found.
+    """
+    text = text.replace("\r\n", "\n")
+    document = _document(text, source)
+    try:
+        return _scenario(ScenarioTable.model_validate(document), Files(folder=folder))
+    except ValidationError as error:
+        raise refusal(found_by_pydantic(error), text, source) from None
+    except Problem as problem:
+        raise refusal([problem], text, source) from problem.__cause__
+
+
+def _document(text: str, source: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        line, what = 1, "tables nested too deep"
+    except ValueError as error:
+        said = re.fullmatch(r"(.*) \(at (?:line (\d+), column \d+|end of document)\)", str(error))
+        what = said[1] if said else str(error)
+        line = int(said[2]) if said and said[2] else text.count("\n") + 1 if said else 1
+    raise ScenarioError(f"{source}, line {line}: a scenario is TOML, received what is not: {what}")
+
+
+def _scenario(table: ScenarioTable, library: Library) -> Scenario:
+    workloads: dict[str, Workload] = {}
+    for index, service in enumerate(table.service):
+        if service.name in workloads:
+            rule = f"belongs to one service, received {service.name} again"
+            raise Problem(("service", index, "name"), rule)
+        workloads[service.name] = _workload(("service", index), service, table, library)
+    with placed("cluster", table=table.cluster):
+        cluster = table.cluster.value()
+    scenario = Scenario(name=table.name, workloads=tuple(workloads.values()), cluster=cluster)
+    faults = (_fault(index, fault, scenario) for index, fault in enumerate(table.fault))
+    return replace(scenario, faults=tuple(faults))
+
+
+def _fault(index: int, table: FaultTable, scenario: Scenario) -> Fault:
+    known = [workload.spec.name for workload in scenario.workloads]
+    with placed("fault", index, table=table):
+        fault = table.value()
+        if fault.service is not None and fault.service not in known:
+            raise ValueError(f"service is one of {', '.join(known)}, received {fault.service}")
+        if fault.start_s >= scenario.duration_s:
+            raise ValueError(
+                f"start is before the load ends at {scenario.duration_s:g} s, "
+                f"received {fault.start_s:g} s"
+            )
+    return fault
+
+
+def _workload(
+    at: tuple[str | int, ...], service: ServiceTable, table: ScenarioTable, library: Library
+) -> Workload:
+    recorded: RecordedService | None = None
+    with placed(*at, "arrivals", table=service.arrivals):
+        if isinstance(service.arrivals, RecordingTable):
+            recorded = service.arrivals.recorded(library)
+        arrivals = service.arrivals.value(service.name, library)
+    server = _server(at, service, recorded)
+    with placed(*at, "network", table=service.network):
+        network = service.network.value()
+        if recorded is not None and service.network.routing is None:
+            network = replace(network, routing=recorded.policy.routing)
+    with placed(*at, "clients", table=service.clients):
+        clients = service.clients.value()
+    advertised = service.server.advertised if service.server else None
+    with placed(*at, "server", "advertised", table=advertised):
+        claimed = advertised.value() if advertised else None
+    policy = _policy(at, service, table, network, recorded)
+    given: dict[str, Any] = {} if service.drain is None else {"drain_s": service.drain.seconds}
+    cold_start = _cold_start(at, service, recorded)
+    if cold_start is not None:
+        given["cold_start"] = cold_start
+    with placed(*at, "slo", "target"):
+        spec = ServiceSpec(
+            name=service.name,
+            policy=policy,
+            server=server,
+            network=network,
+            clients=clients,
+            initial_replicas=service.scaling.initial_replicas,
+            advertised=claimed,
+            **given,
+        )
+    return Workload(spec=spec, arrivals=arrivals)
+
+
+def _server(
+    at: tuple[str | int, ...], service: ServiceTable, recorded: RecordedService | None
+) -> Server:
+    if service.server is not None:
+        with placed(*at, "server", table=service.server):
+            return service.server.value()
+    cost = recorded.cost if recorded is not None else None
+    if cost is None:
+        rule = "is required unless a recording holds a measured cost, received nothing"
+        raise Problem((*at, "server"), rule)
+    with placed(*at, "server"):
+        return Server(
+            fixed_s=cost.fixed_s,
+            per_item_s=cost.per_item_s,
+            max_batch=cost.max_batch,
+            slots=cost.slots,
+            cv=cost.cv,
+        )
+
+
+def _cold_start(
+    at: tuple[str | int, ...], service: ServiceTable, recorded: RecordedService | None
+) -> ColdStart | None:
+    if service.cold_start is not None:
+        with placed(*at, "cold_start", table=service.cold_start):
+            return service.cold_start.value()
+    if recorded is not None and recorded.cold_start_s is not None:
+        with placed(*at, "cold_start"):
+            return ColdStart.of(recorded.cold_start_s)
+    return None
+
+
+def _policy(
+    at: tuple[str | int, ...],
+    service: ServiceTable,
+    table: ScenarioTable,
+    network: Network,
+    recorded: RecordedService | None,
+) -> Policy:
+    fields: dict[str, Any] = service.scaling.given() | {"routing": network.routing}
+    if service.slo is not None:
+        fields |= service.slo.given()
+    if table.tick is not None:
+        fields["tick_s"] = table.tick.seconds
+    if service.cold_start is not None and service.cold_start.timeout is not None:
+        fields["warmup_timeout_s"] = service.cold_start.timeout.seconds
+    if recorded is not None:
+        policy = replace(recorded.policy, **fields)
+    elif service.slo is not None:
+        policy = Policy(**fields)
+    else:
+        raise Problem((*at, "slo"), "is required unless arrivals are a recording, received nothing")
+    if policy.min_replicas > policy.max_replicas:
+        received = f"{policy.min_replicas} and {policy.max_replicas}"
+        rule = f"min_replicas <= max_replicas, received {received}"
+        raise Problem((*at, "scaling", "min_replicas"), rule)
+    return policy
