@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headroom.scaling.cost_learning import CostLearner
+from headroom.scaling.cost_learning import Claim, CostLearner
 from headroom.scaling.tail_latency import TailLatency
 from headroom.scaling.values import CostModel
 
@@ -91,7 +91,7 @@ def test_the_cost_is_learnt_from_interval_means_although_the_server_was_wrong() 
     for step in range(200):
         size = 1 + step % 8
         learner = learner.observe([(10, size, true.batch_s(size))], elapsed_s=2.0)
-    fitted = learner.fit(advertised)
+    fitted = learner.fit(Claim(max_batch=advertised.max_batch, cost=advertised))
     assert fitted is not None
     for size in (1, 8):
         assert fitted.batch_s(size) == pytest.approx(true.batch_s(size), rel=0.1)
@@ -100,7 +100,7 @@ def test_the_cost_is_learnt_from_interval_means_although_the_server_was_wrong() 
 def test_traffic_of_one_batch_size_cannot_tilt_the_line() -> None:
     advertised = CostModel(fixed_s=0.1, per_item_s=0.02, max_batch=8)
     learner = CostLearner().observe([(1000, 1.0, advertised.batch_s(1))], elapsed_s=2.0)
-    fitted = learner.fit(advertised)
+    fitted = learner.fit(Claim(max_batch=advertised.max_batch, cost=advertised))
     assert fitted is not None
     assert fitted.batch_s(8) == pytest.approx(advertised.batch_s(8), rel=1e-6)
 
@@ -113,7 +113,11 @@ def test_no_observation_makes_a_cost_negative(
     pairs: list[tuple[float, float, float]], max_batch: int
 ) -> None:
     advertised = CostModel(fixed_s=0.01, per_item_s=0.001, max_batch=max_batch)
-    fitted = CostLearner().observe(pairs, elapsed_s=2.0).fit(advertised)
+    fitted = (
+        CostLearner()
+        .observe(pairs, elapsed_s=2.0)
+        .fit(Claim(max_batch=advertised.max_batch, cost=advertised))
+    )
     assert fitted is not None
     assert fitted.fixed_s >= 0
     assert fitted.per_item_s >= 0

@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from headroom.scaling import cold_start, limits, recommenders
+from headroom.scaling.cost_learning import claim_of
 from headroom.scaling.explanation import binding, counterfactuals, message
 from headroom.scaling.limits import Situation, Wanted
 from headroom.scaling.signals import read_signals, waiting_now
@@ -42,7 +43,7 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
     observation = replace(observation, now_s=now_s)
     state, counts = _learn(policy, _respect_others(state, observation), observation)
     signals = read_signals(policy, state.windows, observation, _standing(policy, state, now_s))
-    cost = state.learner.fit(state.windows.advertised_cost())
+    cost = state.learner.fit(claim_of(state.windows.last.values()))
     tail = (
         TailLatency(cost=cost, percentile=policy.latency_percentile, routing=policy.routing)
         if cost

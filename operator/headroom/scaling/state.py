@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from headroom.scaling.cold_start import KEPT, ColdStarts
 from headroom.scaling.cost_learning import CostLearner
 from headroom.scaling.stabilization import Coverage, SlidingExtreme
 from headroom.scaling.windows import Windows
 
-CHECKPOINT_VERSION = 1
-_SUMS = ("weight", "sizes", "sizes_squared", "seconds", "products")
+CHECKPOINT_VERSION = 2
+_SUMS = tuple(one.name for one in fields(CostLearner))
 
 Checkpoint = Mapping[str, object]
 

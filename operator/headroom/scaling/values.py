@@ -193,6 +193,10 @@ class PodSample:
     batch_seconds: float = 0.0
     cost: CostModel | None = None
     """What the server itself measured when it warmed up; None where it does not say."""
+    max_batch: int | None = None
+    """The largest batch that the server forms; None where it says so in `cost`, or not at all."""
+    slots: int = 1
+    """Executions that the server runs side by side."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,7 +27,7 @@ from headroom.scaling.tracks import (
     Tracks,
     Vector,
 )
-from headroom.scaling.values import CostModel, Observation, Pod, PodSample, PodState
+from headroom.scaling.values import Observation, Pod, PodSample, PodState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,11 +115,6 @@ class Windows:
         for batches, items, seconds in counted.tolist():
             if batches >= 1:
                 yield batches, items / batches, seconds / batches
-
-    def advertised_cost(self) -> CostModel | None:
-        """Return the slowest cost that a server measured at warm-up; None where none says."""
-        costs = [sample.cost for sample in self.last.values() if sample.cost is not None]
-        return max(costs, key=lambda cost: cost.batch_s(cost.max_batch), default=None)
 
 
 def _grid(samples: Sequence[PodSample], known_s: tuple[float, ...]) -> tuple[float, ...]:

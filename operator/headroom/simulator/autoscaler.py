@@ -1,14 +1,15 @@
-"""The port between the simulator and whoever decides: what an autoscaler sees, and what it answers."""
+"""The port between the simulator and whoever decides: what it sees, and what it answers."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from headroom.scaling.values import Pod
+from headroom.scaling.values import Pod, PodSample
 from headroom.simulator.metrics import Metrics
 from headroom.simulator.plant import ServiceSpec
 
@@ -23,6 +24,10 @@ class View:
     pods: tuple[Pod, ...]
     """As the API server shows them, terminating ones included."""
     metrics: Metrics
+    """What was scraped into the autoscaler's own store, every `scrape_s`."""
+    samples: tuple[PodSample, ...]
+    """A scrape of every ready pod now, without those that do not answer; empty for all but a
+    `DirectScraper`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +37,17 @@ class Wish:
     replicas: int
     reason: str = ""
     message: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Truth:
+    """What only bounds and perfect profiles may know."""
+
+    spec: ServiceSpec
+    arrivals_per_s: NDArray[np.float64]
+    """Requests in each second of the run, [seconds]."""
+    capacity_rps: float
+    """Highest rate of one replica at which the promised percentile is within the target."""
 
 
 class Autoscaler(Protocol):
@@ -49,7 +65,7 @@ class Autoscaler(Protocol):
 
     @property
     def scrape_s(self) -> float:
-        """Virtual seconds between two scrapes of the pods into its metrics."""
+        """Virtual seconds between two scrapes of the pods into its metrics; inf for none."""
         ...
 
     def evaluate(self, view: View) -> Wish:
@@ -57,12 +73,14 @@ class Autoscaler(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Truth:
-    """What only bounds and perfect profiles may know."""
+@runtime_checkable
+class DirectScraper(Protocol):
+    """An autoscaler that asks the pods itself at each evaluation, and may be restarted."""
 
-    spec: ServiceSpec
-    arrivals_per_s: NDArray[np.float64]
-    """Requests in each second of the run, [seconds]."""
-    capacity_rps: float
-    """Highest rate of one replica at which the promised percentile is within the target."""
+    def restart(self) -> None:
+        """Begin anew from what survives a restart of the process."""
+        ...
+
+
+Make = Callable[[Truth], Autoscaler]
+"""How a run gets its autoscalers, one per service."""

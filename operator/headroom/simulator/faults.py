@@ -40,9 +40,8 @@ class Fault:
     def __post_init__(self) -> None:
         """Raise ValueError for a fault that cannot be."""
         if self.start_s < 0 or self.duration_s < 0:
-            raise ValueError(
-                f"a fault starts at >= 0 s and lasts >= 0 s, received {self.start_s}, {self.duration_s}"
-            )
+            received = f"{self.start_s} and {self.duration_s}"
+            raise ValueError(f"a fault starts at >= 0 s and lasts >= 0 s, received {received}")
         if not 0 < self.share <= 1:
             raise ValueError(f"a fault's share lies in (0, 1], received {self.share}")
         if not self.factor > 0:

@@ -243,7 +243,7 @@ def _route(p: Tables) -> int:
     if routing == STICKY:
         connection = below(p.random, len(p.bound))
         row = p.bound[connection]
-        if row == NONE or p.open[row] == 0:
+        if row == NONE:
             row = p.routable[below(p.random, ready)]
             p.bound[connection] = row
         return row
@@ -393,6 +393,9 @@ def close(p: Tables, row: int) -> None:
     if p.open[row] == 0:
         return
     p.open[row] = 0
+    for connection in range(len(p.bound)):
+        if p.bound[connection] == row:
+            p.bound[connection] = NONE
     ready = p.numbers[Number.READY]
     found = 0
     while p.routable[found] != row:

@@ -1,7 +1,7 @@
 """The peers' Prometheus: per-pod series at the scrape interval, queried as PromQL would.
 
-A pod that was not in the last scrape has no instant value (a stale marker); a range still finds what
-it left there. Nothing is interpolated, and nothing that was not scraped is known.
+A pod that was not in the last scrape has no instant value (a stale marker); a range still finds
+what it left there. Nothing is interpolated, and nothing that was not scraped is known.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Metrics:
         }
 
     def rate(self, column: Column, now_s: float, window_s: float) -> Mapping[str, float]:
-        """rate() of a counter per pod: from its first to its last sample in the window.
+        """Increase per second of a pod's counter, from its first to its last sample in the window.
 
         Pods with fewer than two samples in the window are absent, as in Prometheus.
         """

@@ -1,7 +1,7 @@
 """The plant as values: a replica's cost, routing, clients, cold starts and the pool of GPUs.
 
-Units stand in the names. Everything is checked when it is made: a `ValueError` says the rule and the
-value received, and nothing impossible is ever run.
+Units stand in the names. Everything is checked when it is made: a `ValueError` says the rule and
+the value received, and nothing impossible is ever run.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Network:
 
     routing: Routing = Routing.RANDOM
     connections: int = 64
-    """Of `Routing.STICKY`: keep-alive connections, each bound to one replica while that is ready."""
+    """Of `Routing.STICKY`: keep-alive connections, each bound to one replica while it is ready."""
     in_flight_cap: int | None = None
     """Of `Routing.CENTRAL`: requests handed to one replica at most; None takes 2 batches, or
     slots + 1 without batching."""
@@ -131,7 +131,7 @@ class ColdStart:
 
     @classmethod
     def of(cls, seconds: float, spread: float = 1.0) -> ColdStart:
-        """Return a start in the usual proportions: pulling 15 %, starting 15 %, loading and warming."""
+        """Return a start in usual proportions: pulling 15 %, starting 15 %, warming the rest."""
         return cls(
             phases=(
                 Phase(name="pulling", median_s=0.15 * seconds, spread=spread),
@@ -156,14 +156,15 @@ class ServiceSpec:
     drain_s: float = 60.0
     """A removed replica finishes what it has, at most this long."""
     advertised: Server | None = None
-    """The cost that the servers claim at warm-up; None: their true one. Wrong on purpose in tests."""
+    """The cost that the servers claim at warm-up, rightly or wrongly; None: they say only how large
+    a batch may be, and the rest has to be learnt."""
 
     def __post_init__(self) -> None:
         """Raise ValueError for a promise that one request alone would break."""
         floor_s, target_s = self.server.execution_s(1), self.policy.latency_target_s
         _require(
             floor_s <= target_s,
-            f"{self.name}: the latency target must be at least what one request costs ({floor_s:g} s)",
+            f"{self.name}: the latency target is at least what one request costs ({floor_s:g} s)",
             f"{target_s:g} s",
         )
         _require(self.drain_s >= 0, f"{self.name}: drain_s >= 0", self.drain_s)

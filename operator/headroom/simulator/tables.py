@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -211,7 +211,7 @@ _BY_ROW = {
 """The tables that have one entry per replica."""
 
 
-def _rows(name: str, rows: int, slots: int) -> NDArray[np.float64] | NDArray[np.int64]:
+def _rows(name: str, rows: int, slots: int) -> NDArray[Any]:
     shape: tuple[int, ...] = (rows,)
     if name.startswith("batch_"):
         shape = (rows, slots)
@@ -226,7 +226,7 @@ def with_rows(tables: Tables, rows: int) -> Tables:
     Only the central queue's row, the last, moves.
     """
     before, slots = len(tables.head) - 1, int(tables.numbers[Number.SLOTS])
-    grown = {}
+    grown: dict[str, NDArray[Any]] = {}
     for name in _BY_ROW:
         old, new = getattr(tables, name), _rows(name, rows + 1, slots)
         new[:before] = old[:before]

@@ -1,0 +1,276 @@
+"""The pods of one service: created, placed, warmed, ready, drained, killed; and the GPUs they hold.
+
+Follows a Deployment: the number asked for stands, lost pods are replaced, and a scale-down takes
+the unschedulable first, then the warming, then the ready ones that became ready last (the order of
+a ReplicaSet).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from headroom.scaling.values import Pod, PodState
+from headroom.simulator import kernel
+from headroom.simulator.agenda import Agenda, Turn
+from headroom.simulator.plant import Cluster, ServiceSpec
+from headroom.simulator.tables import NONE, Quantity, allocate, with_more_nodes, with_rows
+
+_DRAIN_CHECK_S = 1.0
+
+
+@dataclass(slots=True)
+class Replica:
+    """One pod and its row in the plant's tables."""
+
+    uid: str
+    created_s: float
+    start_s: float
+    """What its cold start takes."""
+    state: PodState = PodState.UNSCHEDULABLE
+    scheduled_s: float | None = None
+    ready_s: float | None = None
+    removed_s: float | None = None
+    row: int = NONE
+    shown: Pod | None = None
+    """As the API server shows it; kept while nothing changes."""
+
+    def as_pod(self) -> Pod:
+        """Return it as the decision sees it."""
+        if self.shown is None or self.shown.state is not self.state:
+            self.shown = Pod(
+                uid=self.uid,
+                state=self.state,
+                created_s=self.created_s,
+                scheduled_s=self.scheduled_s,
+                ready_s=self.ready_s if self.state is PodState.READY else None,
+            )
+        return self.shown
+
+
+class Pool:
+    """The GPUs that all services share; pods wait for them by priority, then age."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._held = 0
+        self.lost = 0
+        """GPUs of nodes that are away."""
+        self._pending: list[tuple[int, float, int, Fleet, Replica]] = []
+        self._serial = 0
+
+    def want(self, fleet: Fleet, replica: Replica) -> None:
+        """Put a pod in line."""
+        self._serial += 1
+        priority = -fleet.spec.policy.priority
+        self._pending.append((priority, replica.created_s, self._serial, fleet, replica))
+        self._pending.sort(key=lambda entry: entry[:3])
+
+    def forget(self, replica: Replica) -> None:
+        """Take a pod out of line."""
+        self._pending = [entry for entry in self._pending if entry[-1] is not replica]
+
+    def found(self, gpus: int, now_s: float) -> None:
+        """Take GPUs back that were lost."""
+        self.lost -= gpus
+        self.place(now_s)
+
+    def release(self, now_s: float) -> None:
+        """Take one GPU back and give it to the next in line."""
+        self._held -= 1
+        self.place(now_s)
+
+    def place(self, now_s: float) -> None:
+        """Give free GPUs to those in line."""
+        limit = math.inf if self._cluster.gpus is None else self._cluster.gpus - self.lost
+        while self._pending and self._held < limit:
+            *_, fleet, replica = self._pending.pop(0)
+            self._held += 1
+            fleet.placed(replica, now_s, now_s + self._cluster.provision_s)
+
+
+class Fleet:
+    """The pods of one service over its compiled plant."""
+
+    def __init__(
+        self, spec: ServiceSpec, pool: Pool, agenda: Agenda, seed: int, duration_s: float
+    ) -> None:
+        self.spec = spec
+        self.asked = 0
+        self.replicas: list[Replica] = []
+        """Alive, in order of creation; draining ones included."""
+        self.tables = allocate(spec, seed, duration_s)
+        self.gpu_s = 0.0
+        """Of replicas that have ended."""
+        self.starting_s = 0.0
+        self.last_placed_s = 0.0
+        self._pool = pool
+        self._agenda = agenda
+        self._random = np.random.Generator(np.random.PCG64([seed, 1]))
+        self._serial = 0
+        self._free_rows: list[int] = []
+
+    def advance(self, times_s: np.ndarray, index: int, until_s: float) -> int:
+        """Run the plant until then; return the index of the first arrival not taken in."""
+        while True:
+            index = kernel.advance(self.tables, times_s, index, until_s)
+            waiting = index < len(times_s) and times_s[index] < until_s
+            if not waiting:
+                return index
+            self.tables = with_more_nodes(self.tables)
+
+    def scale(self, replicas: int, now_s: float) -> None:
+        """Ask for so many replicas from now on."""
+        self.asked = replicas
+        self._reconcile(now_s)
+
+    def begin(self, replicas: int) -> None:
+        """Start with so many replicas ready at time zero, as far as there are GPUs."""
+        for _ in range(replicas):
+            self._create(0.0, start_s=0.0)
+        self.asked = replicas
+        self._pool.place(0.0)
+
+    def standing(self) -> list[Replica]:
+        """Return the pods that count as replicas: all but the terminating."""
+        return [one for one in self.replicas if one.state is not PodState.TERMINATING]
+
+    def in_state(self, state: PodState) -> list[Replica]:
+        """Return the pods in one state, oldest first."""
+        return [one for one in self.replicas if one.state is state]
+
+    def placed(self, replica: Replica, now_s: float, node_s: float) -> None:
+        """Let a pod begin its start on a node that is there at node_s."""
+
+        def scheduled(at_s: float) -> None:
+            if replica.removed_s is not None:
+                return
+            replica.state, replica.scheduled_s = PodState.WARMING, at_s
+            if replica.start_s == 0.0:
+                self._ready(replica, at_s)
+            else:
+                self._agenda.at(
+                    at_s + replica.start_s, Turn.PODS, lambda time_s: self._ready(replica, time_s)
+                )
+
+        if node_s <= now_s:
+            scheduled(now_s)
+        else:
+            self._agenda.at(node_s, Turn.PODS, scheduled)
+        self.last_placed_s = now_s
+        replica.row = _PLACED
+
+    def kill(self, victims: Iterable[Replica], now_s: float) -> None:
+        """End ready pods at once with what they have in flight; the Deployment replaces them."""
+        for replica in victims:
+            kernel.kill(self.tables, replica.row, now_s)
+            replica.removed_s = now_s
+            self._gone(replica, now_s)
+        self._reconcile(now_s)
+
+    def slow(self, victims: Iterable[Replica], factor: float) -> None:
+        """Let every later execution of these pods take `factor` times its usual time."""
+        for replica in victims:
+            if replica.row >= 0:
+                self.tables.slowness[replica.row] = factor
+
+    def make_costly(self, factor: float) -> None:
+        """Multiply what every later execution costs."""
+        self.tables.quantities[Quantity.COST_FACTOR] *= factor
+
+    def in_flight(self) -> int:
+        """Return all requests in the system."""
+        return int(self.tables.in_flight.sum())
+
+    def gpu_seconds(self, now_s: float) -> tuple[float, float]:
+        """Return the GPU-seconds held up to now, and the part of them spent before ready."""
+        held, starting = self.gpu_s, self.starting_s
+        for replica in self.replicas:
+            if replica.scheduled_s is not None:
+                held += now_s - replica.scheduled_s
+                ready_s = now_s if replica.ready_s is None else replica.ready_s
+                starting += ready_s - replica.scheduled_s
+        return held, starting
+
+    def _reconcile(self, now_s: float) -> None:
+        standing = self.standing()
+        for _ in range(self.asked - len(standing)):
+            self._create(now_s, start_s=self._draw_start_s())
+        self._pool.place(now_s)
+        for replica in sorted(standing, key=_removal_order)[: max(0, len(standing) - self.asked)]:
+            self._remove(replica, now_s)
+
+    def _create(self, now_s: float, start_s: float) -> None:
+        replica = Replica(uid=f"{self.spec.name}-{self._serial}", created_s=now_s, start_s=start_s)
+        self._serial += 1
+        self.replicas.append(replica)
+        self._pool.want(self, replica)
+
+    def _draw_start_s(self) -> float:
+        return float(
+            sum(
+                phase.median_s * math.exp(math.log(phase.spread) * self._random.standard_normal())
+                for phase in self.spec.cold_start.phases
+            )
+        )
+
+    def _ready(self, replica: Replica, now_s: float) -> None:
+        if replica.removed_s is not None:
+            return
+        if not self._free_rows:
+            rows = len(self.tables.head) - 1
+            grown = max(8, 2 * rows)
+            self.tables = with_rows(self.tables, grown)
+            self._free_rows = list(range(grown - 1, rows - 1, -1))
+        replica.row = self._free_rows.pop()
+        replica.state, replica.ready_s = PodState.READY, now_s
+        kernel.admit(self.tables, replica.row, now_s)
+
+    def _remove(self, replica: Replica, now_s: float) -> None:
+        replica.removed_s = now_s
+        if replica.state is not PodState.READY:
+            if replica.row == NONE:
+                self._pool.forget(replica)
+            self._gone(replica, now_s)
+            return
+        replica.state = PodState.TERMINATING
+        kernel.close(self.tables, replica.row)
+        self._drain(replica, now_s)
+
+    def _drain(self, replica: Replica, now_s: float) -> None:
+        """End a draining pod when it is empty, or when its time is over."""
+        assert replica.removed_s is not None
+        if self.tables.in_flight[replica.row] == 0:
+            self._gone(replica, max(replica.removed_s, float(self.tables.touched_s[replica.row])))
+        elif now_s >= replica.removed_s + self.spec.drain_s:
+            kernel.kill(self.tables, replica.row, now_s)
+            self._gone(replica, now_s)
+        else:
+            self._agenda.at(
+                now_s + _DRAIN_CHECK_S, Turn.PODS, lambda time_s: self._drain(replica, time_s)
+            )
+
+    def _gone(self, replica: Replica, end_s: float) -> None:
+        self.replicas.remove(replica)
+        if replica.row >= 0:
+            self._free_rows.append(replica.row)
+        if replica.row == NONE:
+            return  # it never got a GPU
+        if replica.scheduled_s is not None:
+            self.gpu_s += end_s - replica.scheduled_s
+            ready_s = end_s if replica.ready_s is None else replica.ready_s
+            self.starting_s += ready_s - replica.scheduled_s
+        self._pool.release(end_s)
+
+
+_PLACED = -2
+"""The row of a pod that has a GPU and is not ready."""
+
+
+def _removal_order(replica: Replica) -> tuple[int, float]:
+    rank = {PodState.UNSCHEDULABLE: 0, PodState.WARMING: 1}.get(replica.state, 2)
+    since_s = replica.created_s if replica.ready_s is None else replica.ready_s
+    return rank, -since_s

@@ -1,0 +1,295 @@
+"""One run: a scenario under an autoscaler on the virtual clock, from first arrival to score."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from headroom.scaling.values import PodSample, PodState
+from headroom.simulator import kernel, observing
+from headroom.simulator.agenda import Agenda, Turn
+from headroom.simulator.autoscaler import Autoscaler, DirectScraper, Make, Truth, View
+from headroom.simulator.faults import Fault, FaultKind
+from headroom.simulator.fleet import Fleet, Pool
+from headroom.simulator.metrics import Metrics
+from headroom.simulator.outcome import Course, Move, Outcome
+from headroom.simulator.profile import capacity_rps
+from headroom.simulator.scenario import Scenario, Times, Workload
+from headroom.simulator.scores import fine_quantile, score
+from headroom.simulator.tables import FINE_LOG, FINE_START_S
+
+_SAMPLES = 1440
+"""Points of a course at most: one per 10 s of four hours."""
+_SHORTEST_SAMPLE_S = 5.0
+_FIRST_S = 60.0
+"""The replicas at the start are sized for this much of the stream."""
+
+
+def simulate(
+    scenario: Scenario,
+    make: Make,
+    seed: int,
+    *,
+    on_progress: Callable[[float], None] | None = None,
+) -> tuple[Outcome, ...]:
+    """Return one outcome per service. Same scenario, autoscaler and seed: same outcome.
+
+    `on_progress` is told the share of the virtual time that has passed, once per sample.
+    """
+    agenda, pool = Agenda(), Pool(scenario.cluster)
+    duration_s = scenario.duration_s
+    runs = [
+        _Run(scenario, workload, make, agenda, pool, _service_seed(seed, number))
+        for number, workload in enumerate(scenario.workloads)
+    ]
+    if on_progress is not None:
+        agenda.every(
+            _sample_s(duration_s),
+            Turn.SAMPLE,
+            lambda now_s: on_progress(min(1.0, now_s / duration_s)),
+            start_s=0.0,
+        )
+    while agenda.next_s <= duration_s:
+        now_s = agenda.next_s
+        for run in runs:
+            run.advance(now_s)
+        agenda.run_next()
+    return tuple(run.outcome(scenario.name, seed) for run in runs)
+
+
+def _service_seed(seed: int, number: int) -> int:
+    return (seed * 1_000_003 + number * 7919) % (1 << 62)
+
+
+def _sample_s(duration_s: float) -> float:
+    return max(_SHORTEST_SAMPLE_S, duration_s / _SAMPLES)
+
+
+@dataclass
+class _Samples:
+    """The columns of a course while it grows."""
+
+    rows: list[tuple[float, ...]] = field(default_factory=list)
+    last_s: float = 0.0
+    last_requests: int = 0
+
+    def take(self, fleet: Fleet, target_s: float, percentile: float, now_s: float) -> None:
+        seconds = now_s - self.last_s
+        if seconds <= 0:
+            return
+        tables = fleet.tables
+        answered, unanswered = tables.recent[:-1], int(tables.recent[-1])
+        p95_s = fine_quantile(answered, unanswered, percentile)
+        ended = int(answered.sum()) + unanswered
+        within = int(answered[: _fine_index(target_s)].sum())
+        states = [replica.state for replica in fleet.replicas]
+        requests = int(tables.tally[0])
+        self.rows.append(
+            (
+                now_s,
+                (requests - self.last_requests) / seconds,
+                float(tables.waiting.sum()),
+                p95_s,
+                within / ended if ended else math.nan,
+                fleet.asked,
+                states.count(PodState.READY),
+                states.count(PodState.WARMING),
+                states.count(PodState.UNSCHEDULABLE),
+                states.count(PodState.TERMINATING),
+            )
+        )
+        tables.recent[:] = 0
+        self.last_s, self.last_requests = now_s, requests
+
+    def course(self) -> Course:
+        columns = np.array(self.rows, dtype=np.float64).reshape(-1, 10).T
+        return Course(
+            times_s=columns[0],
+            arrival_rps=columns[1],
+            waiting=columns[2],
+            p95_s=columns[3],
+            attainment=columns[4],
+            asked=columns[5],
+            ready=columns[6],
+            warming=columns[7],
+            unschedulable=columns[8],
+            draining=columns[9],
+        )
+
+
+def _fine_index(seconds: float) -> int:
+    return round(math.log(seconds / FINE_START_S) / FINE_LOG)
+
+
+class _Run:
+    """One service of a run: its arrivals, its fleet, its autoscaler."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        workload: Workload,
+        make: Make,
+        agenda: Agenda,
+        pool: Pool,
+        seed: int,
+    ) -> None:
+        self.spec = workload.spec
+        self.pool, self.seed = pool, seed
+        self.duration_s = scenario.duration_s
+        self.fleet = Fleet(self.spec, pool, agenda, seed, self.duration_s)
+        self.moves: list[Move] = []
+        self._chunks: Iterator[Times] = workload.arrivals.chunks(seed)
+        self._times: Times = np.empty(0)
+        self._index = 0
+        truth = _truth(workload, seed)
+        self.autoscaler: Autoscaler = make(truth)
+        self.metrics = Metrics()
+        self._silences: list[Fault] = []
+        self._samples = _Samples()
+        self.fleet.begin(_initial(truth))
+        self._enter(agenda, scenario.faults)
+
+    def _enter(self, agenda: Agenda, faults: tuple[Fault, ...]) -> None:
+        autoscaler = self.autoscaler
+        agenda.every(autoscaler.period_s, Turn.DECIDE, self._decide, start_s=autoscaler.period_s)
+        if math.isfinite(autoscaler.scrape_s):
+            agenda.every(autoscaler.scrape_s, Turn.SCRAPE, self._scrape, start_s=0.0)
+        sample_s = _sample_s(self.duration_s)
+        agenda.every(sample_s, Turn.SAMPLE, self._sample, start_s=sample_s)
+        for fault in faults:
+            if fault.service in (None, self.spec.name):
+                agenda.at(fault.start_s, Turn.FAULTS, self._beginning(agenda, fault))
+
+    def advance(self, until_s: float) -> None:
+        """Let the plant run until then."""
+        while True:
+            self._index = self.fleet.advance(self._times, self._index, until_s)
+            if self._index < len(self._times):
+                return
+            following = next(self._chunks, None)
+            if following is None:
+                return
+            self._times, self._index = following, 0
+
+    def outcome(self, scenario: str, seed: int) -> Outcome:
+        """Close the books; what is still in the system gets as long as the promise allows."""
+        end_s = self.duration_s
+        self.advance(end_s)
+        gpu = self.fleet.gpu_seconds(end_s)
+        self._sample(end_s)
+        course = self._samples.course()
+        last_s = end_s + self.spec.policy.latency_target_s
+        self.fleet.advance(np.empty(0), 0, last_s)
+        return Outcome(
+            scenario=scenario,
+            service=self.spec.name,
+            autoscaler=self.autoscaler.name,
+            seed=seed,
+            target_s=self.spec.policy.latency_target_s,
+            percentile=self.spec.policy.latency_percentile,
+            score=score(self.fleet, self.moves, course, last_s, gpu),
+            course=course,
+            moves=tuple(self.moves),
+        )
+
+    def _decide(self, now_s: float) -> None:
+        fleet = self.fleet
+        samples: tuple[PodSample, ...] = ()
+        if isinstance(self.autoscaler, DirectScraper):
+            heard = observing.answering(fleet, self._silences, self.seed)
+            samples = observing.pod_samples(fleet, heard, now_s)
+        view = View(
+            now_s=now_s,
+            replicas=fleet.asked,
+            pods=tuple(replica.as_pod() for replica in fleet.replicas),
+            metrics=self.metrics,
+            samples=samples,
+        )
+        wish = self.autoscaler.evaluate(view)
+        policy = self.spec.policy
+        replicas = max(policy.min_replicas, min(policy.max_replicas, wish.replicas))
+        if replicas != fleet.asked:
+            self.moves.append(
+                Move(
+                    time_s=now_s,
+                    before=fleet.asked,
+                    after=replicas,
+                    reason=wish.reason,
+                    message=wish.message,
+                )
+            )
+            fleet.scale(replicas, now_s)
+
+    def _scrape(self, now_s: float) -> None:
+        heard = observing.answering(self.fleet, self._silences, self.seed)
+        self.metrics.scrape(
+            now_s,
+            [replica.uid for replica in heard],
+            observing.rows(self.fleet, heard, now_s),
+        )
+
+    def _sample(self, now_s: float) -> None:
+        policy = self.spec.policy
+        kernel.settle(self.fleet.tables, now_s)
+        self._samples.take(self.fleet, policy.latency_target_s, policy.latency_percentile, now_s)
+
+    def _beginning(self, agenda: Agenda, fault: Fault) -> Callable[[float], None]:
+        """Return what happens when a fault begins; it enters its own end."""
+        fleet, pool = self.fleet, self.pool
+
+        def begin(now_s: float) -> None:
+            ending: Callable[[float], None] | None = None
+            ready = fleet.in_state(PodState.READY)
+            victims = observing.chosen(ready, fault, self.seed) if ready else []
+            match fault.kind:
+                case FaultKind.SCRAPE_LOSS:
+                    self._silences.append(fault)
+                    ending = lambda _: self._silences.remove(fault)  # noqa: E731
+                case FaultKind.METRICS_RESTART:
+                    self.metrics.restart()
+                    if isinstance(self.autoscaler, DirectScraper):
+                        self.autoscaler.restart()
+                case FaultKind.POD_KILL:
+                    fleet.kill(victims, now_s)
+                case FaultKind.NODE_LOSS:
+                    count = len(victims)
+                    pool.lost += count
+                    fleet.kill(victims, now_s)
+                    ending = lambda end_s: pool.found(count, end_s)  # noqa: E731
+                case FaultKind.SLOW_PODS:
+                    fleet.slow(victims, fault.factor)
+                    ending = lambda _: fleet.slow(victims, 1.0)  # noqa: E731
+                case FaultKind.COSTLY_REQUESTS:
+                    fleet.make_costly(fault.factor)
+                    ending = lambda _: fleet.make_costly(1 / fault.factor)  # noqa: E731
+            if ending is not None and math.isfinite(fault.end_s):
+                agenda.at(fault.end_s, Turn.FAULTS, ending)
+
+        return begin
+
+
+def _truth(workload: Workload, seed: int) -> Truth:
+    """Count the stream by seconds, and measure the plant at its mean size."""
+    spec, duration_s = workload.spec, workload.arrivals.duration_s
+    counts = np.zeros(max(1, math.ceil(duration_s)))
+    for times_s in workload.arrivals.chunks(seed):
+        counts += np.bincount(times_s.astype(np.int64), minlength=len(counts))
+    mean_rps = float(counts.sum()) / duration_s
+    replicas = max(1, round(mean_rps / (0.65 * spec.server.full_rps)))
+    return Truth(
+        spec=spec, arrivals_per_s=counts, capacity_rps=capacity_rps(spec, min(replicas, 40))
+    )
+
+
+def _initial(truth: Truth) -> int:
+    """Return the replicas at the start: what the first minute needs below capacity and ceiling."""
+    spec, policy = truth.spec, truth.spec.policy
+    if spec.initial_replicas is not None:
+        return max(policy.min_replicas, min(policy.max_replicas, spec.initial_replicas))
+    first_rps = float(np.mean(truth.arrivals_per_s[: int(_FIRST_S)]))
+    each_rps = min(truth.capacity_rps, policy.utilization_ceiling * spec.server.full_rps)
+    needed = math.ceil(first_rps / each_rps) if each_rps > 0 else policy.max_replicas
+    return max(policy.min_replicas, min(policy.max_replicas, needed))

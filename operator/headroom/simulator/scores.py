@@ -1,0 +1,92 @@
+"""From the plant's truth to scores, and the course of a run from its samples."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from headroom.simulator import kernel
+from headroom.simulator.fleet import Fleet
+from headroom.simulator.outcome import Course, Move, Score
+from headroom.simulator.tables import FINE_LOG, FINE_START_S, Ints, Quantity, Tally
+
+FLAP_SLACK_S = 60.0
+
+
+def fine_quantile(counts: Ints, unanswered: int, ratio: float) -> float:
+    """Return a percentile in seconds; inf if it is among the unanswered, nan without any request.
+
+    The bucket's geometric middle: within 1 % of the truth.
+    """
+    cumulated = np.cumsum(counts)
+    total = int(cumulated[-1]) + unanswered
+    if total == 0:
+        return math.nan
+    index = int(np.searchsorted(cumulated, ratio * total))
+    if index == len(counts):
+        return math.inf
+    return FINE_START_S * math.exp((index + 0.5) * FINE_LOG)
+
+
+def count_flaps(moves: Sequence[Move], cold_start_s: float) -> int:
+    """Count the scale-ups that follow a scale-down within a cold start and a minute."""
+    flaps, lowered_s = 0, -math.inf
+    for move in moves:
+        if move.after < move.before:
+            lowered_s = move.time_s
+        elif move.time_s - lowered_s <= cold_start_s + FLAP_SLACK_S:
+            flaps += 1
+    return flaps
+
+
+def score(
+    fleet: Fleet, moves: Sequence[Move], course: Course, end_s: float, gpu: tuple[float, float]
+) -> Score:
+    """Return the figures of a run whose arrivals ended at end_s, with what it held then."""
+    tables, spec = fleet.tables, fleet.spec
+    tally = tables.tally
+    requests, within = int(tally[Tally.REQUESTS]), int(tally[Tally.WITHIN])
+    answered = within + int(tally[Tally.LATE])
+    had = tables.minute_requests > 0
+    share = tables.minute_missed[had] / tables.minute_requests[had]
+    violated = share > 1 - spec.policy.latency_percentile + 1e-9
+    held_s, starting_s = gpu
+    return Score(
+        requests=requests,
+        within=within,
+        refused=int(tally[Tally.REFUSED]),
+        expired=int(tally[Tally.EXPIRED] + tally[Tally.CANCELLED]),
+        failed=int(tally[Tally.FAILED]),
+        p95_s=fine_quantile(tables.latency, requests - answered, 0.95),
+        p99_s=fine_quantile(tables.latency, requests - answered, 0.99),
+        violation_minutes=int(violated.sum()),
+        minutes=int(had.sum()),
+        gpu_hours=held_s / 3600,
+        starting_gpu_hours=starting_s / 3600,
+        operations=len(moves),
+        flaps=count_flaps(moves, spec.cold_start.median_s),
+        recover_s=60.0 * _longest_run(violated),
+        mean_ready=float(np.mean(course.ready)) if len(course.ready) else 0.0,
+        peak_ready=int(np.max(course.ready, initial=0)),
+        peak_waiting=int(np.max(course.waiting, initial=0)),
+        little_error=_little_error(fleet, end_s),
+    )
+
+
+def _longest_run(flags: np.ndarray) -> int:
+    longest = run = 0
+    for flag in flags:
+        run = run + 1 if flag else 0
+        longest = max(longest, run)
+    return longest
+
+
+def _little_error(fleet: Fleet, now_s: float) -> float:
+    """Compare L T, integrated over time, with the sum of all requests' times in the system."""
+    kernel.settle(fleet.tables, now_s)
+    integral_s = float(fleet.tables.quantities[Quantity.IN_SYSTEM_S])
+    summed_s = float(fleet.tables.quantities[Quantity.SOJOURN_S])
+    summed_s += kernel.ages_s(fleet.tables, now_s)
+    return abs(integral_s - summed_s) / integral_s if integral_s > 0 else 0.0
