@@ -40,6 +40,7 @@ class Oracle(Peer):
     kind: ClassVar[str] = "oracle"
 
     period_s: float = 1.0
+    scrape_s: float = math.inf
     window_s: float = 10.0
     _plan: NDArray[np.int64] = field(init=False, repr=False)
 
@@ -71,6 +72,7 @@ class Clairvoyant(Peer):
     may_be_zero: ClassVar[frozenset[str]] = frozenset({"extra_lead_s"})
 
     period_s: float = 5.0
+    scrape_s: float = math.inf
     window_s: float = 20.0
     extra_lead_s: float = 0.0
     _needs: NDArray[np.int64] = field(init=False, repr=False)
@@ -100,6 +102,7 @@ class IdealReactive(Peer):
     may_be_zero: ClassVar[frozenset[str]] = frozenset({"hold_s"})
 
     period_s: float = 2.0
+    scrape_s: float = math.inf
     trailing_s: float = 10.0
     ceiling: float = 0.7
     hold_s: float = 300.0

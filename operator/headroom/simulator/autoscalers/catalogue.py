@@ -122,8 +122,10 @@ GRIDS: Mapping[str, tuple[Setting, ...]] = MappingProxyType(
                 "target_batches": (0.25, 0.5, 0.75, 1.0, 1.5, 2.0),
             },
             [
-                {"target_batches": 0.5, "upscale_delay_s": up, "downscale_delay_s": down}
-                for up, down in ((30.0, 120.0), (10.0, 300.0), (10.0, 60.0), (0.0, 120.0))
+                {"target_batches": 0.5, "downscale_delay_s": 120.0},
+                {"target_batches": 0.5, "upscale_delay_s": 10.0, "downscale_delay_s": 300.0},
+                {"target_batches": 0.5, "upscale_delay_s": 10.0, "downscale_delay_s": 60.0},
+                {"target_batches": 0.5, "upscale_delay_s": 0.0, "downscale_delay_s": 120.0},
             ],
         ),
         "llm-d-slo": _star(

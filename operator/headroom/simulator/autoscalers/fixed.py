@@ -7,6 +7,7 @@ the run's arrivals beforehand, as a capacity plan pretends to.
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
@@ -24,6 +25,7 @@ class Static(Peer):
     """A number that never changes."""
 
     period_s: float = 60.0
+    scrape_s: float = math.inf
     margin: float = 1.0
     """Rate planned for, over the rate known."""
 

@@ -29,12 +29,14 @@ class Peer(ABC):
     """Of this only bounds and perfect profiles use more than the spec."""
     period_s: float = 15.0
     scrape_s: float = 15.0
+    """inf for what reads no metrics."""
 
     def __post_init__(self) -> None:
         """Raise ValueError for a knob that is out of its range."""
         for knob, value in self.settings().items():
             zero = knob in self.may_be_zero or isinstance(value, bool)
-            if not math.isfinite(value) or value < 0 or (value == 0 and not zero):
+            never = math.isinf(value) and value == self.knobs()[knob]
+            if not (math.isfinite(value) or never) or value < 0 or (value == 0 and not zero):
                 rule = ">= 0" if zero else "> 0"
                 raise ValueError(f"{self.kind}: {knob} is a number {rule}, received {value}")
 

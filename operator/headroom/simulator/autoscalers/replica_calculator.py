@@ -12,7 +12,8 @@ from headroom.simulator.autoscalers.reading import round_up
 
 
 def _within(ratio: float, tolerance: float) -> bool:
-    return 1.0 - tolerance <= ratio <= 1.0 + tolerance
+    slack = tolerance + 1e-9  # The last digits of a mean are no reason to scale.
+    return 1.0 - slack <= ratio <= 1.0 + slack
 
 
 def from_pods(

@@ -1,0 +1,76 @@
+"""Every autoscaler by name, and the grids that a sweep walks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from headroom.simulator.autoscalers.catalogue import BOUNDS, GRIDS, PEERS, make, names
+from simulator.autoscalers.peer_world import Flow, World, truth
+
+
+def test_names() -> None:
+    assert set(GRIDS) == {peer.kind for peer in PEERS}
+    assert set(names()) >= {entry.kind for entry in (*PEERS, *BOUNDS)}
+
+
+def test_a_name_tells_the_settings_that_are_not_default() -> None:
+    assert make("knative", truth()).name == "knative"
+    assert make("knative", truth(), {"concurrency_batches": 0.5}).name == (
+        "knative(concurrency_batches=0.5)"
+    )
+    assert make("keda", truth(), {"ignore_null_values": 0}).name == "keda(ignore_null_values=0)"
+
+
+@pytest.mark.parametrize(
+    ("name", "knobs", "message"),
+    [
+        ("hpa", {}, "one of hpa-utilization, hpa-queue, .* received 'hpa'"),
+        ("aiad", {"target": 1.0}, "aiad: a knob is one of .*up_after_s.*, received target"),
+        ("aiad", {"window_s": 0.0}, "aiad: window_s is a number > 0, received 0"),
+        ("aiad", {"up_after_s": -1.0}, "aiad: up_after_s is a number >= 0, received -1"),
+        ("aiad", {"up_after_s": float("nan")}, "received nan"),
+        ("aiad", {"up_after_s": float("inf")}, "received inf"),
+    ],
+)
+def test_what_does_not_exist_or_fit_is_refused(
+    name: str, knobs: dict[str, float], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        make(name, truth(), knobs)
+
+
+@pytest.mark.parametrize("name", sorted(GRIDS))
+def test_a_grid_starts_with_the_defaults_and_walks_each_main_knob_on_both_sides(name: str) -> None:
+    grid = GRIDS[name]
+    assert grid[0] == {}
+    assert len(grid) <= 14
+    assert len({tuple(sorted(setting.items())) for setting in grid}) == len(grid)
+    defaults = next(peer for peer in PEERS if peer.kind == name).knobs()
+    for setting in grid:
+        assert all(value != defaults[knob] for knob, value in setting.items())
+        make(name, truth(), setting)
+    alone = [knob for setting in grid if len(setting) == 1 for knob in setting]
+    assert max(alone.count(knob) for knob in set(alone)) >= 6
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_one_answers_before_it_has_seen_anything_and_under_load(name: str) -> None:
+    known = truth(arrivals_per_s=None, latency_ratio=0.7)
+    peer, world = make(name, known), World.of(3)
+    assert peer.period_s > 0
+    assert peer.scrape_s > 0
+    first = peer.evaluate(world.view())
+    assert first.replicas >= 0
+    world.run(120, Flow(rps=50, busy=0.8, running=5, waiting=1), every_s=5)
+    assert 0 <= world.ask(peer).replicas <= 50
+    later = replace(world.view(), replicas=0, pods=())
+    assert peer.evaluate(later).replicas >= 0
+
+
+@pytest.mark.parametrize(
+    "name", sorted({peer.kind for peer in PEERS} - {"static-peak", "static-mean", "keda"})
+)
+def test_before_the_first_scrape_nothing_is_changed(name: str) -> None:
+    assert World.of(3).ask(make(name, truth())).replicas == 3
