@@ -27,7 +27,7 @@ from headroom.scaling import (
 )
 from headroom.scaling.tail_latency import TailLatency
 
-SIZES = (3, 50, 1000)
+SIZES = (3, 12, 50, 1000)
 BATCHES = (4, 8, 32, 64)
 TICK_S = 2.0
 WINDOW_TICKS = 20

@@ -35,7 +35,8 @@ def read_signals(
     if not lasts:
         return Signals()
     ages_s = [now_s - sample.time_s for sample in lasts]
-    age_s = max(*ages_s, *(_silent_s(policy, windows, pod, now_s) for pod in ready))
+    unheard_s = [_silent_s(policy, pod, now_s) for pod in ready if pod.uid not in windows.last]
+    age_s = max(ages_s + unheard_s)
     freshness = _freshness(policy, oldest_s=age_s, youngest_s=min(ages_s))
 
     def known(value: float | None) -> Signal:
@@ -43,11 +44,13 @@ def read_signals(
             return Signal(freshness=Freshness.ABSENT)
         return Signal(freshness=freshness, value=value, age_s=age_s)
 
+    waiting = sum([sample.waiting for sample in lasts])
+    running = sum([sample.running for sample in lasts])
     gauges = Signals(
-        waiting=known(float(sum(sample.waiting for sample in lasts))),
+        waiting=known(float(waiting)),
         standing=known(standing),
-        in_flight=known(float(sum(sample.waiting + sample.running for sample in lasts))),
-        coverage=sum(age <= policy.stale_after_s for age in ages_s) / len(ready),
+        in_flight=known(float(waiting + running)),
+        coverage=sum([age <= policy.stale_after_s for age in ages_s]) / len(ready),
     )
     watched_s = windows.watched_s(now_s, policy.stable_window_s)
     if watched_s < max(policy.burst_windows_s, default=policy.tick_s):
@@ -68,10 +71,8 @@ def read_signals(
     )
 
 
-def _silent_s(policy: Policy, windows: Windows, pod: Pod, now_s: float) -> float:
+def _silent_s(policy: Policy, pod: Pod, now_s: float) -> float:
     """Seconds that a ready pod has never been heard; a fresh one has the stale limit to answer."""
-    if pod.uid in windows.last:
-        return 0.0
     silent_s = now_s - (pod.ready_s if pod.ready_s is not None else pod.created_s)
     return 0.0 if silent_s <= policy.stale_after_s else silent_s
 
