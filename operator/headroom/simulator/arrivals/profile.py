@@ -23,6 +23,9 @@ Vector = NDArray[np.float64]
 WORTH_A_PASS = 500
 """Arrivals in one piece from which on the piece is worked out by itself."""
 
+SHORTEST_S = 1e-9
+"""A piece that is no longer counts for nothing."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Profile:
@@ -102,8 +105,9 @@ class Profile:
 
     @cached_property
     def _inverse(self) -> _Inverse:
-        carrying = self._masses > 0
-        masses = self._masses[carrying]
+        masses, lengths = self._masses, np.diff(self.edges_s)
+        carrying = (masses > 0) & (lengths > SHORTEST_S)
+        masses = masses[carrying]
         starts, ends = self.edges_s[:-1][carrying], self.edges_s[1:][carrying]
         first, last = self.start_rps[carrying], self.end_rps[carrying]
         slopes = (last - first) / (ends - starts)

@@ -215,9 +215,7 @@ def _append(tick: _Tick, gathered: dict[str, _Gathered]) -> None:
     require(tick.service in gathered, "a service's line comes before its ticks", tick.service)
     into = gathered[tick.service]
     last_s = into.times_s[-1] if into.times_s else -math.inf
-    require(
-        tick.time_s > last_s, f"a service's ticks come after one another, {last_s:g} s", tick.time_s
-    )
+    require(tick.time_s > last_s, f"a service's ticks come after {last_s:.12g} s", tick.time_s)
     rule = f"arrivals are null or 0 to {MOST_ARRIVALS}"
     require(tick.arrivals is None or 0 <= tick.arrivals <= MOST_ARRIVALS, rule, tick.arrivals)
     require(tick.replicas >= 0, "replicas >= 0", tick.replicas)

@@ -28,5 +28,5 @@ def generator(seed: int, name: str) -> np.random.Generator:
 def require(holds: bool, rule: str, received: object) -> None:
     """Raise ValueError with rule and value where a parameter breaks its rule."""
     if not holds:
-        shown = f"{received:g}" if isinstance(received, float) else str(received)
+        shown = f"{received:.12g}" if isinstance(received, float) else str(received)
         raise ValueError(f"{rule}, received {shown}")

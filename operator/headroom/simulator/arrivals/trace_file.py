@@ -17,6 +17,7 @@ import tempfile
 import zlib
 from array import array
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import IO
 
@@ -27,7 +28,7 @@ Vector = NDArray[np.float64]
 
 REQUEST_HEADERS = ("arrival_s,input_tokens,output_tokens", "arrival_s")
 RATE_HEADER = "t_s,requests"
-IN_MEMORY = 2_000_000
+IN_MEMORY = 500_000
 """Requests of a trace that are held in memory; longer ones lie in a temporary file."""
 MAX_LINE = 10_000
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -76,10 +77,11 @@ def read_trace(stream: IO[bytes], name: str) -> Trace:
         TraceError: naming the line and the rule that it breaks.
         OSError: the stream cannot be read.
     """
-    buffered = io.BufferedReader(stream) if isinstance(stream, io.RawIOBase) else stream
-    magic = buffered.read(2)
-    buffered.seek(0)
-    data: IO[bytes] = gzip.GzipFile(fileobj=buffered) if magic == _GZIP_MAGIC else buffered  # type: ignore[assignment]
+    start = stream.read(len(_GZIP_MAGIC))
+    stream.seek(0)
+    data: IO[bytes] = stream
+    if start == _GZIP_MAGIC:
+        data = io.BufferedReader(gzip.GzipFile(fileobj=stream), 1 << 17)
     lines = _lines(data, name)
     _, header = next(lines, (1, ""))
     if header in REQUEST_HEADERS:
@@ -113,10 +115,27 @@ def _lines(data: IO[bytes], name: str) -> Iterator[tuple[int, str]]:
 
 def _arrivals(lines: Iterator[tuple[int, str]], name: str, commas: int) -> Vector:
     kept = array("d")
-    spool: IO[bytes] | None = None
+    with ExitStack() as closing:
+        spool: IO[bytes] | None = None
+        for at_s in _checked(lines, name, commas):
+            kept.append(at_s)
+            if len(kept) >= IN_MEMORY:
+                spool = spool or closing.enter_context(tempfile.TemporaryFile())
+                kept.tofile(spool)
+                kept = array("d")
+        if spool is not None:
+            kept.tofile(spool)
+            spool.flush()
+            return np.memmap(spool, dtype=np.float64, mode="r")  # outlives the closed file
+    if not kept:
+        raise TraceError(f"{name}: a trace has at least one request, received none")
+    return np.frombuffer(kept, dtype=np.float64)
+
+
+def _checked(lines: Iterator[tuple[int, str]], name: str, commas: int) -> Iterator[float]:
     last_s = 0.0
     for number, line in lines:
-        head, *rest = line.split(",", 1)
+        head, _, tokens = line.partition(",")
         if line.count(",") != commas:
             raise _fields(name, number, commas + 1, line)
         try:
@@ -125,29 +144,11 @@ def _arrivals(lines: Iterator[tuple[int, str]], name: str, commas: int) -> Vecto
             at_s = math.nan
         if not last_s <= at_s < math.inf:
             raise _arrival(name, number, head, at_s, last_s)
-        if rest:
-            _check_tokens(name, number, rest[0])
-        kept.append(at_s)
+        if tokens and not tokens.replace(",", "0", 1).isdigit():
+            rule = f"tokens are whole numbers or empty, received {tokens!r:.60}"
+            raise TraceError(f"{name}, line {number}: {rule}")
+        yield at_s
         last_s = at_s
-        if len(kept) >= IN_MEMORY:
-            spool = spool or tempfile.TemporaryFile()  # noqa: SIM115  (lives as long as the trace)
-            kept.tofile(spool)
-            kept = array("d")
-    if spool is None:
-        if not kept:
-            raise TraceError(f"{name}: a trace has at least one request, received none")
-        return np.frombuffer(kept, dtype=np.float64)
-    kept.tofile(spool)
-    spool.flush()
-    return np.memmap(spool, dtype=np.float64, mode="r")
-
-
-def _check_tokens(name: str, number: int, fields: str) -> None:
-    digits = fields.replace(",", "", 1)
-    if digits and not digits.isdigit():
-        raise TraceError(
-            f"{name}, line {number}: tokens are whole numbers or empty, received {fields!r:.60}"
-        )
 
 
 def _arrival(name: str, number: int, text: str, at_s: float, last_s: float) -> TraceError:
