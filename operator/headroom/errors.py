@@ -40,3 +40,7 @@ class Unavailable(ClusterError):
 
 class ScrapeFailed(Exception):
     """A pod gave no page of metrics: this scrape has no sample, which is not a sample of zeros."""
+
+
+class Unmeasurable(Exception):
+    """A live server cannot be measured as it was asked for; the message says what to change."""

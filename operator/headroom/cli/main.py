@@ -16,6 +16,9 @@ from typing import Annotated
 
 import typer
 
+from headroom.cli.plan import app as plan_app
+from headroom.cli.simulate_command import app as simulate_app
+
 app = typer.Typer(
     name="headroom",
     help="Keep a latency promise for GPU inference with the fewest GPUs.",
@@ -23,6 +26,9 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+app.add_typer(plan_app)
+app.add_typer(simulate_app)
 
 Namespaces = Annotated[
     list[str] | None,

@@ -64,11 +64,7 @@ def plan_replicas(service: Service, arrival_rps: float) -> ReplicaPlan:
     Headroom counts in sizing and not in what is expected: the table shows today's arrivals.
     Raises ImpossiblePlan where no number of replicas keeps the promise.
     """
-    positive("the arrival rate", arrival_rps, "give requests per second")
-    by_latency = _by_latency(service, arrival_rps)
-    by_utilization = rounded_up(
-        arrival_rps * (1 + service.headroom) / (service.ceiling * service.cost.full_batch_rps)
-    )
+    by_latency, by_utilization = needs(service, arrival_rps)
     replicas = max(by_latency or 1, by_utilization)
     return ReplicaPlan(
         service=service,
@@ -80,6 +76,17 @@ def plan_replicas(service: Service, arrival_rps: float) -> ReplicaPlan:
         more=expectation(service, arrival_rps, replicas + 1),
         carries_rps=carried_rps(service, replicas),
     )
+
+
+def needs(service: Service, arrival_rps: float) -> tuple[int | None, int]:
+    """Return what latency needs (None: none is promised) and what the ceiling needs.
+
+    Raises ImpossiblePlan as plan_replicas does.
+    """
+    positive("the arrival rate", arrival_rps, "give requests per second")
+    usable_rps = service.ceiling * service.cost.full_batch_rps
+    by_utilization = rounded_up(arrival_rps * (1 + service.headroom) / usable_rps)
+    return _by_latency(service, arrival_rps), by_utilization
 
 
 def expectation(service: Service, arrival_rps: float, replicas: int) -> Expectation:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from headroom.planner.demand import Service
 from headroom.planner.errors import positive, require
-from headroom.planner.replicas import carried_rps, plan_replicas
+from headroom.planner.replicas import carried_rps, needs
 
 Rates = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -101,7 +101,8 @@ def needed_replicas(service: Service, rates: Rates) -> Counts:
     What each number of replicas carries does not fall with the number, so it is tabled once and
     windows are looked up in it.
     """
-    most = plan_replicas(service, float(rates.max())).replicas
+    by_latency, by_utilization = needs(service, float(rates.max()))
+    most = max(by_latency or 1, by_utilization)
     carried = np.array([0.0] + [carried_rps(service, n) for n in range(1, most + 1)])
     carried[-1] = np.inf  # `most` is what the highest rate needs, also after rounding
     wanted = rates * (1.0 + service.headroom) * (1.0 - 1e-9)

@@ -1,0 +1,247 @@
+"""`headroom plan`, as a user types it: worked figures, refusals, files, and a live server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from typer.testing import CliRunner, Result
+
+from headroom.cli.main import app
+from server_process import Server, free_port, serving
+
+BATCH = "--fixed 6ms --per-item 4ms --max-batch 8"
+
+
+def plan(line: str) -> Result:
+    return CliRunner().invoke(app, ["plan", *line.split()])
+
+
+def report(line: str) -> Any:
+    result = plan(line + " --json")
+    assert result.exit_code == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("--arrivals 400 --service-time 50ms --slots 32", ["640/s", "62.5 %", "20 executions"]),
+        (
+            "--arrivals 50 --service-time 2s --slots 8 --headroom 0.2",
+            ["4/s at most, 3.2/s", "19 (on the arrivals) to 20 (on the 16", "100 executions"],
+        ),
+        ("--arrivals 50 --service-time 2s --slots 8", ["16 replicas", "together 51.2/s"]),
+        (
+            "--arrivals 600 --service-time 12ms --slots 2 --ceiling 0.7 --headroom 0.2",
+            ["7 replicas", "116.7/s below the ceiling"],
+        ),
+        ("--arrivals 10 --service-time 2s --slots 8 --ceiling 0.95", ["3 replicas"]),
+        (
+            f"--arrivals 100 {BATCH} --wait 20ms",
+            ["210.5/s", "38 ms when full", "wait of 20 ms: 58 ms"],
+        ),
+        ("queue --rate 100", ["11.1 ms", "14.3 ms", "1000 ms", "18.05", "91.6 %"]),
+        ("fan-out", ["p99.50", "p99.80", "p99.90", "p99.95"]),
+        (
+            (
+                "budget --stage rest=30ms --stage model=70ms --target 1s "
+                "--speedup model=2 --speedup model=10"
+            ),
+            ["1.54x", "2.70x", "model takes longest (70 %)"],
+        ),
+        ("kv-cache --layers 32 --width 4096", ["0.5 MiB per token", "2 GiB for 4096 tokens"]),
+        (
+            (
+                "promise --rate 100 --rises-to 300 --cold-start 180s --target 1s "
+                "--fixed 32ms --per-item 4ms --max-batch 8"
+            ),
+            ["95.9615 %", "31500 of 780000", "93.", "99 % from 3"],
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_worked_figures_are_printed(line: str, says: list[str]) -> None:
+    result = plan(line)
+    assert result.exit_code == 0, result.stderr
+    for words in says:
+        assert words in result.stdout
+
+
+def test_the_table_shows_one_less_the_plan_and_one_more() -> None:
+    found = report(f"--arrivals 400 {BATCH} --target 120ms")
+    assert found["plan"]["replicas"] == 3
+    assert found["plan"]["waitSeconds"] == 0
+    assert found["plan"]["fullRps"] == pytest.approx(210.526, abs=0.001)
+    rows = found["plan"]["expected"]
+    assert [row["replicas"] for row in rows] == [2, 3, 4]
+    assert [row["holds"] for row in rows] == [False, True, True]
+    assert [row["gpuHoursPerDay"] for row in rows] == [48, 72, 96]
+    assert rows[1]["p50Seconds"] < rows[1]["p95Seconds"] < rows[1]["p99Seconds"] < 0.120
+
+
+def test_what_grows_without_end_is_null_in_json_and_said_in_words() -> None:
+    line = "--arrivals 220 --fixed 6ms --per-item 4ms --max-batch 8 --ceiling 0.95"
+    assert report(line)["plan"]["expected"][0]["p95Seconds"] is None
+    assert "unbounded" in plan(line).stdout
+
+
+def test_batch_and_wait_for_200_per_second() -> None:
+    line = "--arrivals 200 --fixed 6ms --per-item 4ms --max-batch 32 --target 120ms --ceiling 0.9"
+    found = report(line)["plan"]
+    assert found["replicas"] == 1
+    assert 12 <= found["maxBatch"] <= 24
+    assert found["waitSeconds"] == 0
+    assert found["expected"][0]["p95Seconds"] <= 0.120
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        (f"--arrivals -3 {BATCH}", "the arrival rate is above 0 and finite, received -3"),
+        (f"--arrivals nan {BATCH}", "the arrival rate is above 0 and finite, received nan"),
+        (f"--arrivals 3 {BATCH} --target 5ms", "what one request costs, 10 ms, received 5 ms"),
+        (f"--arrivals 3 {BATCH} --ceiling 0", "the utilization ceiling lies in (0, 0.95]"),
+        (f"--arrivals 3 {BATCH} --ceiling 1.2", "(0, 0.95], received 1.2"),
+        (f"--arrivals 3 {BATCH} --percentile 0.95", "in percent from 1 to below 100"),
+        (f"--arrivals 3 {BATCH} --target 120", "--target: a duration is numbers with units"),
+        (f"--arrivals 3 {BATCH} --routing best", "--routing: one of random, sticky"),
+        (f"--arrivals 3 {BATCH} --service-time 1s", "either --service-time or a batch cost"),
+        (f"--arrivals 3 {BATCH} --plot curve.txt", "--plot ends with .svg, .png, .pdf"),
+        ("--arrivals 3", "the cost of a replica is needed"),
+        ("--arrivals 3 --fixed 0s", "the cost of one request is above 0"),
+        ("--arrivals 3 --fixed 6ms --max-batch 0", "the largest batch lies in 1..1024"),
+        (f"--trace absent.csv {BATCH}", "--trace is a file or one of azfunc2019"),
+        ("--measure http://127.0.0.1:9", "--target is needed"),
+        ("--measure localhost --target 1s", "a server has an http or https URL"),
+        ("fan-out --calls 0", "a request makes at least 1 call, received 0"),
+        ("queue --rate 100 --utilization 1", "utilization lies in [0, 1), received 1"),
+        ("budget --stage model --target 1s", "a stage is name=value, received 'model'"),
+        ("budget --stage a=1s --target 1s --speedup b=2", "names a stage of a, received b"),
+        ("kv-cache --layers 0 --width 1", "a model has at least 1 layer, received 0"),
+        ("kv-cache --layers 1 --width 1 --memory 8 --weights 9", "the weights fit into 8 GiB"),
+    ],
+)
+def test_what_cannot_be_planned_is_refused_with_2(line: str, says: str) -> None:
+    result = plan(line)
+    assert result.exit_code == 2
+    assert says in result.stderr
+    assert result.stdout == ""
+
+
+def test_a_help_without_anything_to_plan() -> None:
+    result = plan("")
+    assert result.exit_code == 2
+    assert "headroom plan --measure" in result.stdout
+    assert plan("--help").exit_code == 0
+
+
+def test_a_shipped_trace_and_one_from_a_file(tmp_path: Path) -> None:
+    found = report(f"--trace azfunc2019_all497_60s {BATCH} --target 120ms --cold-start 90s")
+    trace = found["trace"]
+    assert trace["windows"] == 480
+    assert trace["peakReplicas"] == max(trace["replicas"])
+    assert trace["gpuHours"] <= trace["gpuHoursAhead"] <= trace["gpuHoursStaticPeak"]
+    assert 0.9 < trace["promise"]["attainmentAtMost"] <= 1
+
+    path = tmp_path / "load.csv"
+    path.write_text("t_s,requests\n0,6000\n60,18000\n120,6000\n")
+    line = f"--trace {path} --fixed 32ms --per-item 4ms --max-batch 8 --target 1s"
+    assert report(line)["trace"]["replicas"] == [1, 3, 1]
+    assert report(line + " --scale 2")["trace"]["replicas"] == [2, 6, 2]
+    assert report(line + " --floor 2")["trace"]["replicas"] == [2, 3, 2]
+
+
+def test_requests_of_a_trace_are_counted_by_window(tmp_path: Path) -> None:
+    path = tmp_path / "requests.csv"
+    rows = [f"{0.01 * number:.2f}" for number in range(12_000)]  # 100/s for 120 s
+    path.write_text("\n".join(["arrival_s", *rows]) + "\n")
+    line = f"--trace {path} --fixed 32ms --per-item 4ms --max-batch 8 --window 60s"
+    assert report(line)["trace"]["replicas"] == [1, 1]
+
+
+def test_a_malformed_trace_names_file_line_and_rule(tmp_path: Path) -> None:
+    path = tmp_path / "load.csv"
+    path.write_text("t_s,requests\n0,6000\n60,-1\n")
+    result = plan(f"--trace {path} {BATCH}")
+    assert result.exit_code == 2
+    assert "load.csv, line 3" in result.stderr
+
+
+@pytest.mark.parametrize(("ending", "begins"), [("svg", b"<?xml"), ("png", b"\x89PNG")])
+def test_the_curve_is_drawn(tmp_path: Path, ending: str, begins: bytes) -> None:
+    path = tmp_path / f"curve.{ending}"
+    line = f"--arrivals 400 {BATCH} --target 120ms --plot {path} --curve"
+    assert "utilization" in plan(line).stdout
+    first = path.read_bytes()
+    assert first.startswith(begins)
+    plan(line)
+    assert path.read_bytes() == first
+
+
+SERVER = {
+    "EMULATED_FIXED_COST_S": 0.040,
+    "EMULATED_PER_ITEM_COST_S": 0.010,
+    "MAX_BATCH_SIZE": 4,
+    "WARMUP_REQUESTS": 8,
+}
+SWEEP = "--target 200ms --step 0.5s --max-duration 8s"
+
+
+async def headroom(*arguments: str) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        *("-m", "headroom", "plan", *arguments),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+
+
+async def received(server: Server) -> float:
+    async with aiohttp.ClientSession() as http, http.get(f"{server.url}/metrics") as answer:
+        page = await answer.text()
+    return float(page.split('headroom_requests_received_total{model="m"} ')[1].split()[0])
+
+
+async def test_a_live_server_is_measured_and_planned_for() -> None:
+    """40 + 10 b ms, up to 4: 50/s in full batches."""
+    async with serving(**SERVER) as server:
+        await server.ready()
+        line = f"--measure {server.url} {SWEEP} --arrivals 100 --json"
+        process = await headroom(*line.split())
+        out, err = await process.communicate()
+    assert process.returncode == 0, err
+    found = json.loads(out)
+    measured = found["measured"]
+    assert measured["cost"]["maxBatch"] == 4
+    assert measured["cost"]["fixedSeconds"] == pytest.approx(0.040, abs=0.012)
+    assert measured["cost"]["perItemSeconds"] == pytest.approx(0.010, abs=0.004)
+    assert 15 < measured["heldRps"] < 55
+    assert measured["steps"][0]["held"]
+    assert found["plan"]["replicas"] in {3, 4}
+
+
+async def test_an_interrupt_prints_what_was_measured() -> None:
+    async with serving(**SERVER) as server:
+        await server.ready()
+        line = f"--measure {server.url} --target 200ms --step 0.5s --max-duration 1m"
+        process = await headroom(*line.split())
+        before = await received(server)
+        while await received(server) < before + 60:  # noqa: ASYNC110 - a first step has about 25
+            await asyncio.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        out, err = await process.communicate()
+    assert process.returncode == 130, err
+    assert b"interrupted; so far: p95 within 200 ms" in out
+
+
+def test_a_server_that_is_not_there_is_said_to_be() -> None:
+    result = plan(f"--measure http://127.0.0.1:{free_port()} --model m --target 1s")
+    assert result.exit_code == 2
+    assert "is the server up?" in result.stderr
