@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from headroom.api.invalid_spec import shown
+from headroom.simulator.arrivals.trace_file import TraceError
 from headroom.simulator.scenario_file.arrivals_tables import TAG
 from headroom.simulator.scenario_file.lines import Path, line_of
 from headroom.simulator.scenario_file.tables import Table
@@ -74,14 +75,18 @@ def _translated(detail: ErrorDetails) -> Problem:
 
 @contextmanager
 def placed(*path: str | int, table: Table | None = None) -> Iterator[None]:
-    """Turn a ValueError into a Problem, at the key of the table with which its rule begins.
+    """Turn a ValueError into a Problem, at the first key of the table that its rule names.
 
-    "max_batch >= 1, received 0" stands at `max_batch`, "duration_s > 0" at `duration`; a rule that
-    begins with no key of the table stands at the table.
+    "0 <= cv <= 10, received 11" stands at `cv`, "duration_s > 0" at `duration`, what is wrong
+    within a trace at `trace`. A rule that names no key of the table stands at the table.
     """
     try:
         yield
     except ValueError as error:
-        first = re.split(r"[\s:<>=]", str(error), maxsplit=1)[0].removesuffix("_s")
         known = table.model_fields_set if table is not None else set()
-        raise Problem((*path, first) if first in known else path, str(error)) from error
+        if isinstance(error, TraceError):
+            named = [key for key in ("trace", "recording") if key in known]
+        else:
+            words = re.findall(r"\w+", str(error).split(", received")[0])
+            named = [word.removesuffix("_s") for word in words if word.removesuffix("_s") in known]
+        raise Problem((*path, *named[:1]), str(error)) from error

@@ -1,0 +1,429 @@
+"""Scenario files: what they mean, and that what is wrong is named by file, line, rule and value."""
+
+# ruff: noqa: E501  (a row of a table is one line)
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headroom.scaling.values import CostModel, Policy, RateLimit, Routing
+from headroom.simulator.arrivals import PoissonArrivals
+from headroom.simulator.arrivals.recording import header_line, service_line, tick_line
+from headroom.simulator.faults import Fault, FaultKind
+from headroom.simulator.plant import Clients, Cluster, ColdStart, Network, Phase, Server, Spread
+from headroom.simulator.scenario import Scenario
+from headroom.simulator.scenario_file import ScenarioError, load_scenario, parse_scenario
+from headroom.simulator.scenarios import scenario_names, shipped_scenario
+
+SMALL = """\
+name = "small"
+[[service]]
+name = "vision"
+[service.arrivals]
+generator = "constant"
+duration = "10m"
+rps = 100
+[service.server]
+fixed = "6ms"
+per_item = "0.5ms"
+max_batch = 8
+[service.slo]
+target = "100ms"
+"""
+
+FULL = """\
+name = "full"
+tick = "1s"
+
+[cluster]
+gpus = 12
+provision = "90s"
+
+[[service]]
+name = "vision"
+drain = "20s"
+arrivals = { generator = "ramp", duration = "1h", from_rps = 1, to_rps = 9.5, ramp_end = "30m" }
+
+[service.server]
+fixed = "6ms"
+per_item = "0.5ms"
+max_batch = 8
+slots = 2
+cv = 0.3
+spread = "gamma"
+advertised = { fixed = "4ms", per_item = "0.4ms", max_batch = 8 }
+
+[service.network]
+routing = "least-in-flight"
+connections = 8
+in_flight_cap = 16
+
+[service.clients]
+timeout = "2s"
+deadline = "1s500ms"
+max_waiting = 40
+
+[service.slo]
+percentile = 99
+target = "100ms"
+queue_depth = 4
+utilization_ceiling = 0.7
+
+[service.scaling]
+min_replicas = 2
+max_replicas = 11
+initial_replicas = 3
+priority = -5
+
+[service.scaling.scale_up]
+stabilization = "10s"
+rate = { period = "1m", replicas = 4 }
+
+[service.scaling.scale_down]
+stabilization = "5m"
+rate = { period = "2m", percent = 50 }
+
+[service.cold_start]
+phases = [
+    { name = "pulling", median = "20s", spread = 1.5 },
+    { name = "warming", median = "1m10s" },
+]
+timeout = "5m"
+
+[[service]]
+name = "text/chat"
+[service.arrivals]
+trace = "azure_llm_2023_conv"
+start = "10m"
+duration = "20m"
+mean_rps = 12
+[service.server]
+fixed = "300ms"
+[service.slo]
+target = "2s"
+
+[[fault]]
+kind = "scrape-loss"
+start = "10m"
+duration = "2m"
+share = 0.5
+service = "vision"
+
+[[fault]]
+kind = "costly-requests"
+start = "20m"
+factor = 2
+"""
+
+
+def test_everything_that_is_written_becomes_the_value_it_names() -> None:
+    scenario = parse_scenario(FULL, "full.toml")
+    vision, chat = scenario.workloads
+    assert (scenario.name, scenario.duration_s) == ("full", 3600.0)
+    assert scenario.cluster == Cluster(gpus=12, provision_s=90.0)
+    assert vision.spec.policy == Policy(
+        latency_target_s=0.1,
+        latency_percentile=0.99,
+        queue_depth=4,
+        utilization_ceiling=0.7,
+        min_replicas=2,
+        max_replicas=11,
+        priority=-5,
+        scale_up_stabilization_s=10.0,
+        scale_up_rate=RateLimit(period_s=60.0, replicas=4),
+        scale_down_stabilization_s=300.0,
+        scale_down_rate=RateLimit(period_s=120.0, percent=50),
+        tick_s=1.0,
+        routing=Routing.LEAST_IN_FLIGHT,
+        warmup_timeout_s=300.0,
+    )
+    assert vision.spec.server == Server(
+        fixed_s=0.006, per_item_s=0.0005, max_batch=8, slots=2, cv=0.3, spread=Spread.GAMMA
+    )
+    assert vision.spec.advertised == Server(fixed_s=0.004, per_item_s=0.0004, max_batch=8)
+    assert vision.spec.network == Network(
+        routing=Routing.LEAST_IN_FLIGHT, connections=8, in_flight_cap=16
+    )
+    assert vision.spec.clients == Clients(timeout_s=2.0, deadline_s=1.5, max_waiting=40)
+    assert vision.spec.cold_start == ColdStart(
+        phases=(
+            Phase(name="pulling", median_s=20.0, spread=1.5),
+            Phase(name="warming", median_s=70.0),
+        )
+    )
+    assert (vision.spec.initial_replicas, vision.spec.drain_s) == (3, 20.0)
+    assert isinstance(vision.arrivals, PoissonArrivals)
+    assert vision.arrivals.profile.edges_s.tolist() == [0, 1800, 3600]
+    assert vision.arrivals.profile.end_rps.tolist() == [9.5, 9.5]
+    assert vision.arrivals.stream == "vision"
+    assert chat.spec.policy == Policy(latency_target_s=2.0, tick_s=1.0)
+    assert chat.arrivals.duration_s == 1200.0
+    count = sum(times.size for times in chat.arrivals.chunks(1))
+    assert count == pytest.approx(14_400, rel=0.03)
+    assert scenario.faults == (
+        Fault(kind=FaultKind.SCRAPE_LOSS, start_s=600, duration_s=120, share=0.5, service="vision"),
+        Fault(kind=FaultKind.COSTLY_REQUESTS, start_s=1200, factor=2),
+    )
+
+
+def test_what_is_left_out_has_the_defaults_of_the_plant() -> None:
+    workload = parse_scenario(SMALL, "small.toml").workloads[0]
+    assert workload.spec.policy == Policy(latency_target_s=0.1)
+    assert workload.spec.server == Server(fixed_s=0.006, per_item_s=0.0005, max_batch=8)
+    assert workload.spec.network == Network()
+    assert workload.spec.cold_start == ColdStart.of(60.0)
+    assert workload.spec.drain_s == 60.0
+
+
+@pytest.mark.parametrize(
+    ("arrivals", "mean_rps"),
+    [
+        ('generator = "step"\nduration = "1h"\nbefore_rps = 1\nafter_rps = 3\nat = "30m"', 2.0),
+        ('generator = "ramp"\nduration = "1h"\nfrom_rps = 0\nto_rps = 4', 2.0),
+        ('generator = "stages"\nstages = [{duration = "1h", rps = 1}, {duration = "1h", rps = 1, to_rps = 5}]', 2.0),
+        ('generator = "spikes"\nduration = "1h"\nbase_rps = 1\npeak_rps = 11\nevery = "10m"\nlasting = "1m"\nfirst = "0s"', 2.0),
+        ('generator = "diurnal"\nduration = "24h"\nlow_rps = 1\nhigh_rps = 3\nphase = "3h"', 2.0),
+        ('generator = "on-off"\nduration = "1h"\non_rps = 5\noff_rps = 1\nmean_on = "10s"\nmean_off = "30s"', 2.0),
+        ('trace = "servegen_deepseek_r1_600s"\nscale = 0.1', 1.6015),
+        ('trace = "mooncake_conversation_spread"', 3.4),
+    ],
+)  # fmt: skip
+def test_every_kind_of_arrivals_has_its_mean(arrivals: str, mean_rps: float) -> None:
+    constant = 'generator = "constant"\nduration = "10m"\nrps = 100'
+    scenario = parse_scenario(SMALL.replace(constant, arrivals), "s.toml")
+    stream = scenario.workloads[0].arrivals
+    count = sum(times.size for times in stream.chunks(1))
+    expected = mean_rps * stream.duration_s
+    assert count == pytest.approx(expected, abs=5 * np.sqrt(8 * expected))
+
+
+def test_paths_are_relative_to_the_scenario(tmp_path: Path) -> None:
+    (tmp_path / "traces").mkdir()
+    (tmp_path / "traces" / "mine.csv").write_text("arrival_s\n1\n2\n2.5\n")
+    file = tmp_path / "s.toml"
+    file.write_text(re.sub(r"generator.*\nduration.*\nrps.*", 'trace = "traces/mine.csv"', SMALL))
+    arrivals = load_scenario(file).workloads[0].arrivals
+    assert np.concatenate(list(arrivals.chunks(1))).tolist() == [1.0, 2.0, 2.5]
+
+
+class TestRecordings:
+    POLICY = Policy(
+        latency_target_s=0.25, max_replicas=9, routing=Routing.LEAST_IN_FLIGHT, tick_s=2.0
+    )
+    COST = CostModel(fixed_s=0.02, per_item_s=0.0015, max_batch=16)
+
+    def scenario(self, folder: Path, tables: str, cost: CostModel | None = COST) -> Scenario:
+        ticks = [tick_line("shop/ranker", 50.0 + 2 * i, 40, 3) for i in range(31)]
+        lines = [header_line(), service_line("shop/ranker", self.POLICY, cost, 61.5), *ticks]
+        (folder / "rec.jsonl").write_text("".join(lines))
+        text = f'name = "r"\n[[service]]\nname = "ranker"\n{tables}'
+        return parse_scenario(text, "r.toml", folder=folder)
+
+    def test_a_recording_is_a_scenario_by_itself(self, tmp_path: Path) -> None:
+        found = self.scenario(tmp_path, 'arrivals = { recording = "rec.jsonl" }').workloads[0]
+        assert found.spec.policy == self.POLICY
+        assert found.spec.network.routing is Routing.LEAST_IN_FLIGHT
+        assert found.spec.server == Server(fixed_s=0.02, per_item_s=0.0015, max_batch=16)
+        assert found.spec.cold_start.median_s == pytest.approx(61.5)
+        assert sum(times.size for times in found.arrivals.chunks(1)) == 30 * 40
+
+    def test_what_is_written_goes_before_what_was_recorded(self, tmp_path: Path) -> None:
+        tables = (
+            'arrivals = { recording = "rec.jsonl", scale = 2 }\n'
+            'slo = { target = "300ms" }\nscaling = { max_replicas = 30 }\n'
+            'server = { fixed = "30ms" }\nnetwork = { routing = "random" }\n'
+            'cold_start = { total = "9s" }\n'
+        )
+        found = self.scenario(tmp_path, tables).workloads[0]
+        assert found.spec.policy.latency_target_s == 0.3
+        assert (found.spec.policy.max_replicas, found.spec.policy.routing) == (30, Routing.RANDOM)
+        assert found.spec.server.fixed_s == 0.03
+        assert found.spec.cold_start.median_s == pytest.approx(9.0)
+        assert sum(times.size for times in found.arrivals.chunks(1)) == 30 * 80
+
+    @pytest.mark.parametrize(
+        ("tables", "cost", "message"),
+        [
+            ('arrivals = { recording = "no.jsonl" }', COST, "line 4: service[0].arrivals.recording: recording is a file that can be read, received 'no.jsonl': No such file"),
+            ('arrivals = { recording = "rec.jsonl", service = "x" }', COST, "line 4: service[0].arrivals.service: service is one of the recorded shop/ranker, received x"),
+            ('arrivals = { recording = "rec.jsonl" }', None, "line 2: service[0].server: is required unless a recording holds a measured cost, received nothing"),
+        ],
+        ids=["no file", "another service", "nothing measured"],
+    )  # fmt: skip
+    def test_what_a_recording_lacks_is_named(
+        self, tmp_path: Path, tables: str, cost: CostModel | None, message: str
+    ) -> None:
+        with pytest.raises(ScenarioError, match=re.escape(message)):
+            self.scenario(tmp_path, tables, cost)
+
+
+# Each row: what replaces what in SMALL, and what is said; lines counted in SMALL as printed above.
+BAD = {
+    "no name": ('name = "small"\n', "", "line 1: name: is required, received nothing"),
+    "no TOML": ("rps = 100", "rps = ", "line 7: a scenario is TOML, received what is not: Invalid value"),
+    "a key twice": ("rps = 100", "rps = 100\nrps = 1", "line 8: a scenario is TOML, received what is not: Cannot overwrite a value"),
+    "an open string": ('target = "100ms"\n', 'target = "', "line 13: a scenario is TOML, received what is not: Unterminated string"),
+    "an unknown key": ("rps = 100", "rps = 100\nrate = 1", "line 8: service[0].arrivals.rate: is one of the keys generator, duration, rps, received this key"),
+    "an unknown table": ("[service.slo]", "[service.budget]\n[service.slo]", "line 12: service[0].budget: is one of the keys name, arrivals, server"),
+    "an unknown key at the top": ('name = "small"', 'name = "small"\nseed = 1', "line 2: seed: is one of the keys name, tick, cluster, service, fault"),
+    "no service": (SMALL, 'name = "x"\nservice = []', "line 2: service: has one entry at least, received []"),
+    "a service that is none": (SMALL, 'name = "x"\nservice = [3]', "line 2: service[0]: is a table, received 3"),
+    "a number as time": ('duration = "10m"', "duration = 600", "line 6: service[0].arrivals.duration: must be numbers with units ms, s, m or h, such as 250ms or 1m30s, received 600"),
+    "a time below 0": ('fixed = "6ms"', 'fixed = "-6ms"', 'line 9: service[0].server.fixed: must be numbers with units ms, s, m or h, such as 250ms or 1m30s, received "-6ms"'),
+    "no time at all": ('duration = "10m"', 'duration = "0s"', 'line 6: service[0].arrivals.duration: must be a duration from 1ms to 9000h, received "0s"'),
+    "a rate below 0": ("rps = 100", "rps = -1", "line 7: service[0].arrivals.rps: must be greater than or equal to 0, received -1"),
+    "a rate of nan": ("rps = 100", "rps = nan", "line 7: service[0].arrivals.rps: is a finite number, received NaN"),
+    "a text as rate": ("rps = 100", 'rps = "100"', 'line 7: service[0].arrivals.rps: is a number, received "100"'),
+    "B = 0": ("max_batch = 8", "max_batch = 0", "line 11: service[0].server.max_batch: max_batch >= 1, received 0"),
+    "a batch of a half": ("max_batch = 8", "max_batch = 0.5", "line 11: service[0].server.max_batch: is a whole number, received 0.5"),
+    "requests for nothing": ('fixed = "6ms"\nper_item = "0.5ms"', "", "line 8: service[0].server: a request costs time, received 0.0"),
+    "too wild": ("max_batch = 8", "cv = 11", "line 11: service[0].server.cv: 0 <= cv <= 10, received 11.0"),
+    "an SLO below one request": ('target = "100ms"', 'target = "6ms"', "line 13: service[0].slo.target: vision: the latency target is at least what one request costs (0.0065 s), received 0.006 s"),
+    "another percentile": ('target = "100ms"', 'target = "100ms"\npercentile = 50', "line 14: service[0].slo.percentile: must be 90, 95 or 99, received 50"),
+    "a ceiling of 1": ('target = "100ms"', 'target = "100ms"\nutilization_ceiling = 1', "line 14: service[0].slo.utilization_ceiling: must be less than or equal to 0.95, received 1"),
+    "no SLO": ('[service.slo]\ntarget = "100ms"\n', "", "line 2: service[0].slo: is required unless arrivals are a recording, received nothing"),
+    "no server": ('[service.server]\nfixed = "6ms"\nper_item = "0.5ms"\nmax_batch = 8\n', "", "line 2: service[0].server: is required unless"),
+    "an impossible claim": ("max_batch = 8", "advertised = { max_batch = 4 }", "line 11: service[0].server.advertised: a request costs time, received 0.0"),
+    "no kind of arrivals": ('generator = "constant"\n', "", "line 4: service[0].arrivals: names exactly one of trace, recording and generator"),
+    "two kinds of arrivals": ('generator = "constant"', 'generator = "constant"\ntrace = "x"', "line 4: service[0].arrivals: names exactly one of"),
+    "an unknown generator": ('"constant"', '"noise"', "the last one of constant, step, ramp, stages, spikes, diurnal, on-off, received {"),
+    "a step after the end": ('"constant"\nduration = "10m"\nrps = 100', '"step"\nduration = "10m"\nbefore_rps = 1\nafter_rps = 2\nat = "10m"', "line 9: service[0].arrivals.at: at lies between 0 s and 600 s, received 600"),
+    "a stage without rate": ('"constant"\nduration = "10m"\nrps = 100', '"stages"\nstages = [\n{ duration = "1m", rps = 1 },\n{ duration = "1m" },\n]', "line 6: service[0].arrivals.stages[1].rps: is required, received nothing"),
+    "a trace that is none": ('generator = "constant"\nduration = "10m"\nrps = 100', 'trace = "azure"', "line 5: service[0].arrivals.trace: trace is a file .csv or .csv.gz, or one of azfunc2019_all497_60s, "),
+    "a file of nowhere": ('generator = "constant"\nduration = "10m"\nrps = 100', 'trace = "x.csv"', "line 5: service[0].arrivals.trace: trace is no file where the scenario is none, received 'x.csv'"),
+    "a window beyond the trace": ('generator = "constant"\nduration = "10m"\nrps = 100', 'trace = "azure_llm_2023_conv"\nstart = "50m"\nduration = "10m"', "line 6: service[0].arrivals.start: start + duration lie within the 3502 s of azure_llm_2023_conv, received 3000 + 600 s"),
+    "scale and mean": ('generator = "constant"\nduration = "10m"\nrps = 100', 'trace = "azure_llm_2023_conv"\nscale = 1\nmean_rps = 2', "line 4: service[0].arrivals: has scale or mean_rps, not both, received both"),
+    "an unknown routing": ("[service.slo]", '[service.network]\nrouting = "best"\n[service.slo]', "line 13: service[0].network.routing: must be 'random', 'sticky', 'round-robin', 'least-in-flight', 'power-of-two' or 'central', received \"best\""),
+    "no connection": ("[service.slo]", "[service.network]\nconnections = 0\n[service.slo]", "line 13: service[0].network.connections: connections >= 1, received 0"),
+    "no patience": ("[service.slo]", '[service.clients]\ntimeout = "0s"\n[service.slo]', "line 13: service[0].clients.timeout: timeout_s > 0, received 0.0"),
+    "fewer than least": ("[service.slo]", "[service.scaling]\nmin_replicas = 5\nmax_replicas = 4\n[service.slo]", "line 13: service[0].scaling.min_replicas: min_replicas <= max_replicas, received 5 and 4"),
+    "a rate of nothing": ("[service.slo]", '[service.scaling]\nscale_up = { rate = { period = "1m" } }\n[service.slo]', "line 13: service[0].scaling.scale_up.rate: has replicas, percent or both, received neither"),
+    "two cold starts": ("[service.slo]", '[service.cold_start]\ntotal = "1m"\nphases = [{name = "a", median = "1s"}]\n[service.slo]', "line 12: service[0].cold_start: has either total or phases, received both"),
+    "a spread below 1": ("[service.slo]", '[service.cold_start]\ntotal = "1m"\nspread = 0.5\n[service.slo]', "line 14: service[0].cold_start.spread: pulling: spread >= 1, received 0.5"),
+    "a fault of another kind": ('"100ms"\n', '"100ms"\n[[fault]]\nkind = "flood"\nstart = "1s"\n', "line 15: fault[0].kind: must be 'scrape-loss', 'metrics-restart', 'pod-kill', 'node-loss', 'slow-pods' or 'costly-requests', received \"flood\""),
+    "a share of nothing": ('"100ms"\n', '"100ms"\n[[fault]]\nkind = "pod-kill"\nstart = "1s"\nshare = 0', "line 17: fault[0].share: a fault's share lies in (0, 1], received 0"),
+    "a fault after the end": ('"100ms"\n', '"100ms"\n[[fault]]\nkind = "pod-kill"\nstart = "10m"', "line 16: fault[0].start: start is before the load ends at 600 s, received 600 s"),
+    "a fault of nobody": ('"100ms"\n', '"100ms"\n[[fault]]\nkind = "pod-kill"\nstart = "1m"\nservice = "x"', "line 17: fault[0].service: service is one of vision, received x"),
+    "two of one name": ('target = "100ms"\n', 'target = "100ms"\n' + SMALL[SMALL.index("[[service]]"):], "line 15: service[1].name: belongs to one service, received vision again"),
+    "a name with a space": ('"vision"', '"my vision"', "line 3: service[0].name: string should match pattern"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "message"), BAD.values(), ids=BAD.keys())
+def test_what_is_wrong_is_named_with_line_rule_and_value(old: str, new: str, message: str) -> None:
+    assert old in SMALL
+    with pytest.raises(ScenarioError) as refused:
+        parse_scenario(SMALL.replace(old, new), "bad.toml")
+    assert str(refused.value).startswith("bad.toml, line ")
+    assert message in str(refused.value)
+
+
+def test_every_problem_is_named_in_the_order_of_the_lines() -> None:
+    text = SMALL.replace("rps = 100", "rps = -1").replace('"6ms"', "6").replace('"100ms"', '""')
+    with pytest.raises(ScenarioError) as refused:
+        parse_scenario(text, "bad.toml")
+    lines = str(refused.value).splitlines()
+    assert [line.split(": ")[0] for line in lines] == [f"bad.toml, line {n}" for n in (7, 9, 13)]
+
+
+def test_a_malformed_trace_is_named_with_its_own_line(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("t_s,requests\n0,1\n60,many\n")
+    file = tmp_path / "s.toml"
+    file.write_text(re.sub(r"generator.*\nduration.*\nrps.*", 'trace = "t.csv"', SMALL))
+    with pytest.raises(ScenarioError) as refused:
+        load_scenario(file)
+    expected = "t.csv, line 3: fields are numbers from 0, received 'many'"
+    assert str(refused.value) == f"{file}, line 5: service[0].arrivals.trace: {expected}"
+
+
+def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError, match="a scenario is a file that can be read, received: No"):
+        load_scenario(tmp_path / "none.toml")
+    (tmp_path / "latin.toml").write_bytes(b'name = "x"\n# caf\xe9\n')
+    with pytest.raises(ScenarioError, match="line 2: a scenario is UTF-8 text, received byte 0xe9"):
+        load_scenario(tmp_path / "latin.toml")
+
+
+class TestShipped:
+    @pytest.mark.parametrize("name", scenario_names())
+    def test_it_loads_under_its_name_and_has_arrivals(self, name: str) -> None:
+        scenario = shipped_scenario(name)
+        assert scenario.name == name
+        for workload in scenario.workloads:
+            first = next(workload.arrivals.chunks(1))
+            assert first.size > 0
+            busiest = getattr(workload.arrivals, "mean_rps", 0.0) / workload.spec.server.full_rps
+            assert 0.5 < busiest < 10  # replicas that the mean keeps busy: small, and not idle
+
+    def test_all_kinds_that_are_promised_are_there(self) -> None:
+        assert set(scenario_names()) >= {
+            "step", "ramp", "spikes", "diurnal", "on-off", "llm-hour", "servegen", "worldcup",
+            "azure-functions", "shared-pool", "llm-d-ramp", "fault-scrape-loss",
+            "fault-metrics-restart", "fault-half-unscraped", "fault-slow-pod", "fault-node-loss",
+        }  # fmt: skip
+
+    def test_llm_ds_ramp_is_the_published_one(self) -> None:
+        workload = shipped_scenario("llm-d-ramp").workloads[0]
+        assert isinstance(workload.arrivals, PoissonArrivals)
+        assert workload.arrivals.profile.start_rps.tolist() == [2, 4, 6, 8, 10, 4, 1]
+        assert workload.arrivals.duration_s == 42 * 60
+        assert workload.spec.server.full_rps == pytest.approx(1.45, abs=0.005)
+        assert workload.spec.cold_start.median_s == pytest.approx(100)
+        assert (workload.spec.policy.min_replicas, workload.spec.policy.max_replicas) == (3, 8)
+
+    def test_an_unknown_one_is_answered_with_those_there_are(self) -> None:
+        with pytest.raises(ScenarioError, match="is one of azure-functions, .*; received 'x'"):
+            shipped_scenario("x")
+
+
+def scenario_or_error(text: str) -> str:
+    try:
+        scenario = parse_scenario(text, "any.toml")
+    except ScenarioError as error:
+        return str(error)
+    assert isinstance(scenario, Scenario)
+    return ""
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_any_mutation_is_a_scenario_or_a_clean_error(data: st.DataObject) -> None:
+    text = data.draw(st.sampled_from([SMALL, FULL]))
+    pieces = [*re.findall(r'\w+|"[^"]*"|[\[\]={},\n]', FULL), "0", "-1", "nan", "inf", "1e999"]
+    for _ in range(data.draw(st.integers(1, 4))):
+        begin = data.draw(st.integers(0, len(text)))
+        end = min(len(text), begin + data.draw(st.integers(0, 12)))
+        text = text[:begin] + data.draw(st.sampled_from(pieces) | st.text(max_size=4)) + text[end:]
+    said = scenario_or_error(text)
+    for line in said.splitlines():
+        assert re.match(r"any\.toml(, line \d+)?: ", line), said
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    key=st.sampled_from(re.findall(r"^(\w+) = ", FULL, flags=re.MULTILINE)),
+    value=st.sampled_from(['""', "[]", "{}", "[[]]", "true", "1979-05-27", "-0.0", "1e308", '"9 h"', "9" * 40]),
+)  # fmt: skip
+def test_any_value_of_any_key_is_taken_or_refused_at_its_line(key: str, value: str) -> None:
+    line = next(n for n, text in enumerate(FULL.split("\n"), 1) if text.startswith(f"{key} = "))
+    lines = FULL.split("\n")
+    if lines[line - 1].endswith("["):
+        return
+    lines[line - 1] = f"{key} = {value}"
+    said = scenario_or_error("\n".join(lines))
+    assert not said or f"any.toml, line {line}: " in said or key in said, said
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["x = " + "[" * 5000, "x = " + "9" * 5000, "", "\x00", "[service]", "service = 1", "a.b.c = 1"],
+    ids=["deep", "long", "empty", "nul", "table", "number", "dotted"],
+)
+def test_texts_made_to_be_hard_are_refused_cleanly(text: str) -> None:
+    assert scenario_or_error(text).startswith("any.toml, line 1: ")
