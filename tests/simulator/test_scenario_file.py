@@ -378,7 +378,7 @@ class TestShipped:
         assert (workload.spec.policy.min_replicas, workload.spec.policy.max_replicas) == (3, 8)
 
     def test_an_unknown_one_is_answered_with_those_there_are(self) -> None:
-        with pytest.raises(ScenarioError, match="is one of azure-functions, .*; received 'x'"):
+        with pytest.raises(ScenarioError, match=r"is one of azure-functions, .*; received 'x'"):
             shipped_scenario("x")
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from headroom.simulator.arrivals.profile import Vector
+from headroom.simulator.arrivals.rates import Vector
 from headroom.simulator.arrivals.streams import CHUNK, generator, require
 
 

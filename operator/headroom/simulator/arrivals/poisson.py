@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headroom.simulator.arrivals.profile import Profile, Vector
+from headroom.simulator.arrivals.rates import Profile, Vector
 from headroom.simulator.arrivals.streams import generator, require
 
 PHASES = 2048

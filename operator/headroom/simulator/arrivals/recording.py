@@ -26,7 +26,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 
 from headroom.scaling.values import CostModel, Policy
 from headroom.simulator.arrivals.counted import CountedArrivals
-from headroom.simulator.arrivals.profile import Vector
+from headroom.simulator.arrivals.rates import Vector
 from headroom.simulator.arrivals.streams import require
 from headroom.simulator.arrivals.trace_file import TraceError
 

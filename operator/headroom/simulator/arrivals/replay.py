@@ -17,7 +17,7 @@ from itertools import pairwise
 import numpy as np
 
 from headroom.simulator.arrivals.poisson import PoissonArrivals
-from headroom.simulator.arrivals.profile import Profile, Vector
+from headroom.simulator.arrivals.rates import Profile, Vector
 from headroom.simulator.arrivals.streams import CHUNK, generator, require
 from headroom.simulator.arrivals.trace_file import RateTrace, RequestTrace, Trace
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headroom.simulator.arrivals.profile import Profile
+from headroom.simulator.arrivals.rates import Profile
 from headroom.simulator.arrivals.streams import require
 
 MAX_PIECES = 1_000_000
