@@ -14,8 +14,9 @@ from headroom.planner.load_sweep import LoadStep, latency_of
 from headroom.scaling.tail_latency import TailLatency
 from headroom.scaling.values import CostModel
 
-SHARES = 33
-"""Fixed shares tried between 0 and 1 when only latencies are known."""
+SHARES = 9
+"""Fixed shares tried between 0 and 1 when only latencies are known, and again as many
+between the neighbours of the best."""
 FITTED_PERCENTILES = (0.5, 0.9)
 
 
@@ -97,9 +98,21 @@ def _by_latencies(steps: Sequence[LoadStep], max_batch: int) -> CostModel:
         )
     quiet = min(usable, key=lambda one: one.rate_rps)
     alone_s = latency_of(quiet, 0.5)
-    shares = [1.0] if max_batch == 1 else [float(x) for x in np.linspace(0.0, 1.0, SHARES)]
-    costs = [_with_share(alone_s, share, max_batch) for share in shares]
-    return min(costs, key=lambda cost: _misfit(cost, usable))
+    if max_batch == 1:
+        return _with_share(alone_s, 1.0, 1)
+    width = 1.0 / (SHARES - 1)
+    coarse = _best_share(alone_s, max_batch, usable, 0.0, 1.0)
+    fine = _best_share(
+        alone_s, max_batch, usable, max(0.0, coarse - width), min(1.0, coarse + width)
+    )
+    return _with_share(alone_s, fine, max_batch)
+
+
+def _best_share(
+    alone_s: float, max_batch: int, steps: Sequence[LoadStep], low: float, high: float
+) -> float:
+    shares = [float(share) for share in np.linspace(low, high, SHARES)]
+    return min(shares, key=lambda share: _misfit(_with_share(alone_s, share, max_batch), steps))
 
 
 def _with_share(alone_s: float, share: float, max_batch: int) -> CostModel:

@@ -1,0 +1,155 @@
+"""What a measured server is asked, and what its answers, refusals and silence count as."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+from aiohttp import web
+
+from headroom.adapters.live_measurement import LiveServer, made_up_request
+from headroom.errors import Unmeasurable
+from server_process import free_port
+
+
+def test_a_request_of_ones_for_every_input_free_dimensions_being_one() -> None:
+    metadata = {
+        "inputs": [
+            {"name": "image", "datatype": "FP32", "shape": [-1, 2, 2]},
+            {"name": "ids", "datatype": "INT64", "shape": [1, -1]},
+            {"name": "mask", "datatype": "BOOL", "shape": [1]},
+            {"name": "text", "datatype": "BYTES", "shape": [1]},
+        ]
+    }
+    image, ids, mask, text = json.loads(made_up_request(metadata))["inputs"]
+    assert image == {"name": "image", "datatype": "FP32", "shape": [1, 2, 2], "data": [1.0] * 4}
+    assert ids["data"] == [1]
+    assert mask["data"] == [True]
+    assert text["data"] == ["measure"]
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        None,
+        {},
+        {"inputs": []},
+        {"inputs": [{"name": "a"}]},
+        {"inputs": [{"name": "a", "datatype": "FP32", "shape": ["x"]}]},
+        {"inputs": [{"name": "a", "datatype": "COMPLEX", "shape": [1]}]},
+    ],
+)
+def test_inputs_that_cannot_be_made_up_ask_for_a_body(metadata: object) -> None:
+    with pytest.raises(Unmeasurable, match="give --body FILE"):
+        made_up_request(metadata)
+
+
+@pytest.mark.parametrize("url", ["", "localhost:8000", "ftp://a", "http://"])
+def test_what_is_no_url_is_refused(url: str) -> None:
+    with pytest.raises(Unmeasurable, match="an http or https URL"):
+        LiveServer(url, None, timeout_s=1.0)
+
+
+def test_the_model_may_stand_in_the_url() -> None:
+    server = LiveServer("http://a:1/v2/models/resnet/infer", None, timeout_s=1.0)
+    assert server.model == "resnet"
+
+
+Answer = Callable[[web.Request], Awaitable[web.Response]]
+
+
+@asynccontextmanager
+async def server(infer: Answer) -> AsyncIterator[str]:
+    """A model server of another make: no page of metrics."""
+    application = web.Application()
+    inputs = [{"name": "x", "datatype": "FP32", "shape": [-1, 2]}]
+
+    async def metadata(_: web.Request) -> web.Response:
+        return web.json_response({"name": "m", "inputs": inputs})
+
+    application.router.add_get("/v2/models/m", metadata)
+    application.router.add_post("/v2/models/m/infer", infer)
+    runner = web.AppRunner(application)
+    await runner.setup()
+    port = free_port()
+    await web.TCPSite(runner, "127.0.0.1", port).start()
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        await runner.cleanup()
+
+
+async def right(request: web.Request) -> web.Response:
+    assert (await request.json())["inputs"][0]["data"] == [1.0, 1.0]
+    return web.json_response({"outputs": []})
+
+
+async def test_answers_are_timed_and_what_is_not_known_is_none() -> None:
+    async with server(right) as url, LiveServer(url, "m", timeout_s=5.0) as live:
+        assert await live.learn() is None
+        assert 0 < await live.idle_s() < 1.0
+        step = await live.step(100.0, 0.5, seed=1)
+    assert step.missed == 0
+    assert 25 <= len(step.latencies_s) <= 80
+    assert step.batches is None
+
+
+async def test_requests_are_sent_when_they_are_due_whatever_came_before() -> None:
+    """All wait for one gate that opens after the last was due: an open loop has sent them all."""
+    waiting, gate = 0, asyncio.Event()
+
+    async def held(request: web.Request) -> web.Response:
+        nonlocal waiting
+        waiting += 1
+        await gate.wait()
+        return await right(request)
+
+    async with server(held) as url, LiveServer(url, "m", timeout_s=30.0) as live:
+        await live.learn()
+        asyncio.get_running_loop().call_later(1.0, gate.set)
+        step = await live.step(100.0, 0.5, seed=1)
+    assert waiting == len(step.latencies_s) > 20
+    assert min(step.latencies_s) > 0.2
+    assert max(step.latencies_s) > 0.8
+
+
+async def test_refusals_and_silence_are_misses() -> None:
+    count = 0
+
+    async def moody(request: web.Request) -> web.Response:
+        nonlocal count
+        count += 1
+        if count % 3 == 0:
+            return web.Response(status=503)
+        if count % 3 == 1:
+            await asyncio.sleep(1.5)
+        return await right(request)
+
+    async with server(moody) as url, LiveServer(url, "m", timeout_s=0.5) as live:
+        await live.learn()
+        step = await live.step(60.0, 0.5, seed=1)
+    assert count == len(step.latencies_s) + step.missed
+    assert step.missed >= 2 * len(step.latencies_s) - 2
+    assert len(step.latencies_s) > 3
+
+
+async def test_a_server_that_refuses_a_single_request_is_not_loaded() -> None:
+    async def never(_: web.Request) -> web.Response:
+        return web.Response(status=400, text="shape")
+
+    async with server(never) as url, LiveServer(url, "m", timeout_s=1.0) as live:
+        await live.learn()
+        with pytest.raises(Unmeasurable, match="is answered 200, received 400 'shape'"):
+            await live.idle_s()
+
+
+@pytest.mark.parametrize(
+    ("model", "said"), [(None, "give --model NAME"), ("other", "answers 404, expected 200")]
+)
+async def test_a_model_that_is_not_known_is_asked_for(model: str | None, said: str) -> None:
+    async with server(right) as url, LiveServer(url, model, timeout_s=1.0) as live:
+        with pytest.raises(Unmeasurable, match=said):
+            await live.learn()
