@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import re
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -376,6 +377,12 @@ class TestShipped:
         assert workload.spec.server.full_rps == pytest.approx(1.45, abs=0.005)
         assert workload.spec.cold_start.median_s == pytest.approx(100)
         assert (workload.spec.policy.min_replicas, workload.spec.policy.max_replicas) == (3, 8)
+
+    def test_their_page_names_them_all_and_its_example_holds(self) -> None:
+        page = files("headroom.simulator.scenarios").joinpath("README.md").read_text()
+        assert [name for name in scenario_names() if name not in page] == []
+        example = page.split("```toml\n")[1].split("```")[0]
+        assert parse_scenario(example, "example").workloads[0].arrivals.duration_s == 1200
 
     def test_an_unknown_one_is_answered_with_those_there_are(self) -> None:
         with pytest.raises(ScenarioError, match=r"is one of azure-functions, .*; received 'x'"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Protocol, Self
 
@@ -34,16 +35,16 @@ class Library(Protocol):
         ...
 
 
-class Kind(Table):
+class Kind(Table, ABC):
     """What all kinds can do."""
 
+    @abstractmethod
     def value(self, stream: str, library: Library) -> Arrivals:
         """Return the arrivals of the service `stream`.
 
         Raises:
             ValueError: they cannot be.
         """
-        raise TypeError(f"{type(self).__name__} is not a kind of arrivals")
 
 
 class Windowed(Kind):
