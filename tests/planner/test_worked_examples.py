@@ -58,17 +58,19 @@ def test_more_than_ten_wait_from_a_utilization_of_0_916() -> None:
 
 
 @pytest.mark.parametrize(
-    ("slots", "offered", "waits"),
+    ("slots", "utilization", "waiting", "latency_ms"),
     [
-        (1, 0.8, 0.8),  # M/M/1: rho
-        (2, 1.0, 1 / 3),
-        (3, 2.0, 4 / 9),  # 2^3/3! x 3 / (1 + 2 + 2 + 4) = 4 / 9
-        (2, 2.5, 1.0),
-        (5, 0.0, 0.0),
+        (1, 0.8, 3.2, 50.0),  # M/M/1
+        (2, 0.5, 1 / 3, 80 / 3),  # C = 1/3: 20 ms and 1/3 over 50/s
+        (3, 2 / 3, 8 / 9, 30 + 40 / 3),  # C = 2^3/3! x 3 / (1 + 2 + 2 + 4) = 4/9
+        (4, 0.0, 0.0, 40.0),
     ],
 )
-def test_erlang_c(slots: int, offered: float, waits: float) -> None:
-    assert queueing.erlang_c(slots, offered) == pytest.approx(waits)
+def test_mmc_at_100_per_second(
+    slots: int, utilization: float, waiting: float, latency_ms: float
+) -> None:
+    assert queueing.mmc_waiting(slots, utilization) == pytest.approx(waiting)
+    assert 1000 * queueing.mmc_latency_s(100, slots, utilization) == pytest.approx(latency_ms)
 
 
 def test_eight_slots_of_two_seconds_and_ten_requests_per_second() -> None:

@@ -251,13 +251,14 @@ def queue(
     utilization: Annotated[
         list[float] | None, typer.Option(help="0 to 1; repeat for several.")
     ] = None,
+    slots: Slots = 1,
     as_json: Json = False,
 ) -> None:
-    """Latency and queue length of an M/M/1 server by utilization."""
+    """Mean latency and queue length by utilization: M/M/1, or M/M/c with --slots."""
     from headroom.cli.plan_sums import queue_sums
 
     with refusing():
-        _show(*queue_sums(rate, utilization or None), as_json)
+        _show(*queue_sums(rate, slots, utilization or None), as_json)
 
 
 @app.command("fan-out")

@@ -14,7 +14,7 @@ from headroom.planner.errors import require
 from headroom.planner.fan_out import percentile_of_all, percentile_of_each
 from headroom.planner.kv_cache import Transformer
 from headroom.planner.latency_budget import Line, Stage, amdahl, budget
-from headroom.planner.queueing import mm1_latency_s, mm1_utilization, mm1_waiting
+from headroom.planner.queueing import mm1_utilization, mmc_latency_s, mmc_waiting
 
 Sums = tuple[dict[str, Any], RenderableType]
 
@@ -24,26 +24,26 @@ GIB = 2.0**30
 MIB = 2.0**20
 
 
-def queue_sums(rate_rps: float, utilizations: Sequence[float] | None) -> Sums:
-    """M/M/1: latency and queue length at each utilization, and from where ten wait."""
+def queue_sums(rate_rps: float, slots: int, utilizations: Sequence[float] | None) -> Sums:
+    """Latency and queue length at each utilization; of one slot, from where ten wait."""
     rows = [
-        (rho, mm1_latency_s(rate_rps, rho), mm1_waiting(rho))
+        (rho, mmc_latency_s(rate_rps, slots, rho), mmc_waiting(slots, rho))
         for rho in utilizations or UTILIZATIONS
     ]
-    crowded = mm1_utilization(CROWDED)
     table = _table("utilization", "mean latency", "waiting")
     for rho, latency_s, waiting in rows:
         table.add_row(f"{100 * rho:g} %", ms(latency_s), f"{waiting:.4g}")
-    return (
-        {
-            "rows": [
-                {"utilization": rho, "latencySeconds": latency_s, "waiting": waiting}
-                for rho, latency_s, waiting in rows
-            ],
-            "tenWaitFrom": crowded,
-        },
-        Group(table, Text(f"more than {CROWDED:g} wait from {100 * crowded:.1f} % on")),
-    )
+    report: dict[str, Any] = {
+        "rows": [
+            {"utilization": rho, "latencySeconds": latency_s, "waiting": waiting}
+            for rho, latency_s, waiting in rows
+        ]
+    }
+    if slots > 1:
+        return report, table
+    report["tenWaitFrom"] = mm1_utilization(CROWDED)
+    crowded = f"more than {CROWDED:g} wait from {100 * report['tenWaitFrom']:.1f} % on"
+    return report, Group(table, Text(crowded))
 
 
 def fan_out_sums(percentile: float, calls: Sequence[int]) -> Sums:

@@ -109,9 +109,12 @@ def standing_rps(service: Service, rates: Rates, lag_steps: int, floor: int) -> 
 
 def _late_in_order(rates: Rates, standing: Rates, target_s: float, step_s: float) -> float:
     """Requests per step that come behind a backlog of more than the target, summed over steps."""
-    late, backlog = 0.0, 0.0
-    for rate, carried in zip(rates.tolist(), standing.tolist(), strict=True):
-        backlog = backlog + (rate - carried) * step_s if rate > carried else 0.0
+    late, backlog, last = 0.0, 0.0, -2
+    for step in np.flatnonzero(rates > standing).tolist():
+        rate, carried = float(rates[step]), float(standing[step])
+        if step != last + 1:
+            backlog = 0.0
+        backlog, last = backlog + (rate - carried) * step_s, step
         if backlog > target_s * carried:
             late += rate
     return late

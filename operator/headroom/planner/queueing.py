@@ -1,4 +1,4 @@
-"""The laws that fit on a card: Little, slots, M/M/1 and Erlang's C formula.
+"""The laws that fit on a card: Little, slots, M/M/1, and M/M/c by Erlang's C formula.
 
 Little 1961; M/M/1 and Erlang C as in Kleinrock, Queueing Systems I (1975), sections 3.2 and 3.5.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 
 from headroom.planner.errors import positive, require
+from headroom.scaling.many_servers import erlang_c
 
 RATE = "give requests per second"
 TIME = "give the time of one request"
@@ -53,20 +54,22 @@ def mm1_utilization(waiting: float) -> float:
     return (math.sqrt(waiting * waiting + 4.0 * waiting) - waiting) / 2.0
 
 
-def erlang_c(slots: int, offered: float) -> float:
-    """Probability that an arrival waits in M/M/c; `offered` = arrival rate x mean service time.
-
-    By the recursion of Erlang's B, which neither overflows nor loses digits. 1 when overloaded.
-    Worked: 2 slots, 1 offered: B = 1/5, C = 1/3.
-    """
+def mmc_waiting(slots: int, utilization: float) -> float:
+    """Mean number waiting in M/M/c, C rho / (1 - rho). Two slots at 50 %: 1/3."""
     require(slots >= 1, "slots are at least 1", slots, "give executions side by side")
-    require(0 <= offered < math.inf, "the offered load is at least 0", f"{offered:g}", RATE)
-    if offered >= slots:
-        return 1.0
-    blocked = 1.0
-    for servers in range(1, slots + 1):
-        blocked = offered * blocked / (servers + offered * blocked)
-    return slots * blocked / (slots - offered * (1.0 - blocked))
+    _stable(utilization)
+    return erlang_c(slots, slots * utilization) * utilization / (1.0 - utilization)
+
+
+def mmc_latency_s(service_rps: float, slots: int, utilization: float) -> float:
+    """Mean time in an M/M/c system whose slots together carry `service_rps`.
+
+    One slot's time, and by Little's law the wait. Two slots of 20 ms at 50 %: 26.7 ms.
+    """
+    positive("the service rate", service_rps, RATE)
+    if utilization == 0:
+        return slots / service_rps
+    return slots / service_rps + mmc_waiting(slots, utilization) / (utilization * service_rps)
 
 
 def _stable(utilization: float) -> None:
