@@ -21,6 +21,9 @@ def test_a_name_tells_the_settings_that_are_not_default() -> None:
         "knative(concurrency_batches=0.5)"
     )
     assert make("keda", truth(), {"ignore_null_values": 0}).name == "keda(ignore_null_values=0)"
+    assert make("keda", truth(), {"fallback_behavior": "currentReplicas"}).name == (
+        "keda(fallback_behavior=currentReplicas)"
+    )
 
 
 @pytest.mark.parametrize(
@@ -32,10 +35,14 @@ def test_a_name_tells_the_settings_that_are_not_default() -> None:
         ("aiad", {"up_after_s": -1.0}, "aiad: up_after_s is a number >= 0, received -1"),
         ("aiad", {"up_after_s": float("nan")}, "received nan"),
         ("aiad", {"up_after_s": float("inf")}, "received inf"),
+        ("aiad", {"up_after_s": "soon"}, "aiad: up_after_s is a number, received 'soon'"),
+        ("keda", {"ignore_null_values": 2}, "keda: ignore_null_values is 0 or 1, received 2"),
+        ("keda", {"fallback_replicas": 1.5}, "fallback_replicas is a whole number, received 1.5"),
+        ("keda", {"fallback_behavior": "max"}, "one of static, currentReplicas, .*received 'max'"),
     ],
 )
 def test_what_does_not_exist_or_fit_is_refused(
-    name: str, knobs: dict[str, float], message: str
+    name: str, knobs: dict[str, float | str], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
         make(name, truth(), knobs)

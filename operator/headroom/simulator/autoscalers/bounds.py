@@ -41,18 +41,18 @@ class Oracle(Peer):
 
     period_s: float = 1.0
     scrape_s: float = math.inf
-    window_s: float = 10.0
+    window_s: int = 10
     _plan: NDArray[np.int64] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Raise ValueError for a knob that is out of its range."""
         super().__post_init__()
-        rates = window_rates(self.truth.arrivals_per_s, int(self.window_s))
+        rates = window_rates(self.truth.arrivals_per_s, self.window_s)
         self._plan = needed(rates, self.truth.capacity_rps)
 
     def evaluate(self, view: View) -> Wish:
         """Return what this moment needs; at the run's end what its last window needed."""
-        return Wish(replicas=_at(self._plan, view.now_s / int(self.window_s)), reason="Oracle")
+        return Wish(replicas=_at(self._plan, view.now_s / self.window_s), reason="Oracle")
 
 
 @dataclass(kw_only=True)
@@ -73,14 +73,14 @@ class Clairvoyant(Peer):
 
     period_s: float = 5.0
     scrape_s: float = math.inf
-    window_s: float = 20.0
+    window_s: int = 20
     extra_lead_s: float = 0.0
     _needs: NDArray[np.int64] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Raise ValueError for a knob that is out of its range."""
         super().__post_init__()
-        rates = window_rates(self.truth.arrivals_per_s, int(self.window_s))
+        rates = window_rates(self.truth.arrivals_per_s, self.window_s)
         self._needs = needed(rates, limit_rps(self.truth, self.policy.utilization_ceiling))
 
     def evaluate(self, view: View) -> Wish:
@@ -88,8 +88,8 @@ class Clairvoyant(Peer):
         if not len(self._needs):
             return Wish(replicas=0, reason="Clairvoyant")
         lead_s = late_start_s(self.truth.spec.cold_start) + self.extra_lead_s + self.period_s
-        first = min(int(view.now_s / int(self.window_s)), len(self._needs) - 1)
-        last = math.ceil((view.now_s + lead_s) / int(self.window_s))
+        first = min(int(view.now_s / self.window_s), len(self._needs) - 1)
+        last = math.ceil((view.now_s + lead_s) / self.window_s)
         ahead = self._needs[first : max(last, first + 1)]
         return Wish(replicas=int(ahead.max()), reason="Clairvoyant")
 

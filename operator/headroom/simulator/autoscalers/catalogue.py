@@ -7,7 +7,9 @@ change two knobs are added where a peer's answer to one depends on the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
 from types import MappingProxyType
 
 from headroom.simulator.autoscaler import Autoscaler, Truth
@@ -20,7 +22,7 @@ from headroom.simulator.autoscalers.hpa import HpaLatency, HpaQueue, HpaUtilizat
 from headroom.simulator.autoscalers.keda import Keda
 from headroom.simulator.autoscalers.knative import Knative
 from headroom.simulator.autoscalers.llmd import LlmdSlo
-from headroom.simulator.autoscalers.peer import Peer
+from headroom.simulator.autoscalers.peer import Knob, Peer
 from headroom.simulator.autoscalers.ray_serve import RayServe
 from headroom.simulator.autoscalers.wva import WvaSaturation, WvaTokens
 
@@ -42,31 +44,63 @@ PEERS: tuple[type[Peer], ...] = (
 )
 BOUNDS: tuple[type[Peer], ...] = (Oracle, Clairvoyant, IdealReactive)
 
-# Headroom's own law joins here: any class with `kind`, `knobs()` and a constructor that takes the
-# truth and the knobs by name.
-_BY_NAME: Mapping[str, type[Peer]] = MappingProxyType(
-    {entry.kind: entry for entry in (*PEERS, *BOUNDS)}
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """How one autoscaler is made: `build(truth=truth, **knobs)`."""
+
+    build: Callable[..., Autoscaler]
+    knobs: Mapping[str, Knob] = field(default_factory=dict)
+    """What may be set, each with its default."""
+
+
+_ENTRIES: Mapping[str, Entry] = MappingProxyType(
+    # Headroom's own law joins here, as an Entry of its own.
+    {peer.kind: Entry(build=peer, knobs=peer.knobs()) for peer in (*PEERS, *BOUNDS)}
 )
 
 
 def names() -> tuple[str, ...]:
     """Return all names, peers first, bounds last."""
-    return tuple(_BY_NAME)
+    return tuple(_ENTRIES)
 
 
-def make(name: str, truth: Truth, knobs: Mapping[str, float] = MappingProxyType({})) -> Autoscaler:
+def make(name: str, truth: Truth, knobs: Mapping[str, Knob] = MappingProxyType({})) -> Autoscaler:
     """Return a new autoscaler of one service; ValueError for an unknown name, knob or value."""
-    found = _BY_NAME.get(name)
-    if found is None:
-        raise ValueError(f"an autoscaler is one of {', '.join(_BY_NAME)}, received {name!r}")
-    defaults = found.knobs()
-    unknown = [knob for knob in knobs if knob not in defaults]
+    entry = _ENTRIES.get(name)
+    if entry is None:
+        raise ValueError(f"an autoscaler is one of {', '.join(_ENTRIES)}, received {name!r}")
+    unknown = [knob for knob in knobs if knob not in entry.knobs]
     if unknown:
         raise ValueError(
-            f"{name}: a knob is one of {', '.join(defaults)}, received {', '.join(unknown)}"
+            f"{name}: a knob is one of {', '.join(entry.knobs)}, received {', '.join(unknown)}"
         )
-    typed = {knob: type(defaults[knob])(value) for knob, value in knobs.items()}
-    return found(truth=truth, **typed)
+    typed = {
+        knob: _typed(f"{name}: {knob}", entry.knobs[knob], value) for knob, value in knobs.items()
+    }
+    return entry.build(truth=truth, **typed)
+
+
+def _typed(what: str, default: Knob, value: Knob) -> Knob:
+    """Return the value as its knob takes it: a choice, a switch, a whole number or a number."""
+    if isinstance(default, StrEnum):
+        choices = tuple(type(default))
+        if value not in choices:
+            raise ValueError(f"{what} is one of {', '.join(choices)}, received {value!r}")
+        return type(default)(value)
+    try:
+        number = float(value)
+    except ValueError:
+        raise ValueError(f"{what} is a number, received {value!r}") from None
+    if isinstance(default, bool):
+        if number not in (0.0, 1.0):
+            raise ValueError(f"{what} is 0 or 1, received {value!r}")
+        return bool(number)
+    if isinstance(default, int):
+        if not number.is_integer():
+            raise ValueError(f"{what} is a whole number, received {value!r}")
+        return int(number)
+    return number
 
 
 Setting = Mapping[str, float]

@@ -46,10 +46,10 @@ class StaticPeak(Static):
 
     kind: ClassVar[str] = "static-peak"
 
-    window_s: float = 60.0
+    window_s: int = 60
 
     def _rate_rps(self, arrivals_per_s: NDArray[np.float64]) -> float:
-        return float(window_rates(arrivals_per_s, int(self.window_s)).max(initial=0.0))
+        return float(window_rates(arrivals_per_s, self.window_s).max(initial=0.0))
 
 
 @dataclass(kw_only=True)

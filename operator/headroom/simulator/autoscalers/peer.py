@@ -1,8 +1,8 @@
 """What every peer is made of: the service it scales, its knobs as fields, its name in the reports.
 
-A knob is a field with a number for a default and its unit in its name. Targets that depend on the
-server are given in batches, so that one setting means the same on every plant: one batch is what a
-replica executes at once, slots x max_batch requests (its *places*).
+A knob is a field with a number (or a choice) for a default and its unit in its name. Targets that
+depend on the server are given in batches, so that one setting means the same on every plant: one
+batch is what a replica executes at once, slots x max_batch requests (its *places*).
 """
 
 from __future__ import annotations
@@ -11,10 +11,14 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from enum import StrEnum
 from typing import ClassVar
 
 from headroom.scaling.values import Policy
 from headroom.simulator.autoscaler import Truth, View, Wish
+
+Knob = float | str
+"""A number, or the word of a choice."""
 
 
 @dataclass(kw_only=True)
@@ -34,6 +38,8 @@ class Peer(ABC):
     def __post_init__(self) -> None:
         """Raise ValueError for a knob that is out of its range."""
         for knob, value in self.settings().items():
+            if isinstance(value, str):
+                continue
             zero = knob in self.may_be_zero or isinstance(value, bool)
             never = math.isinf(value) and value == self.knobs()[knob]
             if not (math.isfinite(value) or never) or value < 0 or (value == 0 and not zero):
@@ -41,15 +47,15 @@ class Peer(ABC):
                 raise ValueError(f"{self.kind}: {knob} is a number {rule}, received {value}")
 
     @classmethod
-    def knobs(cls) -> Mapping[str, float]:
+    def knobs(cls) -> Mapping[str, Knob]:
         """Return every knob with its default."""
         return {
             field.name: field.default
             for field in fields(cls)
-            if field.init and isinstance(field.default, (bool, int, float))
+            if field.init and isinstance(field.default, (bool, int, float, StrEnum))
         }
 
-    def settings(self) -> Mapping[str, float]:
+    def settings(self) -> Mapping[str, Knob]:
         """Return every knob with its value."""
         return {knob: getattr(self, knob) for knob in self.knobs()}
 
@@ -58,7 +64,7 @@ class Peer(ABC):
         """The kind, and the knobs that are not at their default."""
         defaults = self.knobs()
         changed = [
-            f"{knob}={value:g}"
+            f"{knob}={value}" if isinstance(value, str) else f"{knob}={value:g}"
             for knob, value in self.settings().items()
             if value != defaults[knob]
         ]
