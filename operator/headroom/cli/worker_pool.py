@@ -14,10 +14,6 @@ from headroom.simulator.outcome import Outcome
 _LOOK_EVERY_S = 0.25
 
 
-class _StoppedError(Exception):
-    """Another process was told to end; nobody waits for this run."""
-
-
 @dataclass(frozen=True, slots=True)
 class Finished:
     """A run that ended: its outcomes, or why there are none."""
@@ -88,7 +84,7 @@ def _side_by_side(
 ) -> None:
     # Spawned, not forked: the numerical libraries' threads do not survive a fork.
     context = multiprocessing.get_context("spawn")
-    shares = context.Array("d", len(runs) + 1, lock=False)  # the last one, not 0, tells all to stop
+    shares = context.Array("d", len(runs), lock=False)
     pool = ProcessPoolExecutor(jobs, context, _join, (shares,))
     pending: dict[Future[tuple[Outcome, ...]], int] = {}
     try:
@@ -99,10 +95,12 @@ def _side_by_side(
                 index = pending.pop(future)
                 found[index] = _ended(runs[index], future)
                 shares[index] = 1.0
-            watch(shares[: len(runs)], len(found))
+            watch(shares[:], len(found))
     finally:
-        shares[len(runs)] = 1.0
         pool.shutdown(wait=not pending, cancel_futures=True)
+        if pending:  # interrupted: nobody waits for what these would still find
+            for worker in context.active_children():
+                worker.terminate()
 
 
 def _ended(run: Run, future: Future[tuple[Outcome, ...]]) -> Finished:
@@ -115,7 +113,7 @@ def _ended(run: Run, future: Future[tuple[Outcome, ...]]) -> Finished:
 
 
 _shares: MutableSequence[float] = []
-"""Of a worker process: where it says how far it is, and sees that it should stop."""
+"""Of a worker process: where it says how far each run is."""
 
 
 def _join(shares: MutableSequence[float]) -> None:
@@ -127,8 +125,6 @@ def _join(shares: MutableSequence[float]) -> None:
 
 def _work(index: int, run: Run, perform: Perform) -> tuple[Outcome, ...]:
     def note(share: float) -> None:
-        if _shares[-1]:
-            raise _StoppedError
         _shares[index] = share
 
     return perform(run, note)

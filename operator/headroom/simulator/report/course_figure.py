@@ -73,10 +73,10 @@ def figure(outcome: Outcome, within: Frame, identity: str) -> str:
     load = axis.linear(1.05 * within.load_rps, _LOAD.bottom, _LOAD.top, count=3)
     replicas = axis.linear(1.02 * within.replicas, _REPLICAS.bottom, _REPLICAS.top + 12, whole=True)
     waiting = axis.counts(within.waiting, _WAITING.bottom, _WAITING.top)
-    tail = axis.linear(1000 * TARGETS_SHOWN * outcome.target_s, _TAIL.bottom, _TAIL.top, count=3)
-    promise = (
-        f"p{100 * outcome.percentile:g}, milliseconds (target {figures.seconds(outcome.target_s)})"
-    )
+    unit, per_s = _tail_unit(outcome.target_s)
+    shown = per_s * TARGETS_SHOWN * outcome.target_s
+    tail = axis.linear(shown, _TAIL.bottom, _TAIL.top, count=3)
+    promise = f"p{100 * outcome.percentile:g}, {unit} (target {figures.seconds(outcome.target_s)})"
     scale = " (logarithmic)" if waiting.warp is math.log1p else ""
     return svg.element(
         "svg",
@@ -178,11 +178,12 @@ def _is_up(move: Move) -> bool:
 
 
 def _tail(outcome: Outcome, time: Axis, up: Axis, identity: str) -> str:
-    course, target_px = outcome.course, up(1000 * outcome.target_s)
+    course, per_s = outcome.course, _tail_unit(outcome.target_s)[1]
+    target_px = up(per_s * outcome.target_s)
     left, right = time.start_px, time.end_px
     kept = decimate.extremes(course.p95_s, BUCKETS)
     times, tails_s = course.times_s[kept], course.p95_s[kept]
-    d = svg.line(_points(times, 1000 * tails_s, time, up))
+    d = svg.line(_points(times, per_s * tails_s, time, up))
     beyond = times[tails_s > TARGETS_SHOWN * outcome.target_s].tolist()
     late = {"x": left, "y": _TAIL.top - 2, "width": right - left, "height": target_px - _TAIL.top}
     return "".join(
@@ -200,6 +201,11 @@ def _tail(outcome: Outcome, time: Axis, up: Axis, identity: str) -> str:
             ),
         )
     )
+
+
+def _tail_unit(target_s: float) -> tuple[str, float]:
+    """Return the unit of the latency axis, and how many of it a second is."""
+    return ("seconds", 1.0) if target_s >= 1 else ("milliseconds", 1000.0)
 
 
 def _clock(time: Axis) -> str:

@@ -1,0 +1,247 @@
+"""`headroom simulate`: what is asked, what runs, what is said, and what is left when it ends."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner, Result
+
+import simulation_world
+from headroom.cli.main import app
+from headroom.cli.simulate import simulate
+from headroom.cli.simulate_request import Misuse, Ports, Request, runs_of
+from headroom.simulator.report.json_report import read
+
+NAMES = ("headroom", "hpa", "keda", "clairvoyant", "refused", "broken", "dying", "interrupting")
+GRIDS: Mapping[str, Sequence[Mapping[str, float]]] = {"hpa": ({}, {"target": 2.0})}
+
+
+@pytest.fixture
+def ports(tmp_path: Path) -> Ports:
+    for name in ("step", "ramp"):
+        (tmp_path / f"{name}.toml").write_text("")
+    return Ports(
+        scenarios={name: tmp_path / f"{name}.toml" for name in ("step", "ramp")},
+        check=simulation_world.read_text,
+        autoscalers=NAMES,
+        grids=GRIDS,
+        elements=("burst", "correction"),
+        perform=simulation_world.perform,
+    )
+
+
+@dataclass(frozen=True)
+class Said:
+    code: int
+    out: str
+    err: str
+
+
+def run(request: Request, ports: Ports) -> Said:
+    out, err = Console(width=170, file=io.StringIO()), Console(width=170, file=io.StringIO())
+    code = simulate(request, ports, out, err)
+    texts = [console.file.getvalue() for console in (out, err)]  # type: ignore[attr-defined]
+    return Said(code, *texts)
+
+
+def ask(*scenarios: str, autoscalers: Sequence[str] = ("headroom", "clairvoyant")) -> Request:
+    return Request(scenarios=scenarios, autoscalers=autoscalers, jobs=1)
+
+
+def test_the_table_goes_to_standard_output_and_reports_to_their_files(
+    ports: Ports, tmp_path: Path
+) -> None:
+    said = run(replace(ask("step"), output=tmp_path / "made" / "here"), ports)
+    assert said.code == 0
+    assert "step: vision, p95 within 100 ms, 1 seed" in said.out
+    assert "1.25" in next(line for line in said.out.splitlines() if "headroom" in line)
+    assert said.err.count("wrote ") == 2
+    outcomes = read((tmp_path / "made" / "here" / "report.json").read_text())
+    assert [each.autoscaler for each in outcomes] == ["headroom", "clairvoyant"]
+    assert "<!doctype html>" in (tmp_path / "made" / "here" / "report.html").read_text()
+
+
+def test_every_scenario_autoscaler_and_seed_runs_once_seeds_outermost(ports: Ports) -> None:
+    request = replace(ask("step", "ramp", "step", autoscalers=("hpa", "hpa", "keda")), seeds=2)
+    runs = [(each.seed, each.scenario.stem, each.autoscaler) for each in runs_of(request, ports)]
+    assert runs == [
+        (seed, scenario, autoscaler)
+        for seed in (1, 2)
+        for scenario in ("step", "ramp")
+        for autoscaler in ("hpa", "keda")
+    ]
+
+
+def test_by_default_the_usual_ones_are_compared_and_all_means_all(ports: Ports) -> None:
+    usual = runs_of(ask("step", autoscalers=()), ports)
+    assert [each.autoscaler for each in usual] == ["headroom", "keda", "clairvoyant"]
+    assert len(runs_of(ask("step", autoscalers=("all",)), ports)) == len(NAMES)
+
+
+def test_knobs_go_to_the_autoscaler_that_they_name(ports: Ports) -> None:
+    request = replace(ask("step", autoscalers=("hpa", "keda")), knobs=("hpa.target=2", "keda.x=a"))
+    assert [dict(each.knobs) for each in runs_of(request, ports)] == [{"target": 2.0}, {"x": "a"}]
+    alone = replace(ask("step", autoscalers=("hpa",)), knobs=("target=0.5",))
+    assert dict(runs_of(alone, ports)[0].knobs) == {"target": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"scenarios": ("stepp",)}, "one of: step, ramp; received 'stepp'"),
+        ({"autoscalers": ("hpaa",)}, "an autoscaler is one of: headroom, hpa, .*'hpaa'"),
+        ({"knobs": ("target",)}, "NAME=VALUE"),
+        ({"knobs": ("target=",)}, "NAME=VALUE"),
+        ({"knobs": ("target=1",)}, "say whose knob it is: headroom.target=1"),
+        ({"knobs": ("keda.target=1",)}, "'keda' is not among the chosen"),
+        ({"knobs": ("headroom.x=1",), "sweep": True}, "leave out --knob"),
+        ({"ablate": True}, "--ablate is about Headroom alone"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_before_anything_runs(
+    change: Mapping[str, object], complaint: str, ports: Ports
+) -> None:
+    with pytest.raises(Misuse, match=complaint):
+        run(replace(ask("step"), **change), ports)  # type: ignore[arg-type]
+
+
+def test_a_folder_in_a_reports_place_is_found_before_anything_runs(
+    ports: Ports, tmp_path: Path
+) -> None:
+    with pytest.raises(IsADirectoryError, match="name a file in it"):
+        run(replace(ask("step", autoscalers=("dying",)), json=tmp_path), ports)
+
+
+def test_a_failed_run_is_named_and_the_others_are_reported(ports: Ports, tmp_path: Path) -> None:
+    request = replace(ask("step", autoscalers=("refused", "hpa", "broken")), json=tmp_path / "r")
+    said = run(request, ports)
+    assert said.code == 1
+    assert "error: step, refused, seed 1: target is a number > 0, received 0" in said.err
+    assert "error: step, broken, seed 1: ZeroDivisionError: division by zero" in said.err
+    assert "2 runs of 3 failed" in said.err
+    assert [each.autoscaler for each in read((tmp_path / "r").read_text())] == ["hpa"]
+
+
+def test_after_ctrl_c_what_was_finished_is_reported(ports: Ports, tmp_path: Path) -> None:
+    request = ask("step", autoscalers=("hpa", "keda", "interrupting", "headroom"))
+    said = run(replace(request, json=tmp_path / "r.json"), ports)
+    assert said.code == 130
+    assert "interrupted: 2 of 4 runs were finished; the reports hold these" in said.err
+    assert [e.autoscaler for e in read((tmp_path / "r.json").read_text())] == ["hpa", "keda"]
+
+
+def test_ctrl_c_before_anything_was_finished_leaves_the_old_report(
+    ports: Ports, tmp_path: Path
+) -> None:
+    (tmp_path / "r.json").write_text("old")
+    request = replace(ask("step", autoscalers=("interrupting",)), json=tmp_path / "r.json")
+    said = run(request, ports)
+    assert said.code == 130
+    assert "nothing to report" in said.err
+    assert (tmp_path / "r.json").read_text() == "old"
+
+
+def test_processes_give_the_same_report_as_one(ports: Ports, tmp_path: Path) -> None:
+    request = replace(ask("step", "ramp"), seeds=2, json=tmp_path / "one")
+    one = run(request, ports)
+    several = run(replace(request, jobs=2, json=tmp_path / "two"), ports)
+    assert (one.code, several.code) == (0, 0)
+    assert several.out == one.out
+    assert (tmp_path / "two").read_bytes() == (tmp_path / "one").read_bytes()
+
+
+def test_a_process_that_dies_is_a_failed_run(ports: Ports) -> None:
+    said = run(replace(ask("step", autoscalers=("dying", "hpa")), jobs=2), ports)
+    assert said.code == 1
+    assert "step, dying, seed 1: BrokenProcessPool" in said.err
+
+
+def test_a_sweep_shows_each_peers_front_and_who_beats_us(ports: Ports) -> None:
+    said = run(replace(ask("step", autoscalers=("headroom", "hpa")), sweep=True), ports)
+    assert said.code == 0
+    assert "best front of each peer" in said.out
+    assert "No setting of 2 beats Headroom" in said.out
+
+
+def test_an_ablation_runs_headroom_without_each_element(ports: Ports) -> None:
+    said = run(replace(ask("step", autoscalers=()), ablate=True), ports)
+    assert said.code == 0
+    row = next(line for line in said.out.splitlines() if line.startswith("burst"))
+    assert row.split() == ["burst", "97.00", "%", "+1.00", "1.125", "+0.00"]
+    assert any(line.startswith("correction") for line in said.out.splitlines())
+
+
+TINY = """
+name = "tiny"
+
+[[service]]
+name = "vision"
+
+[service.arrivals]
+generator = "stages"
+stages = [{ duration = "90s", rps = 20 }]
+
+[service.server]
+fixed = "20ms"
+per_item = "2ms"
+max_batch = 8
+
+[service.slo]
+target = "250ms"
+
+[service.scaling]
+min_replicas = 1
+max_replicas = 4
+
+[service.cold_start]
+total = "20s"
+"""
+
+
+def headroom(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["simulate", *arguments])
+
+
+def test_a_scenario_file_is_simulated_the_same_way_each_time(tmp_path: Path) -> None:
+    file = tmp_path / "tiny.toml"
+    file.write_text(TINY)
+    for name in ("one", "two"):
+        result = headroom(
+            str(file), "-a", "keda", "-a", "clairvoyant", "-j", "1", "-o", str(tmp_path / name)
+        )
+        assert result.exit_code == 0, result.output
+        assert "tiny: vision, p95 within 250 ms" in result.stdout
+    for report in ("report.json", "report.html"):
+        one, two = ((tmp_path / name / report).read_bytes() for name in ("one", "two"))
+        assert one == two
+
+
+def test_a_malformed_scenario_names_file_and_line_and_runs_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "tiny.toml"
+    file.write_text(TINY.replace("max_batch = 8", "max_batch = 0"))
+    result = headroom(str(file), "--json", str(tmp_path / "r.json"))
+    assert result.exit_code == 1
+    assert "tiny.toml, line 14" in result.stderr
+    assert not (tmp_path / "r.json").exists()
+
+
+def test_a_knob_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path) -> None:
+    file = tmp_path / "tiny.toml"
+    file.write_text(TINY)
+    result = headroom(str(file), "-a", "keda", "-k", "taget=1", "-j", "1")
+    assert result.exit_code == 1
+    assert "received taget" in result.stderr
+
+
+def test_misuse_is_code_two_and_the_list_names_what_there_is() -> None:
+    assert headroom("nowhere").exit_code == 2
+    assert headroom("--seeds", "2").exit_code == 2
+    listed = headroom("--list")
+    assert listed.exit_code == 0
+    assert "clairvoyant" in listed.stdout
+    assert "llm-hour" in listed.stdout
