@@ -6,6 +6,7 @@ import pytest
 
 from headroom.simulator.autoscalers.llmd import LlmdSlo
 from headroom.simulator.autoscalers.wva import Load, WvaSaturation, WvaTokens
+from headroom.simulator.plant import Server
 from simulator.autoscalers.peer_world import Flow, World, truth
 
 
@@ -71,6 +72,21 @@ def test_llmd_takes_lost_metrics_for_idle() -> None:
 def test_llmd_steps_of_one_drown_in_the_tolerance_of_ten_replicas() -> None:
     world = World.of(10).run(60, Flow(rps=20), every_s=5)
     assert llmd(0.56, world, 6, Flow(rps=20)) == [10] * 6  # 11 / 10 is within 0.1.
+
+
+@pytest.mark.parametrize(
+    ("above_floor", "expected"),
+    [
+        pytest.param(False, 5, id="s = 0.8: 3 + ceil(3 (0.8 / 0.55 - 1)) = 3 + ceil(1.4)"),
+        pytest.param(True, 3, id="the wait: about 0.05 s of a budget of 0.1 s, inside the band"),
+    ],
+)
+def test_llmd_above_the_floor(above_floor: bool, expected: int) -> None:
+    slow = Server(fixed_s=0.15, per_item_s=0.0, max_batch=8)
+    peer = LlmdSlo(
+        truth=truth(latency_ratio=0.8, server=slow), above_floor=above_floor, up_stabilization_s=0
+    )
+    assert World.of(3).run(60, Flow(rps=20), every_s=5).ask(peer).replicas == expected
 
 
 def test_llmd_thresholds_must_be_ordered() -> None:

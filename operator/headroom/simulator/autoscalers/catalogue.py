@@ -165,9 +165,9 @@ GRIDS: Mapping[str, tuple[Setting, ...]] = MappingProxyType(
         "llm-d-slo": _star(
             {
                 "up_threshold": (0.45, 0.65, 0.75, 0.85, 0.95, 1.1),
-                "stabilization_s": (0.0, 60.0, 120.0, 300.0, 600.0, 900.0),
+                "stabilization_s": (0.0, 60.0, 120.0, 300.0, 600.0),
             },
-            [{"up_threshold": 0.85, "down_threshold": 0.65}],
+            [{"up_threshold": 0.85, "down_threshold": 0.65}, {"above_floor": 1.0}],
         ),
         "wva-v1": _star(
             {

@@ -48,6 +48,9 @@ class LlmdSlo(Peer):
     up_stabilization_s: float = 30.0
     stabilization_s: float = 180.0
     """Scale-down stabilization."""
+    above_floor: bool = False
+    """Take what exceeds the cost of one request over what the target leaves beyond it: a wait over
+    the wait's budget, which is nearer to a time to first token where service is long."""
     _recorded: list[tuple[float, float]] = field(default_factory=list, init=False, repr=False)
     _behavior: HpaBehavior = field(init=False, repr=False)
 
@@ -91,7 +94,9 @@ class LlmdSlo(Peer):
     def _signal(self, view: View) -> float:
         policy = self.policy
         measured = view.metrics.quantile(policy.latency_percentile, view.now_s, self.window_s)
-        raw = (measured or 0.0) / policy.latency_target_s
+        floor_s = self.truth.spec.server.execution_s(1) if self.above_floor else 0.0
+        budget_s = max(policy.latency_target_s - floor_s, 1e-9)
+        raw = max(0.0, (measured or 0.0) - floor_s) / budget_s
         kept = [past for past in self._recorded if past[0] > view.now_s - self.smoothing_s]
         self._recorded = [*kept, (view.now_s, min(raw, self.clamp))]
         return sum(value for _, value in self._recorded) / len(self._recorded)
