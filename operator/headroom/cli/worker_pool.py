@@ -6,6 +6,7 @@ import multiprocessing
 import signal
 from collections.abc import Callable, MutableSequence, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 
 from headroom.simulator.campaign import Perform, Run
@@ -82,8 +83,9 @@ def _here(runs: Sequence[Run], perform: Perform, watch: Watch, found: dict[int, 
 def _side_by_side(
     runs: Sequence[Run], perform: Perform, jobs: int, watch: Watch, found: dict[int, Finished]
 ) -> None:
-    # Spawned, not forked: the numerical libraries' threads do not survive a fork.
-    context = multiprocessing.get_context("spawn")
+    # Forked from a process that has the simulator loaded and no thread of its own.
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["headroom.simulator.campaign"])
     shares = context.Array("d", len(runs), lock=False)
     pool = ProcessPoolExecutor(jobs, context, _join, (shares,))
     pending: dict[Future[tuple[Outcome, ...]], int] = {}
@@ -107,6 +109,8 @@ def _ended(run: Run, future: Future[tuple[Outcome, ...]]) -> Finished:
     error = future.exception()
     if error is None:
         return Finished(run, future.result())
+    if isinstance(error, BrokenProcessPool):
+        error = ChildProcessError("a worker ended abruptly (out of memory?); try fewer --jobs")
     if isinstance(error, Exception):
         return Finished(run, error=error)
     raise error
