@@ -106,7 +106,6 @@ class Fleet:
         self.gpu_s = 0.0
         """Of replicas that have ended."""
         self.starting_s = 0.0
-        self.last_placed_s = 0.0
         self._pool = pool
         self._agenda = agenda
         self._random = np.random.Generator(np.random.PCG64([seed, 1]))
@@ -144,6 +143,7 @@ class Fleet:
 
     def placed(self, replica: Replica, now_s: float, node_s: float) -> None:
         """Let a pod begin its start on a node that is there at node_s."""
+        replica.row = _PLACED
 
         def scheduled(at_s: float) -> None:
             if replica.removed_s is not None:
@@ -160,8 +160,6 @@ class Fleet:
             scheduled(now_s)
         else:
             self._agenda.at(node_s, Turn.PODS, scheduled)
-        self.last_placed_s = now_s
-        replica.row = _PLACED
 
     def kill(self, victims: Iterable[Replica], now_s: float) -> None:
         """End ready pods at once with what they have in flight; the Deployment replaces them."""

@@ -353,7 +353,7 @@ def advance(p: Tables, times_s: Floats, index: int, until_s: float) -> int:
         arrival_s = times_s[index] if index < count else math.inf
         end_s = p.heap_s[0] if p.numbers[Number.HEAP] > 0 else math.inf
         if end_s <= arrival_s:
-            if end_s > until_s:
+            if end_s > until_s or end_s == math.inf:
                 return index
             _finish(p, end_s)
         else:

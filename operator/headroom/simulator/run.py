@@ -16,7 +16,7 @@ from headroom.simulator.faults import Fault, FaultKind
 from headroom.simulator.fleet import Fleet, Pool
 from headroom.simulator.metrics import Metrics
 from headroom.simulator.outcome import Course, Move, Outcome
-from headroom.simulator.profile import capacity_rps
+from headroom.simulator.capacity import capacity_rps
 from headroom.simulator.scenario import Scenario, Times, Workload
 from headroom.simulator.scores import fine_quantile, score
 from headroom.simulator.tables import FINE_LOG, FINE_START_S

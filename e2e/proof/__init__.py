@@ -1,0 +1,1 @@
+"""The proof of the decision: named cells, every peer over its grid, and what the figures say."""
