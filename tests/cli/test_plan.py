@@ -146,7 +146,7 @@ def test_a_shipped_trace_and_one_from_a_file(tmp_path: Path) -> None:
     found = report(f"--trace azfunc2019_all497_60s {BATCH} --target 120ms --cold-start 90s")
     trace = found["trace"]
     assert trace["windows"] == 480
-    assert trace["peakReplicas"] == max(trace["replicas"])
+    assert trace["peakReplicas"] == max(trace["replicas"]) == trace["peakGpus"]
     assert trace["gpuHours"] <= trace["gpuHoursAhead"] <= trace["gpuHoursStaticPeak"]
     assert 0.9 < trace["promise"]["attainmentAtMost"] <= 1
 
@@ -191,7 +191,7 @@ SERVER = {
     "MAX_BATCH_SIZE": 4,
     "WARMUP_REQUESTS": 8,
 }
-SWEEP = "--target 200ms --step 0.5s --max-duration 8s"
+SWEEP = "--target 200ms --step 0.3s --max-duration 5s"
 
 
 async def headroom(*arguments: str) -> asyncio.subprocess.Process:
@@ -220,7 +220,7 @@ async def test_a_live_server_is_measured_and_planned_for() -> None:
     found = json.loads(out)
     measured = found["measured"]
     assert measured["cost"]["maxBatch"] == 4
-    assert measured["cost"]["fixedSeconds"] == pytest.approx(0.040, abs=0.012)
+    assert measured["cost"]["fixedSeconds"] == pytest.approx(0.040, abs=0.016)
     assert measured["cost"]["perItemSeconds"] == pytest.approx(0.010, abs=0.004)
     assert 15 < measured["heldRps"] < 55
     assert measured["steps"][0]["held"]
@@ -230,10 +230,10 @@ async def test_a_live_server_is_measured_and_planned_for() -> None:
 async def test_an_interrupt_prints_what_was_measured() -> None:
     async with serving(**SERVER) as server:
         await server.ready()
-        line = f"--measure {server.url} --target 200ms --step 0.5s --max-duration 1m"
+        line = f"--measure {server.url} --target 200ms --step 0.2s --max-duration 1m"
         process = await headroom(*line.split())
         before = await received(server)
-        while await received(server) < before + 60:  # noqa: ASYNC110 - a first step has about 25
+        while await received(server) < before + 35:  # noqa: ASYNC110 - a first step has about 10
             await asyncio.sleep(0.1)
         process.send_signal(signal.SIGINT)
         out, err = await process.communicate()

@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from headroom.planner.demand import Service
 from headroom.planner.errors import ImpossiblePlan
-from headroom.planner.promise import feasible_promise, floor_for
+from headroom.planner.promise import FeasiblePromise, feasible_promise, floor_for
 from headroom.planner.replicas import plan_replicas
 from headroom.planner.trace_plan import Rates, ahead, needed_replicas, plan_trace
 from headroom.scaling.values import CostModel
@@ -37,6 +39,7 @@ def test_a_floor_and_several_gpus_per_replica_cost() -> None:
     plan = plan_trace(replace(SERVICE, gpus_per_replica=4), [100.0, 0.0], 3600.0, floor=2)
     assert plan.needed.tolist() == [2, 2]
     assert plan.gpu_hours == pytest.approx(16)
+    assert plan.peak_gpus == 8
 
 
 def test_every_window_gets_what_a_constant_rate_would() -> None:
@@ -101,6 +104,27 @@ def test_a_floor_and_a_shorter_start_make_more_feasible(
     found = feasible_promise(SERVICE, step_x3(), 60.0, cold_start_s=cold_start_s, floor=floor)
     assert found.attainment_at_most == pytest.approx(attainment)
     assert found.attainment_in_order <= found.attainment_at_most
+
+
+@given(
+    rates=st.lists(st.floats(0, 1000), min_size=1, max_size=30).filter(any),
+    cold_start_s=st.floats(0, 600),
+    longer=st.floats(1.0, 3.0),
+    floor=st.integers(1, 6),
+)
+@settings(max_examples=60, deadline=None)
+def test_a_longer_start_never_makes_more_feasible_and_a_higher_floor_never_less(
+    rates: list[float], cold_start_s: float, longer: float, floor: int
+) -> None:
+    def feasible(cold_s: float, standing: int) -> FeasiblePromise:
+        load = np.array(rates)
+        return feasible_promise(SERVICE, load, 60.0, cold_start_s=cold_s, floor=standing)
+
+    found = feasible(cold_start_s, floor)
+    assert 0 <= found.attainment_in_order <= found.attainment_at_most + 1e-9 <= 1 + 1e-9
+    slower, higher = feasible(cold_start_s * longer, floor), feasible(cold_start_s, floor + 1)
+    assert slower.attainment_at_most <= found.attainment_at_most + 1e-9
+    assert found.attainment_at_most <= higher.attainment_at_most + 1e-9
 
 
 @pytest.mark.parametrize(("attainment", "floor"), [(0.95, 1), (0.98, 2), (0.99, 3)])

@@ -128,8 +128,8 @@ def _trace_lines(plan: TracePlan) -> list[str]:
     hours = len(plan.needed) * plan.window_s / 3600
     return [
         (
-            f"{plan.peak} replicas at peak ({plan.rates_rps.max():.4g}/s), {plan.mean:.2f} on "
-            f"average ({plan.rates_rps.mean():.4g}/s), over {hours:.4g} h"
+            f"{plan.peak} replicas ({plan.peak_gpus} GPUs) at peak, {plan.rates_rps.max():.4g}/s; "
+            f"{plan.mean:.2f} replicas on average, {plan.rates_rps.mean():.4g}/s; {hours:.4g} h"
         ),
         (
             f"GPU-hours: {plan.gpu_hours:.1f} were replicas there at once, "
@@ -145,6 +145,7 @@ def _trace_report(plan: TracePlan) -> dict[str, Any]:
         "windowSeconds": plan.window_s,
         "windows": len(plan.needed),
         "peakReplicas": plan.peak,
+        "peakGpus": plan.peak_gpus,
         "meanReplicas": plan.mean,
         "gpuHours": plan.gpu_hours,
         "gpuHoursAhead": plan.gpu_hours_ahead,

@@ -33,12 +33,12 @@ class FeasiblePromise:
     @property
     def attainment_at_most(self) -> float:
         """Share of the requests that can be in time at all."""
-        return 1.0 - self.missed_at_least / self.requests
+        return max(0.0, 1.0 - self.missed_at_least / self.requests)
 
     @property
     def attainment_in_order(self) -> float:
         """The same where requests are served in the order of their arrival."""
-        return 1.0 - self.missed_in_order / self.requests
+        return max(0.0, 1.0 - self.missed_in_order / self.requests)
 
 
 def feasible_promise(

@@ -24,6 +24,7 @@ class TracePlan:
     """What a load takes, window by window."""
 
     window_s: float
+    gpus_per_replica: int
     rates_rps: Rates
     """[windows]"""
     needed: Counts
@@ -41,6 +42,11 @@ class TracePlan:
     def peak(self) -> int:
         """Most replicas at once."""
         return int(self.needed.max())
+
+    @property
+    def peak_gpus(self) -> int:
+        """GPUs of the most replicas: a pool with fewer breaks the promise at the peak."""
+        return self.peak * self.gpus_per_replica
 
     @property
     def mean(self) -> float:
@@ -73,6 +79,7 @@ def plan_trace(
     hours = window_s / 3600.0 * service.gpus_per_replica
     return TracePlan(
         window_s=window_s,
+        gpus_per_replica=service.gpus_per_replica,
         rates_rps=rates,
         needed=needed,
         held=held,
