@@ -15,6 +15,8 @@ from headroom.simulator.report.summary import Summary
 WIDTH, HEIGHT = 720.0, 400.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56.0, 20.0, 16.0, 44.0
 _LETTER_PX, _LINE_PX = 6.4, 14.0
+_NAMED = 24
+"""Of more points than this only those are named that stand out."""
 _WIDE_RANGE = 8.0
 """Costs further apart than this stand on a logarithmic axis."""
 
@@ -133,7 +135,9 @@ def _names(rows: Sequence[Summary], places: dict[str, tuple[float, float]]) -> l
     """Put each name beside its point where it covers the least; ours and the front choose first."""
     taken = [_Box(x - 7, y - 7, x + 7, y + 7) for x, y in places.values()]
     names: list[str] = []
-    ordered = sorted(rows, key=lambda row: (family(row.autoscaler) != OURS, not row.on_front))
+    crowd = len(rows) > _NAMED
+    named = [row for row in rows if not crowd or _stands_out(row.autoscaler)]
+    ordered = sorted(named, key=lambda row: (family(row.autoscaler) != OURS, not row.on_front))
     for row in ordered:
         x, y = places[row.autoscaler]
         width = _LETTER_PX * len(row.autoscaler)
@@ -143,6 +147,11 @@ def _names(rows: Sequence[Summary], places: dict[str, tuple[float, float]]) -> l
         kind = "bound" if is_bound(row.autoscaler) else kind
         names.append(svg.label(box.left, box.bottom - 3, row.autoscaler, class_=f"name {kind}"))
     return names
+
+
+def _stands_out(autoscaler: str) -> bool:
+    """Ours, bounds, and defaults; of a sweep's many points the pointer tells the others' names."""
+    return family(autoscaler) in (OURS, autoscaler) or is_bound(autoscaler)
 
 
 def _beside(x: float, y: float, width: float) -> list[_Box]:

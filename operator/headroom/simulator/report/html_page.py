@@ -20,8 +20,8 @@ from headroom.simulator.report import (
 from headroom.simulator.report.families import CLAIRVOYANT, OURS, family
 from headroom.simulator.report.summary import Summary, summarized
 
-COURSES = 40
-"""More courses than this on one page would make it slow to open; their figures are in the JSON."""
+COURSES = 24
+"""More than these, some 70 kB each, make a page slow to open; all courses are in the JSON."""
 
 
 def page(outcomes: Sequence[Outcome], *, title: str = "Headroom simulation") -> str:

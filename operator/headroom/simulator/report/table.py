@@ -58,7 +58,7 @@ def _table(rows: Sequence[Summary]) -> Table:
         header_style="dim",
     )
     table.add_column("", width=1)
-    table.add_column("autoscaler", overflow="fold")
+    table.add_column("autoscaler", overflow="fold", min_width=16)
     for name, _ in _COLUMNS:
         table.add_column(name, justify="right", no_wrap=True, vertical="top")
     for row in rows:
