@@ -114,6 +114,8 @@ def test_batch_and_wait_for_200_per_second() -> None:
         (f"--arrivals 3 {BATCH} --routing best", "--routing: one of random, sticky"),
         (f"--arrivals 3 {BATCH} --service-time 1s", "either --service-time or a batch cost"),
         (f"--arrivals 3 {BATCH} --plot curve.txt", "--plot ends with .svg, .png, .pdf"),
+        (f"--trace azfunc2019_all497_60s {BATCH} --curve", "--arrivals for --plot and --curve"),
+        ("--measure http://a --fixed 6ms --target 1s", "either given or measured, received both"),
         ("--arrivals 3", "the cost of a replica is needed"),
         ("--arrivals 3 --fixed 0s", "the cost of one request is above 0"),
         ("--arrivals 3 --fixed 6ms --max-batch 0", "the largest batch lies in 1..1024"),

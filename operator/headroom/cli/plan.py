@@ -15,10 +15,11 @@ import typer
 from headroom.cli.plan_arguments import (
     cost_of,
     missing,
+    not_both,
     number,
     pair,
+    promise_of,
     ratio,
-    routing_of,
     seconds,
 )
 from headroom.cli.plan_options import (
@@ -148,57 +149,57 @@ def plan(
         typer.echo(context.get_help())
         raise typer.Exit(2)
     from headroom.cli.plan_measure import measured
-    from headroom.cli.plan_replicas import curve_of, planned_rate, write_plot
+    from headroom.cli.plan_replicas import curve_of, picture_kind, planned_rate, write_plot
     from headroom.cli.plan_trace import planned_trace
-    from headroom.planner.demand import Service
 
     interrupted = False
+    shown: list[tuple[str, Any, RenderableType]] = []
     with refusing():
-        shown: list[tuple[str, Any, RenderableType]] = []
-        if measure is not None:
-            found = measured(
-                measure,
-                model=model,
-                body=body,
-                max_batch=max_batch,
-                target_s=seconds("--target", target or missing("--target", "250ms")),
-                percentile=ratio(percentile),
-                max_rate_rps=max_rate,
-                step_s=seconds("--step", step),
-                max_duration_s=seconds("--max-duration", max_duration),
-            )
-            shown.append(("measured", found.report, found.table))
-            cost, interrupted = found.cost, found.interrupted
-        else:
-            cost = cost_of(fixed, per_item, max_batch, slots, service_time, cv)
-        if arrivals is not None or trace is not None:
-            service = Service(
-                cost=cost,
-                target_s=None if target is None else seconds("--target", target),
-                percentile=ratio(percentile),
-                ceiling=ceiling,
-                headroom=headroom,
-                routing=routing_of(routing),
-                gpus_per_replica=gpus,
-            )
-        if arrivals is not None:
-            rate = planned_rate(service, arrivals, seconds("--wait", wait))
-            shown.append(("plan", rate.report, rate.view))
-            if curve:
-                shown.append(("curve", *curve_of(rate.plan)))
-            if plot is not None:
-                write_plot(rate.plan, plot)
-        if trace is not None:
-            load = planned_trace(
-                service,
-                trace,
-                window_s=seconds("--window", window),
-                scale=scale,
-                cold_start_s=None if cold_start is None else seconds("--cold-start", cold_start),
-                floor=floor,
-            )
-            shown.append(("trace", load.report, load.view))
-        _show({name: report for name, report, _ in shown}, [view for *_, view in shown], as_json)
+        if arrivals is None and (plot is not None or curve):
+            missing("--arrivals for --plot and --curve", "--arrivals 400")
+        if plot is not None:
+            picture_kind(plot)
+        service_with = promise_of(target, percentile, ceiling, headroom, routing, gpus)
+        try:
+            if measure is None:
+                cost = cost_of(fixed, per_item, max_batch, slots, service_time, cv)
+            else:
+                not_both(measure, fixed or per_item or service_time)
+                found = measured(
+                    measure,
+                    model=model,
+                    body=body,
+                    max_batch=max_batch,
+                    target_s=seconds("--target", target or missing("--target", "250ms")),
+                    percentile=ratio(percentile),
+                    max_rate_rps=max_rate,
+                    step_s=seconds("--step", step),
+                    max_duration_s=seconds("--max-duration", max_duration),
+                )
+                shown.append(("measured", found.report, found.table))
+                cost, interrupted = found.cost, found.interrupted
+            if arrivals is not None:
+                rate = planned_rate(service_with(cost), arrivals, seconds("--wait", wait))
+                shown.append(("plan", rate.report, rate.view))
+                if curve:
+                    shown.append(("curve", *curve_of(rate.plan)))
+                if plot is not None:
+                    write_plot(rate.plan, plot)
+            if trace is not None:
+                load = planned_trace(
+                    service_with(cost),
+                    trace,
+                    window_s=seconds("--window", window),
+                    scale=scale,
+                    cold_start_s=None
+                    if cold_start is None
+                    else seconds("--cold-start", cold_start),
+                    floor=floor,
+                )
+                shown.append(("trace", load.report, load.view))
+        finally:  # a sweep takes minutes: what it found is not lost to an error after it
+            if shown:
+                _show({name: one for name, one, _ in shown}, [one for *_, one in shown], as_json)
     if interrupted:
         raise typer.Exit(INTERRUPTED)
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NoReturn
 
 from headroom.api.durations import Duration
+from headroom.planner.ceiling import check_ceiling, check_headroom
+from headroom.planner.demand import Service
 from headroom.planner.errors import ImpossiblePlan
 from headroom.scaling.values import CostModel, Routing
 
@@ -45,6 +48,43 @@ def cost_of(
         cv=cv or 0.0,
         slots=slots,
     )
+
+
+def promise_of(
+    target: str | None,
+    percentile: float,
+    ceiling: float,
+    headroom: float,
+    routing: str,
+    gpus: int,
+) -> Callable[[CostModel], Service]:
+    """Read the promise; what needs no cost is checked before one is measured."""
+    check_ceiling(ceiling)
+    check_headroom(headroom)
+    target_s = None if target is None else seconds("--target", target)
+    share, reached_by = ratio(percentile), routing_of(routing)
+
+    def service(cost: CostModel) -> Service:
+        return Service(
+            cost=cost,
+            target_s=target_s,
+            percentile=share,
+            ceiling=ceiling,
+            headroom=headroom,
+            routing=reached_by,
+            gpus_per_replica=gpus,
+        )
+
+    return service
+
+
+def not_both(measure: str, given: str | None) -> None:
+    """Refuse a cost that is given beside one that is measured."""
+    if given is not None:
+        raise ImpossiblePlan(
+            f"a cost is either given or measured, received both: leave out --measure {measure}, "
+            "or --fixed, --per-item and --service-time"
+        )
 
 
 def seconds(option: str, text: str) -> float:

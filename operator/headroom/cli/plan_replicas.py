@@ -66,18 +66,23 @@ def planned_rate(service: Service, arrival_rps: float, wait_s: float) -> ShownRa
 
 def write_plot(plan: ReplicaPlan, path: Path) -> None:
     """Draw the curve into the file that its ending names. Raises ImpossiblePlan, OSError."""
-    kind = path.suffix.removeprefix(".")
-    if kind not in FORMATS:
-        endings = ", ".join("." + one for one in FORMATS)
-        raise ImpossiblePlan(f"--plot ends with {endings}, received {path.name!r}: name it so")
     try:
-        picture = curve_picture(plan, kind)
+        picture = curve_picture(plan, picture_kind(path))
     except ImportError:
         raise ImpossiblePlan(
             "--plot needs matplotlib, received an installation without: "
             "pip install 'headroom[simulator]'"
         ) from None
     path.write_bytes(picture)
+
+
+def picture_kind(path: Path) -> str:
+    """Return the format that a file's ending names. Raises ImpossiblePlan."""
+    kind = path.suffix.removeprefix(".")
+    if kind not in FORMATS:
+        endings = ", ".join("." + one for one in FORMATS)
+        raise ImpossiblePlan(f"--plot ends with {endings}, received {path.name!r}: name it so")
+    return kind
 
 
 def curve_of(plan: ReplicaPlan) -> tuple[list[dict[str, Any]], RenderableType]:
