@@ -218,7 +218,11 @@ async def test_a_live_server_is_measured_and_planned_for() -> None:
         line = f"--measure {server.url} {SWEEP} --arrivals 100 --json"
         process = await headroom(*line.split())
         out, err = await process.communicate()
+        hopeless = await headroom("--measure", server.url, "--target", "20ms")
+        _, refusal = await hopeless.communicate()
     assert process.returncode == 0, err
+    assert hopeless.returncode == 2
+    assert b"is within the target, received 20 ms: promise more time" in refusal
     found = json.loads(out)
     measured = found["measured"]
     assert measured["cost"]["maxBatch"] == 4

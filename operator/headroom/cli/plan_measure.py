@@ -125,6 +125,12 @@ async def _run(sweep: _Sweep, server: LiveServer) -> None:
         async with server:
             sweep.advertised = await server.learn()
             sweep.idle_s = await server.idle_s()
+            require(
+                sweep.idle_s <= sweep.bounds.target_s,
+                f"a single request, which takes {ms(sweep.idle_s)}, is within the target",
+                ms(sweep.bounds.target_s),
+                "promise more time, or make the model faster: replicas do not shorten a request",
+            )
             said = sweep.advertised.full_batch_rps if sweep.advertised else None
             first_rps = first_rate(sweep.idle_s, said, sweep.bounds)
             spent_s = 0.0
