@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from headroom.scaling import cold_start, limits, recommenders
 from headroom.scaling.cost_learning import claim_of
 from headroom.scaling.explanation import binding, counterfactuals, message
+from headroom.scaling.law import Element
 from headroom.scaling.limits import Situation, Wanted
 from headroom.scaling.signals import read_signals, waiting_now
 from headroom.scaling.stabilization import Coverage
@@ -44,13 +45,17 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
     state, counts = _learn(policy, _respect_others(state, observation), observation)
     signals = read_signals(policy, state.windows, observation, _standing(policy, state, now_s))
     cost = state.learner.fit(claim_of(state.windows.last.values()))
+    if cost is not None and not policy.law.has(Element.VARIATION):
+        cost = replace(cost, cv=0.0)
     tail = (
         TailLatency(cost=cost, percentile=policy.latency_percentile, routing=policy.routing)
         if cost
         else None
     )
 
-    advice = _recommend(policy, state, observation, signals, tail, counts)
+    target_s = corrected_target_s(policy, tail, state.correction.kappa)
+    advice = _recommend(policy, state, observation, signals, tail, counts, target_s)
+    state = _correct(policy, state, signals, tail, counts, advice, now_s)
     state = _remember(policy, state, signals, advice, now_s)
     situation = Situation(
         policy=policy,
@@ -66,7 +71,13 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
     changed = not state.changes or state.changes[-1][1] != observation.current
     changes = (*state.changes, (now_s, observation.current)) if changed else state.changes
     return decision, replace(
-        state, changes=changes[-_CHANGES_KEPT:], decided=replicas, last_s=now_s
+        state,
+        changes=changes[-_CHANGES_KEPT:],
+        flaps=state.flaps.moved(
+            now_s, observation.current, replicas, state.cold_starts.p90_s or 0.0
+        ),
+        decided=replicas,
+        last_s=now_s,
     )
 
 
@@ -77,6 +88,8 @@ _CHANGES_KEPT = 64
 class _Advice:
     """What the rules said at this tick."""
 
+    known: bool
+    """Whether there was a model to ask."""
     recommendations: tuple[Recommendation, ...]
     wanted: Wanted
     needed: int
@@ -132,6 +145,20 @@ def _standing(policy: Policy, state: State, now_s: float) -> int | None:
     return state.waiting_low.value
 
 
+def corrected_target_s(policy: Policy, tail: TailLatency | None, kappa: float) -> float:
+    """Return the target that the model is asked for: the promise over the correction.
+
+    Never below what an idle replica takes: no number of replicas could answer that.
+    """
+    if tail is None or not policy.law.has(Element.CORRECTION):
+        return policy.latency_target_s
+    lowest_s = min(policy.latency_target_s, _ABOVE_IDLE * tail.idle_s)
+    return max(policy.latency_target_s / kappa, lowest_s)
+
+
+_ABOVE_IDLE = 1.1
+
+
 def _recommend(
     policy: Policy,
     state: State,
@@ -139,31 +166,38 @@ def _recommend(
     signals: Signals,
     tail: TailLatency | None,
     counts: ReplicaCounts,
+    target_s: float,
 ) -> _Advice:
     """Ask every rule that has what it needs."""
-    rate_rps = signals.arrival_rps.value
-    slo = ceiling = burst = measured = None
+    rate_rps, law = signals.arrival_rps.value, policy.law
+    rules: dict[Element, Recommendation | None] = {}
     removal = 0
     if tail is not None and rate_rps is not None:
         burst_rps = recommenders.burst_rps(policy, state.windows, observation.now_s)
-        slo = recommenders.for_latency(policy, tail, rate_rps)
-        ceiling = recommenders.for_utilization(policy, tail.cost, rate_rps)
-        burst = recommenders.for_burst(policy, tail, burst_rps)
-        removal = recommenders.for_removal(policy, tail, rate_rps)
-        if tail.idle_s <= policy.latency_target_s:  # else more replicas would not help
-            measured = recommenders.for_measured_latency(
-                policy,
-                state.windows,
-                signals,
-                now_s=observation.now_s,
-                ready=counts.ready,
-                ready_since_s=state.ready_since_s,
-            )
-    queue = recommenders.for_queue(policy, tail.cost if tail else None, signals)
-    by_arrivals = [rule for rule in (slo, ceiling, burst) if rule is not None]
-    every = [*by_arrivals, *(rule for rule in (queue, measured) if rule is not None)]
+        rules[Element.LATENCY] = recommenders.for_latency(policy, tail, rate_rps, target_s)
+        rules[Element.CEILING] = recommenders.for_utilization(policy, tail.cost, rate_rps)
+        rules[Element.BURST] = recommenders.for_burst(policy, tail, burst_rps, target_s)
+        if law.has(Element.REMOVAL_MARGIN):
+            removal = recommenders.for_removal(policy, tail, rate_rps, target_s)
+    by_arrivals = [rule for element, rule in rules.items() if rule and law.has(element)]
+    if tail is None or tail.idle_s <= policy.latency_target_s:  # else more would not help
+        rules[Element.QUEUE] = recommenders.for_queue(
+            policy, tail, signals, ready=counts.ready, target_s=target_s
+        )
+    if tail is not None and rate_rps is not None and tail.idle_s <= policy.latency_target_s:
+        rules[Element.FEEDBACK] = recommenders.for_measured_latency(
+            policy,
+            state.windows,
+            signals,
+            now_s=observation.now_s,
+            ready=counts.ready,
+            ready_since_s=state.ready_since_s,
+        )
+    every = [rule for element, rule in rules.items() if rule and law.has(element)]
+    ceiling = rules.get(Element.CEILING)
     wanted = _with_replacements(max((rule.replicas for rule in every), default=0), counts)
     return _Advice(
+        known=tail is not None,
         recommendations=tuple(every),
         wanted=Wanted(
             replicas=wanted,
@@ -172,6 +206,47 @@ def _recommend(
         ),
         needed=max(wanted, removal),
     )
+
+
+def _correct(
+    policy: Policy,
+    state: State,
+    signals: Signals,
+    tail: TailLatency | None,
+    counts: ReplicaCounts,
+    advice: _Advice,
+    now_s: float,
+) -> State:
+    """Compare the model with what was measured, where nothing else explains the difference.
+
+    The ready replicas must have sufficed for the whole stable window; while a queue stands beyond
+    its bound for several windows, so that what a surge left behind has been worked off.
+    """
+    if counts.ready < max(1, advice.wanted.by_arrivals):
+        return replace(state, sufficed_since_s=None)
+    since_s = now_s if state.sufficed_since_s is None else state.sufficed_since_s
+    since_s = max(since_s, state.ready_since_s)
+    state = replace(state, sufficed_since_s=since_s)
+    measured, rate = signals.latency_s, signals.arrival_rps
+    if tail is None or not measured.fresh or measured.value is None or rate.value is None:
+        return state
+    queued = (signals.standing.value or 0.0) > tail.cost.max_batch * counts.ready
+    patience_s = policy.stable_window_s * (_QUEUED_WINDOWS if queued else 1)
+    if now_s - since_s < patience_s or state.last_s is None:
+        return state
+    return replace(
+        state,
+        correction=state.correction.observe(
+            measured.value,
+            tail.latency_s(rate.value, counts.ready),
+            requests=rate.value * policy.stable_window_s,
+            elapsed_s=now_s - state.last_s,
+            constant_s=policy.law.correction_s,
+        ),
+    )
+
+
+_QUEUED_WINDOWS = 4
 
 
 def _with_replacements(needed: int, counts: ReplicaCounts) -> int:
@@ -190,7 +265,7 @@ def _remember(
     policy: Policy, state: State, signals: Signals, advice: _Advice, now_s: float
 ) -> State:
     """Enter this tick into the stabilization; what is not fresh breaks the watch instead."""
-    if signals.freshness is not Freshness.FRESH:
+    if signals.freshness is not Freshness.FRESH or not advice.known:
         return state
     return replace(
         state,
@@ -253,5 +328,6 @@ def _explain(
         feasible=tail is None or tail.idle_s <= policy.latency_target_s,
         floor_latency_s=tail.idle_s if tail else None,
         cost=cost,
+        correction=situation.state.correction.kappa,
         cold_start_s=situation.state.cold_starts.p90_s,
     )

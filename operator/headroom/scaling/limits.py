@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from headroom.scaling.law import Element
 from headroom.scaling.state import State
 from headroom.scaling.values import (
     Freshness,
@@ -109,6 +110,11 @@ def decrease(situation: Situation) -> Limited:
         return keep(Reason.RESTART_HOLD)
     needed = situation.state.needed_high.value
     held = max(lowest, needed if needed is not None else current)
+    held = min(held, _without_cancelled(situation, lowest))
+    if situation.state.flaps.spent(situation.now_s, policy.law):
+        held = max(held, min(current, situation.counts.ready))
+        if held >= current:
+            return keep(Reason.FLAP_BUDGET)
     if held >= current:
         margin = situation.wanted.replicas < current <= held and _needed_now(situation) >= current
         return keep(Reason.SCALE_DOWN_MARGIN if margin else Reason.SCALE_DOWN_STABILIZED)
@@ -119,6 +125,18 @@ def decrease(situation: Situation) -> Limited:
     if slowed == held:
         return held, ()
     return slowed, (LimitApplied(limit=Reason.RATE_LIMITED, before=held, after=slowed),)
+
+
+def _without_cancelled(situation: Situation, lowest: int) -> int:
+    """Return how far removals of replicas that are not ready yet may go after a shorter wait.
+
+    They have not served anybody, and a ReplicaSet takes them first.
+    """
+    law, current = situation.policy.law, situation.observation.current
+    if not law.has(Element.CANCEL):
+        return current
+    recent = situation.state.needed_high.since(situation.now_s - law.cancel_after_s)
+    return max(lowest, situation.counts.ready, current if recent is None else recent)
 
 
 def _needed_now(situation: Situation) -> int:

@@ -28,6 +28,10 @@ class SlidingExtreme:
         )
         return SlidingExtreme(keep=self.keep, entries=(*kept, (time_s, value)))
 
+    def since(self, time_s: float) -> int | None:
+        """Return the extreme of what was added at this time or later; None if nothing was."""
+        return next((value for then_s, value in self.entries if then_s >= time_s), None)
+
     @property
     def value(self) -> int | None:
         """The extreme; None before the first value."""

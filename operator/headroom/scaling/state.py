@@ -12,7 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
 from headroom.scaling.cold_start import KEPT, ColdStarts
+from headroom.scaling.correction import LARGEST, SMALLEST, Correction
 from headroom.scaling.cost_learning import CostLearner
+from headroom.scaling.flaps import Flaps
 from headroom.scaling.stabilization import Coverage, SlidingExtreme
 from headroom.scaling.windows import Windows
 
@@ -38,6 +40,10 @@ class State:
     waiting_low: SlidingExtreme = field(default_factory=lambda: SlidingExtreme(keep="smallest"))
     """Requests waiting, of the shortest burst window."""
     coverage: Coverage = field(default_factory=Coverage)
+    correction: Correction = field(default_factory=Correction)
+    sufficed_since_s: float | None = None
+    """Since when the ready replicas have been enough by the model; None while they are not."""
+    flaps: Flaps = field(default_factory=Flaps)
     ready: int = 0
     ready_since_s: float = 0.0
     """When the number of ready replicas last changed."""
@@ -56,6 +62,7 @@ class State:
         return {
             "version": CHECKPOINT_VERSION,
             "cost": [_short(getattr(self.learner, name)) for name in _SUMS],
+            "correction": [_short(math.exp(self.correction.logarithm))],
             "coldStarts": [_short(seconds) for seconds in self.cold_starts.seconds],
         }
 
@@ -71,7 +78,12 @@ class State:
         sums = _numbers(checkpoint, "cost")
         if len(sums) != len(_SUMS):
             raise ValueError(f"checkpoint cost must hold {len(_SUMS)} sums, not {len(sums)}")
+        factors = _numbers(checkpoint, "correction")
+        if len(factors) != 1 or not SMALLEST <= factors[0] <= LARGEST:
+            rule = f"one number in {SMALLEST:g}..{LARGEST:g}"
+            raise ValueError(f"checkpoint correction must hold {rule}, not {factors}")
         return cls(
+            correction=Correction(logarithm=math.log(factors[0])),
             learner=CostLearner(**dict(zip(_SUMS, sums, strict=True))),
             cold_starts=ColdStarts(seconds=tuple(_numbers(checkpoint, "coldStarts")[-KEPT:])),
         )

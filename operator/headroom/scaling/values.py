@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from headroom.scaling.law import Law
+
 
 class PodState(StrEnum):
     """What a pod is worth to the decision."""
@@ -89,6 +91,8 @@ class Reason(StrEnum):
     """What is needed is already on its way."""
     CAPACITY_SHORTAGE = "CapacityShortage"
     """Replicas are unschedulable or broken; asking for more would multiply them."""
+    FLAP_BUDGET = "FlapBudget"
+    """What was removed had to come back too often within the hour: nothing is removed."""
     ROLLING_OUT = "RollingOut"
     """A rollout is replacing pods; nothing is removed meanwhile."""
     SIGNALS_STALE = "SignalsStale"
@@ -134,6 +138,8 @@ class Policy:
     """Of several services that want the last accelerators, the highest goes first."""
     warmup_timeout_s: float = 600.0
     """A warming pod that is older than this is not on schedule, whatever was measured before."""
+    law: Law = field(default_factory=Law)
+    """The constants behind the fields above; a user does not set them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -343,5 +349,7 @@ class Decision:
     floor_latency_s: float | None = None
     """What an idle replica takes: the lowest latency target that can be promised."""
     cost: CostModel | None = None
+    correction: float = 1.0
+    """Measured over modelled latency, as far as it has been learnt."""
     cold_start_s: float | None = None
     """p90 of the measured times from getting a node to ready."""

@@ -18,6 +18,7 @@ from headroom.simulator.autoscalers.aibrix import AibrixApa
 from headroom.simulator.autoscalers.bounds import Clairvoyant, IdealReactive, Oracle
 from headroom.simulator.autoscalers.dynamo import Dynamo
 from headroom.simulator.autoscalers.fixed import StaticMean, StaticPeak
+from headroom.simulator.autoscalers.headroom import Headroom
 from headroom.simulator.autoscalers.hpa import HpaLatency, HpaQueue, HpaUtilization
 from headroom.simulator.autoscalers.keda import Keda
 from headroom.simulator.autoscalers.knative import Knative
@@ -55,13 +56,12 @@ class Entry:
 
 
 _ENTRIES: Mapping[str, Entry] = MappingProxyType(
-    # Headroom's own law joins here, as an Entry of its own.
-    {peer.kind: Entry(build=peer, knobs=peer.knobs()) for peer in (*PEERS, *BOUNDS)}
+    {one.kind: Entry(build=one, knobs=one.knobs()) for one in (Headroom, *PEERS, *BOUNDS)}
 )
 
 
 def names() -> tuple[str, ...]:
-    """Return all names, peers first, bounds last."""
+    """Return all names: Headroom, its peers, the bounds."""
     return tuple(_ENTRIES)
 
 
@@ -88,6 +88,8 @@ def _typed(what: str, default: Knob, value: Knob) -> Knob:
         if value not in choices:
             raise ValueError(f"{what} is one of {', '.join(choices)}, received {value!r}")
         return type(default)(value)
+    if isinstance(default, str):
+        return str(value)
     try:
         number = float(value)
     except ValueError:

@@ -3,47 +3,82 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
-from headroom.scaling import Observation, State, decide
-from headroom.simulator.autoscaler import Truth, View, Wish
+from headroom.scaling import Observation, Policy, State, decide
+from headroom.scaling.law import Element, Law
+from headroom.simulator.autoscaler import View, Wish
+from headroom.simulator.autoscalers.peer import Peer
+
+ELEMENTS: tuple[str, ...] = tuple(element.value for element in Element)
+"""What `without` may name."""
+_LAW = Law()
+_USUAL = Policy(latency_target_s=1.0)
 
 
-class Headroom:
-    """`decide()` at its production tick, with direct scrapes of the pods."""
+@dataclass(kw_only=True)
+class Headroom(Peer):
+    """`decide()` at its production tick, with direct scrapes of the pods.
+
+    The knobs are the constants of its law; production has the defaults.
+    """
 
     kind = "headroom"
-    scrape_s = math.inf
+    may_be_zero = frozenset(
+        {"removal_utilization_gap", "hold_s", "cancel_after_s", "flaps_per_hour"}
+    )
 
-    def __init__(self, truth: Truth) -> None:
-        self._policy = truth.spec.policy
-        self._state = State.initial()
+    period_s: float = _USUAL.tick_s
+    scrape_s: float = math.inf
+    hold_s: float = _USUAL.scale_down_stabilization_s
+    stable_window_s: float = _USUAL.stable_window_s
+    surge_margin: float = _LAW.surge_margin
+    burst_deviations: float = _LAW.burst_deviations
+    removal_latency_ratio: float = _LAW.removal_latency_ratio
+    removal_utilization_gap: float = _LAW.removal_utilization_gap
+    drain_s: float = _LAW.drain_s
+    cancel_after_s: float = _LAW.cancel_after_s
+    correction_s: float = _LAW.correction_s
+    flaps_per_hour: int = _LAW.flaps_per_hour
+    without: str = ""
+    """Elements left out, separated by `+`; an unknown one is an error."""
+    state: State = field(default_factory=State.initial, init=False)
+    decided: Policy = field(init=False)
 
-    @classmethod
-    def knobs(cls) -> Mapping[str, float]:
-        """Return the settings that a sweep may walk, with their defaults."""
-        return {}
-
-    @property
-    def name(self) -> str:
-        """Name and settings."""
-        return self.kind
-
-    @property
-    def period_s(self) -> float:
-        """The production tick."""
-        return self._policy.tick_s
+    def __post_init__(self) -> None:
+        """Raise ValueError for a knob out of its range or an element that does not exist."""
+        Peer.__post_init__(self)
+        left_out = frozenset(Element(word) for word in self.without.split("+") if word)
+        self.decided = replace(
+            self.policy,
+            tick_s=self.period_s,
+            stable_window_s=self.stable_window_s,
+            scale_down_stabilization_s=self.hold_s
+            if self.hold_s != _USUAL.scale_down_stabilization_s
+            else self.policy.scale_down_stabilization_s,
+            law=Law(
+                surge_margin=self.surge_margin,
+                burst_deviations=self.burst_deviations,
+                removal_latency_ratio=self.removal_latency_ratio,
+                removal_utilization_gap=self.removal_utilization_gap,
+                drain_s=self.drain_s,
+                cancel_after_s=self.cancel_after_s,
+                correction_s=self.correction_s,
+                flaps_per_hour=self.flaps_per_hour,
+                without=left_out,
+            ),
+        )
 
     def evaluate(self, view: View) -> Wish:
         """Return what `decide` decides."""
         observation = Observation(
             now_s=view.now_s, current=view.replicas, pods=view.pods, samples=view.samples
         )
-        decision, self._state = decide(self._policy, self._state, observation)
+        decision, self.state = decide(self.decided, self.state, observation)
         return Wish(
             replicas=decision.replicas, reason=decision.reason.value, message=decision.message
         )
 
     def restart(self) -> None:
         """Begin anew from the checkpoint, as the operator does."""
-        self._state = State.from_checkpoint(self._state.to_checkpoint())
+        self.state = State.from_checkpoint(self.state.to_checkpoint())

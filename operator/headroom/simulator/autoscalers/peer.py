@@ -11,7 +11,6 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from enum import StrEnum
 from typing import ClassVar
 
 from headroom.scaling.values import Policy
@@ -52,7 +51,7 @@ class Peer(ABC):
         return {
             field.name: field.default
             for field in fields(cls)
-            if field.init and isinstance(field.default, (bool, int, float, StrEnum))
+            if field.init and isinstance(field.default, (bool, int, float, str))
         }
 
     def settings(self) -> Mapping[str, Knob]:

@@ -1,0 +1,53 @@
+"""The slow correction: what measured latency says about the model, learnt while nothing moves.
+
+kappa = measured / modelled percentile, averaged in logarithms with a time constant of minutes. The
+decision takes target / kappa for its target. It is learnt only where the model says that the ready
+replicas suffice, and has said so long enough: a queue that a surge left behind is not the model's
+error, and a replica that has just become ready has not shown yet what it changes.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+SMALLEST, LARGEST = 0.6, 4.0
+"""Bounds of kappa, and of one window's measurement."""
+DEAD_BAND = 0.1
+"""A kappa within 10 % of 1 changes nothing."""
+FULL_WEIGHT_REQUESTS = 200.0
+"""A window of fewer requests counts for less: the 95th percentile of 200 is the tenth largest."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Correction:
+    """The averaged logarithm of measured over modelled latency, and how long it was learnt."""
+
+    logarithm: float = 0.0
+    learnt_s: float = 0.0
+
+    @property
+    def kappa(self) -> float:
+        """The factor on the modelled latency; 1 within the dead band."""
+        kappa = math.exp(self.logarithm)
+        return 1.0 if abs(self.logarithm) <= math.log1p(DEAD_BAND) else kappa
+
+    def observe(
+        self,
+        measured_s: float,
+        modelled_s: float,
+        *,
+        requests: float,
+        elapsed_s: float,
+        constant_s: float,
+    ) -> Correction:
+        """Return the correction after `elapsed_s` in which the window showed these latencies."""
+        if not modelled_s > 0 or not math.isfinite(modelled_s):
+            return self
+        ratio = min(LARGEST, max(SMALLEST, measured_s / modelled_s))
+        weight = min(1.0, requests / FULL_WEIGHT_REQUESTS)
+        gain = -math.expm1(-elapsed_s * weight / constant_s)
+        return Correction(
+            logarithm=self.logarithm + gain * (math.log(ratio) - self.logarithm),
+            learnt_s=self.learnt_s + elapsed_s,
+        )

@@ -1,0 +1,51 @@
+"""The constants of the decision, and which of its elements act. Production takes the defaults.
+
+Each default was chosen in the simulator over all cells at once; `headroom simulate --ablate` shows
+what each element earns, and an element that earned nothing is not here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Element(StrEnum):
+    """A step of the decision that can be left out in the simulator."""
+
+    CEILING = "utilization-ceiling"
+    LATENCY = "latency-model"
+    QUEUE = "queue"
+    BURST = "burst"
+    FEEDBACK = "measured-latency"
+    VARIATION = "variation"
+    """Learning how much executions vary."""
+    CORRECTION = "correction"
+    REMOVAL_MARGIN = "removal-margin"
+    CANCEL = "cancel-warming"
+    FLAPS = "flap-budget"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Law:
+    """What a sweep of Headroom itself may walk."""
+
+    surge_margin: float = 1.2
+    """Replicas = arrivals x margin / capacity: room for what a window cannot see yet."""
+    burst_deviations: float = 4.0
+    """A short window counts when it lies this many Poisson deviations above what preceded it."""
+    removal_latency_ratio: float = 0.9
+    removal_utilization_gap: float = 0.05
+    """A removal must leave the modelled latency and the utilization this far inside."""
+    drain_s: float = 60.0
+    """A queue that stands beyond its bound is to be worked off within this time."""
+    cancel_after_s: float = 90.0
+    """Replicas still warming go when nothing has wanted them for this long."""
+    correction_s: float = 300.0
+    """Time constant of the correction."""
+    flaps_per_hour: int = 2
+    without: frozenset[Element] = frozenset()
+
+    def has(self, element: Element) -> bool:
+        """Whether this element acts."""
+        return element not in self.without
