@@ -89,6 +89,7 @@ def simulate_command(
 def _ports() -> Ports:
     from headroom.cli.simulate_request import Ports
     from headroom.simulator.autoscalers import catalogue
+    from headroom.simulator.autoscalers.headroom import ELEMENTS
     from headroom.simulator.campaign import perform, shipped
     from headroom.simulator.scenario_file import load_scenario
 
@@ -97,6 +98,6 @@ def _ports() -> Ports:
         check=load_scenario,
         autoscalers=catalogue.names(),
         grids=catalogue.GRIDS,
-        elements=(),
+        elements=ELEMENTS,
         perform=perform,
     )
