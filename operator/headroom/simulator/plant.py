@@ -152,7 +152,7 @@ class ServiceSpec:
     clients: Clients = field(default_factory=Clients)
     cold_start: ColdStart = field(default_factory=lambda: ColdStart.of(60.0))
     initial_replicas: int | None = None
-    """Ready at the start; None takes what the first minute's arrivals need at the ceiling."""
+    """Ready at the start; None takes what arrives before others can be ready."""
     drain_s: float = 60.0
     """A removed replica finishes what it has, at most this long."""
     advertised: Server | None = None

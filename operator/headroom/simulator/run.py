@@ -24,8 +24,8 @@ from headroom.simulator.tables import FINE_LOG, FINE_START_S
 _SAMPLES = 1440
 """Points of a course at most: one per 10 s of four hours."""
 _SHORTEST_SAMPLE_S = 5.0
-_FIRST_S = 60.0
-"""The replicas at the start are sized for this much of the stream."""
+_WINDOW_S = 30
+"""The replicas at the start are sized for the busiest such window before new ones can be ready."""
 
 
 def simulate(
@@ -285,11 +285,14 @@ def _truth(workload: Workload, seed: int) -> Truth:
 
 
 def _initial(truth: Truth) -> int:
-    """Return the replicas at the start: what the first minute needs below capacity and ceiling."""
+    """Return the replicas at the start: what the first arrivals need below capacity and ceiling."""
     spec, policy = truth.spec, truth.spec.policy
     if spec.initial_replicas is not None:
         return max(policy.min_replicas, min(policy.max_replicas, spec.initial_replicas))
-    first_rps = float(np.mean(truth.arrivals_per_s[: int(_FIRST_S)]))
+    first_s = int(spec.cold_start.median_s) + 60
+    counts = truth.arrivals_per_s[:first_s]
+    windows = np.convolve(counts, np.ones(min(_WINDOW_S, len(counts))), mode="valid")
+    first_rps = float(windows.max()) / min(_WINDOW_S, len(counts))
     each_rps = min(truth.capacity_rps, policy.utilization_ceiling * spec.server.full_rps)
     needed = math.ceil(first_rps / each_rps) if each_rps > 0 else policy.max_replicas
     return max(policy.min_replicas, min(policy.max_replicas, needed))
