@@ -355,10 +355,26 @@ class FakeRecorder:
         self.gone.append(f"{namespace}/{name}")
 
 
+class FakeJournal:
+    """Keeps lines, unless it is full."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.failure: Exception | None = None
+        self.asked = 0
+
+    def append(self, text: str) -> None:
+        self.asked += 1
+        if self.failure is not None:
+            raise self.failure
+        self.lines += text.splitlines(keepends=True)
+
+
 class World:
     """The controller with everything around it."""
 
     def __init__(self) -> None:
+        self.journal = FakeJournal()
         self.clock = FakeClock()
         self.cluster = FakeCluster(self.clock)
         self.pods = Pods(self.cluster, self.clock)
@@ -376,6 +392,7 @@ class World:
             clock=self.clock,
             recorder=self.recorder,
             instance="operator-0",
+            journal=self.journal,
             chance=random.Random(7),
         )
 

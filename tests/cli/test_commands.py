@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +75,16 @@ def test_run_refuses_a_tick_that_cannot_be(tick: str) -> None:
     result = headroom("run", "--tick", tick)
     assert result.exit_code == 2
     assert "--tick" in result.stderr
+
+
+def test_run_records_in_no_file_that_is_something_else(tmp_path: Path) -> None:
+    other = tmp_path / "requests.csv"
+    other.write_text("arrival_s\n1\n")
+    command = [sys.executable, "-m", "headroom", "run", "--record", str(other)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == 1
+    assert ended.stderr.startswith(f"error: {other}: begins with b'arrival_s")
+    assert other.read_text() == "arrival_s\n1\n"
 
 
 SERVICE: dict[str, Any] = {

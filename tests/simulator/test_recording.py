@@ -11,13 +11,8 @@ from hypothesis import strategies as st
 
 from headroom.scaling.values import CostModel, Policy, RateLimit, Routing
 from headroom.simulator.arrivals import TraceError
-from headroom.simulator.arrivals.recording import (
-    RecordedService,
-    header_line,
-    read_recording,
-    service_line,
-    tick_line,
-)
+from headroom.simulator.arrivals.recording import RecordedService, read_recording
+from headroom.telemetry.recording import header_line, service_line, tick_line
 
 POLICY = Policy(
     latency_target_s=0.25,

@@ -30,6 +30,9 @@ app = typer.Typer(
 app.add_typer(plan_app)
 app.add_typer(simulate_app)
 
+RECORD_MIB = 48
+"""Fits the 64 MiB of the shipped manifest's /tmp: eleven days of one service at a tick of 2 s."""
+
 Namespaces = Annotated[
     list[str] | None,
     typer.Option("--namespace", "-n", help="Only this namespace; repeat for several."),
@@ -45,6 +48,17 @@ def run(
     port: Annotated[
         int, typer.Option(min=1, max=65535, help="Port of /livez, /readyz and /metrics.")
     ] = 8080,
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Append what is seen at each tick, for `headroom simulate` to replay: a scenario "
+            'names it with arrivals = { recording = "FILE" }.',
+        ),
+    ] = None,
+    record_mib: Annotated[
+        int, typer.Option(min=1, help="Size at which the recording ends, in MiB.")
+    ] = RECORD_MIB,
 ) -> None:
     """Run the operator, in a cluster or with KUBECONFIG, until SIGTERM."""
     import uvloop
@@ -62,7 +76,16 @@ def run(
         raise typer.BadParameter(rule, param_hint="--tick")
     instance = os.environ.get("HOSTNAME") or socket.gethostname()
     try:
-        uvloop.run(operate(tuple(namespace or ()), tick_s=tick_s, port=port, instance=instance))
+        uvloop.run(
+            operate(
+                tuple(namespace or ()),
+                tick_s=tick_s,
+                port=port,
+                instance=instance,
+                record=record,
+                record_mib=record_mib,
+            )
+        )
     except (ClusterError, OSError) as error:
         _fail(str(error))
 

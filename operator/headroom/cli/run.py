@@ -9,8 +9,11 @@ import asyncio
 import logging
 import signal
 from collections.abc import Coroutine, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 
 from headroom.adapters.inference_service_watch import InferenceServiceWatch
+from headroom.adapters.journal_file import JournalFile
 from headroom.adapters.kubernetes_api import KubernetesApi
 from headroom.adapters.pod_scraper import PodScraper
 from headroom.adapters.system_clock import SystemClock
@@ -19,6 +22,7 @@ from headroom.console.health import Health, watch_loop_lag
 from headroom.console.instruments import Instruments
 from headroom.console.server import application, serve
 from headroom.controller.controller import Controller
+from headroom.telemetry.recording import header_line
 
 _log = logging.getLogger(__name__)
 
@@ -29,32 +33,52 @@ A write that is under way is finished or abandoned: the next start begins from t
 """
 
 
-async def operate(namespaces: Sequence[str], *, tick_s: float, port: int, instance: str) -> None:
-    """Run until SIGTERM or SIGINT.
+async def operate(
+    namespaces: Sequence[str],
+    *,
+    tick_s: float,
+    port: int,
+    instance: str,
+    record: Path | None,
+    record_mib: int,
+) -> None:
+    """Run until SIGTERM or SIGINT; record the ticks in a file where one is named.
 
-    Raises ClusterError where there are no credentials, OSError where the port is taken.
+    Raises ClusterError where there are no credentials, OSError where the port is taken or the file
+    cannot be written.
     """
     _configure_logging()
     instruments = Instruments()
-    async with KubernetesApi(on_call=instruments.called) as api, PodScraper() as scraper:
-        controller = Controller(
-            cluster=api,
-            scraper=scraper,
-            clock=SystemClock(),
-            recorder=instruments,
-            instance=instance,
-            namespaces=namespaces,
-            tick_s=tick_s,
-        )
-        app = application(Health(controller), instruments)
-        _log.info("evaluating every %g s in %s", tick_s, ", ".join(namespaces) or "all namespaces")
-        await _until_told_to_end(
-            controller.run(),
-            _watch(controller, namespaces),
-            serve(app, port),
-            watch_loop_lag(instruments.lagged),
-        )
+    with _journal(record, record_mib) as journal:
+        async with KubernetesApi(on_call=instruments.called) as api, PodScraper() as scraper:
+            controller = Controller(
+                cluster=api,
+                scraper=scraper,
+                clock=SystemClock(),
+                recorder=instruments,
+                instance=instance,
+                namespaces=namespaces,
+                tick_s=tick_s,
+                journal=journal,
+            )
+            app = application(Health(controller), instruments)
+            where = ", ".join(namespaces) or "all namespaces"
+            _log.info("evaluating every %g s in %s", tick_s, where)
+            if journal is not None:
+                _log.info("recording in %s, up to %d MiB", record, record_mib)
+            await _until_told_to_end(
+                controller.run(),
+                _watch(controller, namespaces),
+                serve(app, port),
+                watch_loop_lag(instruments.lagged),
+            )
     _log.info("ended")
+
+
+def _journal(path: Path | None, most_mib: int) -> AbstractContextManager[JournalFile | None]:
+    if path is None:
+        return nullcontext()
+    return JournalFile(path, header=header_line(), most_bytes=most_mib * 1024**2)
 
 
 async def _watch(controller: Controller, namespaces: Sequence[str]) -> None:

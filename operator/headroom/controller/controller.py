@@ -8,13 +8,17 @@ from collections.abc import Sequence
 
 from headroom.controller.cache import ServiceCache
 from headroom.controller.freshness import keep_fresh
-from headroom.controller.ports import Clock, Cluster, Manifest, Recorder, Scraper
+from headroom.controller.ports import Clock, Cluster, Journal, Manifest, Recorder, Scraper
 from headroom.controller.reconciler import Reconciler
+from headroom.controller.recording import Recording
 from headroom.controller.scheduler import Scheduler
 
 
 class Controller:
-    """Keeps the InferenceServices of the namespaces given; none given means all."""
+    """Keeps the InferenceServices of the namespaces given; none given means all.
+
+    With a journal, what a simulation needs to replay their ticks is recorded in it.
+    """
 
     def __init__(
         self,
@@ -26,6 +30,7 @@ class Controller:
         instance: str,
         namespaces: Sequence[str] = (),
         tick_s: float = 2.0,
+        journal: Journal | None = None,
         chance: random.Random | None = None,
     ) -> None:
         self._cluster = cluster
@@ -47,6 +52,7 @@ class Controller:
             recorder=recorder,
             tick_s=tick_s,
             instance=instance,
+            recording=None if journal is None else Recording(journal),
         )
 
     async def run(self) -> None:

@@ -99,3 +99,11 @@ class Recorder(Protocol):
     def forgotten(self, namespace: str, name: str) -> None:
         """Drop the figures of a service that is gone."""
         ...
+
+
+class Journal(Protocol):
+    """Keeps lines, in order."""
+
+    def append(self, text: str) -> None:
+        """Add whole lines without waiting; raise OSError where no more can be kept."""
+        ...

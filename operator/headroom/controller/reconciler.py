@@ -13,6 +13,7 @@ from headroom.controller.findings import Tick
 from headroom.controller.gather import gather
 from headroom.controller.memory import Memory, remember
 from headroom.controller.ports import Clock, Cluster, Recorder, Scraper
+from headroom.controller.recording import Recording
 from headroom.controller.report import Reporter
 from headroom.errors import NotFound
 from headroom.scaling import decide
@@ -31,12 +32,14 @@ class Reconciler:
         recorder: Recorder,
         tick_s: float,
         instance: str,
+        recording: Recording | None = None,
     ) -> None:
         self._cluster = cluster
         self._scraper = scraper
         self._clock = clock
         self._cache = cache
         self._recorder = recorder
+        self._recording = recording
         self._reporter = Reporter(cluster, instance)
         self._tick_s = tick_s
         self._memories: dict[str, Memory] = {}
@@ -91,6 +94,8 @@ class Reconciler:
         acted = await act(
             self._cluster, service, memory, gathered, decision.replicas, self._clock.now_s()
         )
+        if self._recording is not None:
+            self._recording.ticked(service, policy, gathered.observation, decision, acted.replicas)
         await self._report(memory, replace(tick, acted=acted))
 
     async def report_failure(self, uid: str, error: Exception) -> None:
@@ -109,6 +114,8 @@ class Reconciler:
     def forget(self, uid: str) -> None:
         """Drop what is known of a service that is gone."""
         memory = self._memories.pop(uid, None)
+        if self._recording is not None:
+            self._recording.forget(uid)
         if memory is not None:
             self._recorder.forgotten(memory.namespace, memory.name)
 

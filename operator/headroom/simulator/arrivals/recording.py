@@ -1,20 +1,10 @@
-r"""What a running operator saw, tick by tick: the format, pure in both directions.
+"""A recording of a running operator, as arrivals and services to simulate. Pure.
 
-JSON lines, so that a file can be appended to and a cut one still reads:
-
-    {"kind":"recording","version":1}
-    {"kind":"service","service":"shop/ranker","policy":{...},"cost":{...},"cold_start_s":61.5}
-    {"kind":"tick","service":"shop/ranker","time_s":1700000000.0,"arrivals":41,"replicas":3}
-
-The first line comes once. A service's line comes before its ticks and again whenever its spec or
-cost changed; the last one counts. `arrivals` are those since the service's tick before, at the
-door, null where they are not known: missing is not zero. `cost` and `cold_start_s` are null until
-measured. A last line without its end of line is what a killed writer leaves, and is not read.
+The format of its lines is `headroom.telemetry.recording`.
 """
 
 from __future__ import annotations
 
-import json
 import math
 from array import array
 from collections.abc import Iterable
@@ -22,70 +12,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 
 from headroom.scaling.values import CostModel, Policy
 from headroom.simulator.arrivals.counted import CountedArrivals
 from headroom.simulator.arrivals.rates import Vector
 from headroom.simulator.arrivals.streams import require
 from headroom.simulator.arrivals.trace_file import TraceError
-
-VERSION = 1
-MOST_ARRIVALS = 10_000_000
-_STRICT = ConfigDict(strict=True, allow_inf_nan=False)
-
-
-@with_config(_STRICT)
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Header:
-    kind: str
-    version: int
-
-
-@with_config(_STRICT)
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Service:
-    kind: str
-    service: str
-    policy: Policy
-    cost: CostModel | None
-    cold_start_s: float | None
-
-
-@with_config(_STRICT)
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Tick:
-    kind: str
-    service: str
-    time_s: float
-    arrivals: int | None
-    replicas: int
-
-
-_HEADER = TypeAdapter(_Header)
-_SERVICE = TypeAdapter(_Service)
-_TICK = TypeAdapter(_Tick)
-
-
-def header_line() -> str:
-    """Return the line that a recording begins with."""
-    return _HEADER.dump_json(_Header(kind="recording", version=VERSION)).decode() + "\n"
-
-
-def service_line(
-    service: str, policy: Policy, cost: CostModel | None = None, cold_start_s: float | None = None
-) -> str:
-    """Return the line that says what is promised and what a replica costs."""
-    line = _Service(
-        kind="service", service=service, policy=policy, cost=cost, cold_start_s=cold_start_s
-    )
-    return _SERVICE.dump_json(line).decode() + "\n"
-
-
-def tick_line(service: str, time_s: float, arrivals: int | None, replicas: int) -> str:
-    """Return the line of one tick; `arrivals` since the tick before, None where not known."""
-    line = _Tick(kind="tick", service=service, time_s=time_s, arrivals=arrivals, replicas=replicas)
-    return _TICK.dump_json(line).decode() + "\n"
+from headroom.telemetry.recording import Header, ServiceLine, TickLine, read_line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +76,7 @@ class RecordedService:
 class _Gathered:
     """The ticks of one service while a file is read."""
 
-    described: _Service
+    described: ServiceLine
     times_s: array[float] = field(default_factory=lambda: array("d"))
     arrivals: array[float] = field(default_factory=lambda: array("d"))
     replicas: array[int] = field(default_factory=lambda: array("q"))
@@ -185,59 +118,33 @@ def read_recording(lines: Iterable[str], source: str) -> dict[str, RecordedServi
         if not line.endswith("\n"):
             break
         try:
-            _take(line, number, gathered)
-        except (ValueError, RecursionError) as error:
-            raise TraceError(f"{source}, line {number}: {_said(error)}") from error
+            _take(read_line(line), number, gathered)
+        except ValueError as error:
+            raise TraceError(f"{source}, line {number}: {error}") from error
     if not gathered:
         raise TraceError(f"{source}: a recording has a service, received {number} lines without")
     return {name: service.finished(source) for name, service in gathered.items()}
 
 
-def _take(line: str, number: int, gathered: dict[str, _Gathered]) -> None:
-    kind = _kind(line)
-    require((kind == "recording") == (number == 1), 'the first line alone is "recording"', kind)
-    if kind == "recording":
-        version = _HEADER.validate_json(line).version
-        require(version == VERSION, f"a recording's version is {VERSION}", version)
-    elif kind == "service":
-        service = _SERVICE.validate_json(line)
-        if service.service in gathered:
-            gathered[service.service].described = service
-        else:
-            gathered[service.service] = _Gathered(service)
-    elif kind == "tick":
-        _append(_TICK.validate_json(line), gathered)
-    else:
-        require(False, "a line's kind is recording, service or tick", kind)
+def _take(
+    line: Header | ServiceLine | TickLine, number: int, gathered: dict[str, _Gathered]
+) -> None:
+    first = isinstance(line, Header)
+    require(first == (number == 1), 'the first line alone is "recording"', line.kind)
+    match line:
+        case ServiceLine() if line.service in gathered:
+            gathered[line.service].described = line
+        case ServiceLine():
+            gathered[line.service] = _Gathered(line)
+        case TickLine():
+            _append(line, gathered)
 
 
-def _append(tick: _Tick, gathered: dict[str, _Gathered]) -> None:
+def _append(tick: TickLine, gathered: dict[str, _Gathered]) -> None:
     require(tick.service in gathered, "a service's line comes before its ticks", tick.service)
     into = gathered[tick.service]
     last_s = into.times_s[-1] if into.times_s else -math.inf
     require(tick.time_s > last_s, f"a service's ticks come after {last_s:.12g} s", tick.time_s)
-    rule = f"arrivals are null or 0 to {MOST_ARRIVALS}"
-    require(tick.arrivals is None or 0 <= tick.arrivals <= MOST_ARRIVALS, rule, tick.arrivals)
-    require(tick.replicas >= 0, "replicas >= 0", tick.replicas)
     into.times_s.append(tick.time_s)
     into.arrivals.append(math.nan if tick.arrivals is None else tick.arrivals)
     into.replicas.append(tick.replicas)
-
-
-def _kind(line: str) -> str:
-    try:
-        value = json.loads(line)
-    except ValueError as error:
-        raise ValueError(f"a line is a JSON object, received {line.strip()!r:.60}") from error
-    if not isinstance(value, dict):
-        raise ValueError(f"a line is a JSON object, received {line.strip()!r:.60}")
-    return str(value.get("kind"))[:40]
-
-
-def _said(error: Exception) -> str:
-    if isinstance(error, ValidationError):
-        detail = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in detail["loc"])
-        message = detail["msg"][:1].lower() + detail["msg"][1:]
-        return f"{where}: {message}, received {detail['input']!r:.60}"
-    return str(error) if isinstance(error, ValueError) else "a line nests too deep"

@@ -1,0 +1,141 @@
+r"""What a running operator saw, tick by tick: the lines of a recording, written and read. Pure.
+
+JSON lines, so that a file can be appended to and a cut one still reads:
+
+    {"kind":"recording","version":1}
+    {"kind":"service","service":"shop/ranker","policy":{...},"cost":{...},"cold_start_s":61.5}
+    {"kind":"tick","service":"shop/ranker","time_s":1700000000.0,"arrivals":41,"replicas":3}
+
+The first line comes once. A service's line comes before its ticks and again whenever its spec or
+cost changed; the last one counts. `arrivals` are those since the service's tick before, at the
+door, null where they are not known: missing is not zero. `replicas` are those asked for. `cost` and
+`cold_start_s` are null until measured. A last line without its end of line is what a killed writer
+leaves, and is not read.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
+
+from headroom.scaling.values import CostModel, Policy
+
+VERSION = 1
+MOST_ARRIVALS = 10_000_000
+"""Of one tick; more is a counter gone wrong, not traffic."""
+_STRICT = ConfigDict(strict=True, allow_inf_nan=False)
+
+
+@with_config(_STRICT)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """The line that a recording begins with."""
+
+    kind: str = "recording"
+    version: int
+
+
+@with_config(_STRICT)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceLine:
+    """What is promised, and what a replica costs."""
+
+    kind: str = "service"
+    service: str
+    policy: Policy
+    cost: CostModel | None
+    cold_start_s: float | None
+
+
+@with_config(_STRICT)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TickLine:
+    """One tick of one service."""
+
+    kind: str = "tick"
+    service: str
+    time_s: float
+    arrivals: int | None
+    """Since the service's tick before; None where not known."""
+    replicas: int
+
+
+_HEADER = TypeAdapter(Header)
+_SERVICE = TypeAdapter(ServiceLine)
+_TICK = TypeAdapter(TickLine)
+
+
+def header_line() -> str:
+    """Return the line that a recording begins with."""
+    return _HEADER.dump_json(Header(version=VERSION)).decode() + "\n"
+
+
+def service_line(
+    service: str, policy: Policy, cost: CostModel | None = None, cold_start_s: float | None = None
+) -> str:
+    """Return the line that says what is promised and what a replica costs."""
+    line = ServiceLine(service=service, policy=policy, cost=cost, cold_start_s=cold_start_s)
+    return _SERVICE.dump_json(line).decode() + "\n"
+
+
+def tick_line(service: str, time_s: float, arrivals: int | None, replicas: int) -> str:
+    """Return the line of one tick; `arrivals` since the tick before, None where not known."""
+    line = TickLine(service=service, time_s=time_s, arrivals=arrivals, replicas=replicas)
+    return _TICK.dump_json(line).decode() + "\n"
+
+
+def read_line(line: str) -> Header | ServiceLine | TickLine:
+    """Read one line.
+
+    Raises:
+        ValueError: naming the rule that it breaks, and what it holds instead.
+    """
+    try:
+        kind = _kind(line)
+        if kind == "recording":
+            return _header(line)
+        if kind == "service":
+            return _SERVICE.validate_json(line)
+        if kind == "tick":
+            return _tick(line)
+    except ValidationError as error:
+        raise ValueError(_said(error)) from error
+    except RecursionError as error:
+        raise ValueError("a line nests too deep") from error
+    raise ValueError(f"a line's kind is recording, service or tick, received {kind}")
+
+
+def _header(line: str) -> Header:
+    header = _HEADER.validate_json(line)
+    if header.version != VERSION:
+        raise ValueError(f"a recording's version is {VERSION}, received {header.version}")
+    return header
+
+
+def _tick(line: str) -> TickLine:
+    tick = _TICK.validate_json(line)
+    if tick.arrivals is not None and not 0 <= tick.arrivals <= MOST_ARRIVALS:
+        rule = f"arrivals are null or 0 to {MOST_ARRIVALS}"
+        raise ValueError(f"{rule}, received {tick.arrivals}")
+    if tick.replicas < 0:
+        raise ValueError(f"replicas >= 0, received {tick.replicas}")
+    return tick
+
+
+def _kind(line: str) -> str:
+    try:
+        value = json.loads(line)
+    except ValueError as error:
+        raise ValueError(f"a line is a JSON object, received {line.strip()!r:.60}") from error
+    if not isinstance(value, dict):
+        raise ValueError(f"a line is a JSON object, received {line.strip()!r:.60}")
+    return str(value.get("kind"))[:40]
+
+
+def _said(error: ValidationError) -> str:
+    detail = error.errors(include_url=False)[0]
+    where = ".".join(str(part) for part in detail["loc"])
+    message = detail["msg"][:1].lower() + detail["msg"][1:]
+    return f"{where}: {message}, received {detail['input']!r:.60}"

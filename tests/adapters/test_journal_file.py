@@ -1,0 +1,124 @@
+"""A journal is continued, bounded, and never waited for."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from headroom.adapters.journal_file import MOST_BEHIND, JournalFile
+
+HEADER = '{"kind":"recording"}\n'
+
+
+def journal(path: Path, most_bytes: int = 10_000) -> JournalFile:
+    return JournalFile(path, header=HEADER, most_bytes=most_bytes)
+
+
+def refused(append: Callable[[], None]) -> str:
+    """Append until it is refused; the disk's answer comes a moment later."""
+    deadline_s = time.monotonic() + 5.0
+    while time.monotonic() < deadline_s:
+        try:
+            append()
+        except OSError as error:
+            return str(error)
+        time.sleep(0.001)
+    raise AssertionError("nothing was refused")
+
+
+def descriptor_of(path: Path) -> int:
+    """Find the open file, to put something else in its place."""
+    open_files = Path("/proc/self/fd").iterdir()
+    return next(int(one.name) for one in open_files if one.resolve() == path.resolve())
+
+
+def test_lines_follow_the_header_in_order(tmp_path: Path) -> None:
+    with journal(tmp_path / "j") as lines:
+        for number in range(500):
+            lines.append(f"{number}\n")
+    written = (tmp_path / "j").read_text()
+    assert written == HEADER + "".join(f"{number}\n" for number in range(500))
+
+
+def test_a_line_is_in_the_file_while_the_journal_is_open(tmp_path: Path) -> None:
+    with journal(tmp_path / "j") as lines:
+        lines.append("one\n")
+        deadline_s = time.monotonic() + 5.0
+        while (tmp_path / "j").read_text() != HEADER + "one\n":
+            assert time.monotonic() < deadline_s
+            time.sleep(0.001)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", HEADER),
+        (HEADER[:7], HEADER),
+        (HEADER, HEADER),
+        (HEADER + "one\n", HEADER + "one\n"),
+        (HEADER + "one\n{half", HEADER + "one\n"),
+        (HEADER + "one\n" * 40_000 + "tw", HEADER + "one\n" * 40_000),
+    ],
+    ids=["empty", "cut header", "header", "whole lines", "cut line", "long"],
+)
+def test_what_was_begun_is_continued(tmp_path: Path, before: str, after: str) -> None:
+    (tmp_path / "j").write_text(before)
+    with journal(tmp_path / "j", most_bytes=1_000_000) as lines:
+        lines.append("more\n")
+    assert (tmp_path / "j").read_text() == after + "more\n"
+
+
+def test_another_file_is_left_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "j").write_text("arrival_s\n1\n2\n3\n4\n5\n6\n7\n8\n")
+    with pytest.raises(OSError, match=r"begins with b'arrival_s.*name another file"):
+        journal(tmp_path / "j").__enter__()
+    assert (tmp_path / "j").read_text() == "arrival_s\n1\n2\n3\n4\n5\n6\n7\n8\n"
+
+
+@pytest.mark.parametrize("place", ["absent/j", "."])
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path, place: str) -> None:
+    with pytest.raises(OSError, match=r"a recording needs a file that can be written") as error:
+        journal(tmp_path / place).__enter__()
+    assert str(tmp_path) in str(error.value)
+
+
+def test_it_never_grows_beyond_its_bound_also_when_continued(tmp_path: Path) -> None:
+    most = len(HEADER) + 9
+    for _ in range(2):
+        with journal(tmp_path / "j", most_bytes=most) as lines:
+            assert f"has all of its {most} bytes" in refused(lambda: lines.append("four\n"))
+    assert (tmp_path / "j").read_text() == HEADER + "four\n"
+
+
+def test_a_full_disk_is_told_to_whoever_appends_next(tmp_path: Path) -> None:
+    path = tmp_path / "j"
+    path.write_text(HEADER)
+    with journal(path) as lines:
+        broken = os.open("/dev/full", os.O_WRONLY)
+        mine = descriptor_of(path)
+        os.dup2(broken, mine)
+        os.close(broken)
+        assert "No space left on device" in refused(lambda: lines.append("one\n"))
+    assert path.read_text() == HEADER
+
+
+def test_a_disk_that_hangs_is_not_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "j"
+    path.write_text(HEADER)
+    reading, writing = os.pipe()
+    begun_s = time.monotonic()
+    with journal(path, most_bytes=1 << 40) as lines:
+        mine = descriptor_of(path)
+        os.dup2(writing, mine)  # a pipe that nobody reads takes some 64 KiB and then no more
+        text = "x" * 1000 + "\n"
+        for _ in range(MOST_BEHIND):
+            lines.append(text)
+        said = refused(lambda: lines.append(text))
+        assert f"the disk is {MOST_BEHIND} texts behind" in said
+        assert time.monotonic() - begun_s < 5.0
+        os.close(reading)
+        os.close(writing)
