@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from headroom.scaling.load_curve import execution_percentile
 
-STEPS = 160
+STEPS = 64
 DEEPEST = 9.0
 """Executions are taken at STEPS levels, evenly in -ln(1 - level) up to DEEPEST: 1 in 8000."""
-HALVINGS = 32
-MOST_SERVERS = 1024
-"""More wait hardly ever, and count as so many."""
+HALVINGS = 22
+_LEAST_CV2 = 1e-6
+"""Keeps the wait's mean above zero where neither arrivals nor executions vary."""
 
 
 def erlang_c(servers: int, offered: float) -> float:
@@ -50,14 +50,13 @@ def latencies(
 
     P(latency > z) = E[P(wait > z - execution)], solved for z by halving.
     """
-    servers = min(servers, MOST_SERVERS)
     depth = np.linspace(0.0, DEEPEST, STEPS + 1)
     weights = -np.diff(np.exp(-depth), append=0.0)
     levels = 1 - np.exp(-(depth + np.append(depth[1:], DEEPEST + 1)) / 2)
     times = np.array([execution_percentile(cv, float(level)) for level in levels])
     times /= float(times @ weights)
     waiting = np.array([erlang_c(servers, servers * load) for load in loads])
-    scale = (arrival_cv2 + cv * cv) / (2 * servers * (1 - np.asarray(loads)))
+    scale = (arrival_cv2 + cv * cv + _LEAST_CV2) / (2 * servers * (1 - np.asarray(loads)))
     low = np.zeros(len(loads))
     high = float(times[-1]) - math.log(1 - percentile) * scale
     for _ in range(HALVINGS):

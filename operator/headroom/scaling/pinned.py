@@ -20,7 +20,7 @@ def most_connections(replicas: int, connections: int = CONNECTIONS) -> int:
     """Return how many connections the most loaded replica has, at most, in nine bindings of ten.
 
     The smallest k with N P(Binomial(C, 1/N) > k) <= UNLUCKY. Worked: 64 over 4: 23, where 16 would
-    be even; over 12: 10, where 5.3 would be; over 40: 6.
+    be even; over 12: 11, where 5.3 would be; over 40: 6.
     """
     if replicas == 1:
         return connections

@@ -194,15 +194,14 @@ def _run(f: Fleet, routing: int, max_batch: int, rate: float, requests: int) -> 
         row = turn
         if routing == CENTRAL:
             _hand_out(f, now, max_batch)
-        if replicas == 1:
-            row = 0
-        elif routing == RANDOM:
+        if routing == RANDOM or replicas == 1:
             row = below(f.random, replicas)
         elif routing == TWO_CHOICES:
             row = below(f.random, replicas)
             other = below(f.random, replicas - 1)
             other += other >= row
-            if _catch_up(f, other, now, max_batch) < _catch_up(f, row, now, max_batch):
+            in_flight = _catch_up(f, row, now, max_batch)
+            if _catch_up(f, other, now, max_batch) < in_flight:
                 row = other
         elif routing in (LEAST, CENTRAL):
             row = _least(f, turn, now, max_batch)

@@ -69,9 +69,9 @@ def ratio_table() -> Floats:
             continue
         for k, load in enumerate(axes.LOADS):
             _fill(table[:, :, i, j, m, k], axes.SHARES[i], batch, cv, load)
-    still, half, one = (np.exp(table[:, :, :, 1:, place]) for place in range(3))
+    still, _, half, one = (np.exp(table[:, :, :, 1:, place]) for place in range(4))
     beyond = 3 * still - 8 * half + 6 * one  # the parabola through 0, 0.5 and 1 at 2
-    table[:, :, :, 1:, 3] = np.log(np.maximum(beyond, one))
+    table[:, :, :, 1:, -1] = np.log(np.maximum(beyond, one))
     return table
 
 
@@ -98,7 +98,8 @@ def _fill(table: Floats, share: float, batch: int, cv: float, load: float) -> No
             cv=cv,
             utilization=load,
         )
-        simulated = percentiles(cell, requests, zlib.crc32(repr(cell).encode()), axes.PERCENTILES)
+        seed = zlib.crc32(repr((r, fleet, batch, share, cv, load)).encode())
+        simulated = percentiles(cell, requests, seed, axes.PERCENTILES)
         table[r, n] = np.log(simulated / exact)
 
 
