@@ -9,7 +9,7 @@ PATHS := operator/headroom model_server/headroom_server e2e tests
 export PYTHONSAFEPATH := 1
 ROOT := $(filter 0,$(shell id -u))
 
-.PHONY: help setup fmt lint types contracts check unit scenarios test e2e-full demo bench crd lock cluster clean
+.PHONY: help setup fmt lint types contracts check unit scenarios test e2e-full demo bench bench-decision crd lock cluster clean
 
 help:            ## list the verbs
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +63,9 @@ demo: setup      ## the whole way, live, on this machine or the cluster of KUBEC
 
 bench: setup     ## the figures, measured side by side
 	@$(RUN) bench
+
+bench-decision: setup ## the decision against every peer in every cell (ARGS=--quick: 10 min); resumes
+	@$(RUN) proof $(ARGS)
 
 crd: setup       ## write the CRD anew from the typed values
 	@$(RUN) headroom crd > deploy/base/crd.yaml

@@ -1,0 +1,131 @@
+"""PURE. A job is one run by name; a record is what came of it, as one line of JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from headroom.simulator.outcome import Outcome
+
+OURS = "headroom"
+CLAIRVOYANT = "clairvoyant"
+IDEAL = "ideal-reactive"
+SETTLING_S = 600.0
+"""A wrong capacity may cost this long."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One run: a cell under an autoscaler with a seed; names only."""
+
+    cell: str
+    autoscaler: str
+    knobs: tuple[tuple[str, float], ...] = ()
+    """Those that are not at their default, sorted by name."""
+    seed: int = 1
+
+    @property
+    def setting(self) -> str:
+        """The autoscaler and its knobs in one word."""
+        return setting_name(self.autoscaler, dict(self.knobs))
+
+
+def setting_name(autoscaler: str, knobs: Mapping[str, float]) -> str:
+    """Return a name: keda(target_batches=0.2), or keda at its defaults."""
+    if not knobs:
+        return autoscaler
+    return f"{autoscaler}({', '.join(f'{name}={knobs[name]:g}' for name in sorted(knobs))})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """What one run came to."""
+
+    job: Job
+    fingerprint: str
+    """Of everything that the run depends on."""
+    wall_s: float
+    duration_s: float
+    """Virtual seconds."""
+    requests: int
+    attainment: float
+    settled_attainment: float
+    """Of what ended after the first `SETTLING_S`, intervals weighted by their arrivals."""
+    gpu_hours: float
+    starting_gpu_hours: float
+    p95_s: float | None
+    """None: the percentile is a request without an answer."""
+    violation_minutes: int
+    minutes: int
+    operations: int
+    flaps: int
+    recover_s: float
+    removals_s: tuple[float, ...]
+    """Virtual times at which fewer replicas were asked for."""
+
+    @property
+    def flaps_per_hour(self) -> float:
+        """Flaps per virtual hour."""
+        return self.flaps / (self.duration_s / 3600)
+
+
+def record_of(
+    job: Job, outcome: Outcome, *, fingerprint: str, wall_s: float, duration_s: float
+) -> Record:
+    """Return the record of a finished run."""
+    score = outcome.score
+    return Record(
+        job=job,
+        fingerprint=fingerprint,
+        wall_s=round(wall_s, 3),
+        duration_s=duration_s,
+        requests=score.requests,
+        attainment=score.attainment,
+        settled_attainment=settled_attainment(outcome),
+        gpu_hours=score.gpu_hours,
+        starting_gpu_hours=score.starting_gpu_hours,
+        p95_s=score.p95_s if math.isfinite(score.p95_s) else None,
+        violation_minutes=score.violation_minutes,
+        minutes=score.minutes,
+        operations=score.operations,
+        flaps=score.flaps,
+        recover_s=score.recover_s,
+        removals_s=tuple(move.time_s for move in outcome.moves if move.after < move.before),
+    )
+
+
+def settled_attainment(outcome: Outcome) -> float:
+    """Return the attainment after the first ten minutes.
+
+    Worked: samples that end at 600, 900 and 1200 s with attainments 0.5, 0.9 and 1.0 at 10, 30 and
+    10 requests per second: the first counts as beginning, (0.9 x 30 + 1.0 x 10) / 40 = 0.925.
+    """
+    course, weighted, weight = outcome.course, 0.0, 0.0
+    columns = (course.times_s, course.attainment, course.arrival_rps)
+    for time_s, share, rate_rps in zip(*(column.tolist() for column in columns), strict=True):
+        if time_s > SETTLING_S and not math.isnan(share):
+            weighted += share * rate_rps
+            weight += rate_rps
+    return weighted / weight if weight > 0 else 1.0
+
+
+def to_line(record: Record) -> str:
+    """Return the record as one line of JSON."""
+    return json.dumps(asdict(record), separators=(",", ":"), allow_nan=False)
+
+
+def from_line(line: str) -> Record | None:
+    """Return the record of a line; None for a torn one, or one of another layout."""
+    try:
+        data: Any = json.loads(line)
+        job = data.pop("job")
+        job["knobs"] = tuple((str(name), float(value)) for name, value in job["knobs"])
+        data["removals_s"] = tuple(data["removals_s"])
+        if data.keys() | {"job"} != {field.name for field in fields(Record)}:
+            return None
+        return Record(job=Job(**job), **data)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None
