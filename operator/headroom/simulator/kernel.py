@@ -238,15 +238,15 @@ def _least(p: Tables) -> int:
 def _route(p: Tables) -> int:
     """Return the row that the next request goes to; there is at least one."""
     ready, routing = p.numbers[Number.READY], p.numbers[Number.ROUTING]
-    if routing == RANDOM or ready == 1:
-        return p.routable[below(p.random, ready)]
-    if routing == STICKY:
+    if routing == STICKY:  # also where only one is ready: its connections stay with it
         connection = below(p.random, len(p.bound))
         row = p.bound[connection]
         if row == NONE:
             row = p.routable[below(p.random, ready)]
             p.bound[connection] = row
         return row
+    if routing == RANDOM or ready == 1:
+        return p.routable[below(p.random, ready)]
     if routing == ROUND_ROBIN:
         p.numbers[Number.TURN] += 1
         return p.routable[p.numbers[Number.TURN] % ready]
@@ -448,3 +448,19 @@ def ages_s(p: Tables, now_s: float) -> float:
                 total += now_s - p.arrived_s[node]
                 node = p.following[node]
     return total
+
+
+@compiled
+def miss_the_rest(p: Tables) -> None:
+    """Count what is still in the system as missed in its minute of arrival; it stays there."""
+    last = len(p.minute_missed) - 1
+    for row in range(len(p.head)):
+        node = p.head[row]
+        for _ in range(p.waiting[row]):
+            p.minute_missed[min(int(p.arrived_s[node] / 60.0), last)] += 1
+            node = p.following[node]
+        for slot in range(p.numbers[Number.SLOTS]):
+            node = p.batch_head[row, slot]
+            while node != NONE:
+                p.minute_missed[min(int(p.arrived_s[node] / 60.0), last)] += 1
+                node = p.following[node]

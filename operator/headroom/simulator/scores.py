@@ -44,8 +44,10 @@ def count_flaps(moves: Sequence[Move], cold_start_s: float) -> int:
 def score(
     fleet: Fleet, moves: Sequence[Move], course: Course, end_s: float, gpu: tuple[float, float]
 ) -> Score:
-    """Return the figures of a run whose arrivals ended at end_s, with what it held then."""
+    """Return the figures of a run that ended at end_s; nothing still in the system is in time."""
     tables, spec = fleet.tables, fleet.spec
+    kernel.settle(tables, end_s)
+    kernel.miss_the_rest(tables)
     tally = tables.tally
     requests, within = int(tally[Tally.REQUESTS]), int(tally[Tally.WITHIN])
     answered = within + int(tally[Tally.LATE])
@@ -85,7 +87,6 @@ def _longest_run(flags: np.ndarray) -> int:
 
 def _little_error(fleet: Fleet, now_s: float) -> float:
     """Compare L T, integrated over time, with the sum of all requests' times in the system."""
-    kernel.settle(fleet.tables, now_s)
     integral_s = float(fleet.tables.quantities[Quantity.IN_SYSTEM_S])
     summed_s = float(fleet.tables.quantities[Quantity.SOJOURN_S])
     summed_s += kernel.ages_s(fleet.tables, now_s)
