@@ -83,13 +83,22 @@ class Pool:
         self._held -= 1
         self.place(now_s)
 
+    def begin(self) -> None:
+        """Give the GPUs out at time zero, with their nodes; who gets none then starts cold."""
+        self._place(0.0, provision_s=0.0)
+        for *_, fleet, replica in self._pending:
+            replica.start_s = fleet.draw_start_s()
+
     def place(self, now_s: float) -> None:
         """Give free GPUs to those in line."""
+        self._place(now_s, self._cluster.provision_s)
+
+    def _place(self, now_s: float, provision_s: float) -> None:
         limit = math.inf if self._cluster.gpus is None else self._cluster.gpus - self.lost
         while self._pending and self._held < limit:
             *_, fleet, replica = self._pending.pop(0)
             self._held += 1
-            fleet.placed(replica, now_s, now_s + self._cluster.provision_s)
+            fleet.placed(replica, now_s, now_s + provision_s)
 
 
 class Fleet:
@@ -127,11 +136,10 @@ class Fleet:
         self._reconcile(now_s)
 
     def begin(self, replicas: int) -> None:
-        """Start with so many replicas ready at time zero, as far as there are GPUs."""
+        """Ask for so many replicas that are ready at once when the pool begins."""
         for _ in range(replicas):
             self._create(0.0, start_s=0.0)
         self.asked = replicas
-        self._pool.place(0.0)
 
     def standing(self) -> list[Replica]:
         """Return the pods that count as replicas: all but the terminating."""
@@ -172,7 +180,7 @@ class Fleet:
     def slow(self, victims: Iterable[Replica], factor: float) -> None:
         """Let every later execution of these pods take `factor` times its usual time."""
         for replica in victims:
-            if replica.row >= 0:
+            if replica in self.replicas:  # another pod may have the row of one that is gone
                 self.tables.slowness[replica.row] = factor
 
     def make_costly(self, factor: float) -> None:
@@ -193,10 +201,19 @@ class Fleet:
                 starting += ready_s - replica.scheduled_s
         return held, starting
 
+    def draw_start_s(self) -> float:
+        """Draw what one cold start takes."""
+        return float(
+            sum(
+                phase.median_s * math.exp(math.log(phase.spread) * self._random.standard_normal())
+                for phase in self.spec.cold_start.phases
+            )
+        )
+
     def _reconcile(self, now_s: float) -> None:
         standing = self.standing()
         for _ in range(self.asked - len(standing)):
-            self._create(now_s, start_s=self._draw_start_s())
+            self._create(now_s, start_s=self.draw_start_s())
         self._pool.place(now_s)
         for replica in sorted(standing, key=_removal_order)[: max(0, len(standing) - self.asked)]:
             self._remove(replica, now_s)
@@ -206,14 +223,6 @@ class Fleet:
         self._serial += 1
         self.replicas.append(replica)
         self._pool.want(self, replica)
-
-    def _draw_start_s(self) -> float:
-        return float(
-            sum(
-                phase.median_s * math.exp(math.log(phase.spread) * self._random.standard_normal())
-                for phase in self.spec.cold_start.phases
-            )
-        )
 
     def _ready(self, replica: Replica, now_s: float) -> None:
         if replica.removed_s is not None:
@@ -242,14 +251,13 @@ class Fleet:
         """End a draining pod when it is empty, or when its time is over."""
         assert replica.removed_s is not None
         if self.tables.in_flight[replica.row] == 0:
-            self._gone(replica, max(replica.removed_s, float(self.tables.touched_s[replica.row])))
+            self._gone(replica, now_s)
         elif now_s >= replica.removed_s + self.spec.drain_s:
             kernel.kill(self.tables, replica.row, now_s)
             self._gone(replica, now_s)
         else:
-            self._agenda.at(
-                now_s + _DRAIN_CHECK_S, Turn.PODS, lambda time_s: self._drain(replica, time_s)
-            )
+            next_s = min(now_s + _DRAIN_CHECK_S, replica.removed_s + self.spec.drain_s)
+            self._agenda.at(next_s, Turn.PODS, lambda time_s: self._drain(replica, time_s))
 
     def _gone(self, replica: Replica, end_s: float) -> None:
         self.replicas.remove(replica)

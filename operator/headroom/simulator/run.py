@@ -12,11 +12,11 @@ from headroom.scaling.values import PodSample, PodState
 from headroom.simulator import kernel, observing
 from headroom.simulator.agenda import Agenda, Turn
 from headroom.simulator.autoscaler import Autoscaler, DirectScraper, Make, Truth, View
+from headroom.simulator.capacity import capacity_rps
 from headroom.simulator.faults import Fault, FaultKind
 from headroom.simulator.fleet import Fleet, Pool
 from headroom.simulator.metrics import Metrics
 from headroom.simulator.outcome import Course, Move, Outcome
-from headroom.simulator.capacity import capacity_rps
 from headroom.simulator.scenario import Scenario, Times, Workload
 from headroom.simulator.scores import fine_quantile, score
 from headroom.simulator.tables import FINE_LOG, FINE_START_S
@@ -45,6 +45,7 @@ def simulate(
         _Run(scenario, workload, make, agenda, pool, _service_seed(seed, number))
         for number, workload in enumerate(scenario.workloads)
     ]
+    pool.begin()
     if on_progress is not None:
         agenda.every(
             _sample_s(duration_s),
@@ -143,6 +144,7 @@ class _Run:
         self.moves: list[Move] = []
         self._chunks: Iterator[Times] = workload.arrivals.chunks(seed)
         self._times: Times = np.empty(0)
+        self._following: Times | None = next(self._chunks, None)
         self._index = 0
         truth = _truth(workload, seed)
         self.autoscaler: Autoscaler = make(truth)
@@ -164,15 +166,16 @@ class _Run:
                 agenda.at(fault.start_s, Turn.FAULTS, self._beginning(agenda, fault))
 
     def advance(self, until_s: float) -> None:
-        """Let the plant run until then."""
-        while True:
-            self._index = self.fleet.advance(self._times, self._index, until_s)
-            if self._index < len(self._times):
-                return
-            following = next(self._chunks, None)
-            if following is None:
-                return
-            self._times, self._index = following, 0
+        """Run the plant until then, beyond a chunk's last arrival only with the next at hand."""
+        while self._following is not None:
+            last_s = float(self._times[-1]) if len(self._times) else 0.0
+            if last_s >= until_s:
+                break
+            self._index = self.fleet.advance(self._times, self._index, last_s)
+            self._times = np.concatenate((self._times[self._index :], self._following))
+            self._index = 0
+            self._following = next(self._chunks, None)
+        self._index = self.fleet.advance(self._times, self._index, until_s)
 
     def outcome(self, scenario: str, seed: int) -> Outcome:
         """Close the books; what is still in the system gets as long as the promise allows."""
