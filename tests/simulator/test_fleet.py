@@ -1,0 +1,180 @@
+"""Pods over time: cold starts, GPUs in line, removal, drain, kill; GPU-seconds counted by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from headroom.scaling.values import Routing
+from headroom.simulator.plant import Cluster, ColdStart, Phase, Server
+from headroom.simulator.tables import Tally
+from simulator.fleet_world import FleetWorld, spec
+
+
+def test_a_cold_start_is_the_sum_of_its_phases() -> None:
+    world = FleetWorld(spec(), initial=(1,)).run(5).scale(3)
+    assert world.states() == "RWW"
+    assert world.run(34.9).states() == "RWW"
+    assert world.run(35.0).states() == "RRR"
+    pod = world.fleet.replicas[1].as_pod()
+    assert (pod.created_s, pod.scheduled_s, pod.ready_s) == (5.0, 5.0, 35.0)
+    # one from 0, two from 5, at 100; 2 x 30 s before ready
+    assert world.run(100).gpu_s() == (100 + 2 * 95, 60.0)
+
+
+def test_phases_vary_lognormally_round_their_medians() -> None:
+    start = ColdStart(phases=(Phase(name="warming", median_s=60.0, spread=1.5),))
+    world = FleetWorld(spec(cold_start=start))
+    drawn = sorted(world.fleet.draw_start_s() for _ in range(4001))
+    assert drawn[2000] == pytest.approx(60.0, rel=0.03)
+    assert drawn[round(0.8413 * 4000)] == pytest.approx(90.0, rel=0.04)
+
+
+def test_pods_beyond_the_gpus_wait_and_start_cold_when_one_is_free() -> None:
+    world = FleetWorld(spec(), cluster=Cluster(gpus=2), initial=(1,)).scale(4)
+    assert world.states() == "RWUU"
+    assert world.run(60).states() == "RRUU"
+    world.fleet.kill(world.ready()[:1], 60.0)
+    assert world.states() == "RWUU", "the oldest of those that wait got it; one was created anew"
+    assert world.run(90).states() == "RRUU"
+    assert world.gpu_s() == (60 + 90 + 30, 30 + 30)
+
+
+def test_who_finds_no_gpu_at_the_beginning_starts_cold_later() -> None:
+    world = FleetWorld(spec(), cluster=Cluster(gpus=1), initial=(2,)).run(10)
+    assert world.states() == "RU"
+    world.fleet.kill(world.ready(), 10.0)
+    assert world.states() == "WU"
+    assert world.run(39.9).states() == "WU"
+    assert world.run(40.0).states() == "RU"
+
+
+def test_the_last_gpus_go_by_priority_then_age() -> None:
+    low, high = spec("low"), spec("high", priority=5)
+    world = FleetWorld(low, high, cluster=Cluster(gpus=3), initial=(1, 1))
+    first, second = world.fleets
+    world.scale(3, first)
+    assert (world.states(first), world.states(second)) == ("RWU", "R")
+    world.run(1).scale(2, second)
+    assert (world.states(first), world.states(second)) == ("RWU", "RU")
+    world.run(2).scale(1, first)
+    assert (world.states(first), world.states(second)) == ("R", "RW")
+
+
+def test_the_first_gpus_go_by_priority_too() -> None:
+    low, high = spec("low"), spec("high", priority=5)
+    world = FleetWorld(low, high, cluster=Cluster(gpus=3), initial=(2, 2))
+    assert [world.states(fleet) for fleet in world.fleets] == ["RU", "RR"]
+
+
+def test_a_node_that_has_to_come_is_waited_for_and_not_paid() -> None:
+    world = FleetWorld(spec(), cluster=Cluster(provision_s=100.0), initial=(1,))
+    assert world.states() == "R", "what stands at the beginning has its nodes"
+    assert world.scale(2).run(99).states() == "RU"
+    assert world.run(100).states() == "RW"
+    assert world.run(130).states() == "RR"
+    assert world.gpu_s() == (130 + 30, 30.0)
+
+
+def test_a_pod_removed_before_its_node_comes_costs_nothing() -> None:
+    world = FleetWorld(spec(), cluster=Cluster(gpus=2, provision_s=100.0), initial=(1,))
+    world.scale(2).run(50).scale(1).run(60).scale(2)
+    assert world.run(159).states() == "RU"
+    assert world.run(161).states() == "RW"
+    assert world.gpu_s() == (161 + 1, 1.0)
+
+
+def test_removal_takes_the_unschedulable_then_the_warming_then_the_latest_ready() -> None:
+    world = FleetWorld(spec(), cluster=Cluster(gpus=5), initial=(2,)).scale(3).run(40)
+    world.scale(5).run(41).scale(7)
+    assert (world.states(), world.uids()) == ("RRRWWUU", list("0123456"))
+    assert world.scale(6).states() == "RRRWWU"
+    assert world.scale(4).states() == "RRRW"
+    assert world.scale(2).uids() == list("01"), "the warming one, then the last to be ready"
+    # two for 41 s, one for 41, of it 30 starting; two for 1 s that never became ready
+    assert world.gpu_s() == (3 * 41 + 2 * 1, 30 + 2)
+
+
+def test_a_drained_pod_finishes_what_it_has_and_takes_nothing_new() -> None:
+    world = FleetWorld(spec(routing=Routing.ROUND_ROBIN), initial=(2,))
+    world.run(10, [9.0, 9.0, 9.0, 9.0, 9.0, 9.0]).scale(1)
+    assert world.states() in ("RT", "TR")
+    world.run(60, [10.5, 10.6])
+    assert world.states() == "R"
+    assert world.tally(Tally.REQUESTS) == 8
+    assert world.tally(Tally.WITHIN) == 8
+    # three requests from 9 s on keep it until 12 s, seen by the check of that second
+    assert world.gpu_s()[0] == 60 + 12
+
+
+def test_what_a_drained_pod_has_not_finished_in_time_fails_with_it() -> None:
+    world = FleetWorld(spec(drain_s=2.5), initial=(1,))
+    world.run(10, [9.5] * 6).scale(0)
+    assert world.run(12.4).states() == "T"
+    world.run(20)
+    # ends at 10.5, 11.5, 12.5; the kill is at 12.5 and follows what ends then
+    assert (world.tally(Tally.WITHIN), world.tally(Tally.FAILED)) == (3, 3)
+    assert world.gpu_s()[0] == 12.5
+    assert world.fleet.in_flight() == 0
+
+
+def test_a_killed_pod_loses_what_it_has_and_is_replaced() -> None:
+    slots = Server(fixed_s=1.0, per_item_s=0.0, slots=3)
+    world = FleetWorld(spec(server=slots), initial=(2,))
+    world.run(10, [9.5] * 10)
+    world.fleet.kill(world.ready()[:1], 10.0)
+    assert (world.states(), world.uids()) == ("RW", ["1", "2"])
+    assert (world.tally(Tally.FAILED), world.fleet.in_flight()) == (5, 5)
+    world.run(50)
+    assert (world.tally(Tally.WITHIN), world.states()) == (5, "RR")
+    assert world.gpu_s() == (10 + 50 + 40, 30.0)
+
+
+def test_a_freed_gpu_is_given_on_no_earlier_than_it_is_free() -> None:
+    world = FleetWorld(spec("first"), spec("second"), cluster=Cluster(gpus=1), initial=(1, 0))
+    world.run(10, [9.8]).scale(0)
+    world.run(10.5).scale(1, world.fleets[1])
+    world.run(60)
+    pod = world.fleets[1].replicas[0]
+    assert pod.scheduled_s is not None
+    assert pod.created_s <= pod.scheduled_s == 11.0
+
+
+def test_without_a_ready_replica_requests_fail_at_the_door() -> None:
+    world = FleetWorld(spec()).scale(1).run(40, [10.0, 29.9, 30.1])
+    assert (world.tally(Tally.FAILED), world.tally(Tally.WITHIN)) == (2, 1)
+
+
+def test_a_central_queue_keeps_requests_until_a_replica_is_ready() -> None:
+    world = FleetWorld(spec(routing=Routing.CENTRAL, target_s=100.0)).scale(1)
+    world.run(29.0, [10.0, 20.0])
+    assert world.fleet.in_flight() == 2
+    world.run(60.0)
+    assert world.tally(Tally.WITHIN) == 2
+
+
+def test_a_central_queue_s_replica_drains_only_what_it_was_handed() -> None:
+    world = FleetWorld(spec(routing=Routing.CENTRAL, target_s=100.0), initial=(2,))
+    world.run(10.0, [9.9] * 10)  # caps of two: four are out, six wait
+    world.scale(1)
+    assert world.states() in ("RT", "TR")
+    world.run(60.0)
+    assert (world.tally(Tally.WITHIN), world.tally(Tally.FAILED)) == (10, 0)
+    # the removed one ends its two at 10.9 and 11.9, seen at 12
+    assert world.gpu_s()[0] == 60 + 12
+
+
+def test_rows_are_used_again_and_begin_at_zero() -> None:
+    world = FleetWorld(spec(), initial=(1,))
+    for step in range(1, 60):
+        at_s = 40.0 * step
+        world.run(at_s, [at_s - 2.0]).scale(2 if step % 2 else 1)
+    assert len(world.fleet.tables.head) - 1 == 8
+    assert world.tally(Tally.WITHIN) == 59
+
+
+def test_a_fleet_grows_while_its_replicas_are_busy() -> None:
+    """Nothing in flight is lost or overtaken when the tables are made anew."""
+    world = FleetWorld(spec(routing=Routing.CENTRAL, target_s=1000.0), initial=(2,))
+    world.scale(40).run(200.0, [float(at // 10) for at in range(200)])
+    assert world.states() == "R" * 40
+    assert world.tally(Tally.WITHIN) == 200

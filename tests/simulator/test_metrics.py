@@ -1,0 +1,139 @@
+"""The peers' Prometheus, with rows made by hand: presence, ranges, rates and quantiles."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+
+from headroom.simulator.columns import BOUNDS_S, COLUMNS, Column
+from headroom.simulator.metrics import Metrics, Row
+
+
+def row(answered: Mapping[float, int] | None = None, **columns: float) -> Row:
+    """One scrape of one pod: columns by name, and answers by their latency."""
+    values = np.zeros(COLUMNS + len(BOUNDS_S))
+    for name, value in columns.items():
+        values[Column[name.upper()]] = value
+    for latency_s, count in (answered or {}).items():
+        values[COLUMNS + bisect_left(BOUNDS_S, latency_s)] += count
+    return values
+
+
+def stored(*scrapes: tuple[float, dict[str, Row]]) -> Metrics:
+    metrics = Metrics(horizon_s=100.0)
+    for now_s, pods in scrapes:
+        rows = np.array(list(pods.values())).reshape(len(pods), COLUMNS + len(BOUNDS_S))
+        metrics.scrape(now_s, tuple(pods), rows)
+    return metrics
+
+
+def test_an_instant_value_is_the_last_scrape_s_and_only_of_pods_that_answered_it() -> None:
+    metrics = stored(
+        (0, {"a": row(waiting=3), "b": row(waiting=5)}),
+        (15, {"b": row(waiting=6), "c": row(waiting=7)}),
+    )
+    assert metrics.instant(Column.WAITING) == {"b": 6.0, "c": 7.0}
+    assert metrics.scraped_s == 15
+
+
+def test_a_scrape_that_nobody_answers_leaves_no_instant_value_but_its_range() -> None:
+    metrics = stored((0, {"a": row(waiting=3)}), (15, {}))
+    assert metrics.instant(Column.WAITING) == {}
+    assert metrics.average(Column.WAITING, 15, 30) == {"a": 3.0}
+
+
+def test_a_range_holds_what_a_pod_left_in_it() -> None:
+    metrics = stored(
+        (0, {"a": row(waiting=1)}),
+        (15, {"a": row(waiting=4), "b": row(waiting=10)}),
+        (30, {"b": row(waiting=20)}),
+    )
+    assert metrics.average(Column.WAITING, 30, 15) == {"a": 4.0, "b": 15.0}
+    assert metrics.largest(Column.WAITING, 30, 30) == {"a": 4.0, "b": 20.0}
+    assert metrics.largest(Column.WAITING, 45, 15) == {"b": 20.0}
+
+
+def test_a_rate_needs_two_samples_and_is_taken_between_them() -> None:
+    metrics = stored(
+        (0, {"a": row(arrivals=0)}),
+        (15, {"a": row(arrivals=30)}),
+        (30, {"a": row(arrivals=90), "b": row(arrivals=50)}),
+    )
+    # from 0 at 0 s to 90 at 30 s; of b there is one sample only
+    assert metrics.rate(Column.ARRIVALS, 30, 60) == {"a": 3.0}
+    assert metrics.rate(Column.ARRIVALS, 40, 30) == {"a": 4.0}
+    assert metrics.rate(Column.ARRIVALS, 40, 15) == {}
+
+
+def test_a_quantile_is_that_of_all_pods_answers_and_interpolated_in_its_bucket() -> None:
+    fast, slow = 0.1, 1.0
+    metrics = stored(
+        (0, {"a": row(), "b": row()}),
+        (30, {"a": row({fast: 80}), "b": row({slow: 20})}),
+    )
+    upper = bisect_left(BOUNDS_S, fast)
+    # 80 of 100 lie in the bucket of 0.1 s: the median is 50/80 up that bucket
+    expected_s = BOUNDS_S[upper - 1] + 50 / 80 * (BOUNDS_S[upper] - BOUNDS_S[upper - 1])
+    assert metrics.quantile(0.5, 30, 60) == pytest.approx(expected_s)
+    upper = bisect_left(BOUNDS_S, slow)
+    expected_s = BOUNDS_S[upper - 1] + 15 / 20 * (BOUNDS_S[upper] - BOUNDS_S[upper - 1])
+    assert metrics.quantile(0.95, 30, 60) == pytest.approx(expected_s)
+
+
+def test_a_quantile_weighs_pods_by_their_rates() -> None:
+    metrics = stored(
+        (0, {"a": row()}),
+        (30, {"a": row({0.1: 60}), "b": row()}),
+        (45, {"a": row({0.1: 90}), "b": row({1.0: 30})}),
+    )
+    # a: 90 in 45 s, b: 30 in 15 s: 2/s each, so the median is the end of a's bucket
+    assert metrics.quantile(0.5, 45, 60) == pytest.approx(BOUNDS_S[bisect_left(BOUNDS_S, 0.1)])
+
+
+@pytest.mark.parametrize(
+    ("scrapes", "expected"),
+    [
+        pytest.param((), None, id="never scraped"),
+        pytest.param(((0, {"a": row({0.1: 5})}),), None, id="one sample is no increase"),
+        pytest.param(
+            ((0, {"a": row({0.1: 5})}), (15, {"a": row({0.1: 5}, refused=9)})),
+            None,
+            id="only refused: no latency",
+        ),
+        pytest.param(
+            ((0, {"a": row()}), (15, {"a": row({1e6: 5})})),
+            BOUNDS_S[-2],
+            id="beyond the grid: its last finite bound, as Prometheus says",
+        ),
+    ],
+)
+def test_a_quantile_without_answers_is_none(
+    scrapes: tuple[tuple[float, dict[str, Row]], ...], expected: float | None
+) -> None:
+    assert stored(*scrapes).quantile(0.95, 15, 60) == expected
+
+
+def test_a_restart_loses_everything() -> None:
+    metrics = stored((0, {"a": row(arrivals=1)}), (15, {"a": row(arrivals=9)}))
+    metrics.restart()
+    assert metrics.scraped_s is None
+    assert metrics.instant(Column.ARRIVALS) == {}
+    assert metrics.rate(Column.ARRIVALS, 15, 60) == {}
+    metrics.scrape(30, ("a",), np.array([row(arrivals=20)]))
+    assert metrics.rate(Column.ARRIVALS, 30, 60) == {}
+    metrics.scrape(45, ("a",), np.array([row(arrivals=35)]))
+    assert metrics.rate(Column.ARRIVALS, 45, 60) == {"a": 1.0}
+
+
+def test_what_is_older_than_the_horizon_is_forgotten() -> None:
+    metrics = Metrics(horizon_s=100.0)
+    for step in range(1000):
+        pods = ("a", "gone") if step < 10 else ("a",)
+        metrics.scrape(float(step), pods, np.array([row(arrivals=2 * step)] * len(pods)))
+    assert metrics.average(Column.ARRIVALS, 999, 2000).keys() == {"a"}
+    oldest = min(metrics.average(Column.ARRIVALS, 999, 2000).values())
+    assert oldest > 2 * (999 - 250)
+    assert metrics.rate(Column.ARRIVALS, 999, 100) == {"a": 2.0}
