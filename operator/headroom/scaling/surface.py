@@ -8,8 +8,8 @@ and routing make of it is a simulated factor (see `headroom.simulator.surface`).
 from __future__ import annotations
 
 import base64
+import lzma
 import math
-import zlib
 from bisect import bisect_right
 from collections.abc import Sequence
 from functools import lru_cache
@@ -92,7 +92,7 @@ def _least_slopes(max_batch: int, cv: float, percentile: float, routing: Routing
 def _base(share: float, max_batch: int) -> Array:
     """Return the percentiles of one replica without variation, [base loads, percentiles]."""
     sizes = between([-1 / size for size in axes.BASE_BATCHES], -1 / max_batch)
-    return _mix(_table("BASE"), _shares(axes.BASE_SHARES, share, max_batch), sizes)
+    return _mix(stored_table("BASE"), _shares(axes.BASE_SHARES, share, max_batch), sizes)
 
 
 @lru_cache(maxsize=1)
@@ -101,21 +101,22 @@ def _changes() -> Array:
 
     [routings, shares, batches, fleets, cvs, loads, percentiles]
     """
-    changes = np.moveaxis(_table("RATIO"), 1, 3) - 1
+    changes = np.moveaxis(stored_table("RATIO"), 1, 3) - 1
     for (i, share), (j, batch) in product(enumerate(axes.SHARES), enumerate(axes.BATCHES)):
         changes[:, i, j] *= _base(share, batch)[_COARSE_IN_BASE]
     return np.ascontiguousarray(changes)
 
 
 @lru_cache(maxsize=2)
-def _table(name: str) -> Array:
+def stored_table(name: str) -> Array:
     """Return a table's numbers.
 
     BASE [shares, batches, loads, percentiles], RATIO [routings, fleets, shares, batches, cvs,
     loads, percentiles].
     """
-    packed = zlib.decompress(base64.b64decode(getattr(table, name)))
-    steps = np.frombuffer(packed, dtype="<i2").reshape(getattr(table, name + "_SHAPE"))
+    packed = lzma.decompress(base64.b64decode(getattr(table, name)))
+    planes = np.frombuffer(packed, dtype=np.uint8).reshape(2, -1)
+    steps = np.ascontiguousarray(planes.T).view("<i2").reshape(getattr(table, name + "_SHAPE"))
     values: Array = np.exp(steps * axes.STEP)
     return values
 

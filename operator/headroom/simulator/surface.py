@@ -3,13 +3,14 @@
 Two tables, both over the time of a full batch. `BASE`: percentiles of one replica whose batches
 take exactly what they cost, from the exact chain. `RATIO`: what variation and routing over N
 replicas make of it, simulated, as a factor on BASE. A ratio is smooth where latency itself is not,
-so its grid can be coarse. Takes a quarter of an hour on one core.
+so its grid can be coarse. Takes half an hour on one core.
 """
 
 from __future__ import annotations
 
 import base64
 import itertools
+import lzma
 import zlib
 from pathlib import Path
 
@@ -68,14 +69,14 @@ def ratio_table() -> Floats:
         if batch > 1 and cv > 1:  # batches vary less; what lies beyond is extrapolated below
             continue
         for k, load in enumerate(axes.LOADS):
-            _fill(table[:, :, i, j, m, k], axes.SHARES[i], batch, cv, load)
+            simulate_cell(table[:, :, i, j, m, k], axes.SHARES[i], batch, cv, load)
     still, _, half, one = (np.exp(table[:, :, :, 1:, place]) for place in range(4))
     beyond = 3 * still - 8 * half + 6 * one  # the parabola through 0, 0.5 and 1 at 2
     table[:, :, :, 1:, -1] = np.log(np.maximum(beyond, one))
     return table
 
 
-def _fill(table: Floats, share: float, batch: int, cv: float, load: float) -> None:
+def simulate_cell(table: Floats, share: float, batch: int, cv: float, load: float) -> None:
     """Simulate one cell for every routing and fleet, [routings, fleets, percentiles]."""
     share = share if batch > 1 else 1.0
     exact = batch_chain.percentiles(share, batch, load, axes.PERCENTILES)
@@ -104,10 +105,10 @@ def _fill(table: Floats, share: float, batch: int, cv: float, load: float) -> No
 
 
 def literal(name: str, table: Floats) -> str:
-    """Return a table as lines of Python: int16 steps of axes.STEP, differenced and compressed."""
-    steps = np.rint(table / axes.STEP).astype(np.int16)
-    packed = zlib.compress(steps.astype("<i2").tobytes(), 9)
-    text = base64.b64encode(packed).decode()
+    """Return a table as lines of Python: int16 steps of axes.STEP, low bytes first, compressed."""
+    steps = np.rint(table / axes.STEP).astype("<i2")
+    planes = np.ascontiguousarray(steps.reshape(-1, 1).view(np.uint8).T)
+    text = base64.b64encode(lzma.compress(planes.tobytes())).decode()
     lines = [text[start : start + COLUMN_COUNT] for start in range(0, len(text), COLUMN_COUNT)]
     body = "\n".join(lines)
     return f'{name}_SHAPE = {steps.shape}\n{name} = """\n{body}\n"""\n'
