@@ -95,6 +95,22 @@ class Plant:
         self.now_s = until_s if math.isfinite(until_s) else float(self.tables.touched_s.max())
         return self
 
+    def batches(self, times_s: list[float]) -> list[Execution]:
+        """Run to the end, event by event; return the batches in the order in which they began."""
+        seen: dict[tuple[int, float], Execution] = {}
+
+        def step(arrivals: list[float], until_s: float) -> None:
+            self.run(arrivals, until_s)
+            for one in self.executions():
+                seen.setdefault((one.row, one.began_s), one)
+
+        for time_s in [*times_s, math.inf]:
+            while self.tables.numbers[Number.HEAP] and self.tables.heap_s[0] <= time_s:
+                step([], float(self.tables.heap_s[0]))
+            if math.isfinite(time_s):
+                step([time_s], math.nextafter(time_s, math.inf))
+        return list(seen.values())
+
     def settle(self) -> Plant:
         """Bring integrals and gauges to now."""
         kernel.settle(self.tables, self.now_s)
@@ -109,6 +125,11 @@ class Plant:
 
     def counter(self, row: int, column: Column) -> float:
         return float(self.tables.counters[row, column])
+
+    @property
+    def rows(self) -> int:
+        """Replicas that there is room for; also the row of the central queue."""
+        return len(self.tables.head) - 1
 
     @property
     def in_flight(self) -> int:
@@ -152,9 +173,11 @@ class Plant:
         free = list(self._list(int(p.numbers[Number.FREE])))
         assert sorted(held + free) == list(range(len(p.arrived_s))), "a node is in one list, once"
         assert len(held) == self.in_flight
-        for nodes in lists:
-            arrived_s = [float(p.arrived_s[node]) for node in nodes]
-            assert arrived_s == sorted(arrived_s), "a queue is in order of arrival"
+        for row, nodes in enumerate(lists):
+            began_s = [t for one in self.executions() if one.row == row for t in one.arrived_s]
+            arrived_s = [max(began_s, default=0.0), *(float(p.arrived_s[node]) for node in nodes)]
+            assert arrived_s == sorted(arrived_s), "a queue is in order of arrival, what runs first"
+            assert not nodes or row == self.rows or p.busy_slots[row] == p.numbers[Number.SLOTS]
         count = int(p.numbers[Number.HEAP])
         assert count == len(self._running()) == p.busy_slots.sum()
         assert all(p.heap_s[(place - 1) // 2] <= p.heap_s[place] for place in range(1, count))

@@ -1,0 +1,331 @@
+"""The compiled plant: routing, limits, kills and growth by hand, and its invariants at random."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headroom.scaling.values import Routing
+from headroom.simulator import kernel
+from headroom.simulator.columns import BOUNDS_S, COLUMNS, Column
+from headroom.simulator.plant import Clients, Server
+from headroom.simulator.tables import NONE, Number, Quantity, Tally
+from simulator.plant_world import Plant, Times, poisson, service
+
+SECOND = Server(fixed_s=1.0, per_item_s=0.0)
+"""One request a second."""
+HEAVY = Server(fixed_s=0.150, per_item_s=0.060, max_batch=4)
+ALONE = Server(fixed_s=0.300, per_item_s=0.0, cv=1.0)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Highest utilization at which at most 5 % of the requests miss, for 4 and 12 replicas."""
+
+    routing: Routing
+    four: float
+    twelve: float
+
+
+BATCHES = [
+    Cell(Routing.RANDOM, 0.87, 0.87),
+    Cell(Routing.ROUND_ROBIN, 0.96, 0.98),
+    Cell(Routing.POWER_OF_TWO, 0.96, 0.98),
+    Cell(Routing.LEAST_IN_FLIGHT, 0.96, 0.98),
+    Cell(Routing.CENTRAL, 0.96, 0.98),
+]
+NO_BATCHES = [
+    Cell(Routing.RANDOM, 0.53, 0.53),
+    Cell(Routing.ROUND_ROBIN, 0.66, 0.71),
+    Cell(Routing.POWER_OF_TWO, 0.81, 0.88),
+    Cell(Routing.LEAST_IN_FLIGHT, 0.84, 0.94),
+    Cell(Routing.CENTRAL, 0.86, 0.95),
+]
+
+
+@pytest.mark.parametrize("replicas", [4, 12])
+@pytest.mark.parametrize("cell", [*BATCHES, *NO_BATCHES], ids=lambda cell: cell.routing.value)
+def test_what_a_routing_carries_is_what_an_independent_simulation_found(
+    cell: Cell, replicas: int
+) -> None:
+    """At 0.02 less it keeps 95 % within 1.5 s (batches) or 2 s (none), at 0.025 more it does not.
+
+    Where the step up would reach overload, the utilization is 0.999.
+    """
+    server, target_s = (HEAVY, 1.5) if cell in BATCHES else (ALONE, 2.0)
+    limit = cell.four if replicas == 4 else cell.twelve
+    kept = []
+    for utilization in (limit - 0.02, min(0.999, limit + 0.025)):
+        plant = Plant(service(server, routing=cell.routing, target_s=target_s), replicas)
+        plant.run(poisson(utilization * replicas * server.full_rps, 80_000))
+        kept.append(plant.attainment >= 0.95)
+    assert kept == [True, False]
+
+
+def test_pinned_connections_carry_least() -> None:
+    """Four replicas at 0.67: 95 % on average over the chances of 64 bindings."""
+    one = service(HEAVY, routing=Routing.STICKY, target_s=1.5)
+    kept = [
+        Plant(one, 4, seed=77 * seed).run(poisson(0.67 * 4 * HEAVY.full_rps, 20_000, seed))
+        for seed in range(1, 25)
+    ]
+    assert np.mean([plant.attainment for plant in kept]) == pytest.approx(0.95, abs=0.04)
+
+
+def arrivals(plant: Plant) -> list[int]:
+    """How many requests each replica has seen at its door."""
+    return [int(plant.counter(row, Column.ARRIVALS)) for row in range(plant.rows)]
+
+
+@pytest.mark.parametrize(
+    ("routing", "expected"),
+    [
+        (Routing.ROUND_ROBIN, [100, 100, 100, 100]),
+        (Routing.LEAST_IN_FLIGHT, [100, 100, 100, 100]),
+        (Routing.CENTRAL, [100, 100, 100, 100]),
+    ],
+    ids=lambda value: value.value if isinstance(value, Routing) else "",
+)
+def test_a_router_that_counts_spreads_evenly(routing: Routing, expected: list[int]) -> None:
+    plant = Plant(service(SECOND, routing=routing), 4).run([float(at) for at in range(400)])
+    assert arrivals(plant) == expected
+
+
+def test_a_connection_stays_with_its_replica_until_that_closes() -> None:
+    plant = Plant(service(SECOND, routing=Routing.STICKY, connections=1), 3)
+    plant.run([0.0, 2.0, 4.0], 10.0)
+    (first,) = (row for row in range(3) if arrivals(plant)[row])
+    assert arrivals(plant)[first] == 3
+    kernel.close(plant.tables, first)
+    plant.run([10.0, 12.0], 20.0)
+    assert arrivals(plant)[first] == 3
+    assert sorted(arrivals(plant)) == [0, 2, 3]
+
+
+def test_connections_made_to_a_lone_replica_stay_with_it_when_others_come() -> None:
+    """Keep-alive clients do not see a scale-up: what a ClusterIP is infamous for."""
+    plant = Plant(service(SECOND, routing=Routing.STICKY, connections=8)).run(
+        [float(at) for at in range(200)]
+    )
+    plant.grow(4)
+    for row in (1, 2, 3):
+        kernel.admit(plant.tables, row, plant.now_s)
+    plant.run([1000.0 + at for at in range(100)])
+    assert arrivals(plant) == [300, 0, 0, 0]
+
+
+def test_connections_without_any_replica_find_the_one_that_comes() -> None:
+    plant = Plant(service(SECOND, routing=Routing.STICKY, connections=2))
+    plant.run([0.0, 1.0, 2.0, 3.0], 5.0)
+    kernel.kill(plant.tables, 0, 5.0)
+    plant.run([6.0], 10.0)
+    assert plant.tally(Tally.FAILED) == 1
+    kernel.admit(plant.tables, 0, 10.0)
+    plant.run([11.0, 13.0, 15.0])
+    assert plant.tally(Tally.WITHIN) == 7
+    plant.check()
+
+
+def test_what_waited_longer_than_its_deadline_is_never_begun() -> None:
+    # five at 0: begun at 0, 1, 2; at 3 the last two have waited longer than 2.5 s
+    plant = Plant(service(SECOND, clients=Clients(deadline_s=2.5))).run([0.0] * 5)
+    assert (plant.tally(Tally.WITHIN), plant.tally(Tally.EXPIRED)) == (3, 2)
+    assert plant.counter(0, Column.EXPIRED) == 2
+    plant.check()
+
+
+def test_a_client_that_gave_up_is_served_for_nobody_once_begun() -> None:
+    # begun at 0, 1, 2: the third ends at 3 s, after 2.5 s of patience; the others were cancelled
+    plant = Plant(service(SECOND, clients=Clients(timeout_s=2.5))).run([0.0] * 5)
+    assert (plant.tally(Tally.WITHIN), plant.tally(Tally.CANCELLED)) == (2, 3)
+    assert plant.counter(0, Column.EXECUTIONS) == 3
+    assert plant.counter(0, Column.ANSWERED) == 2
+    plant.check()
+
+
+def test_the_waiting_end_with_their_patience_even_while_nothing_else_happens() -> None:
+    slow = Server(fixed_s=100.0, per_item_s=0.0)
+    plant = Plant(service(slow, clients=Clients(timeout_s=5.0))).run([0.0, 1.0, 2.0], 6.5)
+    plant.settle()
+    assert (plant.tally(Tally.CANCELLED), plant.in_flight) == (1, 2)
+    assert plant.counter(0, Column.WAITING) == 1
+    plant.check()
+
+
+def test_a_full_queue_refuses_at_the_door() -> None:
+    plant = Plant(service(SECOND, clients=Clients(max_waiting=2))).run([0.0] * 5, 0.5)
+    assert (plant.tally(Tally.REFUSED), plant.in_flight) == (2, 3)
+    assert plant.counter(0, Column.ARRIVALS) == 5
+    assert plant.counter(0, Column.REFUSED) == 2
+    plant.check()
+
+
+def test_no_queue_at_all_still_serves() -> None:
+    plant = Plant(service(SECOND, clients=Clients(max_waiting=0))).run([0.0, 0.5, 1.5])
+    assert (plant.tally(Tally.WITHIN), plant.tally(Tally.REFUSED)) == (2, 1)
+
+
+@pytest.mark.parametrize(("limit", "refused"), [(0, 2), (1, 1), (2, 0)])
+def test_a_full_central_queue_refuses_only_what_no_replica_has_room_for(
+    limit: int, refused: int
+) -> None:
+    one = service(SECOND, routing=Routing.CENTRAL, cap=2, clients=Clients(max_waiting=limit))
+    plant = Plant(one, 2).run([0.0] * 6, 0.5)
+    assert plant.tally(Tally.REFUSED) == refused
+    plant.check()
+
+
+def test_timeouts_in_a_central_queue_end_what_waits_there_and_at_replicas() -> None:
+    one = service(SECOND, routing=Routing.CENTRAL, cap=2, clients=Clients(timeout_s=1.5))
+    plant = Plant(one, 2).run([0.0] * 8)
+    # two end at 1 s; their successors begin then and end at 2 s, for nobody, as the rest
+    assert (plant.tally(Tally.WITHIN), plant.tally(Tally.CANCELLED)) == (2, 6)
+    plant.check()
+
+
+def test_a_kill_takes_its_own_executions_and_leaves_the_others() -> None:
+    three = Server(fixed_s=1.0, per_item_s=0.0, slots=3)
+    plant = Plant(service(three, routing=Routing.ROUND_ROBIN), 4)
+    plant.run([0.01 * at for at in range(24)], 0.5)
+    kernel.kill(plant.tables, 2, 0.5)
+    plant.check()
+    assert (plant.tally(Tally.FAILED), plant.in_flight) == (6, 18)
+    plant.run([])
+    assert (plant.tally(Tally.WITHIN), plant.in_flight) == (18, 0)
+    plant.check()
+
+
+def test_growing_keeps_what_runs_and_what_waits_centrally() -> None:
+    two = Server(fixed_s=1.0, per_item_s=0.0, slots=2)
+    plant = Plant(service(two, routing=Routing.CENTRAL, cap=2), 2)
+    plant.run([0.01 * at for at in range(10)], 0.5)
+    for rows in (3, 8, 50):
+        plant.grow(rows)
+        plant.check()
+        assert plant.tables.waiting[plant.rows] == 6
+    kernel.admit(plant.tables, 49, 0.5)
+    assert plant.tables.waiting[plant.rows] == 4
+    plant.run([])
+    assert plant.tally(Tally.WITHIN) == 10
+    plant.check()
+
+
+def test_more_requests_than_nodes_are_in_flight_without_loss() -> None:
+    plant = Plant(service(SECOND)).run([0.0] * 10_000, 3.5)
+    assert (plant.in_flight, plant.tally(Tally.WITHIN)) == (9_997, 3)
+    plant.check()
+    assert len(plant.tables.arrived_s) == 16_384
+
+
+def test_the_pool_does_not_grow_with_the_trace() -> None:
+    plant = Plant(service(SECOND, routing=Routing.LEAST_IN_FLIGHT), 4).run(poisson(3.0, 100_000))
+    assert len(plant.tables.arrived_s) == 4096
+
+
+def test_a_slow_replica_and_costly_requests_take_longer() -> None:
+    plant = Plant(service(SECOND, routing=Routing.ROUND_ROBIN), 2)
+    plant.tables.slowness[1] = 3.0
+    plant.tables.quantities[Quantity.COST_FACTOR] = 2.0
+    plant.run([float(10 * at) for at in range(8)])
+    seconds = [plant.counter(row, Column.EXECUTION_S) for row in range(2)]
+    assert seconds == pytest.approx([4 * 2.0, 4 * 6.0])
+
+
+def test_answers_lie_in_the_first_bucket_whose_bound_is_not_below() -> None:
+    """Each bound itself, and what lies just beside it."""
+    for index, bound_s in enumerate(BOUNDS_S[:-1]):
+        for cost_s, bucket in ((bound_s, index), (bound_s * (1 + 1e-9), index + 1)):
+            plant = Plant(service(Server(fixed_s=cost_s, per_item_s=0.0))).run([0.0])
+            counts = plant.tables.counters[0, COLUMNS:]
+            assert np.flatnonzero(counts).tolist() == [bucket], cost_s
+
+
+def state(plant: Plant) -> list[bytes]:
+    return [table.tobytes() for table in plant.settle().tables]
+
+
+def test_same_seed_same_bytes_and_another_seed_others() -> None:
+    one = service(ALONE, routing=Routing.POWER_OF_TWO)
+    times_s = poisson(8.0, 5_000)
+    first, again, other = (state(Plant(one, 3, seed=seed).run(times_s)) for seed in (5, 5, 6))
+    assert first == again
+    assert first != other
+
+
+def test_arrivals_in_pieces_are_arrivals_at_once() -> None:
+    one = service(ALONE, routing=Routing.RANDOM)
+    times_s = poisson(8.0, 5_000)
+    pieces = Plant(one, 3)
+    for piece in np.array_split(times_s, 50):
+        pieces.run(piece, float(piece[-1]) + 1e-9)
+    assert state(pieces.run([])) == state(Plant(one, 3).run(times_s))
+
+
+LIMITS = st.builds(
+    Clients,
+    timeout_s=st.none() | st.floats(0.2, 5.0),
+    deadline_s=st.none() | st.floats(0.2, 5.0),
+    max_waiting=st.none() | st.integers(0, 6),
+)
+SERVERS = st.builds(
+    Server,
+    fixed_s=st.floats(0.05, 0.5),
+    per_item_s=st.floats(0.0, 0.2),
+    max_batch=st.integers(1, 5),
+    slots=st.integers(1, 3),
+    cv=st.sampled_from([0.0, 0.7]),
+)
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["pass", "pass", "open", "close", "kill", "grow"]),
+        st.integers(0, 30),
+        st.floats(0.0, 2.0),
+    ),
+    max_size=12,
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    server=SERVERS,
+    limits=LIMITS,
+    routing=st.sampled_from(list(Routing)),
+    cap=st.none() | st.integers(1, 4),
+    steps=STEPS,
+    seed=st.integers(0, 2**32),
+)
+def test_whatever_happens_requests_are_conserved_in_order_and_little_s_law_holds(
+    server: Server,
+    limits: Clients,
+    routing: Routing,
+    cap: int | None,
+    steps: list[tuple[str, int, float]],
+    seed: int,
+) -> None:
+    one = service(server, routing=routing, cap=cap, connections=5, clients=limits, target_s=1.0)
+    plant, chance = Plant(one, 2, seed=seed), np.random.default_rng(seed)
+    sent = 0
+    for action, number, seconds in steps:
+        p, row = plant.tables, number % plant.rows
+        if action == "grow" and plant.rows < 12:
+            plant.grow(plant.rows + 1 + number % 3)
+        elif action == "open" and not p.open[row] and p.in_flight[row] == 0:
+            kernel.admit(p, row, plant.now_s)
+        elif action == "close":
+            kernel.close(p, row)
+        elif action == "kill":
+            kernel.kill(p, row, plant.now_s)
+        end_s = plant.now_s + seconds
+        times_s: Times = np.sort(chance.uniform(plant.now_s, end_s, number))
+        sent += int((times_s < end_s).sum())
+        plant.run(times_s, end_s)
+        plant.check()
+        assert plant.tally(Tally.REQUESTS) == sent
+        assert plant.tables.batch_size.max() <= server.max_batch
+        limit = plant.tables.numbers[Number.MAX_WAITING]
+        queues = plant.tables.waiting[-1:] if routing is Routing.CENTRAL else plant.tables.waiting
+        assert limit == NONE or (queues <= limit).all()
