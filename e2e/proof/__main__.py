@@ -57,7 +57,8 @@ def _run(asked: options.Options, console: Console) -> int:
     grids = options.grids(asked.extent)
     failures = _phase("sweep", plan.first(asked.extent, grids), asked.jobs, console)
     known = _known(asked.extent, grids)
-    further = plan.second(asked.extent, grids, points_of(known.values()))
+    swept = [record for job, record in known.items() if job.seed == plan.SWEEP_SEED]
+    further = plan.second(asked.extent, grids, points_of(swept))
     return failures + _phase("seeds", further, asked.jobs, console)
 
 

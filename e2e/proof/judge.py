@@ -57,6 +57,11 @@ class Field:
         known = self.by_setting.get(CLAIRVOYANT, {})
         return frozenset(c for c, point in known.items() if point.attainment.mean >= FEASIBLE)
 
+    @cached_property
+    def infeasible(self) -> frozenset[str]:
+        """Cells in which it does not; where it did not run, nobody knows."""
+        return frozenset(self.by_setting.get(CLAIRVOYANT, {})) - self.feasible
+
     def means(self, setting: str, cells: Sequence[str]) -> tuple[float, float | None] | None:
         """Return a setting's mean attainment and cost ratio; None unless it ran in all cells."""
         by_cell = self.by_setting.get(setting, {})

@@ -52,6 +52,8 @@ QUICK = frozenset(
     }
 )
 QUICK_SETTINGS, QUICK_SEEDS = 4, 1
+SWEEP_SEED = 1
+"""Fronts are found with this one alone, so that an interrupted second phase goes on the same."""
 
 
 def matching(names: Iterable[str], pattern: str) -> tuple[str, ...]:
@@ -97,7 +99,7 @@ def first(extent: Extent, grids: Grids) -> tuple[Job, ...]:
 
 
 def second(extent: Extent, grids: Grids, points: Sequence[Point]) -> tuple[Job, ...]:
-    """Return what else is to run once the sweep's points are known."""
+    """Return what else is to run, given the points of the sweep's one seed."""
     jobs: dict[Job, None] = {}
     for cell in extent.cells:
         peers = [point for point in points if point.cell == cell and point.autoscaler in grids]

@@ -1,12 +1,13 @@
 """PURE. Misses against cost of every policy with one setting for all cells, as an SVG file.
 
-Every peer is a line through the front of its settings, with a dot at its defaults; Headroom has
-one setting. Colours follow the reader's light or dark scheme.
+Every peer is a line through the front of its settings, tied to a dot at its defaults; Headroom
+has one setting. Colours follow the reader's light or dark scheme.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from headroom.simulator.report import axis, svg
@@ -67,17 +68,19 @@ def places(field: Field) -> tuple[Place, ...]:
 
 
 def front(field: Field) -> str:
-    """Render the plot."""
-    shown = places(field)
+    """Render the plot of a field in which Headroom and the clairvoyant ran everywhere."""
+    every = places(field)
+    fronts = _fronts([p for p in every if p.autoscaler != OURS and not is_bound(p.setting)])
+    marked = [place for place in every if place.setting == place.autoscaler]
+    shown = [*marked, *(place for best in fronts.values() for place in best)]
     across = axis.logarithmic(
-        min((place.cost for place in shown), default=1.0),
-        max((place.cost for place in shown), default=2.0),
+        min(place.cost for place in shown),
+        max(place.cost for place in shown),
         _LEFT,
         WIDTH - _RIGHT,
     )
-    most = max((place.misses for place in shown), default=0.1)
+    most = max(place.misses for place in shown)
     up = axis.root(100 * min(1.0, 1.08 * most), HEIGHT - _BOTTOM, _TOP)
-    peers = [place for place in shown if place.autoscaler != OURS and not is_bound(place.setting)]
     title = f"Misses against GPU-hours, one setting for all {len(field.cells)} cells"
     return svg.element(
         "svg",
@@ -87,9 +90,10 @@ def front(field: Field) -> str:
             _LEFT, 34, "Dots: defaults. Lines: the best of a peer's settings.", class_="note"
         ),
         _axes(across, up),
-        *_ways(peers, across, up),
-        *(_mark(place, across, up) for place in shown if place.setting == place.autoscaler),
-        *_names(shown, across, up),
+        *(_way(best, across, up) for best in fronts.values()),
+        *(_tie(place, fronts, across, up) for place in marked),
+        *(_mark(place, across, up) for place in marked),
+        *_names(marked, across, up),
         xmlns="http://www.w3.org/2000/svg",
         viewBox=f"0 0 {WIDTH:g} {HEIGHT:g}",
         role="img",
@@ -126,18 +130,29 @@ def _rule(x1: float, x2: float, y1: float, y2: float) -> str:
     return svg.element("line", class_="rule", x1=x1, x2=x2, y1=y1, y2=y2)
 
 
-def _ways(peers: Sequence[Place], across: Axis, up: Axis) -> list[str]:
-    """Return each peer's front as a thin line, with a small dot per setting."""
-    parts: list[str] = []
-    for name in dict.fromkeys(place.autoscaler for place in peers):
-        best = best_of([place for place in peers if place.autoscaler == name])
-        points = [(across(place.cost), up(place.misses)) for place in best]
-        parts.append(svg.element("path", class_="way", d=svg.line(points)))
-        parts += [
-            svg.element("circle", _says(place), class_="step", cx=x, cy=y, r=2.2)
-            for place, (x, y) in zip(best, points, strict=True)
-        ]
-    return parts
+def _fronts(peers: Sequence[Place]) -> Mapping[str, tuple[Place, ...]]:
+    names = dict.fromkeys(place.autoscaler for place in peers)
+    return {name: best_of([p for p in peers if p.autoscaler == name]) for name in names}
+
+
+def _way(best: Sequence[Place], across: Axis, up: Axis) -> str:
+    """Draw a peer's front as a thin line, with a small dot per setting."""
+    points = [(across(place.cost), up(place.misses)) for place in best]
+    dots = (
+        svg.element("circle", _says(place), class_="step", cx=x, cy=y, r=2.2)
+        for place, (x, y) in zip(best, points, strict=True)
+    )
+    return svg.element("path", class_="way", d=svg.line(points)) + "".join(dots)
+
+
+def _tie(default: Place, fronts: Mapping[str, Sequence[Place]], across: Axis, up: Axis) -> str:
+    """Draw a dotted line from a peer's defaults to its front, which may lie elsewhere."""
+    x, y = across(default.cost), up(default.misses)
+    ends = [(across(p.cost), up(p.misses)) for p in fronts.get(default.autoscaler, ())]
+    if not ends:
+        return ""
+    end = min(ends, key=lambda point: math.dist(point, (x, y)))
+    return svg.element("path", class_="way", stroke_dasharray="2 3", d=svg.line([(x, y), end]))
 
 
 def _mark(place: Place, across: Axis, up: Axis) -> str:
@@ -155,10 +170,9 @@ def _says(place: Place) -> str:
     return svg.element("title", svg.text(words))
 
 
-def _names(shown: Sequence[Place], across: Axis, up: Axis) -> list[str]:
+def _names(marked: Sequence[Place], across: Axis, up: Axis) -> list[str]:
     """Name every default beside its dot, where the name covers the least of what is there."""
-    named = [place for place in shown if place.setting == place.autoscaler]
-    named.sort(key=lambda place: (place.autoscaler not in (OURS, CLAIRVOYANT), place.cost))
+    named = sorted(marked, key=lambda p: (p.autoscaler not in (OURS, CLAIRVOYANT), p.cost))
     taken = [_Box(across(p.cost) - 6, up(p.misses) - 6, 12) for p in named]
     labels: list[str] = []
     for place in named:

@@ -65,7 +65,8 @@ def write(report: Report, folder: Path) -> tuple[Path, ...]:
         "table.md": "\n".join(map(tables.as_markdown, parts)),
         "proof.json": json.dumps(_data(report), indent=1),
     }
-    if report.field.means(OURS, report.field.cells) is not None:
+    means = report.field.means(OURS, report.field.cells)
+    if means is not None and means[1] is not None:
         texts["front.svg"] = plot.front(report.field)
     for name, text in texts.items():
         write_atomically(folder / name, text)

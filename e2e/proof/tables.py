@@ -131,7 +131,7 @@ def cell_by_cell(field: Field) -> Grid:
         columns=("cell", "clairvoyant %", "ideal reactive", OURS, "flaps/h", "beaten by"),
         rows=tuple(
             (
-                cell + ("" if cell in field.feasible else " (not feasible)"),
+                _marked(field, cell),
                 _means(field, CLAIRVOYANT, [cell]).split("/", 1)[0],
                 _means(field, IDEAL, [cell]),
                 _means(field, OURS, [cell]),
@@ -144,6 +144,10 @@ def cell_by_cell(field: Field) -> Grid:
         "clairvoyant itself misses more than 5 %. Beaten by: the cheapest point of a peer, tuned "
         "for this cell in hindsight, that is better in one and no worse in the other.",
     )
+
+
+def _marked(field: Field, cell: str) -> str:
+    return f"{cell} (not feasible)" if cell in field.infeasible else cell
 
 
 def losses(field: Field) -> Grid:
@@ -160,10 +164,9 @@ def losses(field: Field) -> Grid:
 
 def _loss(field: Field, loss: Loss) -> list[tuple[str, ...]]:
     words = {True: "beyond", False: "within", None: "one seed"}
-    feasible = "" if loss.cell in field.feasible else " (not feasible)"
     return [
         (
-            loss.cell + feasible,
+            _marked(field, loss.cell),
             winner.setting,
             _signed(margin.misses, -100),
             _signed(margin.gpu_hours, -100 / loss.ours.cost),
