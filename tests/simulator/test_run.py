@@ -1,0 +1,337 @@
+"""Whole runs: what is seen and decided when, faults by schedule, scores by hand, same bytes."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+
+from headroom.scaling.values import PodState, Routing
+from headroom.simulator import batch_chain
+from headroom.simulator.autoscaler import Truth, View, Wish
+from headroom.simulator.columns import Column
+from headroom.simulator.faults import Fault, FaultKind
+from headroom.simulator.outcome import Outcome
+from headroom.simulator.plant import Clients, Cluster, Server, ServiceSpec
+from headroom.simulator.run import simulate
+from headroom.simulator.scenario import Scenario, Times, Workload
+from simulator.fleet_world import spec
+from simulator.plant_world import poisson
+
+
+@dataclass(frozen=True)
+class Given:
+    """Arrivals as they are written down, in chunks of so many."""
+
+    times_s: Times
+    duration_s: float
+    chunk: int = 10**6
+
+    def chunks(self, seed: int) -> Iterator[Times]:
+        for start in range(0, len(self.times_s), self.chunk):
+            yield self.times_s[start : start + self.chunk]
+
+
+@dataclass
+class Scheduled:
+    """Asks for what its schedule says, and keeps what it was shown."""
+
+    schedule: Mapping[float, int] = field(default_factory=dict)
+    period_s: float = 1.0
+    scrape_s: float = 5.0
+    views: list[View] = field(default_factory=list)
+    instants: list[dict[str, float]] = field(default_factory=list)
+    name: str = "scheduled"
+
+    def evaluate(self, view: View) -> Wish:
+        self.views.append(view)
+        self.instants.append(dict(view.metrics.instant(Column.ANSWERED)))
+        due = [replicas for time_s, replicas in self.schedule.items() if time_s <= view.now_s]
+        return Wish(replicas=due[-1] if due else view.replicas, reason="Schedule")
+
+
+@dataclass
+class Direct(Scheduled):
+    """The same, asking the pods itself."""
+
+    restarted: int = 0
+
+    def restart(self) -> None:
+        self.restarted += 1
+
+
+def every(seconds: float, until_s: float) -> Times:
+    return np.arange(0.5 * seconds, until_s, seconds)
+
+
+def run(
+    autoscaler: Scheduled,
+    times_s: Times,
+    *faults: Fault,
+    duration_s: float = 120.0,
+    service: ServiceSpec | None = None,
+    cluster: Cluster | None = None,
+    chunk: int = 10**6,
+    seed: int = 1,
+) -> Outcome:
+    scenario = Scenario(
+        name="by hand",
+        workloads=(
+            Workload(
+                spec=service or spec(initial=2, routing=Routing.ROUND_ROBIN),
+                arrivals=Given(times_s, duration_s, chunk),
+            ),
+        ),
+        cluster=cluster or Cluster(),
+        faults=faults,
+    )
+    (outcome,) = simulate(scenario, lambda _: autoscaler, seed)
+    return outcome
+
+
+def same(one: Outcome, other: Outcome) -> bool:
+    """Whether two outcomes are the same to the last bit."""
+
+    def flat(value: Any) -> Any:
+        if isinstance(value, np.ndarray):
+            return value.tobytes()
+        if dataclasses.is_dataclass(value):
+            return [flat(getattr(value, each.name)) for each in dataclasses.fields(value)]
+        return value.hex() if isinstance(value, float) else value
+
+    return bool(flat(one) == flat(other))
+
+
+def random_run(seed: int, chunk: int = 10**6) -> Outcome:
+    service = spec(
+        server=Server(fixed_s=0.2, per_item_s=0.1, max_batch=4, cv=0.5),
+        initial=2,
+        target_s=2.0,
+        routing=Routing.RANDOM,
+        clients=Clients(timeout_s=4.0, max_waiting=30),
+    )
+    fault = Fault(kind=FaultKind.POD_KILL, start_s=150.0, share=0.3)
+    return run(
+        Scheduled({20.0: 5, 100.0: 3, 200.0: 6, 250.0: 1}),
+        poisson(15.0, 4_400, seed=3),
+        fault,
+        duration_s=300.0,
+        service=service,
+        chunk=chunk,
+        seed=seed,
+    )
+
+
+def test_same_seed_same_bytes_and_another_seed_others() -> None:
+    assert same(random_run(1), random_run(1))
+    assert not same(random_run(1), random_run(2))
+
+
+@pytest.mark.parametrize("chunk", [1, 37, 1000])
+def test_how_arrivals_are_cut_into_chunks_changes_nothing(chunk: int) -> None:
+    assert same(random_run(1, chunk), random_run(1))
+
+
+def test_a_run_conserves_requests_and_holds_little_s_law() -> None:
+    score = random_run(1).score
+    assert score.requests == 4_400
+    assert score.failed > 0
+    assert score.refused > 0
+    assert score.within + score.refused + score.expired + score.failed <= score.requests
+    assert score.little_error < 1e-9
+
+
+def test_a_quiet_run_scores_what_one_counts_by_hand() -> None:
+    # a request of 1 s at 1, 3, 5 .. s; two replicas, a third asked for at 10 s, ready from 40 s and
+    # removed idle at 60 s; samples every 5 s
+    outcome = run(Scheduled({10.0: 3, 60.0: 2}), every(2.0, 120.0))
+    score, course = outcome.score, outcome.course
+    assert (score.requests, score.within, score.attainment) == (60, 60, 1.0)
+    assert score.p95_s == pytest.approx(1.0, rel=0.011)
+    assert score.gpu_hours == pytest.approx((2 * 120 + 50) / 3600)
+    assert score.starting_gpu_hours == pytest.approx(30 / 3600)
+    assert [(move.time_s, move.before, move.after) for move in outcome.moves] == [
+        (10.0, 2, 3),
+        (60.0, 3, 2),
+    ]
+    assert (score.operations, score.flaps, score.violation_minutes, score.minutes) == (2, 0, 0, 2)
+    assert course.times_s.tolist() == [5.0 * step for step in range(1, 25)]
+    assert course.ready.tolist() == [2] * 7 + [3] * 4 + [2] * 13
+    assert course.warming.tolist() == [0] + [1] * 6 + [0] * 17
+    assert course.arrival_rps.tolist() == [0.4, 0.6] * 12
+    assert (score.peak_ready, score.recover_s) == (3, 0.0)
+
+
+def test_what_never_ends_is_missed_in_the_minutes_in_which_it_came() -> None:
+    # two replicas take 2 a second, 4 come: after 5 s of queue (t = 5 s) nothing is in time, and at
+    # the end half of all still waits; each of the three minutes is violated, those without any end
+    # too
+    outcome = run(Scheduled(), every(0.25, 180.0), duration_s=180.0)
+    score = outcome.score
+    assert (score.violation_minutes, score.minutes, score.recover_s) == (3, 3, 180.0)
+    assert score.p95_s == math.inf
+    assert score.attainment < 0.1
+
+
+def test_the_requests_of_the_last_seconds_are_given_the_target_s_time() -> None:
+    outcome = run(Scheduled(), np.array([119.5]))
+    assert (outcome.score.within, outcome.score.little_error < 1e-9) == (1, True)
+
+
+def test_the_wish_is_held_within_the_service_s_bounds() -> None:
+    outcome = run(Scheduled({10.0: 1000, 20.0: -5}), np.array([1.0]))
+    assert [move.after for move in outcome.moves] == [50, 0]
+
+
+def test_an_autoscaler_is_asked_at_its_period_and_sees_the_last_scrape() -> None:
+    scaler = Scheduled(period_s=15.0, scrape_s=10.0)
+    run(scaler, every(1.0, 120.0))
+    assert [view.now_s for view in scaler.views] == [15.0 * step for step in range(1, 9)]
+    # by 30 s those of 0.5 to 28.5 s are answered; the scrape of 30 s comes before the decision
+    assert sum(scaler.instants[1].values()) == 29
+    assert scaler.views[0].samples == ()
+
+
+def test_a_direct_scraper_sees_every_ready_pod_now() -> None:
+    scaler = Direct({10.0: 4}, scrape_s=math.inf)
+    run(scaler, every(1.0, 120.0))
+    view = scaler.views[99]
+    assert view.now_s == 100.0
+    assert {one.pod for one in view.samples} == {pod.uid for pod in view.pods}
+    assert sum(one.latency.counts[-1] for one in view.samples) == 99
+    assert [pod.state for pod in scaler.views[20].pods].count(PodState.WARMING) == 2
+
+
+def fault(kind: FaultKind, **settings: float) -> Fault:
+    return Fault(kind=kind, start_s=30.0, **settings)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("share", "answer"), [(1.0, 0), (0.5, 2), (0.25, 3), (0.01, 3)])
+def test_scrape_loss_silences_a_share_of_the_pods_always_the_same(
+    share: float, answer: int
+) -> None:
+    scaler = Direct()
+    run(
+        scaler,
+        every(1.0, 120.0),
+        fault(FaultKind.SCRAPE_LOSS, duration_s=40.0, share=share),
+        service=spec(initial=4),
+    )
+    during = scaler.views[30:69]
+    assert {len(view.samples) for view in during} == {answer}
+    assert len({tuple(one.pod for one in view.samples) for view in during}) == 1
+    assert {len(view.samples) for view in scaler.views[:29] + scaler.views[70:]} == {4}
+    assert {len(instant) for instant in scaler.instants[30:69]} == {answer}
+
+
+def test_a_metrics_restart_forgets_and_restarts_the_scraper() -> None:
+    scaler = Direct(scrape_s=20.0)
+    run(scaler, every(1.0, 120.0), fault(FaultKind.METRICS_RESTART))
+    assert scaler.restarted == 1
+    assert [len(instant) for instant in scaler.instants[27:41]] == [2, 2, *[0] * 10, 2, 2]
+
+
+def test_slow_pods_are_slow_until_the_fault_ends() -> None:
+    # of two, one takes 4 s per request instead of 1 from 30 to 60 s, and gets one every 2 s
+    outcome = run(
+        Scheduled(),
+        every(1.0, 120.0),
+        fault(FaultKind.SLOW_PODS, duration_s=30.0, share=0.5, factor=4.0),
+    )
+    waiting = dict(
+        zip(outcome.course.times_s.tolist(), outcome.course.waiting.tolist(), strict=True)
+    )
+    assert waiting[30.0] == 0
+    assert waiting[60.0] == pytest.approx(15 - 7.5, abs=1.5)
+    assert waiting[120.0] == 0
+
+
+def test_costly_requests_take_longer_everywhere_until_the_fault_ends() -> None:
+    outcome = run(
+        Scheduled(),
+        every(1.0, 120.0),
+        fault(FaultKind.COSTLY_REQUESTS, duration_s=30.0, factor=1.5),
+    )
+    p95_s = dict(zip(outcome.course.times_s.tolist(), outcome.course.p95_s.tolist(), strict=True))
+    assert p95_s[30.0] == pytest.approx(1.0, rel=0.011)
+    assert p95_s[50.0] == pytest.approx(1.5, rel=0.011)
+    assert p95_s[80.0] == pytest.approx(1.0, rel=0.011)
+
+
+def test_killed_pods_are_created_anew() -> None:
+    outcome = run(Scheduled(), every(1.0, 120.0), fault(FaultKind.POD_KILL, share=0.5))
+    course, times = outcome.course, outcome.course.times_s
+    assert course.ready[times == 35.0] == 1
+    assert course.warming[times == 35.0] == 1
+    assert course.ready[times == 60.0] == 2
+    assert outcome.score.starting_gpu_hours == pytest.approx(30 / 3600)
+
+
+def test_a_lost_node_s_gpus_are_away_until_it_returns() -> None:
+    outcome = run(
+        Scheduled(),
+        every(1.0, 180.0),
+        fault(FaultKind.NODE_LOSS, duration_s=60.0, share=0.5),
+        cluster=Cluster(gpus=2),
+        duration_s=180.0,
+    )
+    course, times = outcome.course, outcome.course.times_s
+    assert course.unschedulable[(times >= 30) & (times < 90)].tolist() == [1] * 12
+    assert course.warming[(times >= 90) & (times < 120)].tolist() == [1] * 6
+    assert course.ready[times >= 120].tolist() == [2] * 13
+    # one pod throughout, one for 30 s, its successor from 90 s
+    assert outcome.score.gpu_hours == pytest.approx((180 + 30 + 90) / 3600)
+
+
+def test_two_services_share_a_pool_and_each_has_its_own_outcome() -> None:
+    scenario = Scenario(
+        name="two",
+        workloads=tuple(
+            Workload(
+                spec=spec(name, priority=priority, initial=2),
+                arrivals=Given(every(1.0, 120.0), 120.0),
+            )
+            for name, priority in (("low", 0), ("high", 1))
+        ),
+        cluster=Cluster(gpus=3),
+    )
+    low, high = simulate(scenario, lambda _: Scheduled(), 1)
+    assert (low.service, low.score.peak_ready) == ("low", 1)
+    assert (high.service, high.score.peak_ready) == ("high", 2)
+    assert low.score.gpu_hours == pytest.approx(120 / 3600)
+    assert (low.score.requests, high.score.requests) == (120, 120)
+
+
+def test_the_truth_counts_each_second_and_measures_the_plant() -> None:
+    seen: list[Truth] = []
+
+    def make(truth: Truth) -> Scheduled:
+        seen.append(truth)
+        return Scheduled()
+
+    times_s = np.array([0.1, 0.2, 5.9, 119.99])
+    arrivals = Given(times_s, 120.0)
+    simulate(
+        Scenario(name="s", workloads=(Workload(spec=spec(initial=1), arrivals=arrivals),)), make, 1
+    )
+    (truth,) = seen
+    assert np.flatnonzero(truth.arrivals_per_s).tolist() == [0, 5, 119]
+    assert (truth.arrivals_per_s.sum(), len(truth.arrivals_per_s)) == (4, 120)
+    # services of 1 s: the rate is the utilization at which the 95th percentile of M/D/1 is 5 s
+    percentile_s = batch_chain.percentiles(1.0, 1, truth.capacity_rps, [0.95])[0]
+    assert percentile_s == pytest.approx(5.0, rel=0.03)
+
+
+def test_progress_is_told_and_ends() -> None:
+    told: list[float] = []
+    scenario = Scenario(
+        name="s", workloads=(Workload(spec=spec(initial=1), arrivals=Given(every(1, 60), 60.0)),)
+    )
+    simulate(scenario, lambda _: Scheduled(), 1, on_progress=told.append)
+    assert told == sorted(told)
+    assert (told[0], told[-1]) == (0.0, 1.0)
