@@ -30,8 +30,9 @@ class Field:
 
     @cached_property
     def cells(self) -> tuple[str, ...]:
-        """Those that Headroom ran in."""
-        return tuple(dict.fromkeys(p.cell for p in self.points if p.setting == OURS))
+        """Those that Headroom ran in; all, where it ran in none."""
+        every = tuple(dict.fromkeys(p.cell for p in self.points))
+        return tuple(cell for cell in every if cell in self.ours) or every
 
     @cached_property
     def by_setting(self) -> Mapping[str, Mapping[str, Point]]:
@@ -137,8 +138,7 @@ def hindsight(field: Field) -> Hindsight:
     """Return the cells that are lost to some point of some peer."""
     decided: list[str] = []
     losses: list[Loss] = []
-    for cell in field.cells:
-        ours = field.ours[cell]
+    for cell, ours in field.ours.items():
         rivals = [p for p in field.peers if p.cell == cell and set(ours.seeds) <= set(p.seeds)]
         if not rivals:
             continue

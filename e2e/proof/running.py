@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from functools import cache
+from multiprocessing.connection import wait as wait_for
 
 from headroom.simulator.autoscalers import catalogue
 from headroom.simulator.run import simulate
@@ -113,5 +116,14 @@ def _result(future: Future[Record]) -> Record | Exception:
 
 
 def _join() -> None:
-    """Begin a worker: the terminal's Ctrl-C reaches all processes, and only the first decides."""
+    """Begin a worker: Ctrl-C reaches all, and only the first process decides; none outlives it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    first = multiprocessing.parent_process()
+    assert first is not None
+    threading.Thread(target=_end_with, args=(first.sentinel,), daemon=True).start()
+
+
+def _end_with(sentinel: int) -> None:
+    """End this process when the one that began it is gone, killed or not."""
+    wait_for([sentinel])
+    os._exit(1)

@@ -139,6 +139,7 @@ def cell_by_cell(field: Field) -> Grid:
                 lost[cell].winners[0][0].setting if cell in lost else "",
             )
             for cell in field.cells
+            if cell in field.ours
         ),
         note="Attainment % / GPU-hours over the clairvoyant's; mean over seeds. Not feasible: the "
         "clairvoyant itself misses more than 5 %. Beaten by: the cheapest point of a peer, tuned "

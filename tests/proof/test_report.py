@@ -61,3 +61,10 @@ def test_without_the_yardstick_there_is_no_plot_and_still_a_table(tmp_path: Path
     paths = report.write(report.of(records(runs)), tmp_path)
     assert [path.name for path in paths] == ["table.md", "proof.json"]
     assert f"| {CELL} | - | - | 99.0/- |" in (tmp_path / "table.md").read_text()
+
+
+def test_peers_alone_are_tabled_and_nothing_is_judged(tmp_path: Path) -> None:
+    found = report.of(records({CELL: {name: RUNS[CELL][name] for name in ("keda", "clairvoyant")}}))
+    assert found.figures == ()
+    report.write(found, tmp_path)
+    assert "| keda | 98.0/2.00 | 98.0/2.00 |" in (tmp_path / "table.md").read_text()
