@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from rich.console import Console
 from rich.markup import escape
 
-from bench import decision, footprint, reaction, server, stage, starts
+from bench import decision, footprint, reaction, server, simulator, stage, starts
 from bench.figures import Figure, all_hold, table
 from cluster import ClusterError, Node
 from cluster.progress import OnConsole, Progress
@@ -23,6 +23,7 @@ WIDTH_WITHOUT_TERMINAL = 120
 ALONE: dict[str, Callable[[], Sequence[Figure]]] = {
     "decision": decision.measure,
     "server": server.measure,
+    "simulator": simulator.measure,
 }
 ON_A_NODE: dict[str, Callable[[Node, Progress], Sequence[Figure]]] = {
     "operator": footprint.measure,
@@ -32,6 +33,7 @@ ON_A_NODE: dict[str, Callable[[Node, Progress], Sequence[Figure]]] = {
 TITLES = {
     "decision": "The decision",
     "server": "The model server",
+    "simulator": "The simulator",
     "operator": "The operator",
     "reaction": "From load to replicas asked for",
     "starts": "From replicas asked for to ready",
