@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 
 from bench import decision
 from bench.figures import Figure, all_hold
-from proof import options, plan, report, running, store
+from proof import options, plan, promises, report, running, store
 from proof.points import points_of
 from proof.records import Job, Record
 
@@ -124,7 +124,7 @@ def _report(asked: options.Options, console: Console, *, whole: bool) -> Sequenc
     if not known:
         console.print("There is no result yet.")
         return ()
-    measured = decision.measure() if asked.alone and whole else ()
+    measured = promises.of_decision(decision.measure()) if asked.alone and whole else ()
     found = report.of(known.values(), measured)
     for each in found.for_terminal():
         console.print(each)

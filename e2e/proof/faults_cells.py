@@ -131,10 +131,27 @@ def _blind_at_the_step(cell: Cell) -> Case:
     )
 
 
+def _blind_as_load_falls(cell: Cell) -> tuple[Case, ...]:
+    """Return the loss that begins just before the first spike's replicas would be removed."""
+    at_s = 885.0  # the spike ends at 720 s, and the hold 180 s later
+    loss = Fault(kind=FaultKind.SCRAPE_LOSS, start_s=at_s, duration_s=_BLIND_S)
+    return (
+        Case(cell=cell, what="calm"),
+        Case(
+            cell=cell,
+            what="scrape-loss-as-load-falls",
+            base="calm",
+            faults=(loss,),
+            blind_s=(at_s + STALE_AFTER_S, at_s + _BLIND_S),
+        ),
+    )
+
+
 CLAIMS: tuple[Case, ...] = tuple(case for name in _CLAIMING for case in _claims(_BY_NAME[name]))
 FAULTS: tuple[Case, ...] = (
     *(case for name, at_s in _LOADED.items() for case in _faulty(_BY_NAME[name], at_s)),
     _blind_at_the_step(_BY_NAME["step/heavy/4/60s/Random"]),
+    *_blind_as_load_falls(_BY_NAME["spikes/heavy/4/60s/Random"]),
 )
 EXTRAS: Mapping[str, Case] = {case.name: case for case in (*CLAIMS, *FAULTS)}
 QUICK_EXTRAS = frozenset(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from bench.figures import Figure, at_least, at_most, shown
 from headroom.simulator.report.figures import counted
@@ -24,6 +25,20 @@ def figures_of(
         *_claims(claims),
         *_faults(faults),
         *_flaps(field),
+    )
+
+
+def of_decision(measured: Sequence[Figure]) -> tuple[Figure, ...]:
+    """Return what the timing of `decide()` found as promises; what has no bound is left out."""
+    return tuple(
+        replace(
+            figure,
+            name=f"8 {figure.name}",
+            promised=figure.promised.replace("aim:", "at most"),
+            aim=False,
+        )
+        for figure in measured
+        if figure.holds is not None
     )
 
 

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from bench.figures import Figure
+from bench.figures import Figure, aimed_at, shown
 from headroom.simulator.faults import Fault, FaultKind
 from proof import judge, judge_faults
 from proof.cells import CELLS
 from proof.faults_cells import Case
 from proof.points import points_of
-from proof.promises import figures_of
+from proof.promises import figures_of, of_decision
 from proof.tables import as_markdown, losses, policies, single_settings
 from proof_world import Runs, field, record
 
@@ -144,6 +144,17 @@ def test_a_peer_that_reaches_it_in_no_setting_is_no_rival_on_cost() -> None:
 
 def test_without_results_there_is_no_figure() -> None:
     assert figures_of(field({}), (), (), ()) == ()
+
+
+def test_the_cost_of_a_decision_is_a_promise_where_it_has_a_bound() -> None:
+    measured = [aimed_at("50 pods", 1.2, 1.0, " ms"), shown("3 pods", "0.5 ms")]
+    (row,) = of_decision(measured)
+    assert (row.name, row.promised, row.holds, row.aim) == (
+        "8 50 pods",
+        "at most 1 ms",
+        False,
+        False,
+    )
 
 
 def test_flaps_are_counted_by_the_hour_and_the_worst_cell_is_named() -> None:
