@@ -2,8 +2,8 @@
 
 - The mean over cells of a cell's attainment, and of its GPU-hours over the clairvoyant's.
 - Beating is missing no more *and* costing no more, one of both less, over the seeds in common.
-- Tuned in hindsight: of a peer's points those decide that ran with all of Headroom's seeds, which
-  are the front of the sweep and the defaults.
+- Tuned in hindsight: of the peers' points those decide that ran with all of Headroom's seeds; all
+  that lie on the front of a cell's sweep do.
 - A cell is feasible where the clairvoyant itself attains 95 %.
 """
 

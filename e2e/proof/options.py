@@ -48,6 +48,7 @@ def parsed(argv: Sequence[str] | None) -> Options:
         extras=tuple(extras),
         seeds=given.seeds or (QUICK_SEEDS if given.quick else 5),
         settings_each=1 if given.defaults_only else settings,
+        seed_defaults=given.seed_defaults,
     )
     narrowed = given.cells is not None or given.autoscalers is not None
     return Options(
@@ -77,6 +78,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--autoscalers", type=_names, metavar="A,B", help="only these; the bounds join anyway")
     add("--seeds", type=_positive, metavar="N", help="seeds 1 to N (5; quick: 1)")
     add("--defaults-only", action="store_true", help="peers at their defaults, no sweep")
+    add("--seed-defaults", action="store_true", help="all seeds for peers' defaults, too: +20 min")
     add("--no-extras", action="store_true", help="without wrong claims, faults, cost of decide()")
     add("--jobs", "-j", type=_positive, default=_cores(), metavar="N", help="worker processes")
     add("--fresh", action="store_true", help="run everything again")

@@ -29,6 +29,8 @@ class Extent:
     seeds: int = 5
     settings_each: int | None = None
     """Of each grid at most so many, the defaults first; None takes all."""
+    seed_defaults: bool = False
+    """Whether peers' defaults get all seeds wherever they lie."""
 
 
 QUICK = frozenset(
@@ -103,7 +105,8 @@ def second(extent: Extent, grids: Grids, points: Sequence[Point]) -> tuple[Job, 
     jobs: dict[Job, None] = {}
     for cell in extent.cells:
         peers = [point for point in points if point.cell == cell and point.autoscaler in grids]
-        chosen = [*front(peers), *(point for point in peers if not point.knobs)]
+        defaults = [point for point in peers if extent.seed_defaults and not point.knobs]
+        chosen = [*front(peers), *defaults]
         for point in chosen:
             for seed in range(1, extent.seeds + 1):
                 jobs[_job(cell, point.autoscaler, dict(point.knobs), seed)] = None

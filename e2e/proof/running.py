@@ -71,7 +71,7 @@ def expected_s(job: Job, known: Mapping[tuple[str, str], float]) -> float:
     cell = _CELLS[job.cell] if job.cell in _CELLS else EXTRAS[job.cell].cell
     hours = 3.0
     requests = 0.65 * PLANTS[cell.plant].server.full_rps * cell.size * hours * 3600
-    return 6e-7 * requests + hours * (2.5 if job.autoscaler == OURS else 0.15)
+    return 3.6e-7 * requests + hours * (1.9 if job.autoscaler == OURS else 0.1)
 
 
 def carry_out(

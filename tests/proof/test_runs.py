@@ -37,7 +37,7 @@ def test_peers_sweep_with_one_seed_and_the_others_run_with_all() -> None:
     assert {job.autoscaler for job in jobs if job.cell == "claim"} == {"headroom"}
 
 
-def test_more_seeds_are_for_the_front_of_a_cell_and_for_defaults() -> None:
+def test_more_seeds_are_for_the_front_of_a_cell_and_for_defaults_where_asked() -> None:
     swept = [
         record("a", "keda", attainment=0.98, gpu_hours=10.0),
         record("a", "keda:x=1", attainment=0.99, gpu_hours=9.0),
@@ -47,14 +47,15 @@ def test_more_seeds_are_for_the_front_of_a_cell_and_for_defaults() -> None:
     ]
     jobs = plan.second(extent(seeds=3), GRIDS, points_of(swept))
     settings = [(job.cell, job.setting) for job in jobs]
-    assert len(jobs) == 3 * 4
+    assert len(jobs) == 3 * 3
     assert set(settings) == {
-        ("a", "keda"),
         ("a", "keda(x=1)"),
         ("a", "keda(x=2)"),
         ("b", "keda"),
     }
     assert set(jobs) <= set(plan.every(extent(seeds=3), GRIDS))
+    both = plan.second(extent(seeds=3, seed_defaults=True), GRIDS, points_of(swept))
+    assert {(j.cell, j.setting) for j in both} == {*settings, ("a", "keda")}
 
 
 def test_a_part_of_a_grid_holds_the_defaults_and_spans_the_rest() -> None:
