@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from headroom.scaling import cold_start, limits, recommenders
+from headroom.scaling import cold_start, flaps, limits, recommenders
 from headroom.scaling.cost_learning import claim_of
 from headroom.scaling.explanation import binding, counterfactuals, message
 from headroom.scaling.law import Element
@@ -76,6 +76,7 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
         flaps=state.flaps.moved(
             now_s, observation.current, replicas, state.cold_starts.p90_s or 0.0
         ),
+        cost=cost,
         decided=replicas,
         last_s=now_s,
     )
@@ -115,7 +116,7 @@ def _learn(policy: Policy, state: State, observation: Observation) -> tuple[Stat
     """Take in the samples; cold samples (any pod not ready yet) never enter the cost."""
     windows = state.windows.absorb(observation)
     elapsed_s = 0.0 if state.last_s is None else observation.now_s - state.last_s
-    learner = state.learner.observe(windows.batch_means(), elapsed_s)
+    learner = state.learner.observe(windows.batch_means(), elapsed_s, state.cost)
     starts = state.cold_starts.observe(observation.pods, first=state.last_s is None)
     counts = cold_start.count(
         observation.pods, observation.now_s, starts.p90_s, policy.warmup_timeout_s
@@ -182,7 +183,7 @@ def _recommend(
     by_arrivals = [rule for element, rule in rules.items() if rule and law.has(element)]
     if tail is None or tail.idle_s <= policy.latency_target_s:  # else more would not help
         rules[Element.QUEUE] = recommenders.for_queue(
-            policy, tail, signals, ready=counts.ready, target_s=target_s
+            policy, tail, signals, counts=counts, target_s=target_s
         )
     if tail is not None and rate_rps is not None and tail.idle_s <= policy.latency_target_s:
         rules[Element.FEEDBACK] = recommenders.for_measured_latency(
@@ -272,7 +273,11 @@ def _remember(
         wanted_low=state.wanted_low.add(
             now_s, advice.wanted.replicas, policy.scale_up_stabilization_s
         ),
-        needed_high=state.needed_high.add(now_s, advice.needed, policy.scale_down_stabilization_s),
+        needed_high=state.needed_high.add(
+            now_s,
+            advice.needed,
+            2**flaps.LARGEST_DOUBLING * policy.scale_down_stabilization_s,
+        ),
         coverage=state.coverage.seen(now_s, max(policy.stale_after_s, 3 * policy.tick_s)),
     )
 

@@ -19,7 +19,6 @@ _LIMITS = {
     Reason.SCALE_DOWN_MARGIN: "fewer would come too close to the latency target or the ceiling",
     Reason.RATE_LIMITED: "the configured rate cuts the step",
     Reason.CAPACITY_SHORTAGE: "replicas are unschedulable or broken, more would only multiply them",
-    Reason.FLAP_BUDGET: "what was removed had to come back too often this hour",
     Reason.ROLLING_OUT: "a rollout is replacing pods, nothing is removed meanwhile",
     Reason.SIGNALS_STALE: "signals are out of date, nothing is removed",
     Reason.SIGNALS_ABSENT: "signals are absent, what stands is held",

@@ -1,41 +1,49 @@
-"""The flap budget: how often what was removed had to be asked for again.
+"""Flaps: what was removed and had to be asked for again is kept longer next time.
 
-A flap is a scale-up within a cold start and a minute after a scale-down: the replica that was
-removed is paid for a second time before it is worth anything. When an hour has seen as many as the
-budget allows nothing ready is removed until the oldest of them is an hour old (asked for in
-kubernetes/enhancements#883).
+A flap is a scale-up within a cold start and a minute after a scale-down: the replicas that were
+removed are paid for a second time before they are worth anything. Each flap of the last hour
+doubles the hold, up to the number of replicas that flapped: what a single surge needed beyond it
+goes after the usual hold (a flap budget was asked for in kubernetes/enhancements#883).
+
+Why doubling works: with a steady random load the most that was needed in the last W seconds is
+exceeded within the next T with probability about T / (W + T), whatever the load's distribution.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from headroom.scaling.law import Element, Law
-
 SLACK_S = 60.0
 HOUR_S = 3600.0
+LARGEST_DOUBLING = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flaps:
-    """When replicas were last removed, and the flaps of the last hour, oldest first."""
+    """The latest removal, and the flaps of the last hour, oldest first."""
 
     lowered_s: float | None = None
-    times_s: tuple[float, ...] = ()
+    lowered_from: int = 0
+    recent: tuple[tuple[float, int], ...] = ()
+    """(time, replicas that were removed and asked for again)."""
 
     def moved(self, now_s: float, before: int, after: int, cold_start_s: float) -> Flaps:
         """Return the record with a decision added."""
         if after < before:
-            return replace(self, lowered_s=now_s)
+            within = self.lowered_s is not None and now_s - self.lowered_s <= cold_start_s + SLACK_S
+            start = max(before, self.lowered_from) if within else before
+            return replace(self, lowered_s=now_s, lowered_from=start)
         if after == before or self.lowered_s is None:
             return self
         if now_s - self.lowered_s > cold_start_s + SLACK_S:
             return self
-        recent = tuple(time_s for time_s in self.times_s if now_s - time_s < HOUR_S)
-        return replace(self, times_s=(*recent, now_s))
+        kept = tuple(flap for flap in self.recent if now_s - flap[0] < HOUR_S)
+        return replace(self, recent=(*kept, (now_s, min(after, self.lowered_from))))
 
-    def spent(self, now_s: float, law: Law) -> bool:
-        """Whether a further flap would exceed the budget of the hour."""
-        if not law.has(Element.FLAPS):
-            return False
-        return sum(now_s - time_s < HOUR_S for time_s in self.times_s) >= law.flaps_per_hour
+    def hold(self, now_s: float) -> tuple[float, int]:
+        """Return the factor on the hold (1, 2, 4, ... by the hour's flaps), and up to which number.
+
+        Below that number nothing is removed before the longer hold has passed.
+        """
+        levels = [level for time_s, level in self.recent if now_s - time_s < HOUR_S]
+        return float(2 ** min(len(levels), LARGEST_DOUBLING)), max(levels, default=0)

@@ -23,7 +23,7 @@ class Element(StrEnum):
     CORRECTION = "correction"
     REMOVAL_MARGIN = "removal-margin"
     CANCEL = "cancel-warming"
-    FLAPS = "flap-budget"
+    FLAPS = "flap-patience"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,6 @@ class Law:
     """Replicas still warming go when nothing has wanted them for this long."""
     correction_s: float = 300.0
     """Time constant of the correction."""
-    flaps_per_hour: int = 2
     without: frozenset[Element] = frozenset()
 
     def has(self, element: Element) -> bool:

@@ -108,13 +108,14 @@ def decrease(situation: Situation) -> Limited:
     covered_s = situation.state.coverage.length_s(situation.now_s)
     if covered_s < policy.scale_down_stabilization_s:
         return keep(Reason.RESTART_HOLD)
-    needed = situation.state.needed_high.value
+    hold_s = policy.scale_down_stabilization_s
+    needed = situation.state.needed_high.since(situation.now_s - hold_s)
     held = max(lowest, needed if needed is not None else current)
     held = min(held, _without_cancelled(situation, lowest))
-    if situation.state.flaps.spent(situation.now_s, policy.law):
-        held = max(held, min(current, situation.counts.ready))
-        if held >= current:
-            return keep(Reason.FLAP_BUDGET)
+    if policy.law.has(Element.FLAPS):
+        factor, level = situation.state.flaps.hold(situation.now_s)
+        longer = situation.state.needed_high.since(situation.now_s - factor * hold_s)
+        held = max(held, min(level, current, current if longer is None else longer))
     if held >= current:
         margin = situation.wanted.replicas < current <= held and _needed_now(situation) >= current
         return keep(Reason.SCALE_DOWN_MARGIN if margin else Reason.SCALE_DOWN_STABILIZED)

@@ -9,7 +9,14 @@ import math
 
 from headroom.scaling.histogram import attainment
 from headroom.scaling.tail_latency import TailLatency
-from headroom.scaling.values import CostModel, Policy, Reason, Recommendation, Signals
+from headroom.scaling.values import (
+    CostModel,
+    Policy,
+    Reason,
+    Recommendation,
+    ReplicaCounts,
+    Signals,
+)
 from headroom.scaling.windows import Windows
 
 SMALLEST_WINDOW_REQUESTS = 20
@@ -53,7 +60,12 @@ def for_utilization(policy: Policy, cost: CostModel, arrival_rps: float) -> Reco
 
 
 def for_queue(
-    policy: Policy, tail: TailLatency | None, signals: Signals, *, ready: int, target_s: float
+    policy: Policy,
+    tail: TailLatency | None,
+    signals: Signals,
+    *,
+    counts: ReplicaCounts,
+    target_s: float,
 ) -> Recommendation | None:
     """N_queue: what also works off the queue beyond its bound in time; None while unknown.
 
@@ -61,12 +73,13 @@ def for_queue(
     2012): between two batches requests always wait, and that is no lack of replicas. What stands
     beyond `queue_depth` per ready replica is to be gone within `drain_s`: the arrivals are taken to
     be higher by excess / drain_s. Worked: 96 stand at 2 replicas of depth 8, 80 too many, 60 s:
-    1.33/s more than arrive. While no rate is known, the ready replicas are taken to be at capacity;
-    while no cost is known either, one replica more.
+    1.33/s more than arrive. While replicas are on their way it waits for them. While no rate is
+    known, the ready replicas are taken to be at capacity; while no cost is known either, one more.
     """
     depth = policy.queue_depth if policy.queue_depth is not None else tail and tail.cost.max_batch
-    if signals.standing.value is None or not depth:
+    if signals.standing.value is None or not depth or counts.warming > 0:
         return None
+    ready = counts.ready
     excess = signals.standing.value - depth * ready
     if excess <= 0:
         return None

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 
 from headroom.scaling.cold_start import KEPT, ColdStarts
 from headroom.scaling.correction import LARGEST, SMALLEST, Correction
-from headroom.scaling.cost_learning import CostLearner
+from headroom.scaling.cost_learning import SUMS, CostLearner, Sums
 from headroom.scaling.flaps import Flaps
 from headroom.scaling.stabilization import Coverage, SlidingExtreme
+from headroom.scaling.values import CostModel
 from headroom.scaling.windows import Windows
 
 CHECKPOINT_VERSION = 2
-_SUMS = tuple(one.name for one in fields(CostLearner))
 
 Checkpoint = Mapping[str, object]
 
@@ -32,6 +32,8 @@ class State:
     """When the last decision was taken; None before the first."""
     windows: Windows = field(default_factory=Windows)
     learner: CostLearner = field(default_factory=CostLearner)
+    cost: CostModel | None = None
+    """The fit of the last decision: what new executions are compared with."""
     cold_starts: ColdStarts = field(default_factory=ColdStarts)
     wanted_low: SlidingExtreme = field(default_factory=lambda: SlidingExtreme(keep="smallest"))
     """Of the scale-up window: an increase needs to have been wanted throughout."""
@@ -61,7 +63,10 @@ class State:
         """Return what survives a restart, as JSON values; below 1 KiB."""
         return {
             "version": CHECKPOINT_VERSION,
-            "cost": [_short(getattr(self.learner, name)) for name in _SUMS],
+            "cost": [
+                [number, *(_short(total) for total in sums)]
+                for number, sums in sorted(self.learner.bins.items())
+            ],
             "correction": [_short(math.exp(self.correction.logarithm))],
             "coldStarts": [_short(seconds) for seconds in self.cold_starts.seconds],
         }
@@ -75,22 +80,33 @@ class State:
         version = checkpoint.get("version")
         if version != CHECKPOINT_VERSION:
             raise ValueError(f"checkpoint version must be {CHECKPOINT_VERSION}, not {version!r}")
-        sums = _numbers(checkpoint, "cost")
-        if len(sums) != len(_SUMS):
-            raise ValueError(f"checkpoint cost must hold {len(_SUMS)} sums, not {len(sums)}")
         factors = _numbers(checkpoint, "correction")
         if len(factors) != 1 or not SMALLEST <= factors[0] <= LARGEST:
             rule = f"one number in {SMALLEST:g}..{LARGEST:g}"
             raise ValueError(f"checkpoint correction must hold {rule}, not {factors}")
         return cls(
             correction=Correction(logarithm=math.log(factors[0])),
-            learner=CostLearner(**dict(zip(_SUMS, sums, strict=True))),
+            learner=CostLearner(bins=_bins(checkpoint)),
             cold_starts=ColdStarts(seconds=tuple(_numbers(checkpoint, "coldStarts")[-KEPT:])),
         )
 
 
 def _short(value: float) -> float:
     return float(f"{value:.9g}")
+
+
+def _bins(checkpoint: Checkpoint) -> dict[int, Sums]:
+    """Read the sums of each bin of batch sizes: [bin, sums...]."""
+    rows = checkpoint.get("cost")
+    if not isinstance(rows, list):
+        raise ValueError(f"checkpoint cost must be a list of lists, not {rows!r}")
+    bins: dict[int, Sums] = {}
+    for row in rows:
+        number, *sums = _numbers({"cost": row}, "cost")
+        if len(sums) != SUMS or number != int(number):
+            raise ValueError(f"checkpoint cost must hold a bin and {SUMS} sums, not {row!r}")
+        bins[int(number)] = tuple(sums)
+    return bins
 
 
 def _numbers(checkpoint: Checkpoint, key: str) -> list[float]:

@@ -91,8 +91,6 @@ class Reason(StrEnum):
     """What is needed is already on its way."""
     CAPACITY_SHORTAGE = "CapacityShortage"
     """Replicas are unschedulable or broken; asking for more would multiply them."""
-    FLAP_BUDGET = "FlapBudget"
-    """What was removed had to come back too often within the hour: nothing is removed."""
     ROLLING_OUT = "RollingOut"
     """A rollout is replacing pods; nothing is removed meanwhile."""
     SIGNALS_STALE = "SignalsStale"

@@ -55,8 +55,9 @@ class Entry:
     """What may be set, each with its default."""
 
 
+_ALL: tuple[type[Peer], ...] = (Headroom, *PEERS, *BOUNDS)
 _ENTRIES: Mapping[str, Entry] = MappingProxyType(
-    {one.kind: Entry(build=one, knobs=one.knobs()) for one in (Headroom, *PEERS, *BOUNDS)}
+    {peer.kind: Entry(build=peer, knobs=peer.knobs()) for peer in _ALL}
 )
 
 

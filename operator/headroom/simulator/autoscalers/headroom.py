@@ -24,9 +24,7 @@ class Headroom(Peer):
     """
 
     kind = "headroom"
-    may_be_zero = frozenset(
-        {"removal_utilization_gap", "hold_s", "cancel_after_s", "flaps_per_hour"}
-    )
+    may_be_zero = frozenset({"removal_utilization_gap", "hold_s", "cancel_after_s"})
 
     period_s: float = _USUAL.tick_s
     scrape_s: float = math.inf
@@ -39,7 +37,6 @@ class Headroom(Peer):
     drain_s: float = _LAW.drain_s
     cancel_after_s: float = _LAW.cancel_after_s
     correction_s: float = _LAW.correction_s
-    flaps_per_hour: int = _LAW.flaps_per_hour
     without: str = ""
     """Elements left out, separated by `+`; an unknown one is an error."""
     state: State = field(default_factory=State.initial, init=False)
@@ -64,7 +61,6 @@ class Headroom(Peer):
                 drain_s=self.drain_s,
                 cancel_after_s=self.cancel_after_s,
                 correction_s=self.correction_s,
-                flaps_per_hour=self.flaps_per_hour,
                 without=left_out,
             ),
         )
