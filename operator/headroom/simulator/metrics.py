@@ -71,13 +71,13 @@ class Metrics:
         }
 
     def rate(self, column: Column, now_s: float, window_s: float) -> Mapping[str, float]:
-        """Increase per second of a pod's counter, from its first to its last sample in the window.
+        """Increase per second of a pod's counter over the window, extrapolated as PromQL does.
 
-        Pods with fewer than two samples in the window are absent, as in Prometheus.
+        Pods with fewer than two samples in the window are absent.
         """
         return {
-            uid: float(last[column] - first[column]) / seconds
-            for uid, first, last, seconds in self._ends(now_s, window_s)
+            uid: float(last[column] - first[column]) * factor
+            for uid, first, last, factor in self._ends(now_s, window_s)
         }
 
     def quantile(self, ratio: float, now_s: float, window_s: float) -> float | None:
@@ -86,8 +86,8 @@ class Metrics:
         As in Prometheus only answers count: refused and lost requests have no latency.
         """
         total = np.zeros(len(BOUNDS_S))
-        for _, first, last, seconds in self._ends(now_s, window_s):
-            total += (last[COLUMNS:] - first[COLUMNS:]) / seconds
+        for _, first, last, factor in self._ends(now_s, window_s):
+            total += (last[COLUMNS:] - first[COLUMNS:]) * factor
         if total.sum() <= 0:
             return None
         found = percentile(BOUNDS_S, np.cumsum(total), 0.0, ratio)
@@ -102,10 +102,27 @@ class Metrics:
         return found
 
     def _ends(self, now_s: float, window_s: float) -> list[tuple[str, Row, Row, float]]:
+        """Return the first and last sample of each pod in the window, and the factor to a rate."""
         found = []
         for uid, times in self._times.items():
             start = bisect_left(times, now_s - window_s)
             if start < len(times) - 1:
                 rows = self._rows[uid]
-                found.append((uid, rows[start], rows[-1], times[-1] - times[start]))
+                factor = _extrapolation(times[start:], now_s, window_s) / window_s
+                found.append((uid, rows[start], rows[-1], factor))
         return found
+
+
+def _extrapolation(times_s: Sequence[float], now_s: float, window_s: float) -> float:
+    """Return by how much PromQL extends the increase between the first and the last sample.
+
+    To the window's edge where that is nearer than 1.1 intervals, else by half an interval
+    (prometheus/promql/functions.go, extrapolatedRate). A pod that has just come weighs little.
+    """
+    sampled_s = times_s[-1] - times_s[0]
+    interval_s = sampled_s / (len(times_s) - 1)
+    before_s, after_s = times_s[0] - (now_s - window_s), now_s - times_s[-1]
+    covered_s = sampled_s
+    for gap_s in (before_s, after_s):
+        covered_s += gap_s if gap_s < 1.1 * interval_s else interval_s / 2
+    return covered_s / sampled_s
