@@ -56,16 +56,28 @@ def test_a_range_holds_what_a_pod_left_in_it() -> None:
     assert metrics.largest(Column.WAITING, 45, 15) == {"b": 20.0}
 
 
-def test_a_rate_needs_two_samples_and_is_taken_between_them() -> None:
+@pytest.mark.parametrize(
+    ("now_s", "window_s", "expected"),
+    [
+        # 15 and 30 s lie in 10 to 40 s, 5 and 10 s from its ends: 60 in 15 s hold for all 30 s
+        pytest.param(40, 30, {"a": 4.0}, id="both ends near: extended to both"),
+        # from 0 s, 30 s after the window began: 90 in 30 s are extended by 7.5 s, not by 30 s
+        pytest.param(30, 60, {"a": 90 * 37.5 / 30 / 60}, id="begins late: half an interval"),
+        # 50 s after the last: 7.5 s at that end, and 10 s at the other
+        pytest.param(80, 90, {"a": 90 * 47.5 / 30 / 90}, id="ended early: half an interval"),
+        pytest.param(40, 15, {}, id="one sample"),
+        pytest.param(60, 15, {}, id="no sample"),
+    ],
+)
+def test_a_rate_needs_two_samples_and_is_extended_towards_the_window_s_ends(
+    now_s: float, window_s: float, expected: Mapping[str, float]
+) -> None:
     metrics = stored(
-        (0, {"a": row(arrivals=0)}),
-        (15, {"a": row(arrivals=30)}),
-        (30, {"a": row(arrivals=90), "b": row(arrivals=50)}),
+        (0, {"a": row(arrivals=1000)}),
+        (15, {"a": row(arrivals=1030)}),
+        (30, {"a": row(arrivals=1090), "b": row(arrivals=50)}),
     )
-    # from 0 at 0 s to 90 at 30 s; of b there is one sample only
-    assert metrics.rate(Column.ARRIVALS, 30, 60) == {"a": 3.0}
-    assert metrics.rate(Column.ARRIVALS, 40, 30) == {"a": 4.0}
-    assert metrics.rate(Column.ARRIVALS, 40, 15) == {}
+    assert metrics.rate(Column.ARRIVALS, now_s, window_s) == pytest.approx(expected)
 
 
 def test_a_quantile_is_that_of_all_pods_answers_and_interpolated_in_its_bucket() -> None:
@@ -83,14 +95,17 @@ def test_a_quantile_is_that_of_all_pods_answers_and_interpolated_in_its_bucket()
     assert metrics.quantile(0.95, 30, 60) == pytest.approx(expected_s)
 
 
-def test_a_quantile_weighs_pods_by_their_rates() -> None:
+def test_a_quantile_weighs_pods_by_their_rates_and_so_one_that_has_just_come_little() -> None:
     metrics = stored(
-        (0, {"a": row()}),
-        (30, {"a": row({0.1: 60}), "b": row()}),
-        (45, {"a": row({0.1: 90}), "b": row({1.0: 30})}),
+        (0, {"a": row({0.1: 1000})}),
+        (30, {"a": row({0.1: 1060}), "b": row({1.0: 1000})}),
+        (45, {"a": row({0.1: 1090}), "b": row({1.0: 1030})}),
     )
-    # a: 90 in 45 s, b: 30 in 15 s: 2/s each, so the median is the end of a's bucket
-    assert metrics.quantile(0.5, 45, 60) == pytest.approx(BOUNDS_S[bisect_left(BOUNDS_S, 0.1)])
+    # a: 90 in 45 s, extended to all 60 s, 2/s; b: 30 in 15 s, extended by 7.5 s, 45 / 60 s
+    upper = bisect_left(BOUNDS_S, 0.1)
+    part = (2 + 0.75) / 2 / 2
+    expected_s = BOUNDS_S[upper - 1] + part * (BOUNDS_S[upper] - BOUNDS_S[upper - 1])
+    assert metrics.quantile(0.5, 45, 60) == pytest.approx(expected_s)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +140,8 @@ def test_a_restart_loses_everything() -> None:
     metrics.scrape(30, ("a",), np.array([row(arrivals=20)]))
     assert metrics.rate(Column.ARRIVALS, 30, 60) == {}
     metrics.scrape(45, ("a",), np.array([row(arrivals=35)]))
-    assert metrics.rate(Column.ARRIVALS, 45, 60) == {"a": 1.0}
+    # 15 in the 15 s since, extended by 7.5 s
+    assert metrics.rate(Column.ARRIVALS, 45, 60) == {"a": 22.5 / 60}
 
 
 def test_what_is_older_than_the_horizon_is_forgotten() -> None:

@@ -29,7 +29,7 @@ def test_a_name_tells_the_settings_that_are_not_default() -> None:
 @pytest.mark.parametrize(
     ("name", "knobs", "message"),
     [
-        ("hpa", {}, "one of hpa-utilization, hpa-queue, .* received 'hpa'"),
+        ("hpa", {}, "one of headroom, hpa-utilization, .* received 'hpa'"),
         ("aiad", {"target": 1.0}, "aiad: a knob is one of .*up_after_s.*, received target"),
         ("aiad", {"window_s": 0.0}, "aiad: window_s is a number > 0, received 0"),
         ("aiad", {"up_after_s": -1.0}, "aiad: up_after_s is a number >= 0, received -1"),
