@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,9 @@ from rich.console import Console
 from typer.testing import CliRunner, Result
 
 from headroom.api.crd import custom_resource_definition
+from headroom.cli.commands import app
 from headroom.cli.explain import explained
-from headroom.cli.main import app
+from headroom.cli.main import SIMULATOR
 
 SAMPLE = Path(__file__).parents[2] / "deploy" / "samples" / "demo.yaml"
 
@@ -150,3 +152,44 @@ def test_explain_says_which_signals_are_unknown() -> None:
     quiet = STATUS | {"signals": {"freshness": "Absent"}, "conditions": []}
     text = words(SERVICE | {"status": quiet})
     assert "unknown arrivals/s, unknown waiting, p95 unknown" in text
+
+
+def without(library: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command line of an installation that lacks a library."""
+    program = f"import sys; sys.modules[{library!r}] = None; from headroom.cli import main; main()"
+    return subprocess.run(
+        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("library", "arguments", "extra"),
+    [
+        pytest.param("numba", ["simulate", "step"], "simulator", id="simulator"),
+        pytest.param("uvloop", ["run"], "operator", id="operator"),
+        pytest.param("typer", ["plan", "--help"], "operator", id="any command"),
+    ],
+)
+def test_a_command_without_its_libraries_says_what_to_install(
+    library: str, arguments: list[str], extra: str
+) -> None:
+    result = without(library, *arguments)
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert result.stderr == (
+        f"error: this command needs {library}, which is not installed: "
+        f"pip install 'headroom[{extra}]'\n"
+    )
+
+
+def test_a_plan_needs_no_simulator() -> None:
+    result = without("numba", "plan", "--arrivals", "10", "--fixed", "6ms", "--per-item", "4ms")
+    assert result.returncode == 0
+    assert result.stdout.startswith("1 replica for 10/s")
+
+
+def test_the_libraries_that_the_simulator_alone_needs_are_those_it_asks_for() -> None:
+    path = Path(__file__).parents[2] / "pyproject.toml"
+    extras = tomllib.loads(path.read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    names = {name: {each.split(">")[0] for each in extras[name]} for name in extras}
+    assert names["simulator"] - names["operator"] <= SIMULATOR

@@ -13,7 +13,7 @@ import aiohttp
 import pytest
 from typer.testing import CliRunner, Result
 
-from headroom.cli.main import app
+from headroom.cli.commands import app
 from server_process import Server, free_port, serving
 
 BATCH = "--fixed 6ms --per-item 4ms --max-batch 8"

@@ -12,7 +12,7 @@ from rich.console import Console
 from typer.testing import CliRunner, Result
 
 import simulation_world
-from headroom.cli.main import app
+from headroom.cli.commands import app
 from headroom.cli.simulate import simulate
 from headroom.cli.simulate_request import Misuse, Ports, Request, runs_of
 from headroom.simulator.report.json_report import read

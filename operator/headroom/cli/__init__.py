@@ -1,4 +1,4 @@
-"""The commands: run, render, explain, crd. Here adapters are built and handed to the controller."""
+"""The commands of `headroom`. Here adapters are built and handed to the controller."""
 
 from headroom.cli.main import main
 

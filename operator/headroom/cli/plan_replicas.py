@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from headroom.cli.plan_words import finite, ms
+from headroom.cli.plan_words import counted, finite, ms
 from headroom.planner.batching import BatchChoice, choose_batching, worst_latency_s
 from headroom.planner.ceiling import CeilingPlan, replicas_under_ceiling
 from headroom.planner.curve_plot import FORMATS, curve_picture
@@ -89,7 +89,9 @@ def curve_of(plan: ReplicaPlan) -> tuple[list[dict[str, Any]], RenderableType]:
     """Latency of the planned replicas by utilization, as JSON and table."""
     curve = utilization_curve(plan.service, plan.replicas, CURVE_POINTS)
     names = [f"p{100 * p:g}" for p in PERCENTILES]
-    table = Table(box=None, pad_edge=False, title=f"{plan.replicas} replicas", title_justify="left")
+    table = Table(
+        box=None, pad_edge=False, title=counted(plan.replicas, "replica"), title_justify="left"
+    )
     for column in ("utilization", "arrivals", *names):
         table.add_column(column, justify="right")
     rows = zip(curve.utilization, curve.arrival_rps, curve.latency_s, strict=True)
@@ -107,15 +109,10 @@ def _rate_lines(
 ) -> list[str]:
     plan, service = choice.plan, choice.plan.service
     cost = service.cost
-    why = "latency" if plan.binding is Reason.LATENCY_MODEL else "the ceiling"
-    if plan.by_latency == plan.by_utilization:
-        why = "latency as well as the ceiling"
-    wants = "none promised" if plan.by_latency is None else f"{plan.by_latency}"
-    word = "replica" if plan.replicas == 1 else "replicas"
     lines = [
         (
-            f"{plan.replicas} {word} for {plan.arrival_rps:g}/s: {why} decides "
-            f"(latency {wants}, ceiling {service.ceiling:g} {plan.by_utilization})"
+            f"{counted(plan.replicas, 'replica')} for {plan.arrival_rps:g}/s: "
+            f"{_why(plan, service.ceiling)}"
         ),
         (
             f"one replica carries {cost.full_batch_rps:.4g}/s at most, {ceiling.usable_rps:.4g}/s "
@@ -144,6 +141,17 @@ def _rate_lines(
         busy = in_system(plan.arrival_rps, cost.batch_s(1))
         lines.append(f"{busy:.4g} executions at a time on average (Little's law)")
     return lines
+
+
+def _why(plan: ReplicaPlan, ceiling: float) -> str:
+    most = f"the ceiling of {100 * ceiling:g} %"
+    if plan.by_latency is None:
+        return f"for {most}; no latency is promised"
+    if plan.by_latency == plan.by_utilization:
+        return f"as many for the latency as for {most}"
+    if plan.binding is Reason.LATENCY_MODEL:
+        return f"for the latency; {most} alone would take {plan.by_utilization}"
+    return f"for {most}; the latency alone would take {plan.by_latency}"
 
 
 def _rate_table(plan: ReplicaPlan) -> Table:

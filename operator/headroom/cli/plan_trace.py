@@ -11,7 +11,7 @@ from rich.console import Group
 from rich.text import Text
 
 from headroom.cli.plan_replicas import Shown
-from headroom.cli.plan_words import span
+from headroom.cli.plan_words import counted, span
 from headroom.planner.batching import choose_batching
 from headroom.planner.demand import Service
 from headroom.planner.errors import ImpossiblePlan, positive
@@ -50,7 +50,10 @@ def planned_trace(
             floor=max(1, floor),
         )
     report = {"name": read.name} | _trace_report(plan)
-    lines = [f"{read.name}: {len(plan.needed)} windows of {span(window_s)}", *_trace_lines(plan)]
+    lines = [
+        f"{read.name}: {counted(len(plan.needed), 'window')} of {span(window_s)}",
+        *_trace_lines(plan),
+    ]
     if found is not None:
         report |= {"promise": _promise_report(found)}
         lines += ["", *_promise_lines(found)]
@@ -116,8 +119,9 @@ def _trace(name: str) -> Trace:
     if name in trace_names():
         return shipped_trace(name)
     if not path.is_file():
+        known = ", ".join(trace_names()) or "(none is shipped here)"
         raise ImpossiblePlan(
-            f"--trace is a file or one of {', '.join(trace_names())}; received {name!r:.80}: "
+            f"--trace is a file or one of {known}; received {name!r:.80}: "
             "check the path"
         )
     with path.open("rb") as stream:
@@ -128,13 +132,14 @@ def _trace_lines(plan: TracePlan) -> list[str]:
     hours = len(plan.needed) * plan.window_s / 3600
     return [
         (
-            f"{plan.peak} replicas ({plan.peak_gpus} GPUs) at peak, {plan.rates_rps.max():.4g}/s; "
+            f"{counted(plan.peak, 'replica')} ({counted(plan.peak_gpus, 'GPU')}) at peak, "
+            f"{plan.rates_rps.max():.4g}/s; "
             f"{plan.mean:.2f} replicas on average, {plan.rates_rps.mean():.4g}/s; {hours:.4g} h"
         ),
         (
-            f"GPU-hours: {plan.gpu_hours:.1f} were replicas there at once, "
-            f"{plan.gpu_hours_ahead:.1f} begun a cold start ahead, "
-            f"{plan.gpu_hours_static:.1f} at peak all the time"
+            f"GPU-hours: {plan.gpu_hours:.1f} if replicas were there at once, "
+            f"{plan.gpu_hours_ahead:.1f} if begun a cold start ahead, "
+            f"{plan.gpu_hours_static:.1f} with the peak's all the time"
         ),
         f"scaling can save {100 * plan.saved_ratio:.0f} % of the static plan",
     ]

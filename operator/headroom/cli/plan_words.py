@@ -24,3 +24,8 @@ def span(seconds: float) -> str:
 def finite(value: float) -> float | None:
     """Return the value for JSON, which has no infinity: None is without bound."""
     return value if math.isfinite(value) else None
+
+
+def counted(number: int, noun: str) -> str:
+    """1 replica, 2 replicas."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,142 @@
+"""The commands.
+
+Each command imports what it needs: `headroom crd` should not wait for an HTTP stack.
+"""
+
+# ruff: noqa: PLC0415  (each command imports what it needs)
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from headroom.cli.plan import app as plan_app
+from headroom.cli.simulate_command import app as simulate_app
+
+app = typer.Typer(
+    name="headroom",
+    help="Keep a latency promise for GPU inference with the fewest GPUs.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+app.add_typer(plan_app)
+app.add_typer(simulate_app)
+
+RECORD_MIB = 48
+"""Fits the 64 MiB of the shipped manifest's /tmp: eleven days of one service at a tick of 2 s."""
+
+Namespaces = Annotated[
+    list[str] | None,
+    typer.Option("--namespace", "-n", help="Only this namespace; repeat for several."),
+]
+
+
+@app.command()
+def run(
+    namespace: Namespaces = None,
+    tick: Annotated[
+        str, typer.Option(help="Time between two evaluations of a service, such as 2s.")
+    ] = "2s",
+    port: Annotated[
+        int, typer.Option(min=1, max=65535, help="Port of /livez, /readyz and /metrics.")
+    ] = 8080,
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Append what is seen at each tick, for `headroom simulate` to replay: a scenario "
+            'names it with arrivals = { recording = "FILE" }.',
+        ),
+    ] = None,
+    record_mib: Annotated[
+        int, typer.Option(min=1, help="Size at which the recording ends, in MiB.")
+    ] = RECORD_MIB,
+) -> None:
+    """Run the operator, in a cluster or with KUBECONFIG, until SIGTERM."""
+    import uvloop
+
+    from headroom.api.durations import Duration
+    from headroom.cli.run import operate
+    from headroom.errors import ClusterError
+
+    try:
+        tick_s = Duration.parse(tick).seconds
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--tick") from None
+    if not 0.2 <= tick_s <= 60.0:
+        rule = f"an evaluation every 200ms to 1m is possible, received {tick}"
+        raise typer.BadParameter(rule, param_hint="--tick")
+    instance = os.environ.get("HOSTNAME") or socket.gethostname()
+    try:
+        uvloop.run(
+            operate(
+                tuple(namespace or ()),
+                tick_s=tick_s,
+                port=port,
+                instance=instance,
+                record=record,
+                record_mib=record_mib,
+            )
+        )
+    except (ClusterError, OSError) as error:
+        _fail(str(error))
+
+
+@app.command()
+def render(
+    file: Annotated[Path, typer.Argument(help="YAML; - reads standard input.")],
+) -> None:
+    """Print the objects that an InferenceService gets, as YAML; nothing is sent anywhere."""
+    from headroom.api import InvalidSpec
+    from headroom.cli.render import rendered
+
+    try:
+        text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+        typer.echo(rendered(text), nl=False)
+    except UnicodeDecodeError:
+        _fail(f"{file}: not a text file; give YAML with an InferenceService")
+    except OSError as error:
+        _fail(f"{file}: {error.strerror}; give a YAML file, or - for standard input")
+    except (InvalidSpec, ValueError) as error:
+        _fail(f"{file}: {error}")
+
+
+@app.command()
+def crd() -> None:
+    """Print the CustomResourceDefinition as YAML."""
+    from headroom.api.crd import render_yaml
+
+    typer.echo(render_yaml(), nl=False)
+
+
+@app.command()
+def explain(
+    name: Annotated[str, typer.Argument(help="Name of the InferenceService.")],
+    namespace: Annotated[str, typer.Option("--namespace", "-n")] = "default",
+) -> None:
+    """Say why a service has as many replicas as it has, and what one more or less would do."""
+    from rich.console import Console
+
+    from headroom.cli.explain import explained, fetch
+    from headroom.errors import ClusterError, NotFound
+
+    try:
+        service = asyncio.run(fetch(namespace, name))
+    except NotFound as error:
+        _fail(f"{error}: see `kubectl get inferenceservices --all-namespaces`")
+    except ClusterError as error:
+        _fail(str(error))
+    Console().print(explained(service))
+
+
+def _fail(message: str) -> None:
+    typer.echo(f"error: {message}", err=True)
+    raise typer.Exit(1)
