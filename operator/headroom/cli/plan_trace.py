@@ -121,8 +121,7 @@ def _trace(name: str) -> Trace:
     if not path.is_file():
         known = ", ".join(trace_names()) or "(none is shipped here)"
         raise ImpossiblePlan(
-            f"--trace is a file or one of {known}; received {name!r:.80}: "
-            "check the path"
+            f"--trace is a file or one of {known}; received {name!r:.80}: check the path"
         )
     with path.open("rb") as stream:
         return read_trace(stream, path.name)
@@ -167,7 +166,7 @@ def _promise_lines(found: FeasiblePromise) -> list[str]:
         ),
         (
             f"  more than {100 * found.attainment_at_most:.6g} % of the requests in whatever order "
-            f"({found.missed_at_least:.0f} of {found.requests:.0f} above what stands)"
+            f"({found.missed_at_least:.0f} of {found.requests:.0f} for whom nothing stands in time)"
         ),
         (
             f"  more than {100 * found.attainment_in_order:.6g} % first come, first served "
