@@ -161,7 +161,7 @@ def _trace_report(plan: TracePlan) -> dict[str, Any]:
 def _promise_lines(found: FeasiblePromise) -> list[str]:
     return [
         (
-            f"with {found.floor} always standing and {span(found.cold_start_s)} of cold start, "
+            f"with {counted(found.floor, 'replica')} always standing and {span(found.cold_start_s)} of cold start, "
             "nobody without foresight can answer in time"
         ),
         (
