@@ -182,8 +182,9 @@ def test_a_command_without_its_libraries_says_what_to_install(
     )
 
 
-def test_a_plan_needs_no_simulator() -> None:
-    result = without("numba", "plan", "--arrivals", "10", "--fixed", "6ms", "--per-item", "4ms")
+@pytest.mark.parametrize("library", ["numba", "aiohttp"])
+def test_a_plan_needs_neither_simulator_nor_operator(library: str) -> None:
+    result = without(library, "plan", "--arrivals", "10", "--fixed", "6ms", "--per-item", "4ms")
     assert result.returncode == 0
     assert result.stdout.startswith("1 replica for 10/s")
 

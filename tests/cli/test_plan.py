@@ -261,6 +261,7 @@ async def test_an_interrupt_prints_what_was_measured() -> None:
 
 
 def test_a_server_that_is_not_there_is_said_to_be() -> None:
-    result = plan(f"--measure http://127.0.0.1:{free_port()} --model m --target 1s")
-    assert result.exit_code == 2
-    assert "is the server up?" in result.stderr
+    for model in ("", "--model m"):
+        result = plan(f"--measure http://127.0.0.1:{free_port()} {model} --target 1s")
+        assert result.exit_code == 2
+        assert "is the server up?" in result.stderr

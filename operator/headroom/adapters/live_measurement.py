@@ -104,7 +104,8 @@ class LiveServer:
             found = _MODEL_LABEL.search(page or "")
             if found is None:
                 raise Unmeasurable(
-                    f"{self._base} does not say which model it serves: give --model NAME"
+                    f"{self._base}{METRICS_PATH} does not say which model is served: is the server "
+                    "up? If it is, give --model NAME"
                 )
             self._model = found[1]
         if self._body is None:

@@ -148,7 +148,6 @@ def plan(
     if arrivals is None and trace is None and measure is None:
         typer.echo(context.get_help())
         raise typer.Exit(2)
-    from headroom.cli.plan_measure import measured
     from headroom.cli.plan_replicas import curve_of, picture_kind, planned_rate, write_plot
     from headroom.cli.plan_trace import planned_trace
 
@@ -164,6 +163,8 @@ def plan(
             if measure is None:
                 cost = cost_of(fixed, per_item, max_batch, slots, service_time, cv)
             else:
+                from headroom.cli.plan_measure import measured
+
                 not_both(measure, fixed or per_item or service_time)
                 found = measured(
                     measure,

@@ -161,8 +161,8 @@ def _trace_report(plan: TracePlan) -> dict[str, Any]:
 def _promise_lines(found: FeasiblePromise) -> list[str]:
     return [
         (
-            f"with {counted(found.floor, 'replica')} always standing and {span(found.cold_start_s)} of cold start, "
-            "nobody without foresight can answer in time"
+            f"with {counted(found.floor, 'replica')} always standing and "
+            f"{span(found.cold_start_s)} of cold start, nobody without foresight can answer in time"
         ),
         (
             f"  more than {100 * found.attainment_at_most:.6g} % of the requests in whatever order "
