@@ -12,7 +12,7 @@ ROOT := $(filter 0,$(shell id -u))
 .PHONY: help setup fmt lint types contracts check unit scenarios test e2e-full demo bench bench-decision crd lock cluster clean
 
 help:            ## list the verbs
-	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP)  ## virtual environment with everything, from the lock file
 
