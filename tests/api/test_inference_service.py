@@ -51,7 +51,7 @@ def test_a_minimal_body_takes_its_identity_and_every_default() -> None:
             "minReplicas": 1,
             "maxReplicas": 20,
             "scaleUp": {"stabilizationWindow": "0s"},
-            "scaleDown": {"stabilizationWindow": "3m"},
+            "scaleDown": {"stabilizationWindow": "1m30s"},
         },
         "drain": {"gracePeriod": "1m"},
     }

@@ -109,8 +109,8 @@ def test_unschedulable_replicas_are_reported_and_not_multiplied() -> None:
     service.run(300)  # the queue grows by 9/s all the time
     decision = service.decisions[-1]
     assert decision.counts.ready == 2
-    assert decision.counts.unschedulable == 3
-    assert service.replicas == 5  # 30/s x 1.2 over 8.7/s per replica, whatever waits
+    assert decision.counts.unschedulable == 2
+    assert service.replicas == 4  # 30/s x 1.05 over 8.7/s per replica, whatever waits
     assert decision.reason is Reason.CAPACITY_SHORTAGE
 
 

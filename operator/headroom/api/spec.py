@@ -147,7 +147,7 @@ class ScaleUp(Value):
 class ScaleDown(Value):
     """How fast replicas are removed."""
 
-    stabilization_window: StabilizationWindow = Duration.parse("3m")
+    stabilization_window: StabilizationWindow = Duration.parse("90s")
     """Every rule must agree with fewer for this long."""
     rate: Rate | None = None
     """Without it, as many as are no longer wanted at once."""

@@ -19,7 +19,7 @@ from headroom.scaling.cost_learning import claim_of
 from headroom.scaling.explanation import binding, counterfactuals, message
 from headroom.scaling.law import Element
 from headroom.scaling.limits import Situation, Wanted
-from headroom.scaling.signals import read_signals, waiting_now
+from headroom.scaling.signals import read_signals, shared_queue
 from headroom.scaling.stabilization import Coverage
 from headroom.scaling.state import State
 from headroom.scaling.tail_latency import TailLatency
@@ -121,7 +121,7 @@ def _learn(policy: Policy, state: State, observation: Observation) -> tuple[Stat
     counts = cold_start.count(
         observation.pods, observation.now_s, starts.p90_s, policy.warmup_timeout_s
     )
-    waiting = waiting_now(windows, observation)
+    waiting = shared_queue(windows, observation)
     shortest_s = min(policy.burst_windows_s, default=policy.tick_s)
     moved = counts.ready != state.ready
     state = replace(
@@ -185,15 +185,6 @@ def _recommend(
         rules[Element.QUEUE] = recommenders.for_queue(
             policy, tail, signals, counts=counts, target_s=target_s
         )
-    if tail is not None and rate_rps is not None and tail.idle_s <= policy.latency_target_s:
-        rules[Element.FEEDBACK] = recommenders.for_measured_latency(
-            policy,
-            state.windows,
-            signals,
-            now_s=observation.now_s,
-            ready=counts.ready,
-            ready_since_s=state.ready_since_s,
-        )
     every = [rule for element, rule in rules.items() if rule and law.has(element)]
     ceiling = rules.get(Element.CEILING)
     wanted = _with_replacements(max((rule.replicas for rule in every), default=0), counts)
@@ -220,8 +211,8 @@ def _correct(
 ) -> State:
     """Compare the model with what was measured, where nothing else explains the difference.
 
-    The ready replicas must have sufficed for the whole stable window; while a queue stands beyond
-    its bound for several windows, so that what a surge left behind has been worked off.
+    The ready replicas must have sufficed for the whole stable window; for several windows while all
+    of them have a queue beyond its bound. Where only some do, a surge has left it behind.
     """
     if counts.ready < max(1, advice.wanted.by_arrivals):
         return replace(state, sufficed_since_s=None)
@@ -231,9 +222,11 @@ def _correct(
     measured, rate = signals.latency_s, signals.arrival_rps
     if tail is None or not measured.fresh or measured.value is None or rate.value is None:
         return state
-    queued = (signals.standing.value or 0.0) > tail.cost.max_batch * counts.ready
-    patience_s = policy.stable_window_s * (_QUEUED_WINDOWS if queued else 1)
-    if now_s - since_s < patience_s or state.last_s is None:
+    bound = tail.cost.max_batch * counts.ready
+    shared, waiting = signals.standing.value or 0.0, signals.waiting.value or 0.0
+    patience_s = policy.stable_window_s * (_QUEUED_WINDOWS if shared > bound else 1)
+    left_behind = waiting > bound >= shared
+    if now_s - since_s < patience_s or left_behind or state.last_s is None:
         return state
     return replace(
         state,

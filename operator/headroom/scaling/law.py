@@ -17,7 +17,6 @@ class Element(StrEnum):
     LATENCY = "latency-model"
     QUEUE = "queue"
     BURST = "burst"
-    FEEDBACK = "measured-latency"
     VARIATION = "variation"
     """Learning how much executions vary."""
     CORRECTION = "correction"
@@ -30,14 +29,14 @@ class Element(StrEnum):
 class Law:
     """What a sweep of Headroom itself may walk."""
 
-    surge_margin: float = 1.2
+    surge_margin: float = 1.05
     """Replicas = arrivals x margin / capacity: room for what a window cannot see yet."""
     burst_deviations: float = 4.0
     """A short window counts when it lies this many Poisson deviations above what preceded it."""
     removal_latency_ratio: float = 0.9
     removal_utilization_gap: float = 0.05
     """A removal must leave the modelled latency and the utilization this far inside."""
-    drain_s: float = 60.0
+    drain_s: float = 180.0
     """A queue that stands beyond its bound is to be worked off within this time."""
     cancel_after_s: float = 90.0
     """Replicas still warming go when nothing has wanted them for this long."""

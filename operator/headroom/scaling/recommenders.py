@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 
-from headroom.scaling.histogram import attainment
 from headroom.scaling.tail_latency import TailLatency
 from headroom.scaling.values import (
     CostModel,
@@ -19,8 +18,6 @@ from headroom.scaling.values import (
 )
 from headroom.scaling.windows import Windows
 
-SMALLEST_WINDOW_REQUESTS = 20
-"""Below it a 95th percentile is one request's word: measured latency then recommends nothing."""
 _ROUNDING = 1e-9
 
 
@@ -72,8 +69,8 @@ def for_queue(
     Only the standing queue counts, the least of a short window (as in CoDel, Nichols and Jacobson
     2012): between two batches requests always wait, and that is no lack of replicas. What stands
     beyond `queue_depth` per ready replica is to be gone within `drain_s`: the arrivals are taken to
-    be higher by excess / drain_s. Worked: 96 stand at 2 replicas of depth 8, 80 too many, 60 s:
-    1.33/s more than arrive. While replicas are on their way it waits for them. While no rate is
+    be higher by excess / drain_s. Worked: 96 stand at 2 replicas of depth 8, 80 too many, 180 s:
+    0.44/s more than arrive. While replicas are on their way it waits for them. While no rate is
     known, the ready replicas are taken to be at capacity; while no cost is known either, one more.
     """
     depth = policy.queue_depth if policy.queue_depth is not None else tail and tail.cost.max_batch
@@ -129,41 +126,6 @@ def for_burst(
     replicas = max(rule.replicas for rule in wanted if rule is not None)
     return Recommendation(
         rule=Reason.BURST, replicas=replicas, detail=f"{rate_rps:.3g}/s in a short window"
-    )
-
-
-def for_measured_latency(
-    policy: Policy,
-    windows: Windows,
-    signals: Signals,
-    *,
-    now_s: float,
-    ready: int,
-    ready_since_s: float,
-) -> Recommendation | None:
-    """N_fb: the percentile missed its target in two windows in a row, so one more than stand.
-
-    Both windows must lie after the last change of the ready replicas, so that a step has had its
-    effect before the next is asked for.
-    """
-    window_s = policy.stable_window_s
-    if ready == 0 or now_s - ready_since_s < 2 * window_s:
-        return None
-    latest = signals.attainment.value
-    if latest is None or latest >= policy.latency_percentile:
-        return None
-    for ago_s in (0.0, window_s):
-        total = windows.total(window_s, ago_s=ago_s)
-        kept = attainment(windows.bounds_s, total.latency, total.missed, policy.latency_target_s)
-        if kept is None or total.ended < SMALLEST_WINDOW_REQUESTS:
-            return None
-        if kept >= policy.latency_percentile:
-            return None
-    return Recommendation(
-        rule=Reason.LATENCY_MEASURED,
-        replicas=ready + 1,
-        detail=f"p{100 * policy.latency_percentile:g} above {policy.latency_target_s:g} s "
-        f"in two windows of {window_s:g} s",
     )
 
 

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from statistics import median_low
+
 from headroom.scaling.histogram import attainment, percentile
 from headroom.scaling.values import Freshness, Observation, Pod, PodState, Policy, Signal, Signals
 from headroom.scaling.windows import Windows
 
 
-def waiting_now(windows: Windows, observation: Observation) -> int | None:
-    """Return the requests waiting at all ready pods when each last spoke; None if none ever did."""
+def shared_queue(windows: Windows, observation: Observation) -> int | None:
+    """Return the queue that every ready replica has a share in: their number times the median.
+
+    None if none was ever heard. What one stuck or late replica holds no other can work off, and
+    more replicas would not help it.
+    """
     lasts = [
         windows.last[pod.uid].waiting
         for pod in observation.pods
         if pod.state is PodState.READY and pod.uid in windows.last
     ]
-    return sum(lasts) if lasts else None
+    return len(lasts) * median_low(lasts) if lasts else None
 
 
 def read_signals(

@@ -71,8 +71,6 @@ class Reason(StrEnum):
     """More requests are waiting than the bound per replica allows (N_queue)."""
     BURST = "Burst"
     """A short window shows that the stable one is out of date (N_burst)."""
-    LATENCY_MEASURED = "LatencyMeasured"
-    """The measured percentile missed its target in two windows in a row (N_fb)."""
     MIN_REPLICAS = "MinReplicas"
     """Nothing asks for more than the floor."""
     MAX_REPLICAS = "MaxReplicas"
@@ -124,7 +122,7 @@ class Policy:
     max_replicas: int = 20
     scale_up_stabilization_s: float = 0.0
     scale_up_rate: RateLimit | None = None
-    scale_down_stabilization_s: float = 180.0
+    scale_down_stabilization_s: float = 90.0
     scale_down_rate: RateLimit | None = None
     stable_window_s: float = 30.0
     burst_windows_s: tuple[float, ...] = (4.0, 8.0, 12.0)
