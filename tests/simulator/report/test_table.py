@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 
+import pytest
 from rich.console import Console
 
 from headroom.simulator.outcome import Outcome
@@ -13,8 +14,8 @@ from headroom.simulator.report.table import tables
 from outcome_world import outcome
 
 
-def shown(outcomes: Sequence[Outcome]) -> list[str]:
-    console = Console(width=160, record=True, file=io.StringIO())
+def shown(outcomes: Sequence[Outcome], width: int = 160) -> list[str]:
+    console = Console(width=width, record=True, file=io.StringIO())
     console.print(tables(summarized(outcomes)))
     return console.export_text().splitlines()
 
@@ -34,6 +35,20 @@ def test_several_seeds_show_their_interval() -> None:
     assert "98.00 % ±0.00 %" in row
     assert "4.10 ±1.27" in row  # 12.706 x 0.1
     assert any("Student" in line for line in lines)
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 120])
+def test_a_narrow_terminal_goes_without_columns_and_cuts_none(width: int) -> None:
+    seeds = [outcome(seed=1, gpu_hours=4.0), outcome(seed=2, gpu_hours=4.2)]
+    lines = shown(seeds, width)
+    assert max(map(len, lines)) <= width
+    assert not any("…" in line for line in lines)
+    row = next(line for line in lines if "headroom" in line)
+    assert "98.00 % ±0.00 %" in row
+    assert "4.10 ±1.27" in row
+    left_out = any("No room for operations" in line for line in lines)
+    assert left_out == (width < 120)
+    assert ("80 ms" in row) == (width > 60)  # p95 is among the last to go
 
 
 def test_each_service_has_a_table_and_names_are_no_markup() -> None:
