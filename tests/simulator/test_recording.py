@@ -132,6 +132,14 @@ BAD = {
         [header_line(), SERVICE, ticks(5)[0].replace('"replicas":3', '"x":3')],
         "line 3: replicas: field required",
     ),
+    "replicas below 0": (
+        [header_line(), SERVICE, tick_line("shop/ranker", 0.0, 5, -1)],
+        "line 3: replicas are 0 to 1000000, received -1",
+    ),
+    "replicas beyond any count": (
+        [header_line(), SERVICE, tick_line("shop/ranker", 0.0, 5, 2**63)],
+        "line 3: replicas are 0 to 1000000, received 9223372036854775808",
+    ),
     "too deep": ([header_line(), "[" * 100_000 + "\n"], "line 2: a line"),
 }
 

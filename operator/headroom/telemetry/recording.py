@@ -25,6 +25,7 @@ from headroom.scaling.values import CostModel, Policy
 VERSION = 1
 MOST_ARRIVALS = 10_000_000
 """Of one tick; more is a counter gone wrong, not traffic."""
+MOST_REPLICAS = 1_000_000
 _STRICT = ConfigDict(strict=True, allow_inf_nan=False)
 
 
@@ -119,8 +120,8 @@ def _tick(line: str) -> TickLine:
     if tick.arrivals is not None and not 0 <= tick.arrivals <= MOST_ARRIVALS:
         rule = f"arrivals are null or 0 to {MOST_ARRIVALS}"
         raise ValueError(f"{rule}, received {tick.arrivals}")
-    if tick.replicas < 0:
-        raise ValueError(f"replicas >= 0, received {tick.replicas}")
+    if not 0 <= tick.replicas <= MOST_REPLICAS:
+        raise ValueError(f"replicas are 0 to {MOST_REPLICAS}, received {tick.replicas}")
     return tick
 
 
