@@ -102,10 +102,10 @@ def _bins(checkpoint: Checkpoint) -> dict[int, Sums]:
         raise ValueError(f"checkpoint cost must be a list of lists, not {rows!r}")
     bins: dict[int, Sums] = {}
     for row in rows:
-        number, *sums = _numbers({"cost": row}, "cost")
-        if len(sums) != SUMS or number != int(number):
+        numbers = _numbers({"cost": row}, "cost")
+        if len(numbers) != 1 + SUMS or not numbers[0].is_integer():
             raise ValueError(f"checkpoint cost must hold a bin and {SUMS} sums, not {row!r}")
-        bins[int(number)] = tuple(sums)
+        bins[int(numbers[0])] = tuple(numbers[1:])
     return bins
 
 

@@ -1,0 +1,208 @@
+"""What the correction learns from measured latency, and when it must not learn."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headroom.scaling import CostModel, LatencyCounts, PodSample, Policy
+from headroom.scaling.correction import Correction
+from headroom.scaling.decider import corrected_target_s
+from headroom.scaling.law import Element, Law
+from headroom.scaling.tail_latency import TailLatency
+from scaling_world import BOUNDS_S, COST, Service, policy
+
+
+def learn(correction: Correction, ratio: float, *, seconds: float, requests: float) -> Correction:
+    return correction.observe(
+        ratio * 0.5, 0.5, requests=requests, elapsed_s=seconds, constant_s=300.0
+    )
+
+
+@pytest.mark.parametrize(
+    ("ratio", "seconds", "requests", "kappa"),
+    [
+        (2.0, 300.0, 200.0, 2.0 ** (1 - 1 / math.e)),  # one time constant: 63 % of the logarithm
+        (2.0, 300.0, 1e6, 2.0 ** (1 - 1 / math.e)),  # more requests than enough count no more
+        (2.0, 300.0, 100.0, 2.0 ** (1 - math.exp(-0.5))),  # half the requests: half the speed
+        (2.0, 1e5, 200.0, 2.0),
+        (0.7, 1e5, 200.0, 0.7),
+        (2.0, 1e5, 0.0, 1.0),  # without a request nothing is learnt
+        (1.09, 1e5, 200.0, 1.0),  # dead band
+        (1 / 1.09, 1e5, 200.0, 1.0),
+        (1.12, 1e5, 200.0, 1.12),
+        (9.0, 1e5, 200.0, 4.0),
+        (math.inf, 1e5, 200.0, 4.0),  # the percentile fell among the misses
+        (0.1, 1e5, 200.0, 0.6),
+        (math.inf, 300.0, 200.0, 4.0 ** (1 - 1 / math.e)),
+    ],
+)
+def test_kappa_follows_measured_over_modelled(
+    ratio: float, seconds: float, requests: float, kappa: float
+) -> None:
+    learnt = learn(Correction(), ratio, seconds=seconds, requests=requests)
+    assert learnt.kappa == pytest.approx(kappa)
+    assert learnt.learnt_s == seconds
+
+
+def test_opposite_errors_cancel_in_logarithms() -> None:
+    twice = learn(Correction(), 1.5, seconds=1.0, requests=200.0)
+    assert learn(twice, 1 / 1.5, seconds=1.0, requests=200.0).logarithm == pytest.approx(
+        0.0, abs=1e-5
+    )
+
+
+@pytest.mark.parametrize("modelled_s", [0.0, -1.0, math.inf, math.nan])
+def test_a_model_without_an_answer_teaches_nothing(modelled_s: float) -> None:
+    before = Correction(logarithm=0.3, learnt_s=10.0)
+    assert (
+        before.observe(1.0, modelled_s, requests=200.0, elapsed_s=2.0, constant_s=300.0) == before
+    )
+
+
+@given(
+    st.lists(st.tuples(st.floats(0.0, math.inf), st.floats(1e-6, 1e6), st.floats(0.0, 1e9))),
+    st.floats(0.0, 1e6),
+)
+def test_kappa_never_leaves_its_bounds(
+    windows: list[tuple[float, float, float]], elapsed_s: float
+) -> None:
+    correction = Correction()
+    for measured_s, modelled_s, requests in windows:
+        correction = correction.observe(
+            measured_s, modelled_s, requests=requests, elapsed_s=elapsed_s, constant_s=300.0
+        )
+    assert 0.6 * (1 - 1e-9) <= correction.kappa <= 4.0 * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("promise_s", "kappa", "target_s"),
+    [
+        (1.5, 1.0, 1.5),
+        (1.5, 3.0, 0.5),
+        (1.5, 0.75, 2.0),
+        (0.5, 4.0, 0.231),  # idle 0.15 + 0.06 = 0.21 s; 1.1 times that
+        (0.22, 4.0, 0.22),  # a promise within 10 % of idle is not tightened at all
+        (0.1, 4.0, 0.1),  # nor an infeasible one, and it is not relaxed
+    ],
+)
+def test_the_target_is_divided_by_kappa_but_stays_above_what_an_idle_replica_takes(
+    promise_s: float, kappa: float, target_s: float
+) -> None:
+    tail = TailLatency(cost=COST, percentile=0.95)
+    promise = policy(latency_target_s=promise_s)
+    assert corrected_target_s(promise, tail, kappa) == pytest.approx(target_s)
+
+
+@given(
+    st.floats(0.01, 10.0),
+    st.floats(0.6, 4.0),
+    st.builds(
+        CostModel,
+        fixed_s=st.floats(1e-3, 1.0),
+        per_item_s=st.floats(0.0, 0.2),
+        max_batch=st.sampled_from([1, 8]),
+        cv=st.floats(0.0, 1.5),
+    ),
+)
+def test_no_correction_makes_a_feasible_promise_infeasible(
+    promise_s: float, kappa: float, cost: CostModel
+) -> None:
+    tail = TailLatency(cost=cost, percentile=0.95)
+    target_s = corrected_target_s(policy(latency_target_s=promise_s), tail, kappa)
+    assert (tail.idle_s <= promise_s) <= (tail.idle_s <= target_s)
+
+
+@pytest.mark.parametrize("without_model", [True, False], ids=["no model", "left out"])
+def test_without_model_or_element_the_promise_itself_is_the_target(without_model: bool) -> None:
+    law = Law() if without_model else Law(without=frozenset({Element.CORRECTION}))
+    tail = None if without_model else TailLatency(cost=COST, percentile=0.95)
+    assert corrected_target_s(policy(law=law), tail, 3.0) == 1.5
+
+
+@dataclass
+class Measured(Service):
+    """A service whose answers all take 1..2 s, so that the 95th percentile measures 1.95 s.
+
+    Each of its replicas reports the queue that `queued` says for it.
+    """
+
+    policy: Policy = field(default_factory=lambda: policy(latency_target_s=4.0, max_replicas=3))
+    queued: tuple[int, ...] = (0, 0, 0)
+
+    def samples(self) -> tuple[PodSample, ...]:
+        slow = []
+        for number, sample in enumerate(super().samples()):
+            answered = sample.latency.counts[-1]
+            counts = (0.0, 0.0, 0.0, 0.0, answered, answered, answered)
+            latency = LatencyCounts(bounds_s=BOUNDS_S, counts=counts)
+            slow.append(replace(sample, latency=latency, waiting=self.queued[number]))
+        return tuple(slow)
+
+    def learnt_s(self) -> float:
+        return self.state.correction.learnt_s
+
+
+def test_a_model_that_is_too_fast_is_corrected_at_the_pace_of_its_constant() -> None:
+    service = Measured(rate_rps=24.0, replicas=3)
+    decision = service.run(330)
+    # Learnt from one window after the first tick on: 24/s x 30 s are more than 200 requests.
+    assert service.learnt_s() == pytest.approx(300.0, abs=2.0)
+    modelled_s = TailLatency(cost=COST, percentile=0.95).latency_s(24.0, 3)
+    assert decision.correction == pytest.approx((1.95 / modelled_s) ** (1 - 1 / math.e), rel=0.01)
+
+
+def test_too_few_ready_replicas_teach_nothing() -> None:
+    # 24/s would need 3 replicas, one has a node: what is slow now is the lack of replicas.
+    service = Measured(rate_rps=24.0, replicas=1, gpus=1)
+    assert service.run(300).counts.ready == 1
+    assert service.learnt_s() == 0.0
+
+
+def test_after_a_change_of_the_ready_replicas_a_whole_window_passes_first() -> None:
+    service = Measured(rate_rps=8.0, replicas=2)
+    service.run(100)
+    service.scale(3)  # a person; ready after 5 s, seen at the third tick
+    service.run(6)
+    assert service.decisions[-1].counts.ready == 3
+    before_s = service.learnt_s()
+    assert before_s > 0
+    service.run(28)
+    assert service.learnt_s() == before_s
+    service.run(2)
+    assert service.learnt_s() == before_s + 2.0
+
+
+@pytest.mark.parametrize(
+    ("queued", "first_learnt_s"),
+    [
+        ((0, 0, 0), 30.0),
+        ((2, 2, 2), 30.0),  # 6 wait, 3 x 4 may
+        ((100, 0, 0), None),  # a surge left them behind at one replica
+        ((100, 50, 0), 30.0 + 90.0),  # the median has a queue: all have a share in it
+        ((10, 10, 10), 30.0 + 90.0),  # four windows
+    ],
+)
+def test_a_queue_is_the_models_error_only_where_all_have_it_and_it_stays(
+    queued: tuple[int, ...], first_learnt_s: float | None
+) -> None:
+    service = Measured(rate_rps=24.0, replicas=3, queued=queued)
+    begun_s = service.now_s + service.tick_s
+    while service.learnt_s() == 0.0 and service.now_s - begun_s < 200.0:
+        service.tick()
+    learnt_at_s = service.now_s - begun_s if service.learnt_s() else None
+    assert learnt_at_s == first_learnt_s
+
+
+def test_silent_pods_teach_nothing() -> None:
+    service = Measured(rate_rps=24.0, replicas=3)
+    service.run(60)
+    service.scrape = False
+    service.run(10)
+    before_s = service.learnt_s()
+    service.run(60)
+    assert service.learnt_s() == before_s

@@ -1,0 +1,220 @@
+"""How the cost is learnt and kept: noise, doubt, outliers, surprises, checkpoints."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+
+import numpy as np
+import pytest
+
+from headroom.scaling import CostModel, State
+from headroom.scaling.correction import Correction
+from headroom.scaling.cost_learning import Claim, CostLearner
+
+TRUE = CostModel(fixed_s=0.150, per_item_s=0.060, max_batch=8)
+"""A batch of one takes 0.21 s, a full one 0.63 s."""
+SILENT = Claim(max_batch=8)
+"""The server says how large a batch may be, and not what it costs."""
+Pairs = Iterable[tuple[float, float, float]]
+
+
+def taught(learner: CostLearner, claim: Claim, ticks: Iterable[Pairs]) -> CostLearner:
+    """Let ticks of 2 s pass as the decision does: each is compared with the fit of the last."""
+    for pairs in ticks:
+        learner = learner.observe(pairs, 2.0, learner.fit(claim))
+    return learner
+
+
+def fitted(learner: CostLearner, claim: Claim = SILENT) -> CostModel:
+    cost = learner.fit(claim)
+    assert cost is not None
+    return cost
+
+
+def steady(cost: CostModel, ticks: int, *, sizes: tuple[int, ...] = (1, 2, 4, 8)) -> list[Pairs]:
+    """Five batches of each of the sizes in turn, without noise."""
+    return [[(5.0, float(sizes[n % len(sizes)]), cost.batch_s(sizes[n % len(sizes)]))]
+            for n in range(ticks)]  # fmt: skip
+
+
+def noisy(
+    cv: float, ticks: int, *, seed: int, sizes: tuple[int, ...] = (1, 2, 4, 8)
+) -> list[Pairs]:
+    """Twenty lognormal executions of sizes at random in each interval."""
+    random, variance = np.random.default_rng(seed), math.log1p(cv**2)
+    size = random.choice(sizes, (ticks, 20))
+    factor = random.lognormal(-variance / 2, math.sqrt(variance), (ticks, 20))
+    took_s = (TRUE.fixed_s + TRUE.per_item_s * size) * factor
+    return [
+        [(20.0, float(mean), float(mean_s))]
+        for mean, mean_s in zip(size.mean(axis=1), took_s.mean(axis=1), strict=True)
+    ]
+
+
+@pytest.mark.parametrize("claim", [SILENT, Claim(max_batch=8, cost=TRUE)], ids=["silent", "claims"])
+@pytest.mark.parametrize("cv", [0.0, 0.5])
+def test_an_hour_of_batches_of_one_does_not_unlearn_a_full_one(claim: Claim, cv: float) -> None:
+    learner = taught(CostLearner(), claim, noisy(cv, 300, seed=1))
+    assert fitted(learner, claim).batch_s(8) == pytest.approx(0.63, rel=0.05)
+    spare = taught(learner, claim, noisy(cv, 1800, seed=2, sizes=(1,)))
+    assert fitted(spare, claim).batch_s(8) == pytest.approx(0.63, rel=0.05)
+    assert fitted(spare, claim).batch_s(1) == pytest.approx(0.21, rel=0.05)
+
+
+def test_only_bins_that_are_refreshed_fade() -> None:
+    learner = CostLearner().observe([(10.0, 1.0, 0.2), (10.0, 8.0, 0.6)], 2.0)
+    learner = learner.observe([(10.0, 1.0, 0.2)], 1800.0)  # a half-life
+    by_batches = sorted(sums[0] for sums in learner.bins.values())
+    assert by_batches == [10.0, 15.0]
+    assert learner.observe([], 1e6) == learner
+
+
+@pytest.mark.parametrize("claim", [None, SILENT], ids=["no claim", "only the largest batch"])
+def test_nothing_is_known_before_the_first_batch_unless_the_server_says_it(
+    claim: Claim | None,
+) -> None:
+    assert CostLearner().fit(claim) is None
+    assert CostLearner().observe([], 2.0).fit(claim) is None
+
+
+def test_a_batch_says_nothing_while_the_largest_is_unknown() -> None:
+    assert CostLearner().observe([(10.0, 1.0, 0.21)], 2.0).fit(None) is None
+
+
+def test_a_claim_alone_is_believed() -> None:
+    claimed = fitted(CostLearner(), Claim(max_batch=8, cost=TRUE, slots=2))
+    assert (claimed.fixed_s, claimed.per_item_s) == pytest.approx((0.150, 0.060))
+    assert (claimed.max_batch, claimed.slots, claimed.cv) == (8, 2, 0.0)
+
+
+def test_doubt_fades_as_larger_batches_are_seen() -> None:
+    learner = CostLearner().observe([(10.0, 1.0, 0.21)], 2.0)
+    # Batches of one alone: a full batch of 8 might take 8 x 0.21 s.
+    assert fitted(learner).batch_s(8) == pytest.approx(1.68)
+    errors = []
+    for size in (2, 4, 8):
+        learner = learner.observe([(10.0, float(size), TRUE.batch_s(size))], 2.0)
+        errors.append(fitted(learner).batch_s(8) / 0.63 - 1)
+    assert 0 < errors[2] < errors[1] < errors[0] < 1.68 / 0.63 - 1
+    assert errors[2] < 0.02
+
+
+def test_a_hang_is_no_cost() -> None:
+    learner = taught(CostLearner(), SILENT, steady(TRUE, 50))
+    expected = fitted(learner)
+    usual = taught(learner, SILENT, [[(1.0, 8.0, 19.0 * expected.batch_s(8))]])
+    assert fitted(usual).batch_s(8) > 1.05 * expected.batch_s(8)
+    assert taught(learner, SILENT, [[(1.0, 8.0, 21.0 * expected.batch_s(8))]]) == learner
+    assert taught(learner, SILENT, [[(1.0, 1.0, 60.0)]]) == learner
+
+
+@pytest.mark.parametrize("factor", [2.0, 3.0])
+@pytest.mark.parametrize("sizes", [(1, 2, 4, 8), (1, 2), (1,)], ids=["all", "small", "ones"])
+def test_a_new_cost_is_followed_within_30_s_even_for_sizes_not_seen_since(
+    factor: float, sizes: tuple[int, ...]
+) -> None:
+    new = CostModel(fixed_s=factor * 0.150, per_item_s=factor * 0.060, max_batch=8)
+    learner = taught(CostLearner(), SILENT, steady(TRUE, 1800))
+    learner = taught(learner, SILENT, steady(new, 15, sizes=sizes))
+    for size in (1, 2, 4, 8):
+        assert fitted(learner).batch_s(size) == pytest.approx(new.batch_s(size), rel=0.06)
+
+
+def test_a_new_cost_of_full_batches_alone_is_followed_for_them() -> None:
+    new = CostModel(fixed_s=0.300, per_item_s=0.120, max_batch=8)
+    learner = taught(CostLearner(), SILENT, steady(TRUE, 1800))
+    learner = taught(learner, SILENT, steady(new, 15, sizes=(8,)))
+    assert fitted(learner).batch_s(8) == pytest.approx(1.26, rel=0.2)
+    learner = taught(learner, SILENT, steady(new, 30, sizes=(8,)))
+    assert fitted(learner).batch_s(8) == pytest.approx(1.26, rel=0.1)
+
+
+@pytest.mark.parametrize("factor", [0.9, 1.1])
+def test_a_small_change_does_not_throw_the_past_away(factor: float) -> None:
+    new = CostModel(fixed_s=factor * 0.150, per_item_s=factor * 0.060, max_batch=8)
+    learner = taught(CostLearner(), SILENT, steady(TRUE, 1800))
+    seen = sum(sums[0] for sums in learner.bins.values())
+    learner = taught(learner, SILENT, steady(new, 60))
+    assert sum(sums[0] for sums in learner.bins.values()) > seen
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_noise_alone_is_no_new_cost(seed: int) -> None:
+    learner = taught(CostLearner(), SILENT, noisy(1.0, 120, seed=seed))
+    for pairs in noisy(1.0, 1800, seed=100 + seed):
+        seen = sum(sums[0] for sums in learner.bins.values())
+        learner = learner.observe(pairs, 2.0, learner.fit(SILENT))
+        assert sum(sums[0] for sums in learner.bins.values()) > 0.5 * seen
+    assert fitted(learner).batch_s(8) == pytest.approx(0.63, rel=0.1)
+
+
+@pytest.mark.parametrize("cv", [0.1, 0.3, 0.6, 1.0])
+def test_variation_of_one_execution_is_estimated_from_means_of_twenty(cv: float) -> None:
+    learner = taught(CostLearner(), SILENT, noisy(cv, 1800, seed=3))
+    assert fitted(learner).cv == pytest.approx(cv, rel=0.1)
+
+
+def test_nothing_is_said_about_variation_before_ten_intervals_nor_without_any() -> None:
+    intervals = noisy(1.0, 10, seed=4)
+    learner = CostLearner()
+    for pairs in intervals[:9]:
+        learner = learner.observe(pairs, 0.0)
+    assert fitted(learner).cv == 0.0
+    assert fitted(learner.observe(intervals[9], 0.0)).cv > 0.3
+    assert fitted(taught(CostLearner(), SILENT, steady(TRUE, 100))).cv == 0.0
+
+
+def test_what_was_learnt_comes_back_from_a_checkpoint_of_a_kibibyte() -> None:
+    learner = taught(CostLearner(), SILENT, noisy(0.6, 300, seed=5))
+    state = State(learner=learner, correction=Correction(logarithm=math.log(1.7), learnt_s=900.0))
+    written = json.dumps(state.to_checkpoint())
+    restored = State.from_checkpoint(json.loads(written))
+    assert len(written) < 1024
+    assert restored.correction.kappa == pytest.approx(1.7)
+    assert fitted(restored.learner).batch_s(8) == pytest.approx(fitted(learner).batch_s(8))
+    assert fitted(restored.learner).cv == pytest.approx(fitted(learner).cv, rel=1e-4)
+
+
+GOOD: dict[str, object] = {
+    "version": 2,
+    "cost": [[0, 10.0, 10.0, 10.0, 2.1, 0.441, 2.1, 1.0]],
+    "correction": [1.0],
+    "coldStarts": [42.0],
+}
+
+
+def test_a_good_checkpoint_is_read() -> None:
+    state = State.from_checkpoint(GOOD)
+    assert fitted(state.learner).batch_s(1) == pytest.approx(0.21, rel=0.01)
+    assert state.cold_starts.p90_s == 42.0
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"version": 1}, "version must be 2, not 1"),
+        ({"version": None}, "version must be 2, not None"),
+        ({"cost": None}, "cost must be a list of lists, not None"),
+        ({"cost": [3]}, "cost must be a list of numbers, not 3"),
+        ({"cost": [[]]}, r"cost must hold a bin and 7 sums, not \[\]"),
+        ({"cost": [[1, 2]]}, r"cost must hold a bin and 7 sums, not \[1, 2\]"),
+        ({"cost": [[0.5, 1, 1, 1, 1, 1, 1, 1]]}, r"must hold a bin and 7 sums, not \[0.5, "),
+        ({"cost": [[0, 1, 1, 1, -1, 1, 1, 1]]}, "cost must hold finite numbers >= 0, not -1"),
+        ({"cost": [[0, 1, 1, 1, "1", 1, 1, 1]]}, "cost must hold numbers, not '1'"),
+        ({"correction": 1.0}, "correction must be a list of numbers, not 1.0"),
+        ({"correction": []}, r"correction must hold one number in 0.6..4, not \[\]"),
+        ({"correction": [1.0, 1.0]}, r"correction must hold one number in 0.6..4, not \[1.0, "),
+        ({"correction": [0.5]}, r"correction must hold one number in 0.6..4, not \[0.5\]"),
+        ({"correction": [4.5]}, r"correction must hold one number in 0.6..4, not \[4.5\]"),
+        ({"correction": [math.nan]}, "correction must hold finite numbers >= 0, not nan"),
+        ({"correction": [True]}, "correction must hold numbers, not True"),
+        ({"coldStarts": [math.inf]}, "coldStarts must hold finite numbers >= 0, not inf"),
+    ],
+)
+def test_a_bad_checkpoint_is_refused_with_rule_and_value(
+    change: dict[str, object], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        State.from_checkpoint(GOOD | change)
