@@ -1,0 +1,108 @@
+"""Each element can be left out, and none of them is what keeps the decision safe."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headroom.scaling import Decision, Freshness, Reason, decide
+from headroom.scaling.law import Element, Law
+from scaling_world import Service, policy
+
+
+def leaving_out(element: Element) -> Law:
+    return Law(without=frozenset({element}))
+
+
+@st.composite
+def services(draw: st.DrawFn, element: Element) -> Service:
+    """A service that some loads, with scrapes or without, have passed over."""
+    low = draw(st.integers(1, 6))
+    service = Service(
+        rate_rps=draw(st.floats(0.0, 100.0)),
+        replicas=draw(st.integers(1, 12)),
+        gpus=draw(st.integers(1, 20)),
+        load_s=draw(st.sampled_from([0.0, 5.0, 60.0])),
+        policy=policy(
+            latency_target_s=draw(st.sampled_from([0.05, 0.5, 1.5])),
+            min_replicas=low,
+            max_replicas=draw(st.integers(low, 20)),
+            scale_down_stabilization_s=draw(st.sampled_from([0.0, 6.0, 60.0])),
+            law=leaving_out(element),
+        ),
+    )
+    for _ in range(draw(st.integers(0, 3))):
+        service.rate_rps = draw(st.floats(0.0, 150.0))
+        service.scrape = draw(st.booleans())
+        service.run(draw(st.sampled_from([2, 10, 40])))
+    service.scrape = True
+    return service
+
+
+@pytest.mark.parametrize("element", list(Element))
+@given(data=st.data(), silent_s=st.floats(0.0, 300.0))
+@settings(max_examples=30, deadline=None)
+def test_bounds_hold_and_nothing_is_removed_on_stale_signals_without(
+    element: Element, data: st.DataObject, silent_s: float
+) -> None:
+    service = data.draw(services(element))
+    decision = service.tick()
+    low, high = service.policy.min_replicas, service.policy.max_replicas
+    assert all(low <= past.replicas <= high for past in service.decisions)
+    late = replace(service.observe(), samples=(), now_s=service.now_s + 10.1 + silent_s)
+    decision, _ = decide(service.policy, service.state, late)
+    if decision.counts.ready:
+        assert decision.signals.freshness is not Freshness.FRESH
+    assert decision.replicas >= min(late.current, high)
+
+
+def rules(decision: Decision) -> set[Reason]:
+    return {rule.rule for rule in decision.recommendations}
+
+
+@pytest.mark.parametrize(
+    ("element", "rule"),
+    [
+        (Element.LATENCY, Reason.LATENCY_MODEL),
+        (Element.CEILING, Reason.UTILIZATION_CEILING),
+        (Element.QUEUE, Reason.QUEUE_DEPTH),
+        (Element.BURST, Reason.BURST),
+    ],
+)
+def test_a_rule_left_out_recommends_nothing(element: Element, rule: Reason) -> None:
+    """Ten seconds of 30/s for one replica of 10.26/s: a rate, a burst and a queue that stands."""
+
+    def said(law: Law) -> set[Reason]:
+        service = Service(rate_rps=5.0, replicas=1, policy=policy(max_replicas=1, law=law))
+        service.run(60)
+        service.rate_rps = 30.0
+        service.run(10)
+        return rules(service.decisions[-1])
+
+    assert rule in said(Law())
+    assert said(Law()) - said(leaving_out(element)) == {rule}
+
+
+def test_without_the_removal_margin_a_replica_goes_that_would_be_kept() -> None:
+    # 16/s: two replicas are below the ceiling of 0.8 (0.78), and above 0.75
+    kept = Service(rate_rps=16.0, replicas=3, policy=policy(max_replicas=3))
+    decision = kept.run(200)
+    assert decision.replicas == 3
+    assert decision.reason is Reason.SCALE_DOWN_MARGIN
+    bare = policy(max_replicas=3, law=leaving_out(Element.REMOVAL_MARGIN))
+    assert Service(rate_rps=16.0, replicas=3, policy=bare).run(200).replicas == 2
+
+
+@pytest.mark.parametrize(
+    ("margin", "replicas"),
+    [(1.0, 2), (1.05, 2), (1.2, 3)],
+)
+def test_the_surge_margin_is_the_laws(margin: float, replicas: int) -> None:
+    # 8.7/s per replica: 16 x 1.05 = 16.8 is below 17.4, 16 x 1.2 = 19.2 is not
+    service = Service(rate_rps=16.0, replicas=1, policy=policy(law=Law(surge_margin=margin)))
+    decision = service.run(20)
+    latency = [rule for rule in decision.recommendations if rule.rule is Reason.LATENCY_MODEL]
+    assert [rule.replicas for rule in latency] == [replicas]

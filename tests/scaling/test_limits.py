@@ -1,0 +1,104 @@
+"""What goes when: warming replicas, ready ones, and nothing where no cost is known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pytest
+
+from headroom.scaling import PodSample, PodState, Reason
+from headroom.scaling.law import Element, Law
+from scaling_world import Service, policy
+
+
+def _over_asked(law: Law) -> Service:
+    """Two ready replicas at 5/s, and what a surge of ten seconds asked for still warming."""
+    slow = policy(scale_down_stabilization_s=300.0, law=law)
+    service = Service(rate_rps=12.0, replicas=2, policy=slow, load_s=500.0)
+    service.run(310)
+    assert service.replicas == 2
+    service.rate_rps = 40.0
+    service.run(10)
+    service.rate_rps = 5.0
+    service.run(2)
+    assert service.replicas > 3
+    assert service.decisions[-1].counts.ready == 2
+    return service
+
+
+def _next_change_s(service: Service) -> float:
+    """Seconds from when less than what stands was first wanted until something goes."""
+    before, begun_s = service.replicas, None
+    while service.replicas == before:
+        decision = service.tick()
+        if begun_s is None and service.state.needed_high.entries[-1][1] < before:
+            begun_s = decision.time_s
+    assert service.replicas < before
+    assert begun_s is not None
+    return service.now_s - begun_s
+
+
+def test_warming_replicas_nobody_wants_go_early_and_ready_ones_wait_for_the_hold() -> None:
+    service = _over_asked(Law())
+    assert _next_change_s(service) == pytest.approx(90.0, abs=2.0)
+    gone_s = service.now_s
+    while service.replicas > 1:
+        service.tick()
+        assert service.decisions[-1].counts.ready == 2
+        if service.now_s - gone_s == 30.0:  # the rest of the surge has left the stable window
+            assert service.replicas == 2
+    assert service.now_s - gone_s == pytest.approx(300.0 - 90.0, abs=30.0)
+
+
+def test_without_this_element_warming_replicas_wait_for_the_hold_too() -> None:
+    service = _over_asked(Law(without=frozenset({Element.CANCEL})))
+    assert _next_change_s(service) == pytest.approx(300.0, abs=2.0)
+
+
+def test_the_wait_before_warming_replicas_go_is_the_laws() -> None:
+    assert _next_change_s(_over_asked(Law(cancel_after_s=40.0))) == pytest.approx(40.0, abs=2.0)
+
+
+@dataclass
+class Unpriced(Service):
+    """Servers that do not say what a batch costs, and have not shown it either."""
+
+    max_batch: int | None = None
+    priced: bool = False
+
+    def samples(self) -> tuple[PodSample, ...]:
+        if self.priced:
+            return super().samples()
+        return tuple(replace(s, cost=None, max_batch=self.max_batch) for s in super().samples())
+
+
+@pytest.mark.parametrize("max_batch", [None, 4], ids=["no claim", "no batch yet"])
+@pytest.mark.parametrize("rate_rps", [0.0, 2.0])
+def test_an_unknown_cost_never_scales_down(rate_rps: float, max_batch: int | None) -> None:
+    service = Unpriced(rate_rps=rate_rps, replicas=6, max_batch=max_batch)
+    decision = service.run(600)
+    assert {decision.replicas for decision in service.decisions} == {6}
+    assert decision.cost is None
+    assert decision.reason is Reason.RESTART_HOLD
+
+
+def test_a_cost_that_becomes_unknown_keeps_what_stands() -> None:
+    service = Unpriced(rate_rps=40.0, replicas=6, priced=True)
+    service.run(100)
+    service.rate_rps, service.priced = 0.0, False
+    service.run(300)
+    assert service.replicas == 6
+    service.priced = True
+    service.run(300)
+    assert service.replicas == 1
+
+
+def test_nothing_is_removed_that_is_ready_while_it_warms_others() -> None:
+    """A surge's replicas come up at last; from then on they are as good as any other."""
+    service = _over_asked(Law())
+    service.load_s = 0.0  # all become ready at the next tick
+    service.tick()
+    decision = service.decisions[-1]
+    assert decision.counts.ready == service.replicas
+    assert all(pod.state is PodState.READY for pod in service.pods())
+    assert _next_change_s(service) > 200.0

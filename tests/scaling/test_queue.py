@@ -1,0 +1,158 @@
+"""The queue: what every replica has a share in, how long it stands, and what it asks for."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headroom.scaling import (
+    CostModel,
+    Freshness,
+    Observation,
+    Pod,
+    PodState,
+    Reason,
+    ReplicaCounts,
+    Signal,
+    Signals,
+)
+from headroom.scaling.law import Law
+from headroom.scaling.recommenders import for_queue
+from headroom.scaling.signals import shared_queue
+from headroom.scaling.tail_latency import TailLatency
+from headroom.scaling.windows import Windows
+from scaling_world import Service, policy, ready_pod, sample
+
+UNIT = CostModel(fixed_s=0.1, per_item_s=0.0, max_batch=1)
+"""One request each 0.1 s; far above its target, 10 requests per second per replica."""
+TAIL = TailLatency(cost=UNIT, percentile=0.95)
+TARGET_S = 1.5
+
+
+def heard(*waiting: int) -> tuple[Windows, Observation]:
+    pods = tuple(ready_pod(f"pod-{number}") for number in range(len(waiting)))
+    samples = tuple(
+        sample(pod.uid, 10.0, 0.0, waiting=queued)
+        for pod, queued in zip(pods, waiting, strict=True)
+    )
+    observation = Observation(now_s=10.0, current=len(pods), pods=pods, samples=samples)
+    return Windows().absorb(observation), observation
+
+
+@pytest.mark.parametrize(
+    ("waiting", "shared"),
+    [
+        ((), None),
+        ((7,), 7),
+        ((0, 0, 500), 0),  # one stuck replica: no other can work that off
+        ((10, 10, 10), 30),
+        ((10, 12, 500), 36),
+        ((10, 20), 20),  # the lower of the two in the middle
+        ((0, 0, 9, 9), 0),
+        ((0, 9, 9, 9), 36),
+    ],
+)
+def test_the_shared_queue_is_the_number_of_replicas_times_the_median(
+    waiting: tuple[int, ...], shared: int | None
+) -> None:
+    assert shared_queue(*heard(*waiting)) == shared
+
+
+@given(st.lists(st.integers(0, 1000), min_size=1, max_size=9), st.data())
+def test_fewer_than_half_of_the_replicas_cannot_raise_it_above_what_the_others_have(
+    waiting: list[int], data: st.DataObject
+) -> None:
+    stuck = data.draw(st.lists(st.integers(0, 10**9), max_size=len(waiting) - 1))
+    shared = shared_queue(*heard(*stuck, *waiting))
+    assert shared is not None
+    assert shared <= (len(stuck) + len(waiting)) * max(waiting)
+
+
+def test_only_ready_pods_that_were_heard_count() -> None:
+    windows, observation = heard(10, 20, 30)
+    first, second, third = observation.pods
+    gone = Pod(uid=first.uid, state=PodState.TERMINATING, created_s=0.0)
+    silent = ready_pod("silent")
+    now = Observation(now_s=12.0, current=3, pods=(gone, second, third, silent))
+    assert shared_queue(windows, now) == 40
+
+
+def fresh(value: float | None) -> Signal:
+    if value is None:
+        return Signal(freshness=Freshness.ABSENT)
+    return Signal(freshness=Freshness.FRESH, value=value, age_s=0.0)
+
+
+@pytest.mark.parametrize(
+    ("standing", "rate_rps", "warming", "replicas"),
+    [
+        (96.0, 17.0, 0, 3),
+        (96.0, 17.0, 1, None),  # those on their way come first
+        (16.0, 17.0, 0, None),  # 2 x 8 may wait
+        (17.0, 17.0, 0, 2),
+        (None, 17.0, 0, None),
+        (96.0, None, 0, 3),  # no rate yet: taken to be at capacity
+        (96.0, 0.0, 0, 1),
+        (16.0 + 180.0 * 10.0, 10.0, 0, 3),  # 10/s beyond the arrivals: twice as many
+    ],
+)
+def test_what_stands_beyond_the_bound_is_worked_off_in_three_minutes(
+    standing: float | None, rate_rps: float | None, warming: int, replicas: int | None
+) -> None:
+    # capacity c; 17/s x 1.05 <= 2 c, and with 80 / 180 s = 0.44/s more it is not
+    capacity_rps = TAIL.capacity_rps(TARGET_S, 2)
+    assert 17.0 * 1.05 <= 2 * capacity_rps < 17.44 * 1.05
+    signals = Signals(standing=fresh(standing), arrival_rps=fresh(rate_rps))
+    wanted = for_queue(
+        policy(queue_depth=8),
+        TAIL,
+        signals,
+        counts=ReplicaCounts(ready=2, warming=warming),
+        target_s=TARGET_S,
+    )
+    assert (wanted and wanted.replicas) == replicas
+
+
+def test_the_time_to_work_it_off_is_the_laws() -> None:
+    signals = Signals(standing=fresh(96.0), arrival_rps=fresh(10.0))
+    counts = ReplicaCounts(ready=2)
+    # 80 within 2 s: 40/s more
+    hasty = for_queue(
+        policy(queue_depth=8, law=Law(drain_s=2.0)), TAIL, signals, counts=counts, target_s=TARGET_S
+    )
+    assert hasty is not None
+    assert hasty.replicas == TAIL.replicas_for(50.0, TARGET_S, 1.05)
+    assert hasty.rule is Reason.QUEUE_DEPTH
+
+
+def test_the_bound_is_the_largest_batch_where_the_user_says_nothing() -> None:
+    counts, batch = ReplicaCounts(ready=2), CostModel(fixed_s=0.1, per_item_s=0.0, max_batch=8)
+    tail = TailLatency(cost=batch, percentile=0.95)
+    for standing, asks in ((16.0, False), (17.0, True)):
+        signals = Signals(standing=fresh(standing), arrival_rps=fresh(1.0))
+        wanted = for_queue(policy(), tail, signals, counts=counts, target_s=TARGET_S)
+        assert (wanted is not None) == asks
+
+
+@pytest.mark.parametrize(("depth", "replicas"), [(8, 3), (None, None)])
+def test_without_a_cost_it_asks_for_one_more_than_is_ready(
+    depth: int | None, replicas: int | None
+) -> None:
+    signals = Signals(standing=fresh(96.0), arrival_rps=fresh(10.0))
+    wanted = for_queue(
+        policy(queue_depth=depth), None, signals, counts=ReplicaCounts(ready=2), target_s=TARGET_S
+    )
+    assert (wanted and wanted.replicas) == replicas
+
+
+def test_one_stuck_replica_asks_for_nothing() -> None:
+    service = Service(rate_rps=12.0, replicas=3, policy=policy(queue_depth=4, min_replicas=3))
+    for _ in range(60):
+        service.waiting["pod-0"] = 1000.0
+        decision = service.tick()
+        assert decision.replicas == 3
+        assert all(rule.rule is not Reason.QUEUE_DEPTH for rule in decision.recommendations)
+    assert decision.signals.standing.value == 0
+    assert decision.signals.waiting.value is not None
+    assert decision.signals.waiting.value > 900
