@@ -157,10 +157,27 @@ def test_a_model_that_is_too_fast_is_corrected_at_the_pace_of_its_constant() -> 
 
 
 def test_too_few_ready_replicas_teach_nothing() -> None:
-    # 24/s would need 3 replicas, one has a node: what is slow now is the lack of replicas.
-    service = Measured(rate_rps=24.0, replicas=1, gpus=1)
-    assert service.run(300).counts.ready == 1
+    # 9/s is above 0.8 x 10.26/s and below 10.26/s: 2 replicas are needed, one has a node, and what
+    # is slow now is the lack of the other.
+    service = Measured(rate_rps=9.0, replicas=1, gpus=1)
+    decision = service.run(300)
+    assert (decision.counts.ready, decision.counts.unschedulable) == (1, 1)
     assert service.learnt_s() == 0.0
+    service.gpus = 2
+    service.run(100)
+    assert service.learnt_s() > 0.0
+
+
+def test_after_replicas_were_too_few_a_whole_window_passes_first() -> None:
+    service = Measured(rate_rps=9.0, replicas=1, gpus=1)
+    service.run(100)
+    service.rate_rps = 5.0  # now one is enough, as soon as the windows have seen it
+    while max(rule.replicas for rule in service.tick().recommendations) > 1:
+        pass
+    enough_s = service.now_s
+    while service.learnt_s() == 0.0:
+        assert service.tick().counts.ready == 1
+    assert service.now_s - enough_s == 30.0
 
 
 def test_after_a_change_of_the_ready_replicas_a_whole_window_passes_first() -> None:

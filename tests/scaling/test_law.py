@@ -59,6 +59,23 @@ def test_bounds_hold_and_nothing_is_removed_on_stale_signals_without(
     assert decision.replicas >= min(late.current, high)
 
 
+@pytest.mark.parametrize("element", list(Element))
+def test_a_load_that_was_seen_to_fall_is_no_reason_once_nothing_is_heard_without(
+    element: Element,
+) -> None:
+    service = Service(rate_rps=40.0, replicas=6, policy=policy(law=leaving_out(element)))
+    service.run(90)
+    held = service.replicas
+    service.rate_rps = 3.0
+    service.run(50)  # not the whole hold of 60 s yet
+    assert service.replicas == held
+    service.scrape = False
+    service.run(200)  # stale for two minutes, then absent
+    assert service.replicas == held
+    seen = {decision.signals.freshness for decision in service.decisions[-100:]}
+    assert seen == set(Freshness)
+
+
 def rules(decision: Decision) -> set[Reason]:
     return {rule.rule for rule in decision.recommendations}
 
