@@ -218,3 +218,32 @@ def test_a_bad_checkpoint_is_refused_with_rule_and_value(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         State.from_checkpoint(GOOD | change)
+
+
+@pytest.mark.parametrize("cv", [0.1, 0.3, 0.6])
+@pytest.mark.parametrize("sizes", [(1, 2, 4, 8), (8,)], ids=["all", "full"])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_new_cost_is_followed_within_30_s_amid_noise(
+    cv: float, sizes: tuple[int, ...], seed: int
+) -> None:
+    learner = taught(CostLearner(), SILENT, noisy(cv, 900, seed=seed))
+    doubled = [
+        [(batches, size, 2.0 * mean_s) for batches, size, mean_s in pairs]
+        for pairs in noisy(cv, 15, seed=50 + seed, sizes=sizes)
+    ]
+    learner = taught(learner, SILENT, doubled)
+    assert fitted(learner).batch_s(8) == pytest.approx(1.26, rel=0.15)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_noise_of_the_first_minutes_is_no_new_cost(seed: int) -> None:
+    learner = CostLearner()
+    for pairs in noisy(1.0, 60, seed=seed):
+        seen = sum(sums[0] for sums in learner.bins.values())
+        learner = learner.observe(pairs, 2.0, learner.fit(SILENT))
+        assert sum(sums[0] for sums in learner.bins.values()) > 0.5 * seen
+
+
+@pytest.mark.parametrize("pair", [(10.0, 2.0, 0.0), (10.0, 0.0, 0.2)], ids=["no time", "no items"])
+def test_counters_that_do_not_move_are_no_batches(pair: tuple[float, float, float]) -> None:
+    assert CostLearner().observe([pair], 2.0) == CostLearner()

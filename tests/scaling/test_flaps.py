@@ -30,6 +30,7 @@ def after(*moves: tuple[float, int, int]) -> Flaps:
         ([(0, 4, 2), (50, 2, 2)], 1, 0),
         ([(0, 4, 2), (50, 2, 3)], 2, 3),
         ([(0, 4, 2), (50, 2, 9)], 2, 4),  # only four had been there before
+        ([(0, 4, 2), (10, 2, 3), (20, 3, 4), (30, 4, 6)], 2, 4),  # one removal, undone in steps
         ([(0, 4, 2), (100, 2, 4)], 2, 4),
         ([(0, 4, 2), (101, 2, 4)], 1, 0),  # too late to be its fault
         ([(0, 6, 5), (50, 5, 4), (100, 4, 3), (150, 3, 8)], 2, 6),  # a chain begins at six

@@ -37,7 +37,9 @@ class Flaps:
             return self
         if now_s - self.lowered_s > cold_start_s + SLACK_S:
             return self
-        kept = tuple(flap for flap in self.recent if now_s - flap[0] < HOUR_S)
+        kept = tuple(  # one removal is one flap, however many steps it takes to undo it
+            flap for flap in self.recent if now_s - flap[0] < HOUR_S and flap[0] < self.lowered_s
+        )
         return replace(self, recent=(*kept, (now_s, min(after, self.lowered_from))))
 
     def hold(self, now_s: float) -> tuple[float, int]:

@@ -105,6 +105,8 @@ def _bins(checkpoint: Checkpoint) -> dict[int, Sums]:
         numbers = _numbers({"cost": row}, "cost")
         if len(numbers) != 1 + SUMS or not numbers[0].is_integer():
             raise ValueError(f"checkpoint cost must hold a bin and {SUMS} sums, not {row!r}")
+        if 0.0 in numbers[1:]:
+            raise ValueError(f"checkpoint cost must hold sums > 0, not {row!r}")
         bins[int(numbers[0])] = tuple(numbers[1:])
     return bins
 
