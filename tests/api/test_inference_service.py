@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -152,6 +152,7 @@ def test_what_is_no_object_of_ours_is_an_invalid_spec(broken: dict[str, Any]) ->
 
 
 @given(st.dictionaries(st.sampled_from(["metadata", "spec", "status"]), JSON))
+@settings(suppress_health_check=[HealthCheck.too_slow])  # the first text builds a table of Unicode
 def test_reading_any_body_gives_a_service_or_an_invalid_spec(any_body: dict[str, Any]) -> None:
     with pytest.raises(InvalidSpec):
         InferenceService.parse(any_body)
