@@ -1,7 +1,8 @@
 """The constants of the decision, and which of its elements act. Production takes the defaults.
 
-Each default was chosen in the simulator over all cells at once; `headroom simulate --ablate` shows
-what each element earns, and an element that earned nothing is not here.
+Each default was chosen in the simulator over many cells at once; `headroom simulate --ablate` shows
+what each element earns. Queue and correction earn little while the model is right: they are there
+for when it is not.
 """
 
 from __future__ import annotations
