@@ -2,6 +2,7 @@
 
     learn       windows, cost and cold starts take in the samples
     recommend   each rule says how many replicas it wants
+    correct     measured latency against the model's, where nothing else explains the difference
     remember    what was wanted enters the windows of the stabilization
     limit       upwards or downwards, then bounds
     explain     reason, message, counterfactuals
