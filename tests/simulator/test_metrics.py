@@ -80,6 +80,35 @@ def test_a_rate_needs_two_samples_and_is_extended_towards_the_window_s_ends(
     assert metrics.rate(Column.ARRIVALS, now_s, window_s) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize(
+    ("first", "expected"),
+    [
+        # 15 and 30 s in 10 to 40 s: 60 in 15 s, 10 s to the end; 20 before: 5 s back to zero
+        pytest.param(20, 60 * 30 / 15 / 30, id="zero at the window's start: as far as it"),
+        pytest.param(8, 60 * 27 / 15 / 30, id="zero 2 s before the first sample: no further"),
+        pytest.param(0, 60 * 25 / 15 / 30, id="zero at the first sample: not at all"),
+    ],
+)
+def test_no_counter_is_extended_to_before_it_was_zero(first: float, expected: float) -> None:
+    metrics = stored(
+        (15, {"a": row({0.1: int(first)}, arrivals=first)}),
+        (30, {"a": row({0.1: int(first) + 60}, arrivals=first + 60)}),
+    )
+    assert metrics.rate(Column.ARRIVALS, 40, 30) == pytest.approx({"a": expected})
+
+
+def test_a_new_pod_weighs_as_little_in_a_quantile_as_in_a_rate() -> None:
+    metrics = stored(
+        (15, {"a": row({0.1: 1000}), "b": row()}),
+        (30, {"a": row({0.1: 1060}), "b": row({1.0: 60})}),
+    )
+    # both answered 60 in 15 s; a is extended by 15 s to both ends, b by 10 s to one
+    upper = bisect_left(BOUNDS_S, 0.1)
+    part = (30 + 25) / 2 / 30
+    expected_s = BOUNDS_S[upper - 1] + part * (BOUNDS_S[upper] - BOUNDS_S[upper - 1])
+    assert metrics.quantile(0.5, 40, 30) == pytest.approx(expected_s)
+
+
 def test_a_quantile_is_that_of_all_pods_answers_and_interpolated_in_its_bucket() -> None:
     fast, slow = 0.1, 1.0
     metrics = stored(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,7 @@ class Metrics:
         self._times: dict[str, list[float]] = {}
         self._rows: dict[str, list[Row]] = {}
         self._present: tuple[str, ...] = ()
+        self._forgot_s = -np.inf
         self.scraped_s: float | None = None
         """When the last scrape happened; None before the first and after a restart."""
 
@@ -37,7 +39,9 @@ class Metrics:
         for uid, row in zip(uids, rows, strict=True):
             self._times.setdefault(uid, []).append(now_s)
             self._rows.setdefault(uid, []).append(row)
-        self._forget(now_s - self._horizon_s)
+        if now_s - self._forgot_s >= self._horizon_s / 10:
+            self._forgot_s = now_s
+            self._forget(now_s - self._horizon_s)
 
     def restart(self) -> None:
         """Lose everything."""
@@ -48,7 +52,7 @@ class Metrics:
             times = self._times[uid]
             if times[-1] < before_s:
                 del self._times[uid], self._rows[uid]
-            elif len(times) > 64 and times[len(times) // 2] < before_s:
+            else:
                 keep = bisect_left(times, before_s)
                 del times[:keep], self._rows[uid][:keep]
 
@@ -76,8 +80,8 @@ class Metrics:
         Pods with fewer than two samples in the window are absent.
         """
         return {
-            uid: float(last[column] - first[column]) * factor
-            for uid, first, last, factor in self._ends(now_s, window_s)
+            uid: float(_rate(first[column], last[column], span, window_s))
+            for uid, first, last, span in self._ends(now_s, window_s)
         }
 
     def quantile(self, ratio: float, now_s: float, window_s: float) -> float | None:
@@ -86,11 +90,11 @@ class Metrics:
         As in Prometheus only answers count: refused and lost requests have no latency.
         """
         total = np.zeros(len(BOUNDS_S))
-        for _, first, last, factor in self._ends(now_s, window_s):
-            total += (last[COLUMNS:] - first[COLUMNS:]) * factor
-        if total.sum() <= 0:
+        for _, first, last, span in self._ends(now_s, window_s):
+            total += _bucket_rates(first[COLUMNS:], last[COLUMNS:], span, window_s)
+        if total[-1] <= 0:
             return None
-        found = percentile(BOUNDS_S, np.cumsum(total), 0.0, ratio)
+        found = percentile(BOUNDS_S, total, 0.0, ratio)
         return BOUNDS_S[-2] if found is not None and np.isinf(found) else found
 
     def _within(self, now_s: float, window_s: float) -> list[tuple[str, list[Row]]]:
@@ -101,28 +105,57 @@ class Metrics:
                 found.append((uid, self._rows[uid][start:]))
         return found
 
-    def _ends(self, now_s: float, window_s: float) -> list[tuple[str, Row, Row, float]]:
-        """Return the first and last sample of each pod in the window, and the factor to a rate."""
+    def _ends(self, now_s: float, window_s: float) -> list[tuple[str, Row, Row, Span]]:
+        """Return the first and last sample of each pod in the window, and what lies around them."""
         found = []
         for uid, times in self._times.items():
+            if times[-1] <= now_s - window_s:
+                continue
             start = bisect_left(times, now_s - window_s)
             if start < len(times) - 1:
                 rows = self._rows[uid]
-                factor = _extrapolation(times[start:], now_s, window_s) / window_s
-                found.append((uid, rows[start], rows[-1], factor))
+                span = Span.of(times, start, now_s - window_s, now_s)
+                found.append((uid, rows[start], rows[-1], span))
         return found
 
 
-def _extrapolation(times_s: Sequence[float], now_s: float, window_s: float) -> float:
-    """Return by how much PromQL extends the increase between the first and the last sample.
+class Span(NamedTuple):
+    """The time between two samples, and by how much PromQL extends an increase beyond them.
 
     To the window's edge where that is nearer than 1.1 intervals, else by half an interval
     (prometheus/promql/functions.go, extrapolatedRate). A pod that has just come weighs little.
     """
-    sampled_s = times_s[-1] - times_s[0]
-    interval_s = sampled_s / (len(times_s) - 1)
-    before_s, after_s = times_s[0] - (now_s - window_s), now_s - times_s[-1]
-    covered_s = sampled_s
-    for gap_s in (before_s, after_s):
-        covered_s += gap_s if gap_s < 1.1 * interval_s else interval_s / 2
-    return covered_s / sampled_s
+
+    sampled_s: float
+    before_s: float
+    after_s: float
+
+    @classmethod
+    def of(cls, times_s: Sequence[float], start: int, begin_s: float, end_s: float) -> Span:
+        """Return the span of the samples from `start` on, in the window from begin to end."""
+        sampled_s = times_s[-1] - times_s[start]
+        interval_s = sampled_s / (len(times_s) - 1 - start)
+        gaps_s = (times_s[start] - begin_s, end_s - times_s[-1])
+        before_s, after_s = (
+            gap_s if gap_s < 1.1 * interval_s else interval_s / 2 for gap_s in gaps_s
+        )
+        return cls(sampled_s, before_s, after_s)
+
+
+def _rate(first: float, last: float, span: Span, window_s: float) -> float:
+    """Return the extended increase per second; never extended to before the counter was zero."""
+    increase = last - first
+    if increase <= 0:
+        return 0.0
+    before_s = min(span.before_s, span.sampled_s * first / increase)
+    return increase * (span.sampled_s + before_s + span.after_s) / span.sampled_s / window_s
+
+
+def _bucket_rates(first: Row, last: Row, span: Span, window_s: float) -> Row:
+    """Return the rates up to each bound: our buckets are not cumulative, Prometheus' are."""
+    starts = first.cumsum()
+    increases = last.cumsum() - starts
+    zero_s = span.sampled_s * starts / np.maximum(increases, 1e-9)
+    covered_s = span.sampled_s + np.minimum(span.before_s, zero_s) + span.after_s
+    rates: Row = increases * covered_s / (span.sampled_s * window_s)
+    return rates
