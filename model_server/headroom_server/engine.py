@@ -14,6 +14,8 @@ class Work(NamedTuple):
 
     items: int
     inputs: Mapping[str, Numbers]
+    length: int = 0
+    """Extent along the model's dynamic dimension, the same for all items; 0 where it has none."""
 
 
 class DeviceLostError(Exception):
@@ -59,7 +61,7 @@ def check_outputs(
         raise ValueError(f"the engine gave {len(outputs)} answers to {len(batch)} requests")
     for work, answer in zip(batch, outputs, strict=True):
         for spec in signature.outputs:
-            numbers, wanted = answer.get(spec.name), work.items * spec.elements
+            numbers, wanted = answer.get(spec.name), work.items * spec.elements_at(work.length)
             typecode = DATATYPES[spec.datatype].typecode
             if not isinstance(numbers, array) or numbers.typecode != typecode:
                 raise ValueError(

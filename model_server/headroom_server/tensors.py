@@ -2,16 +2,18 @@
 
 A request's numbers are held in flat typed arrays (`array.array`), which are compact while they wait
 and become a torch tensor without looking at each number again. Shapes are per item; the batch
-dimension stands before them.
+dimension stands before them. One dimension of an item may be dynamic, written -1: its size is the
+request's length, the same for all tensors and items of a request.
 """
 
 from __future__ import annotations
 
 import math
 from array import array
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, pairwise
 from typing import TypeAlias, cast
 
 from headroom_server.errors import InvalidRequestError
@@ -61,26 +63,48 @@ DATATYPES: dict[str, Datatype] = {
 }
 
 
+DYNAMIC = -1
+"""Stands in a shape for the request's length."""
+
+
 @dataclass(frozen=True, slots=True)
 class TensorSpec:
-    """A declared input or output: `shape` is that of one item."""
+    """A declared input or output: `shape` is that of one item, with at most one -1."""
 
     name: str
     datatype: str
     shape: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a datatype that JSON cannot carry here, or a dimension below 1."""
+        """Raise ValueError for a datatype that JSON cannot carry here, or an impossible shape."""
         if self.datatype not in DATATYPES:
             known = ", ".join(DATATYPES)
             raise ValueError(f"tensor {self.name}: datatype is one of {known}; got {self.datatype}")
-        if any(size < 1 for size in self.shape):
-            raise ValueError(f"tensor {self.name}: dimensions are at least 1; got {self.shape}")
+        if any(size < 1 and size != DYNAMIC for size in self.shape):
+            raise ValueError(
+                f"tensor {self.name}: dimensions are at least 1, or -1 where dynamic; got "
+                f"{self.shape}"
+            )
+        if self.shape.count(DYNAMIC) > 1:
+            raise ValueError(f"tensor {self.name}: one dimension may be -1; got {self.shape}")
+
+    @property
+    def dynamic(self) -> bool:
+        """Whether a dimension is the request's length."""
+        return DYNAMIC in self.shape
 
     @property
     def elements(self) -> int:
-        """Numbers in one item."""
-        return math.prod(self.shape)
+        """Numbers in one item; in one of length 1 where the shape is dynamic."""
+        return abs(math.prod(self.shape))
+
+    def sized(self, length: int) -> tuple[int, ...]:
+        """The shape of one item of this length; the declared one where nothing is dynamic."""
+        return tuple(length if size == DYNAMIC else size for size in self.shape)
+
+    def elements_at(self, length: int) -> int:
+        """Numbers in one item of this length."""
+        return self.elements * length if self.dynamic else self.elements
 
     def numbers(self, values: list[object], where: str) -> Numbers:
         """Check a flat list against the datatype.
@@ -107,27 +131,78 @@ class TensorSpec:
             )
         return numbers
 
-    def zeros(self, items: int) -> Numbers:
+    def zeros(self, items: int, length: int = 0) -> Numbers:
         """As many items of zeros, for warm-up."""
         typecode = DATATYPES[self.datatype].typecode
-        return array(typecode, bytes(array(typecode).itemsize * self.elements * items))
+        return array(typecode, bytes(array(typecode).itemsize * self.elements_at(length) * items))
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What a model takes and gives."""
+    """What a model takes and gives, and the shapes in which the device executes it."""
 
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
+    lengths: tuple[int, ...] = ()
+    """Warmed lengths of the dynamic dimension, ascending; () where there is none. A request is
+    padded with zeros to the smallest that holds it."""
+    batches: tuple[int, ...] = ()
+    """Warmed batch sizes where only some are, ascending; () for every size."""
+    mask: TensorSpec | None = None
+    """One more input, made here and not sent by clients: 1 where an item has data, 0 where it was
+    padded. Of shape (-1,)."""
 
     def __post_init__(self) -> None:
-        """Raise ValueError where a side is empty or names a tensor twice."""
-        for side, specs in (("inputs", self.inputs), ("outputs", self.outputs)):
+        """Raise ValueError for missing or repeated tensors, or shapes that do not fit together."""
+        inputs = self.inputs if self.mask is None else (*self.inputs, self.mask)
+        for side, specs in (("inputs", inputs), ("outputs", self.outputs)):
             names = [spec.name for spec in specs]
-            if not names or len(set(names)) != len(names):
+            if not (self.inputs and names) or len(set(names)) != len(names):
                 raise ValueError(
                     f"{side} of a model are at least one, with distinct names; got {names}"
                 )
+        for name, sizes in (("lengths", self.lengths), ("batches", self.batches)):
+            if any(size < 1 for size in sizes) or any(a >= b for a, b in pairwise(sizes)):
+                raise ValueError(f"{name} are at least 1 and ascending; got {sizes}")
+        if self.dynamic != bool(self.lengths):
+            raise ValueError(
+                f"a model has lengths where an input has the dimension -1; got lengths "
+                f"{self.lengths} and shapes {[spec.shape for spec in self.inputs]}"
+            )
+        if not self.dynamic and any(spec.dynamic for spec in self.outputs):
+            raise ValueError("an output is dynamic only where an input is")
+        if self.mask is not None and (self.mask.shape != (DYNAMIC,) or not self.dynamic):
+            raise ValueError(
+                f"a mask has the shape (-1,), beside a dynamic input; got {self.mask.shape}"
+            )
+
+    @property
+    def dynamic(self) -> bool:
+        """Whether requests have a length."""
+        return any(spec.dynamic for spec in self.inputs)
+
+    def padded_length(self, length: int) -> int:
+        """The smallest warmed length that holds this one; 0 where the model has none.
+
+        Raises:
+            ValueError: where no warmed length holds it.
+        """
+        return _padded("length", self.lengths, length) if self.lengths else 0
+
+    def padded_batch(self, items: int) -> int:
+        """The smallest warmed batch size that holds so many items.
+
+        Raises:
+            ValueError: where no warmed size holds them.
+        """
+        return _padded("batch", self.batches, items) if self.batches else items
+
+
+def _padded(what: str, warmed: tuple[int, ...], size: int) -> int:
+    at = bisect_left(warmed, size)
+    if size < 1 or at == len(warmed):
+        raise ValueError(f"a {what} is from 1 to {warmed[-1]}; got {size}")
+    return warmed[at]
 
 
 def finite(numbers: Iterable[float]) -> bool:

@@ -1,0 +1,91 @@
+"""What a model declares: fixed and dynamic shapes, and the shapes in which batches are executed."""
+
+from __future__ import annotations
+
+from array import array
+from typing import Any
+
+import pytest
+
+from headroom_server.engine import Work, check_outputs
+from headroom_server.tensors import Signature, TensorSpec
+
+TOKENS = TensorSpec("tokens", "INT64", (-1,))
+FRAMES = TensorSpec("frames", "FP32", (3, -1, 2))
+LABEL = TensorSpec("label", "FP32", (2,))
+
+
+@pytest.mark.parametrize(
+    ("spec", "length", "shape", "elements"),
+    [
+        (LABEL, 0, (2,), 2),
+        (LABEL, 7, (2,), 2),
+        (TOKENS, 5, (5,), 5),
+        (FRAMES, 4, (3, 4, 2), 24),
+        (TensorSpec("scalar", "FP32"), 9, (), 1),
+    ],
+    ids=["fixed", "fixed, of a request with a length", "dynamic", "in the middle", "scalar"],
+)
+def test_an_item_has_the_size_of_its_length(
+    spec: TensorSpec, length: int, shape: tuple[int, ...], elements: int
+) -> None:
+    assert spec.sized(length) == shape
+    assert spec.elements_at(length) == elements
+    assert len(spec.zeros(3, length)) == 3 * elements
+
+
+@pytest.mark.parametrize("shape", [(0,), (-2,), (-1, 3, -1)])
+def test_an_impossible_shape_is_refused(shape: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match=r"tensor x: .*got \("):
+        TensorSpec("x", "FP32", shape)
+
+
+@pytest.mark.parametrize(
+    ("declared", "words"),
+    [
+        ({"lengths": ()}, "got lengths"),
+        ({"inputs": (LABEL,), "lengths": (8,)}, "got lengths"),
+        ({"lengths": (8, 8)}, "lengths are .* ascending"),
+        ({"lengths": (0, 8)}, "lengths are at least 1"),
+        ({"batches": (4, 2)}, "batches are .* ascending"),
+        ({"inputs": (LABEL,), "outputs": (FRAMES,), "lengths": ()}, "only where an input is"),
+        ({"mask": LABEL}, "distinct names"),
+        ({"mask": TensorSpec("mask", "BOOL", (2,))}, "a mask has the shape"),
+        ({"mask": TOKENS}, "distinct names"),
+    ],
+)
+def test_declarations_that_do_not_fit_together_are_refused(
+    declared: dict[str, Any], words: str
+) -> None:
+    fitting: dict[str, Any] = {
+        "inputs": (TOKENS, LABEL),
+        "outputs": (TensorSpec("y", "FP32"),),
+        "lengths": (8, 16),
+    }
+    assert Signature(**fitting).dynamic
+    with pytest.raises(ValueError, match=words):
+        Signature(**fitting | declared)
+
+
+def test_a_request_is_padded_to_the_smallest_warmed_shape_that_holds_it() -> None:
+    y = (TensorSpec("y", "FP32"),)
+    signature = Signature((TOKENS,), y, lengths=(16, 64), batches=(1, 4, 8))
+    assert [signature.padded_length(n) for n in (1, 16, 17, 64)] == [16, 16, 64, 64]
+    assert [signature.padded_batch(n) for n in (1, 2, 4, 5, 8)] == [1, 4, 4, 8, 8]
+    for none in (0, 65):
+        with pytest.raises(ValueError, match=f"a length is from 1 to 64; got {none}"):
+            signature.padded_length(none)
+    with pytest.raises(ValueError, match="a batch is from 1 to 8; got 9"):
+        signature.padded_batch(9)
+    fixed = Signature((LABEL,), y)
+    assert (fixed.padded_length(0), fixed.padded_batch(3)) == (0, 3)
+
+
+def test_a_dynamic_output_has_the_length_of_its_request() -> None:
+    signature = Signature((TOKENS,), (FRAMES,), lengths=(8,))
+    works = [Work(2, {}, length=3), Work(1, {}, length=8)]
+    # 2 items of 3 x 3 x 2 numbers, and one of 3 x 8 x 2
+    right = [{"frames": array("f", [0.0] * 36)}, {"frames": array("f", [0.0] * 48)}]
+    check_outputs(signature, works, right)
+    with pytest.raises(ValueError, match="output frames: 36 numbers; got 48"):
+        check_outputs(signature, works, [right[1], right[1]])
