@@ -19,6 +19,7 @@ from headroom_server.device import Executed, Outputs
 from headroom_server.engine import Work
 from headroom_server.errors import DisconnectedError, ExpiredError, FailedError, RequestError
 from headroom_server.tensors import finite
+from headroom_server.terms import Terms
 
 
 class Pending(NamedTuple):
@@ -53,7 +54,7 @@ class InFlight:
             return len(self._batcher), self._batcher.oldest_s()
 
     async def outputs(
-        self, work: Work, *, arrived_s: float, deadline_s: float | None, connection: Connection
+        self, work: Work, *, arrived_s: float, terms: Terms, connection: Connection
     ) -> Outputs:
         """Wait for a batch and give its outputs.
 
@@ -61,6 +62,7 @@ class InFlight:
             RequestError: expired, failed, abandoned or cancelled.
         """
         loop = asyncio.get_running_loop()
+        deadline_s = None if terms.deadline_s is None else arrived_s + terms.deadline_s
         pending = Pending(work, loop.create_future())
         entry = Entry(next(self._keys), work.items, arrived_s, deadline_s, pending)
         timer = None

@@ -7,7 +7,6 @@ that name field and rule.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
@@ -36,9 +35,7 @@ from headroom_server.schemas import (
     openapi_body,
 )
 from headroom_server.tensors import Numbers, Signature
-
-TIMEOUT_HEADER = b"x-request-timeout"
-"""Seconds, from arrival, after which the client no longer wants an answer."""
+from headroom_server.terms import TIMEOUT, parse_terms
 
 BINARY_HEADER = b"inference-header-content-length"
 """Says that binary tensors follow the JSON."""
@@ -52,7 +49,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {
     429: {"model": ErrorBody, "description": "Too much waits; see Retry-After."},
     500: {"model": ErrorBody, "description": "The device failed."},
     503: {"model": ErrorBody, "description": "Not ready, or stopping."},
-    504: {"model": ErrorBody, "description": f"{TIMEOUT_HEADER.decode()} passed while it waited."},
+    504: {"model": ErrorBody, "description": f"{TIMEOUT.decode()} passed while it waited."},
 }
 
 
@@ -236,29 +233,12 @@ async def _accept(request: Request, runner: Runner, max_body_bytes: int) -> byte
 async def _execute(
     request: Request, runner: Runner, work: Work, arrived_s: float
 ) -> Mapping[str, Numbers]:
-    timeout_s = _timeout_s(request)
     return await runner.infer(
         work,
         arrived_s=arrived_s,
-        deadline_s=None if timeout_s is None else arrived_s + timeout_s,
+        terms=parse_terms(request.scope["headers"], runner.limits.classes),
         connection=connection_of(request.scope),
     )
-
-
-def _timeout_s(request: Request) -> float | None:
-    for name, value in request.scope["headers"]:
-        if name == TIMEOUT_HEADER:
-            try:
-                seconds = float(value)
-            except ValueError:
-                seconds = math.nan
-            if not 0.0 < seconds <= 86_400.0:
-                raise InvalidRequestError(
-                    f"{TIMEOUT_HEADER.decode()}: seconds above 0 and at most 86400; got "
-                    f"{value.decode('latin-1')!r:.40}"
-                )
-            return seconds
-    return None
 
 
 def _refuse_binary(request: Request, error: NotJsonError) -> None:

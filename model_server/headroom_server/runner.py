@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from headroom_server.accounting import Ledger, Outcome
 from headroom_server.admission import Refusal, admit, retry_after_s
@@ -31,6 +31,7 @@ from headroom_server.in_flight import InFlight, Pending
 from headroom_server.lifecycle import Lifecycle, Phase
 from headroom_server.metrics import Snapshot
 from headroom_server.tensors import Signature
+from headroom_server.terms import SloClasses, Terms
 from headroom_server.warming import SelfTest
 
 log = logging.getLogger("headroom_server")
@@ -47,6 +48,8 @@ class Limits:
     max_batch_size: int
     max_waiting: int
     stall_timeout_s: float
+    classes: SloClasses = field(default_factory=dict)
+    """The model's SLO classes by name."""
 
 
 class Runner:
@@ -182,7 +185,7 @@ class Runner:
         raise self._refused(Refusal.NOT_READY)
 
     async def infer(
-        self, work: Work, *, arrived_s: float, deadline_s: float | None, connection: Connection
+        self, work: Work, *, arrived_s: float, terms: Terms, connection: Connection
     ) -> Outputs:
         """Wait for a batch and give its outputs. Cancelled where the client leaves meanwhile.
 
@@ -194,7 +197,7 @@ class Runner:
         try:
             self._admit(work.items)
             outputs = await self._in_flight.outputs(
-                work, arrived_s=arrived_s, deadline_s=deadline_s, connection=connection
+                work, arrived_s=arrived_s, terms=terms, connection=connection
             )
             outcome = Outcome.OK
         except RequestError as error:

@@ -1,0 +1,113 @@
+"""PURE. What a request asks for beside its answer: by when, how urgently, on whose account.
+
+HTTP headers and gRPC metadata carry the same names. An SLO class gives the values that a request
+does not name itself; the class `default` serves those that name no class.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from headroom_server.errors import InvalidRequestError
+
+TIMEOUT = b"x-request-timeout"
+"""Seconds, from arrival, after which the client no longer wants an answer."""
+PRIORITY = b"x-request-priority"
+"""0, the most urgent, to 9."""
+TENANT = b"x-tenant"
+"""Whose request it is: those who wait get the device in equal shares."""
+SLO_CLASS = b"x-slo-class"
+"""The name of one of the model's classes."""
+
+LONGEST_S = 86_400.0
+LAST_PRIORITY = 9
+USUAL_PRIORITY = 5
+MAX_TENANT_BYTES = 128
+DEFAULT_CLASS = "default"
+
+_NAMES = frozenset({TIMEOUT, PRIORITY, TENANT, SLO_CLASS})
+
+
+class Terms(NamedTuple):
+    """One request's terms. `deadline_s` counts from its arrival; None: it waits for ever."""
+
+    deadline_s: float | None = None
+    priority: int = USUAL_PRIORITY
+    tenant: str = ""
+
+
+class SloClass(NamedTuple):
+    """What the requests of a class get where they do not say otherwise."""
+
+    priority: int = USUAL_PRIORITY
+    deadline_s: float | None = None
+
+
+SloClasses = Mapping[str, SloClass]
+
+USUAL = Terms()
+
+
+def parse_terms(
+    headers: Iterable[tuple[bytes, bytes]],
+    classes: SloClasses = {},  # noqa: B006 - never written
+    *,
+    deadline_s: float | None = None,
+) -> Terms:
+    """The terms that lower-case headers and the model's classes come to.
+
+    `deadline_s` is one that the protocol itself carried (grpc-timeout): the earlier one counts.
+
+    Raises:
+        InvalidRequestError: naming header, rule and value.
+    """
+    said = {name: value for name, value in headers if name in _NAMES}
+    if not said and not classes and deadline_s is None:
+        return USUAL
+    slo = _slo_class(said.get(SLO_CLASS), classes)
+    timeout_s = _seconds(said[TIMEOUT]) if TIMEOUT in said else None
+    if deadline_s is not None:
+        timeout_s = deadline_s if timeout_s is None else min(deadline_s, timeout_s)
+    return Terms(
+        slo.deadline_s if timeout_s is None else timeout_s,
+        _priority(said[PRIORITY]) if PRIORITY in said else slo.priority,
+        _tenant(said[TENANT]) if TENANT in said else "",
+    )
+
+
+def _slo_class(name: bytes | None, classes: SloClasses) -> SloClass:
+    if name is None:
+        return classes.get(DEFAULT_CLASS, SloClass())
+    found = classes.get(name.decode("latin-1"))
+    if found is None:
+        known = ", ".join(sorted(classes)) or "none"
+        raise _invalid(SLO_CLASS, f"one of the model's classes ({known})", name)
+    return found
+
+
+def _seconds(value: bytes) -> float:
+    try:
+        seconds = float(value)
+    except ValueError:
+        seconds = math.nan
+    if not 0.0 < seconds <= LONGEST_S:
+        raise _invalid(TIMEOUT, f"seconds above 0 and at most {LONGEST_S:.0f}", value)
+    return seconds
+
+
+def _priority(value: bytes) -> int:
+    if len(value) != 1 or not b"0" <= value <= b"9":
+        raise _invalid(PRIORITY, f"a digit from 0, most urgent, to {LAST_PRIORITY}", value)
+    return int(value)
+
+
+def _tenant(value: bytes) -> str:
+    if len(value) > MAX_TENANT_BYTES or not value.isascii():
+        raise _invalid(TENANT, f"at most {MAX_TENANT_BYTES} ASCII characters", value)
+    return value.decode("ascii")
+
+
+def _invalid(header: bytes, rule: str, value: bytes) -> InvalidRequestError:
+    return InvalidRequestError(f"{header.decode()}: {rule}; got {value.decode('latin-1')!r:.40}")

@@ -1,0 +1,79 @@
+"""Deadlines, priorities, tenants and SLO classes, as headers carry them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headroom_server.errors import InvalidRequestError
+from headroom_server.terms import SloClass, Terms, parse_terms
+
+CLASSES = {"default": SloClass(4, 1.0), "gold": SloClass(1, 0.1), "batch": SloClass(9, None)}
+
+
+@pytest.mark.parametrize(
+    ("headers", "classes", "grpc_s", "expected"),
+    [
+        pytest.param({}, {}, None, Terms(None, 5, ""), id="nothing is said"),
+        pytest.param({"accept": "*/*"}, {}, None, Terms(), id="other headers say nothing"),
+        pytest.param({"x-request-timeout": "0.1"}, {}, None, Terms(0.1), id="a timeout"),
+        pytest.param({}, {}, 2.0, Terms(2.0), id="gRPC carries its own"),
+        pytest.param({"x-request-timeout": "3"}, {}, 2.0, Terms(2.0), id="the earlier counts"),
+        pytest.param({"x-request-priority": "0"}, {}, None, Terms(None, 0), id="most urgent"),
+        pytest.param({"x-tenant": "a"}, {}, None, Terms(None, 5, "a"), id="a tenant"),
+        pytest.param({}, CLASSES, None, Terms(1.0, 4), id="the default class"),
+        pytest.param({"x-slo-class": "gold"}, CLASSES, None, Terms(0.1, 1), id="a class"),
+        pytest.param({"x-slo-class": "batch"}, CLASSES, None, Terms(None, 9), id="no deadline"),
+        pytest.param(
+            {"x-slo-class": "gold", "x-request-timeout": "5", "x-request-priority": "7"},
+            CLASSES,
+            None,
+            Terms(5.0, 7),
+            id="the request's own word counts before its class's",
+        ),
+    ],
+)
+def test_terms(
+    headers: dict[str, str],
+    classes: dict[str, SloClass],
+    grpc_s: float | None,
+    expected: Terms,
+) -> None:
+    raw = [(name.encode(), value.encode()) for name, value in headers.items()]
+    assert parse_terms(raw, classes, deadline_s=grpc_s) == expected
+
+
+@pytest.mark.parametrize(
+    ("header", "value", "words"),
+    [
+        pytest.param("x-request-timeout", "1e9", "at most 86400; got '1e9'", id="too long"),
+        pytest.param("x-request-timeout", "nan", "above 0", id="no number"),
+        pytest.param("x-request-priority", "10", "from 0, most urgent, to 9; got '10'", id="ten"),
+        pytest.param("x-request-priority", "-1", "got '-1'", id="below nought"),
+        pytest.param("x-request-priority", "²", "a digit", id="no ASCII digit"),
+        pytest.param("x-tenant", "t" * 129, "at most 128", id="a long name"),
+        pytest.param("x-slo-class", "tin", "(batch, default, gold); got 'tin'", id="no class"),
+    ],
+)
+def test_a_wrong_header_is_named_with_rule_and_value(header: str, value: str, words: str) -> None:
+    with pytest.raises(InvalidRequestError) as caught:
+        parse_terms([(header.encode(), value.encode())], CLASSES)
+    assert caught.value.message.startswith(f"{header}: ")
+    assert words in caught.value.message
+
+
+@given(
+    st.sampled_from([b"x-request-timeout", b"x-request-priority", b"x-tenant", b"x-slo-class"]),
+    st.binary(max_size=300),
+)
+def test_any_bytes_give_terms_in_range_or_a_short_refusal(header: bytes, value: bytes) -> None:
+    refused = ""
+    terms = Terms()
+    try:
+        terms = parse_terms([(header, value)], CLASSES)
+    except InvalidRequestError as error:
+        refused = error.message
+    assert len(refused) < 300
+    assert terms.deadline_s is None or 0.0 < terms.deadline_s <= 86_400.0
+    assert 0 <= terms.priority <= 9
