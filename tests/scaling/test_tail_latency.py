@@ -138,8 +138,8 @@ def test_everything_is_mostly_within_5_and_nearly_always_within_10_percent() -> 
     # below 0.2 batches of few sizes make steps; with variation the runs are uncertain themselves
     every = errors(lambda point: True)
     assert len(every) == 2160
-    assert np.mean(every < 0.05) >= 0.82
-    assert np.mean(every < 0.10) >= 0.95
+    assert np.mean(every < 0.05) >= 0.91
+    assert np.mean(every < 0.10) >= 0.97
     assert np.median(every) < 0.02
 
 

@@ -20,9 +20,9 @@ from headroom.scaling.values import CostModel, Routing
 
 LARGEST_BATCH = 64
 """Above this batch the scaled curve hardly changes any more."""
-SHARE_STEP = 0.01
-CV_STEP = 0.05
-"""Curves are kept for the idle time in steps of 1 % and variation in steps of 0.05, both rounded
+SHARE_STEP = 0.002
+CV_STEP = 0.005
+"""Curves are kept for the idle time in steps of 0.2 % and variation in steps of 0.005, both rounded
 up, so that a cost that is learnt anew at each tick finds its curve ready."""
 LARGEST_CV = 2.0
 """What varies more is taken to vary so much."""
