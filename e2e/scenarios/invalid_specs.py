@@ -175,6 +175,7 @@ INVALID_SPECS: tuple[InvalidSpec, ...] = (
     *_bounds("spec.runtime.port", 0, "or equal to 1", 70000, "or equal to 65535"),
     *_bounds("spec.scaling.minReplicas", 0, "or equal to 1", 10**6, "or equal to 1000"),
     *_bounds("spec.scaling.maxReplicas", 0, "or equal to 1", 10**6, "or equal to 1000"),
+    *_bounds("spec.scaling.priority", -1001, "or equal to -1000", 1001, "or equal to 1000"),
     *_bounds("spec.accelerator.count", -1, "or equal to 0", 65, "or equal to 64"),
     *_bounds("spec.warmup.requests", 0, "or equal to 1", 10**9, "or equal to 1000"),
     *_bounds("spec.slo.queueDepth", 0, "or equal to 1", 10**6, "or equal to 100000"),

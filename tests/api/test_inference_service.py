@@ -50,6 +50,7 @@ def test_a_minimal_body_takes_its_identity_and_every_default() -> None:
             "mode": "Auto",
             "minReplicas": 1,
             "maxReplicas": 20,
+            "priority": 0,
             "scaleUp": {"stabilizationWindow": "0s"},
             "scaleDown": {"stabilizationWindow": "1m30s"},
         },
@@ -78,6 +79,7 @@ def test_the_policy_of_the_decision_is_what_the_spec_says() -> None:
         spec__scaling={
             "minReplicas": 2,
             "maxReplicas": 7,
+            "priority": -3,
             "scaleUp": {"stabilizationWindow": "10s", "rate": {"period": "1m", "percent": 100}},
             "scaleDown": {"stabilizationWindow": "5m", "rate": {"period": "30s", "replicas": 1}},
         },
@@ -90,6 +92,7 @@ def test_the_policy_of_the_decision_is_what_the_spec_says() -> None:
         utilization_ceiling=0.6,
         min_replicas=2,
         max_replicas=7,
+        priority=-3,
         scale_up_stabilization_s=10.0,
         scale_up_rate=RateLimit(period_s=60.0, percent=100),
         scale_down_stabilization_s=300.0,

@@ -103,6 +103,8 @@ class ConditionReason(StrEnum):
     """ScalingLimited: a rate cut the step."""
     CAPACITY_SHORTAGE = "CapacityShortage"
     """ScalingLimited: what was asked for has no node or is broken; no more is asked for."""
+    YIELDED_TO_PRIORITY = "YieldedToPriority"
+    """ScalingLimited: a service of higher priority gets the last accelerators."""
 
     WITHIN_TARGET = "WithinTarget"
     """SLOMet: the promised percentile is below its target."""

@@ -163,6 +163,9 @@ class Scaling(Value):
     """Never fewer."""
     max_replicas: Annotated[int, Field(ge=1, le=1000)] = 20
     """Never more, whatever the promise needs."""
+    priority: Annotated[int, Field(ge=-1000, le=1000)] = 0
+    """Of several services that compete for the last accelerators, the highest goes first. A lower
+    one yields replicas above its minReplicas."""
     scale_up: ScaleUp = ScaleUp()
     """How fast replicas are added."""
     scale_down: ScaleDown = ScaleDown()

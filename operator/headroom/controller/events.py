@@ -52,6 +52,11 @@ def of_scaling(decision: Decision, replicas: int) -> Happening:
     return Happening(reason=reason, note=note, action="Scale", always=True)
 
 
+def of_claim(claim: str) -> Happening:
+    """Tell who yields accelerators to a service that is short of them."""
+    return Happening(reason="PriorityClaimed", note=claim, action="Scale")
+
+
 def of_creation(replicas: int) -> Happening:
     """Tell that the Deployment was created."""
     note = f"created the Deployment with {replicas} replicas"

@@ -47,6 +47,8 @@ class Tick:
     gathered: Gathered
     decision: Decision
     acted: Acted
+    claim: str = ""
+    """Who yields accelerators to the service; empty where nobody does."""
 
 
 def of_tick(tick: Tick) -> list[Found]:
@@ -120,6 +122,7 @@ _LIMITS = {
     Reason.MAX_REPLICAS: ConditionReason.AT_MAX_REPLICAS,
     Reason.RATE_LIMITED: ConditionReason.RATE_LIMITED,
     Reason.CAPACITY_SHORTAGE: ConditionReason.CAPACITY_SHORTAGE,
+    Reason.YIELDED_TO_PRIORITY: ConditionReason.YIELDED_TO_PRIORITY,
 }
 
 
@@ -127,7 +130,7 @@ def _scaling_limited(tick: Tick) -> _Finding:
     for applied in reversed(tick.decision.limits):
         if applied.limit in _LIMITS and applied.after < applied.before:
             message = f"{applied.before} replicas are wanted, {applied.after} allowed"
-            return _TRUE, _LIMITS[applied.limit], message
+            return _TRUE, _LIMITS[applied.limit], _join(message, applied.detail)
     return _FALSE, ConditionReason.WITHIN_BOUNDS, "nothing holds the number of replicas back"
 
 
@@ -181,7 +184,7 @@ def _capacity_available(tick: Tick) -> _Finding:
     counts = tick.decision.counts
     if counts.unschedulable:
         message = f"{counts.unschedulable} replicas: {_detail(tick, PodState.UNSCHEDULABLE)}"
-        return _FALSE, ConditionReason.REPLICAS_UNSCHEDULABLE, message
+        return _FALSE, ConditionReason.REPLICAS_UNSCHEDULABLE, _join(message, tick.claim)
     if counts.broken:
         message = f"{counts.broken} replicas: {_detail(tick, PodState.BROKEN)}"
         return _FALSE, ConditionReason.REPLICAS_BROKEN, message

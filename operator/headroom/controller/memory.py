@@ -55,6 +55,8 @@ class Memory:
     """The Deployment that the API server took in a dry run."""
     refused: Refusal | None = None
     children_checked_s: float | None = None
+    claim: str = ""
+    """Who yields accelerators to the service, as last told."""
     events_s: dict[str, float] = field(default_factory=dict)
     """When an event of a reason was last posted."""
 

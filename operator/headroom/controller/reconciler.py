@@ -9,6 +9,7 @@ from headroom.api.inference_service import API_VERSION, KIND
 from headroom.controller import findings
 from headroom.controller.act import Acted, act, replicas_to_write
 from headroom.controller.cache import ServiceCache
+from headroom.controller.competition import Competition
 from headroom.controller.findings import Tick
 from headroom.controller.gather import gather
 from headroom.controller.memory import Memory, remember
@@ -42,6 +43,7 @@ class Reconciler:
         self._recording = recording
         self._reporter = Reporter(cluster, instance)
         self._tick_s = tick_s
+        self._competition = Competition()
         self._memories: dict[str, Memory] = {}
 
     async def tick(self, uid: str) -> None:
@@ -80,13 +82,16 @@ class Reconciler:
             replicas_if_absent=memory.replicas_if_absent(service),
         )
         policy = service.to_policy(tick_s=self._tick_s)
-        decision, memory.state = decide(policy, memory.state, gathered.observation)
+        observation = replace(gathered.observation, grant=self._competition.grant(memory.uid))
+        decision, memory.state = decide(policy, memory.state, observation)
+        claim = self._competition.note(service, memory.children[-1], observation, decision)
         self._recorder.decided(service, decision)
         tick = Tick(
             service=service,
             gathered=gathered,
             decision=decision,
             acted=Acted(replicas=gathered.observation.current),
+            claim=claim,
         )
         if replicas_to_write(service, gathered, decision.replicas) is not None:
             # History before the act it explains: whoever finds the new replicas finds the reason.
@@ -114,6 +119,7 @@ class Reconciler:
     def forget(self, uid: str) -> None:
         """Drop what is known of a service that is gone."""
         memory = self._memories.pop(uid, None)
+        self._competition.forget(uid)
         if self._recording is not None:
             self._recording.forget(uid)
         if memory is not None:

@@ -54,6 +54,9 @@ class Reporter:
         await self._write(memory, new, now_s)
         memory.conditions, memory.said = after, _said_by(tick, found)
         happenings = list(events.of_conditions(before, after))
+        if tick.claim and tick.claim != memory.claim:
+            happenings.insert(0, events.of_claim(tick.claim))
+        memory.claim = tick.claim
         if tick.acted.scaled:
             happenings.insert(0, events.of_scaling(tick.decision, tick.acted.replicas))
         if tick.acted.created:
@@ -138,6 +141,7 @@ def _said_by(tick: Tick, found: Iterable[Found]) -> tuple[object, ...]:
     return (
         tick.service.generation,
         tick.acted,
+        tick.claim,
         (decision.replicas, decision.current, decision.direction, decision.reason),
         decision.counts,
         tuple((one.kind, one.status, one.reason) for one in found),

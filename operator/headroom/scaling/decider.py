@@ -70,13 +70,12 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
     replicas, applied = _limit(situation)
     decision = _explain(situation, advice, replicas, applied, tail)
     changed = not state.changes or state.changes[-1][1] != observation.current
+    own = replicas if decision.alone == replicas else observation.current
     changes = (*state.changes, (now_s, observation.current)) if changed else state.changes
     return decision, replace(
         state,
         changes=changes[-_CHANGES_KEPT:],
-        flaps=state.flaps.moved(
-            now_s, observation.current, replicas, state.cold_starts.p90_s or 0.0
-        ),
+        flaps=state.flaps.moved(now_s, observation.current, own, state.cold_starts.p90_s or 0.0),
         cost=cost,
         decided=replicas,
         last_s=now_s,
@@ -285,8 +284,9 @@ def _limit(situation: Situation) -> tuple[int, tuple[LimitApplied, ...]]:
         replicas, applied = limits.decrease(situation)
     else:
         replicas, applied = current, ()
+    replicas, yielded = limits.granted(situation, replicas)
     bounded, cut = limits.bounds(situation.policy, replicas)
-    return bounded, (*applied, *cut)
+    return bounded, (*applied, *yielded, *cut)
 
 
 def _explain(

@@ -19,6 +19,7 @@ _LIMITS = {
     Reason.SCALE_DOWN_MARGIN: "fewer would come too close to the latency target or the ceiling",
     Reason.RATE_LIMITED: "the configured rate cuts the step",
     Reason.CAPACITY_SHORTAGE: "replicas are unschedulable or broken, more would only multiply them",
+    Reason.YIELDED_TO_PRIORITY: "a service of higher priority gets the last accelerators",
     Reason.ROLLING_OUT: "a rollout is replacing pods, nothing is removed meanwhile",
     Reason.SIGNALS_STALE: "signals are out of date, nothing is removed",
     Reason.SIGNALS_ABSENT: "signals are absent, what stands is held",
@@ -60,9 +61,13 @@ def message(
     parts = [move]
     if strongest is not None:
         parts.append(f"{strongest.rule.value} wants {strongest.replicas} ({strongest.detail})")
-    if direction is Direction.DOWN:
+    yielded = any(limit.limit is Reason.YIELDED_TO_PRIORITY for limit in limits)
+    if direction is Direction.DOWN and not yielded:
         parts.append(f"no more needed for {policy.scale_down_stabilization_s:g} s")
-    parts += [f"{_LIMITS[limit.limit]} ({limit.before} -> {limit.after})" for limit in limits]
+    parts += [
+        f"{limit.detail or _LIMITS[limit.limit]} ({limit.before} -> {limit.after})"
+        for limit in limits
+    ]
     coming = [
         f"{number} {word}"
         for number, word in (

@@ -1,8 +1,8 @@
 """The limits: named steps that may change the wanted number, each recording itself.
 
 Upwards: scale-up stabilization, rate, capacity shortage; but none of them goes below what the
-utilization ceiling needs. Downwards: every reason to keep what stands, then the rate. Bounds last,
-always.
+utilization ceiling needs. Downwards: every reason to keep what stands, then the rate. Either way:
+what a service of higher priority gets instead. Bounds last, always.
 """
 
 from __future__ import annotations
@@ -81,12 +81,13 @@ def _obtainable(situation: Situation) -> int:
 
     Unschedulable: what the arrivals need may still be asked for (a cluster autoscaler answers to
     pending pods), but the queue, which grows for as long as they are missing, must not multiply
-    them. More broken than ready: the next one would break too.
+    them; nor must it swell the share of a service that has yielded some. More broken than ready:
+    the next one would break too.
     """
     counts, current = situation.counts, situation.observation.current
     if counts.broken > counts.ready:
         return current
-    if counts.unschedulable > 0:
+    if counts.unschedulable > 0 or situation.observation.grant is not None:
         return max(current, situation.wanted.by_arrivals)
     return situation.wanted.replicas
 
@@ -138,6 +139,21 @@ def _without_cancelled(situation: Situation, lowest: int) -> int:
         return current
     recent = situation.state.needed_high.since(situation.now_s - law.cancel_after_s)
     return max(lowest, situation.counts.ready, current if recent is None else recent)
+
+
+def granted(situation: Situation, replicas: int) -> Limited:
+    """Return what is left of the number where another service has priority: never below the floor.
+
+    It waits for no hold and no signal of this service: the other one has waited.
+    """
+    policy, grant = situation.policy, situation.observation.grant
+    wanted = min(replicas, policy.max_replicas)
+    if grant is None or max(grant.replicas, policy.min_replicas) >= wanted:
+        return replicas, ()
+    left = max(grant.replicas, policy.min_replicas)
+    detail = f"{grant.to} gets the last accelerators"
+    limit = LimitApplied(limit=Reason.YIELDED_TO_PRIORITY, before=wanted, after=left, detail=detail)
+    return left, (limit,)
 
 
 def _needed_now(situation: Situation) -> int:

@@ -89,6 +89,8 @@ class Reason(StrEnum):
     """What is needed is already on its way."""
     CAPACITY_SHORTAGE = "CapacityShortage"
     """Replicas are unschedulable or broken; asking for more would multiply them."""
+    YIELDED_TO_PRIORITY = "YieldedToPriority"
+    """A service of higher priority gets the last accelerators of the pool."""
     ROLLING_OUT = "RollingOut"
     """A rollout is replacing pods; nothing is removed meanwhile."""
     SIGNALS_STALE = "SignalsStale"
@@ -222,6 +224,15 @@ class Pod:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Grant:
+    """What a service may have of a pool that has too few accelerators for all."""
+
+    replicas: int
+    to: str
+    """Who gets the rest, in words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
     """Everything that a tick knows. Reads have ended when it exists."""
 
@@ -231,6 +242,8 @@ class Observation:
     pods: tuple[Pod, ...] = ()
     samples: tuple[PodSample, ...] = ()
     rolling: bool = False
+    grant: Grant | None = None
+    """None: nothing is withheld for others."""
 
     def count(self, state: PodState) -> int:
         """Pods in this state."""
@@ -298,6 +311,8 @@ class LimitApplied:
     limit: Reason
     before: int
     after: int
+    detail: str = ""
+    """What the limit's name does not say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -349,3 +364,9 @@ class Decision:
     """Measured over modelled latency, as far as it has been learnt."""
     cold_start_s: float | None = None
     """p90 of the measured times from getting a node to ready."""
+
+    @property
+    def alone(self) -> int:
+        """How many replicas it would be if no other service had priority."""
+        limits = (limit for limit in self.limits if limit.limit is Reason.YIELDED_TO_PRIORITY)
+        return next((limit.before for limit in limits), self.replicas)

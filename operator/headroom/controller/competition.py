@@ -1,0 +1,102 @@
+"""Which services compete with each other, and what the others see of one. No I/O.
+
+A pool is a resource and a placement: the node selector, node affinity and tolerations of the pods.
+Only services whose replicas are written take part: one that is only advised can give nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from headroom.api import InferenceService
+from headroom.controller.pool import Pool, Seen
+from headroom.scaling.sharing import Demand
+from headroom.scaling.values import Decision, Grant, Observation, Pod, PodState
+
+_PoolKey = tuple[str, str]
+
+
+@dataclass(slots=True)
+class Competition:
+    """The pools, and which service is in which."""
+
+    _pools: dict[_PoolKey, Pool] = field(default_factory=dict)
+    _key_of: dict[str, _PoolKey] = field(default_factory=dict)
+
+    def grant(self, uid: str) -> Grant | None:
+        """Say what a service may have; None where nothing is withheld from it."""
+        pool = self._pool_of(uid)
+        return None if pool is None else pool.grant(uid)
+
+    def note(
+        self,
+        service: InferenceService,
+        deployment: Mapping[str, Any],
+        observation: Observation,
+        decision: Decision,
+    ) -> str:
+        """Take in a tick; say who yields to the service, empty where nobody does.
+
+        `deployment` is the manifest that its replicas follow.
+        """
+        accelerator, scaling = service.spec.accelerator, service.spec.scaling
+        if accelerator.count == 0 or scaling.mode != "Auto":
+            self.forget(service.uid)
+            return ""
+        key = (accelerator.resource, _placement(deployment["spec"]["template"]["spec"]))
+        if self._key_of.get(service.uid, key) != key:
+            self.forget(service.uid)
+        self._key_of[service.uid] = key
+        pool = self._pools.setdefault(key, Pool())
+        pool.note(seen(service, observation, decision), decision.time_s)
+        return pool.claim(service.uid)
+
+    def forget(self, uid: str) -> None:
+        """Drop a service that is gone, or takes no part any more."""
+        key = self._key_of.pop(uid, None)
+        if key is None:
+            return
+        self._pools[key].forget(uid)
+        if not self._pools[key]:
+            del self._pools[key]
+
+    def _pool_of(self, uid: str) -> Pool | None:
+        key = self._key_of.get(uid)
+        return None if key is None else self._pools[key]
+
+
+def seen(service: InferenceService, observation: Observation, decision: Decision) -> Seen:
+    """Return what the others see of a service: what it holds, lacks and wants.
+
+    A pod holds its accelerators from when it has a node until it is gone.
+    """
+    resource = service.spec.accelerator.resource
+    placed = [pod for pod in observation.pods if pod.scheduled_s is not None]
+    leaving = sum(pod.state is PodState.TERMINATING for pod in placed)
+    return Seen(
+        title=f"{service.namespace}/{service.name}",
+        demand=Demand(
+            name=service.uid,
+            priority=service.spec.scaling.priority,
+            wanted=decision.alone,
+            standing=len(placed) - leaving,
+            floor=service.spec.scaling.min_replicas,
+            accelerators=service.spec.accelerator.count,
+        ),
+        leaving=leaving,
+        refused=sum(_lacks(pod, resource) for pod in observation.pods),
+    )
+
+
+def _lacks(pod: Pod, resource: str) -> bool:
+    """Whether the scheduler says that this resource is what the pod lacks: a taint, say, is not."""
+    return pod.state is PodState.UNSCHEDULABLE and f"Insufficient {resource}" in pod.detail
+
+
+def _placement(pod: Mapping[str, Any]) -> str:
+    affinity = pod.get("affinity") or {}
+    parts = (pod.get("nodeSelector"), affinity.get("nodeAffinity"), pod.get("tolerations"))
+    return json.dumps([part or None for part in parts], sort_keys=True)

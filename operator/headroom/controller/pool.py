@@ -1,0 +1,248 @@
+"""Services that compete for the same accelerators: who yields to whom, from tick to tick. No I/O.
+
+How much a pool holds nobody says, and nothing is withheld while nobody is short. When the scheduler
+has refused a replica for want of accelerators for the whole hold, and a service of lower priority
+is there, a contest begins: the pool holds what stands in it. That figure may grow and does not fall
+while the contest lasts, so a shortage takes what it lacks once, however long a removal takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from headroom.scaling.sharing import Demand, share
+from headroom.scaling.stabilization import SlidingExtreme
+from headroom.scaling.values import Grant
+
+HOLD_S = 30.0
+"""A replica that has been missing for this long may take one that stands."""
+GIVE_BACK_AFTER_S = 60.0
+"""What was yielded comes back when it has been free for this long: load that dips for a moment
+finds its places still free."""
+SETTLED_S = 6.0
+"""Services are seen one after the other, so that for a tick an accelerator that changes hands may
+count twice; for three ticks it does not."""
+FORGET_AFTER_S = 600.0
+"""When nobody has been refused for this long, nodes may have come: whoever yielded asks again."""
+IN_VAIN_AFTER_S = 120.0
+RETRIED_AFTER_S = 1800.0
+"""Accelerators that were yielded and lie free for two minutes do not fit (they lie on several
+nodes, say): they go back, and for half an hour this shortage takes nothing."""
+PLANNED_EVERY_S = 1.0
+_NOTHING = SlidingExtreme(keep="smallest")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """A service at its tick. `demand.pressing` is found by the pool."""
+
+    title: str
+    """The service in words."""
+    demand: Demand
+    leaving: int = 0
+    """Replicas that are on their way out and still hold their accelerators."""
+    refused: int = 0
+    """Replicas that the scheduler refuses for want of accelerators."""
+
+    @property
+    def held(self) -> int:
+        """Accelerators that its replicas hold."""
+        return self.demand.accelerators * (self.demand.standing + self.leaving)
+
+
+@dataclass(slots=True)
+class _Member:
+    """One service of the pool."""
+
+    seen: Seen
+    short: SlidingExtreme = _NOTHING
+    """Replicas missing."""
+    short_since_s: float | None = None
+    free_since_s: float | None = None
+    """Since when what it lacks has been free, and it still lacks it."""
+    barred_until_s: float = 0.0
+    granted: SlidingExtreme = _NOTHING
+    """Of the times at which it was granted less than it wants."""
+    claim: str = ""
+
+    @property
+    def priority(self) -> int:
+        return self.seen.demand.priority
+
+    def look(self, seen: Seen, now_s: float, *, withheld: bool) -> None:
+        """Take in a tick. Who may not ask for all that it wants is short, though no pod waits."""
+        self.seen, short = seen, seen.refused
+        if withheld:
+            short = max(short, seen.demand.wanted - seen.demand.standing)
+        if self.short.entries and short < self.short.entries[-1][1]:
+            self.free_since_s, self.barred_until_s = None, 0.0
+        if short == 0:
+            self.short_since_s, self.claim = None, ""
+        elif self.short_since_s is None:
+            self.short_since_s = now_s
+        self.short = self.short.add(now_s, short, HOLD_S)
+
+    def pressing(self, now_s: float) -> int:
+        """Replicas that have been missing throughout the hold."""
+        if self.short_since_s is None or now_s - self.short_since_s < HOLD_S:
+            return 0
+        return 0 if now_s < self.barred_until_s else self.short.since(now_s - HOLD_S) or 0
+
+
+@dataclass(slots=True)
+class _Contest:
+    """Somebody is short, and somebody of lower priority yields."""
+
+    accelerators: int
+    """What the pool holds."""
+    winner: _Member
+    """The highest that has pressed."""
+    refused_s: float
+    """When one as high as the winner was last refused."""
+
+
+@dataclass(slots=True)
+class Pool:
+    """What one replica of each service in it could run on. Noted at every tick of each service."""
+
+    _members: dict[str, _Member] = field(default_factory=dict)
+    _total: int = 0
+    """Accelerators held."""
+    _held: SlidingExtreme = _NOTHING
+    _contest: _Contest | None = None
+    _grants: dict[str, Grant] = field(default_factory=dict)
+    _planned_s: float | None = None
+
+    def __len__(self) -> int:
+        """Count the services."""
+        return len(self._members)
+
+    def note(self, seen: Seen, now_s: float) -> None:
+        """Take in a service as it is at its tick."""
+        uid = seen.demand.name
+        member = self._members.get(uid)
+        self._total += seen.held - (member.seen.held if member else 0)
+        self._held = self._held.add(now_s, self._total, SETTLED_S)
+        if member is None:
+            member = self._members[uid] = _Member(seen=seen)
+        member.look(seen, now_s, withheld=uid in self._grants)
+        if self._planned_s is None or not 0.0 <= now_s - self._planned_s < PLANNED_EVERY_S:
+            self._planned_s = now_s
+            self._plan(now_s)
+
+    def forget(self, uid: str) -> None:
+        """Drop a service that is gone, or has left the pool."""
+        member = self._members.pop(uid, None)
+        if member is None:
+            return
+        self._total -= member.seen.held
+        if self._contest is not None and self._contest.winner is member:
+            self._end()
+
+    def grant(self, uid: str) -> Grant | None:
+        """Say what a service may have; None where nothing is withheld from it."""
+        return self._grants.get(uid)
+
+    def claim(self, uid: str) -> str:
+        """Say who yields to a service that is short; empty where nobody does."""
+        member = self._members.get(uid)
+        return member.claim if member is not None else ""
+
+    def _plan(self, now_s: float) -> None:
+        """Begin or end a contest, and share anew while there is one."""
+        pressing = self._pressing(now_s)
+        contest = self._contest = self._at_issue(pressing, now_s)
+        if contest is None:
+            return
+        contest.accelerators = max(contest.accelerators, self._held.value or 0)
+        shares = share(
+            (
+                replace(member.seen.demand, pressing=pressing.get(uid, 0))
+                for uid, member in self._members.items()
+            ),
+            contest.accelerators,
+        )
+        self._withhold(contest, shares, now_s)
+        self._explain(pressing)
+        if self._is_in_vain(contest, pressing, now_s) or not (self._grants or pressing):
+            self._end()
+
+    def _pressing(self, now_s: float) -> dict[str, int]:
+        if self._contest is None and not any(m.seen.refused for m in self._members.values()):
+            return {}
+        found = {uid: member.pressing(now_s) for uid, member in self._members.items()}
+        return {uid: number for uid, number in found.items() if number}
+
+    def _at_issue(self, pressing: Mapping[str, int], now_s: float) -> _Contest | None:
+        """Return the contest that is on; none where nobody is short, or nobody stands below."""
+        contest = self._contest
+        lowest = min((member.priority for member in self._members.values()), default=0)
+        highest = max(
+            (self._members[uid] for uid in pressing), key=lambda m: m.priority, default=None
+        )
+        if contest is None:
+            if highest is None or highest.priority <= lowest:
+                return None
+            contest = _Contest(accelerators=0, winner=highest, refused_s=now_s)
+        elif highest is not None and highest.priority > contest.winner.priority:
+            contest.winner = highest
+        above = (self._members[uid] for uid in pressing)
+        if any(m.seen.refused and m.priority >= contest.winner.priority for m in above):
+            contest.refused_s = now_s
+        if now_s - contest.refused_s >= FORGET_AFTER_S:
+            self._end()
+            return None
+        return contest
+
+    def _withhold(self, contest: _Contest, shares: Mapping[str, int], now_s: float) -> None:
+        """Grant the services below the winner their shares; what they get back, they wait for."""
+        winner = contest.winner
+        to = f"{winner.seen.title} (priority {winner.priority})"
+        self._grants = {}
+        for uid, member in self._members.items():
+            if member.priority >= winner.priority:
+                continue
+            wanted = member.seen.demand.wanted
+            if shares[uid] < wanted:
+                member.granted = member.granted.add(now_s, shares[uid], GIVE_BACK_AFTER_S)
+            least = member.granted.since(now_s - GIVE_BACK_AFTER_S)
+            if least is not None and least < wanted:
+                self._grants[uid] = Grant(replicas=least, to=to)
+
+    def _explain(self, pressing: Mapping[str, int]) -> None:
+        """Tell those that press who yields; it stands until they have what they lack."""
+        for uid in pressing:
+            member = self._members[uid]
+            yielded = [
+                f"{one.seen.title} (priority {one.priority}) yields {number}"
+                for other, one in self._members.items()
+                if one.priority < member.priority
+                and (number := one.seen.demand.standing - self._left(other, one)) > 0
+            ]
+            if yielded:
+                member.claim = ", ".join(sorted(yielded))
+
+    def _left(self, uid: str, member: _Member) -> int:
+        demand, grant = member.seen.demand, self._grants.get(uid)
+        return demand.standing if grant is None else max(grant.replicas, demand.floor)
+
+    def _is_in_vain(self, contest: _Contest, pressing: Mapping[str, int], now_s: float) -> bool:
+        """Whether what was yielded lies free, and does not help the one that it is free for."""
+        in_vain = False
+        for uid in pressing:
+            member = self._members[uid]
+            if contest.accelerators - self._total < member.seen.demand.accelerators:
+                member.free_since_s = None
+            elif member.free_since_s is None:
+                member.free_since_s = now_s
+            elif now_s - member.free_since_s >= IN_VAIN_AFTER_S:
+                member.free_since_s, member.claim = None, ""
+                member.barred_until_s = now_s + RETRIED_AFTER_S
+                in_vain = True
+        return in_vain
+
+    def _end(self) -> None:
+        self._contest, self._grants = None, {}
+        for member in self._members.values():
+            member.granted = _NOTHING
