@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import orjson
 from fastapi import FastAPI, Response
 from starlette.exceptions import HTTPException
 
 from headroom_server import __version__
+from headroom_server.catalogue import OneModel, Served
 from headroom_server.edge import Edge
 from headroom_server.errors import InvalidRequestError, RefusedError, RequestError
+from headroom_server.inference import Inference
+from headroom_server.openapi import paths_of
 from headroom_server.routes import add_routes
 from headroom_server.runner import Runner
 
@@ -39,14 +42,21 @@ class Application(FastAPI):
             telemetry={"tracing": False, "metrics": False, "logs": False},
         )
         self._runner = runner
+        self._catalogue = OneModel(Served(runner))
+        self._inference = Inference(self._catalogue, max_body_bytes)
         described = list(self.router.routes)
-        add_routes(self, runner, max_body_bytes)
+        add_routes(self, runner, self._catalogue)
         # routes are tried in order: those of the documentation come last
         self.router.routes[:] = [*self.router.routes[len(described) :], *described]
 
     def build_middleware_stack(self) -> ASGIApp:
         """The edge, then the router."""
-        return Edge(self.router, self._runner, self._answer)
+        return Edge(self.router, self._inference, self._runner, self._answer)
+
+    def openapi(self) -> dict[str, Any]:
+        """The document; loaded models stand in it with their own names, shapes and types."""
+        general = super().openapi()
+        return general | {"paths": paths_of(general["paths"], self._catalogue.all())}
 
     def _answer(self, error: Exception) -> Response:
         if isinstance(error, InvalidRequestError):

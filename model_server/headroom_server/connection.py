@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 STATE_KEY = "connection"
 """Where a request finds its connection in the ASGI state."""
@@ -23,3 +24,9 @@ class Connection:
         """The client has left."""
         if self.on_lost is not None:
             self.on_lost()
+
+
+def connection_of(scope: Mapping[str, Any]) -> Connection:
+    """The connection of an ASGI request; one of its own where the server tells of none."""
+    connection: Connection = scope.get("state", {}).get(STATE_KEY) or Connection()
+    return connection

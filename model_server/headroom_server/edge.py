@@ -1,4 +1,4 @@
-"""The pure-ASGI layer around the router: it closes connections and answers errors.
+"""The outermost ASGI layer: inference on the short way, the router for the rest, errors, closing.
 
 Every answer closes its connection while the server drains, once the connection is older than its
 jittered maximal age, and while more than two full batches wait: a ClusterIP balances connections,
@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from headroom_server.connection import STATE_KEY, Connection
-from headroom_server.errors import DisconnectedError, TooLargeError
-from headroom_server.runner import Runner
+from headroom_server.connection import connection_of
+from headroom_server.inference import Inference
 
 if TYPE_CHECKING:
     from fastapi import Response
@@ -24,72 +23,74 @@ if TYPE_CHECKING:
 CLOSE = (b"connection", b"close")
 
 
+class Life(Protocol):
+    """When clients do better with another replica."""
+
+    @property
+    def draining(self) -> bool:
+        """On the way out."""
+
+    @property
+    def crowded(self) -> bool:
+        """More waits than two full batches."""
+
+
 class Edge:
-    """Wraps the router: closes connections, and turns errors into answers."""
+    """Answers inference itself, hands the rest to `app`, and turns errors into answers."""
 
     def __init__(
-        self, app: ASGIApp, runner: Runner, answer: Callable[[Exception], Response]
+        self,
+        app: ASGIApp,
+        inference: Inference,
+        life: Life,
+        error_answer: Callable[[Exception], Response],
     ) -> None:
         self._app = app
-        self._runner = runner
-        self._answer = answer
+        self._inference = inference
+        self._life = life
+        self._error_answer = error_answer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        connection, loop = connection_of(scope), asyncio.get_running_loop()
+        try:
+            answer = await self._inference.answer(scope, receive)
+        except Exception as error:  # noqa: BLE001 - the last resort, which logs it
+            await self._fail(error, scope, receive, send)
+            return
+        if answer is None:
+            await self._route(scope, receive, send)
+            return
+        headers = answer.headers
+        if self._closes(scope):
+            headers.append(CLOSE)
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": answer.body})
+
+    async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = False
 
-        async def send_or_close(message: Message) -> None:
+        async def note(message: Message) -> None:
             nonlocal started
             started = True
-            if message["type"] == "http.response.start" and (
-                self._runner.draining
-                or self._runner.crowded
-                or loop.time() >= connection.retire_at_s
-            ):
+            if message["type"] == "http.response.start" and self._closes(scope):
                 message["headers"] = [*message["headers"], CLOSE]
             await send(message)
 
         try:
-            await self._app(scope, receive, send_or_close)
+            await self._app(scope, receive, note)
         except Exception as error:
             if started:
                 raise
-            answer = self._answer(error)
-            if any(name == b"expect" for name, _ in scope["headers"]):
-                # Without a "100 Continue" the body may or may not follow: what comes next on this
-                # connection could not be told apart.
-                answer.headers["connection"] = "close"
-            await answer(scope, receive, send_or_close)
+            await self._fail(error, scope, receive, send)
 
+    async def _fail(self, error: Exception, scope: Scope, receive: Receive, send: Send) -> None:
+        answer = self._error_answer(error)
+        # Without a "100 Continue" the body may or may not follow: what comes next on this
+        # connection could not be told apart.
+        if self._closes(scope) or any(name == b"expect" for name, _ in scope["headers"]):
+            answer.headers["connection"] = "close"
+        await answer(scope, receive, send)
 
-def connection_of(scope: Scope) -> Connection:
-    """The connection that a request came over; one of its own where the server tells of none."""
-    connection: Connection = scope.get("state", {}).get(STATE_KEY) or Connection()
-    return connection
-
-
-async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
-    """The whole body.
-
-    Raises:
-        TooLargeError: as soon as it is known to hold more than `limit` bytes.
-        DisconnectedError: where the client left before it was complete.
-    """
-    for name, value in scope["headers"]:
-        if name == b"content-length" and int(value) > limit:
-            raise TooLargeError(f"the body holds at most {limit} bytes; got {int(value)}")
-    message = await receive()
-    body: bytes = message.get("body", b"")
-    if message.get("more_body", False):
-        chunks, size = [body], len(body)
-        while message.get("more_body", False) and size <= limit:
-            message = await receive()
-            chunks.append(message.get("body", b""))
-            size += len(chunks[-1])
-        body = b"".join(chunks)
-    if message["type"] == "http.disconnect":
-        raise DisconnectedError
-    if len(body) > limit:
-        raise TooLargeError(f"the body holds at most {limit} bytes; got more")
-    return body
+    def _closes(self, scope: Scope) -> bool:
+        life, retire_at_s = self._life, connection_of(scope).retire_at_s
+        return life.draining or life.crowded or asyncio.get_running_loop().time() >= retire_at_s

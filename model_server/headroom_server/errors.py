@@ -44,6 +44,13 @@ class TooWideError(InvalidRequestError):
     reason = "too_wide"
 
 
+class EncodingError(InvalidRequestError):
+    """The body is compressed."""
+
+    status = 415
+    reason = "unsupported_encoding"
+
+
 class UnknownModelError(InvalidRequestError):
     """Another model than the one that is served here."""
 

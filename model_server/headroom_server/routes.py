@@ -1,29 +1,20 @@
-"""The routes: each parses, calls the runner, renders. FastAPI describes them at /docs.
-
-The inference routes take the raw request: their bodies are parsed by orjson and checked against the
-schemas and the model's signature, which costs a fraction of FastAPI's own way and gives messages
-that name field and rule.
-"""
+"""The routes as FastAPI knows them: it describes all of them at /docs, and finds those not hot."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import orjson
 from fastapi import FastAPI, Request, Response
 from fastapi.routing import APIRoute
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
 
-from headroom_server import __version__, protocols
-from headroom_server.edge import connection_of, read_body
-from headroom_server.engine import Work
-from headroom_server.errors import (
-    InvalidRequestError,
-    NotJsonError,
-    RefusedError,
-    UnknownModelError,
-)
+from headroom_server import descriptions
+from headroom_server.catalogue import Catalogue, Served
+from headroom_server.errors import RefusedError
 from headroom_server.metrics import CONTENT_TYPE, render
 from headroom_server.runner import Runner
 from headroom_server.schemas import (
@@ -34,33 +25,22 @@ from headroom_server.schemas import (
     PredictResponse,
     openapi_body,
 )
-from headroom_server.tensors import Numbers, Signature
-from headroom_server.terms import TIMEOUT, parse_terms
+from headroom_server.tensors import Signature
+from headroom_server.terms import TIMEOUT
 
-BINARY_HEADER = b"inference-header-content-length"
-"""Says that binary tensors follow the JSON."""
-
-JSON = (b"content-type", b"application/json")
+PREDICT = "/v1/models/{model}:predict"
+INFER = ("/v2/models/{model}/infer", "/v2/models/{model}/versions/{version}/infer")
 
 ERRORS: dict[int | str, dict[str, Any]] = {
     400: {"model": ErrorBody, "description": "Bad input; it cost no batch."},
-    404: {"model": ErrorBody, "description": "Another model."},
+    404: {"model": ErrorBody, "description": "Another model or version."},
     413: {"model": ErrorBody, "description": "Too many bytes or items."},
+    415: {"model": ErrorBody, "description": "A compressed body."},
     429: {"model": ErrorBody, "description": "Too much waits; see Retry-After."},
     500: {"model": ErrorBody, "description": "The device failed."},
     503: {"model": ErrorBody, "description": "Not ready, or stopping."},
     504: {"model": ErrorBody, "description": f"{TIMEOUT.decode()} passed while it waited."},
 }
-
-
-class JsonAnswer(Response):
-    """JSON that is already bytes, without the detour over headers as text."""
-
-    def __init__(self, body: bytes) -> None:
-        self.status_code = 200
-        self.background = None
-        self.body = body
-        self.raw_headers = [JSON, (b"content-length", b"%d" % len(body))]
 
 
 class DirectRoute(APIRoute):
@@ -82,7 +62,14 @@ class DirectRoute(APIRoute):
 Endpoint = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
-def _get(app: FastAPI, path: str, tag: str) -> Callable[[Endpoint], Endpoint]:
+def add_routes(app: FastAPI, runner: Runner, catalogue: Catalogue) -> None:
+    """All routes, on the application itself: a router of their own costs CPU per request."""
+    _describe_inference(app)
+    _health(app, runner)
+    _models(app, catalogue)
+
+
+def _get(app: FastAPI, path: str, tag: str, **options: Any) -> Callable[[Endpoint], Endpoint]:
     def add(endpoint: Endpoint) -> Endpoint:
         app.router.add_api_route(
             path,
@@ -91,17 +78,11 @@ def _get(app: FastAPI, path: str, tag: str) -> Callable[[Endpoint], Endpoint]:
             route_class_override=DirectRoute,
             tags=[tag],
             response_model=None,
+            **options,
         )
         return endpoint
 
     return add
-
-
-def add_routes(app: FastAPI, runner: Runner, max_body_bytes: int) -> None:
-    """All routes, on the application itself: a router of their own costs CPU per request."""
-    _inference(app, runner, max_body_bytes)
-    _health(app, runner)
-    _metadata(app, runner)
 
 
 def _json(value: object, status: int = 200) -> Response:
@@ -109,12 +90,14 @@ def _json(value: object, status: int = 200) -> Response:
 
 
 def _health(app: FastAPI, runner: Runner) -> None:
-    @_get(app, "/v2/health/live", "health")
+    unready: dict[int | str, dict[str, Any]] = {503: {"description": "No."}}
+
+    @_get(app, "/v2/health/live", "health", responses=unready)
     async def live(_: Request) -> Response:
         """Whether the process can serve at all; independent of load."""
         return _json({"live": runner.live}, 200 if runner.live else 503)
 
-    @_get(app, "/v2/health/ready", "health")
+    @_get(app, "/v2/health/ready", "health", responses=unready)
     async def ready(_: Request) -> Response:
         """Whether the model is warm: the phase, the seconds per phase, the self-test."""
         return _json(_readiness(runner), 200 if runner.ready else 503)
@@ -141,125 +124,73 @@ def _readiness(runner: Runner) -> dict[str, Any]:
     }
 
 
-def _metadata(app: FastAPI, runner: Runner) -> None:
+def _models(app: FastAPI, catalogue: Catalogue) -> None:
+    def served(request: Request) -> Served:
+        return catalogue.find(request.path_params["model"], request.path_params.get("version"))
+
+    missing = {status: ERRORS[status] for status in (404, 503)}
+
     @_get(app, "/v2", "v2")
     async def server(_: Request) -> Response:
-        """The server."""
-        return _json({"name": "headroom", "version": __version__, "extensions": []})
+        """The server: name, version, extensions of the protocol."""
+        return _json(descriptions.server_metadata())
 
-    @_get(app, "/v2/models/{model}", "v2")
-    @_get(app, "/v2/models/{model}/versions/{version}", "v2")
+    @_get(app, "/v2/models/{model}", "v2", responses=missing)
+    @_get(app, "/v2/models/{model}/versions/{version}", "v2", responses=missing)
     async def metadata(request: Request) -> Response:
         """What the model takes and gives."""
-        _check_model(runner, request)
-        signature = _signature(runner)
-        return _json(
-            {
-                "name": runner.model,
-                "versions": [protocols.VERSION],
-                "platform": f"headroom_{runner.engine.name}",
-                "inputs": [protocols.describe(spec) for spec in signature.inputs],
-                "outputs": [protocols.describe(spec) for spec in signature.outputs],
-                "parameters": {
-                    "device": runner.engine.device,
-                    "emulated": runner.engine.emulated,
-                    "max_batch_size": runner.limits.max_batch_size,
-                },
-            }
-        )
+        one = served(request)
+        runner, signature = one.runner, _signature(one)
+        said = descriptions.model_metadata(one.name, one.version, runner.engine.name, signature)
+        said["parameters"] = {
+            "device": runner.engine.device,
+            "emulated": runner.engine.emulated,
+            "max_batch_size": runner.limits.max_batch_size,
+        }
+        return _json(said)
 
-    @_get(app, "/v2/models/{model}/ready", "v2")
-    @_get(app, "/v2/models/{model}/versions/{version}/ready", "v2")
+    @_get(app, "/v2/models/{model}/config", "v2", responses=missing)
+    @_get(app, "/v2/models/{model}/versions/{version}/config", "v2", responses=missing)
+    async def config(request: Request) -> Response:
+        """The model's configuration as Triton's clients ask for it."""
+        one = served(request)
+        engine, size = one.runner.engine.name, one.runner.limits.max_batch_size
+        return _json(descriptions.model_config(one.name, engine, _signature(one), size))
+
+    @_get(app, "/v2/models/{model}/ready", "v2", responses=missing)
+    @_get(app, "/v2/models/{model}/versions/{version}/ready", "v2", responses=missing)
     async def model_ready(request: Request) -> Response:
         """As /v2/health/ready, for this model."""
-        _check_model(runner, request)
-        return _json({"name": runner.model, "ready": runner.ready}, 200 if runner.ready else 503)
-
-
-def _inference(app: FastAPI, runner: Runner, max_body_bytes: int) -> None:
-    async def infer(request: Request) -> Response:
-        """Open Inference Protocol v2, JSON tensors. A request of n items takes n rows."""
-        arrived_s = runner.clock()
-        body = await _accept(request, runner, max_body_bytes)
-        signature = _signature(runner)
-        try:
-            work, request_id, wanted = protocols.parse_infer(
-                body, signature, runner.limits.max_batch_size
-            )
-        except NotJsonError as error:
-            _refuse_binary(request, error)
-            raise
-        outputs = await _execute(request, runner, work, arrived_s)
-        answer = protocols.render_infer(
-            runner.model, signature, work.items, outputs, request_id=request_id, wanted=wanted
+        one = served(request)
+        return _json(
+            {"name": one.name, "ready": one.runner.ready}, 200 if one.runner.ready else 503
         )
-        return JsonAnswer(answer)
 
-    async def predict(request: Request) -> Response:
-        """Typed JSON: one prediction per instance, in order."""
-        arrived_s = runner.clock()
-        body = await _accept(request, runner, max_body_bytes)
-        signature = _signature(runner)
-        work = protocols.parse_predict(body, signature, runner.limits.max_batch_size)
-        outputs = await _execute(request, runner, work, arrived_s)
-        answer = protocols.render_predict(signature, work.items, outputs)
-        return JsonAnswer(answer)
 
-    for path, endpoint, takes, gives in (
-        ("/v1/models/{model}:predict", predict, PredictRequest, PredictResponse),
-        ("/v2/models/{model}/infer", infer, InferRequest, InferResponse),
-        ("/v2/models/{model}/versions/{version}/infer", infer, InferRequest, InferResponse),
-    ):
+def _signature(one: Served) -> Signature:
+    if one.runner.signature is None:
+        raise RefusedError("this replica is not ready", retry_after_s=1)
+    return one.runner.signature
+
+
+def _describe_inference(app: FastAPI) -> None:
+    async def answered_by_the_edge(_: Request) -> Response:
+        raise HTTPException(404)
+
+    described: tuple[tuple[str, type[BaseModel], type[BaseModel], str], ...] = (
+        (PREDICT, PredictRequest, PredictResponse, "Typed JSON: one prediction per instance."),
+        *((path, InferRequest, InferResponse, "Open Inference Protocol v2.") for path in INFER),
+    )
+    for path, takes, gives, words in described:
         app.router.add_api_route(
             path,
-            endpoint,
+            answered_by_the_edge,
             methods=["POST"],
             route_class_override=DirectRoute,
             tags=["inference"],
+            summary=words,
+            description="",
             response_model=None,
             responses={200: {"model": gives}, **ERRORS},
             openapi_extra=openapi_body(takes),
         )
-
-
-async def _accept(request: Request, runner: Runner, max_body_bytes: int) -> bytes:
-    _check_model(runner, request)
-    body = await read_body(request.scope, request.receive, max_body_bytes)
-    if runner.signature is None:
-        runner.refuse_unready()
-    return body
-
-
-async def _execute(
-    request: Request, runner: Runner, work: Work, arrived_s: float
-) -> Mapping[str, Numbers]:
-    return await runner.infer(
-        work,
-        arrived_s=arrived_s,
-        terms=parse_terms(request.scope["headers"], runner.limits.classes),
-        connection=connection_of(request.scope),
-    )
-
-
-def _refuse_binary(request: Request, error: NotJsonError) -> None:
-    if any(name == BINARY_HEADER for name, _ in request.scope["headers"]):
-        raise InvalidRequestError(
-            f"{BINARY_HEADER.decode()}: binary tensors are not served; send `data` as JSON"
-        ) from error
-
-
-def _check_model(runner: Runner, request: Request) -> None:
-    model = request.path_params["model"]
-    if model != runner.model:
-        raise UnknownModelError(f"this server serves {runner.model!r}; got {model!r:.100}")
-    version = request.path_params.get("version", protocols.VERSION)
-    if version != protocols.VERSION:
-        raise UnknownModelError(
-            f"{runner.model!r} has version {protocols.VERSION!r}; got {version!r:.100}"
-        )
-
-
-def _signature(runner: Runner) -> Signature:
-    if runner.signature is None:
-        raise RefusedError("this replica is not ready", retry_after_s=1)
-    return runner.signature

@@ -6,6 +6,10 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, StrictStr, TypeAdapter
 
+from headroom_server.tensors import Signature
+
+MAX_EXAMPLE_ELEMENTS = 64
+
 Strict = ConfigDict(strict=True, frozen=True, protected_namespaces=())
 
 
@@ -36,7 +40,10 @@ class InputTensor(BaseModel):
     name: StrictStr
     shape: list[int] = Field(min_length=1, description="The batch dimension stands first.")
     datatype: StrictStr
-    data: list[Any] = Field(description="Flat, or nested as the shape says.")
+    data: list[Any] | None = Field(None, description="Flat, or nested as the shape says.")
+    parameters: dict[str, Any] | None = Field(
+        None, description="`binary_data_size`: so many bytes after the JSON, in place of `data`."
+    )
 
 
 class RequestedOutput(BaseModel):
@@ -45,6 +52,9 @@ class RequestedOutput(BaseModel):
     model_config = Strict
 
     name: StrictStr
+    parameters: dict[str, Any] | None = Field(
+        None, description="`binary_data`: answer with bytes after the JSON."
+    )
 
 
 class InferRequest(BaseModel):
@@ -66,6 +76,9 @@ class InferRequest(BaseModel):
     id: StrictStr | None = Field(None, max_length=1024)
     inputs: list[InputTensor] = Field(min_length=1)
     outputs: list[RequestedOutput] | None = None
+    parameters: dict[str, Any] | None = Field(
+        None, description="`timeout`: microseconds. `binary_data_output`: for all outputs."
+    )
 
 
 class OutputTensor(BaseModel):
@@ -74,7 +87,8 @@ class OutputTensor(BaseModel):
     name: str
     shape: list[int]
     datatype: str
-    data: list[Any]
+    data: list[Any] | None = None
+    parameters: dict[str, Any] | None = None
 
 
 class InferResponse(BaseModel):
@@ -94,21 +108,46 @@ class ErrorBody(BaseModel):
     error: str
 
 
+def infer_examples(signature: Signature) -> list[dict[str, Any]]:
+    """One item of zeros for a model of this signature, unless that is too long to read."""
+    length = signature.lengths[0] if signature.lengths else 0
+    if sum(spec.elements_at(length) for spec in signature.inputs) > MAX_EXAMPLE_ELEMENTS:
+        return []
+    return [
+        {
+            "inputs": [
+                {
+                    "name": spec.name,
+                    "shape": [1, *spec.sized(length)],
+                    "datatype": spec.datatype,
+                    "data": [False if spec.datatype == "BOOL" else 0] * spec.elements_at(length),
+                }
+                for spec in signature.inputs
+            ]
+        }
+    ]
+
+
 def openapi_body(schema: type[BaseModel]) -> dict[str, Any]:
     """A request body for OpenAPI, its nested definitions written in place."""
-    document = TypeAdapter(schema).json_schema()
-    definitions = document.pop("$defs", {})
-    return {
-        "requestBody": {
-            "required": True,
-            "content": {"application/json": {"schema": _inlined(document, definitions)}},
-        }
-    }
+    return json_body(inlined(TypeAdapter(schema).json_schema()))
 
 
-def _inlined(node: Any, definitions: dict[str, Any]) -> Any:
-    if isinstance(node, dict):
-        if "$ref" in node:
-            return _inlined(definitions[node["$ref"].rpartition("/")[2]], definitions)
-        return {key: _inlined(value, definitions) for key, value in node.items()}
-    return [_inlined(value, definitions) for value in node] if isinstance(node, list) else node
+def json_body(schema: dict[str, Any]) -> dict[str, Any]:
+    """A request body of this schema for OpenAPI."""
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+
+
+def inlined(schema: dict[str, Any]) -> dict[str, Any]:
+    """A JSON schema with its definitions written where they are used."""
+    definitions = schema.get("$defs", {})
+
+    def written(node: Any) -> Any:
+        if isinstance(node, dict):
+            if "$ref" in node:
+                return written(definitions[node["$ref"].rpartition("/")[2]])
+            return {key: written(value) for key, value in node.items() if key != "$defs"}
+        return [written(value) for value in node] if isinstance(node, list) else node
+
+    plain: dict[str, Any] = written(schema)
+    return plain

@@ -117,7 +117,7 @@ class TensorSpec:
             index = next(i for i, value in enumerate(values) if type(value) not in datatype.kinds)
             raise InvalidRequestError(
                 f"{where}: {self.datatype} holds {datatype.words}; element {index} is "
-                f"{_kind(values[index])}"
+                f"{kind(values[index])}"
             )
         numbers: Numbers | None
         try:
@@ -222,7 +222,7 @@ def flatten(data: object, shape: Sequence[int], where: str) -> list[object]:
             found = next(value for value in level if type(value) is not list)
             raise InvalidRequestError(
                 f"{where}: shape is {list(shape)}, so axis {axis} is a list of {size}; got "
-                f"{_kind(found)}"
+                f"{kind(found)}"
             )
         lengths = {*map(len, level)}  # type: ignore[arg-type]
         if lengths - {size}:
@@ -241,7 +241,8 @@ def nest(flat: list[object], shape: Sequence[int]) -> object:
     return flat if shape else flat[0]
 
 
-def _kind(value: object) -> str:
+def kind(value: object) -> str:
+    """What a JSON value is, for messages."""
     names = {dict: "an object", list: "a list", str: "a string", bool: "a boolean"}
     names |= {int: "an integer", float: "a fraction", type(None): "null"}
     return names.get(type(value), type(value).__name__)

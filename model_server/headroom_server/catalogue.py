@@ -1,0 +1,73 @@
+"""The models that the protocols can reach, and the forms that their requests have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from headroom_server.contract import Contract
+from headroom_server.errors import UnknownModelError
+from headroom_server.runner import Runner
+from headroom_server.typed_json import TypedForm
+
+
+class Forms:
+    """How requests to a loaded model are written."""
+
+    def __init__(self, contract: Contract) -> None:
+        self.contract = contract
+        self.typed = TypedForm(contract)
+
+
+class Served:
+    """One version of one model."""
+
+    def __init__(self, runner: Runner, version: str = "1") -> None:
+        self.runner = runner
+        self.name = runner.model
+        self.version = version
+        self._forms: Forms | None = None
+
+    @property
+    def forms(self) -> Forms | None:
+        """None until the model is loaded and warm."""
+        if self._forms is None and self.runner.signature is not None:
+            limits = self.runner.limits
+            self._forms = Forms(Contract(self.runner.signature, limits.max_batch_size))
+        return self._forms
+
+
+class Catalogue(Protocol):
+    """Where requests find their model."""
+
+    def find(self, name: str, version: str | None) -> Served:
+        """A model in this version; the one that is served by default where None.
+
+        Raises:
+            UnknownModelError: naming what is served here.
+        """
+
+    def all(self) -> Iterable[Served]:
+        """Everything that is served."""
+
+
+class OneModel:
+    """The catalogue of a server with one model, in one version."""
+
+    def __init__(self, served: Served) -> None:
+        self._served = served
+
+    def find(self, name: str, version: str | None) -> Served:
+        """The model, where it is the one that is asked for."""
+        served = self._served
+        if name != served.name:
+            raise UnknownModelError(f"this server serves {served.name!r}; got {name!r:.100}")
+        if version is not None and version != served.version:
+            raise UnknownModelError(
+                f"{served.name!r} has version {served.version!r}; got {version!r:.100}"
+            )
+        return served
+
+    def all(self) -> Iterable[Served]:
+        """The model."""
+        return (self._served,)

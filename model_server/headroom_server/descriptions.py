@@ -1,0 +1,50 @@
+"""PURE. What the server and its models say of themselves, the same in HTTP and gRPC."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headroom_server import __version__
+from headroom_server.tensors import Signature, TensorSpec
+
+EXTENSIONS = ("binary_tensor_data", "model_configuration")
+
+
+def server_metadata() -> dict[str, Any]:
+    """The server: name, version, extensions of the protocol."""
+    return {"name": "headroom", "version": __version__, "extensions": [*EXTENSIONS]}
+
+
+def model_metadata(name: str, version: str, engine: str, signature: Signature) -> dict[str, Any]:
+    """What a model takes and gives; -1 is the batch dimension, or the dynamic one."""
+    return {
+        "name": name,
+        "versions": [version],
+        "platform": f"headroom_{engine}",
+        "inputs": [_tensor(spec) for spec in signature.inputs],
+        "outputs": [_tensor(spec) for spec in signature.outputs],
+    }
+
+
+def model_config(name: str, engine: str, signature: Signature, max_items: int) -> dict[str, Any]:
+    """The part of Triton's model configuration that has a meaning here; dims are of one item."""
+    return {
+        "name": name,
+        "platform": f"headroom_{engine}",
+        "backend": engine,
+        "max_batch_size": max_items,
+        "input": [_configured(spec) for spec in signature.inputs],
+        "output": [_configured(spec) for spec in signature.outputs],
+        "dynamic_batching": {
+            "preferred_batch_size": [*signature.batches],
+            "max_queue_delay_microseconds": 0,
+        },
+    }
+
+
+def _tensor(spec: TensorSpec) -> dict[str, Any]:
+    return {"name": spec.name, "datatype": spec.datatype, "shape": [-1, *spec.shape]}
+
+
+def _configured(spec: TensorSpec) -> dict[str, Any]:
+    return {"name": spec.name, "data_type": f"TYPE_{spec.datatype}", "dims": [*spec.shape]}
