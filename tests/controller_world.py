@@ -243,6 +243,10 @@ class Pods:
         self.refused = ""
         """Why the API server takes no more pods."""
         self.capacity: float = math.inf
+        """Accelerators of the cluster, one per pod."""
+        self.drain_s = 0.0
+        """How long a leaving pod keeps its accelerator."""
+        self._placed_s: dict[str, float] = {}
         self._served: dict[str, tuple[float, float]] = {}
         self._number = 0
 
@@ -251,6 +255,7 @@ class Pods:
         for (kind, namespace, name), deployment in list(self._cluster.objects.items()):
             if kind == "Deployment":
                 self._follow(deployment, namespace, name)
+        self._schedule()
 
     def of(self, name: str) -> list[Manifest]:
         return [
@@ -273,14 +278,12 @@ class Pods:
         raise ScrapeFailed(f"{url}: connection refused")
 
     def _follow(self, deployment: Manifest, namespace: str, name: str) -> None:
-        pods = self.of(name)
+        pods = [one for one in self.of(name) if "deletionTimestamp" not in one["metadata"]]
         replicas = deployment["spec"]["replicas"]
         for _ in range(len(pods), len(pods) if self.refused else replicas):
             self._start(deployment, namespace, name)
         for extra in pods[replicas:]:
-            self._cluster.delete("Pod", extra["metadata"]["name"], namespace)
-        for number, pod in enumerate(self.of(name)):
-            self._progress(pod, has_node=number < self.capacity)
+            extra["metadata"]["deletionTimestamp"] = rfc3339(self._clock.now_s())
         deployment["status"] = {
             "observedGeneration": deployment["metadata"]["generation"],
             "replicas": replicas,
@@ -316,17 +319,35 @@ class Pods:
             }
         )
 
-    def _progress(self, pod: Manifest, *, has_node: bool) -> None:
-        created_s = epoch_s(pod["metadata"]["creationTimestamp"])
+    def _schedule(self) -> None:
+        """Let go of who has drained, and give what is free to the pods that wait longest."""
         now_s = self._clock.now_s()
-        ready = has_node and now_s - created_s >= WARMUP_S
-        since_s = created_s + WARMUP_S if ready else created_s
+        pods = [one for (kind, _, _), one in self._cluster.objects.items() if kind == "Pod"]
+        for pod in pods:
+            left = pod["metadata"].get("deletionTimestamp")
+            waits = pod["metadata"]["uid"] not in self._placed_s
+            if left and (waits or now_s - epoch_s(left) >= self.drain_s):
+                self._placed_s.pop(pod["metadata"]["uid"], None)
+                self._cluster.delete("Pod", pod["metadata"]["name"], pod["metadata"]["namespace"])
+        present = {one["metadata"]["uid"] for one in pods}
+        self._placed_s = {uid: at_s for uid, at_s in self._placed_s.items() if uid in present}
+        for pod in [one for one in pods if "deletionTimestamp" not in one["metadata"]]:
+            if len(self._placed_s) < self.capacity:
+                self._placed_s.setdefault(pod["metadata"]["uid"], now_s)
+            self._progress(pod, self._placed_s.get(pod["metadata"]["uid"]))
+
+    def _progress(self, pod: Manifest, placed_s: float | None) -> None:
+        created_s = epoch_s(pod["metadata"]["creationTimestamp"])
+        ready = placed_s is not None and self._clock.now_s() - placed_s >= WARMUP_S
+        since_s = placed_s + WARMUP_S if ready and placed_s is not None else created_s
         conditions = [_condition("Ready", ready, since_s)]
-        if not has_node:
+        if placed_s is None:
             conditions.append(
                 _condition("PodScheduled", False, created_s)
-                | {"reason": "Unschedulable", "message": "0/1 nodes: insufficient nvidia.com/gpu"}
+                | {"reason": "Unschedulable", "message": "1 Insufficient nvidia.com/gpu."}
             )
+        else:
+            conditions.append(_condition("PodScheduled", True, placed_s))
         pod["status"] |= {"phase": "Running" if ready else "Pending", "conditions": conditions}
 
     def _page(self, pod: Manifest) -> str:

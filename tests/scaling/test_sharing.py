@@ -13,7 +13,7 @@ from headroom.scaling.sharing import Demand, share
 
 
 def _demand(name: str, **numbers: int) -> Demand:
-    return Demand(name=name, **numbers)  # type: ignore[arg-type]
+    return Demand(name=name, **numbers)
 
 
 HIGH = _demand("high", priority=10, wanted=4, standing=2, floor=1, pressing=2)

@@ -30,6 +30,7 @@ RETRIED_AFTER_S = 1800.0
 """Accelerators that were yielded and lie free for two minutes do not fit (they lie on several
 nodes, say): they go back, and for half an hour this shortage takes nothing."""
 PLANNED_EVERY_S = 1.0
+"""However many services tick in between: a plan looks at all of them."""
 _NOTHING = SlidingExtreme(keep="smallest")
 
 

@@ -1,0 +1,148 @@
+"""Two services and too few accelerators, told as stories on virtual time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from controller_world import World, play
+
+REPLICA_RPS = 8.0
+"""What one replica of the world's servers carries below its ceiling: 0.8 of 10.26/s."""
+
+
+def _compete(world: World, *, pool: int, high: int = 10, low: int = 0, **of_low: Any) -> None:
+    """Two services share a pool: `low` has load for 4 replicas, `high` for 1."""
+    world.pods.capacity = pool
+    world.pods.drain_s = 10.0
+    scaling = {"scaleDown": {"stabilizationWindow": "40s"}}
+    world.create("high", scaling={**scaling, "priority": high})
+    world.create("low", scaling={**scaling, "priority": low, **of_low})
+    _load(world, high=0.5, low=3.5)
+
+
+def _load(world: World, **replicas: float) -> None:
+    for name, number in replicas.items():
+        world.pods.arrivals_rps[name] = number * REPLICA_RPS
+
+
+def _standing(world: World) -> Mapping[str, int]:
+    return {name: len(world.pods.ready(name)) for name in ("high", "low")}
+
+
+def test_the_higher_gets_what_it_lacks_after_the_hold_and_the_lower_gets_it_back() -> None:
+    async def story(world: World) -> None:
+        _compete(world, pool=6)
+        await world.run_for(120.0)
+        before = _standing(world)
+        assert before["low"] >= 4
+        _load(world, high=3.5)
+        await world.run_for(20.0)
+        assert _standing(world)["low"] == before["low"]  # not yet for the whole hold
+        assert world.condition("CapacityAvailable", "high") == ("False", "ReplicasUnschedulable")
+
+        await world.run_for(60.0)
+        taken = _standing(world)
+        assert taken["high"] >= 4
+        assert taken["high"] + taken["low"] == 6
+        assert world.condition("CapacityAvailable", "high")[0] == "True"
+        assert world.condition("ScalingLimited", "low") == ("True", "YieldedToPriority")
+        assert "default/high (priority 10)" in world.message("ScalingLimited", "low")
+        decision = world.status("low")["decision"]
+        assert decision["reason"] == "YieldedToPriority"
+        assert decision["replicas"] == taken["low"]
+        assert "default/high (priority 10) gets the last accelerators" in decision["message"]
+        assert world.cluster.events("PriorityClaimed")[0]["note"].startswith(
+            "default/low (priority 0) yields"
+        )
+
+        _load(world, high=0.5)
+        await world.run_for(240.0)
+        assert _standing(world)["low"] == before["low"]
+        assert world.condition("ScalingLimited", "low") == ("False", "WithinBounds")
+
+    play(story)
+
+
+def test_while_it_lasts_nothing_goes_back_and_forth() -> None:
+    async def story(world: World) -> None:
+        _compete(world, pool=6)
+        await world.run_for(120.0)
+        _load(world, high=3.5)
+        await world.run_for(90.0)
+        settled, writes = _standing(world), len(world.cluster.scale_writes)
+        await world.run_for(480.0)
+        assert _standing(world) == settled
+        assert len(world.cluster.scale_writes) == writes
+
+    play(story)
+
+
+def test_an_equal_yields_nothing() -> None:
+    async def story(world: World) -> None:
+        _compete(world, pool=6, high=0)
+        await world.run_for(120.0)
+        before = _standing(world)
+        _load(world, high=4.5)
+        await world.run_for(200.0)
+        assert _standing(world) == {"high": 6 - before["low"], "low": before["low"]}
+        assert not world.cluster.events("PriorityClaimed")
+
+    play(story)
+
+
+def test_the_floor_is_never_taken() -> None:
+    async def story(world: World) -> None:
+        _compete(world, pool=6, minReplicas=3)
+        await world.run_for(120.0)
+        _load(world, high=7.5)
+        await world.run_for(200.0)
+        assert _standing(world) == {"high": 3, "low": 3}
+        assert world.replicas("low") == 3
+        assert world.status("high")["unschedulableReplicas"] >= 4
+
+    play(story)
+
+
+def test_who_is_only_advised_and_who_runs_elsewhere_yields_nothing() -> None:
+    async def story(world: World) -> None:
+        _compete(world, pool=6)
+        elsewhere = {"podTemplate": {"spec": {"nodeSelector": {"gpu": "a"}}}}
+        world.create("other", runtime=elsewhere, scaling={"minReplicas": 1, "priority": -5})
+        world.create("advised", scaling={"mode": "Recommend", "minReplicas": 1, "priority": -5})
+        world.pods.capacity = 8
+        await world.run_for(120.0)
+        _load(world, high=8.5)
+        await world.run_for(120.0)
+        assert _standing(world) == {"high": 5, "low": 1}
+        assert len(world.pods.ready("other")) == len(world.pods.ready("advised")) == 1
+
+    play(story)
+
+
+def test_a_restart_takes_nothing_back() -> None:
+    async def story(world: World) -> None:
+        _compete(world, pool=6)
+        await world.run_for(120.0)
+        _load(world, high=3.5)
+        await world.run_for(90.0)
+        settled = _standing(world)
+        await world.restart_operator()
+        await world.run_for(120.0)
+        assert _standing(world) == settled
+
+    play(story)
+
+
+def test_a_service_that_is_gone_wins_nothing() -> None:
+    async def story(world: World) -> None:
+        _compete(world, pool=6)
+        await world.run_for(120.0)
+        _load(world, high=3.5)
+        await world.run_for(90.0)
+        world.cluster.delete("InferenceService", "high")
+        await world.run_for(60.0)
+        assert _standing(world)["low"] >= 4
+        assert world.condition("ScalingLimited", "low") == ("False", "WithinBounds")
+
+    play(story)
