@@ -1,100 +1,186 @@
-"""PURE. The queue and its batches: work-conserving, first come first served, time an argument.
+"""PURE. The queue and its batches: work-conserving, chosen around the first in line.
 
-The device asks for a batch whenever it is free and gets what fits now; nothing waits for company. A
-batch is the longest run of oldest entries whose items fit: the first entry that does not fit closes
-it, so that a wide request is never overtaken. Entries whose deadline has passed are never executed;
-they are reported beside the batch. Each entry leaves exactly once: in a batch, as expired, or
-withdrawn.
+The device asks for a batch whenever it is free and gets what fits now; nothing waits for company
+unless a maximal wait is set. Who is served next:
+
+1. of the priorities, the one whose oldest entry is most urgent: a level of priority is worth
+   `AGEING_S` of waiting, so that nobody waits for ever;
+2. within a priority, tenants in equal shares; within a tenant, in order of arrival.
+
+Who else fits the first one's batch is for `choosing`. Whoever was overtaken so `MAX_PASSED` times
+goes first.
+
+Entries whose deadline has passed, or cannot be met any more, are never executed; they are reported
+beside the batch. Each entry leaves exactly once: in a batch, as expired, or withdrawn.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from typing import Generic, NamedTuple, TypeVar
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any, Generic, TypeVar
+
+from headroom_server.choosing import Prices, choose
+from headroom_server.deadlines import fitting
+from headroom_server.entries import Close, Entry, Sealed
+from headroom_server.lines import Line
+
+__all__ = ["Batcher", "Close", "Entry", "Sealed"]
 
 T = TypeVar("T")
 
-
-class Entry(NamedTuple, Generic[T]):
-    """One waiting request: `items` rows of the batch, due by `deadline_s` if it has one."""
-
-    key: int
-    items: int
-    arrived_s: float
-    deadline_s: float | None
-    work: T
-
-
-class Sealed(NamedTuple, Generic[T]):
-    """What the queue gave up: a batch in order of arrival, and what had expired before it."""
-
-    batch: tuple[Entry[T], ...]
-    expired: tuple[Entry[T], ...]
-
-    @property
-    def items(self) -> int:
-        """Rows of the batch."""
-        return sum(entry.items for entry in self.batch)
+AGEING_S = 1.0
+MAX_PASSED = 4
 
 
 class Batcher(Generic[T]):
-    """Waiting entries in order of arrival."""
+    """Waiting entries. Without a cost model only a passed deadline is too late."""
 
-    def __init__(self, max_batch_size: int) -> None:
+    def __init__(self, max_batch_size: int, *, max_wait_s: float = 0.0) -> None:
         """Raise ValueError for a batch of nothing."""
         if max_batch_size < 1:
             raise ValueError(f"a batch holds at least 1 item; got {max_batch_size}")
         self.max_batch_size = max_batch_size
-        self._waiting: OrderedDict[int, Entry[T]] = OrderedDict()
-        self._items = 0
+        self.max_wait_s = max_wait_s
+        self.prices = Prices(max_batch_size, None, _as_it_is)
+        self.size = 0
+        """Bytes of all waiting entries."""
+        self.items = 0
+        """Items of all waiting entries."""
+        self._lines: dict[int, Line[T]] = {}
+        self._passed: dict[int, int] = {}
 
     def __len__(self) -> int:
         """Waiting entries."""
-        return len(self._waiting)
-
-    @property
-    def items(self) -> int:
-        """Items of all waiting entries."""
-        return self._items
+        return sum(map(len, self._lines.values()))
 
     def oldest_s(self) -> float | None:
-        """When the first in line arrived; None if nobody waits."""
-        return next(iter(self._waiting.values())).arrived_s if self._waiting else None
+        """When the one that waits longest arrived; None if nobody waits."""
+        return min((line.oldest_s for line in self._lines.values() if line), default=None)
 
     def add(self, entry: Entry[T]) -> None:
-        """Put an entry at the end of the line.
+        """Put an entry in line.
 
         Raises:
             ValueError: for an entry that no batch can hold, or a key that already waits.
         """
         if not 1 <= entry.items <= self.max_batch_size:
             raise ValueError(f"an entry has 1 to {self.max_batch_size} items; got {entry.items}")
-        if entry.key in self._waiting:
+        if self._line_of(entry.key) is not None:
             raise ValueError(f"an entry waits once; key {entry.key} already does")
-        self._waiting[entry.key] = entry
-        self._items += entry.items
+        line = self._lines.get(entry.priority)
+        if line is None:
+            line = self._lines[entry.priority] = Line()
+        line.add(entry)
+        self.items += entry.items
+        self.size += entry.size
 
     def withdraw(self, key: int) -> Entry[T] | None:
         """Take an entry out of the line; None if it no longer waits."""
-        entry = self._waiting.pop(key, None)
-        if entry is not None:
-            self._items -= entry.items
-        return entry
+        line = self._line_of(key)
+        if line is None:
+            return None
+        return self._left(line.withdraw(key))
+
+    def outranked(self, newcomer: Entry[T]) -> Entry[T] | None:
+        """The last in line, where the newcomer would be served before it by priority or share."""
+        last = max((priority for priority, line in self._lines.items() if line), default=-1)
+        if last < newcomer.priority:
+            return None
+        line = self._lines[last]
+        place = line.order[-1]
+        ahead = place.level - line.next_level(newcomer.tenant)
+        if last > newcomer.priority or ahead > self.max_batch_size:
+            return place.entry
+        return None
+
+    def ahead_s(self, newcomer: Entry[Any], *, gap_s: float) -> float:
+        """Seconds of the batches before the newcomer's; `gap_s` lies between two batches."""
+        own, seconds, size = newcomer.items - 1.0, 0.0, self.max_batch_size
+        for priority, line in self._lines.items():
+            share = self._share_ahead(line, priority, newcomer) if line else 0.0
+            for length, items in line.items.items() if share else ():
+                if length == newcomer.length:
+                    own += share * items
+                elif items:
+                    seconds += share * items / size * (gap_s + self.prices.full_s(length))
+        return seconds + own // size * (gap_s + self.prices.full_s(newcomer.length))
 
     def seal(self, now_s: float) -> Sealed[T]:
-        """The next batch. Empty only if nothing that may still be executed waits."""
-        batch: list[Entry[T]] = []
+        """The next batch. Empty only if nothing that may be executed now waits."""
+        again_s = self._held_until_s() if self.max_wait_s else None
+        if again_s is not None and now_s < again_s:
+            return Sealed((), (), again_s=again_s)
         expired: list[Entry[T]] = []
-        room = self.max_batch_size
-        while self._waiting:
-            key, entry = next(iter(self._waiting.items()))
-            if entry.deadline_s is not None and entry.deadline_s <= now_s:
-                expired.append(entry)
-            elif entry.items <= room:
-                batch.append(entry)
-                room -= entry.items
-            else:
+        while True:
+            batch, close, too_late, passed = choose(
+                self._in_order(), now_s, self.prices, self._company
+            )
+            expired += map(self._withdrawn, too_late)
+            if not batch or self.prices.cost is None:
                 break
-            del self._waiting[key]
-            self._items -= entry.items
-        return Sealed(tuple(batch), tuple(expired))
+            front, hopeless = fitting(batch, now_s, self.prices, alone=len(batch) == len(self))
+            if not hopeless:
+                close = close if front == len(batch) else Close.DEADLINE
+                del batch[front:]
+                break
+            expired += [self._withdrawn(batch[at]) for at in hopeless]
+        for entry in batch:
+            self._left(self._lines[entry.priority].serve(entry.key))
+        for key in passed:
+            self._passed[key] = self._passed.get(key, 0) + 1
+        return Sealed(tuple(batch), tuple(expired), batch[0].length if batch else 0, close)
+
+    def _company(self, length: int) -> int:
+        return sum(line.items[length] for line in self._lines.values())
+
+    def _in_order(self) -> Iterator[Entry[T]]:
+        lines = [line for line in self._lines.values() if line]
+        if len(lines) > 1:
+            by_urgency = sorted(
+                self._lines.items(),
+                key=lambda one: one[1].oldest_s + one[0] * AGEING_S if one[1] else 0.0,
+            )
+            lines = [line for _, line in by_urgency if line]
+        order = chain.from_iterable(lines)
+        first = [key for key, times in self._passed.items() if times >= MAX_PASSED]
+        if not first:
+            return order
+        passed = [line.entry(key) for key in first for line in lines if key in line]
+        return chain(passed, (entry for entry in order if entry.key not in first))
+
+    def _share_ahead(self, line: Line[T], priority: int, newcomer: Entry[Any]) -> float:
+        if priority == newcomer.priority:
+            return line.ahead(newcomer.tenant) / len(line)
+        ahead_s = (newcomer.priority - priority) * AGEING_S
+        return float(line.oldest_s < newcomer.arrived_s + ahead_s)
+
+    def _held_until_s(self) -> float | None:
+        oldest_s = self.oldest_s()
+        if oldest_s is None or self.items >= self.max_batch_size:
+            return None
+        until_s = oldest_s + self.max_wait_s
+        for entry in chain.from_iterable(self._lines.values()):
+            need_s = self.prices.batch_s(self.items, entry.length)
+            until_s = min(until_s, entry.due_s - need_s)
+        return until_s
+
+    def _line_of(self, key: int) -> Line[T] | None:
+        for line in self._lines.values():
+            if key in line:
+                return line
+        return None
+
+    def _withdrawn(self, entry: Entry[T]) -> Entry[T]:
+        return self._left(self._lines[entry.priority].withdraw(entry.key))
+
+    def _left(self, entry: Entry[T]) -> Entry[T]:
+        self.items -= entry.items
+        self.size -= entry.size
+        if self._passed:
+            self._passed.pop(entry.key, None)
+        return entry
+
+
+def _as_it_is(items: int) -> int:
+    return items

@@ -1,106 +1,114 @@
-"""PURE. What a batch costs: t(b) = fixed + per_item * b seconds, learnt and followed online.
+"""PURE. What a batch costs, per padded length: seeded by warm-up, followed batch by batch.
 
-Warm-up times every batch size, which fixes the shape. Later batches are weighed by age (each counts
-`FORGET` times the next one), so that a device that slows down is followed within some hundred
-batches. Traffic may show one batch size only, which says nothing about the shape: therefore the
-warm-up times stay in the fit, scaled to the level of the recent batches. When all batches of one
-item take twice as long, both coefficients double.
+A model without a dynamic dimension has the one length 0. When one length is seen to have changed
+its speed, the others are taken to have changed with it (a device that is throttled is slow at
+everything) until their own batches say otherwise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-FORGET = 0.99
-"""Weight of a batch relative to its successor: the last 100 batches hold 63 % of the weight."""
+from headroom_server.fits import FORGET, Fit, Sums, warm_fit
+from headroom_server.quantiles import followed
+
+TAIL = 0.95
+TAIL_STEP = 0.02
+LARGEST_TAIL = 1.0
 
 
-class Sums(NamedTuple):
-    """Sufficient statistics of a weighted straight-line fit."""
+class Timing(NamedTuple):
+    """One executed batch: its padded size, what it took, its padded length."""
 
-    n: float = 0.0
-    x: float = 0.0
-    y: float = 0.0
-    xx: float = 0.0
-    xy: float = 0.0
-
-    def add(self, x: float, y: float, keep: float = 1.0) -> Sums:
-        """One more point, after the weight of all earlier ones is multiplied by `keep`."""
-        return Sums(
-            keep * self.n + 1.0,
-            keep * self.x + x,
-            keep * self.y + y,
-            keep * self.xx + x * x,
-            keep * self.xy + x * y,
-        )
-
-    def plus(self, other: Sums, level: float) -> Sums:
-        """With the points of another fit, their y multiplied by `level`."""
-        return Sums(
-            self.n + other.n,
-            self.x + other.x,
-            self.y + level * other.y,
-            self.xx + other.xx,
-            self.xy + level * other.xy,
-        )
-
-    def line(self) -> tuple[float, float]:
-        """Intercept and slope, neither below zero. A single x gives a slope through the origin."""
-        spread = self.n * self.xx - self.x * self.x
-        if spread <= 1e-9 * self.n * self.xx:
-            return 0.0, self.xy / self.xx
-        slope = (self.n * self.xy - self.x * self.y) / spread
-        intercept = (self.y - slope * self.x) / self.n
-        if slope < 0.0:
-            return self.y / self.n, 0.0
-        if intercept < 0.0:
-            return 0.0, self.xy / self.xx
-        return intercept, slope
+    items: int
+    seconds: float
+    length: int = 0
 
 
 class CostModel(NamedTuple):
-    """The fit as a value; `observe` returns the next one."""
+    """The fits as a value; `observe` returns the next one."""
 
-    fixed_s: float
-    per_item_s: float
-    warm: Sums
-    recent: Sums = Sums()
+    fits: Mapping[int, Fit]
+    shares: Mapping[int, float]
+    """How many items of each length came lately, older ones weighing less."""
+    tail: float
+    """95th percentile of the relative residuals: 0.1 is a batch a tenth slower than fitted."""
 
     @classmethod
-    def from_warm_up(cls, timings: Iterable[tuple[int, float]]) -> CostModel:
-        """Fit (items, seconds) pairs of warm batches.
+    def from_warm_up(
+        cls, timings: Iterable[tuple[int, float] | tuple[int, float, int]]
+    ) -> CostModel:
+        """Fit (items, seconds) or (items, seconds, length) of warm batches.
 
         Raises:
-            ValueError: without any pair, or with a pair that is not positive.
+            ValueError: without any, or with one that is not positive.
         """
-        warm = Sums()
-        for items, seconds in timings:
-            _check(items, seconds)
-            warm = warm.add(items, seconds)
-        if not warm.n:
+        warm: dict[int, Sums] = {}
+        known = [Timing(*timing) for timing in timings]
+        for timing in known:
+            _check(timing)
+            warm[timing.length] = warm.get(timing.length, Sums()).add(timing.items, timing.seconds)
+        if not warm:
             raise ValueError("a cost model needs at least one timed batch; got none")
-        return cls(*warm.line(), warm)
+        fits = {length: warm_fit(sums) for length, sums in sorted(warm.items())}
+        residuals = sorted(t.seconds / fits[t.length].batch_s(t.items) - 1.0 for t in known)
+        tail = residuals[int(TAIL * (len(residuals) - 1))]
+        return cls(fits, dict.fromkeys(fits, 1.0), min(LARGEST_TAIL, max(0.0, tail)))
 
-    def observe(self, items: int, seconds: float) -> CostModel:
+    def observe(self, items: int, seconds: float, length: int = 0) -> CostModel:
         """Follow one executed batch."""
-        _check(items, seconds)
-        recent = self.recent.add(items, seconds, FORGET)
-        fixed_s, per_item_s = self.warm.line()
-        expected = fixed_s * recent.n + per_item_s * recent.x
-        return CostModel(*recent.plus(self.warm, recent.y / expected).line(), self.warm, recent)
+        _check(Timing(items, seconds, length))
+        before = self._fit(length)
+        after = before.observe(items, seconds, self.tail)
+        residual = seconds / before.batch_s(items) - 1.0
+        tail = followed(self.tail, residual, quantile=TAIL, step=TAIL_STEP)
+        fits = {**self.fits, length: after}
+        if after.changed:
+            level = after.batch_s(items) / before.batch_s(items)
+            fits = {one: f if one == length else f.scaled(level) for one, f in fits.items()}
+        shares = self.shares
+        if len(fits) > 1:
+            shares = {one: FORGET * shares.get(one, 0.0) for one in fits}
+            shares[length] += items
+        return CostModel(fits, shares, min(LARGEST_TAIL, tail))
 
-    def batch_s(self, items: int) -> float:
-        """Seconds that a batch of so many items takes."""
-        return self.fixed_s + self.per_item_s * items
+    def batch_s(self, items: int, length: int = 0) -> float:
+        """Seconds that a batch of so many items takes, padded to this length."""
+        return self._fit(length).batch_s(items)
+
+    @property
+    def fixed_s(self) -> float:
+        """Seconds of a batch before its items, over the mix of lengths."""
+        return self._mean({length: fit.fixed_s for length, fit in self.fits.items()})
+
+    @property
+    def per_item_s(self) -> float:
+        """Seconds that an item adds, over the mix of lengths."""
+        return self._mean({length: fit.per_item_s for length, fit in self.fits.items()})
 
     def throughput(self, max_batch_size: int) -> float:
         """Items per second in full batches: the most that this replica can carry."""
-        return max_batch_size / self.batch_s(max_batch_size)
+        return max_batch_size / (self.fixed_s + self.per_item_s * max_batch_size)
+
+    def _fit(self, length: int) -> Fit:
+        fit = self.fits.get(length)
+        if fit is None:
+            # never timed: no cheaper than the next longer one that was, else the longest
+            longer = [one for one in self.fits if one > length]
+            fit = self.fits[min(longer) if longer else max(self.fits)]
+        return fit
+
+    def _mean(self, values: Mapping[int, float]) -> float:
+        if len(values) == 1:
+            return next(iter(values.values()))
+        weight = sum(self.shares.values())
+        return sum(self.shares.get(one, 0.0) * value for one, value in values.items()) / weight
 
 
-def _check(items: int, seconds: float) -> None:
-    if items < 1 or not 0.0 < seconds < float("inf"):
+def _check(timing: Timing) -> None:
+    if timing.items < 1 or not 0.0 < timing.seconds < float("inf"):
         raise ValueError(
-            f"a timed batch has 1 item or more and finite seconds above 0; got {items}, {seconds}"
+            f"a timed batch has 1 item or more and finite seconds above 0; got {timing.items}, "
+            f"{timing.seconds}"
         )

@@ -10,8 +10,9 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from headroom_server.batching import Sealed
@@ -211,7 +212,12 @@ class DeviceThread(Generic[T]):
                 now_s = self._clock()
                 post(listener.executed, Executed(sealed, (), now_s, 0.0))
             else:
-                self._bell.get()
+                self._await_work(sealed.again_s)
+
+    def _await_work(self, until_s: float | None) -> None:
+        timeout_s = None if until_s is None else max(0.0, until_s - self._clock())
+        with suppress(Empty):
+            self._bell.get(timeout=timeout_s)
 
     def _execute(self, signature: Signature, sealed: Sealed[T]) -> Executed[T]:
         self.busy_since_s = began_s = self._clock()

@@ -13,6 +13,8 @@ BATCH_SIZE_BOUNDS: tuple[float, ...] = (
     *(80, 96, 112, 128, 192, 256, 384, 512, 1024),
 )
 
+RATIO_BOUNDS: tuple[float, ...] = tuple(0.05 * k for k in range(21))
+
 
 def label(bound: float) -> str:
     """A bound as its `le` label."""

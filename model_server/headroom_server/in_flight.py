@@ -1,7 +1,7 @@
 """Accepted requests: each waits in the queue, runs in a batch, and is answered exactly once.
 
-Everything but `take` runs on the event loop's thread. `take` runs on the device's; both touch the
-queue under one lock.
+Everything but `take` runs on the event loop's thread. `take` runs on the device's. What both touch
+is touched under one lock: the queue, and what is known of the device.
 """
 
 from __future__ import annotations
@@ -13,12 +13,16 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from headroom_server.batching import Batcher, Entry, Sealed
+from headroom_server.accounting import Batch, Ledger
+from headroom_server.admission import Refusal
 from headroom_server.connection import Connection
 from headroom_server.device import Executed, Outputs
 from headroom_server.engine import Work
+from headroom_server.entries import Entry, Sealed
 from headroom_server.errors import DisconnectedError, ExpiredError, FailedError, RequestError
-from headroom_server.tensors import finite
+from headroom_server.refusals import refused
+from headroom_server.scheduling import Scheduler
+from headroom_server.tensors import Signature, finite
 from headroom_server.terms import Terms
 
 
@@ -29,29 +33,57 @@ class Pending(NamedTuple):
     answer: asyncio.Future[Outputs]
 
 
+class Line(NamedTuple):
+    """What a scrape shows of the queue."""
+
+    waiting: int
+    oldest_s: float | None
+    """When the one that waits longest arrived."""
+    delay_s: float | None
+    """How long a request that came now would wait; None until the device was timed."""
+    saturation: float | None
+
+
 class InFlight:
     """The queue and what has left it for the device. `ring` wakes a device that found no work."""
 
     def __init__(
-        self, max_batch_size: int, *, clock: Callable[[], float], ring: Callable[[], None]
+        self,
+        scheduler: Scheduler[Pending],
+        ledger: Ledger,
+        *,
+        clock: Callable[[], float],
+        ring: Callable[[], None],
     ) -> None:
+        self._scheduler = scheduler
+        self._ledger = ledger
         self._clock = clock
         self._ring = ring
         self._keys = itertools.count()
         self._lock = threading.Lock()
-        self._batcher: Batcher[Pending] = Batcher(max_batch_size)
         self._idle = False
         self._accepted: dict[int, Pending] = {}
+        self._signature: Signature | None = None
 
     @property
     def waiting_items(self) -> int:
         """Items in no batch yet."""
-        return self._batcher.items
+        return self._scheduler.batcher.items
 
-    def waiting(self) -> tuple[int, float | None]:
-        """Requests in no batch yet, and when the first in line arrived."""
+    def line(self) -> Line:
+        """The queue at this instant."""
+        now_s, scheduler = self._clock(), self._scheduler
         with self._lock:
-            return len(self._batcher), self._batcher.oldest_s()
+            return Line(
+                len(scheduler.batcher),
+                scheduler.batcher.oldest_s(),
+                scheduler.delay_s(now_s),
+                scheduler.saturation(now_s),
+            )
+
+    def serve(self, signature: Signature) -> None:
+        """The shapes in which the device executes what comes from now on."""
+        self._signature = signature
 
     async def outputs(
         self, work: Work, *, arrived_s: float, terms: Terms, connection: Connection
@@ -59,49 +91,63 @@ class InFlight:
         """Wait for a batch and give its outputs.
 
         Raises:
-            RequestError: expired, failed, abandoned or cancelled.
+            RequestError: refused, expired, failed, abandoned or cancelled.
         """
         loop = asyncio.get_running_loop()
-        deadline_s = None if terms.deadline_s is None else arrived_s + terms.deadline_s
-        pending = Pending(work, loop.create_future())
-        entry = Entry(next(self._keys), work.items, arrived_s, deadline_s, pending)
-        timer = None
-        if deadline_s is not None:
-            timer = loop.call_later(deadline_s - self._clock(), self._expire, entry)
+        entry = self._entry(Pending(work, loop.create_future()), arrived_s, terms)
+        self._enter(entry)
+        pending, timer = entry.work, None
+        self._accepted[entry.key] = pending
+        if entry.deadline_s is not None:
+            timer = loop.call_later(entry.deadline_s - self._clock(), self._expire, entry)
         connection.on_lost = partial(self._leave, entry)
-        self._enqueue(entry)
         try:
-            return await pending.answer
+            outputs = await pending.answer
+        except ExpiredError:
+            self._scheduler.ended(entry, self._clock(), answered=False)
+            raise
+        except BaseException:
+            self._withdraw(entry)
+            raise
+        else:
+            if timer is not None:
+                self._scheduler.ended(entry, self._clock(), answered=True)
+            return outputs
         finally:
             connection.on_lost = None
             if timer is not None:
                 timer.cancel()
-            self._withdraw(entry)
             del self._accepted[entry.key]
 
     def take(self) -> Sealed[Pending]:
         """The next batch, for the device's thread."""
         with self._lock:
-            sealed = self._batcher.seal(self._clock())
+            sealed = self._scheduler.seal(self._clock())
             self._idle = not sealed.batch and not sealed.expired
         return sealed
 
     def settle(self, done: Executed[Pending]) -> None:
-        """Answer the requests of a batch, and those that had expired before it."""
-        for entry in done.sealed.expired:
+        """Answer the requests of a batch, and those for whom it was too late; learn from it."""
+        sealed, outputs = done.sealed, done.outputs
+        for entry in sealed.expired:
             _fail(entry.work, _expired())
-        if done.outputs is None:
-            for entry in done.sealed.batch:
+        if not sealed.batch:
+            return
+        with self._lock:
+            self._scheduler.executed(sealed, done.began_s, done.seconds, whole=outputs is not None)
+        self._ledger.executed(self._batch(done))
+        if outputs is None:
+            for entry in sealed.batch:
                 _fail(entry.work, FailedError("the device failed on the batch of this request"))
             return
-        for entry, outputs in zip(done.sealed.batch, done.outputs, strict=True):
-            if not all(map(finite, outputs.values())):
+        for entry, answer in zip(sealed.batch, outputs, strict=True):
+            if not all(map(finite, answer.values())):
                 _fail(
                     entry.work,
                     FailedError("an output holds NaN or infinity, which JSON cannot carry"),
                 )
             elif not entry.work.answer.done():
-                entry.work.answer.set_result(outputs)
+                entry.work.answer.set_result(answer)
 
     def fail_all(self, make_error: Callable[[], RequestError]) -> int:
         """Answer everything with an error, also what runs; say how many requests that were."""
@@ -116,13 +162,56 @@ class InFlight:
             await asyncio.wait([pending.answer for pending in self._accepted.values()])
             await asyncio.sleep(0)
 
-    def _enqueue(self, entry: Entry[Pending]) -> None:
-        self._accepted[entry.key] = entry.work
+    def _entry(self, pending: Pending, arrived_s: float, terms: Terms) -> Entry[Pending]:
+        work, signature = pending.work, self._signature
+        return Entry(
+            next(self._keys),
+            work.items,
+            arrived_s,
+            None if terms.deadline_s is None else arrived_s + terms.deadline_s,
+            pending,
+            signature.padded_length(work.length) if signature and work.length else 0,
+            terms.priority,
+            terms.tenant,
+            sum([len(numbers) * numbers.itemsize for numbers in work.inputs.values()]),
+        )
+
+    def _enter(self, entry: Entry[Pending]) -> None:
         with self._lock:
-            self._batcher.add(entry)
-            wake, self._idle = self._idle, False
+            offer = self._scheduler.offer(entry, self._clock())
+            wake = False
+            if offer.refusal is None:
+                wake, self._idle = self._idle, False
+        if offer.refusal is not None:
+            self._ledger.refuse(offer.refusal)
+            raise refused(offer.refusal, offer.retry_after_s, self._scheduler.caps)
         if wake:
             self._ring()
+        for one in offer.evicted:
+            self._ledger.refuse(Refusal.EVICTED)
+            _fail(one.work, refused(Refusal.EVICTED, offer.retry_after_s, self._scheduler.caps))
+
+    def _batch(self, done: Executed[Pending]) -> Batch:
+        sealed, signature = done.sealed, self._signature
+        end_s, items = done.began_s + done.seconds, sealed.items
+        late = cancelled = real = 0
+        for entry in sealed.batch:
+            real += entry.items * (entry.work.work.length or 1)
+            if entry.work.answer.done():
+                cancelled += entry.items
+            elif entry.due_s < end_s:
+                late += entry.items
+        padded = signature.padded_batch(items) if signature and signature.batches else items
+        return Batch(
+            items=items,
+            seconds=done.seconds,
+            queued_s=[max(0.0, done.began_s - entry.arrived_s) for entry in sealed.batch],
+            close=sealed.close,
+            failed=done.outputs is None,
+            late=late / items,
+            cancelled=cancelled / items,
+            padding=1.0 - real / (padded * (sealed.length or 1)),
+        )
 
     def _expire(self, entry: Entry[Pending]) -> None:
         if self._withdraw(entry):
@@ -134,11 +223,11 @@ class InFlight:
 
     def _withdraw(self, entry: Entry[Pending]) -> bool:
         with self._lock:
-            return self._batcher.withdraw(entry.key) is not None
+            return self._scheduler.withdraw(entry.key)
 
 
 def _expired() -> ExpiredError:
-    return ExpiredError("the request's deadline passed while it waited")
+    return ExpiredError("the deadline passed, or could not be met any more, while it waited")
 
 
 def _fail(pending: Pending, error: RequestError) -> None:

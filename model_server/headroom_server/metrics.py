@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from headroom_server.accounting import Ledger, Outcome
 from headroom_server.cost_model import CostModel
@@ -28,6 +29,10 @@ class Snapshot:
     ledger: Ledger
     waiting: int
     oldest_waiting_s: float
+    delay_s: float | None
+    """Predicted wait of a request that came now; None until warm-up has timed batches."""
+    saturation: float | None
+    """Predicted time to the answer, over what deadlines left of late; None without deadlines."""
     max_batch_size: int
     cost: CostModel | None
     """None until warm-up has timed batches; the series are absent then, not zero."""
@@ -49,9 +54,25 @@ def _lines(snapshot: Snapshot) -> Iterator[str]:
     for outcome in Outcome:
         labels = f'{model},outcome="{outcome}"'
         yield _sample("requests_total", labels, ledger.outcomes[outcome])
+    yield from _counters(
+        "requests_refused_total", "Refused requests.", model, "reason", ledger.refusals
+    )
     yield _head("requests_invalid_total", "counter", "Bad input; not counted as received.")
     for reason, count in sorted(ledger.invalid.items()):
         yield _sample("requests_invalid_total", f'{model},reason="{reason}"', count)
+    for name, meaning, total in (
+        ("deadlines_met_total", "Answered in time.", ledger.deadlines_met),
+        ("deadlines_missed_total", "Refused, expired, failed or late.", ledger.deadlines_missed),
+        ("device_busy_seconds_total", "In which batches were executed.", ledger.busy_s),
+    ):
+        yield _head(name, "counter", meaning)
+        yield _sample(name, model, total)
+    yield from _counters(
+        "device_wasted_seconds_total", "Busy for nobody.", model, "why", ledger.wasted_s
+    )
+    yield from _counters(
+        "batch_close_total", "Why a batch held no more.", model, "reason", ledger.closed
+    )
     for name, meaning, value in _gauges(snapshot):
         yield _head(name, "gauge", meaning)
         yield _sample(name, model, value)
@@ -66,6 +87,7 @@ def _lines(snapshot: Snapshot) -> Iterator[str]:
     yield from _histogram("queue_duration_seconds", "From arrival to batch.", model, ledger.queue_s)
     yield from _histogram("execution_duration_seconds", "Per batch.", model, ledger.execution_s)
     yield from _histogram("batch_size", "Items per batch.", model, ledger.batch_size)
+    yield from _histogram("padding_ratio", "Share of a batch.", model, ledger.padding)
     yield _head("engine_info", "gauge", "What executes the batches.")
     emulated = "true" if snapshot.emulated else "false"
     labels = f'{model},engine="{snapshot.engine}",device="{snapshot.device}",emulated="{emulated}"'
@@ -78,13 +100,26 @@ def _gauges(snapshot: Snapshot) -> Iterator[tuple[str, str, float]]:
     yield "requests_running", "Requests in a batch.", running
     yield "oldest_waiting_seconds", "Age of the first in line.", snapshot.oldest_waiting_s
     yield "max_batch_size", "Items that a batch can hold.", snapshot.max_batch_size
+    if snapshot.delay_s is not None:
+        yield "predicted_queue_delay_seconds", "Wait of a request that came now.", snapshot.delay_s
+    if snapshot.saturation is not None:
+        yield "saturation", "Predicted time to the answer / deadline.", snapshot.saturation
     if snapshot.cost is not None:
         yield "cost_fixed_seconds", "Seconds of a batch before its items.", snapshot.cost.fixed_s
         yield "cost_per_item_seconds", "Seconds that an item adds.", snapshot.cost.per_item_s
         capacity = snapshot.cost.throughput(snapshot.max_batch_size)
+        yield "cost_residual_p95_ratio", "Slower than fitted, at p95.", snapshot.cost.tail
         yield "capacity_requests_per_second", "Items per second in full batches.", capacity
     yield "ready", "1 while warm and not draining.", int(snapshot.ready)
     yield "draining", "1 from SIGTERM on.", int(snapshot.draining)
+
+
+def _counters(
+    name: str, meaning: str, model: str, key: str, values: Mapping[Any, float]
+) -> Iterator[str]:
+    yield _head(name, "counter", meaning)
+    for value, count in values.items():
+        yield _sample(name, f'{model},{key}="{value}"', count)
 
 
 def _head(name: str, kind: str, meaning: str) -> str:

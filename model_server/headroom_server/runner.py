@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from headroom_server.accounting import Ledger, Outcome
-from headroom_server.admission import Refusal, admit, retry_after_s
+from headroom_server.admission import Caps, Refusal, closed
 from headroom_server.connection import Connection
 from headroom_server.cost_model import CostModel
 from headroom_server.device import DeviceThread, Executed, Outputs, WarmUpPlan, not_warm
@@ -30,6 +31,8 @@ from headroom_server.errors import (
 from headroom_server.in_flight import InFlight, Pending
 from headroom_server.lifecycle import Lifecycle, Phase
 from headroom_server.metrics import Snapshot
+from headroom_server.refusals import refused
+from headroom_server.scheduling import Scheduler
 from headroom_server.tensors import Signature
 from headroom_server.terms import SloClasses, Terms
 from headroom_server.warming import SelfTest
@@ -43,11 +46,14 @@ STARTUP_SLACK_S = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How much is batched and how much may wait, in items; how long one batch may take."""
+    """How much is batched and may wait, in items; how long one batch may take."""
 
     max_batch_size: int
     max_waiting: int
     stall_timeout_s: float
+    max_waiting_bytes: int = 1 << 30
+    max_wait_s: float = 0.0
+    """How long a batch that is not full may wait for company; 0 where none was asked for."""
     classes: SloClasses = field(default_factory=dict)
     """The model's SLO classes by name."""
 
@@ -62,6 +68,7 @@ class Runner:
         plan: WarmUpPlan,
         limits: Limits,
         clock: Callable[[], float] = time.monotonic,
+        chance: Callable[[], float] = random.random,
     ) -> None:
         self.model = model
         self.engine = engine
@@ -73,11 +80,16 @@ class Runner:
         self.self_test: SelfTest | None = None
         self.failure: str | None = None
         """Why nothing will be executed any more."""
-        self._cost: CostModel | None = None
         self._plan = plan
         self._began_s = clock()
         self._door_open = True
-        self._in_flight = InFlight(limits.max_batch_size, clock=clock, ring=self._ring)
+        self._scheduler: Scheduler[Pending] = Scheduler(
+            limits.max_batch_size,
+            Caps(limits.max_waiting, limits.max_waiting_bytes),
+            chance=chance,
+            max_wait_s=limits.max_wait_s,
+        )
+        self._in_flight = InFlight(self._scheduler, self.ledger, clock=clock, ring=self._ring)
         self._device: DeviceThread[Pending] = DeviceThread(
             engine,
             plan,
@@ -182,7 +194,7 @@ class Runner:
         """
         self.ledger.received += 1
         self.ledger.end(Outcome.REFUSED, 0.0)
-        raise self._refused(Refusal.NOT_READY)
+        raise self._closed(Refusal.NOT_READY)
 
     async def infer(
         self, work: Work, *, arrived_s: float, terms: Terms, connection: Connection
@@ -195,7 +207,12 @@ class Runner:
         self.ledger.received += 1
         outcome = Outcome.CANCELLED
         try:
-            self._admit(work.items)
+            serving = self.signature is not None and self.failure is None and not self._stalled
+            refusal = closed(
+                ready=serving, draining=self.draining and not (self._door_open and serving)
+            )
+            if refusal is not None:
+                raise self._closed(refusal)
             outputs = await self._in_flight.outputs(
                 work, arrived_s=arrived_s, terms=terms, connection=connection
             )
@@ -206,32 +223,11 @@ class Runner:
         else:
             return outputs
         finally:
-            self.ledger.end(outcome, self.clock() - arrived_s)
+            self.ledger.end(outcome, self.clock() - arrived_s, terms.deadline_s)
 
-    def _admit(self, items: int) -> None:
-        serving = self.signature is not None and self.failure is None and not self._stalled
-        refusal = admit(
-            items,
-            ready=serving,
-            draining=self.draining and not (self._door_open and serving),
-            waiting_items=self._in_flight.waiting_items,
-            max_waiting_items=self.limits.max_waiting,
-        )
-        if refusal is not None:
-            raise self._refused(refusal)
-
-    def _refused(self, refusal: Refusal) -> RefusedError:
-        if refusal is Refusal.DRAINING:
-            return RefusedError("this replica is stopping", retry_after_s=1)
-        if refusal is Refusal.NOT_READY:
-            return RefusedError("this replica is not ready", retry_after_s=1)
-        size = self.limits.max_batch_size
-        rate = self._cost.throughput(size) if self._cost else None
-        seconds = retry_after_s(self._in_flight.waiting_items, rate)
-        return QueueFullError(
-            f"at most {self.limits.max_waiting} items may wait; try again after {seconds} s",
-            retry_after_s=seconds,
-        )
+    def _closed(self, refusal: Refusal) -> RefusedError:
+        self.ledger.refuse(refusal)
+        return refused(refusal, 1, self._scheduler.caps)
 
     # ---- the device
 
@@ -256,21 +252,14 @@ class Runner:
     def warmed(self, signature: Signature, timings: Sequence[tuple[int, float]]) -> None:
         """The device is ready."""
         self.signature = signature
-        self._cost = CostModel.from_warm_up(timings)
+        self._scheduler.warmed(CostModel.from_warm_up(timings), signature.padded_batch)
+        self._in_flight.serve(signature)
         if self.lifecycle.starting:
             self._enter(Phase.READY)
 
     def executed(self, done: Executed[Pending]) -> None:
         """Answer the requests of a batch, and learn from it."""
         self._in_flight.settle(done)
-        if not done.sealed.batch:
-            return
-        items = done.sealed.items
-        self.ledger.executed(items, done.seconds)
-        for entry in done.sealed.batch:
-            self.ledger.queue_s.observe(max(0.0, done.began_s - entry.arrived_s))
-        if done.outputs is not None and self._cost is not None and done.seconds > 0.0:
-            self._cost = self._cost.observe(items, done.seconds)
 
     def lost(self, message: str) -> None:
         """Nothing more will be executed: answer all that wait."""
@@ -284,17 +273,19 @@ class Runner:
     def snapshot(self) -> Snapshot:
         """What a scrape shows."""
         now_s = self.clock()
-        waiting, oldest_s = self._in_flight.waiting()
+        line = self._in_flight.line()
         return Snapshot(
             model=self.model,
             engine=self.engine.name,
             device=self.engine.device,
             emulated=self.engine.emulated,
             ledger=self.ledger,
-            waiting=waiting,
-            oldest_waiting_s=0.0 if oldest_s is None else max(0.0, now_s - oldest_s),
+            waiting=line.waiting,
+            oldest_waiting_s=0.0 if line.oldest_s is None else max(0.0, now_s - line.oldest_s),
+            delay_s=line.delay_s,
+            saturation=line.saturation,
             max_batch_size=self.limits.max_batch_size,
-            cost=self._cost,
+            cost=self._scheduler.cost,
             ready=self.ready,
             draining=self.lifecycle.phase is Phase.DRAINING,
             phase_s=self.lifecycle.seconds(now_s),

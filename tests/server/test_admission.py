@@ -1,4 +1,4 @@
-"""Who may wait, and when to come back."""
+"""Who may wait, when to come back, and how much of a deadline is promised away."""
 
 from __future__ import annotations
 
@@ -6,46 +6,95 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headroom_server.admission import Refusal, admit, retry_after_s
+from headroom_server.admission import Caps, Refusal, closed, crowded, retry_after_s
+from headroom_server.margin import Margin
 
 
 @pytest.mark.parametrize(
-    ("ready", "draining", "waiting", "expected"),
+    ("ready", "draining", "expected"),
     [
-        pytest.param(True, False, 0, None, id="ready and empty: accepted"),
-        pytest.param(True, False, 6, None, id="the last room is taken"),
-        pytest.param(True, False, 7, Refusal.QUEUE_FULL, id="one item too many"),
-        pytest.param(False, False, 0, Refusal.NOT_READY, id="not warm yet"),
-        pytest.param(True, True, 0, Refusal.DRAINING, id="on the way out"),
-        pytest.param(False, True, 9, Refusal.DRAINING, id="stopping explains more than the rest"),
+        pytest.param(True, False, None, id="ready: the door is open"),
+        pytest.param(False, False, Refusal.NOT_READY, id="not warm yet"),
+        pytest.param(True, True, Refusal.DRAINING, id="on the way out"),
+        pytest.param(False, True, Refusal.DRAINING, id="stopping explains more than the rest"),
     ],
 )
-def test_admission(ready: bool, draining: bool, waiting: int, expected: Refusal | None) -> None:
-    got = admit(2, ready=ready, draining=draining, waiting_items=waiting, max_waiting_items=8)
-    assert got is expected
+def test_the_door(ready: bool, draining: bool, expected: Refusal | None) -> None:
+    assert closed(ready=ready, draining=draining) is expected
+
+
+@pytest.mark.parametrize(
+    ("items", "size", "expected"),
+    [
+        pytest.param(0, 0, None, id="empty"),
+        pytest.param(6, 60, None, id="the last room is taken"),
+        pytest.param(7, 60, Refusal.QUEUE_FULL, id="one item too many"),
+        pytest.param(6, 61, Refusal.BYTES_FULL, id="one byte too many"),
+        pytest.param(0, 999, None, id="what nobody waits for holds nobody up"),
+    ],
+)
+def test_the_room(items: int, size: int, expected: Refusal | None) -> None:
+    caps = Caps(items=8, size=100)
+    assert crowded(2, 40, waiting_items=items, waiting_size=size, caps=caps) is expected
 
 
 def test_a_bound_below_one_request_still_lets_it_through_when_nobody_waits() -> None:
-    assert admit(8, ready=True, draining=False, waiting_items=0, max_waiting_items=1) is None
+    assert crowded(8, 10**9, waiting_items=0, waiting_size=0, caps=Caps(1, 1)) is None
 
 
 @pytest.mark.parametrize(
-    ("waiting", "rate", "seconds"),
+    ("backlog_s", "chance", "seconds"),
     [
-        pytest.param(64, 800.0, 1, id="a backlog of 80 ms: the shortest that HTTP can say"),
-        pytest.param(64, 10.0, 7, id="6.4 s, rounded up"),
-        pytest.param(64, 0.5, 30, id="never longer than half a minute"),
-        pytest.param(64, None, 30, id="nothing is known yet"),
-        pytest.param(64, 0.0, 30, id="nothing moves"),
+        pytest.param(0.08, 0.0, 1, id="80 ms: the shortest that HTTP can say"),
+        pytest.param(0.08, 0.95, 2, id="jitter of a second at least: 1.03"),
+        pytest.param(6.4, 0.0, 7, id="6.4 s, rounded up"),
+        pytest.param(6.4, 1.0, 10, id="half as much again: 9.6"),
+        pytest.param(1000.0, 0.0, 20, id="a long backlog"),
+        pytest.param(1000.0, 1.0, 30, id="never longer than half a minute"),
+        pytest.param(None, 0.5, 25, id="nothing is known yet"),
     ],
 )
-def test_retry_after_is_the_time_in_which_the_backlog_is_served(
-    waiting: int, rate: float | None, seconds: int
+def test_retry_after_is_the_time_in_which_the_backlog_is_served_and_spread(
+    backlog_s: float | None, chance: float, seconds: int
 ) -> None:
-    assert retry_after_s(waiting, rate) == seconds
+    assert retry_after_s(backlog_s, chance) == seconds
 
 
-@given(st.integers(1, 10**6), st.integers(1, 10**6), st.floats(0.001, 1e6))
-def test_a_longer_backlog_never_asks_for_an_earlier_return(a: int, b: int, rate: float) -> None:
+@given(st.floats(0, 1e6), st.floats(0, 1e6), st.floats(0, 1))
+def test_a_longer_backlog_never_asks_for_an_earlier_return(
+    a: float, b: float, chance: float
+) -> None:
     low, high = sorted((a, b))
-    assert 1 <= retry_after_s(low, rate) <= retry_after_s(high, rate) <= 30
+    assert 1 <= retry_after_s(low, chance) <= retry_after_s(high, chance) <= 30
+
+
+def after(margin: Margin, history: list[bool], now_s: float = 1.0) -> Margin:
+    for missed in history:
+        margin = margin.ended(missed=missed, arrived_s=0.0, now_s=now_s)
+    return margin
+
+
+@pytest.mark.parametrize(
+    ("history", "share"),
+    [
+        pytest.param([False] * 100, 0.805, id="a hundred in time: half a percent back"),
+        pytest.param([True] + [False] * 99, 0.805, id="one in a hundred is what is aimed at"),
+        pytest.param([True] * 2 + [False] * 98, 0.76, id="two are too many: a twentieth less"),
+        pytest.param([True] * 3, 0.76, id="three are enough to know"),
+        pytest.param([True] * 30, 0.76, id="misses of one generation count once"),
+        pytest.param([False] * 99, 0.80, id="too few to say"),
+    ],
+)
+def test_the_share_of_a_deadline_follows_the_misses(history: list[bool], share: float) -> None:
+    assert after(Margin(0.8), history).share == pytest.approx(share)
+
+
+def test_the_share_stays_within_its_bounds() -> None:
+    most = after(Margin(), [False] * 1000)
+    assert most == Margin()
+    least = most
+    for generation in range(100):
+        for _ in range(3):
+            least = least.ended(missed=True, arrived_s=float(generation), now_s=float(generation))
+    assert least.share == 0.5
+    assert least.latest_s(arrived_s=10.0, deadline_s=10.1) == pytest.approx(10.05)

@@ -44,10 +44,10 @@ def test_expired_entries_are_reported_and_take_no_room() -> None:
     batcher: Batcher[str] = Batcher(2)
     for key, deadline_s in enumerate([5.0, None, 10.0, 5.0, None]):
         batcher.add(entry(key, deadline_s=deadline_s))
-    sealed = batcher.seal(now_s=5.0)
+    sealed = batcher.seal(now_s=5.1)
     assert keys(sealed.batch) == [1, 2]
     assert keys(sealed.expired) == [0, 3]
-    assert keys(batcher.seal(now_s=5.0).batch) == [4]
+    assert keys(batcher.seal(now_s=5.1).batch) == [4]
 
 
 def test_a_withdrawn_entry_is_gone_and_only_once() -> None:
@@ -96,7 +96,7 @@ class Queue(RuleBasedStateMachine):
         self.now_s += step_s
         waiting = [one for one in self.came if one.key not in self.left]
         sealed = self.batcher.seal(self.now_s)
-        alive = [one for one in waiting if one.deadline_s is None or one.deadline_s > self.now_s]
+        alive = [one for one in waiting if one.deadline_s is None or one.deadline_s >= self.now_s]
         assert bool(sealed.batch) == bool(alive), "never idle with work"
         assert sealed.items <= MAX
         assert keys(sealed.batch) == [one.key for one in alive][: len(sealed.batch)], "in order"

@@ -1,0 +1,130 @@
+"""PURE. What a batch of one length costs: t(b) = fixed + per_item * b seconds, learnt and followed.
+
+Warm-up times every batch size, which fixes the shape. Later batches are weighed by age (each counts
+`FORGET` times the next one). Traffic may show one batch size only, which says nothing about the
+shape: therefore the warm-up times stay in the fit, scaled to the level of the recent batches. When
+all batches of one item take twice as long, both coefficients double.
+
+A change of speed is not waited for: Page's cumulative sum of the residuals' logarithms tells it
+from noise, and the memory is cut back to the batches since it began. At twice the time, a batch
+adds ln 2 - 0.05 = 0.64: the third one passes 1.5.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+FORGET = 0.99
+"""Weight of a batch relative to its successor: the last 100 batches hold 63 % of the weight."""
+CLIP = math.log(2.0)
+"""One batch counts as at most twice as slow or as fast: a hiccup is no change."""
+SLACK = 0.05
+"""Residuals below this are no evidence of a change."""
+ALARM = 1.5
+
+
+class Sums(NamedTuple):
+    """Sufficient statistics of a weighted straight-line fit."""
+
+    n: float = 0.0
+    x: float = 0.0
+    y: float = 0.0
+    xx: float = 0.0
+    xy: float = 0.0
+
+    def add(self, x: float, y: float, keep: float = 1.0) -> Sums:
+        """One more point, after the weight of all earlier ones is multiplied by `keep`."""
+        return Sums(
+            keep * self.n + 1.0,
+            keep * self.x + x,
+            keep * self.y + y,
+            keep * self.xx + x * x,
+            keep * self.xy + x * y,
+        )
+
+    def plus(self, other: Sums) -> Sums:
+        """With the points of another fit."""
+        return Sums(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+
+    def scaled(self, level: float) -> Sums:
+        """All y multiplied by `level`."""
+        return self._replace(y=level * self.y, xy=level * self.xy)
+
+    def line(self) -> tuple[float, float]:
+        """Intercept and slope, neither below zero. A single x gives a slope through the origin."""
+        spread = self.n * self.xx - self.x * self.x
+        if spread <= 1e-9 * self.n * self.xx:
+            return 0.0, self.xy / self.xx
+        slope = (self.n * self.xy - self.x * self.y) / spread
+        intercept = (self.y - slope * self.x) / self.n
+        if slope < 0.0:
+            return self.y / self.n, 0.0
+        if intercept < 0.0:
+            return 0.0, self.xy / self.xx
+        return intercept, slope
+
+
+class Drift(NamedTuple):
+    """Evidence that batches have changed to one side, and those batches."""
+
+    evidence: float = 0.0
+    since: Sums = Sums()
+
+    def add(self, evidence: float, items: int, seconds: float) -> Drift:
+        """One more batch; evidence below nothing begins anew."""
+        total = self.evidence + evidence
+        return Drift(total, self.since.add(items, seconds)) if total > 0.0 else NO_DRIFT
+
+
+NO_DRIFT = Drift()
+
+
+class Fit(NamedTuple):
+    """The line as a value; `observe` returns the next one."""
+
+    fixed_s: float
+    per_item_s: float
+    warm: Sums
+    recent: Sums = Sums()
+    slower: Drift = NO_DRIFT
+    faster: Drift = NO_DRIFT
+    changed: bool = False
+    """Whether the last batch proved a change of speed."""
+
+    def batch_s(self, items: int) -> float:
+        """Seconds that a batch of so many items takes."""
+        return self.fixed_s + self.per_item_s * items
+
+    def observe(self, items: int, seconds: float, tail: float) -> Fit:
+        """Follow one batch; relative residuals up to `tail` are usual."""
+        usual_s = self.batch_s(items)
+        change = min(CLIP, max(-CLIP, math.log(seconds / usual_s)))
+        slack = max(SLACK, tail / 2)
+        slower = self.slower.add(change - slack, items, seconds)
+        faster = self.faster.add(-change - slack, items, seconds)
+        for drift in (slower, faster):
+            if drift.evidence > ALARM:
+                return _fitted(self.warm, drift.since)._replace(changed=True)
+        recent = self.recent.add(items, usual_s * math.exp(change), FORGET)
+        return _fitted(self.warm, recent, slower, faster)
+
+    def scaled(self, level: float) -> Fit:
+        """As if the device were so many times slower."""
+        return Fit(
+            level * self.fixed_s,
+            level * self.per_item_s,
+            self.warm.scaled(level),
+            self.recent.scaled(level),
+        )
+
+
+def warm_fit(warm: Sums) -> Fit:
+    """The fit of the warm-up times alone."""
+    return Fit(*warm.line(), warm)
+
+
+def _fitted(warm: Sums, recent: Sums, slower: Drift = NO_DRIFT, faster: Drift = NO_DRIFT) -> Fit:
+    fixed_s, per_item_s = warm.line()
+    level = recent.y / (fixed_s * recent.n + per_item_s * recent.x)
+    return Fit(*recent.plus(warm.scaled(level)).line(), warm, recent, slower, faster)

@@ -1,0 +1,170 @@
+"""A replica on a virtual clock: the server's own scheduler, and a device of any speed.
+
+Discrete events only: nothing here waits, and the same seed gives the same history.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import random
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from headroom_server.admission import Caps, Refusal
+from headroom_server.batching import Entry, Sealed
+from headroom_server.cost_model import CostModel
+from headroom_server.scheduling import Scheduler
+
+BATCH = 8
+FIXED_S, PER_ITEM_S = 0.006, 0.0005
+IDEAL_RPS = BATCH / (FIXED_S + PER_ITEM_S * BATCH)
+
+
+class Ask(NamedTuple):
+    """A request that will come."""
+
+    time_s: float
+    deadline_s: float | None = 0.1
+    """From its arrival."""
+    priority: int = 5
+    tenant: str = ""
+    length: int = 0
+    leaves_s: float | None = None
+    """When its client leaves, from its arrival."""
+
+
+class End(NamedTuple):
+    """How a request ended, and when."""
+
+    ask: Ask
+    outcome: str
+    time_s: float
+
+    @property
+    def good(self) -> bool:
+        due_s = self.ask.deadline_s
+        return self.outcome == "ok" and (due_s is None or self.time_s <= self.ask.time_s + due_s)
+
+    @property
+    def latency_s(self) -> float:
+        return self.time_s - self.ask.time_s
+
+
+@dataclass
+class Device:
+    """What a batch takes, in truth: a line, changed with time, with noise."""
+
+    slowness: Callable[[float], float] = lambda _: 1.0
+    noise: float = 0.02
+    gap_s: float = 0.0002
+    answer_s: float = 0.001
+    per_length: Callable[[int], float] = lambda _: 1.0
+
+    def batch_s(self, items: int, length: int, now_s: float, chance: random.Random) -> float:
+        line_s = FIXED_S + PER_ITEM_S * items * self.per_length(length)
+        return line_s * self.slowness(now_s) * chance.lognormvariate(0.0, self.noise)
+
+
+def poisson(rate_rps: float, begin_s: float, end_s: float, seed: int) -> Iterator[float]:
+    chance, now_s = random.Random(seed), begin_s
+    while (now_s := now_s + chance.expovariate(rate_rps)) < end_s:
+        yield now_s
+
+
+@dataclass
+class Replica:
+    """One device behind one scheduler."""
+
+    device: Device = field(default_factory=Device)
+    caps: Caps = field(default_factory=lambda: Caps(4096))
+    seed: int = 1
+    lengths: tuple[int, ...] = (0,)
+    ends: list[End] = field(default_factory=list)
+    batches: list[tuple[float, Sealed[Ask]]] = field(default_factory=list)
+    retries_s: list[int] = field(default_factory=list)
+    busy_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.chance = random.Random(self.seed)
+        self.scheduler: Scheduler[Ask] = Scheduler(BATCH, self.caps, chance=self.chance.random)
+        timings = [
+            (b, self.device.batch_s(b, length, 0.0, self.chance), length)
+            for length in self.lengths
+            for b in range(1, BATCH + 1)
+        ]
+        self.scheduler.warmed(CostModel.from_warm_up(timings), lambda items: items)
+
+    def run(self, asks: Iterable[Ask]) -> list[End]:
+        """Serve all that come until nothing waits."""
+        count = itertools.count()
+        events: list[tuple[float, int, Callable[[float], None]]] = []
+        keys = itertools.count()
+        free = True
+
+        def at(time_s: float, what: Callable[[float], None]) -> None:
+            heapq.heappush(events, (time_s, next(count), what))
+
+        def finish(entry: Entry[Ask], outcome: str, now_s: float) -> None:
+            self.ends.append(End(entry.work, outcome, now_s))
+
+        def take(now_s: float) -> None:
+            nonlocal free
+            sealed = self.scheduler.seal(now_s)
+            for entry in sealed.expired:
+                finish(entry, "expired", now_s)
+                self.scheduler.ended(entry, now_s, answered=False)
+            free = not sealed.batch
+            if not sealed.batch:
+                return
+            self.batches.append((now_s, sealed))
+            seconds = self.device.batch_s(sealed.items, sealed.length, now_s, self.chance)
+            self.busy_s += seconds
+            at(now_s + seconds, lambda end_s: over(sealed, now_s, end_s))
+
+        def over(sealed: Sealed[Ask], began_s: float, end_s: float) -> None:
+            self.scheduler.executed(sealed, began_s, end_s - began_s, whole=True)
+            at(end_s + self.device.answer_s, lambda now_s: answer(sealed, now_s))
+            at(end_s + self.device.gap_s, take)
+
+        def answer(sealed: Sealed[Ask], now_s: float) -> None:
+            for entry in sealed.batch:
+                finish(entry, "ok", now_s)
+                self.scheduler.ended(entry, now_s, answered=True)
+
+        def leave(entry: Entry[Ask], outcome: str, now_s: float) -> None:
+            if self.scheduler.withdraw(entry.key):
+                finish(entry, outcome, now_s)
+                if outcome == "expired":
+                    self.scheduler.ended(entry, now_s, answered=False)
+
+        def arrive(ask: Ask, now_s: float) -> None:
+            due_s = None if ask.deadline_s is None else now_s + ask.deadline_s
+            entry = Entry(
+                next(keys), 1, now_s, due_s, ask, ask.length, ask.priority, ask.tenant, 64
+            )
+            offer = self.scheduler.offer(entry, now_s)
+            for one in offer.evicted:
+                finish(one, Refusal.EVICTED, now_s)
+            if offer.refusal is not None:
+                self.retries_s.append(offer.retry_after_s)
+                finish(entry, offer.refusal, now_s)
+                return
+            if due_s is not None:
+                at(due_s, lambda then_s: leave(entry, "expired", then_s))
+            if ask.leaves_s is not None:
+                at(now_s + ask.leaves_s, lambda then_s: leave(entry, "cancelled", then_s))
+            if free:
+                take(now_s)
+
+        coming = iter(asks)
+        ask = next(coming, None)
+        while ask is not None or events:
+            if ask is not None and (not events or ask.time_s <= events[0][0]):
+                arrive(ask, ask.time_s)
+                ask = next(coming, None)
+            else:
+                now_s, _, what = heapq.heappop(events)
+                what(now_s)
+        return self.ends
