@@ -1,59 +1,117 @@
-"""The server's configuration, read once from HEADROOM_* variables. Durations are in seconds."""
+"""PURE. The server's configuration: one frozen value from flags, environment, file and defaults.
+
+A flag goes before its variable, a variable before the file, the file before the default:
+
+    --max-batch-size 16      HEADROOM_MAX_BATCH_SIZE=16      max_batch_size = 16
+
+Unknown keys are errors in flags and file. An unknown HEADROOM_* variable is a warning: the
+environment is not the server's alone, and a Service named `headroom` puts HEADROOM_SERVICE_HOST
+there. Durations are in seconds.
+"""
 
 from __future__ import annotations
 
-import os
-from typing import Annotated, Literal, Self
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import Field, ValidationError, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 PREFIX = "HEADROOM_"
+CONFIG = "config"
+"""The file's path: a flag and a variable, and no key of the file."""
 
 Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
 SecondsOrNone = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
 
 
 class InvalidSettingsError(Exception):
-    """The environment does not describe a server; one line per variable."""
+    """What was configured does not describe a server; one line per key."""
 
 
-class Settings(BaseSettings):
-    """Every variable, its bounds and its default."""
+def _listed(value: object) -> object:
+    return tuple(filter(None, value.replace(",", " ").split())) if isinstance(value, str) else value
 
-    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, protected_namespaces=())
+
+class Settings(BaseModel):
+    """Every key, its bounds and its default."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", protected_namespaces=(), use_attribute_docstrings=True
+    )
 
     model_name: str = Field("model", pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$")
+    """The name of the one model, where the repository is one and does not name it."""
     model_uri: str = Field("", max_length=4096)
+    """The model repository: file:///path or pvc://claim/path."""
+    models: Annotated[tuple[str, ...], BeforeValidator(_listed)] = ()
+    """What of the repository to serve: `name` (its latest version) or `name:version`; all if none
+    is named."""
+    model_control: Literal["none", "explicit"] = "none"
+    """explicit: models are loaded and unloaded at run time over HTTP; none: those at start stay."""
+    repository_trusted: bool = False
+    """Whether the repository may run code here: torch.export and AOTInductor programs."""
     host: str = "0.0.0.0"  # noqa: S104 - a server in a pod is reached at the pod's address
+    """Where to listen."""
     port: int = Field(8000, ge=0, le=65_535)
     """0 lets the system choose; the log says which."""
 
     engine: Literal["torch", "emulated"] = "torch"
+    """emulated: no model, a device that only spends time."""
     model_class: str = Field("", pattern=r"^$|^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")
+    """A model as a class, module:Class, without a description."""
     torch_threads: int = Field(1, ge=1, le=1024)
+    """Of torch on the CPU."""
     emulated_fixed_cost_s: SecondsOrNone = 0.006
+    """Of a batch, before its items."""
     emulated_per_item_cost_s: SecondsOrNone = 0.0005
+    """That an item adds."""
     emulated_load_s: SecondsOrNone = 1.0
+    """That loading takes."""
     emulated_input_size: int = Field(4, ge=1, le=1_000_000)
+    """Numbers in an item."""
 
     max_batch_size: int = Field(8, ge=1, le=1024)
+    """Items, where a model's description does not say it."""
     max_waiting: int | None = Field(None, ge=1, le=1_000_000)
+    """Items that may wait for one model; eight full batches if unset."""
     max_body_bytes: int = Field(8 * 1024 * 1024, ge=1024, le=1024**3)
+    """Of one request."""
     stall_timeout_s: Seconds = 60.0
+    """A batch that takes longer hangs: the server is neither ready nor live."""
 
     warmup_requests: int = Field(16, ge=1, le=1_000_000)
+    """At least, over all warmed shapes."""
     warmup_max_latency_s: Seconds = 1.0
+    """The self-test's p95 of single requests is at most this."""
     warmup_timeout_s: Seconds = 600.0
+    """From start to ready."""
 
     drain_delay_s: SecondsOrNone = 2.0
+    """After SIGTERM, requests are accepted for this long: endpoints take a moment to catch up."""
     drain_grace_s: Seconds = 60.0
+    """Then what was accepted is finished within this."""
     receive_timeout_s: Seconds = 30.0
     """From the first byte of a request to its last; a slower one is answered 408."""
     connection_max_age_s: Seconds = 15.0
     """Mean age at which a connection is closed after an answer; a quarter more or less each."""
     connection_idle_s: Seconds = 120.0
     """Above what common clients keep (Go 90 s, aiohttp 15 s), so that they close first."""
+
+    @field_validator("models")
+    @classmethod
+    def _names(cls, models: tuple[str, ...]) -> tuple[str, ...]:
+        if len(set(models)) != len(models):
+            raise ValueError("each model and version once")
+        return models
 
     @model_validator(mode="after")
     def _an_emulated_batch_takes_time(self) -> Self:
@@ -69,29 +127,77 @@ class Settings(BaseSettings):
         return self.max_waiting or 8 * self.max_batch_size
 
 
-def load() -> Settings:
-    """Read the environment.
+class Layer(NamedTuple):
+    """Values by key, and how a key is called where they come from."""
+
+    called: Callable[[str], str]
+    values: Mapping[str, object]
+
+
+def variable(key: str) -> str:
+    """The environment variable of a key."""
+    return PREFIX + key.upper()
+
+
+def flag(key: str) -> str:
+    """The flag of a key."""
+    return "--" + key.replace("_", "-")
+
+
+def from_flags(given: Mapping[str, object]) -> Layer:
+    """Flags by key; those that were not given are absent."""
+    return Layer(flag, {key: value for key, value in given.items() if key != CONFIG})
+
+
+def from_environment(environment: Mapping[str, str]) -> Layer:
+    """Variables that have a meaning here, in any case of letters."""
+    said = {name.upper(): value for name, value in environment.items()}
+    known = {key: variable(key) for key in Settings.model_fields}
+    return Layer(variable, {key: said[name] for key, name in known.items() if name in said})
+
+
+def from_file(data: bytes, name: str) -> Layer:
+    """Keys of a TOML file.
 
     Raises:
-        InvalidSettingsError: naming each wrong variable, the rule and the value.
+        InvalidSettingsError: where it is no TOML.
     """
     try:
-        return Settings()
+        values = tomllib.loads(data.decode())
+    except (ValueError, RecursionError) as error:
+        raise InvalidSettingsError(f"{name}: {error}") from error
+    return Layer(lambda key: f"{name}: {key}", values)
+
+
+def merged(layers: Sequence[Layer]) -> Settings:
+    """One value from layers, the strongest first.
+
+    Raises:
+        InvalidSettingsError: naming each wrong key as its layer calls it, the rule and the value.
+    """
+    values: dict[str, object] = {}
+    called: dict[str, str] = {}
+    for layer in reversed(layers):
+        values |= layer.values
+        called |= {key: layer.called(key) for key in layer.values}
+    try:
+        return Settings.model_validate(values)
     except ValidationError as error:
-        raise InvalidSettingsError(
-            "\n".join(_line(problem) for problem in error.errors())
-        ) from error
+        lines = [_line(problem, called) for problem in error.errors(include_url=False)]
+        raise InvalidSettingsError("\n".join(lines)) from error
 
 
-def unknown_variables() -> list[str]:
+def unknown_variables(environment: Mapping[str, str]) -> list[str]:
     """HEADROOM_* variables that mean nothing here: most often a misspelt one."""
-    known = {PREFIX + name.upper() for name in Settings.model_fields}
-    return sorted(n for n in os.environ if n.upper().startswith(PREFIX) and n.upper() not in known)
+    known = {variable(key) for key in (*Settings.model_fields, CONFIG)}
+    return sorted(n for n in environment if n.upper().startswith(PREFIX) and n.upper() not in known)
 
 
-def _line(problem: object) -> str:
-    assert isinstance(problem, dict)
+def _line(problem: Any, called: Mapping[str, str]) -> str:
+    rule = str(problem["msg"]).removeprefix("Value error, ")
     if not problem["loc"]:
-        return str(problem["msg"])
-    variable = PREFIX + str(problem["loc"][0]).upper()
-    return f"{variable}: {problem['msg']}; got {problem['input']!r}"
+        return rule
+    key = called[str(problem["loc"][0])]
+    if problem["type"] == "extra_forbidden":
+        return f"{key}: unknown; is it misspelt? `headroom-server serve --help` lists all"
+    return f"{key}: {rule}; got {problem['input']!r:.200}"

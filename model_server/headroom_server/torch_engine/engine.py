@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
 from array import array
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import cast
+from collections.abc import Mapping, Sequence
 
 import torch
 
-from headroom_server import model_uri
-from headroom_server.engine import DeviceLostError, LoadError, Work
+from headroom_server.engine import DeviceLostError, Work
 from headroom_server.tensors import DATATYPES, Numbers, Signature, TensorSpec
-from headroom_server.torch_engine.artifact import ArtifactModel
-from headroom_server.torch_engine.model import Tensors, TorchModel
+from headroom_server.torch_engine.loading import Load, Loaded
+from headroom_server.torch_engine.model import Tensors
 
 DTYPES: dict[str, torch.dtype] = {
     "BOOL": torch.bool,
@@ -34,12 +30,11 @@ class TorchEngine:
     name = "torch"
     emulated = False
 
-    def __init__(self, *, uri: str, model_class: str, threads: int) -> None:
-        self._uri = uri
-        self._model_class = model_class
+    def __init__(self, load: Load, *, threads: int) -> None:
+        self._load = load
+        self._loaded: Loaded | None = None
         self._threads = threads
         self._device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        self._model: TorchModel = ArtifactModel()
         self.device = (
             torch.cuda.get_device_name(self._device) if self._device.type == "cuda" else "cpu"
         )
@@ -48,21 +43,16 @@ class TorchEngine:
         """Bring the model to the device.
 
         Raises:
-            LoadError: where URI, class or files are not what they must be.
+            LoadError: where class or files are not what they must be.
         """
         torch.set_num_threads(self._threads)
-        try:
-            directory = model_uri.directory(self._uri)
-        except ValueError as error:
-            raise LoadError(f"HEADROOM_MODEL_URI: {error}") from error
-        if self._model_class:
-            self._model = _instance(self._model_class)
-        self._model.load(None if directory is None else Path(directory), self._device)
-        return self._model.signature
+        self._loaded = self._load(self._device)
+        return self._loaded.signature
 
     def execute(self, batch: Sequence[Work]) -> Sequence[Mapping[str, Numbers]]:
         """One forward pass over all requests, and its rows dealt out again."""
-        signature, model = self._model.signature, self._model
+        assert self._loaded is not None
+        model, signature = self._loaded
         sizes = [work.items for work in batch]
         inputs = {spec.name: _joined(spec, batch) for spec in signature.inputs}
         try:
@@ -75,15 +65,6 @@ class TorchEngine:
                 raise DeviceLostError(str(error).partition("\n")[0]) from error
             raise
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-
-
-def _instance(path: str) -> TorchModel:
-    module, _, name = path.partition(":")
-    try:
-        make = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError) as error:
-        raise LoadError(f"HEADROOM_MODEL_CLASS: {path} cannot be imported: {error}") from error
-    return cast("Callable[[], TorchModel]", make)()
 
 
 def _joined(spec: TensorSpec, batch: Sequence[Work]) -> torch.Tensor:

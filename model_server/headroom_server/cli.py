@@ -1,0 +1,92 @@
+"""`headroom-server serve`, the default, and `headroom-server check <repository>`."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from headroom_server import settings as configuration
+from headroom_server.settings import CONFIG, InvalidSettingsError, Settings
+
+log = logging.getLogger("headroom_server")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run a command; the exit code."""
+    logging.basicConfig(
+        level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s"
+    )
+    if arguments and arguments[0] == "check":
+        return _check(arguments[1:])
+    flags = _serve_parser().parse_args(arguments[arguments[:1] == ["serve"] :])
+    try:
+        settings = configured(vars(flags), os.environ)
+    except InvalidSettingsError as error:
+        log.error("%s", error)
+        return 2
+    for name in configuration.unknown_variables(os.environ):
+        log.warning("%s means nothing here: is it misspelt?", name)
+    from headroom_server.composition import run  # noqa: PLC0415 - `check` and `--help` need none
+
+    return run(settings)
+
+
+def configured(flags: Mapping[str, object], environment: Mapping[str, str]) -> Settings:
+    """The settings, with the file that a flag or else HEADROOM_CONFIG names.
+
+    Raises:
+        InvalidSettingsError: naming each wrong key, the rule and the value.
+    """
+    layers = [configuration.from_flags(flags), configuration.from_environment(environment)]
+    path = str(flags.get(CONFIG) or environment.get(configuration.variable(CONFIG), ""))
+    if path:
+        try:
+            layers.append(configuration.from_file(Path(path).read_bytes(), path))
+        except OSError as error:
+            called = configuration.flag if flags.get(CONFIG) else configuration.variable
+            raise InvalidSettingsError(
+                f"{called(CONFIG)}: a file that can be read; got {path}: {error.strerror}"
+            ) from error
+    return configuration.merged(layers)
+
+
+def _serve_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="headroom-server serve",
+        description="Serve models until SIGTERM. Each flag is also a variable HEADROOM_*, and a "
+        "key of the TOML file; flags go before variables, variables before the file. The other "
+        "command is `headroom-server check <repository>`.",
+        argument_default=argparse.SUPPRESS,
+        allow_abbrev=False,
+    )
+    parser.add_argument(configuration.flag(CONFIG), help="A TOML file of the keys below.")
+    for key, field in Settings.model_fields.items():
+        default = "" if field.default in (None, "", ()) else f" Default: {field.default}."
+        meaning = (field.description or "").replace("\n", " ").replace("%", "%%")
+        parser.add_argument(configuration.flag(key), metavar="VALUE", help=meaning + default)
+    return parser
+
+
+def _check(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="headroom-server check",
+        description="Check a model repository without a device: a line per model, exit 0 or 1.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("repository", type=Path, help="The folder.")
+    parser.add_argument(
+        "--trusted",
+        action="store_true",
+        help="Check as for a server with HEADROOM_REPOSITORY_TRUSTED=true.",
+    )
+    given = parser.parse_args(arguments)
+    from headroom_server.repository.checking import check  # noqa: PLC0415
+
+    findings = check(given.repository, trusted=given.trusted)
+    for finding in findings:
+        print(finding)
+    return int(not all(finding.sound for finding in findings))

@@ -1,0 +1,144 @@
+"""A repository held against its descriptions, without a device and without torch.
+
+What can be known without running anything: descriptions, files, digests, names, types and shapes of
+weights, the kind of a program, warm-up samples against the inputs. What a class of the user's
+computes is known only by running it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from headroom_server.engine import LoadError
+from headroom_server.repository import folder, safetensors_header, samples
+from headroom_server.repository.description import Description
+from headroom_server.repository.formats import DESCRIPTION, untrusted
+from headroom_server.repository.layouts import LAYOUTS, Layout, layout
+from headroom_server.repository.programs import check_archive
+from headroom_server.repository.signatures import agreed
+from headroom_server.tensors import Signature
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What is to be said of one version of a model."""
+
+    model: str
+    errors: tuple[str, ...]
+    summary: str = ""
+
+    @property
+    def sound(self) -> bool:
+        """Whether a server would load it, as far as can be known here."""
+        return not self.errors
+
+    def __str__(self) -> str:
+        """One line."""
+        told = "; ".join(self.errors) if self.errors else self.summary
+        return f"{'ok' if self.sound else 'wrong':<6} {self.model}: " + " ".join(told.split("\n"))
+
+
+def check(root: Path, *, trusted: bool) -> list[Finding]:
+    """A finding per version of each model, at least one."""
+    try:
+        repository = folder.scan(root, "model")
+    except LoadError as error:
+        return [Finding(str(root), (str(error),))]
+    findings = [Finding(name, (why,)) for name, why in repository.problems.items()]
+    for name, versions in repository.models.items():
+        findings += [
+            _finding(f"{name}/{number}", repository.root, path, trusted=trusted)
+            for number, path in versions.items()
+        ]
+    nothing = f"no model in it: add <model>/{DESCRIPTION} with its weights"
+    return sorted(findings, key=lambda one: one.model) or [Finding(str(root), (nothing,))]
+
+
+def _finding(name: str, root: Path, path: Path, *, trusted: bool) -> Finding:
+    try:
+        one = folder.describe(root, path)
+    except LoadError as error:
+        return Finding(name, tuple(str(error).splitlines()))
+    if one.engine == "emulated":
+        return Finding(name, (), "emulated: a device that only spends time")
+    errors: list[str] = []
+
+    def note(step: Callable[[], object]) -> object:
+        """Go on after an error, so that one run tells them all."""
+        try:
+            return step()
+        except LoadError as error:
+            errors.append(str(error))
+            return None
+
+    reason = untrusted(one.format, trusted=trusted)
+    if reason is not None:
+        errors.append(reason)
+    known = note(lambda: _layout(one))
+    own = known if isinstance(known, Layout) else None
+    if not one.is_class or one.weights or one.sha256:
+        note(lambda: _check_weights(one, root, path, own))
+    signature = None
+    if not errors and (own is not None or one.declared is not None):
+        signature = note(lambda: agreed(one, own.signature if own else None))
+    if isinstance(signature, Signature):
+        shapes = signature
+        note(lambda: samples.works(one.warm_up, shapes))
+    return Finding(name, tuple(errors), _summary(one))
+
+
+def _layout(one: Description) -> Layout | None:
+    """What a registered architecture is; None for a program, and for a class that can be found.
+
+    Raises:
+        LoadError: where there is no such architecture or class.
+    """
+    if one.architecture is None:
+        return None
+    if one.is_class:
+        package = one.architecture.partition(":")[0].partition(".")[0]
+        if importlib.util.find_spec(package) is None:
+            raise LoadError(
+                f"architecture: {one.architecture} cannot be imported here: put the folder or "
+                f"archive with {package} on PYTHONPATH"
+            )
+        return None
+    found = layout(one.architecture, one.parameters)
+    if found is None:
+        raise LoadError(
+            f"architecture: one of {sorted(LAYOUTS)}, or module:Class; got {one.architecture!r}"
+        )
+    return found
+
+
+def _check_weights(one: Description, root: Path, path: Path, known: Layout | None) -> None:
+    name = one.weights_name
+    file = folder.weights(root, path, name)
+    if one.sha256 is not None:
+        folder.check_digest(name, folder.sha256(file), one.sha256)
+    try:
+        if one.format.is_program:
+            check_archive(file, one.format, name)
+        elif not one.is_class:
+            _check_safetensors(file, known)
+    except OSError as error:
+        raise LoadError(f"{name}: cannot be read: {error.strerror}") from error
+
+
+def _check_safetensors(file: Path, known: Layout | None) -> None:
+    with file.open("rb") as opened:
+        start = opened.read(safetensors_header.LENGTH_BYTES)
+        header = opened.read(safetensors_header.header_bytes(start, file.name))
+    found = safetensors_header.parse(header, file.stat().st_size, file.name)
+    if known is not None:
+        safetensors_header.compare(found, known.weights, file.name)
+
+
+def _summary(one: Description) -> str:
+    shapes = [f"lengths {list(one.lengths)}"] if one.lengths else []
+    shapes += [f"batches {list(one.batches)}"] if one.batches else []
+    unknown = ["what the class takes is known when it runs"] if one.is_class else []
+    return ", ".join([one.architecture or f"format {one.format}", *shapes, *unknown])

@@ -1,0 +1,301 @@
+"""PURE. `model.toml`, the description of one version of a model, as one frozen value.
+
+    engine = "torch"                     # or "emulated"
+    architecture = "encoder"             # registered, or "module:Class"; none for a program
+    format = "safetensors"               # or "export", "aotinductor"
+    weights = "model.safetensors"        # beside this file
+    sha256 = "9f86d0..."                 # of the weights; required for a program
+    max_batch_size = 32
+    batches = [1, 2, 4, 8, 16, 32]       # only these are warmed and executed; else every size
+    lengths = [64, 128, 512]             # of the one dimension that is -1
+    compile = false                      # torch.compile
+
+    [parameters]                         # of the architecture
+    width = 256
+
+    [[inputs]]                           # required for a program, else checked against the model
+    name = "tokens"
+    datatype = "INT64"
+    shape = [-1]                         # of one item
+
+    [[outputs]]
+    name = "score"
+    datatype = "FP32"
+
+    [mask]                               # one more input, made by the server: 1 data, 0 padding
+    name = "mask"
+    datatype = "BOOL"
+
+    [classes.interactive]                # SLO classes, chosen by x-slo-class
+    priority = 1                         # 0 most urgent .. 9
+    deadline_s = 0.1
+
+    [[warm_up]]                          # samples: one item each, run before ready
+    inputs = { tokens = [101, 7592, 102] }
+
+    [emulated]                           # with engine = "emulated": t(b) = fixed + per_item * b
+    fixed_cost_s = 0.006
+
+Only `architecture` is required, and for a program `weights`, `inputs`, `outputs`, `sha256`.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
+
+from headroom_server.engine import LoadError
+from headroom_server.repository.formats import Format, check_weights_name
+from headroom_server.tensors import DATATYPES, DYNAMIC, Signature, TensorSpec
+from headroom_server.terms import LAST_PRIORITY, USUAL_PRIORITY, SloClass, SloClasses
+
+MAX_BYTES = 1024 * 1024
+ARCHITECTURE = r"^[A-Za-z_][A-Za-z0-9_.-]*(:[A-Za-z_][A-Za-z0-9_]*)?$"
+
+Whole = Annotated[int, Field(strict=True)]
+Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
+SecondsOrNone = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
+
+
+def _ascending(sizes: tuple[int, ...]) -> tuple[int, ...]:
+    if any(a >= b for a, b in pairwise(sizes)):
+        raise ValueError("ascending, each once")
+    return sizes
+
+
+def _dimension(size: int) -> int:
+    if size != DYNAMIC and size < 1:
+        raise ValueError("at least 1, or -1 where dynamic")
+    return size
+
+
+def _read_only(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    return MappingProxyType(dict(values))
+
+
+def _nothing() -> Mapping[str, Any]:
+    return MappingProxyType({})
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+
+
+def _datatype(name: str) -> str:
+    if name not in DATATYPES:
+        raise ValueError(f"one of {', '.join(DATATYPES)}")
+    return name
+
+
+TensorName = Annotated[str, Field(min_length=1, max_length=256, strict=True)]
+DatatypeName = Annotated[str, Field(strict=True), AfterValidator(_datatype)]
+
+
+class Tensor(_Frozen):
+    """One input or output; the shape is that of one item, with at most one -1."""
+
+    name: TensorName
+    datatype: DatatypeName
+    shape: tuple[Annotated[int, Field(strict=True, le=2**31), AfterValidator(_dimension)], ...] = (
+        Field((), max_length=32)
+    )
+
+    @model_validator(mode="after")
+    def _one_dynamic(self) -> Self:
+        self.spec()
+        return self
+
+    def spec(self) -> TensorSpec:
+        """As the server uses it."""
+        return TensorSpec(self.name, self.datatype, self.shape)
+
+
+class Mask(_Frozen):
+    """One more input, made by the server: 1 where an item has data, 0 where it was padded."""
+
+    name: TensorName
+    datatype: DatatypeName
+
+
+class SloClassFields(_Frozen):
+    """What requests of a class get unless they say otherwise."""
+
+    priority: int = Field(USUAL_PRIORITY, ge=0, le=LAST_PRIORITY, strict=True)
+    """0 is the most urgent."""
+    deadline_s: Seconds | None = None
+    """From arrival; none: they wait as long as it takes."""
+
+
+class Sample(_Frozen):
+    """One item, run while warming; nested lists by input name."""
+
+    inputs: dict[str, Any] = Field(min_length=1)
+
+
+class Emulated(_Frozen):
+    """A device that only spends time: t(b) = fixed_cost_s + per_item_cost_s * b."""
+
+    fixed_cost_s: SecondsOrNone = 0.006
+    per_item_cost_s: SecondsOrNone = 0.0005
+    load_s: SecondsOrNone = 1.0
+    input_size: int = Field(4, ge=1, le=1_000_000, strict=True)
+
+    @model_validator(mode="after")
+    def _takes_time(self) -> Self:
+        if self.fixed_cost_s + self.per_item_cost_s <= 0:
+            raise ValueError("fixed_cost_s + per_item_cost_s is above 0; got 0")
+        return self
+
+
+class Description(_Frozen):
+    """One version of a model; the module's docstring shows every field."""
+
+    engine: Literal["torch", "emulated"] = "torch"
+    architecture: str | None = Field(None, pattern=ARCHITECTURE, max_length=256)
+    parameters: Annotated[Mapping[str, Any], AfterValidator(_read_only)] = Field(
+        default_factory=_nothing
+    )
+    format: Format = Format.SAFETENSORS
+    weights: str = Field("", max_length=255, strict=True)
+    sha256: str | None = Field(None, pattern=r"^[0-9a-f]{64}$")
+    max_batch_size: int | None = Field(None, ge=1, le=1024, strict=True)
+    batches: Annotated[
+        tuple[Annotated[Whole, Field(ge=1, le=1024)], ...], AfterValidator(_ascending)
+    ] = ()
+    lengths: Annotated[
+        tuple[Annotated[Whole, Field(ge=1, le=2**31)], ...], AfterValidator(_ascending)
+    ] = ()
+    compile: bool = Field(False, strict=True)
+    inputs: tuple[Tensor, ...] = ()
+    outputs: tuple[Tensor, ...] = ()
+    mask: Mask | None = None
+    classes: Annotated[
+        Mapping[Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,64}$")], SloClassFields],
+        AfterValidator(_read_only),
+    ] = Field(default_factory=_nothing)
+    warm_up: tuple[Sample, ...] = Field((), max_length=1000)
+    emulated: Emulated | None = None
+
+    @property
+    def weights_name(self) -> str:
+        """The weights file, as named or by its format's default."""
+        return self.weights or f"model{self.format.suffix}"
+
+    @property
+    def is_class(self) -> bool:
+        """Whether a class of the user's computes, which reads what weights it needs."""
+        return self.architecture is not None and ":" in self.architecture
+
+    @property
+    def slo_classes(self) -> SloClasses:
+        """The classes as requests are read with them."""
+        return {name: SloClass(one.priority, one.deadline_s) for name, one in self.classes.items()}
+
+    @property
+    def declared(self) -> Signature | None:
+        """What the file says that the model takes and gives; None where the model says it."""
+        if not self.inputs:
+            return None
+        mask = None
+        if self.mask is not None:
+            mask = TensorSpec(self.mask.name, self.mask.datatype, (DYNAMIC,))
+        return Signature(
+            tuple(one.spec() for one in self.inputs),
+            tuple(one.spec() for one in self.outputs),
+            lengths=self.lengths,
+            batches=self.batches,
+            mask=mask,
+        )
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        for broken in _contradictions(self):
+            raise ValueError(broken)
+        if self.weights or self.engine == "torch":
+            try:
+                check_weights_name(self.weights_name, self.format)
+            except ValueError as error:
+                raise ValueError(f"weights: {error}") from error
+        _ = self.declared  # shapes, lengths, batches and names agree
+        return self
+
+
+def _contradictions(one: Description) -> Iterable[str]:
+    """What single fields cannot know of each other."""
+    if one.engine == "emulated":
+        idle = ("architecture", "weights", "sha256", "parameters", "inputs", "outputs", "mask")
+        for field in idle:
+            if getattr(one, field):
+                yield f"{field}: an emulated engine has none; leave it out, or set engine = 'torch'"
+        if one.compile or one.lengths or one.format.is_program:
+            yield "compile, lengths, format: an emulated engine has none; leave them out"
+    elif one.emulated is not None:
+        yield "emulated: only with engine = 'emulated'"
+    elif one.format.is_program:
+        for field in ("inputs", "outputs", "sha256"):
+            if not getattr(one, field):
+                yield f"{field}: required with format = {one.format.value!r}"
+        for field in ("architecture", "parameters", "compile"):
+            if getattr(one, field):
+                yield f"{field}: a program has its own; leave it out"
+    elif one.architecture is None:
+        yield "architecture: required: a registered name, or module:Class"
+    if bool(one.inputs) != bool(one.outputs):
+        yield "inputs and outputs: both, or neither"
+    if one.mask and not one.inputs:
+        yield "mask: needs inputs, of which one has the dimension -1"
+    if one.batches and one.max_batch_size not in (None, one.batches[-1]):
+        yield (
+            f"max_batch_size: the largest of batches, {one.batches[-1]}, or left out; got "
+            f"{one.max_batch_size}"
+        )
+
+
+def parse(data: bytes, where: str) -> Description:
+    """The description in a file's bytes.
+
+    Raises:
+        LoadError: a line per mistake, each with `where`, the field, the rule and the value.
+    """
+    if len(data) > MAX_BYTES:
+        raise LoadError(f"{where}: at most {MAX_BYTES} bytes; got {len(data)}")
+    try:
+        fields = tomllib.loads(data.decode())
+    except UnicodeDecodeError as error:
+        raise LoadError(f"{where}: UTF-8; got byte {data[error.start]:#04x}") from error
+    except RecursionError as error:
+        raise LoadError(f"{where}: is nested too deeply") from error
+    except ValueError as error:  # TOMLDecodeError, and integers beyond Python's own bound
+        raise LoadError(f"{where}: {error}") from error
+    try:
+        return Description.model_validate(fields)
+    except ValidationError as error:
+        lines = [f"{where}: {_line(one)}" for one in error.errors(include_url=False)]
+        raise LoadError("\n".join(lines)) from error
+
+
+def _line(problem: Any) -> str:
+    field = "".join(f"[{at}]" if isinstance(at, int) else f".{at}" for at in problem["loc"])
+    rule = str(problem["msg"]).removeprefix("Value error, ")
+    field = field.removeprefix(".").removesuffix(".[key]")
+    if problem["type"] == "extra_forbidden":
+        return f"{field}: unknown field: is it misspelt?"
+    if problem["type"] == "missing":
+        return f"{field}: required"
+    if not field:
+        return rule
+    if isinstance(problem["input"], dict):
+        return f"{field}: {rule}"
+    return f"{field}: {rule}; got {problem['input']!r:.100}"

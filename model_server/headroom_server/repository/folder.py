@@ -1,0 +1,189 @@
+"""The folder of models: what lies where, and no way out of it.
+
+    <repository>/<model>/<version>/model.toml     versions are integers from 1
+    <repository>/<model>/model.toml               version 1
+    <repository>/model.toml                       one model, named by the server
+
+Weights lie beside their description. Symbolic links are followed inside the repository (as a
+ConfigMap's mount has them) and nowhere else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from headroom_server.engine import LoadError
+from headroom_server.repository.description import MAX_BYTES, Description, parse
+from headroom_server.repository.formats import DESCRIPTION
+
+NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?")
+VERSION = re.compile(r"[1-9][0-9]{0,17}")
+IGNORED = frozenset({"lost+found", "__pycache__"})
+CHUNK_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """The versions of each model, by number, and what is wrong in the folder."""
+
+    root: Path
+    models: Mapping[str, Mapping[int, Path]]
+    problems: Mapping[str, str]
+    """By model folder: what it is not, and the next step."""
+
+
+def scan(root: Path, single_name: str) -> Repository:
+    """Look through a folder. A repository that is one model gives it `single_name`.
+
+    Raises:
+        LoadError: where it is no folder, or cannot be read.
+    """
+    try:
+        root = root.resolve(strict=True)
+        if (root / DESCRIPTION).exists():
+            return Repository(root, {single_name: {1: root}}, {})
+        models: dict[str, Mapping[int, Path]] = {}
+        problems: dict[str, str] = {}
+        for folder in sorted(root.iterdir()):
+            if folder.name.startswith(".") or folder.name in IGNORED or not folder.is_dir():
+                continue
+            try:
+                models[_name(folder.name)] = _versions(root, folder)
+            except LoadError as error:
+                problems[folder.name] = str(error)
+    except OSError as error:
+        raise LoadError(
+            f"repository {root}: a folder of models, or of one; {error.strerror}: create it, mount "
+            f"it, or name another in HEADROOM_MODEL_URI"
+        ) from error
+    return Repository(root, MappingProxyType(models), MappingProxyType(problems))
+
+
+def _name(name: str) -> str:
+    if not NAME.fullmatch(name):
+        raise LoadError(
+            "a model is named by letters, digits, '.', '_' and '-', at most 253, the first and "
+            "last a letter or digit: rename the folder"
+        )
+    return name
+
+
+def _versions(root: Path, folder: Path) -> dict[int, Path]:
+    inner = {int(one.name): one for one in folder.iterdir() if VERSION.fullmatch(one.name)}
+    if (folder / DESCRIPTION).exists():
+        if inner:
+            raise LoadError(
+                f"{DESCRIPTION} and versions {sorted(inner)} side by side: move it into a version"
+            )
+        inner = {1: folder}
+    described = {number: one for number, one in inner.items() if (one / DESCRIPTION).exists()}
+    if not described:
+        raise LoadError(
+            f"no {DESCRIPTION}, here or in a folder named by its version (1, 2, ...): add one, or "
+            f"remove the folder"
+        )
+    return {number: inside(root, one) for number, one in sorted(described.items())}
+
+
+def inside(root: Path, path: Path) -> Path:
+    """The path with links resolved, where it exists and lies in the repository.
+
+    Raises:
+        LoadError: naming the path's last part only, since the rest says where things are.
+    """
+    try:
+        resolved = path.resolve(strict=True)
+    except (OSError, RuntimeError) as error:  # RuntimeError: links in a circle
+        raise LoadError(f"{path.name}: does not exist, or cannot be read: add the file") from error
+    if not resolved.is_relative_to(root.resolve()):
+        raise LoadError(
+            f"{path.name}: leads out of the repository, and is not followed: copy the file in"
+        )
+    return resolved
+
+
+def describe(root: Path, folder: Path) -> Description:
+    """The description of a model's version.
+
+    Raises:
+        LoadError: where there is none, or it is wrong.
+    """
+    path = inside(root, folder / DESCRIPTION)
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise LoadError(f"{DESCRIPTION}: cannot be read: {error.strerror}") from error
+    return parse(data, DESCRIPTION)
+
+
+def weights(root: Path, folder: Path, name: str) -> Path:
+    """The weights file beside a description.
+
+    Raises:
+        LoadError: where it is missing, elsewhere, or no file.
+    """
+    path = inside(root, folder / name)
+    if not path.is_file():
+        raise LoadError(f"{name}: a regular file; it is not")
+    return path
+
+
+def sha256(path: Path) -> str:
+    """The digest of a file, in hex.
+
+    Raises:
+        LoadError: where it cannot be read.
+    """
+    digest = hashlib.sha256()
+    try:
+        with path.open("rb") as file:
+            while chunk := file.read(CHUNK_BYTES):
+                digest.update(chunk)
+    except OSError as error:
+        raise LoadError(f"{path.name}: cannot be read: {error.strerror}") from error
+    return digest.hexdigest()
+
+
+def check_digest(name: str, found: str, pinned: str | None) -> None:
+    """Compare a digest with the pinned one, if there is one.
+
+    Raises:
+        LoadError: where they differ.
+    """
+    if pinned is not None and not hmac.compare_digest(found, pinned):
+        raise LoadError(
+            f"{name}: its sha256 is {found}, and {DESCRIPTION} pins {pinned}: find out who changed "
+            f"it, then pin the new one"
+        )
+
+
+def chosen(repository: Repository, wanted: Sequence[str]) -> dict[str, dict[int, Path]]:
+    """What to serve: `name` is the latest version of a model, `name:3` that one; none named: all.
+
+    Raises:
+        LoadError: where a name or version is not in the repository, or nothing is.
+    """
+    found: dict[str, dict[int, Path]] = {}
+    for entry in wanted or sorted({*repository.models, *repository.problems}):
+        name, _, version = entry.partition(":")
+        if name in repository.problems:
+            raise LoadError(f"model {name}: {repository.problems[name]}")
+        versions = repository.models.get(name)
+        if versions is None:
+            raise LoadError(f"no model {name!r}; there are {sorted(repository.models)}")
+        if version and not (VERSION.fullmatch(version) and int(version) in versions):
+            raise LoadError(f"model {name}: no version {version!r}; there are {sorted(versions)}")
+        number = int(version) if version else max(versions)
+        found.setdefault(name, {})[number] = versions[number]
+    if not found:
+        raise LoadError(
+            f"no model in it: add <model>/{DESCRIPTION} with its weights, or {DESCRIPTION} itself"
+        )
+    return found

@@ -1,0 +1,112 @@
+"""PURE. What a safetensors file says of itself: names, types and shapes, without its numbers.
+
+The file is 8 bytes of length (little endian), that many bytes of JSON, then the numbers. The JSON
+maps names to {"dtype", "shape", "data_offsets": [begin, end]}.
+Source: https://github.com/huggingface/safetensors#format
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Annotated, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from headroom_server.engine import LoadError
+
+LENGTH_BYTES = 8
+MAX_HEADER_BYTES = 100_000_000
+"""The format's own bound."""
+
+BITS = {"BOOL": 8, "U8": 8, "I8": 8, "F8_E5M2": 8, "F8_E4M3": 8, "F8_E8M0": 8} | {
+    f"{kind}{bits}": bits for kind in ("I", "U", "F") for bits in (16, 32, 64)
+}
+BITS |= {"BF16": 16, "C64": 64, "F4": 4, "F6_E2M3": 6, "F6_E3M2": 6}
+
+
+class Held(NamedTuple):
+    """One tensor of the file."""
+
+    dtype: str
+    shape: tuple[int, ...]
+
+
+_Size = Annotated[int, Field(ge=0, strict=True)]
+
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    dtype: str
+    shape: list[_Size]
+    data_offsets: tuple[_Size, _Size]
+
+
+_ENTRIES = TypeAdapter(dict[str, _Entry | dict[str, str]])
+
+
+def header_bytes(start: bytes, name: str) -> int:
+    """How long the JSON is, from the file's first 8 bytes.
+
+    Raises:
+        LoadError: where there are fewer, or it is longer than the format allows.
+    """
+    length = int.from_bytes(start, "little")
+    if len(start) != LENGTH_BYTES or not 2 <= length <= MAX_HEADER_BYTES:
+        raise LoadError(f"{name}: no safetensors file; write it with safetensors.torch.save_file")
+    return length
+
+
+def parse(header: bytes, file_bytes: int, name: str) -> dict[str, Held]:
+    """The tensors, checked against each other's places and the file's size.
+
+    Raises:
+        LoadError: where the header is malformed, or tensors overlap, leave gaps or are cut off.
+    """
+    try:
+        entries = _ENTRIES.validate_json(header)
+    except ValidationError as error:
+        raise LoadError(f"{name}: its header is not that of safetensors: write it anew") from error
+    tensors = {key: one for key, one in entries.items() if isinstance(one, _Entry)}
+    if any(key != "__metadata__" for key in entries.keys() - tensors.keys()):
+        raise LoadError(f"{name}: its header is not that of safetensors: write it anew")
+    _check_places(tensors, file_bytes - LENGTH_BYTES - len(header), name)
+    return {key: Held(one.dtype, tuple(one.shape)) for key, one in tensors.items()}
+
+
+def _check_places(tensors: Mapping[str, _Entry], data_bytes: int, name: str) -> None:
+    at = 0
+    for key, one in sorted(tensors.items(), key=lambda item: item[1].data_offsets):
+        begin, end = one.data_offsets
+        bits = BITS.get(one.dtype)
+        if bits is None:
+            raise LoadError(f"{name}: {key}: dtype is one of {sorted(BITS)}; got {one.dtype!r:.40}")
+        if begin != at or (end - begin) * 8 != bits * math.prod(one.shape):
+            raise LoadError(f"{name}: {key}: its bytes are not where or as many as its shape says")
+        at = end
+    if at != data_bytes:
+        raise LoadError(f"{name}: {at} bytes of numbers; got {data_bytes}: the file was cut off")
+
+
+def compare(found: Mapping[str, Held], expected: Mapping[str, tuple[int, ...]], name: str) -> None:
+    """Hold a file's tensors against the names and shapes that an architecture has.
+
+    Raises:
+        LoadError: naming what is missing, unknown, or of another shape.
+    """
+    missing, unknown = (
+        sorted(expected.keys() - found.keys()),
+        sorted(found.keys() - expected.keys()),
+    )
+    if missing or unknown:
+        raise LoadError(
+            f"{name}: the architecture has other tensors; missing {missing!s:.200}, unknown "
+            f"{unknown!s:.200}: set its parameters as they were in training"
+        )
+    for key, shape in expected.items():
+        if found[key].shape != shape:
+            raise LoadError(
+                f"{name}: {key}: shape {list(shape)}, as the parameters say; got "
+                f"{list(found[key].shape)}"
+            )

@@ -1,0 +1,56 @@
+"""PURE. Warm-up samples of a description as work for the device."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from headroom_server.engine import LoadError, Work
+from headroom_server.errors import InvalidRequestError
+from headroom_server.repository.description import Sample
+from headroom_server.tensors import DYNAMIC, Numbers, Signature, TensorSpec, flatten
+
+
+def works(samples: Sequence[Sample], signature: Signature) -> list[Work]:
+    """One request of one item per sample.
+
+    Raises:
+        LoadError: naming sample and input, the rule, and what was found.
+    """
+    return [_work(sample, signature, f"warm_up[{i}]") for i, sample in enumerate(samples)]
+
+
+def _work(sample: Sample, signature: Signature, where: str) -> Work:
+    names = {spec.name for spec in signature.inputs}
+    if sample.inputs.keys() != names:
+        raise LoadError(f"{where}.inputs: exactly {sorted(names)}; got {sorted(sample.inputs)}")
+    lengths = {
+        _length(sample.inputs[spec.name], spec, f"{where}.inputs.{spec.name}")
+        for spec in signature.inputs
+        if spec.dynamic
+    }
+    if len(lengths) > 1:
+        raise LoadError(f"{where}.inputs: one length for all; got {sorted(lengths)}")
+    length = next(iter(lengths), 0)
+    if lengths and not 1 <= length <= signature.lengths[-1]:
+        raise LoadError(f"{where}.inputs: a length from 1 to {signature.lengths[-1]}; got {length}")
+    numbers = {
+        spec.name: _numbers(sample.inputs[spec.name], spec, length, f"{where}.inputs.{spec.name}")
+        for spec in signature.inputs
+    }
+    return Work(1, numbers, length)
+
+
+def _length(data: object, spec: TensorSpec, where: str) -> int:
+    """The sample's extent along the dynamic axis, read along first elements."""
+    for _ in range(spec.shape.index(DYNAMIC)):
+        data = data[0] if isinstance(data, list) and data else None
+    if not isinstance(data, list):
+        raise LoadError(f"{where}: nested lists of shape {list(spec.shape)}")
+    return len(data)
+
+
+def _numbers(data: object, spec: TensorSpec, length: int, where: str) -> Numbers:
+    try:
+        return spec.numbers(flatten(data, spec.sized(length), where), where)
+    except InvalidRequestError as error:
+        raise LoadError(error.message) from error

@@ -1,0 +1,40 @@
+"""PURE. What a model takes and gives, from what its file declares and what it says itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from headroom_server.engine import LoadError
+from headroom_server.repository.description import Description
+from headroom_server.tensors import Signature, TensorSpec
+
+
+def agreed(description: Description, own: Signature | None) -> Signature:
+    """The model's own signature with the file's lengths and batches, or the declared one.
+
+    Raises:
+        LoadError: where both are known and differ, neither is, or lengths do not fit the shapes.
+    """
+    declared = description.declared
+    if own is None:
+        if declared is None:
+            raise LoadError("inputs and outputs: required, since the model does not say them")
+        return declared
+    if declared is not None:
+        for side in ("inputs", "outputs", "mask"):
+            told, is_so = getattr(declared, side), getattr(own, side)
+            if told != is_so:
+                raise LoadError(f"{side}: the model has {_words(is_so)}; got {_words(told)}")
+    try:
+        return replace(
+            own,
+            lengths=description.lengths or own.lengths,
+            batches=description.batches or own.batches,
+        )
+    except ValueError as error:
+        raise LoadError(f"lengths, batches: {error}") from error
+
+
+def _words(side: tuple[TensorSpec, ...] | TensorSpec | None) -> str:
+    specs = side if isinstance(side, tuple) else (side,) if side else ()
+    return ", ".join(f"{one.name} {one.datatype} {list(one.shape)}" for one in specs) or "none"

@@ -1,0 +1,115 @@
+"""From a model's description or class to a loaded model and the signature that both agree on."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, cast
+
+import torch
+
+from headroom_server.engine import LoadError
+from headroom_server.repository import folder
+from headroom_server.repository.description import Description
+from headroom_server.repository.signatures import agreed
+from headroom_server.tensors import Signature
+from headroom_server.torch_engine.architectures import build
+from headroom_server.torch_engine.artifact import ArtifactModel
+from headroom_server.torch_engine.model import TorchModel
+from headroom_server.torch_engine.program import ProgramModel
+
+METHODS = ("load", "preprocess", "forward", "postprocess")
+
+
+class Loaded(NamedTuple):
+    """A model on its device, and what it takes and gives."""
+
+    model: TorchModel
+    signature: Signature
+
+
+Load = Callable[[torch.device], Loaded]
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedModel:
+    """One version of a model in a repository; calling it loads."""
+
+    root: Path
+    """The repository, out of which nothing leads."""
+    directory: Path
+    description: Description
+    trusted: bool
+    """Whether the server was told that this repository may run code."""
+
+    def __call__(self, device: torch.device) -> Loaded:
+        """Bring the model to the device.
+
+        Raises:
+            LoadError: naming file, field and rule.
+        """
+        model = self._model()
+        model.load(self.directory, device)
+        return Loaded(model, agreed(self.description, model.signature))
+
+    def _model(self) -> TorchModel:
+        one = self.description
+        if one.architecture is not None and one.is_class:
+            if one.weights or one.sha256:
+                self._weights()
+            return instance(one.architecture, "architecture")
+        if one.format.is_program:
+            # it reads and checks its bytes at once, and not here first
+            path = folder.weights(self.root, self.directory, one.weights_name)
+            return ProgramModel(one, path, trusted=self.trusted)
+        assert one.architecture is not None
+        module, signature = build(one.architecture, one.parameters)
+        return ArtifactModel(module, signature, self._weights(), compiled=one.compile)
+
+    def _weights(self) -> Path:
+        path = folder.weights(self.root, self.directory, self.description.weights_name)
+        if self.description.sha256 is not None:
+            folder.check_digest(path.name, folder.sha256(path), self.description.sha256)
+        return path
+
+
+@dataclass(frozen=True, slots=True)
+class ClassModel:
+    """A class that the server's setting names, without a description; calling it loads."""
+
+    path: str
+    directory: Path | None
+
+    def __call__(self, device: torch.device) -> Loaded:
+        """Make one and let it load.
+
+        Raises:
+            LoadError: where it cannot be imported, or is no model.
+        """
+        model = instance(self.path, "HEADROOM_MODEL_CLASS")
+        model.load(self.directory, device)
+        return Loaded(model, model.signature)
+
+
+def instance(path: str, where: str) -> TorchModel:
+    """One of the class `module:Class`, from the server's own import path.
+
+    A description may come from a repository that nobody trusts: only what looks like a model is
+    called, and nothing is imported from the repository's folder.
+
+    Raises:
+        LoadError: where there is no such class.
+    """
+    module, _, name = path.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise LoadError(f"{where}: {path} cannot be imported: {error}") from error
+    lacking = [method for method in METHODS if not callable(getattr(found, method, None))]
+    if not isinstance(found, type) or lacking:
+        raise LoadError(
+            f"{where}: {path}: a class with {', '.join(METHODS)}; it lacks {lacking or 'a type'}"
+        )
+    return cast("Callable[[], TorchModel]", found)()

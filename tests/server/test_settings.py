@@ -1,0 +1,93 @@
+"""One settings value: flags before variables, then the file, then defaults."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headroom_server.cli import configured
+from headroom_server.settings import (
+    InvalidSettingsError,
+    Settings,
+    from_environment,
+    from_file,
+    from_flags,
+    merged,
+    unknown_variables,
+)
+
+FILE = b"port = 1\nmax_batch_size = 2\nmodel_name = 'filed'\nrepository_trusted = true"
+
+
+def test_the_strongest_layer_that_names_a_key_decides() -> None:
+    settings = merged(
+        [
+            from_flags({"port": "3", "config": "f.toml"}),
+            from_environment({"HEADROOM_PORT": "2", "HEADROOM_MAX_BATCH_SIZE": "16"}),
+            from_file(FILE, "f.toml"),
+        ]
+    )
+    assert (settings.port, settings.max_batch_size, settings.model_name) == (3, 16, "filed")
+    assert (settings.repository_trusted, settings.host) == (True, "0.0.0.0")
+
+
+def test_a_variable_is_read_in_any_case_and_a_list_by_commas() -> None:
+    environment = {"headroom_port": "7", "HEADROOM_MODELS": "bert:2, resnet", "HEADROOM_CACHE": "x"}
+    settings = merged([from_environment(environment)])
+    assert (settings.port, settings.models) == (7, ("bert:2", "resnet"))
+    assert unknown_variables(environment) == ["HEADROOM_CACHE"]
+    assert unknown_variables({"HEADROOM_CONFIG": "x", "HOME": "y"}) == []
+
+
+@pytest.mark.parametrize(
+    ("flags", "environment", "file", "line"),
+    [
+        ({"port": "x"}, {}, b"", "--port: .*integer.*; got 'x'"),
+        ({"max_batch_size": "0"}, {}, b"", "--max-batch-size: .* 1; got '0'"),
+        ({}, {"HEADROOM_PORT": "70000"}, b"port = 1", "HEADROOM_PORT: .* 65535; got '70000'"),
+        ({}, {}, b"port = 70000", "f.toml: port: .* 65535; got 70000"),
+        ({}, {}, b"prot = 1", "f.toml: prot: unknown; is it misspelt"),
+        ({}, {}, b"config = 'other.toml'", "f.toml: config: unknown"),
+        ({}, {}, b"[server]\nport = 1", "f.toml: server: unknown"),
+        ({}, {}, b"port =", "f.toml: Invalid value"),
+        ({}, {}, b"\xff", "f.toml: .*utf-8"),
+        ({}, {}, b"x = " + b"[" * 5000, "f.toml: "),
+        ({}, {"HEADROOM_MODELS": "a,a"}, b"", "HEADROOM_MODELS: each model and version once"),
+        ({}, {}, b"repository_trusted = 'perhaps'", "f.toml: repository_trusted: .*boolean"),
+        ({"drain_grace_s": "inf"}, {}, b"", "--drain-grace-s: .*finite"),
+    ],
+)
+def test_a_wrong_key_is_named_as_its_layer_calls_it(
+    flags: dict[str, object], environment: dict[str, str], file: bytes, line: str
+) -> None:
+    with pytest.raises(InvalidSettingsError, match=f"^{line}"):
+        merged([from_flags(flags), from_environment(environment), from_file(file, "f.toml")])
+
+
+@pytest.mark.parametrize("by", ["flag", "variable"])
+def test_the_file_is_named_by_a_flag_or_a_variable(tmp_path: Path, by: str) -> None:
+    path = tmp_path / "f.toml"
+    named = ({"config": str(path)}, {}) if by == "flag" else ({}, {"HEADROOM_CONFIG": str(path)})
+    with pytest.raises(
+        InvalidSettingsError, match=r"(--config|HEADROOM_CONFIG): a file .* No such"
+    ):
+        configured(*named)
+    path.write_bytes(FILE)
+    assert configured(*named).port == 1
+
+
+@given(st.dictionaries(st.sampled_from(sorted(Settings.model_fields)), st.text(max_size=8)))
+def test_any_values_are_settings_or_named_mistakes(values: dict[str, str]) -> None:
+    mistakes = mistakes_of(dict(values))
+    assert all(line.startswith(("--", "HEADROOM_EMULATED")) for line in mistakes)
+
+
+def mistakes_of(flags: dict[str, object]) -> list[str]:
+    try:
+        merged([from_flags(flags)])
+    except InvalidSettingsError as error:
+        return str(error).splitlines()
+    return []
