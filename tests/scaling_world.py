@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from headroom.scaling import (
     CostModel,
     Decision,
+    Grant,
     LatencyCounts,
     Observation,
     Pod,
@@ -80,6 +81,7 @@ class Service:
     now_s: float = 1000.0
     gpus: int = 100
     scrape: bool = True
+    grant: Grant | None = None
     state: State = field(default_factory=State.initial)
     born: dict[str, float] = field(default_factory=dict)
     arrived: dict[str, float] = field(default_factory=dict)
@@ -134,7 +136,11 @@ class Service:
 
     def observe(self) -> Observation:
         return Observation(
-            now_s=self.now_s, current=self.replicas, pods=self.pods(), samples=self.samples()
+            now_s=self.now_s,
+            current=self.replicas,
+            pods=self.pods(),
+            samples=self.samples(),
+            grant=self.grant,
         )
 
     def tick(self) -> Decision:

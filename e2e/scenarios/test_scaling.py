@@ -62,6 +62,31 @@ def test_missing_gpus_are_reported_and_not_multiplied(cluster: Cluster, namespac
     assert "nvidia.com/gpu" in condition["message"]
 
 
+@pytest.mark.timeout(300, func_only=True)
+def test_the_last_gpus_go_to_the_higher_priority_and_no_floor_is_taken(
+    cluster: Cluster, namespace: str
+) -> None:
+    """Two replicas fit on the node: 8 GPUs, 4 for each."""
+    gpus = {"resource": "nvidia.com/gpu", "count": 4}
+    slow = {"stabilizationWindow": "10m"}
+    scaling = {"minReplicas": 2, "scaleDown": slow}
+    low = Service.create(cluster, namespace, emulated("low", scaling=scaling, accelerator=gpus))
+    low.wait("both ready", lambda: low.ready_replicas() == 2, 90)
+    scaling["minReplicas"] = 1
+    Service.create(cluster, namespace, emulated("low", scaling=scaling, accelerator=gpus))
+    scaling = {"minReplicas": 1, "priority": 10}
+    high = Service.create(cluster, namespace, emulated("high", scaling=scaling, accelerator=gpus))
+    high.wait("unschedulable reported", lambda: high.status().get("unschedulableReplicas") == 1, 30)
+    assert low.replicas() == 2
+    high.wait_ready(120)
+    assert (low.replicas(), low.ready_replicas()) == (1, 1)
+    scaled = low.event("ScaledDown")["note"]
+    assert "YieldedToPriority" in scaled
+    assert f"{namespace}/high (priority 10) gets the last accelerators" in scaled
+    claimed = high.event("PriorityClaimed")["note"]
+    assert claimed == f"{namespace}/low (priority 0) yields 1"
+
+
 def test_a_model_that_never_gets_warm_is_broken_and_harms_nobody(
     cluster: Cluster, namespace: str
 ) -> None:

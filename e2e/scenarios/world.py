@@ -122,6 +122,12 @@ class Service:
         found = self.cluster.get("pods", "--namespace", self.namespace, "-l", label)
         return list(found["items"])
 
+    def event(self, reason: str) -> Object:
+        """Read an event about the object; empty where none has this reason."""
+        found = self.cluster.get("events.events.k8s.io", "--namespace", self.namespace)
+        about = (one for one in found["items"] if one["regarding"]["name"] == self.name)
+        return next((one for one in about if one["reason"] == reason), {})
+
     def wait(self, what: str, condition: Callable[[], object], timeout_s: float = 30.0) -> Any:
         """Wait until the condition holds, and return what it returned."""
         return wait_until(condition, what=f"{self.name}: {what}", timeout_s=timeout_s, every_s=0.3)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from headroom.scaling import PodSample, PodState, Reason
+from headroom.scaling import Direction, Grant, PodSample, PodState, Reason
 from headroom.scaling.law import Element, Law
 from scaling_world import Service, policy
 
@@ -102,3 +102,52 @@ def test_nothing_is_removed_that_is_ready_while_it_warms_others() -> None:
     assert decision.counts.ready == service.replicas
     assert all(pod.state is PodState.READY for pod in service.pods())
     assert _next_change_s(service) > 200.0
+
+
+HIGHER = "shop/ranker (priority 10)"
+
+
+def test_what_is_withheld_goes_without_a_hold_and_comes_back_at_once() -> None:
+    service = Service(rate_rps=30.0, replicas=5)
+    service.run(60)
+    standing = service.replicas
+    assert standing >= 4
+    service.grant = Grant(replicas=2, to=HIGHER)
+    decision = service.tick()
+    assert (decision.replicas, decision.direction) == (2, Direction.DOWN)
+    assert decision.reason is Reason.YIELDED_TO_PRIORITY
+    assert f"{HIGHER} gets the last accelerators ({decision.alone} -> 2)" in decision.message
+    assert "no more needed" not in decision.message
+    service.run(60)  # its queue grows meanwhile, and does not swell what it asks for
+    decision = service.decisions[-1]
+    assert (decision.replicas, decision.direction) == (2, Direction.NONE)
+    assert decision.reason is Reason.YIELDED_TO_PRIORITY
+    assert decision.alone <= standing
+    service.grant = None
+    assert service.tick().replicas >= decision.alone
+    assert service.state.flaps.recent == ()  # it did not misjudge anything
+
+
+@pytest.mark.parametrize(
+    ("grant", "least", "replicas"),
+    [
+        (0, 1, 1),
+        (1, 3, 3),  # a floor is never withheld
+        (3, 1, 3),
+        (9, 1, 4),  # more than it wants
+    ],
+)
+def test_a_grant_is_the_most_and_the_floor_the_least(grant: int, least: int, replicas: int) -> None:
+    service = Service(rate_rps=30.0, replicas=4, policy=policy(min_replicas=least, max_replicas=4))
+    service.run(60)
+    service.grant = Grant(replicas=grant, to=HIGHER)
+    decision = service.tick()
+    assert decision.replicas == replicas
+    assert decision.alone == 4
+
+
+def test_it_is_withheld_also_where_signals_are_missing() -> None:
+    service = Service(rate_rps=30.0, replicas=4)
+    service.run(60)
+    service.scrape, service.grant = False, Grant(replicas=2, to=HIGHER)
+    assert service.run(60).replicas == 2

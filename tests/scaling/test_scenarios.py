@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from headroom.scaling import Direction, Freshness, Reason, State
+from headroom.scaling.tail_latency import TailLatency
 from scaling_world import COST, Service, policy
 
 
@@ -143,6 +144,17 @@ def test_a_target_below_one_request_is_infeasible_and_buys_no_replicas_for_laten
     assert decision.floor_latency_s == pytest.approx(0.21)
     assert all(rule.rule is not Reason.LATENCY_MODEL for rule in decision.recommendations)
     assert service.replicas == 1  # 8/s over 0.8 x 10.26/s
+
+
+def test_what_the_floor_carries_without_a_start_is_said() -> None:
+    """What two replicas carry within 1.5 s, found by trying loads on them."""
+    service = Service(rate_rps=2.0, replicas=2, policy=policy(min_replicas=2))
+    decision = service.run(60)
+    assert decision.cost
+    assert decision.floor_rps
+    tail = TailLatency(cost=decision.cost, percentile=0.95, routing=service.policy.routing)
+    assert tail.latency_s(0.99 * decision.floor_rps, 2) <= 1.5
+    assert tail.latency_s(1.01 * decision.floor_rps, 2) > 1.5
 
 
 def test_counterfactuals_say_what_one_more_or_less_would_do() -> None:

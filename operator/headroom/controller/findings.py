@@ -175,9 +175,21 @@ def _slo_feasible(tick: Tick) -> _Finding:
     latency = tick.service.spec.slo.latency
     message = f"an idle replica answers in {duration_text(floor_s)}, the target is {latency.target}"
     if tick.decision.feasible:
-        return _TRUE, ConditionReason.FEASIBLE, message
+        return _TRUE, ConditionReason.FEASIBLE, _join(message, _sudden_rise(tick))
     hint = "more replicas cannot help: raise the target, or use a faster accelerator or model"
     return _FALSE, ConditionReason.TARGET_BELOW_FLOOR, f"{message}; {hint}"
+
+
+def _sudden_rise(tick: Tick) -> str:
+    """Say what the promise is worth when load rises at once: nobody knew, so a start is waited."""
+    decision = tick.decision
+    if decision.floor_rps is None or decision.cold_start_s is None:
+        return ""
+    return (
+        f"minReplicas ({tick.service.spec.scaling.min_replicas}) carry {decision.floor_rps:.3g}/s "
+        f"within it, a sudden rise beyond that waits {duration_text(decision.cold_start_s)} "
+        "for replicas to start"
+    )
 
 
 def _capacity_available(tick: Tick) -> _Finding:

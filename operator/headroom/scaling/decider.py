@@ -68,7 +68,7 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
         now_s=now_s,
     )
     replicas, applied = _limit(situation)
-    decision = _explain(situation, advice, replicas, applied, tail)
+    decision = _explain(situation, advice, replicas, applied, tail, target_s)
     changed = not state.changes or state.changes[-1][1] != observation.current
     own = replicas if decision.alone == replicas else observation.current
     changes = (*state.changes, (now_s, observation.current)) if changed else state.changes
@@ -295,6 +295,7 @@ def _explain(
     replicas: int,
     applied: tuple[LimitApplied, ...],
     tail: TailLatency | None,
+    target_s: float,
 ) -> Decision:
     """Put the number together with everything that is needed to say why."""
     current, counts = situation.observation.current, situation.counts
@@ -326,6 +327,9 @@ def _explain(
         else None,
         feasible=tail is None or tail.idle_s <= policy.latency_target_s,
         floor_latency_s=tail.idle_s if tail else None,
+        floor_rps=policy.min_replicas * tail.capacity_rps(target_s, policy.min_replicas)
+        if tail
+        else None,
         cost=cost,
         correction=situation.state.correction.kappa,
         cold_start_s=situation.state.cold_starts.p90_s,

@@ -359,6 +359,8 @@ class Decision:
     """False where even an idle replica misses the latency target."""
     floor_latency_s: float | None = None
     """What an idle replica takes: the lowest latency target that can be promised."""
+    floor_rps: float | None = None
+    """Arrivals that min_replicas carry within the target; a rise beyond waits for a cold start."""
     cost: CostModel | None = None
     correction: float = 1.0
     """Measured over modelled latency, as far as it has been learnt."""
