@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 CLOSE = (b"connection", b"close")
+SENT_AWAY_PER_S = 32
+"""Connections that a crowded replica closes per second: enough to spread clients, while to open a
+new one for every request would cost the most where there is the least to spare."""
 
 
 class Life(Protocol):
@@ -49,6 +52,7 @@ class Edge:
         self._inference = inference
         self._life = life
         self._error_answer = error_answer
+        self._second = self._sent_away = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -93,4 +97,12 @@ class Edge:
 
     def _closes(self, scope: Scope) -> bool:
         life, retire_at_s = self._life, connection_of(scope).retire_at_s
-        return life.draining or life.crowded or asyncio.get_running_loop().time() >= retire_at_s
+        now_s = asyncio.get_running_loop().time()
+        return life.draining or now_s >= retire_at_s or (life.crowded and self._sends_away(now_s))
+
+    def _sends_away(self, now_s: float) -> bool:
+        second = int(now_s)
+        if second != self._second:
+            self._second, self._sent_away = second, 0
+        self._sent_away += 1
+        return self._sent_away <= SENT_AWAY_PER_S

@@ -14,13 +14,14 @@ WINDOW = 100
 """Ends that are judged together; three misses are judged at once."""
 GIVEN_BACK = 0.005
 KEPT = 0.95
-LEAST_SHARE = 0.5
+LEAST_SHARE, MOST_SHARE = 0.5, 0.95
+"""What is never promised away is for the way to the client, which is not seen here."""
 
 
 class Margin(NamedTuple):
     """The usable share of deadlines at one priority; `ended` returns the next one."""
 
-    share: float = 1.0
+    share: float = MOST_SHARE
     since_s: float = float("-inf")
     """Requests that arrived earlier were accepted at another share."""
     ended_count: int = 0
@@ -38,5 +39,5 @@ class Margin(NamedTuple):
         if misses > 2 * TARGET * WINDOW or (ends >= WINDOW and misses > TARGET * ends):
             return Margin(max(LEAST_SHARE, KEPT * self.share), now_s)
         if ends >= WINDOW:
-            return Margin(min(1.0, self.share + GIVEN_BACK), self.since_s)
+            return Margin(min(MOST_SHARE, self.share + GIVEN_BACK), self.since_s)
         return Margin(self.share, self.since_s, ends, misses)

@@ -156,7 +156,7 @@ class Scheduler(Generic[T]):
         delay_s = self.delay_s(now_s)
         if delay_s is None or self.budget_s is None:
             return None
-        return (delay_s + self._own_s(1, 0) + self.overhead_s) / self.budget_s
+        return (delay_s + self._own_s(1, 0) + 2 * self.overhead_s) / self.budget_s
 
     def _late(self, entry: Entry[T], deadline_s: float, now_s: float) -> bool:
         budget_s = deadline_s - entry.arrived_s
@@ -166,7 +166,8 @@ class Scheduler(Generic[T]):
             return deadline_s < now_s
         wait_s = self._begins_in_s(entry, now_s) + self._own_s(entry.items, entry.length)
         margin = self.margin(entry.priority)
-        late = now_s + wait_s + self.overhead_s > margin.latest_s(entry.arrived_s, deadline_s)
+        # what it waited before it could be seen is taken to be as much as the answer will wait
+        late = now_s + wait_s + 2 * self.overhead_s > margin.latest_s(entry.arrived_s, deadline_s)
         if late and self._doubted_since_s is None:
             self._doubted_since_s = now_s
         return late

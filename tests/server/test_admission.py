@@ -91,7 +91,7 @@ def test_the_share_of_a_deadline_follows_the_misses(history: list[bool], share: 
 
 def test_the_share_stays_within_its_bounds() -> None:
     most = after(Margin(), [False] * 1000)
-    assert most == Margin()
+    assert most.share == 0.95
     least = most
     for generation in range(100):
         for _ in range(3):
