@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 from headroom.controller.pool import (
     FORGET_AFTER_S,
     GIVE_BACK_AFTER_S,
-    HOLD_S,
     IN_VAIN_AFTER_S,
     RETRIED_AFTER_S,
     Pool,
-    Seen,
 )
+from headroom.controller.pool_member import ATTENDED_S, HOLD_S, Seen
 from headroom.scaling.sharing import Demand
 
 TICK_S = 2.0
@@ -187,6 +186,20 @@ def test_accelerators_yielded_in_vain_go_back() -> None:
     before = len(plant["low"].history)
     plant.run(RETRIED_AFTER_S - 120)
     assert set(plant["low"].history[before:]) == {6}
+
+
+def test_who_is_not_attended_to_yields_nothing_and_another_does() -> None:
+    plant = _full()
+    plant.services.append(Service("held", wanted=3, standing=3, asked=3))
+    plant.nodes = 9
+    plant["high"].wanted = 2
+    plant.run(10)
+    lost = plant.services.pop()
+    plant.nodes = 6  # its three are beyond the reach of the others
+    plant.run(ATTENDED_S)
+    plant["high"].wanted = 5
+    plant.run(60)
+    assert (plant.standing(), lost.standing) == ({"high": 5, "low": 1}, 3)
 
 
 def test_a_middle_class_yields_to_the_higher_and_takes_from_the_lower() -> None:

@@ -9,14 +9,13 @@ while the contest lasts, so a shortage takes what it lacks once, however long a 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from headroom.scaling.sharing import Demand, share
+from headroom.controller.pool_member import NOTHING, Member, Seen
+from headroom.scaling.sharing import share
 from headroom.scaling.stabilization import SlidingExtreme
 from headroom.scaling.values import Grant
 
-HOLD_S = 30.0
-"""A replica that has been missing for this long may take one that stands."""
 GIVE_BACK_AFTER_S = 60.0
 """What was yielded comes back when it has been free for this long: load that dips for a moment
 finds its places still free."""
@@ -31,64 +30,6 @@ RETRIED_AFTER_S = 1800.0
 nodes, say): they go back, and for half an hour this shortage takes nothing."""
 PLANNED_EVERY_S = 1.0
 """However many services tick in between: a plan looks at all of them."""
-_NOTHING = SlidingExtreme(keep="smallest")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
-    """A service at its tick. `demand.pressing` is found by the pool."""
-
-    title: str
-    """The service in words."""
-    demand: Demand
-    leaving: int = 0
-    """Replicas that are on their way out and still hold their accelerators."""
-    refused: int = 0
-    """Replicas that the scheduler refuses for want of accelerators."""
-
-    @property
-    def held(self) -> int:
-        """Accelerators that its replicas hold."""
-        return self.demand.accelerators * (self.demand.standing + self.leaving)
-
-
-@dataclass(slots=True)
-class _Member:
-    """One service of the pool."""
-
-    seen: Seen
-    short: SlidingExtreme = _NOTHING
-    """Replicas missing."""
-    short_since_s: float | None = None
-    free_since_s: float | None = None
-    """Since when what it lacks has been free, and it still lacks it."""
-    barred_until_s: float = 0.0
-    granted: SlidingExtreme = _NOTHING
-    """Of the times at which it was granted less than it wants."""
-    claim: str = ""
-
-    @property
-    def priority(self) -> int:
-        return self.seen.demand.priority
-
-    def look(self, seen: Seen, now_s: float, *, withheld: bool) -> None:
-        """Take in a tick. Who may not ask for all that it wants is short, though no pod waits."""
-        self.seen, short = seen, seen.refused
-        if withheld:
-            short = max(short, seen.demand.wanted - seen.demand.standing)
-        if self.short.entries and short < self.short.entries[-1][1]:
-            self.free_since_s, self.barred_until_s = None, 0.0
-        if short == 0:
-            self.short_since_s, self.claim = None, ""
-        elif self.short_since_s is None:
-            self.short_since_s = now_s
-        self.short = self.short.add(now_s, short, HOLD_S)
-
-    def pressing(self, now_s: float) -> int:
-        """Replicas that have been missing throughout the hold."""
-        if self.short_since_s is None or now_s - self.short_since_s < HOLD_S:
-            return 0
-        return 0 if now_s < self.barred_until_s else self.short.since(now_s - HOLD_S) or 0
 
 
 @dataclass(slots=True)
@@ -97,7 +38,7 @@ class _Contest:
 
     accelerators: int
     """What the pool holds."""
-    winner: _Member
+    winner: Member
     """The highest that has pressed."""
     refused_s: float
     """When one as high as the winner was last refused."""
@@ -107,10 +48,10 @@ class _Contest:
 class Pool:
     """What one replica of each service in it could run on. Noted at every tick of each service."""
 
-    _members: dict[str, _Member] = field(default_factory=dict)
+    _members: dict[str, Member] = field(default_factory=dict)
     _total: int = 0
     """Accelerators held."""
-    _held: SlidingExtreme = _NOTHING
+    _held: SlidingExtreme = NOTHING
     _contest: _Contest | None = None
     _grants: dict[str, Grant] = field(default_factory=dict)
     _planned_s: float | None = None
@@ -126,7 +67,7 @@ class Pool:
         self._total += seen.held - (member.seen.held if member else 0)
         self._held = self._held.add(now_s, self._total, SETTLED_S)
         if member is None:
-            member = self._members[uid] = _Member(seen=seen)
+            member = self._members[uid] = Member(seen=seen, seen_s=now_s)
         member.look(seen, now_s, withheld=uid in self._grants)
         if self._planned_s is None or not 0.0 <= now_s - self._planned_s < PLANNED_EVERY_S:
             self._planned_s = now_s
@@ -138,6 +79,7 @@ class Pool:
         if member is None:
             return
         self._total -= member.seen.held
+        self._grants.pop(uid, None)
         if self._contest is not None and self._contest.winner is member:
             self._end()
 
@@ -158,10 +100,7 @@ class Pool:
             return
         contest.accelerators = max(contest.accelerators, self._held.value or 0)
         shares = share(
-            (
-                replace(member.seen.demand, pressing=pressing.get(uid, 0))
-                for uid, member in self._members.items()
-            ),
+            (member.demand(pressing.get(uid, 0), now_s) for uid, member in self._members.items()),
             contest.accelerators,
         )
         self._withhold(contest, shares, now_s)
@@ -199,7 +138,6 @@ class Pool:
     def _withhold(self, contest: _Contest, shares: Mapping[str, int], now_s: float) -> None:
         """Grant the services below the winner their shares; what they get back, they wait for."""
         winner = contest.winner
-        to = f"{winner.seen.title} (priority {winner.priority})"
         self._grants = {}
         for uid, member in self._members.items():
             if member.priority >= winner.priority:
@@ -209,22 +147,21 @@ class Pool:
                 member.granted = member.granted.add(now_s, shares[uid], GIVE_BACK_AFTER_S)
             least = member.granted.since(now_s - GIVE_BACK_AFTER_S)
             if least is not None and least < wanted:
-                self._grants[uid] = Grant(replicas=least, to=to)
+                self._grants[uid] = Grant(replicas=least, to=winner.title)
 
     def _explain(self, pressing: Mapping[str, int]) -> None:
         """Tell those that press who yields; it stands until they have what they lack."""
+        yielding = [
+            (member.priority, f"{member.title} yields {number}")
+            for uid, member in self._members.items()
+            if (number := member.seen.demand.standing - self._left(uid, member)) > 0
+        ]
         for uid in pressing:
             member = self._members[uid]
-            yielded = [
-                f"{one.seen.title} (priority {one.priority}) yields {number}"
-                for other, one in self._members.items()
-                if one.priority < member.priority
-                and (number := one.seen.demand.standing - self._left(other, one)) > 0
-            ]
-            if yielded:
-                member.claim = ", ".join(sorted(yielded))
+            below = sorted(text for priority, text in yielding if priority < member.priority)
+            member.claim = ", ".join(below) or member.claim
 
-    def _left(self, uid: str, member: _Member) -> int:
+    def _left(self, uid: str, member: Member) -> int:
         demand, grant = member.seen.demand, self._grants.get(uid)
         return demand.standing if grant is None else max(grant.replicas, demand.floor)
 
@@ -233,7 +170,8 @@ class Pool:
         in_vain = False
         for uid in pressing:
             member = self._members[uid]
-            if contest.accelerators - self._total < member.seen.demand.accelerators:
+            fits = contest.accelerators - self._total >= member.seen.demand.accelerators
+            if not (fits and member.seen.refused):
                 member.free_since_s = None
             elif member.free_since_s is None:
                 member.free_since_s = now_s
@@ -246,4 +184,4 @@ class Pool:
     def _end(self) -> None:
         self._contest, self._grants = None, {}
         for member in self._members.values():
-            member.granted = _NOTHING
+            member.granted = NOTHING
