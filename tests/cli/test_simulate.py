@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 
 import simulation_world
 from headroom.cli.commands import app
-from headroom.cli.simulate import simulate
+from headroom.cli.simulate import listed, simulate
 from headroom.cli.simulate_request import Misuse, Ports, Request, runs_of
 from headroom.simulator.report.json_report import read
 
@@ -21,14 +21,24 @@ NAMES = ("headroom", "hpa", "keda", "clairvoyant", "refused", "broken", "dying",
 GRIDS: Mapping[str, Sequence[Mapping[str, float]]] = {"hpa": ({}, {"target": 2.0})}
 
 
+@dataclass(frozen=True)
+class Known:
+    law: str = "Doubles whatever there is."
+    knobs: Mapping[str, float | str] = field(
+        default_factory=lambda: {"target": 1.0, "x": 0.0, "without": ""}
+    )
+
+
 @pytest.fixture
 def ports(tmp_path: Path) -> Ports:
     for name in ("step", "ramp"):
-        (tmp_path / f"{name}.toml").write_text("")
+        (tmp_path / f"{name}.toml").write_text(
+            f"# A {name}\n# to the top.\n#\n# no\nname = 1\n# no\n"
+        )
     return Ports(
         scenarios={name: tmp_path / f"{name}.toml" for name in ("step", "ramp")},
         check=simulation_world.read_text,
-        autoscalers=NAMES,
+        autoscalers={name: Known() for name in NAMES},
         grids=GRIDS,
         elements=("burst", "correction"),
         perform=simulation_world.perform,
@@ -234,8 +244,18 @@ def test_a_knob_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path)
     file = tmp_path / "tiny.toml"
     file.write_text(TINY)
     result = headroom(str(file), "-a", "keda", "-k", "taget=1", "-j", "1")
-    assert result.exit_code == 1
-    assert "received taget" in result.stderr
+    assert result.exit_code == 2
+    assert "received 'taget'" in " ".join(result.stderr.split())
+
+
+def test_the_list_says_what_happens_and_what_may_be_set(ports: Ports) -> None:
+    console = Console(width=170, file=io.StringIO())
+    console.print(listed(ports))
+    said = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "A step to the top." in said
+    assert "no" not in said.split()
+    assert "Doubles whatever there is." in said
+    assert "target=1.0" in said
 
 
 def test_misuse_is_code_two_and_the_list_names_what_there_is() -> None:

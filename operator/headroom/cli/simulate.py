@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 
 from rich.console import Console, Group, RenderableType
@@ -33,14 +34,30 @@ _PIPE_COLUMNS = 170
 
 
 def listed(ports: Ports) -> RenderableType:
-    """Render what can be named: shipped scenarios and autoscalers."""
-    grid = Table(box=None, pad_edge=False, header_style="bold", title=None)
-    grid.add_column("autoscaler")
-    grid.add_column("settings in a sweep", justify="right")
-    for name in ports.autoscalers:
-        grid.add_row(Text(name), str(len(ports.grids.get(name, ({},)))))
-    names = [Text(f"  {name}") for name in ports.scenarios] or [Text("  none")]
-    return Group(Text("scenarios", style="bold"), *names, Text(), grid)
+    """Render what can be named: shipped scenarios, and autoscalers with their knobs."""
+    scenarios = _grid("scenario", "what happens")
+    for name, path in ports.scenarios.items():
+        scenarios.add_row(Text(name), Text(_opening(path)))
+    autoscalers = _grid("autoscaler", "what it does, and its knobs with their defaults")
+    autoscalers.add_column("settings in a sweep", justify="right")
+    for name, entry in ports.autoscalers.items():
+        knobs = "  ".join(f"{knob}={default}" for knob, default in entry.knobs.items())
+        about = Text(entry.law).append(f"\n{knobs}" if knobs else "", style="dim")
+        autoscalers.add_row(Text(name), about, str(len(ports.grids.get(name, ({},)))))
+    return Group(scenarios, Text(), autoscalers)
+
+
+def _grid(*headers: str) -> Table:
+    grid = Table(box=None, pad_edge=False, header_style="bold")
+    for header in headers:
+        grid.add_column(header)
+    return grid
+
+
+def _opening(path: Path) -> str:
+    """Return the first paragraph of the comment that a scenario begins with, in one line."""
+    lines = takewhile(lambda line: line.startswith("# "), path.read_text("utf-8").splitlines())
+    return " ".join(line.removeprefix("#").strip() for line in lines)
 
 
 def simulate(request: Request, ports: Ports, out: Console, say: Console) -> int:

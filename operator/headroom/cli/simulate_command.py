@@ -96,7 +96,7 @@ def _ports() -> Ports:
     return Ports(
         scenarios=shipped(),
         check=load_scenario,
-        autoscalers=catalogue.names(),
+        autoscalers=catalogue.entries(),
         grids=catalogue.GRIDS,
         elements=ELEMENTS,
         perform=perform,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from headroom.simulator.campaign import Knob, Perform, Run, planned
 from headroom.simulator.report.families import CLAIRVOYANT, OURS
@@ -21,6 +22,18 @@ class Misuse(Exception):  # noqa: N818  (what the caller did)
     """The arguments ask for what cannot be; the message says the rule and what was received."""
 
 
+class Described(Protocol):
+    """What is known of an autoscaler without running it."""
+
+    @property
+    def law(self) -> str:
+        """What it does, in a line."""
+
+    @property
+    def knobs(self) -> Mapping[str, Knob]:
+        """What may be set, each with its default."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
     """What the command knows of the simulator: scenarios, autoscalers, and how a run is done."""
@@ -29,7 +42,7 @@ class Ports:
     """Shipped ones, by name."""
     check: Callable[[Path], object]
     """Read a scenario; raise ValueError with file, line and rule, or OSError."""
-    autoscalers: Sequence[str]
+    autoscalers: Mapping[str, Described]
     grids: Mapping[str, Sequence[Mapping[str, float]]]
     elements: Sequence[str]
     perform: Perform
@@ -80,12 +93,12 @@ def _settings(request: Request, ports: Ports) -> Sequence[tuple[str, Mapping[str
         if not ports.elements:
             raise Misuse("--ablate: no element of this decision can be switched off")
         return [(OURS, {}), *((OURS, {WITHOUT: element}) for element in ports.elements)]
-    chosen = _chosen(request.autoscalers, ports.autoscalers)
+    chosen = _chosen(request.autoscalers, tuple(ports.autoscalers))
     if request.sweep:
         if request.knobs:
             raise Misuse("--sweep walks the knobs itself: leave out --knob, or --sweep")
         return settings_of(chosen, ports.grids)
-    knobs = _knobs(request.knobs, chosen)
+    knobs = _knobs(request.knobs, {name: ports.autoscalers[name].knobs for name in chosen})
     return [(name, knobs[name]) for name in chosen]
 
 
@@ -98,7 +111,10 @@ def _chosen(wanted: Sequence[str], known: Sequence[str]) -> Sequence[str]:
     return list(dict.fromkeys(wanted)) or [name for name in USUAL if name in known]
 
 
-def _knobs(given: Iterable[str], chosen: Sequence[str]) -> Mapping[str, dict[str, Knob]]:
+def _knobs(
+    given: Iterable[str], known: Mapping[str, Mapping[str, Knob]]
+) -> Mapping[str, dict[str, Knob]]:
+    chosen = tuple(known)
     found: dict[str, dict[str, Knob]] = {name: {} for name in chosen}
     for text in given:
         target, equals, value = text.partition("=")
@@ -110,6 +126,9 @@ def _knobs(given: Iterable[str], chosen: Sequence[str]) -> Mapping[str, dict[str
         owner = autoscaler or chosen[0]
         if owner not in found:
             raise Misuse(f"{owner!r} is not among the chosen: {', '.join(chosen)}")
+        if knob not in known[owner]:
+            there = ", ".join(known[owner]) or "none"
+            raise Misuse(f"a knob of {owner} is one of: {there}; received {knob!r}")
         found[owner][knob] = _value(value)
     return found
 

@@ -53,17 +53,31 @@ class Entry:
     build: Callable[..., Autoscaler]
     knobs: Mapping[str, Knob] = field(default_factory=dict)
     """What may be set, each with its default."""
+    law: str = ""
+    """What it does, in a line."""
+
+
+def _first_line(docstring: str | None) -> str:
+    return (docstring or "").strip().partition("\n")[0]
 
 
 _ALL: tuple[type[Peer], ...] = (Headroom, *PEERS, *BOUNDS)
 _ENTRIES: Mapping[str, Entry] = MappingProxyType(
-    {peer.kind: Entry(build=peer, knobs=peer.knobs()) for peer in _ALL}
+    {
+        peer.kind: Entry(build=peer, knobs=peer.knobs(), law=_first_line(peer.__doc__))
+        for peer in _ALL
+    }
 )
 
 
 def names() -> tuple[str, ...]:
     """Return all names: Headroom, its peers, the bounds."""
     return tuple(_ENTRIES)
+
+
+def entries() -> Mapping[str, Entry]:
+    """Return all of them by name."""
+    return _ENTRIES
 
 
 def make(name: str, truth: Truth, knobs: Mapping[str, Knob] = MappingProxyType({})) -> Autoscaler:
