@@ -10,20 +10,17 @@ from dataclasses import replace
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from controller_world import (
-    FakeClock,
-    FakeCluster,
-    FakeRecorder,
-    Pods,
-    VirtualTimeLoop,
-)
+from cluster_world import FakeClock, FakeCluster
+from controller_world import FakeRecorder
 from headroom.api import InferenceService
 from headroom.console.health import Health, watch_loop_lag
 from headroom.console.instruments import Instruments
 from headroom.console.server import application, serve
 from headroom.controller.controller import Controller
 from headroom.scaling import Decision, Direction, Freshness, Reason, Signal, Signals
+from pods_world import Pods
 from service_world import service
+from virtual_time import VirtualTimeLoop
 
 DECISION = Decision(
     time_s=1_800_000_000.0,

@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from controller_world import VirtualTimeLoop
 from headroom.controller.scheduler import LONGEST_BACK_OFF_S, Scheduler
 from headroom.errors import Conflict, Unavailable
+from virtual_time import VirtualTimeLoop
 
 
 class Bench:

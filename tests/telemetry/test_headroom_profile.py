@@ -7,11 +7,11 @@ import re
 
 import pytest
 
-from controller_world import page
 from headroom.scaling.values import CostModel, PodSample
 from headroom.telemetry import headroom_profile
 from headroom.telemetry.errors import InvalidMetric, MissingMetric, TelemetryError
 from headroom.telemetry.headroom_profile import read_sample
+from pods_world import page
 
 PAGE = page(model="resnet", served=40)
 

@@ -1,0 +1,199 @@
+"""A Kubernetes API in memory: objects with versions, generations, owners; calls that fail."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from headroom.api.timestamps import rfc3339
+from headroom.errors import ClusterError, Conflict, NotFound, Rejected
+
+Manifest = dict[str, Any]
+
+START_S = 1_800_000_000.0
+
+
+class FakeClock:
+    def now_s(self) -> float:
+        return START_S + asyncio.get_running_loop().time()
+
+
+class FakeCluster:
+    """Objects with resource versions, generations and owners; calls can be made to fail."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        self._clock = clock
+        self.objects: dict[tuple[str, str, str], Manifest] = {}
+        self.calls: list[tuple[str, str]] = []
+        self.scale_writes: list[int] = []
+        self.on_change: Callable[[str, Manifest], None] = lambda *_: None
+        self.before_call: Callable[[str, str], None] = lambda *_: None
+        self._failures: list[tuple[str, str, ClusterError]] = []
+        self._version = 100
+
+    def fail(self, verb: str, kind: str, error: ClusterError, times: int = 1) -> None:
+        self._failures += [(verb, kind, error)] * times
+
+    def stop_failing(self) -> None:
+        self._failures.clear()
+
+    def find(self, kind: str, name: str, namespace: str = "default") -> Manifest | None:
+        return self.objects.get((kind, namespace, name))
+
+    def events(self, reason: str = "") -> list[Manifest]:
+        return [
+            one
+            for (kind, _, _), one in self.objects.items()
+            if kind == "Event" and reason in ("", one["reason"])
+        ]
+
+    def writes(self) -> list[tuple[str, str]]:
+        return [call for call in self.calls if call[0] not in ("get", "list_all")]
+
+    async def get(self, api_version: str, kind: str, namespace: str, name: str) -> Manifest:
+        await self._called("get", kind)
+        return copy.deepcopy(self._existing(kind, namespace, name))
+
+    async def list_all(
+        self, api_version: str, kind: str, namespace: str | None, label_selector: str = ""
+    ) -> list[Manifest]:
+        await self._called("list_all", kind)
+        wanted = dict(pair.split("=") for pair in label_selector.split(",") if pair)
+        return [
+            copy.deepcopy(one)
+            for (kind_, namespace_, _), one in self.objects.items()
+            if kind_ == kind
+            and namespace in (None, namespace_)
+            and wanted.items() <= one["metadata"].get("labels", {}).items()
+        ]
+
+    async def create(self, manifest: Manifest, *, field_manager: str) -> Manifest:
+        await self._called("create", manifest["kind"])
+        key = _key(manifest)
+        if key in self.objects:
+            raise Conflict(f"{key} already exists")
+        created = self.put(manifest)
+        created["metadata"]["managedFields"] = [
+            {
+                "manager": field_manager,
+                "operation": "Update",
+                "fieldsV1": {"f:spec": {"f:replicas": {}, "f:template": {}}},
+            }
+        ]
+        return copy.deepcopy(created)
+
+    async def apply(
+        self, manifest: Manifest, *, field_manager: str, dry_run: bool = False
+    ) -> Manifest:
+        await self._called("dry_run" if dry_run else "apply", manifest["kind"])
+        existing = self.objects.get(_key(manifest))
+        if dry_run:
+            return manifest
+        if existing is None:
+            return copy.deepcopy(self.put(manifest))
+        self.update(existing, lambda one: _merge(one, manifest))
+        return copy.deepcopy(existing)
+
+    async def apply_status(self, manifest: Manifest, *, field_manager: str) -> Manifest:
+        await self._called("apply_status", manifest["kind"])
+        metadata = manifest["metadata"]
+        existing = self._existing(manifest["kind"], metadata["namespace"], metadata["name"])
+        if existing["metadata"]["uid"] != metadata["uid"]:
+            raise Conflict("uid mismatch")
+        self.update(existing, lambda one: one.update(status=copy.deepcopy(manifest["status"])))
+        return copy.deepcopy(existing)
+
+    async def apply_scale(
+        self, deployment: Manifest, replicas: int, *, field_manager: str
+    ) -> Manifest:
+        await self._called("apply_scale", "Deployment")
+        metadata = deployment["metadata"]
+        existing = self._existing("Deployment", metadata["namespace"], metadata["name"])
+        if existing["metadata"]["resourceVersion"] != metadata["resourceVersion"]:
+            raise Conflict("the object has been modified")
+        self.update(existing, lambda one: one["spec"].update(replicas=replicas))
+        self.scale_writes.append(replicas)
+        return copy.deepcopy(existing)
+
+    async def json_patch(
+        self, manifest: Manifest, operations: list[Manifest], *, field_manager: str
+    ) -> Manifest:
+        await self._called("json_patch", manifest["kind"])
+        metadata = manifest["metadata"]
+        existing = self._existing(manifest["kind"], metadata["namespace"], metadata["name"])
+        if existing["metadata"]["resourceVersion"] != operations[1]["value"]:
+            raise Conflict("the object has been modified")
+        existing["metadata"]["managedFields"] = copy.deepcopy(operations[0]["value"])
+        self._touch(existing)
+        return copy.deepcopy(existing)
+
+    def put(self, manifest: Manifest) -> Manifest:
+        """Store a new object as the API server would."""
+        stored = copy.deepcopy(manifest)
+        stored["metadata"] |= {
+            "uid": f"uid-{self._version}",
+            "generation": 1,
+            "creationTimestamp": rfc3339(self._clock.now_s()),
+        }
+        self.objects[_key(manifest)] = stored
+        self._touch(stored)
+        self.on_change("ADDED", stored)
+        return stored
+
+    def update(self, existing: Manifest, change: Callable[[Manifest], Any]) -> None:
+        before = copy.deepcopy(existing)
+        change(existing)
+        if existing == before:
+            return
+        if existing.get("spec") != before.get("spec"):
+            existing["metadata"]["generation"] += 1
+        self._touch(existing)
+        self.on_change("MODIFIED", existing)
+
+    def delete(self, kind: str, name: str, namespace: str = "default") -> None:
+        """Delete an object, and what it controls, as garbage collection would."""
+        gone = self.objects.pop((kind, namespace, name))
+        uid = gone["metadata"]["uid"]
+        for key, one in list(self.objects.items()):
+            owners = one["metadata"].get("ownerReferences") or ()
+            if key in self.objects and any(owner["uid"] == uid for owner in owners):
+                self.delete(key[0], key[2], key[1])
+        self.on_change("DELETED", gone)
+
+    def _existing(self, kind: str, namespace: str, name: str) -> Manifest:
+        try:
+            return self.objects[kind, namespace, name]
+        except KeyError:
+            raise NotFound(f"{kind} {namespace}/{name} not found") from None
+
+    def _touch(self, stored: Manifest) -> None:
+        self._version += 1
+        stored["metadata"]["resourceVersion"] = str(self._version)
+
+    async def _called(self, verb: str, kind: str) -> None:
+        await asyncio.sleep(0.002)
+        self.calls.append((verb, kind))
+        self.before_call(verb, kind)
+        for failure in self._failures:
+            if failure[0] == verb and failure[1] == kind:
+                self._failures.remove(failure)
+                raise failure[2]
+
+
+def rejected(message: str) -> Rejected:
+    return Rejected(message)
+
+
+def _key(manifest: Manifest) -> tuple[str, str, str]:
+    metadata = manifest["metadata"]
+    return manifest["kind"], metadata["namespace"], metadata["name"]
+
+
+def _merge(one: Manifest, other: Mapping[str, Any]) -> None:
+    for key, value in other.items():
+        if isinstance(value, Mapping) and isinstance(one.get(key), dict):
+            _merge(one[key], value)
+        else:
+            one[key] = copy.deepcopy(value)

@@ -1,0 +1,164 @@
+"""What a service owns: made, mended, handed over, and never taken from anybody."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster_world import rejected
+from controller_world import REPLICA_RPS, World, play
+from headroom.errors import Forbidden, Unavailable
+
+LABEL = "headroom.dev/inference-service"
+
+
+def test_a_new_service_gets_its_children_and_becomes_ready_when_warm() -> None:
+    async def story(world: World) -> None:
+        world.create()
+        await world.run_for(4.0)
+        for kind in ("ServiceAccount", "Service", "PodDisruptionBudget", "Deployment"):
+            assert world.cluster.find(kind, "resnet"), kind
+        assert world.replicas() == 1
+        assert world.condition("Ready") == ("False", "WarmingUp")
+        await world.run_for(12.0)
+        assert world.condition("Ready") == ("True", "Serving")
+        assert world.condition("MetricsAvailable") == ("True", "SignalsFresh")
+        assert world.status()["observedGeneration"] == 1
+        assert [event["reason"] for event in world.cluster.events()] == ["Created", "Ready"]
+
+    play(story)
+
+
+@pytest.mark.parametrize("kind", ["Service", "PodDisruptionBudget", "ServiceAccount"])
+def test_a_deleted_child_comes_back(kind: str) -> None:
+    async def story(world: World) -> None:
+        world.create()
+        await world.run_for(10.0)
+        world.cluster.delete(kind, "resnet")
+        await world.run_for(35.0)
+        assert world.cluster.find(kind, "resnet")
+
+    play(story)
+
+
+def test_drift_is_repaired_and_what_others_added_stays() -> None:
+    async def story(world: World) -> None:
+        world.create()
+        await world.run_for(10.0)
+        service = world.cluster.find("Service", "resnet")
+        deployment = world.cluster.find("Deployment", "resnet")
+        assert service
+        assert deployment
+        world.cluster.update(service, lambda one: one["spec"].update(selector={LABEL: "other"}))
+        world.cluster.update(
+            deployment, lambda one: one["metadata"].update(annotations={"note": "theirs"})
+        )
+        world.cluster.update(
+            deployment, lambda one: one["spec"]["strategy"].update(type="Recreate")
+        )
+        await world.run_for(35.0)
+        assert service["spec"]["selector"] == {LABEL: "resnet"}
+        assert deployment["spec"]["strategy"]["type"] == "RollingUpdate"
+        assert deployment["metadata"]["annotations"] == {"note": "theirs"}
+
+    play(story)
+
+
+def test_a_deployment_deleted_under_load_comes_back_with_the_replicas_that_were_decided() -> None:
+    async def story(world: World) -> None:
+        world.create()
+        world.pods.arrivals_rps["resnet"] = 4 * REPLICA_RPS
+        await world.run_for(90.0)
+        decided = world.status()["decision"]["replicas"]
+        assert decided >= 4
+        world.cluster.delete("Deployment", "resnet")
+        await world.run_for(4.0)
+        assert world.replicas() >= decided
+
+    play(story)
+
+
+def test_what_was_created_is_handed_over_to_the_manager_that_applies() -> None:
+    async def story(world: World) -> None:
+        world.cluster.fail("json_patch", "Deployment", Unavailable("lost"))
+        world.create()
+        await world.run_for(6.0)
+        deployment = world.cluster.find("Deployment", "resnet")
+        assert deployment
+        owners = {
+            (entry["manager"], entry["operation"]): entry["fieldsV1"]
+            for entry in deployment["metadata"]["managedFields"]
+        }
+        assert owners == {
+            ("headroom", "Apply"): {"f:spec": {"f:template": {}}},
+            ("headroom-scaler", "Update"): {"f:spec": {"f:replicas": {}}},
+        }
+
+    play(story)
+
+
+def test_a_pod_template_that_the_api_server_refuses_holds_everything() -> None:
+    async def story(world: World) -> None:
+        world.cluster.fail("dry_run", "Deployment", rejected("spec.template: Invalid"), times=99)
+        world.create()
+        await world.run_for(30.0)
+        assert world.condition("Ready") == ("False", "InvalidSpec")
+        assert world.cluster.find("Deployment", "resnet") is None
+        assert world.cluster.calls.count(("dry_run", "Deployment")) == 1, "asked once a minute"
+        world.cluster.stop_failing()
+        await world.run_for(60.0)
+        assert world.cluster.find("Deployment", "resnet")
+
+    play(story)
+
+
+def test_a_deployment_that_a_quota_forbids_is_asked_for_once_a_minute() -> None:
+    async def story(world: World) -> None:
+        world.cluster.fail("dry_run", "Deployment", Forbidden("exceeded quota"), times=99)
+        world.create()
+        await world.run_for(30.0)
+        assert world.condition("Ready") == ("False", "ApplyFailed")
+        assert world.cluster.calls.count(("dry_run", "Deployment")) == 1
+        world.cluster.stop_failing()
+        await world.run_for(40.0)
+        assert world.cluster.find("Deployment", "resnet")
+
+    play(story)
+
+
+def test_an_object_of_the_same_name_is_never_taken_over() -> None:
+    async def story(world: World) -> None:
+        theirs = world.cluster.put(
+            {
+                "apiVersion": "apps/v1",
+                "kind": "Deployment",
+                "metadata": {"name": "resnet", "namespace": "default"},
+                "spec": {"replicas": 3},
+            }
+        )
+        world.create()
+        await world.run_for(60.0)
+        assert theirs["spec"] == {"replicas": 3}
+        assert world.condition("Ready") == ("False", "ApplyFailed")
+
+    play(story)
+
+
+def test_an_object_of_the_same_name_is_not_blamed_on_the_spec() -> None:
+    """A selector is immutable, so that a dry run over somebody's Deployment is refused for it."""
+
+    async def story(world: World) -> None:
+        world.cluster.fail("dry_run", "Deployment", rejected("field is immutable"), times=99)
+        world.cluster.put(
+            {
+                "apiVersion": "apps/v1",
+                "kind": "Deployment",
+                "metadata": {"name": "resnet", "namespace": "default"},
+                "spec": {"replicas": 3},
+            }
+        )
+        world.create()
+        await world.run_for(20.0)
+        assert world.condition("Ready") == ("False", "ApplyFailed")
+        assert "not controlled by this InferenceService" in world.message("Ready")
+
+    play(story)

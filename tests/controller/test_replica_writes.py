@@ -1,0 +1,180 @@
+"""Replicas as load moves them, and as others write them in between."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from controller_world import REPLICA_RPS, World, play
+from headroom.errors import Conflict, Forbidden
+
+
+def test_load_scales_up_and_its_end_scales_down_to_the_minimum() -> None:
+    async def story(world: World) -> None:
+        world.create(scaling={"scaleDown": {"stabilizationWindow": "60s"}})
+        await world.run_for(20.0)
+        world.pods.arrivals_rps["resnet"] = 4 * REPLICA_RPS
+        await world.run_for(60.0)
+        peak = world.replicas()
+        assert 4 <= peak <= 10
+        assert world.cluster.events("ScaledUp")
+        assert "minReplicas (1) carry" in world.message("SLOFeasible")
+        assert "waits 10s for replicas to start" in world.message("SLOFeasible")
+        world.pods.arrivals_rps["resnet"] = 0.0
+        await world.run_for(400.0)
+        assert world.replicas() == 1
+        assert world.cluster.events("ScaledDown")
+        assert set(world.cluster.scale_writes) >= {peak, 1}
+
+    play(story)
+
+
+def test_a_quiet_service_is_read_often_and_written_once_a_minute() -> None:
+    async def story(world: World) -> None:
+        world.create()
+        await world.run_for(30.0)
+        world.cluster.calls.clear()
+        await world.run_for(120.0)
+        assert world.cluster.calls.count(("get", "Deployment")) >= 55
+        assert world.cluster.writes() == [("apply_status", "InferenceService")] * 2
+
+    play(story)
+
+
+def test_history_is_written_before_the_act_that_it_explains() -> None:
+    async def story(world: World) -> None:
+        world.create()
+        await world.run_for(20.0)
+        world.pods.arrivals_rps["resnet"] = 4 * REPLICA_RPS
+        world.cluster.calls.clear()
+        seen: list[Any] = []
+        follow = world.cluster.before_call
+
+        def look(verb: str, kind: str) -> None:
+            follow(verb, kind)
+            if verb == "apply_scale":
+                seen.append(world.status()["decision"]["replicas"])
+
+        world.cluster.before_call = look
+        await world.run_for(60.0)
+        assert seen == world.cluster.scale_writes
+
+    play(story)
+
+
+def test_recommend_writes_children_and_no_replicas() -> None:
+    async def story(world: World) -> None:
+        world.create(scaling={"mode": "Recommend"})
+        world.pods.arrivals_rps["resnet"] = 4 * REPLICA_RPS
+        await world.run_for(90.0)
+        assert world.replicas() == 1
+        assert world.cluster.scale_writes == []
+        assert world.status()["decision"]["replicas"] >= 4
+        assert world.condition("ScalingActive") == ("False", "RecommendOnly")
+
+    play(story)
+
+
+def test_a_conflict_is_decided_again_at_once_and_never_repeated_blindly() -> None:
+    async def story(world: World) -> None:
+        world.create()
+        await world.run_for(20.0)
+        world.cluster.fail("apply_scale", "Deployment", Conflict("modified"), times=2)
+        world.pods.arrivals_rps["resnet"] = 4 * REPLICA_RPS
+        await world.run_for(40.0)
+        refused = [n for n, outcome in enumerate(world.recorder.outcomes) if outcome == "Conflict"]
+        assert len(refused) == 2
+        assert refused[1] == refused[0] + 1
+        assert world.replicas() >= 4
+        assert world.condition("AbleToScale")[0] == "True"
+
+    play(story)
+
+
+def test_a_human_who_scales_in_between_wins_that_race() -> None:
+    async def story(world: World) -> None:
+        world.create()
+        await world.run_for(20.0)
+        follow = world.cluster.before_call
+        raced: list[str] = []
+
+        def race(verb: str, kind: str) -> None:
+            follow(verb, kind)
+            deployment = world.cluster.find("Deployment", "resnet")
+            if verb == "apply_scale" and deployment and not raced:
+                raced.append(verb)
+                world.cluster.update(deployment, lambda one: one["spec"].update(replicas=9))
+
+        world.cluster.before_call = race
+        world.pods.arrivals_rps["resnet"] = 4 * REPLICA_RPS
+        await world.run_for(12.0)
+        assert raced
+        assert world.replicas() == 9
+
+    play(story)
+
+
+def test_a_forbidden_scale_write_is_said_and_tried_again() -> None:
+    async def story(world: World) -> None:
+        world.create()
+        await world.run_for(20.0)
+        world.cluster.fail("apply_scale", "Deployment", Forbidden("no patch on scale"), times=3)
+        world.pods.arrivals_rps["resnet"] = 4 * REPLICA_RPS
+        await world.run_for(14.0)
+        assert world.cluster.events("ScalingBlocked")
+        await world.run_for(20.0)
+        assert world.condition("AbleToScale")[0] == "True"
+        assert world.replicas() >= 4
+
+    play(story)
+
+
+def test_replicas_that_stand_since_the_decision_are_not_overwritten_by_a_rollout() -> None:
+    """A human scales between the read and the apply of a new image, which answers with both."""
+
+    async def story(world: World) -> None:
+        world.create()
+        await world.run_for(20.0)
+        follow = world.cluster.before_call
+        raced: list[str] = []
+
+        def race(verb: str, kind: str) -> None:
+            follow(verb, kind)
+            deployment = world.cluster.find("Deployment", "resnet")
+            if (verb, kind) == ("dry_run", "Deployment") and deployment and not raced:
+                raced.append(verb)
+                world.cluster.update(deployment, lambda one: one["spec"].update(replicas=9))
+
+        world.cluster.before_call = race
+        world.edit(runtime={"image": "registry.example/server:2"}, scaling={"minReplicas": 3})
+        await world.run_for(12.0)
+        assert raced
+        assert world.cluster.scale_writes == []
+        assert world.replicas() == 9
+
+    play(story)
+
+
+def test_pods_that_a_quota_refuses_are_told_from_pods_without_a_node() -> None:
+    async def story(world: World) -> None:
+        world.create(scaling={"minReplicas": 2})
+        world.pods.refused = "exceeded quota: gpus"
+        await world.run_for(20.0)
+        assert world.condition("CapacityAvailable") == ("False", "ReplicasRefused")
+        assert world.condition("Ready") == ("False", "ReplicasRefused")
+        assert "exceeded quota: gpus" in world.message("Ready")
+
+    play(story)
+
+
+def test_replicas_without_a_node_are_reported_and_not_multiplied() -> None:
+    async def story(world: World) -> None:
+        world.create()
+        world.pods.capacity = 2
+        world.pods.arrivals_rps["resnet"] = 8 * REPLICA_RPS
+        await world.run_for(600.0)
+        assert world.status()["readyReplicas"] == 2
+        assert world.status()["unschedulableReplicas"] == world.replicas() - 2
+        assert world.condition("CapacityAvailable") == ("False", "ReplicasUnschedulable")
+        assert len(world.cluster.scale_writes) <= 2
+
+    play(story)

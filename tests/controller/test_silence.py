@@ -1,0 +1,81 @@
+"""Signals that are missing, and starts of the operator: what stands is held."""
+
+from __future__ import annotations
+
+import pytest
+
+from controller_world import REPLICA_RPS, World, play
+
+
+def test_pods_that_fall_silent_hold_what_stands() -> None:
+    async def story(world: World) -> None:
+        world.create(scaling={"scaleDown": {"stabilizationWindow": "60s"}})
+        world.pods.arrivals_rps["resnet"] = 4 * REPLICA_RPS
+        await world.run_for(90.0)
+        standing = world.replicas()
+        world.pods.silent = True
+        await world.run_for(1200.0)
+        assert world.replicas() == standing
+        assert world.condition("MetricsAvailable") == ("False", "SignalsAbsent")
+        assert world.condition("ScalingActive") == ("False", "SignalsAbsent")
+        assert len(world.cluster.events("MetricsUnavailable")) == 1
+
+    play(story)
+
+
+def test_a_restart_changes_no_replicas_and_remembers_what_was_learnt() -> None:
+    async def story(world: World) -> None:
+        world.create(scaling={"scaleDown": {"stabilizationWindow": "120s"}})
+        world.pods.arrivals_rps["resnet"] = 4 * REPLICA_RPS
+        await world.run_for(90.0)
+        standing, writes = world.replicas(), len(world.cluster.scale_writes)
+        world.pods.arrivals_rps["resnet"] = 0.0
+        await world.restart_operator()
+        await world.run_for(100.0)
+        assert world.replicas() == standing
+        assert len(world.cluster.scale_writes) == writes
+        assert world.status()["coldStart"]["p90"]
+        await world.run_for(200.0)
+        assert world.replicas() < standing
+
+    play(story)
+
+
+def test_a_checkpoint_that_cannot_be_read_is_passed_over(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def story(world: World) -> None:
+        world.create(status={"checkpoint": '{"version": 99}'})
+        await world.run_for(20.0)
+        assert world.condition("Ready") == ("True", "Serving")
+
+    play(story)
+    assert "starting without memory" in caplog.text
+
+
+def test_a_start_of_the_operator_is_no_failure_of_metrics() -> None:
+    async def story(world: World) -> None:
+        world.create()
+        await world.run_for(60.0)
+        assert world.condition("SLOMet") == ("Unknown", "NoTraffic")
+        await world.restart_operator()
+        await world.run_for(4.0)
+        for kind in ("MetricsAvailable", "ScalingActive", "SLOMet"):
+            assert world.condition(kind) == ("Unknown", "WindowFilling"), kind
+        await world.run_for(15.0)
+        assert world.condition("MetricsAvailable") == ("True", "SignalsFresh")
+        assert world.cluster.events("MetricsUnavailable") == []
+
+    play(story)
+
+
+def test_a_ready_pod_without_an_address_is_named() -> None:
+    async def story(world: World) -> None:
+        world.create()
+        await world.run_for(20.0)
+        world.pods.ready("resnet")[0]["status"].pop("podIP")
+        await world.run_for(15.0)
+        assert world.condition("MetricsAvailable") == ("False", "SignalsStale")
+        assert "no podIP yet" in world.message("MetricsAvailable")
+
+    play(story)

@@ -1,0 +1,156 @@
+"""What goes wrong, and ends: bad objects, a failing API, deletions, crashes."""
+
+from __future__ import annotations
+
+import pytest
+
+from controller_world import REPLICA_RPS, World, play
+from headroom.errors import Forbidden, Unavailable
+
+WRITES_OF_A_LIFE = 14
+
+
+def test_an_invalid_spec_that_got_in_holds_everything() -> None:
+    async def story(world: World) -> None:
+        world.create()
+        world.pods.arrivals_rps["resnet"] = 4 * REPLICA_RPS
+        await world.run_for(90.0)
+        standing = world.replicas()
+        world.edit(scaling={"minReplicas": 7, "maxReplicas": 2})
+        world.pods.arrivals_rps["resnet"] = 0.0
+        world.cluster.calls.clear()
+        await world.run_for(600.0)
+        assert world.replicas() == standing
+        assert world.condition("Ready") == ("False", "InvalidSpec")
+        assert world.condition("ScalingActive") == ("False", "InvalidSpec")
+        assert set(world.cluster.writes()) == {
+            ("apply_status", "InferenceService"),
+            ("create", "Event"),
+        }
+        assert world.status()["checkpoint"]
+        world.edit()
+        await world.run_for(10.0)
+        assert world.condition("Ready") == ("True", "Serving")
+
+    play(story)
+
+
+def test_the_log_names_a_service_whose_tick_failed(caplog: pytest.LogCaptureFixture) -> None:
+    async def story(world: World) -> None:
+        world.create()
+        world.cluster.fail("list_all", "Pod", Forbidden("no list on pods"))
+        await world.run_for(5.0)
+
+    play(story)
+    assert "default/resnet: tick failed: Forbidden: no list on pods" in caplog.text
+
+
+def test_a_tick_that_breaks_off_is_said_with_its_own_reason() -> None:
+    async def story(world: World) -> None:
+        world.create()
+        await world.run_for(20.0)
+        world.cluster.fail("list_all", "Pod", Forbidden("no list on pods"), times=2)
+        await world.run_for(3.0)
+        assert world.condition("ScalingActive") == ("Unknown", "EvaluationFailed")
+        assert "no list on pods" in world.message("ScalingActive")
+        await world.run_for(10.0)
+        assert world.condition("ScalingActive") == ("True", "Auto")
+
+    play(story)
+
+
+def test_one_poisoned_service_stops_no_other() -> None:
+    async def story(world: World) -> None:
+        poisoned = world.create("poisoned")
+        poisoned["metadata"]["generation"] = "not a number"
+        world.create("healthy")
+        await world.run_for(60.0)
+        assert world.condition("Ready", "healthy") == ("True", "Serving")
+
+    play(story)
+
+
+def test_an_api_that_is_down_for_minutes_is_survived() -> None:
+    async def story(world: World) -> None:
+        world.create()
+        await world.run_for(20.0)
+        world.cluster.fail("get", "Deployment", Unavailable("down", retry_after_s=1.0), times=8)
+        await world.run_for(300.0)
+        assert world.recorder.outcomes.count("Unavailable") == 8
+        assert world.recorder.outcomes[-1] == "ok"
+        assert world.condition("ScalingActive") == ("True", "Auto")
+
+    play(story)
+
+
+def test_a_deleted_service_is_forgotten_also_where_no_event_said_so() -> None:
+    async def story(world: World) -> None:
+        world.create("told")
+        world.create("untold")
+        await world.run_for(20.0)
+        world.cluster.delete("InferenceService", "told")
+        world.watching = False
+        world.cluster.delete("InferenceService", "untold")
+        await world.run_for(70.0)
+        assert world.recorder.gone == ["default/told", "default/untold"]
+        world.cluster.calls.clear()
+        await world.run_for(30.0)
+        assert ("get", "Deployment") not in world.cluster.calls
+
+    play(story)
+
+
+def test_a_service_made_anew_under_the_name_starts_without_the_old_memory() -> None:
+    async def story(world: World) -> None:
+        first = world.create()
+        world.pods.arrivals_rps["resnet"] = 4 * REPLICA_RPS
+        await world.run_for(90.0)
+        world.cluster.delete("InferenceService", "resnet")
+        world.pods.arrivals_rps["resnet"] = 0.0
+        second = world.create()
+        await world.run_for(20.0)
+        assert second["metadata"]["uid"] != first["metadata"]["uid"]
+        assert world.replicas() == 1
+        assert world.recorder.gone == ["default/resnet"]
+
+    play(story)
+
+
+@pytest.mark.parametrize("taken", [False, True], ids=["before it", "after it"])
+@pytest.mark.parametrize("nth", range(WRITES_OF_A_LIFE))
+def test_a_crash_around_any_write_ends_in_the_same_place(nth: int, taken: bool) -> None:
+    """The process dies at its nth write, before or after the API server took it."""
+
+    async def story(world: World) -> None:
+        world.pods.arrivals_rps["resnet"] = 4 * REPLICA_RPS
+        follow = world.cluster.before_call
+        writes = 0
+        dead: list[str] = []
+
+        def crash(verb: str, kind: str) -> None:
+            nonlocal writes
+            follow(verb, kind)
+            if verb not in ("get", "list_all"):
+                writes += 1
+            if dead or (writes == nth + 1 and not taken):
+                dead.append(verb)
+                raise Unavailable("the process is gone")
+            if writes == nth + 1:
+                dead.append("at the next call")
+
+        world.cluster.before_call = crash
+        world.create()
+        while not dead:
+            await world.run_for(0.1)
+        await world.run_for(0.1)
+        world.cluster.before_call = follow
+        await world.restart_operator()
+        await world.run_for(60.0)
+        assert world.condition("Ready") == ("True", "Serving")
+        assert 4 <= world.replicas() <= 6
+        deployment = world.cluster.find("Deployment", "resnet")
+        assert deployment
+        managers = [one["manager"] for one in deployment["metadata"]["managedFields"]]
+        assert sorted(managers) == ["headroom", "headroom-scaler"]
+
+    play(story)

@@ -1,0 +1,179 @@
+"""Pods that follow their Deployments in memory, nodes with few accelerators, model servers."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+
+from cluster_world import FakeClock, FakeCluster, Manifest
+from headroom.api.timestamps import epoch_s, rfc3339
+from headroom.errors import ScrapeFailed
+
+WARMUP_S = 10.0
+BOUNDS_S = tuple(0.001 * 1.15**k for k in range(80))
+
+
+class Pods:
+    """Pods that follow their Deployments' replicas; ready ones serve the arrivals evenly."""
+
+    def __init__(self, cluster: FakeCluster, clock: FakeClock) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self.arrivals_rps: dict[str, float] = {}
+        self.silent = False
+        self.refused = ""
+        """Why the API server takes no more pods."""
+        self.capacity: float = math.inf
+        """Accelerators of the cluster, one per pod."""
+        self.drain_s = 0.0
+        """How long a leaving pod keeps its accelerator."""
+        self._placed_s: dict[str, float] = {}
+        self._served: dict[str, tuple[float, float]] = {}
+        self._number = 0
+
+    def follow(self) -> None:
+        """Bring the pods of every Deployment up to date, as controllers and kubelet would."""
+        for (kind, namespace, name), deployment in list(self._cluster.objects.items()):
+            if kind == "Deployment":
+                self._follow(deployment, namespace, name)
+        self._schedule()
+
+    def of(self, name: str) -> list[Manifest]:
+        return [
+            one
+            for (kind, _, _), one in self._cluster.objects.items()
+            if kind == "Pod" and one["metadata"]["labels"]["headroom.dev/inference-service"] == name
+        ]
+
+    def ready(self, name: str) -> list[Manifest]:
+        return [one for one in self.of(name) if _is_ready(one)]
+
+    async def scrape(self, url: str) -> str:
+        await asyncio.sleep(0.003)
+        if self.silent:
+            raise ScrapeFailed(f"{url} gave no page within 1 s")
+        ip = url.removeprefix("http://").partition(":")[0]
+        for (kind, _, _), one in self._cluster.objects.items():
+            if kind == "Pod" and one["status"].get("podIP") == ip:
+                return self._page(one)
+        raise ScrapeFailed(f"{url}: connection refused")
+
+    def _follow(self, deployment: Manifest, namespace: str, name: str) -> None:
+        pods = [one for one in self.of(name) if "deletionTimestamp" not in one["metadata"]]
+        replicas = deployment["spec"]["replicas"]
+        for _ in range(len(pods), len(pods) if self.refused else replicas):
+            self._start(deployment, namespace, name)
+        for extra in pods[replicas:]:
+            extra["metadata"]["deletionTimestamp"] = rfc3339(self._clock.now_s())
+        deployment["status"] = {
+            "observedGeneration": deployment["metadata"]["generation"],
+            "replicas": replicas,
+            "updatedReplicas": replicas,
+            "conditions": [
+                {"type": "ReplicaFailure", "status": "True", "message": self.refused}
+                for _ in range(self.refused != "")
+            ],
+        }
+
+    def _start(self, deployment: Manifest, namespace: str, name: str) -> None:
+        self._number += 1
+        self._cluster.put(
+            {
+                "kind": "Pod",
+                "metadata": {
+                    "name": f"{name}-abc-{self._number}",
+                    "namespace": namespace,
+                    "labels": {
+                        "headroom.dev/inference-service": name,
+                        "pod-template-hash": "abc",
+                    },
+                    "ownerReferences": [
+                        {
+                            "kind": "ReplicaSet",
+                            "name": f"{name}-abc",
+                            "controller": True,
+                            "uid": deployment["metadata"]["uid"],
+                        }
+                    ],
+                },
+                "status": {"phase": "Pending", "podIP": f"10.0.0.{self._number}"},
+            }
+        )
+
+    def _schedule(self) -> None:
+        """Let go of who has drained, and give what is free to the pods that wait longest."""
+        now_s = self._clock.now_s()
+        pods = [one for (kind, _, _), one in self._cluster.objects.items() if kind == "Pod"]
+        for pod in pods:
+            left = pod["metadata"].get("deletionTimestamp")
+            waits = pod["metadata"]["uid"] not in self._placed_s
+            if left and (waits or now_s - epoch_s(left) >= self.drain_s):
+                self._placed_s.pop(pod["metadata"]["uid"], None)
+                self._cluster.delete("Pod", pod["metadata"]["name"], pod["metadata"]["namespace"])
+        present = {one["metadata"]["uid"] for one in pods}
+        self._placed_s = {uid: at_s for uid, at_s in self._placed_s.items() if uid in present}
+        for pod in [one for one in pods if "deletionTimestamp" not in one["metadata"]]:
+            if len(self._placed_s) < self.capacity:
+                self._placed_s.setdefault(pod["metadata"]["uid"], now_s)
+            self._progress(pod, self._placed_s.get(pod["metadata"]["uid"]))
+
+    def _progress(self, pod: Manifest, placed_s: float | None) -> None:
+        created_s = epoch_s(pod["metadata"]["creationTimestamp"])
+        ready = placed_s is not None and self._clock.now_s() - placed_s >= WARMUP_S
+        since_s = placed_s + WARMUP_S if ready and placed_s is not None else created_s
+        conditions = [_condition("Ready", ready, since_s)]
+        if placed_s is None:
+            conditions.append(
+                _condition("PodScheduled", False, created_s)
+                | {"reason": "Unschedulable", "message": "1 Insufficient nvidia.com/gpu."}
+            )
+        else:
+            conditions.append(_condition("PodScheduled", True, placed_s))
+        pod["status"] |= {"phase": "Running" if ready else "Pending", "conditions": conditions}
+
+    def _page(self, pod: Manifest) -> str:
+        name = pod["metadata"]["labels"]["headroom.dev/inference-service"]
+        uid, now_s = pod["metadata"]["uid"], self._clock.now_s()
+        count, seen_s = self._served.get(uid, (0.0, now_s))
+        share = self.arrivals_rps.get(name, 0.0) / max(len(self.ready(name)), 1)
+        count += share * (now_s - seen_s)
+        self._served[uid] = (count, now_s)
+        return page(model=name, served=int(count))
+
+
+def page(*, model: str, served: int) -> str:
+    """Expose a server that answers each request in 250 ms, one per batch."""
+    label = f'model="{model}"'
+    lines = [
+        f"headroom_requests_received_total{{{label}}} {served}",
+        f'headroom_requests_total{{{label},outcome="ok"}} {served}',
+        f"headroom_requests_waiting{{{label}}} 0",
+        f"headroom_requests_running{{{label}}} 0",
+        f"headroom_max_batch_size{{{label}}} 4",
+        f"headroom_cost_fixed_seconds{{{label}}} 0.15",
+        f"headroom_cost_per_item_seconds{{{label}}} 0.06",
+        f"headroom_execution_duration_seconds_count{{{label}}} {served}",
+        f"headroom_execution_duration_seconds_sum{{{label}}} {served * 0.21:.6f}",
+        f"headroom_batch_size_sum{{{label}}} {served}",
+    ]
+    for bound in BOUNDS_S:
+        count = served if bound >= 0.25 else 0
+        le = format(bound, ".6g")
+        lines.append(f'headroom_request_duration_seconds_bucket{{{label},le="{le}"}} {count}')
+    lines.append(f'headroom_request_duration_seconds_bucket{{{label},le="+Inf"}} {served}')
+    return "\n".join(lines) + "\n"
+
+
+def _condition(kind: str, holds: bool, since_s: float) -> Manifest:
+    return {
+        "type": kind,
+        "status": "True" if holds else "False",
+        "lastTransitionTime": rfc3339(since_s),
+    }
+
+
+def _is_ready(pod: Manifest) -> bool:
+    return any(
+        one["type"] == "Ready" and one["status"] == "True"
+        for one in pod["status"].get("conditions", ())
+    )
