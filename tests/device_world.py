@@ -94,7 +94,7 @@ class Replica:
             for length in self.lengths
             for b in range(1, BATCH + 1)
         ]
-        self.scheduler.warmed(CostModel.from_warm_up(timings), lambda items: items)
+        self.scheduler.warmed(CostModel.from_warm_up(timings), None)
 
     def run(self, asks: Iterable[Ask]) -> list[End]:
         """Serve all that come until nothing waits."""

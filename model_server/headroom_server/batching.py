@@ -21,7 +21,7 @@ from itertools import chain
 from typing import Any, Generic, TypeVar
 
 from headroom_server.choosing import Prices, choose
-from headroom_server.deadlines import fitting
+from headroom_server.deadlines import fitting, in_time
 from headroom_server.entries import Close, Entry, Sealed
 from headroom_server.lines import Line
 
@@ -42,7 +42,7 @@ class Batcher(Generic[T]):
             raise ValueError(f"a batch holds at least 1 item; got {max_batch_size}")
         self.max_batch_size = max_batch_size
         self.max_wait_s = max_wait_s
-        self.prices = Prices(max_batch_size, None, _as_it_is)
+        self.prices = Prices(max_batch_size)
         self.size = 0
         """Bytes of all waiting entries."""
         self.items = 0
@@ -66,11 +66,10 @@ class Batcher(Generic[T]):
         """
         if not 1 <= entry.items <= self.max_batch_size:
             raise ValueError(f"an entry has 1 to {self.max_batch_size} items; got {entry.items}")
-        if self._line_of(entry.key) is not None:
-            raise ValueError(f"an entry waits once; key {entry.key} already does")
-        line = self._lines.get(entry.priority)
-        if line is None:
-            line = self._lines[entry.priority] = Line()
+        for line in self._lines.values():
+            if entry.key in line:
+                raise ValueError(f"an entry waits once; key {entry.key} already does")
+        line = self._lines.get(entry.priority) or self._lines.setdefault(entry.priority, Line())
         line.add(entry)
         self.items += entry.items
         self.size += entry.size
@@ -116,32 +115,37 @@ class Batcher(Generic[T]):
             batch, close, too_late, passed = choose(
                 self._in_order(), now_s, self.prices, self._company
             )
-            expired += map(self._withdrawn, too_late)
-            if not batch or self.prices.cost is None:
+            if too_late:
+                expired += map(self._withdrawn, too_late)
+            if not batch or self.prices.cost is None or in_time(batch, now_s, self.prices):
                 break
             front, hopeless = fitting(batch, now_s, self.prices, alone=len(batch) == len(self))
             if not hopeless:
-                close = close if front == len(batch) else Close.DEADLINE
+                close = Close.DEADLINE
                 del batch[front:]
                 break
             expired += [self._withdrawn(batch[at]) for at in hopeless]
         for entry in batch:
-            self._left(self._lines[entry.priority].serve(entry.key))
+            self._lines[entry.priority].serve(entry.key)
+            self._left(entry)
         for key in passed:
             self._passed[key] = self._passed.get(key, 0) + 1
         return Sealed(tuple(batch), tuple(expired), batch[0].length if batch else 0, close)
 
     def _company(self, length: int) -> int:
-        return sum(line.items[length] for line in self._lines.values())
+        return sum(line.items.get(length, 0) for line in self._lines.values())
 
     def _in_order(self) -> Iterator[Entry[T]]:
-        lines = [line for line in self._lines.values() if line]
+        lines = [line for line in self._lines.values() if line.order]
         if len(lines) > 1:
-            by_urgency = sorted(
-                self._lines.items(),
-                key=lambda one: one[1].oldest_s + one[0] * AGEING_S if one[1] else 0.0,
-            )
-            lines = [line for _, line in by_urgency if line]
+            urgency_s = {
+                line: line.oldest_s + AGEING_S * priority
+                for priority, line in self._lines.items()
+                if line.order
+            }
+            lines.sort(key=urgency_s.__getitem__)
+        elif not self._passed:
+            return iter(lines[0] if lines else ())
         order = chain.from_iterable(lines)
         first = [key for key, times in self._passed.items() if times >= MAX_PASSED]
         if not first:
@@ -180,7 +184,3 @@ class Batcher(Generic[T]):
         if self._passed:
             self._passed.pop(entry.key, None)
         return entry
-
-
-def _as_it_is(items: int) -> int:
-    return items

@@ -23,19 +23,26 @@ class Prices(NamedTuple):
     """What a batch takes, padded as the device pads it; without a cost model nothing is known."""
 
     max_batch_size: int
-    cost: CostModel | None
-    padded_batch: Callable[[int], int]
-    """The warmed batch size that holds so many items."""
+    cost: CostModel | None = None
+    padded_batch: Callable[[int], int] | None = None
+    """The warmed batch size that holds so many items; None where every size is warm."""
 
     def batch_s(self, items: int, length: int) -> float:
         """Seconds; 0 where nothing is known."""
         if self.cost is None:
             return 0.0
-        return self.cost.batch_s(self.padded_batch(items), length)
+        fit = self.cost.fits.get(length) or self.cost.fit(length)
+        if self.padded_batch is not None:
+            items = self.padded_batch(items)
+        return fit.fixed_s + fit.per_item_s * items
 
     def full_s(self, length: int) -> float:
         """Seconds of a full batch."""
         return self.batch_s(self.max_batch_size, length)
+
+    def padded(self, items: int) -> int:
+        """The size in which the device executes so many items."""
+        return items if self.padded_batch is None else self.padded_batch(items)
 
     def too_late(self, entry: Entry[T], now_s: float) -> bool:
         """Whether the deadline has passed, or cannot be met even alone."""

@@ -47,7 +47,7 @@ class CostModel(NamedTuple):
         warm: dict[int, Sums] = {}
         known = [Timing(*timing) for timing in timings]
         for timing in known:
-            _check(timing)
+            _check(timing.items, timing.seconds)
             warm[timing.length] = warm.get(timing.length, Sums()).add(timing.items, timing.seconds)
         if not warm:
             raise ValueError("a cost model needs at least one timed batch; got none")
@@ -58,8 +58,8 @@ class CostModel(NamedTuple):
 
     def observe(self, items: int, seconds: float, length: int = 0) -> CostModel:
         """Follow one executed batch."""
-        _check(Timing(items, seconds, length))
-        before = self._fit(length)
+        _check(items, seconds)
+        before = self.fit(length)
         after = before.observe(items, seconds, self.tail)
         residual = seconds / before.batch_s(items) - 1.0
         tail = followed(self.tail, residual, quantile=TAIL, step=TAIL_STEP)
@@ -75,7 +75,7 @@ class CostModel(NamedTuple):
 
     def batch_s(self, items: int, length: int = 0) -> float:
         """Seconds that a batch of so many items takes, padded to this length."""
-        return self._fit(length).batch_s(items)
+        return self.fit(length).batch_s(items)
 
     @property
     def fixed_s(self) -> float:
@@ -91,7 +91,8 @@ class CostModel(NamedTuple):
         """Items per second in full batches: the most that this replica can carry."""
         return max_batch_size / (self.fixed_s + self.per_item_s * max_batch_size)
 
-    def _fit(self, length: int) -> Fit:
+    def fit(self, length: int) -> Fit:
+        """The fit of a padded length."""
         fit = self.fits.get(length)
         if fit is None:
             # never timed: no cheaper than the next longer one that was, else the longest
@@ -106,9 +107,8 @@ class CostModel(NamedTuple):
         return sum(self.shares.get(one, 0.0) * value for one, value in values.items()) / weight
 
 
-def _check(timing: Timing) -> None:
-    if timing.items < 1 or not 0.0 < timing.seconds < float("inf"):
+def _check(items: int, seconds: float) -> None:
+    if items < 1 or not 0.0 < seconds < float("inf"):
         raise ValueError(
-            f"a timed batch has 1 item or more and finite seconds above 0; got {timing.items}, "
-            f"{timing.seconds}"
+            f"a timed batch has 1 item or more and finite seconds above 0; got {items}, {seconds}"
         )

@@ -12,6 +12,7 @@ A larger batch ends later. Where the whole would be too late for somebody, there
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import NamedTuple, TypeVar
@@ -30,13 +31,24 @@ class Fitting(NamedTuple):
     """Indices."""
 
 
+def in_time(batch: Sequence[Entry[T]], now_s: float, prices: Prices) -> bool:
+    """Whether all of a batch make it, if it is sent as it is."""
+    items, earliest_s = 0, math.inf
+    for entry in batch:
+        items += entry.items
+        if entry.deadline_s is not None and entry.deadline_s < earliest_s:
+            earliest_s = entry.deadline_s
+    return earliest_s == math.inf or (now_s + prices.batch_s(items, batch[0].length) <= earliest_s)
+
+
 def fitting(batch: Sequence[Entry[T]], now_s: float, prices: Prices, *, alone: bool) -> Fitting:
-    """What of a batch to send now; the first of it makes it alone. `alone`: nobody else waits."""
+    """What to send of a batch that is not in time; the first of it makes it alone.
+
+    `alone`: nobody else waits.
+    """
     length = batch[0].length
     items = list(accumulate(entry.items for entry in batch))
     dues_s = list(accumulate((entry.due_s for entry in batch), min))
-    if now_s + prices.batch_s(items[-1], length) <= dues_s[-1]:
-        return Fitting(len(batch))
     front = 1
     while front < len(batch) and now_s + prices.batch_s(items[front], length) <= dues_s[front]:
         front += 1

@@ -151,6 +151,14 @@ class DeviceThread(Generic[T]):
         except Exception as error:  # the end of a thread must never go unnoticed
             log.exception("the device thread ended")
             post(listener.lost, f"the device thread ended with {type(error).__name__}: {error}")
+        finally:
+            self._unload()
+
+    def _unload(self) -> None:
+        try:
+            self._engine.unload()
+        except Exception:  # of a device that may be lost; the thread ends either way
+            log.exception("the model could not be unloaded")
 
     def _start_up(
         self, post: Callable[..., object], listener: Listener[T]

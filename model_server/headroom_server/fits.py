@@ -43,13 +43,19 @@ class Sums(NamedTuple):
             keep * self.xy + x * y,
         )
 
-    def plus(self, other: Sums) -> Sums:
-        """With the points of another fit."""
-        return Sums(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+    def plus(self, other: Sums, level: float) -> Sums:
+        """With the points of another fit, their y multiplied by `level`."""
+        return Sums(
+            self.n + other.n,
+            self.x + other.x,
+            self.y + level * other.y,
+            self.xx + other.xx,
+            self.xy + level * other.xy,
+        )
 
     def scaled(self, level: float) -> Sums:
         """All y multiplied by `level`."""
-        return self._replace(y=level * self.y, xy=level * self.xy)
+        return Sums(self.n, self.x, level * self.y, self.xx, level * self.xy)
 
     def line(self) -> tuple[float, float]:
         """Intercept and slope, neither below zero. A single x gives a slope through the origin."""
@@ -86,6 +92,8 @@ class Fit(NamedTuple):
     fixed_s: float
     per_item_s: float
     warm: Sums
+    shape: tuple[float, float]
+    """The line of the warm-up times alone."""
     recent: Sums = Sums()
     slower: Drift = NO_DRIFT
     faster: Drift = NO_DRIFT
@@ -105,9 +113,9 @@ class Fit(NamedTuple):
         faster = self.faster.add(-change - slack, items, seconds)
         for drift in (slower, faster):
             if drift.evidence > ALARM:
-                return _fitted(self.warm, drift.since)._replace(changed=True)
+                return self._refitted(drift.since, NO_DRIFT, NO_DRIFT, changed=True)
         recent = self.recent.add(items, usual_s * math.exp(change), FORGET)
-        return _fitted(self.warm, recent, slower, faster)
+        return self._refitted(recent, slower, faster, changed=False)
 
     def scaled(self, level: float) -> Fit:
         """As if the device were so many times slower."""
@@ -115,16 +123,18 @@ class Fit(NamedTuple):
             level * self.fixed_s,
             level * self.per_item_s,
             self.warm.scaled(level),
+            (level * self.shape[0], level * self.shape[1]),
             self.recent.scaled(level),
         )
+
+    def _refitted(self, recent: Sums, slower: Drift, faster: Drift, *, changed: bool) -> Fit:
+        fixed_s, per_item_s = self.shape
+        level = recent.y / (fixed_s * recent.n + per_item_s * recent.x)
+        line = recent.plus(self.warm, level).line()
+        return Fit(*line, self.warm, self.shape, recent, slower, faster, changed)
 
 
 def warm_fit(warm: Sums) -> Fit:
     """The fit of the warm-up times alone."""
-    return Fit(*warm.line(), warm)
-
-
-def _fitted(warm: Sums, recent: Sums, slower: Drift = NO_DRIFT, faster: Drift = NO_DRIFT) -> Fit:
-    fixed_s, per_item_s = warm.line()
-    level = recent.y / (fixed_s * recent.n + per_item_s * recent.x)
-    return Fit(*recent.plus(warm.scaled(level)).line(), warm, recent, slower, faster)
+    shape = warm.line()
+    return Fit(*shape, warm, shape)

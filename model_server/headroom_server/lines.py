@@ -9,7 +9,7 @@ last. Who leaves unserved gives its share back.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Generic, NamedTuple, TypeVar
 
@@ -32,18 +32,19 @@ class Place(NamedTuple, Generic[T]):
 class Line(Generic[T]):
     """The waiting entries of one priority."""
 
-    __slots__ = ("_by_age", "_finish", "_last", "_turn", "items", "level", "order")
+    __slots__ = ("_accounts", "_by_age", "_turn", "items", "level", "order")
 
     def __init__(self) -> None:
         self.order: list[Place[T]] = []
         """In the order of service."""
-        self.items: Counter[int] = Counter()
+        self.items: dict[int, int] = {}
         """Items by padded length."""
         self.level = 0
         """The place of whoever was served last."""
         self._by_age: OrderedDict[int, Place[T]] = OrderedDict()
-        self._finish: dict[str, int] = {}
-        self._last: dict[str, int] = {}
+        self._accounts: dict[str, tuple[int, int]] = {}
+        """Per tenant: its service when all that it has waiting is served, and where its last entry
+        stands, which keeps its entries in order when one has left and given its share back."""
         self._turn = 0
 
     def __len__(self) -> int:
@@ -69,9 +70,8 @@ class Line(Generic[T]):
 
     def next_level(self, tenant: str) -> int:
         """Where the tenant's next entry would stand."""
-        if not self.order:
-            return self.level
-        return max(self.level, self._finish.get(tenant, 0), self._last.get(tenant, 0))
+        account = self._accounts.get(tenant) if self.order else None
+        return self.level if account is None else max(self.level, *account)
 
     def ahead(self, tenant: str) -> int:
         """How many would be served before the tenant's next entry."""
@@ -82,16 +82,13 @@ class Line(Generic[T]):
 
     def add(self, entry: Entry[T]) -> None:
         """Put an entry behind its tenant's others."""
-        tenant = entry.tenant
         if not self.order:
-            self._finish.clear()
-            self._last.clear()
+            self._accounts.clear()
             self.level = self._turn = 0
-        elif len(self._finish) > KEPT_TENANTS + 2 * len(self.order):
+        elif len(self._accounts) > KEPT_TENANTS + 2 * len(self.order):
             self._forget()
-        level = self.next_level(tenant)
-        self._finish[tenant] = level + entry.items
-        self._last[tenant] = level
+        level = self.next_level(entry.tenant)
+        self._accounts[entry.tenant] = (level + entry.items, level)
         self._turn += 1
         place = Place(level, self._turn, entry)
         self._by_age[entry.key] = place
@@ -99,7 +96,7 @@ class Line(Generic[T]):
             self.order.append(place)
         else:
             insort(self.order, place, key=_rank)
-        self.items[entry.length] += entry.items
+        self.items[entry.length] = self.items.get(entry.length, 0) + entry.items
 
     def serve(self, key: int) -> Entry[T]:
         """Take an entry out for the device."""
@@ -110,7 +107,8 @@ class Line(Generic[T]):
     def withdraw(self, key: int) -> Entry[T]:
         """Take an entry out that is not served."""
         entry = self._remove(key).entry
-        self._finish[entry.tenant] -= entry.items
+        finish, last = self._accounts[entry.tenant]
+        self._accounts[entry.tenant] = (finish - entry.items, last)
         return entry
 
     def _remove(self, key: int) -> Place[T]:
@@ -122,12 +120,11 @@ class Line(Generic[T]):
 
     def _forget(self) -> None:
         waiting = {place.entry.tenant for place in self.order}
-        self._finish = {
-            tenant: finish
-            for tenant, finish in self._finish.items()
-            if tenant in waiting or finish > self.level
+        self._accounts = {
+            tenant: account
+            for tenant, account in self._accounts.items()
+            if tenant in waiting or account[0] > self.level
         }
-        self._last = {tenant: self._last[tenant] for tenant in self._finish}
 
 
 def _rank(place: Place[T]) -> tuple[int, int]:

@@ -6,7 +6,7 @@ that, and a scrape runs on the loop that answers requests.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,6 +39,8 @@ class Snapshot:
     ready: bool
     draining: bool
     phase_s: Mapping[Phase, float]
+    version: str | None = None
+    """Where a model is served in several."""
 
 
 def render(snapshot: Snapshot) -> bytes:
@@ -46,8 +48,25 @@ def render(snapshot: Snapshot) -> bytes:
     return "".join(_lines(snapshot)).encode()
 
 
+def render_all(snapshots: Sequence[Snapshot], nobodys: Mapping[str, int]) -> bytes:
+    """The text of several models: each family once, with the samples of all.
+
+    `nobodys` are bad requests by reason that belong to no model; they have no label `model`.
+    """
+    if len(snapshots) == 1 and not nobodys:
+        return render(snapshots[0])
+    families: dict[str, list[str]] = {_INVALID: _invalid("", nobodys)}
+    for snapshot in snapshots:
+        for chunk in "".join(_lines(snapshot)).split("# HELP ")[1:]:
+            meaning, kind, samples = chunk.split("\n", 2)
+            families.setdefault(f"# HELP {meaning}\n{kind}\n", []).append(samples)
+    return "".join(head + "".join(samples) for head, samples in families.items()).encode()
+
+
 def _lines(snapshot: Snapshot) -> Iterator[str]:
     ledger, model = snapshot.ledger, f'model="{snapshot.model}"'
+    if snapshot.version is not None:
+        model += f',version="{snapshot.version}"'
     yield _head("requests_received_total", "counter", "Inference requests at the door.")
     yield _sample("requests_received_total", model, ledger.received)
     yield _head("requests_total", "counter", "Received requests that ended, by outcome.")
@@ -57,9 +76,8 @@ def _lines(snapshot: Snapshot) -> Iterator[str]:
     yield from _counters(
         "requests_refused_total", "Refused requests.", model, "reason", ledger.refusals
     )
-    yield _head("requests_invalid_total", "counter", "Bad input; not counted as received.")
-    for reason, count in sorted(ledger.invalid.items()):
-        yield _sample("requests_invalid_total", f'{model},reason="{reason}"', count)
+    yield _INVALID
+    yield from _invalid(f"{model},", ledger.invalid)
     for name, meaning, total in (
         ("deadlines_met_total", "Answered in time.", ledger.deadlines_met),
         ("deadlines_missed_total", "Refused, expired, failed or late.", ledger.deadlines_missed),
@@ -124,6 +142,16 @@ def _counters(
 
 def _head(name: str, kind: str, meaning: str) -> str:
     return f"# HELP headroom_{name} {meaning}\n# TYPE headroom_{name} {kind}\n"
+
+
+_INVALID = _head("requests_invalid_total", "counter", "Bad input; not counted as received.")
+
+
+def _invalid(labels: str, counts: Mapping[str, int]) -> list[str]:
+    return [
+        _sample("requests_invalid_total", f'{labels}reason="{reason}"', count)
+        for reason, count in sorted(counts.items())
+    ]
 
 
 def _sample(name: str, labels: str, value: float) -> str:

@@ -98,12 +98,17 @@ class Runner:
             clock=clock,
         )
         self._ended = asyncio.Event()
+        self._settled = asyncio.Event()
 
     # ---- life
 
     def start(self) -> None:
         """Begin to load, on the running loop."""
         self._device.start(asyncio.get_running_loop().call_soon_threadsafe, self)
+
+    async def started(self) -> None:
+        """Wait until the model is warm, will never be, or is no longer wanted."""
+        await self._settled.wait()
 
     async def failed(self) -> str:
         """Wait until nothing will be executed any more; say why."""
@@ -112,6 +117,7 @@ class Runner:
 
     def drain(self) -> None:
         """No longer ready. A loaded model still takes requests until the door is closed."""
+        self._settled.set()
         if not self.draining:
             self._enter(Phase.DRAINING)
 
@@ -252,10 +258,12 @@ class Runner:
     def warmed(self, signature: Signature, timings: Sequence[tuple[int, float]]) -> None:
         """The device is ready."""
         self.signature = signature
-        self._scheduler.warmed(CostModel.from_warm_up(timings), signature.padded_batch)
+        padded_batch = signature.padded_batch if signature.batches else None
+        self._scheduler.warmed(CostModel.from_warm_up(timings), padded_batch)
         self._in_flight.serve(signature)
         if self.lifecycle.starting:
             self._enter(Phase.READY)
+        self._settled.set()
 
     def executed(self, done: Executed[Pending]) -> None:
         """Answer the requests of a batch, and learn from it."""
@@ -267,6 +275,7 @@ class Runner:
         log.error("%s", message)
         self._in_flight.fail_all(lambda: FailedError("the device is lost"))
         self._ended.set()
+        self._settled.set()
 
     # ---- reports
 

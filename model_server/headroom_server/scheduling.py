@@ -88,7 +88,7 @@ class Scheduler(Generic[T]):
             refusal = self._crowded(entry)
         self.batcher.add(entry)
         if not evicted:
-            return Offer()
+            return ACCEPTED
         return Offer(None, self._retry_after_s(now_s), tuple(evicted))
 
     def withdraw(self, key: int) -> bool:
@@ -114,7 +114,7 @@ class Scheduler(Generic[T]):
 
     # ---- the device
 
-    def warmed(self, cost: CostModel, padded_batch: Callable[[int], int]) -> None:
+    def warmed(self, cost: CostModel, padded_batch: Callable[[int], int] | None) -> None:
         """The device is ready, and was timed."""
         self.cost = cost
         self.batcher.prices = Prices(self.batcher.max_batch_size, cost, padded_batch)
@@ -131,12 +131,15 @@ class Scheduler(Generic[T]):
 
     def executed(self, sealed: Sealed[T], began_s: float, seconds: float, *, whole: bool) -> None:
         """A batch is over. `whole`: it took what such a batch takes, since it did not fail."""
-        waited = min(entry.arrived_s for entry in sealed.batch) < self._device.ended_s
+        waited = sealed.batch[0].arrived_s < self._device.ended_s
         self._device.took(began_s, seconds, waited=waited)
-        self._doubted_since_s = None
-        if whole and self.cost is not None and seconds > 0.0:
-            padded = self.batcher.prices.padded_batch(sealed.items)
-            self.cost = self.cost.observe(padded, seconds, sealed.length)
+        if not whole or self.cost is None or seconds <= 0.0:
+            self._doubted_since_s = None
+            return
+        padded = self.batcher.prices.padded(sealed.items)
+        if seconds > self.cost.batch_s(padded, sealed.length) / 2:
+            self._doubted_since_s = None  # else the doubt was right: the next one probes at once
+        self.cost = self.cost.observe(padded, seconds, sealed.length)
 
     # ---- what is predicted
 
@@ -160,8 +163,8 @@ class Scheduler(Generic[T]):
 
     def _late(self, entry: Entry[T], deadline_s: float, now_s: float) -> bool:
         budget_s = deadline_s - entry.arrived_s
-        self.budget_s = budget_s if self.budget_s is None else self.budget_s
-        self.budget_s += BUDGET_WEIGHT * (budget_s - self.budget_s)
+        usual_s = budget_s if self.budget_s is None else self.budget_s
+        self.budget_s = usual_s + BUDGET_WEIGHT * (budget_s - usual_s)
         if self._price(now_s) is None:
             return deadline_s < now_s
         wait_s = self._begins_in_s(entry, now_s) + self._own_s(entry.items, entry.length)
@@ -176,7 +179,7 @@ class Scheduler(Generic[T]):
         """Let the queue reckon with what is known and trusted now."""
         cost, since_s, prices = self.cost, self._doubted_since_s, self.batcher.prices
         if cost is not None and since_s is not None and self._device.idle:
-            full_s = cost.batch_s(prices.padded_batch(prices.max_batch_size))
+            full_s = cost.batch_s(prices.padded(prices.max_batch_size))
             if now_s - since_s >= max(PROBE_S, PROBE_BATCHES * full_s):
                 cost = None
         if prices.cost is not cost:
@@ -212,3 +215,4 @@ class Scheduler(Generic[T]):
 
 
 FULL = Margin()
+ACCEPTED: Offer[Any] = Offer()
