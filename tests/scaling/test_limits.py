@@ -79,7 +79,7 @@ def test_an_unknown_cost_never_scales_down(rate_rps: float, max_batch: int | Non
     decision = service.run(600)
     assert {decision.replicas for decision in service.decisions} == {6}
     assert decision.cost is None
-    assert decision.reason is Reason.RESTART_HOLD
+    assert decision.reason is Reason.COST_UNKNOWN
 
 
 def test_a_cost_that_becomes_unknown_keeps_what_stands() -> None:

@@ -65,6 +65,7 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
         signals=signals,
         counts=counts,
         wanted=advice.wanted,
+        known=advice.known,
         now_s=now_s,
     )
     replicas, applied = _limit(situation)

@@ -23,6 +23,7 @@ _LIMITS = {
     Reason.ROLLING_OUT: "a rollout is replacing pods, nothing is removed meanwhile",
     Reason.SIGNALS_STALE: "signals are out of date, nothing is removed",
     Reason.SIGNALS_ABSENT: "signals are absent, what stands is held",
+    Reason.COST_UNKNOWN: "what a request costs is not known yet",
     Reason.RESTART_HOLD: "not watched for a whole scale-down window yet",
     Reason.MAX_REPLICAS: "maxReplicas allows no more",
     Reason.MIN_REPLICAS: "minReplicas asks for no fewer",

@@ -45,6 +45,8 @@ class Situation:
     signals: Signals
     counts: ReplicaCounts
     wanted: Wanted
+    known: bool
+    """Whether the cost of a request is known: without it no number can be called too many."""
     now_s: float
 
 
@@ -106,6 +108,8 @@ def decrease(situation: Situation) -> Limited:
         return keep(Reason.SIGNALS_STALE)
     if situation.observation.rolling:
         return keep(Reason.ROLLING_OUT)
+    if not situation.known:
+        return keep(Reason.COST_UNKNOWN)
     covered_s = situation.state.coverage.length_s(situation.now_s)
     if covered_s < policy.scale_down_stabilization_s:
         return keep(Reason.RESTART_HOLD)

@@ -97,6 +97,8 @@ class Reason(StrEnum):
     """A signal is out of date: nothing is removed."""
     SIGNALS_ABSENT = "SignalsAbsent"
     """A signal is not there: what stands is held."""
+    COST_UNKNOWN = "CostUnknown"
+    """No replica has said or shown yet what a request costs: what stands is held."""
     RESTART_HOLD = "RestartHold"
     """The operator has not watched for a whole scale-down window yet."""
 
