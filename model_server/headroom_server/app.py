@@ -42,10 +42,10 @@ class Application(FastAPI):
             telemetry={"tracing": False, "metrics": False, "logs": False},
         )
         self._runner = runner
-        self._catalogue = OneModel(Served(runner))
-        self._inference = Inference(self._catalogue, max_body_bytes)
+        self.catalogue = OneModel(Served(runner))
+        self._inference = Inference(self.catalogue, max_body_bytes)
         described = list(self.router.routes)
-        add_routes(self, runner, self._catalogue)
+        add_routes(self, runner, self.catalogue)
         # routes are tried in order: those of the documentation come last
         self.router.routes[:] = [*self.router.routes[len(described) :], *described]
 
@@ -56,7 +56,7 @@ class Application(FastAPI):
     def openapi(self) -> dict[str, Any]:
         """The document; loaded models stand in it with their own names, shapes and types."""
         general = super().openapi()
-        return general | {"paths": paths_of(general["paths"], self._catalogue.all())}
+        return general | {"paths": paths_of(general["paths"], self.catalogue.all())}
 
     def _answer(self, error: Exception) -> Response:
         if isinstance(error, InvalidRequestError):

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from headroom_server.contract import Contract
-from headroom_server.errors import UnknownModelError
+from headroom_server.errors import RefusedError, UnknownModelError
 from headroom_server.runner import Runner
+from headroom_server.tensors import Signature
 from headroom_server.typed_json import TypedForm
 
 
@@ -27,6 +28,17 @@ class Served:
         self.name = runner.model
         self.version = version
         self._forms: Forms | None = None
+
+    @property
+    def signature(self) -> Signature:
+        """What the model takes and gives.
+
+        Raises:
+            RefusedError: where it is not loaded yet.
+        """
+        if self.runner.signature is None:
+            raise RefusedError("this replica is not ready", retry_after_s=1)
+        return self.runner.signature
 
     @property
     def forms(self) -> Forms | None:

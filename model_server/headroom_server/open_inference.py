@@ -82,7 +82,7 @@ def parse(contract: Contract, body: bytes, head_bytes: int | None = None) -> Inf
         Work(items, inputs, length),
         _wanted(contract, request.get("outputs"), parameters),
         _request_id(request.get("id")),
-        _timeout_s(parameters.get("timeout")),
+        timeout_s(parameters.get("timeout")),
     )
 
 
@@ -231,7 +231,7 @@ def _request_id(value: object) -> str | None:
     return value
 
 
-def _timeout_s(microseconds: object) -> float | None:
+def timeout_s(microseconds: object) -> float | None:
     if microseconds is None or microseconds == 0:
         return None
     if type(microseconds) is not int or not 0 < microseconds <= LONGEST_TIMEOUT_US:

@@ -14,7 +14,6 @@ from starlette.types import Receive, Scope, Send
 
 from headroom_server import descriptions
 from headroom_server.catalogue import Catalogue, Served
-from headroom_server.errors import RefusedError
 from headroom_server.metrics import CONTENT_TYPE, render
 from headroom_server.runner import Runner
 from headroom_server.schemas import (
@@ -25,7 +24,6 @@ from headroom_server.schemas import (
     PredictResponse,
     openapi_body,
 )
-from headroom_server.tensors import Signature
 from headroom_server.terms import TIMEOUT
 
 PREDICT = "/v1/models/{model}:predict"
@@ -140,7 +138,7 @@ def _models(app: FastAPI, catalogue: Catalogue) -> None:
     async def metadata(request: Request) -> Response:
         """What the model takes and gives."""
         one = served(request)
-        runner, signature = one.runner, _signature(one)
+        runner, signature = one.runner, one.signature
         said = descriptions.model_metadata(one.name, one.version, runner.engine.name, signature)
         said["parameters"] = {
             "device": runner.engine.device,
@@ -155,7 +153,7 @@ def _models(app: FastAPI, catalogue: Catalogue) -> None:
         """The model's configuration as Triton's clients ask for it."""
         one = served(request)
         engine, size = one.runner.engine.name, one.runner.limits.max_batch_size
-        return _json(descriptions.model_config(one.name, engine, _signature(one), size))
+        return _json(descriptions.model_config(one.name, engine, one.signature, size))
 
     @_get(app, "/v2/models/{model}/ready", "v2", responses=missing)
     @_get(app, "/v2/models/{model}/versions/{version}/ready", "v2", responses=missing)
@@ -165,12 +163,6 @@ def _models(app: FastAPI, catalogue: Catalogue) -> None:
         return _json(
             {"name": one.name, "ready": one.runner.ready}, 200 if one.runner.ready else 503
         )
-
-
-def _signature(one: Served) -> Signature:
-    if one.runner.signature is None:
-        raise RefusedError("this replica is not ready", retry_after_s=1)
-    return one.runner.signature
 
 
 def _describe_inference(app: FastAPI) -> None:

@@ -14,15 +14,20 @@ import math
 import signal
 import socket
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import uvicorn
 
 from headroom_server.app import Application
+from headroom_server.catalogue import Catalogue
 from headroom_server.http_protocol import bounded_protocol
 from headroom_server.lifecycle import Phase
 from headroom_server.process import BACKLOG
 from headroom_server.runner import Runner
 from headroom_server.settings import Settings
+
+if TYPE_CHECKING:
+    from headroom_server.open_inference_grpc.server import GrpcServer
 
 log = logging.getLogger("headroom_server")
 
@@ -62,7 +67,13 @@ async def serve(runner: Runner, settings: Settings, listener: socket.socket) -> 
         The exit code: 0 after a drain in which everything accepted was answered, else 1.
     """
     loop = asyncio.get_running_loop()
-    server = Server(_config(runner, settings))
+    application = Application(runner, max_body_bytes=settings.max_body_bytes)
+    try:
+        grpc = await _listen_for_grpc(application.catalogue, runner, settings)
+    except OSError as error:
+        log.error("HEADROOM_GRPC_PORT=%d: no listening there: %s", settings.grpc_port, error)
+        return 2
+    server = Server(_config(application, settings))
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
@@ -75,15 +86,42 @@ async def serve(runner: Runner, settings: Settings, listener: socket.socket) -> 
             return 1
         if failed.done():
             return await _fail(runner, server, http, stop)
-        return await _drain(runner, server, http, settings)
+        return await _drain(runner, server, http, settings, grpc)
     finally:
+        if grpc is not None:
+            await grpc.stop(CLOSING_S)
         for task in (stop, failed, watch):
             task.cancel()
         runner.stop()
 
 
+async def _listen_for_grpc(
+    catalogue: Catalogue, runner: Runner, settings: Settings
+) -> GrpcServer | None:
+    if settings.grpc_port is None:
+        return None
+    from headroom_server.open_inference_grpc.server import (  # noqa: PLC0415 - 30 MB
+        Bounds,
+        GrpcServer,
+    )
+
+    bounds = Bounds(
+        max_message_bytes=settings.max_body_bytes,
+        max_age_s=settings.connection_max_age_s,
+        age_grace_s=settings.drain_grace_s,
+    )
+    server = GrpcServer(catalogue, runner, bounds)
+    port = await server.start(settings.host, settings.grpc_port)
+    log.info("listening for gRPC on %s, port %d", settings.host, port)
+    return server
+
+
 async def _drain(
-    runner: Runner, server: Server, http: asyncio.Task[None], settings: Settings
+    runner: Runner,
+    server: Server,
+    http: asyncio.Task[None],
+    settings: Settings,
+    grpc: GrpcServer | None,
 ) -> int:
     was_ready = runner.lifecycle.phase is Phase.READY
     runner.drain()
@@ -92,6 +130,8 @@ async def _drain(
         server.refuse_connections()
         await asyncio.sleep(LINGER_S)
     server.should_exit = True
+    if grpc is not None:
+        grpc.leave(settings.drain_grace_s)
     end_s = asyncio.get_running_loop().time() + settings.drain_grace_s
     try:
         await asyncio.wait_for(runner.emptied(), settings.drain_grace_s)
@@ -133,9 +173,9 @@ async def _watch(runner: Runner) -> None:
         runner.watch()
 
 
-def _config(runner: Runner, settings: Settings) -> uvicorn.Config:
+def _config(application: Application, settings: Settings) -> uvicorn.Config:
     return uvicorn.Config(
-        Application(runner, max_body_bytes=settings.max_body_bytes),
+        application,
         http=bounded_protocol(settings.connection_max_age_s, settings.receive_timeout_s),
         lifespan="off",
         ws="none",

@@ -1,0 +1,125 @@
+"""PURE. Protocol messages to work, and outputs to messages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from headroom_server.binary_tensors import from_bytes, to_bytes
+from headroom_server.contract import Contract, Given
+from headroom_server.engine import Work
+from headroom_server.errors import InvalidRequestError
+from headroom_server.open_inference import (
+    MAX_ID_CHARACTERS,
+    Inference,
+    Wanted,
+    json_values,
+    timeout_s,
+)
+from headroom_server.open_inference_grpc import messages_pb2 as pb
+from headroom_server.tensors import Numbers, TensorSpec
+
+CONTENTS = {
+    "BOOL": "bool_contents",
+    "UINT8": "uint_contents",
+    "INT8": "int_contents",
+    "INT16": "int_contents",
+    "INT32": "int_contents",
+    "INT64": "int64_contents",
+    "FP32": "fp32_contents",
+    "FP64": "fp64_contents",
+}
+"""The field of `contents` that holds a datatype."""
+
+
+def parse(contract: Contract, request: pb.ModelInferRequest) -> Inference:
+    """A request's message; its outputs come as raw bytes where its inputs do.
+
+    Raises:
+        InvalidRequestError: naming the field, the rule and what was found.
+    """
+    given = [Given(one.name, one.datatype, [*one.shape]) for one in request.inputs]
+    items, length = contract.extent(given)
+    raw = request.raw_input_contents
+    if raw and len(raw) != len(given):
+        raise InvalidRequestError(
+            f"raw_input_contents: one for each of the {len(given)} inputs, or none; got {len(raw)}"
+        )
+    inputs = {}
+    for index, tensor in enumerate(request.inputs):
+        spec = contract.inputs[tensor.name]
+        elements = items * spec.elements_at(length)
+        if raw:
+            inputs[spec.name] = _raw(spec, tensor, raw[index], elements)
+        else:
+            inputs[spec.name] = _contents(spec, tensor, elements)
+    if len(request.id) > MAX_ID_CHARACTERS:
+        raise InvalidRequestError(f"id: a string of at most {MAX_ID_CHARACTERS} characters")
+    return Inference(
+        Work(items, inputs, length),
+        _wanted(contract, request, binary=bool(raw)),
+        request.id or None,
+        timeout_s(_chosen(request.parameters, "timeout")),
+    )
+
+
+def render(
+    model: str, version: str, asked: Inference, outputs: Mapping[str, Numbers]
+) -> pb.ModelInferResponse:
+    """The answer."""
+    items, _, length = asked.work
+    answer = pb.ModelInferResponse(model_name=model, model_version=version, id=asked.request_id)
+    for spec, binary in asked.wanted:
+        tensor = answer.outputs.add(
+            name=spec.name, datatype=spec.datatype, shape=(items, *spec.sized(length))
+        )
+        if binary:
+            answer.raw_output_contents.append(to_bytes(outputs[spec.name]))
+        else:
+            values = json_values(spec, outputs[spec.name])
+            getattr(tensor.contents, CONTENTS[spec.datatype]).extend(values)
+    return answer
+
+
+def _raw(
+    spec: TensorSpec, tensor: pb.ModelInferRequest.InferInputTensor, raw: bytes, elements: int
+) -> Numbers:
+    where = f"inputs.{spec.name}"
+    if tensor.HasField("contents"):
+        raise InvalidRequestError(f"{where}: raw_input_contents or contents; got both")
+    return from_bytes(spec, raw, elements, where)
+
+
+def _contents(
+    spec: TensorSpec, tensor: pb.ModelInferRequest.InferInputTensor, elements: int
+) -> Numbers:
+    field = CONTENTS[spec.datatype]
+    values: list[object] = [*getattr(tensor.contents, field)]
+    where = f"inputs.{spec.name}.contents.{field}"
+    if len(values) != elements:
+        raise InvalidRequestError(f"{where}: {elements} elements; got {len(values)}")
+    return spec.numbers(values, where)
+
+
+def _wanted(
+    contract: Contract, request: pb.ModelInferRequest, *, binary: bool
+) -> tuple[Wanted, ...]:
+    if not request.outputs:
+        return tuple(Wanted(spec, binary) for spec in contract.signature.outputs)
+    wanted = []
+    for output in request.outputs:
+        for unserved in ("classification", "shared_memory_region"):
+            if unserved in output.parameters:
+                raise InvalidRequestError(f"outputs.{output.name:.40}: no {unserved} is served")
+        wanted.append(Wanted(contract.output(output.name), binary))
+    if len({spec.name for spec, _ in wanted}) < len(wanted):
+        raise InvalidRequestError("outputs: each at most once; one is named twice")
+    return tuple(wanted)
+
+
+def _chosen(parameters: Mapping[str, pb.InferParameter], name: str) -> Any:
+    if name not in parameters:
+        return None
+    parameter = parameters[name]
+    choice = parameter.WhichOneof("parameter_choice")
+    return None if choice is None else getattr(parameter, choice)

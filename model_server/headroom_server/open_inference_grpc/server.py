@@ -1,0 +1,70 @@
+"""The gRPC server's life: bounds, the age of connections, and its part in the drain."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from grpc import aio
+
+from headroom_server.catalogue import Catalogue
+from headroom_server.http_protocol import MAX_HEAD_BYTES
+from headroom_server.open_inference_grpc.service import Service
+from headroom_server.runner import Runner
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """What a client may send, and how long it may stay."""
+
+    max_message_bytes: int
+    max_age_s: float
+    """Then a connection gets a GOAWAY; gRPC spreads it by a tenth in either direction."""
+    age_grace_s: float
+    """Then the calls of such a connection are cut, and with them those that never get complete."""
+
+
+class GrpcServer:
+    """Listens from `start` on."""
+
+    def __init__(self, catalogue: Catalogue, runner: Runner, bounds: Bounds) -> None:
+        options = (
+            ("grpc.max_receive_message_length", bounds.max_message_bytes),
+            ("grpc.max_send_message_length", -1),
+            ("grpc.max_metadata_size", MAX_HEAD_BYTES),
+            ("grpc.absolute_max_metadata_size", MAX_HEAD_BYTES),
+            ("grpc.max_connection_age_ms", _ms(bounds.max_age_s)),
+            ("grpc.max_connection_age_grace_ms", _ms(bounds.age_grace_s)),
+            ("grpc.so_reuseport", 0),
+        )
+        self._server = aio.server(options=options)
+        self._leaving: asyncio.Task[None] | None = None
+        self._server.add_generic_rpc_handlers((Service(catalogue, runner).handler(),))
+
+    async def start(self, host: str, port: int) -> int:
+        """Listen; the port.
+
+        Raises:
+            OSError: where the address is taken, or none of this machine's.
+        """
+        address = f"[{host}]" if ":" in host else host
+        try:
+            bound: int = self._server.add_insecure_port(f"{address}:{port}")
+        except RuntimeError as error:
+            raise OSError(str(error)) from error
+        await self._server.start()
+        return bound
+
+    def leave(self, grace_s: float) -> None:
+        """Send every client elsewhere (GOAWAY); calls in hand may take so long."""
+        self._leaving = asyncio.create_task(self._server.stop(grace_s))
+
+    async def stop(self, within_s: float = 0.0) -> None:
+        """Listen no more; cut the calls that are not over by then."""
+        if self._leaving is not None:
+            await asyncio.wait((self._leaving,), timeout=within_s)
+        await self._server.stop(None)
+
+
+def _ms(seconds: float) -> int:
+    return max(1, round(seconds * 1000))

@@ -1,0 +1,182 @@
+"""The methods of the protocol: each parses, calls the runner, renders, and maps errors to codes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from typing import Any, TypeVar
+
+import grpc
+from google.protobuf.message import DecodeError, Message
+
+from headroom_server import descriptions
+from headroom_server.catalogue import Catalogue
+from headroom_server.connection import Connection
+from headroom_server.device import Outputs
+from headroom_server.errors import InvalidRequestError, RefusedError, RequestError
+from headroom_server.open_inference_grpc import messages
+from headroom_server.open_inference_grpc import messages_pb2 as pb
+from headroom_server.runner import Runner
+from headroom_server.terms import parse_terms
+
+log = logging.getLogger("headroom_server")
+
+SERVICE = "inference.GRPCInferenceService"
+
+CODES = {
+    400: grpc.StatusCode.INVALID_ARGUMENT,
+    404: grpc.StatusCode.NOT_FOUND,
+    413: grpc.StatusCode.INVALID_ARGUMENT,
+    415: grpc.StatusCode.INVALID_ARGUMENT,
+    429: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    499: grpc.StatusCode.CANCELLED,
+    500: grpc.StatusCode.INTERNAL,
+    503: grpc.StatusCode.UNAVAILABLE,
+    504: grpc.StatusCode.DEADLINE_EXCEEDED,
+}
+"""Of the HTTP status that an error has."""
+
+DEADLINE_SLACK_S = 0.05
+"""A call that is cancelled so shortly before its deadline, or later, was not given up: its client's
+clock, which runs ahead by the way here, says that the deadline has come."""
+
+R = TypeVar("R", bound=Message)
+
+
+class Service:
+    """Open Inference Protocol v2 for the models of a catalogue."""
+
+    def __init__(self, catalogue: Catalogue, runner: Runner) -> None:
+        self._catalogue = catalogue
+        self._runner = runner
+        self._inferences: set[asyncio.Task[Outputs]] = set()
+
+    def handler(self) -> Any:
+        """What a gRPC server needs to route calls here."""
+        methods = {
+            "ServerLive": self._unary(pb.ServerLiveRequest, self.server_live),
+            "ServerReady": self._unary(pb.ServerReadyRequest, self.server_ready),
+            "ModelReady": self._unary(pb.ModelReadyRequest, self.model_ready),
+            "ServerMetadata": self._unary(pb.ServerMetadataRequest, self.server_metadata),
+            "ModelMetadata": self._unary(pb.ModelMetadataRequest, self.model_metadata),
+            "ModelConfig": self._unary(pb.ModelConfigRequest, self.model_config),
+            "ModelInfer": self._unary(pb.ModelInferRequest, self.model_infer),
+        }
+        return grpc.method_handlers_generic_handler(SERVICE, methods)
+
+    async def server_live(self, _: pb.ServerLiveRequest, __: Any) -> Message:
+        """Whether the process can serve at all."""
+        return pb.ServerLiveResponse(live=self._runner.live)
+
+    async def server_ready(self, _: pb.ServerReadyRequest, __: Any) -> Message:
+        """Whether the server is warm and stays."""
+        return pb.ServerReadyResponse(ready=self._runner.ready)
+
+    async def model_ready(self, request: pb.ModelReadyRequest, __: Any) -> Message:
+        """Whether a model is warm."""
+        served = self._catalogue.find(request.name, request.version or None)
+        return pb.ModelReadyResponse(ready=served.runner.ready)
+
+    async def server_metadata(self, _: pb.ServerMetadataRequest, __: Any) -> Message:
+        """Name, version, extensions."""
+        return pb.ServerMetadataResponse(**descriptions.server_metadata())
+
+    async def model_metadata(self, request: pb.ModelMetadataRequest, __: Any) -> Message:
+        """What a model takes and gives."""
+        one = self._catalogue.find(request.name, request.version or None)
+        engine, signature = one.runner.engine.name, one.signature
+        said = descriptions.model_metadata(one.name, one.version, engine, signature)
+        return pb.ModelMetadataResponse(**said)
+
+    async def model_config(self, request: pb.ModelConfigRequest, __: Any) -> Message:
+        """A model's configuration as Triton's clients ask for it."""
+        one = self._catalogue.find(request.name, request.version or None)
+        engine, size = one.runner.engine.name, one.runner.limits.max_batch_size
+        said = descriptions.model_config(one.name, engine, one.signature, size)
+        return pb.ModelConfigResponse(config=pb.ModelConfig(**said))
+
+    async def model_infer(self, request: pb.ModelInferRequest, context: Any) -> Message:
+        """One request. Where the call is cancelled, it leaves the queue."""
+        served = self._catalogue.find(request.model_name, request.model_version or None)
+        runner, forms = served.runner, served.forms
+        arrived_s = runner.clock()
+        if forms is None:
+            runner.refuse_unready()
+        assert forms is not None
+        asked = messages.parse(forms.contract, request)
+        terms = parse_terms(
+            _headers(context),
+            runner.limits.classes,
+            deadline_s=_earliest(context.time_remaining(), asked.timeout_s),
+        )
+        outputs = await self._outputs(
+            context,
+            runner.infer(asked.work, arrived_s=arrived_s, terms=terms, connection=Connection()),
+        )
+        return messages.render(served.name, served.version, asked, outputs)
+
+    async def _outputs(self, context: Any, inference: Coroutine[Any, Any, Outputs]) -> Outputs:
+        left_s = context.time_remaining()
+        if left_s is None:
+            return await inference
+        # gRPC cancels a call at its deadline. Its request is left to expire by itself, so that it
+        # is counted as what it is.
+        task = asyncio.create_task(inference)
+        self._inferences.add(task)
+        task.add_done_callback(self._ended)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if context.time_remaining() > min(DEADLINE_SLACK_S, left_s / 2):
+                task.cancel()
+            raise
+
+    def _ended(self, task: asyncio.Task[Outputs]) -> None:
+        self._inferences.discard(task)
+        if not task.cancelled():
+            task.exception()  # looked at, so that asyncio does not log it
+
+    def _unary(
+        self, takes: type[R], method: Callable[[R, Any], Awaitable[Message]]
+    ) -> grpc.RpcMethodHandler:
+        async def answer(raw: bytes, context: Any) -> bytes:
+            try:
+                return (await method(_parsed(takes, raw), context)).SerializeToString()
+            except RequestError as error:
+                if isinstance(error, InvalidRequestError):
+                    self._runner.ledger.reject(error.reason)
+                refused = error
+            except Exception:
+                log.exception("a call failed")
+                refused = RequestError("internal error; the server's log says more")
+            await context.abort(CODES[refused.status], refused.message, _trailing(refused))
+            raise AssertionError("abort raises")
+
+        return grpc.unary_unary_rpc_method_handler(answer)
+
+
+def _parsed(takes: type[R], raw: bytes) -> R:
+    try:
+        return takes.FromString(raw)
+    except DecodeError as error:
+        raise InvalidRequestError(f"the message is no {takes.__name__}") from error
+
+
+def _earliest(*limits_s: float | None) -> float | None:
+    return min((limit for limit in limits_s if limit is not None), default=None)
+
+
+def _headers(context: Any) -> Iterator[tuple[bytes, bytes]]:
+    for name, value in context.invocation_metadata():
+        if name.startswith("x-"):
+            yield name.encode(), value.encode() if isinstance(value, str) else value
+
+
+def _trailing(error: RequestError) -> tuple[tuple[str, str], ...]:
+    if not isinstance(error, RefusedError):
+        return ()
+    return (
+        ("retry-after", str(error.retry_after_s)),
+        ("grpc-retry-pushback-ms", str(1000 * error.retry_after_s)),
+    )

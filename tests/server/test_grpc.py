@@ -1,0 +1,306 @@
+"""Open Inference Protocol v2 over gRPC: answers, codes, deadlines, cancellation, bounds, drain."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+import grpc
+import pytest
+from grpc import aio
+
+from headroom_server.catalogue import OneModel, Served
+from headroom_server.open_inference_grpc import messages_pb2 as pb
+from headroom_server.open_inference_grpc.server import Bounds, GrpcServer
+from server_world import Start, World, balanced_metrics
+
+Tensor = pb.ModelInferRequest.InferInputTensor
+Output = pb.ModelInferRequest.InferRequestedOutputTensor
+Code = grpc.StatusCode
+
+
+@dataclass
+class Calls:
+    """A world, and a client of its gRPC server."""
+
+    world: World
+    server: GrpcServer
+    channel: aio.Channel
+
+    async def call(self, method: str, request: Any, gives: Any, **options: Any) -> Any:
+        path = f"/inference.GRPCInferenceService/{method}"
+        ask = self.channel.unary_unary(
+            path,
+            request_serializer=lambda one: (
+                one if isinstance(one, bytes) else one.SerializeToString()
+            ),
+            response_deserializer=gives.FromString,
+        )
+        return await ask(request, **options)
+
+    async def infer(self, request: Any, **options: Any) -> Any:
+        return await self.call("ModelInfer", request, pb.ModelInferResponse, timeout=5, **options)
+
+    async def refused(self, request: Any, **options: Any) -> aio.AioRpcError:
+        with pytest.raises(aio.AioRpcError) as caught:
+            await self.call(
+                "ModelInfer", request, pb.ModelInferResponse, **{"timeout": 5} | options
+            )
+        return caught.value
+
+
+StartCalls = Callable[..., Awaitable[Calls]]
+
+
+@pytest.fixture
+async def calls(start: Start) -> AsyncIterator[StartCalls]:
+    opened: list[Calls] = []
+
+    async def make(**limits: Any) -> Calls:
+        world = await start(**limits)
+        bounds = Bounds(max_message_bytes=4096, max_age_s=60, age_grace_s=60)
+        server = GrpcServer(OneModel(Served(world.runner)), world.runner, bounds)
+        port = await server.start("127.0.0.1", 0)
+        opened.append(Calls(world, server, aio.insecure_channel(f"127.0.0.1:{port}")))
+        return opened[-1]
+
+    yield make
+    for one in opened:
+        await one.channel.close()
+        await one.server.stop()
+
+
+def raw(*rows: tuple[float, float], **fields: Any) -> pb.ModelInferRequest:
+    numbers = [number for row in rows for number in row]
+    return pb.ModelInferRequest(
+        **{
+            "model_name": "m",
+            "inputs": [Tensor(name="x", datatype="FP64", shape=[len(rows), 2])],
+            "raw_input_contents": [struct.pack(f"<{len(numbers)}d", *numbers)],
+        }
+        | fields
+    )
+
+
+def typed(*numbers: float, **fields: Any) -> pb.ModelInferRequest:
+    tensor = Tensor(name="x", datatype="FP64", shape=[len(numbers) // 2, 2])
+    tensor.contents.fp64_contents.extend(numbers)
+    return pb.ModelInferRequest(**{"model_name": "m", "inputs": [tensor]} | fields)
+
+
+async def test_raw_contents_are_answered_raw_and_typed_ones_typed(calls: StartCalls) -> None:
+    one = await calls()
+    answer = await one.infer(raw((1, 2), (3, 4), id="abc", outputs=[Output(name="sum")]))
+    assert (answer.model_name, answer.model_version, answer.id) == ("m", "1", "abc")
+    assert [(o.name, o.datatype, [*o.shape]) for o in answer.outputs] == [("sum", "FP64", [2])]
+    assert [*answer.raw_output_contents] == [struct.pack("<2d", 3, 7)]
+    answer = await one.infer(typed(1, 2, 3, 4, model_version="1"))
+    assert [*answer.outputs[0].contents.fp64_contents] == [3, 7]
+    assert not answer.raw_output_contents
+    assert one.world.engine.batches == [2, 2]
+    seen = await balanced_metrics(one.world)
+    assert seen["headroom_requests_total{ok}"] == 2
+
+
+async def test_health_metadata_and_config_say_what_serves(calls: StartCalls) -> None:
+    one = await calls()
+    named: dict[str, Any] = {"name": "m", "version": "1"}
+    assert (await one.call("ServerLive", pb.ServerLiveRequest(), pb.ServerLiveResponse)).live
+    assert (await one.call("ServerReady", pb.ServerReadyRequest(), pb.ServerReadyResponse)).ready
+    ready = await one.call("ModelReady", pb.ModelReadyRequest(**named), pb.ModelReadyResponse)
+    assert ready.ready
+    server = await one.call("ServerMetadata", pb.ServerMetadataRequest(), pb.ServerMetadataResponse)
+    assert server.name == "headroom"
+    model = await one.call(
+        "ModelMetadata", pb.ModelMetadataRequest(name="m"), pb.ModelMetadataResponse
+    )
+    assert [(t.name, t.datatype, [*t.shape]) for t in model.inputs] == [("x", "FP64", [-1, 2])]
+    assert [*model.versions] == ["1"]
+    config = (
+        await one.call("ModelConfig", pb.ModelConfigRequest(name="m"), pb.ModelConfigResponse)
+    ).config
+    assert (config.max_batch_size, [*config.input[0].dims]) == (4, [2])
+    assert config.input[0].data_type == pb.TYPE_FP64
+    assert not config.output[0].dims
+    one.world.runner.drain()
+    assert not (
+        await one.call("ServerReady", pb.ServerReadyRequest(), pb.ServerReadyResponse)
+    ).ready
+
+
+SHORT = struct.pack("<3d", 1, 2, 3)
+
+BAD = [
+    pytest.param(b"\xff\xff\xff", Code.INVALID_ARGUMENT, "no ModelInferRequest", id="no message"),
+    pytest.param(b"", Code.NOT_FOUND, "serves 'm'; got ''", id="nothing"),
+    pytest.param(raw((1, 2), model_name="q"), Code.NOT_FOUND, "got 'q'", id="model"),
+    pytest.param(raw((1, 2), model_version="7"), Code.NOT_FOUND, "got '7'", id="version"),
+    pytest.param(raw((1, 2), inputs=[]), Code.INVALID_ARGUMENT, r"exactly \['x'\]", id="no input"),
+    pytest.param(raw(), Code.INVALID_ARGUMENT, "at least 1 item; got 0", id="no items"),
+    pytest.param(raw(*[(1, 1)] * 5), Code.INVALID_ARGUMENT, "at most 4 items", id="too wide"),
+    pytest.param(
+        raw((1, 2), raw_input_contents=[SHORT]), Code.INVALID_ARGUMENT, "16 bytes", id="bytes"
+    ),
+    pytest.param(
+        raw((1, 2), raw_input_contents=[SHORT] * 2),
+        Code.INVALID_ARGUMENT,
+        "one for each of the 1 inputs",
+        id="one too many",
+    ),
+    pytest.param(
+        typed(1, 2, raw_input_contents=[SHORT]), Code.INVALID_ARGUMENT, "got both", id="both"
+    ),
+    pytest.param(
+        raw((1, float("nan"))), Code.INVALID_ARGUMENT, "holds finite values", id="NaN, raw"
+    ),
+    pytest.param(
+        typed(1, float("inf")), Code.INVALID_ARGUMENT, "holds finite values", id="inf, typed"
+    ),
+    pytest.param(
+        raw((1, 2), raw_input_contents=[]),
+        Code.INVALID_ARGUMENT,
+        "fp64_contents: 2 elements; got 0",
+        id="no contents",
+    ),
+    pytest.param(
+        raw((1, 2), outputs=[Output(name="z")]), Code.INVALID_ARGUMENT, "got 'z'", id="output"
+    ),
+    pytest.param(
+        raw((1, 2), outputs=[Output(name="sum")] * 2), Code.INVALID_ARGUMENT, "twice", id="twice"
+    ),
+    pytest.param(
+        raw(
+            (1, 2),
+            outputs=[
+                Output(name="sum", parameters={"classification": pb.InferParameter(int64_param=1)})
+            ],
+        ),
+        Code.INVALID_ARGUMENT,
+        "no classification is served",
+        id="classification",
+    ),
+    pytest.param(
+        raw((1, 2), parameters={"timeout": pb.InferParameter(int64_param=-1)}),
+        Code.INVALID_ARGUMENT,
+        "parameters.timeout: microseconds",
+        id="timeout",
+    ),
+    pytest.param(raw((1, 2), id="i" * 2000), Code.INVALID_ARGUMENT, "id: a string", id="id"),
+    pytest.param(
+        raw((1, 2), raw_input_contents=[bytes(5000)]),
+        Code.RESOURCE_EXHAUSTED,
+        "larger than max",
+        id="too large a message",
+    ),
+]
+
+
+@pytest.mark.parametrize(("request_", "code", "words"), BAD)
+async def test_bad_input_costs_no_batch(
+    calls: StartCalls, request_: Any, code: grpc.StatusCode, words: str
+) -> None:
+    one = await calls()
+    error = await one.refused(request_)
+    assert error.code() == code
+    assert error.details() is not None
+    pytest.raises(ValueError, match=words).matches(ValueError(error.details()))
+    assert one.world.engine.batches == []
+    seen = await balanced_metrics(one.world)
+    assert seen["headroom_requests_received_total"] == 0
+
+
+async def test_a_full_queue_says_when_to_come_back(calls: StartCalls) -> None:
+    one = await calls(max_waiting=1)
+    held = await one.world.hold_device()
+    waiting = asyncio.create_task(one.infer(raw((1, 1))))
+    await one.world.waiting(1)
+    error = await one.refused(raw((1, 1)))
+    assert error.code() == Code.RESOURCE_EXHAUSTED
+    trailing = dict(error.trailing_metadata())
+    seconds = int(trailing["retry-after"])
+    assert seconds >= 1
+    assert int(trailing["grpc-retry-pushback-ms"]) == 1000 * seconds
+    one.world.engine.free.set()
+    await held
+    await waiting
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"timeout": 0.15},
+        {"metadata": (("x-request-timeout", "0.15"),)},
+        {"timeout": 20, "metadata": (("x-request-timeout", "0.15"),)},
+    ],
+    ids=["grpc-timeout", "x-request-timeout", "the earlier"],
+)
+async def test_a_deadline_that_passes_while_waiting_expires(
+    calls: StartCalls, options: dict[str, Any]
+) -> None:
+    one = await calls()
+    held = await one.world.hold_device()
+    error = await one.refused(raw((1, 1)), **options)
+    assert error.code() == Code.DEADLINE_EXCEEDED
+    await one.world.waiting(0)
+    one.world.engine.free.set()
+    await held
+    assert one.world.engine.batches == [1]
+    seen = await balanced_metrics(one.world)
+    assert seen["headroom_requests_total{expired}"] == 1
+
+
+async def test_a_call_that_is_cancelled_leaves_the_queue(calls: StartCalls) -> None:
+    one = await calls()
+    held = await one.world.hold_device()
+    call = asyncio.create_task(one.infer(raw((1, 1))))
+    await one.world.waiting(1)
+    call.cancel()
+    await one.world.waiting(0)
+    one.world.engine.free.set()
+    await held
+    assert one.world.engine.batches == [1]
+    seen = await balanced_metrics(one.world)
+    assert seen["headroom_requests_total{cancelled}"] == 1
+
+
+async def test_a_failing_batch_tells_nothing_of_the_inside(calls: StartCalls) -> None:
+    one = await calls()
+    one.world.engine.error = RuntimeError("secret detail")
+    error = await one.refused(raw((1, 1)))
+    assert error.code() == Code.INTERNAL
+    assert "secret" not in str(error.details())
+
+
+async def test_terms_come_as_metadata(calls: StartCalls) -> None:
+    one = await calls()
+    error = await one.refused(raw((1, 1)), metadata=(("x-request-priority", "10"),))
+    assert error.code() == Code.INVALID_ARGUMENT
+    assert "x-request-priority: a digit" in str(error.details())
+
+
+async def test_a_drain_answers_what_was_accepted_and_takes_no_more(calls: StartCalls) -> None:
+    one = await calls()
+    held = await one.world.hold_device()
+    accepted = asyncio.create_task(one.infer(raw((1, 2))))
+    await one.world.waiting(1)
+    one.server.leave(5)
+    await asyncio.sleep(0.05)
+    assert (await one.refused(raw((1, 1)), timeout=1)).code() == Code.UNAVAILABLE
+    one.world.engine.free.set()
+    assert [*(await accepted).raw_output_contents] == [struct.pack("<d", 3)]
+    await held
+
+
+async def test_a_port_that_is_taken_is_told(calls: StartCalls) -> None:
+    one = await calls()
+    bounds = Bounds(max_message_bytes=4096, max_age_s=60, age_grace_s=60)
+    runner = one.world.runner
+    first = GrpcServer(OneModel(Served(runner)), runner, bounds)
+    second = GrpcServer(OneModel(Served(runner)), runner, bounds)
+    port = await first.start("127.0.0.1", 0)
+    with pytest.raises(OSError, match=str(port)):
+        await second.start("127.0.0.1", port)
+    await first.stop()

@@ -1,0 +1,181 @@
+"""The official client of the protocol, as it is installed, against a server process."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+import tritonclient.grpc
+import tritonclient.grpc.aio
+import tritonclient.grpc.model_config_pb2
+import tritonclient.grpc.service_pb2
+import tritonclient.http
+import tritonclient.http.aio
+from google.protobuf.descriptor import Descriptor
+from tritonclient.utils import InferenceServerException
+
+from headroom_server.open_inference_grpc import messages_pb2
+from server_process import free_port, serving
+
+ROWS = np.array([[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]])
+SUMS = [10.0, 26.0]
+
+pytestmark = [
+    # gevent, under the synchronous HTTP client, has its own threads' locks before its first use
+    pytest.mark.filterwarnings("ignore::DeprecationWarning:gevent"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning:geventhttpclient"),
+]
+
+
+@asynccontextmanager
+async def both_protocols(**settings: object) -> AsyncIterator[tuple[str, str]]:
+    grpc_port = free_port()
+    async with serving(GRPC_PORT=grpc_port, **settings) as server:
+        await server.ready()
+        yield server.url.removeprefix("http://"), f"127.0.0.1:{grpc_port}"
+
+
+@contextmanager
+def client_of(kind: Any, url: str) -> Iterator[Any]:
+    client = kind.InferenceServerClient(url=url)
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+def inputs(kind: Any, rows: Any = ROWS, datatype: str = "FP64", **binary: bool) -> list[Any]:
+    tensor = kind.InferInput("x", list(rows.shape), datatype)
+    tensor.set_data_from_numpy(rows, **binary)
+    return [tensor]
+
+
+def tells_what_serves(client: Any, config: Any) -> None:
+    assert client.is_server_live()
+    assert client.is_server_ready()
+    assert client.is_model_ready("m")
+    assert client.is_model_ready("m", "1")
+    assert config["max_batch_size"] == 8
+    assert config["input"][0]["data_type"] == "TYPE_FP64"
+
+
+def refuses(kind: Any, client: Any) -> None:
+    rows, whole = ROWS, inputs(kind)
+    for model, options, words in (
+        ("other", {"inputs": whole}, "serves 'm'; got 'other'"),
+        ("m", {"inputs": whole, "model_version": "9"}, "version '1'; got '9'"),
+        ("m", {"inputs": inputs(kind, rows[:, :3].copy())}, "shape: "),
+        ("m", {"inputs": inputs(kind, rows.astype(np.float32), "FP32")}, "datatype: FP64"),
+        ("m", {"inputs": inputs(kind, np.full((1, 4), np.nan))}, "finite"),
+        ("m", {"inputs": inputs(kind, np.ones((9, 4)))}, "at most 8 items"),
+        ("m", {"inputs": whole, "outputs": [kind.InferRequestedOutput("z")]}, "got 'z'"),
+    ):
+        with pytest.raises(InferenceServerException, match=words):
+            client.infer(model, **options)
+
+
+async def test_over_http() -> None:
+    kind = tritonclient.http
+    async with both_protocols() as (url, _):
+        with client_of(kind, url) as client:
+            tells_what_serves(client, client.get_model_config("m"))
+            assert client.get_server_metadata()["name"] == "headroom"
+            assert client.get_model_metadata("m")["inputs"] == [
+                {"name": "x", "datatype": "FP64", "shape": [-1, 4]}
+            ]
+            for binary_in in (True, False):
+                for outputs in (
+                    None,
+                    [kind.InferRequestedOutput("sum", binary_data=True)],
+                    [kind.InferRequestedOutput("sum", binary_data=False)],
+                ):
+                    answer = client.infer(
+                        "m",
+                        inputs(kind, binary_data=binary_in),
+                        outputs=outputs,
+                        request_id="7",
+                        model_version="1",
+                    )
+                    assert answer.as_numpy("sum").tolist() == SUMS
+                    assert answer.get_response()["id"] == "7"
+            refuses(kind, client)
+            with pytest.raises(InferenceServerException, match="content-encoding"):
+                client.infer("m", inputs(kind), request_compression_algorithm="gzip")
+        async with tritonclient.http.aio.InferenceServerClient(url=url) as patient:
+            answer = await patient.infer("m", inputs(tritonclient.http.aio))
+            assert answer.as_numpy("sum").tolist() == SUMS
+
+
+async def test_over_grpc() -> None:
+    kind = tritonclient.grpc
+    async with both_protocols() as (_, url):
+        with client_of(kind, url) as client:
+            tells_what_serves(client, client.get_model_config("m", as_json=True)["config"])
+            assert client.get_server_metadata().name == "headroom"
+            assert [*client.get_model_metadata("m").inputs[0].shape] == [-1, 4]
+            answer = client.infer("m", inputs(kind), request_id="7", model_version="1")
+            assert answer.as_numpy("sum").tolist() == SUMS
+            assert answer.get_response().id == "7"
+            refuses(kind, client)
+        async with tritonclient.grpc.aio.InferenceServerClient(url=url) as patient:
+            answer = await patient.infer("m", inputs(tritonclient.grpc.aio))
+            assert answer.as_numpy("sum").tolist() == SUMS
+
+
+async def test_timeouts_of_the_client_are_deadlines() -> None:
+    slow = {"EMULATED_FIXED_COST_S": 0.1, "MAX_BATCH_SIZE": 2}
+    async with both_protocols(**slow) as (http_url, grpc_url):
+        with client_of(tritonclient.grpc, grpc_url) as client:
+            with pytest.raises(
+                InferenceServerException, match=r"Deadline Exceeded|after the deadline"
+            ):
+                client.infer("m", inputs(tritonclient.grpc), client_timeout=0.05)
+            answer = client.infer("m", inputs(tritonclient.grpc), client_timeout=5)
+            assert answer.as_numpy("sum").tolist() == SUMS
+        with client_of(tritonclient.http, http_url) as client:
+            with pytest.raises(InferenceServerException):
+                client.infer("m", inputs(tritonclient.http), timeout=20_000)
+            answer = client.infer("m", inputs(tritonclient.http), timeout=5_000_000)
+            assert answer.as_numpy("sum").tolist() == SUMS
+
+
+def official(name: str) -> Descriptor:
+    for module in (tritonclient.grpc.service_pb2, tritonclient.grpc.model_config_pb2):
+        found: Descriptor | None = module.DESCRIPTOR.message_types_by_name.get(name)
+        if found is not None:
+            return found
+    raise AssertionError(name)
+
+
+def same(ours: Descriptor, theirs: Descriptor) -> None:
+    for field in ours.fields:
+        other = theirs.fields_by_name[field.name]
+        assert (field.number, field.type, field.is_repeated) == (
+            other.number,
+            other.type,
+            other.is_repeated,
+        ), field.full_name
+        if field.message_type is not None:
+            assert other.message_type is not None
+            assert field.message_type.full_name == other.message_type.full_name
+        if field.enum_type is not None:
+            assert other.enum_type is not None
+            assert field.enum_type.values_by_name.keys() == other.enum_type.values_by_name.keys()
+            for value in field.enum_type.values:
+                assert value.number == other.enum_type.values_by_name[value.name].number
+    for nested in ours.nested_types:
+        same(nested, theirs.nested_types_by_name[nested.name])
+
+
+def test_every_message_is_on_the_wire_as_the_official_client_has_it() -> None:
+    ours = messages_pb2.DESCRIPTOR
+    assert len(ours.message_types_by_name) > 15
+    for name, message in ours.message_types_by_name.items():
+        same(message, official(name))
+    (service,) = ours.services_by_name.values()
+    theirs = tritonclient.grpc.service_pb2.DESCRIPTOR.services_by_name[service.name]
+    assert service.full_name == theirs.full_name
+    assert {one.name for one in service.methods} <= {one.name for one in theirs.methods}
