@@ -32,6 +32,7 @@ class FakeEngine:
     began: threading.Event = field(default_factory=threading.Event)
     error: Exception | None = None
     batches: list[int] = field(default_factory=list)
+    unloaded: bool = False
     forged: list[Any] = field(default_factory=list)
     """Given in place of what the next batches come to."""
 
@@ -53,6 +54,9 @@ class FakeEngine:
             {"sum": array("d", [sum(x[i : i + 2]) for i in range(0, len(x), 2)])}
             for x in (work.inputs["x"] for work in batch)
         ]
+
+    def unload(self) -> None:
+        self.unloaded = True
 
     def hold(self) -> None:
         self.began.clear()

@@ -59,6 +59,9 @@ class EmulatedEngine:
         self._spend_until(due_s)
         return outputs
 
+    def unload(self) -> None:
+        """Nothing was taken."""
+
     def _cost_s(self, items: int) -> float:
         return self._fixed_cost_s + self._per_item_cost_s * items
 

@@ -48,6 +48,9 @@ class Engine(Protocol):
         May raise anything: the batch fails. DeviceLostError is final.
         """
 
+    def unload(self) -> None:
+        """Give back what `load` took; nothing is executed any more."""
+
 
 def check_outputs(
     signature: Signature, batch: Sequence[Work], outputs: Sequence[Mapping[str, Numbers]]

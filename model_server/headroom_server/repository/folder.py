@@ -59,7 +59,7 @@ def scan(root: Path, single_name: str) -> Repository:
                 problems[folder.name] = str(error)
     except OSError as error:
         raise LoadError(
-            f"repository {root}: a folder of models, or of one; {error.strerror}: create it, mount "
+            f"the repository: a folder of models, or of one; {error.strerror}: create it, mount "
             f"it, or name another in HEADROOM_MODEL_URI"
         ) from error
     return Repository(root, MappingProxyType(models), MappingProxyType(problems))

@@ -66,6 +66,12 @@ class TorchEngine:
             raise
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
+    def unload(self) -> None:
+        """Let the weights go: other models of the process find the room."""
+        self._loaded = None
+        if self._device.type == "cuda":
+            torch.cuda.empty_cache()
+
 
 def _joined(spec: TensorSpec, batch: Sequence[Work]) -> torch.Tensor:
     numbers = bytearray(b"".join(memoryview(work.inputs[spec.name]) for work in batch))
