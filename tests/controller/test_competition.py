@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
+
 from controller_world import REPLICA_RPS, World, play
+from headroom.controller.competition import seen
+from headroom.scaling import Decision, Direction, LimitApplied, Observation, Pod, PodState, Reason
+from service_world import service
 
 
 def _compete(world: World, *, pool: int, high: int = 10, low: int = 0, **of_low: Any) -> None:
@@ -143,3 +148,69 @@ def test_a_service_that_is_gone_wins_nothing() -> None:
         assert world.condition("ScalingLimited", "low") == ("False", "WithinBounds")
 
     play(story)
+
+
+def _pod(state: PodState, *, placed: bool, detail: str = "") -> Pod:
+    return Pod(
+        uid=f"{state}{placed}{detail}",
+        state=state,
+        created_s=1.0,
+        scheduled_s=2.0 if placed else None,
+        detail=detail,
+    )
+
+
+def test_a_pod_holds_its_accelerators_from_when_it_has_a_node_until_it_is_gone() -> None:
+    pods = (
+        _pod(PodState.READY, placed=True),
+        _pod(PodState.WARMING, placed=True),
+        _pod(PodState.WARMING, placed=False),  # not looked at by the scheduler yet
+        _pod(PodState.BROKEN, placed=True),
+        _pod(PodState.TERMINATING, placed=True),
+        _pod(PodState.TERMINATING, placed=False),
+    )
+    decision = Decision(
+        time_s=9.0,
+        current=6,
+        replicas=4,
+        direction=Direction.DOWN,
+        reason=Reason.YIELDED_TO_PRIORITY,
+        message="",
+        limits=(LimitApplied(limit=Reason.YIELDED_TO_PRIORITY, before=7, after=4),),
+    )
+    ranker = service(
+        spec__accelerator={"resource": "nvidia.com/gpu", "count": 2},
+        spec__scaling={"minReplicas": 2, "maxReplicas": 9, "priority": 5},
+    )
+    found = seen(ranker, Observation(now_s=9.0, current=6, pods=pods), decision)
+    demand = found.demand
+    assert (demand.priority, demand.floor, demand.wanted) == (5, 2, 7)
+    assert (demand.standing, found.leaving, found.held) == (3, 1, 8)
+    assert found.refused == 0
+
+
+@pytest.mark.parametrize(
+    ("says", "refused"),
+    [
+        ("Unschedulable: 0/3 nodes are available: 3 Insufficient nvidia.com/gpu.", 1),
+        ("0/3 nodes are available: 1 Insufficient nvidia.com/gpu, 2 Insufficient cpu. x", 1),
+        ("1 Insufficient nvidia.com/gpu. preemption: 0/1 nodes are available", 1),
+        ("1 Insufficient nvidia.com/gpu.shared.", 0),
+        ("1 Insufficient nvidia.com/gpu-large.", 0),
+        ("0/3 nodes are available: 3 Insufficient cpu.", 0),
+        ("0/3 nodes are available: 3 node(s) had untolerated taint {nvidia.com/gpu: }.", 0),
+        ("", 0),
+    ],
+)
+def test_only_what_the_scheduler_refuses_for_the_resource_is_short(says: str, refused: int) -> None:
+    pods = (_pod(PodState.UNSCHEDULABLE, placed=False, detail=says),)
+    decision = Decision(
+        time_s=9.0,
+        current=1,
+        replicas=1,
+        direction=Direction.NONE,
+        reason=Reason.WITHIN_TARGET,
+        message="",
+    )
+    found = seen(service(), Observation(now_s=9.0, current=1, pods=pods), decision)
+    assert found.refused == refused

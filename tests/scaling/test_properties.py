@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from headroom.scaling import (
     Direction,
     Freshness,
+    Grant,
     LatencyCounts,
     Observation,
     Pod,
@@ -144,6 +145,26 @@ def test_more_load_never_gives_fewer_replicas_from_the_same_state(
     few, _ = decide(service.policy, service.state, lighter)
     many, _ = decide(service.policy, service.state, heavier)
     assert many.replicas >= few.replicas
+
+
+@given(histories(), st.integers(0, 12))
+@settings(max_examples=100, deadline=None)
+def test_what_is_granted_is_the_most_and_a_larger_grant_never_gives_fewer(
+    service: Service, granted: int
+) -> None:
+    service.now_s += 2.0
+    fewer, more = (
+        decide(
+            service.policy,
+            service.state,
+            replace(service.observe(), grant=Grant(replicas=number, to="shop/ranker")),
+        )[0]
+        for number in (granted, granted + 1)
+    )
+    least = service.policy.min_replicas
+    assert least <= fewer.replicas <= max(granted, least)
+    assert fewer.replicas <= more.replicas
+    assert fewer.alone <= service.policy.max_replicas
 
 
 @given(histories())

@@ -7,6 +7,7 @@ Only services whose replicas are written take part: one that is only advised can
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -94,7 +95,8 @@ def seen(service: InferenceService, observation: Observation, decision: Decision
 
 def _lacks(pod: Pod, resource: str) -> bool:
     """Whether the scheduler says that this resource is what the pod lacks: a taint, say, is not."""
-    return pod.state is PodState.UNSCHEDULABLE and f"Insufficient {resource}" in pod.detail
+    said = rf"Insufficient {re.escape(resource)}(?![-\w]|\.\w)"  # not nvidia.com/gpu.shared
+    return pod.state is PodState.UNSCHEDULABLE and re.search(said, pod.detail) is not None
 
 
 def _placement(pod: Mapping[str, Any]) -> str:
