@@ -13,7 +13,7 @@ import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
 from headroom_server.app import Application
-from headroom_server.engine import Work
+from headroom_server.engine import Engine, Staged, Work
 from headroom_server.runner import Runner
 from headroom_server.tensors import Numbers, Signature, TensorSpec
 
@@ -27,6 +27,7 @@ class FakeEngine:
     name: str = "fake"
     device: str = "none"
     emulated: bool = True
+    compiles: bool = False
     free: threading.Event = field(default_factory=threading.Event)
     """Cleared: the next batch stays on the device until it is set again."""
     began: threading.Event = field(default_factory=threading.Event)
@@ -42,7 +43,14 @@ class FakeEngine:
     def load(self) -> Signature:
         return SIGNATURE
 
-    def execute(self, batch: Sequence[Work]) -> Sequence[Mapping[str, Numbers]]:
+    def compile(self) -> str:
+        return "nothing to compile"
+
+    def stage(self, batch: Sequence[Work], length: int, ahead: Staged | None = None) -> Staged:
+        return Staged(batch, length)
+
+    def execute(self, staged: Staged) -> Sequence[Mapping[str, Numbers]]:
+        batch = staged.batch
         self.batches.append(sum(work.items for work in batch))
         self.began.set()
         self.free.wait(timeout=10)
@@ -55,12 +63,23 @@ class FakeEngine:
             for x in (work.inputs["x"] for work in batch)
         ]
 
+    def finish(
+        self, staged: Staged, result: Sequence[Mapping[str, Numbers]]
+    ) -> Sequence[Mapping[str, Numbers]]:
+        return result
+
     def unload(self) -> None:
         self.unloaded = True
 
     def hold(self) -> None:
         self.began.clear()
         self.free.clear()
+
+
+def run(engine: Engine, batch: Sequence[Work], length: int = 0) -> Sequence[Mapping[str, Numbers]]:
+    """All three steps of an engine, one after the other."""
+    staged = engine.stage(batch, length)
+    return engine.finish(staged, engine.execute(staged))
 
 
 async def until(holds: Callable[[], bool]) -> None:

@@ -105,6 +105,11 @@ class Batcher(Generic[T]):
                     seconds += share * items / size * (gap_s + self.prices.full_s(length))
         return seconds + own // size * (gap_s + self.prices.full_s(newcomer.length))
 
+    def peek(self, now_s: float) -> Sealed[T]:
+        """About what `seal` would give now; nothing leaves the queue."""
+        batch = choose(self._in_order(), now_s, self.prices, self._company).batch
+        return Sealed(tuple(batch), (), batch[0].length if batch else 0)
+
     def seal(self, now_s: float) -> Sealed[T]:
         """The next batch. Empty only if nothing that may be executed now waits."""
         again_s = self._held_until_s() if self.max_wait_s else None

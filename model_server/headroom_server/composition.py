@@ -6,18 +6,19 @@ import logging
 import os
 import socket
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import uvloop
 
 from headroom_server import model_uri
-from headroom_server.device import WarmUpPlan
 from headroom_server.engine import Engine, LoadError
 from headroom_server.process import listen, prompt_device_thread, quiet_garbage_collector
-from headroom_server.repository import folder
+from headroom_server.repository import folder, samples
 from headroom_server.repository.description import Description, Emulated
 from headroom_server.runner import Limits, Runner
 from headroom_server.settings import Settings
+from headroom_server.startup import WarmUpPlan
 
 log = logging.getLogger("headroom_server")
 
@@ -102,7 +103,11 @@ def build_engine(settings: Settings, served: ModelVersion) -> Engine:
         load = DescribedModel(
             served.root, served.directory, description, settings.repository_trusted
         )
-    return TorchEngine(load, threads=settings.torch_threads)
+    return TorchEngine(
+        load,
+        threads=settings.torch_threads,
+        compile_cache=Path(settings.compile_cache) if settings.compile_cache else None,
+    )
 
 
 def _emulated(settings: Settings, described: Emulated | None) -> Engine:
@@ -113,12 +118,16 @@ def _emulated(settings: Settings, described: Emulated | None) -> Engine:
         per_item_cost_s=settings.emulated_per_item_cost_s,
         load_s=settings.emulated_load_s,
         input_size=settings.emulated_input_size,
+        per_token_cost_s=settings.emulated_per_token_cost_s,
+        lengths=settings.emulated_lengths,
     )
     return EmulatedEngine(
         fixed_cost_s=cost.fixed_cost_s,
         per_item_cost_s=cost.per_item_cost_s,
         load_s=cost.load_s,
         input_size=cost.input_size,
+        per_token_cost_s=cost.per_token_cost_s,
+        lengths=cost.lengths,
     )
 
 
@@ -133,6 +142,9 @@ def build_runner(settings: Settings, served: ModelVersion) -> Runner:
             requests=settings.warmup_requests,
             max_latency_s=settings.warmup_max_latency_s,
             timeout_s=settings.warmup_timeout_s,
+            samples=partial(
+                samples.works, served.description.warm_up if served.description else ()
+            ),
         ),
         Limits(
             max_batch_size=largest,

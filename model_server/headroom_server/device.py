@@ -8,44 +8,27 @@ thread.
 from __future__ import annotations
 
 import logging
+import statistics
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
-from headroom_server.batching import Sealed
-from headroom_server.engine import DeviceLostError, Engine, LoadError, Work, check_outputs
+from headroom_server.engine import DeviceLostError, Engine, LoadError, Work
+from headroom_server.entries import Sealed
+from headroom_server.execution import Executed, Executor
 from headroom_server.lifecycle import Phase
-from headroom_server.tensors import Numbers, Signature
-from headroom_server.warming import SelfTest, self_test, warm_up
+from headroom_server.pipeline import Pipeline, pays
+from headroom_server.startup import StartUp, StartupError, StopError, Warm, WarmUpPlan
+from headroom_server.warming import SelfTest, Stages, WarmShape
 
 log = logging.getLogger("headroom_server")
 
-Outputs = Mapping[str, Numbers]
 T = TypeVar("T")
 
-RETEST_PAUSE_S = 0.5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WarmUpPlan:
-    """What has to have happened before the server is ready, and by when."""
-
-    max_batch_size: int
-    requests: int
-    max_latency_s: float
-    timeout_s: float
-
-
-class Executed(NamedTuple, Generic[T]):
-    """One batch that left the device; `outputs` is None where it failed."""
-
-    sealed: Sealed[T]
-    outputs: Sequence[Outputs] | None
-    began_s: float
-    seconds: float
+PROBE_PAUSE_S = 1.0
+SUSPICION_S = 30.0
+"""An engine that fails everything is not ready; after so long, only a restart may help."""
 
 
 class Listener(Protocol[T]):
@@ -57,31 +40,25 @@ class Listener(Protocol[T]):
     def tested(self, result: SelfTest) -> None:
         """A self-test has ended, well or not."""
 
-    def warmed(self, signature: Signature, timings: Sequence[tuple[int, float]]) -> None:
+    def warmed(self, warm: Warm) -> None:
         """The device is ready."""
 
     def executed(self, done: Executed[T]) -> None:
         """A batch is over."""
 
+    def doubted(self, doubted: bool) -> None:
+        """The engine fails everything, or does so no more."""
+
     def lost(self, message: str) -> None:
         """The device will execute nothing more."""
 
 
-class StartupError(Exception):
-    """The model did not get warm; the message says which rule and what to change."""
-
-
-class _StopError(Exception):
-    pass
-
-
-def not_warm(plan: WarmUpPlan) -> str:
-    """Why a start-up is over."""
-    return f"the model is not warm after HEADROOM_WARMUP_TIMEOUT_S={plan.timeout_s:g} s"
-
-
 class DeviceThread(Generic[T]):
-    """Owns the engine. `take` gives the next batch and is called when the device is free."""
+    """Owns the engine.
+
+    `take` gives the next batch and is called when the device is free; `peek` says what it would
+    give now.
+    """
 
     def __init__(
         self,
@@ -89,24 +66,27 @@ class DeviceThread(Generic[T]):
         plan: WarmUpPlan,
         *,
         take: Callable[[], Sealed[T]],
+        peek: Callable[[], Sealed[T]],
         work_of: Callable[[T], Work],
         clock: Callable[[], float],
     ) -> None:
         self._engine = engine
         self._plan = plan
         self._take = take
+        self._peek = peek
         self._work_of = work_of
         self._clock = clock
         self._bell: SimpleQueue[None] = SimpleQueue()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
-        self.busy_since_s: float | None = None
-        """When the batch that now executes began; None between batches."""
+        self._executor: Executor[T] | None = None
+        self._pipeline: Pipeline[T] | None = None
+        self._suspected_since_s: float | None = None
 
     def start(self, post: Callable[..., object], listener: Listener[T]) -> None:
         """Begin to load. `post(callable, *arguments)` brings a call to the listener's thread."""
 
-        def report(call: Callable[..., object], *arguments: object) -> None:
+        def report(call: Callable[..., None], *arguments: object) -> None:
             # after `stop` the listener's loop may be closed
             if not self._stop.is_set():
                 post(call, *arguments)
@@ -119,6 +99,11 @@ class DeviceThread(Generic[T]):
     def ring(self) -> None:
         """There is work: wake the thread after `take` gave nothing."""
         self._bell.put(None)
+
+    def joined(self) -> None:
+        """Work has joined the queue of a busy device: what it would be may be staged."""
+        if self._pipeline is not None:
+            self._pipeline.joined()
 
     def stop(self) -> None:
         """Ask the thread to end after the batch in hand; nothing is reported any more."""
@@ -136,12 +121,37 @@ class DeviceThread(Generic[T]):
         """Whether the thread runs; one that has not begun counts as alive."""
         return self._thread is None or self._thread.is_alive()
 
-    def _run(self, post: Callable[..., object], listener: Listener[T]) -> None:
+    @property
+    def busy_since_s(self) -> float | None:
+        """When the oldest batch that now executes, or is finished, began; None between batches."""
+        parts = (self._executor, self._pipeline)
+        begins = [part.busy_since_s for part in parts if part is not None]
+        return min((begin for begin in begins if begin is not None), default=None)
+
+    @property
+    def pipelined(self) -> bool:
+        """Whether host work has threads of its own, since it takes long enough."""
+        return self._pipeline is not None
+
+    @property
+    def budget_share(self) -> float:
+        """Of the full batch that is executed at once; 1 unless the device ran out of memory."""
+        return 1.0 if self._executor is None else self._executor.budget.share
+
+    def _run(self, post: Callable[..., None], listener: Listener[T]) -> None:
         try:
-            signature, timings = self._start_up(post, listener)
-            post(listener.warmed, signature, timings)
-            self._serve(signature, post, listener)
-        except _StopError:
+            warm = StartUp(
+                self._engine,
+                self._plan,
+                clock=self._clock,
+                pause=self._stop.wait,
+                entered=lambda phase: post(listener.entered, phase),
+                tested=lambda result: post(listener.tested, result),
+            ).run()
+            self._prepare(warm, post, listener)
+            post(listener.warmed, warm)
+            self._serve(post, listener)
+        except StopError:
             return
         except (StartupError, LoadError) as error:
             post(listener.lost, str(error))
@@ -152,6 +162,8 @@ class DeviceThread(Generic[T]):
             log.exception("the device thread ended")
             post(listener.lost, f"the device thread ended with {type(error).__name__}: {error}")
         finally:
+            if self._pipeline is not None:
+                self._pipeline.stop()
             self._unload()
 
     def _unload(self) -> None:
@@ -160,85 +172,79 @@ class DeviceThread(Generic[T]):
         except Exception:  # of a device that may be lost; the thread ends either way
             log.exception("the model could not be unloaded")
 
-    def _start_up(
-        self, post: Callable[..., object], listener: Listener[T]
-    ) -> tuple[Signature, list[tuple[int, float]]]:
-        plan, engine, deadline_s = self._plan, self._engine, self._clock() + self._plan.timeout_s
-
-        def checkpoint() -> None:
-            if self._stop.is_set():
-                raise _StopError
-            if self._clock() > deadline_s:
-                raise StartupError(not_warm(plan))
-
-        post(listener.entered, Phase.LOAD)
-        signature = engine.load()
-        checkpoint()
-        post(listener.entered, Phase.WARM)
-        timings = warm_up(
-            engine,
-            signature,
-            max_batch_size=plan.max_batch_size,
-            requests=plan.requests,
-            clock=self._clock,
-            checkpoint=checkpoint,
+    def _prepare(self, warm: Warm, post: Callable[..., None], listener: Listener[T]) -> None:
+        full, clock = self._plan.max_batch_size, self._clock
+        self._executor = executor = Executor(
+            self._engine,
+            warm.signature,
+            max_batch_size=full,
+            work_of=self._work_of,
+            clock=clock,
+            report=lambda done: post(listener.executed, done),
         )
-        post(listener.entered, Phase.SELFTEST)
-        while True:
-            result = self_test(
-                engine,
-                signature,
-                requests=plan.requests,
-                max_latency_s=plan.max_latency_s,
-                clock=self._clock,
-                checkpoint=checkpoint,
+        if pays(_typical(warm.shapes)):
+            log.info("host work has threads of its own")
+            self._pipeline = Pipeline(
+                executor, peek=self._peek, full=full, clock=clock, ring=self.ring
             )
-            post(listener.tested, result)
-            if result.passed:
-                return signature, timings
-            self._pause_before_retest(result, deadline_s)
 
-    def _pause_before_retest(self, result: SelfTest, deadline_s: float) -> None:
-        if self._clock() + RETEST_PAUSE_S > deadline_s:
-            raise StartupError(
-                f"the self-test's p95 of {result.p95_s * 1000:.1f} ms is above "
-                f"HEADROOM_WARMUP_MAX_LATENCY_S={result.max_latency_s:g} s, and "
-                f"HEADROOM_WARMUP_TIMEOUT_S={self._plan.timeout_s:g} s are over: allow more "
-                f"latency, or give the model a faster device"
-            )
-        if self._stop.wait(RETEST_PAUSE_S):
-            raise _StopError
-
-    def _serve(
-        self, signature: Signature, post: Callable[..., object], listener: Listener[T]
-    ) -> None:
+    def _serve(self, post: Callable[..., None], listener: Listener[T]) -> None:
+        executor = self._executor
+        assert executor is not None
         while not self._stop.is_set():
             sealed = self._take()
-            if sealed.batch:
-                post(listener.executed, self._execute(signature, sealed))
-            elif sealed.expired:
+            if sealed.expired:
                 now_s = self._clock()
-                post(listener.executed, Executed(sealed, (), now_s, 0.0))
-            else:
-                self._await_work(sealed.again_s)
+                post(listener.executed, Executed(sealed._replace(batch=()), (), now_s, 0.0))
+            if sealed.batch:
+                executor.busy_since_s = self._clock()
+                self._execute(executor, sealed._replace(expired=()) if sealed.expired else sealed)
+                executor.busy_since_s = None
+            elif not sealed.expired:
+                self._idle(executor, sealed.again_s)
+            self._tell_suspicion(executor, post, listener)
 
-    def _await_work(self, until_s: float | None) -> None:
+    def _execute(self, executor: Executor[T], sealed: Sealed[T]) -> None:
+        if self._pipeline is not None:
+            self._pipeline.execute(sealed)
+        else:
+            executor.run(sealed)
+
+    def _idle(self, executor: Executor[T], until_s: float | None) -> None:
+        """Until the bell rings, or a batch that waits for company is due."""
+        if self._pipeline is not None:
+            self._pipeline.settle()
         timeout_s = None if until_s is None else max(0.0, until_s - self._clock())
-        with suppress(Empty):
-            self._bell.get(timeout=timeout_s)
-
-    def _execute(self, signature: Signature, sealed: Sealed[T]) -> Executed[T]:
-        self.busy_since_s = began_s = self._clock()
-        outputs: Sequence[Outputs] | None = None
+        if executor.suspected:
+            timeout_s = min(PROBE_PAUSE_S, timeout_s or PROBE_PAUSE_S)
         try:
-            works = [self._work_of(entry.work) for entry in sealed.batch]
-            outputs = self._engine.execute(works)
-            check_outputs(signature, works, outputs)
-        except DeviceLostError:
-            raise
-        except Exception:  # the batch is answered with an error, the server goes on
-            log.exception("a batch of %d items failed", sealed.items)
-            outputs = None
-        finally:
-            self.busy_since_s = None
-        return Executed(sealed, outputs, began_s, self._clock() - began_s)
+            self._bell.get(timeout=timeout_s)
+        except Empty:
+            if executor.suspected:
+                self._probe(executor)
+
+    def _probe(self, executor: Executor[T]) -> None:
+        if self._pipeline is not None:
+            self._pipeline.alone()
+        executor.probe()
+
+    def _tell_suspicion(
+        self, executor: Executor[T], post: Callable[..., None], listener: Listener[T]
+    ) -> None:
+        since_s = self._suspected_since_s
+        if executor.suspected and since_s is None:
+            self._suspected_since_s = self._clock()
+            post(listener.doubted, True)
+        elif not executor.suspected and since_s is not None:
+            self._suspected_since_s = None
+            post(listener.doubted, False)
+        elif since_s is not None and self._clock() - since_s > SUSPICION_S:
+            raise DeviceLostError(
+                f"for {SUSPICION_S:g} s it has failed even the request that it answered in warm-up"
+            )
+
+
+def _typical(shapes: Sequence[WarmShape]) -> Stages:
+    """The largest shape's stages, each the median of its times."""
+    largest = max(shapes, key=lambda shape: (shape.items, shape.length))
+    return Stages(*(statistics.median(times) for times in zip(*largest.later, strict=True)))

@@ -1,7 +1,8 @@
-"""A device that spends calibrated time instead of computing: t(b) = fixed + per_item * b seconds.
+"""A device that spends calibrated time instead of computing: t0 + a * b + c * b * L seconds.
 
-It lets a laptop stand for a GPU, and says `emulated` wherever it reports. Answers are still
-checkable: each item is a row of numbers and its output is their exact sum.
+b is the batch's size and L its padded length. It lets a laptop stand for a GPU, and says `emulated`
+wherever it reports. Answers are still checkable: each item is a row of numbers and its output is
+their exact sum.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ import time
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 
-from headroom_server.engine import Work
-from headroom_server.tensors import Numbers, Signature, TensorSpec
+from headroom_server.engine import Staged, Work
+from headroom_server.tensors import DYNAMIC, Numbers, Signature, TensorSpec
 
 OVERSLEPT_CAP_S = 0.001
 """One late wake-up of a busy machine must not make the next batches free."""
@@ -24,6 +25,7 @@ class EmulatedEngine:
     name = "emulated"
     device = "emulated"
     emulated = True
+    compiles = False
 
     def __init__(
         self,
@@ -32,19 +34,24 @@ class EmulatedEngine:
         per_item_cost_s: float,
         load_s: float,
         input_size: int,
+        per_token_cost_s: float = 0.0,
+        lengths: Sequence[int] = (),
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
+        """Take rows of `input_size` numbers; where there are `lengths`, rows of any length."""
         self._fixed_cost_s = fixed_cost_s
         self._per_item_cost_s = per_item_cost_s
+        self._per_token_cost_s = per_token_cost_s
         self._load_s = load_s
         self._clock = clock
         self._sleep = sleep
         self._overslept_s = 0.0
         self._row = input_size
         self._signature = Signature(
-            inputs=(TensorSpec("x", "FP64", (input_size,)),),
+            inputs=(TensorSpec("x", "FP64", (DYNAMIC if lengths else input_size,)),),
             outputs=(TensorSpec("sum", "FP64"),),
+            lengths=tuple(lengths),
         )
 
     def load(self) -> Signature:
@@ -52,21 +59,37 @@ class EmulatedEngine:
         self._sleep(self._load_s)
         return self._signature
 
-    def execute(self, batch: Sequence[Work]) -> Sequence[Mapping[str, Numbers]]:
-        """Sum every row, and answer when t(b) has passed since the call."""
-        due_s = self._clock() + self._cost_s(sum(work.items for work in batch))
-        outputs = [{"sum": self._sums(work)} for work in batch]
+    def compile(self) -> str:
+        """Nothing."""
+        return "nothing to compile"
+
+    def stage(self, batch: Sequence[Work], length: int, ahead: Staged | None = None) -> Staged:
+        """Nothing is copied."""
+        return Staged(batch, length)
+
+    def execute(self, staged: Staged) -> Sequence[Mapping[str, Numbers]]:
+        """Sum every row, and answer when t(b, L) has passed since the call."""
+        items = sum(work.items for work in staged.batch)
+        due_s = self._clock() + self._cost_s(items, staged.length)
+        outputs = [{"sum": self._sums(work)} for work in staged.batch]
         self._spend_until(due_s)
         return outputs
+
+    def finish(
+        self, staged: Staged, result: Sequence[Mapping[str, Numbers]]
+    ) -> Sequence[Mapping[str, Numbers]]:
+        """As it is."""
+        return result
 
     def unload(self) -> None:
         """Nothing was taken."""
 
-    def _cost_s(self, items: int) -> float:
-        return self._fixed_cost_s + self._per_item_cost_s * items
+    def _cost_s(self, items: int, length: int) -> float:
+        per_item_s = self._per_item_cost_s + self._per_token_cost_s * length
+        return self._fixed_cost_s + per_item_s * items
 
     def _sums(self, work: Work) -> Numbers:
-        numbers, row = work.inputs["x"], self._row
+        numbers, row = work.inputs["x"], work.length or self._row
         return array("d", [_sum(numbers[at : at + row]) for at in range(0, len(numbers), row)])
 
     def _spend_until(self, due_s: float) -> None:

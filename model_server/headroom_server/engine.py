@@ -1,10 +1,11 @@
-"""What a device can do, as the server sees it: load a model, and execute a batch."""
+"""What a device can do, as the server sees it: load a model, and execute a batch in three steps."""
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
 
 from headroom_server.tensors import DATATYPES, Numbers, Signature
 
@@ -18,8 +19,24 @@ class Work(NamedTuple):
     """Extent along the model's dynamic dimension, the same for all items; 0 where it has none."""
 
 
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """A batch that is ready for the device, all of it padded to one length (0: there is none)."""
+
+    batch: Sequence[Work]
+    length: int
+    prepared: Any = None
+    """The engine's own: what it has collected, padded and begun to copy."""
+    preprocess_s: float = 0.0
+    """Of the time that staging took, what the model's own code did."""
+
+
 class DeviceLostError(Exception):
     """The device will not answer again in this process; only a restart helps."""
+
+
+class OutOfMemoryError(Exception):
+    """The device has no room for this batch; a smaller one may fit."""
 
 
 class LoadError(Exception):
@@ -27,13 +44,19 @@ class LoadError(Exception):
 
 
 class Engine(Protocol):
-    """One device. Every method is called on one thread, the same for the whole life."""
+    """One device.
+
+    `load`, `compile` and `execute` are called on one thread, the same for the whole life. `stage`
+    and `finish` may run beside them, each on one thread at a time.
+    """
 
     name: str
     device: str
     """What executes, for people: `emulated`, `cpu`, or the GPU's name."""
     emulated: bool
     """Whether it only spends the time of a device."""
+    compiles: bool
+    """Whether the model asks to be compiled. Known once `load` has returned."""
 
     def load(self) -> Signature:
         """Bring the model to the device and say what it takes and gives.
@@ -42,10 +65,28 @@ class Engine(Protocol):
             LoadError: where that can never work as configured.
         """
 
-    def execute(self, batch: Sequence[Work]) -> Sequence[Mapping[str, Numbers]]:
-        """Outputs of each request, in order, each flat.
+    def compile(self) -> str:
+        """Have the next execution of every shape compile it; say how, or why not."""
 
-        May raise anything: the batch fails. DeviceLostError is final.
+    def stage(self, batch: Sequence[Work], length: int, ahead: Staged | None = None) -> Staged:
+        """Collect and pad a batch to `length`, and begin to copy it. All of this is host work.
+
+        `ahead` was staged for what the batch was going to be, is executed no more, and may be used
+        again in part or as a whole. May raise anything: the batch fails.
+        """
+
+    def execute(self, staged: Staged) -> Any:
+        """Compute, until the results are in the host's memory. May raise anything: the batch fails.
+
+        Raises:
+            DeviceLostError: nothing will be executed any more.
+            OutOfMemoryError: a smaller batch may succeed.
+        """
+
+    def finish(self, staged: Staged, result: Any) -> Sequence[Mapping[str, Numbers]]:
+        """Outputs of each request, in order, each flat and cut back to the request's own length.
+
+        `staged` is not used again. May raise anything: the batch fails.
         """
 
     def unload(self) -> None:

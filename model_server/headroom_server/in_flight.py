@@ -16,10 +16,10 @@ from typing import NamedTuple
 from headroom_server.accounting import Batch, Ledger
 from headroom_server.admission import Refusal
 from headroom_server.connection import Connection
-from headroom_server.device import Executed, Outputs
 from headroom_server.engine import Work
 from headroom_server.entries import Entry, Sealed
 from headroom_server.errors import DisconnectedError, ExpiredError, FailedError, RequestError
+from headroom_server.execution import Executed, Outputs
 from headroom_server.refusals import refused
 from headroom_server.scheduling import Scheduler
 from headroom_server.tensors import Signature, finite
@@ -62,6 +62,8 @@ class InFlight:
         self._keys = itertools.count()
         self._lock = threading.Lock()
         self._idle = False
+        self.joined: Callable[[], None] | None = None
+        """Called when a request joins the queue of a busy device that stages ahead."""
         self._accepted: dict[int, Pending] = {}
         self._signature: Signature | None = None
 
@@ -126,6 +128,11 @@ class InFlight:
             self._idle = not sealed.batch and not sealed.expired
         return sealed
 
+    def peek(self) -> Sealed[Pending]:
+        """About what `take` would give now."""
+        with self._lock:
+            return self._scheduler.batcher.peek(self._clock())
+
     def settle(self, done: Executed[Pending]) -> None:
         """Answer the requests of a batch, and those for whom it was too late; learn from it."""
         sealed, outputs = done.sealed, done.outputs
@@ -134,14 +141,14 @@ class InFlight:
         if not sealed.batch:
             return
         with self._lock:
-            self._scheduler.executed(sealed, done.began_s, done.seconds, whole=outputs is not None)
+            self._scheduler.executed(
+                sealed, done.began_s, done.seconds, whole=done.stages is not None
+            )
         self._ledger.executed(self._batch(done))
-        if outputs is None:
-            for entry in sealed.batch:
-                _fail(entry.work, FailedError("the device failed on the batch of this request"))
-            return
         for entry, answer in zip(sealed.batch, outputs, strict=True):
-            if not all(map(finite, answer.values())):
+            if answer is None:
+                _fail(entry.work, FailedError("the device failed on this request"))
+            elif not all(map(finite, answer.values())):
                 _fail(
                     entry.work,
                     FailedError("an output holds NaN or infinity, which JSON cannot carry"),
@@ -187,6 +194,8 @@ class InFlight:
             raise refused(offer.refusal, offer.retry_after_s, self._scheduler.caps)
         if wake:
             self._ring()
+        elif self.joined is not None:
+            self.joined()
         for one in offer.evicted:
             self._ledger.refuse(Refusal.EVICTED)
             _fail(one.work, refused(Refusal.EVICTED, offer.retry_after_s, self._scheduler.caps))
@@ -207,7 +216,7 @@ class InFlight:
             seconds=done.seconds,
             queued_s=[max(0.0, done.began_s - entry.arrived_s) for entry in sealed.batch],
             close=sealed.close,
-            failed=done.outputs is None,
+            failed=not any(answer is not None for answer in done.outputs),
             late=late / items,
             cancelled=cancelled / items,
             padding=1.0 - real / (padded * (sealed.length or 1)),

@@ -1,6 +1,6 @@
 """PURE. The phases of a server's life as a table, and the seconds spent in each.
 
-    init -> load -> warm -> selftest -> ready -> draining -> stopped
+    init -> load (-> compile) -> warm -> selftest -> ready -> draining -> stopped
 
 A server that is told to stop before it is ready drains at once; one that never gets warm stops.
 """
@@ -18,6 +18,8 @@ class Phase(StrEnum):
 
     INIT = "init"
     LOAD = "load"
+    COMPILE = "compile"
+    """Only where the model asks for it."""
     WARM = "warm"
     SELFTEST = "selftest"
     READY = "ready"
@@ -25,12 +27,13 @@ class Phase(StrEnum):
     STOPPED = "stopped"
 
 
-STARTUP = (Phase.INIT, Phase.LOAD, Phase.WARM, Phase.SELFTEST)
+STARTUP = (Phase.INIT, Phase.LOAD, Phase.COMPILE, Phase.WARM, Phase.SELFTEST)
 
 NEXT: Mapping[Phase, frozenset[Phase]] = MappingProxyType(
     {
         Phase.INIT: frozenset({Phase.LOAD, Phase.DRAINING, Phase.STOPPED}),
-        Phase.LOAD: frozenset({Phase.WARM, Phase.DRAINING, Phase.STOPPED}),
+        Phase.LOAD: frozenset({Phase.COMPILE, Phase.WARM, Phase.DRAINING, Phase.STOPPED}),
+        Phase.COMPILE: frozenset({Phase.WARM, Phase.DRAINING, Phase.STOPPED}),
         Phase.WARM: frozenset({Phase.SELFTEST, Phase.DRAINING, Phase.STOPPED}),
         Phase.SELFTEST: frozenset({Phase.READY, Phase.DRAINING, Phase.STOPPED}),
         Phase.READY: frozenset({Phase.DRAINING, Phase.STOPPED}),

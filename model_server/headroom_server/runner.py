@@ -10,14 +10,14 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from headroom_server.accounting import Ledger, Outcome
 from headroom_server.admission import Caps, Refusal, closed
 from headroom_server.connection import Connection
 from headroom_server.cost_model import CostModel
-from headroom_server.device import DeviceThread, Executed, Outputs, WarmUpPlan, not_warm
+from headroom_server.device import DeviceThread
 from headroom_server.engine import Engine, Work
 from headroom_server.errors import (
     AbandonedError,
@@ -28,11 +28,13 @@ from headroom_server.errors import (
     RefusedError,
     RequestError,
 )
+from headroom_server.execution import Executed, Outputs
 from headroom_server.in_flight import InFlight, Pending
 from headroom_server.lifecycle import Lifecycle, Phase
 from headroom_server.metrics import Snapshot
 from headroom_server.refusals import refused
 from headroom_server.scheduling import Scheduler
+from headroom_server.startup import Warm, WarmUpPlan, not_warm
 from headroom_server.tensors import Signature
 from headroom_server.terms import SloClasses, Terms
 from headroom_server.warming import SelfTest
@@ -78,6 +80,10 @@ class Runner:
         self.lifecycle = Lifecycle(since_s=clock())
         self.signature: Signature | None = None
         self.self_test: SelfTest | None = None
+        self.warm: Warm | None = None
+        """What warm-up saw; None before."""
+        self.suspected = False
+        """Whether the engine fails everything, even what it answered in warm-up."""
         self.failure: str | None = None
         """Why nothing will be executed any more."""
         self._plan = plan
@@ -94,6 +100,7 @@ class Runner:
             engine,
             plan,
             take=self._in_flight.take,
+            peek=self._in_flight.peek,
             work_of=lambda pending: pending.work,
             clock=clock,
         )
@@ -166,7 +173,8 @@ class Runner:
     @property
     def ready(self) -> bool:
         """Warm, able to execute, and not on the way out."""
-        return self.lifecycle.ready and self.failure is None and not self._stalled
+        usable = self.failure is None and not self._stalled and not self.suspected
+        return self.lifecycle.ready and usable
 
     @property
     def draining(self) -> bool:
@@ -255,15 +263,26 @@ class Runner:
                 result.max_latency_s * 1000,
             )
 
-    def warmed(self, signature: Signature, timings: Sequence[tuple[int, float]]) -> None:
+    def warmed(self, warm: Warm) -> None:
         """The device is ready."""
-        self.signature = signature
-        padded_batch = signature.padded_batch if signature.batches else None
+        self.warm, self.signature = warm, warm.signature
+        timings = [
+            (shape.items, stages.total_s, shape.length)
+            for shape in warm.shapes
+            for stages in shape.later
+        ]
+        padded_batch = warm.signature.padded_batch if warm.signature.batches else None
         self._scheduler.warmed(CostModel.from_warm_up(timings), padded_batch)
-        self._in_flight.serve(signature)
+        self._in_flight.serve(warm.signature)
+        if self._device.pipelined:
+            self._in_flight.joined = self._device.joined
         if self.lifecycle.starting:
             self._enter(Phase.READY)
         self._settled.set()
+
+    def doubted(self, doubted: bool) -> None:
+        """The engine fails everything, or does so no more."""
+        self.suspected = doubted
 
     def executed(self, done: Executed[Pending]) -> None:
         """Answer the requests of a batch, and learn from it."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import (
@@ -72,10 +73,18 @@ class Settings(BaseModel):
     """A model as a class, module:Class, without a description."""
     torch_threads: int = Field(1, ge=1, le=1024)
     """Of torch on the CPU."""
+    compile_cache: str = Field("", max_length=4096)
+    """A folder in which what torch.compile makes is kept; without it every start compiles anew."""
     emulated_fixed_cost_s: SecondsOrNone = 0.006
     """Of a batch, before its items."""
     emulated_per_item_cost_s: SecondsOrNone = 0.0005
     """That an item adds."""
+    emulated_per_token_cost_s: SecondsOrNone = 0.0
+    """Seconds that each item adds per unit of its padded length."""
+    emulated_lengths: Annotated[
+        tuple[Annotated[int, Field(ge=1, le=2**31)], ...], BeforeValidator(_listed)
+    ] = ()
+    """Padded lengths, ascending; with them an item is a row of any length up to the last."""
     emulated_load_s: SecondsOrNone = 1.0
     """That loading takes."""
     emulated_input_size: int = Field(4, ge=1, le=1_000_000)
@@ -114,6 +123,13 @@ class Settings(BaseModel):
         if len(set(models)) != len(models):
             raise ValueError("each model and version once")
         return models
+
+    @field_validator("emulated_lengths")
+    @classmethod
+    def _ascending(cls, lengths: tuple[int, ...]) -> tuple[int, ...]:
+        if any(a >= b for a, b in pairwise(lengths)):
+            raise ValueError("ascending, each once")
+        return lengths
 
     @model_validator(mode="after")
     def _an_emulated_batch_takes_time(self) -> Self:

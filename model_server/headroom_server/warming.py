@@ -1,14 +1,15 @@
 """Bringing an engine to the state in which its first real request is as fast as any other.
 
-Every batch size that traffic can produce is executed, since a size that was never run may compile,
+Every shape that traffic can produce is executed, since one that was never run may compile,
 allocate or pick its kernels on first use. Then single requests are timed: the self-test.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from headroom_server.engine import Engine, Work, check_outputs
 from headroom_server.tensors import Signature
@@ -34,34 +35,84 @@ class SelfTest:
         return self.p95_s <= self.max_latency_s
 
 
-def warm_up(
+class Stages(NamedTuple):
+    """Where the time of a batch went."""
+
+    preprocess_s: float
+    """In the model's own code, before."""
+    stage_s: float
+    """Collecting, padding, beginning to copy."""
+    execute_s: float
+    postprocess_s: float
+    """The model's own code, after, and dealing out the rows."""
+
+    @property
+    def total_s(self) -> float:
+        """All of them, one after the other."""
+        return sum(self)
+
+
+class WarmShape(NamedTuple):
+    """A batch size and padded length (0: none) that has been executed."""
+
+    items: int
+    length: int
+    first_s: float
+    """The first time, with whatever had to be made for it."""
+    later: tuple[Stages, ...]
+    """Every further time."""
+
+
+def shapes(signature: Signature, max_batch_size: int) -> list[tuple[int, int]]:
+    """All (items, padded length) that a batch of at most so many items can have on the device.
+
+    Raises:
+        ValueError: where the model's batch sizes end below `max_batch_size`.
+    """
+    largest = signature.padded_batch(max_batch_size)
+    sizes = [size for size in signature.batches if size <= largest]
+    return [
+        (size, length)
+        for length in signature.lengths or (0,)
+        for size in sizes or range(1, max_batch_size + 1)
+    ]
+
+
+def cold_round(
     engine: Engine,
     signature: Signature,
+    wanted: Sequence[tuple[int, int]],
     *,
-    max_batch_size: int,
+    clock: Callable[[], float],
+    checkpoint: Callable[[], None],
+) -> list[WarmShape]:
+    """Execute every shape for the first time. `checkpoint` may raise to end it."""
+    done = []
+    for items, length in wanted:
+        checkpoint()
+        first = _timed(engine, signature, items, length, clock)
+        done.append(WarmShape(items, length, first.total_s, ()))
+    return done
+
+
+def warm_rounds(
+    engine: Engine,
+    signature: Signature,
+    cold: Sequence[WarmShape],
+    *,
     requests: int,
     clock: Callable[[], float],
     checkpoint: Callable[[], None],
-) -> list[tuple[int, float]]:
-    """Execute every batch size twice or more, with at least `requests` requests in all.
-
-    The first round is cold and not timed. `checkpoint` is called before each batch and may raise to
-    end it.
-
-    Returns:
-        (items, seconds) of each timed batch.
-    """
-    timings: list[tuple[int, float]] = []
-    executed = 0
-    while executed < requests or not timings:
-        cold = executed == 0
-        for size in range(1, max_batch_size + 1):
+) -> list[WarmShape]:
+    """Execute every shape again, until there were `requests` requests, the cold ones included."""
+    per_round = sum(shape.items for shape in cold)
+    warm = list(cold)
+    for _ in range(max(1, math.ceil(requests / per_round) - 1)):
+        for at, shape in enumerate(warm):
             checkpoint()
-            seconds = _timed(engine, signature, size, clock)
-            executed += size
-            if not cold:
-                timings.append((size, seconds))
-    return timings
+            again = _timed(engine, signature, shape.items, shape.length, clock)
+            warm[at] = shape._replace(later=(*shape.later, again))
+    return warm
 
 
 def self_test(
@@ -73,28 +124,54 @@ def self_test(
     clock: Callable[[], float],
     checkpoint: Callable[[], None],
 ) -> SelfTest:
-    """The 95th percentile (nearest rank) of single requests: at most 20, for about a second."""
+    """The 95th percentile (nearest rank) of single requests: at most 20, for about a second.
+
+    Where requests have a length, it is the longest.
+    """
     seconds: list[float] = []
     most = min(requests, SELF_TEST_REQUESTS)
+    length = signature.lengths[-1] if signature.lengths else 0
     while len(seconds) < most and (
         len(seconds) < LEAST_SELF_TEST_REQUESTS or sum(seconds) < SELF_TEST_S
     ):
         checkpoint()
-        seconds.append(_timed(engine, signature, 1, clock))
+        seconds.append(_timed(engine, signature, 1, length, clock).total_s)
     p95_s = sorted(seconds)[math.ceil(0.95 * len(seconds)) - 1]
     return SelfTest(p95_s, max_latency_s)
 
 
-def _synthetic(signature: Signature, size: int) -> list[Work]:
-    inputs = {spec.name: spec.zeros(1) for spec in signature.inputs}
-    return [Work(1, inputs)] * size
+def synthetic(signature: Signature, items: int, length: int) -> list[Work]:
+    """So many requests of zeros, of this length (0: none)."""
+    inputs = {spec.name: spec.zeros(1, length) for spec in signature.inputs}
+    return [Work(1, inputs, length)] * items
 
 
-def _timed(engine: Engine, signature: Signature, size: int, clock: Callable[[], float]) -> float:
-    batch = _synthetic(signature, size)
+def execute(engine: Engine, signature: Signature, batch: Sequence[Work]) -> None:
+    """All three steps, answers checked and dropped.
+
+    Raises what the engine raises, and ValueError for answers that are not as declared.
+    """
+    longest = max(work.length for work in batch)
+    staged = engine.stage(batch, signature.padded_length(longest))
+    check_outputs(signature, batch, engine.finish(staged, engine.execute(staged)))
+
+
+def _timed(
+    engine: Engine, signature: Signature, items: int, length: int, clock: Callable[[], float]
+) -> Stages:
+    batch = synthetic(signature, items, length)
     began_s = clock()
-    outputs = engine.execute(batch)
-    # a clock of coarse resolution must not time a batch at nothing
-    seconds = max(clock() - began_s, 1e-6)
+    staged = engine.stage(batch, length)
+    staged_s = clock()
+    result = engine.execute(staged)
+    executed_s = clock()
+    outputs = engine.finish(staged, result)
+    finished_s = clock()
     check_outputs(signature, batch, outputs)
-    return seconds
+    return Stages(
+        staged.preprocess_s,
+        max(0.0, staged_s - began_s - staged.preprocess_s),
+        # a clock of coarse resolution must not time a batch at nothing
+        max(executed_s - staged_s, 1e-6),
+        finished_s - executed_s,
+    )

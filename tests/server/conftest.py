@@ -8,8 +8,8 @@ import httpx
 import pytest
 
 from headroom_server.app import Application
-from headroom_server.device import WarmUpPlan
 from headroom_server.runner import Limits, Runner
+from headroom_server.startup import WarmUpPlan
 from server_world import FakeEngine, Start, World, until
 
 

@@ -19,6 +19,7 @@ from headroom_server.repository import folder
 from headroom_server.tensors import Signature
 from headroom_server.torch_engine import TorchEngine
 from headroom_server.torch_engine.loading import DescribedModel
+from server_world import run
 
 
 class Scaled(torch.nn.Module):
@@ -83,7 +84,8 @@ def test_a_trusted_and_pinned_program_answers_as_the_module_it_was(
     with torch.inference_mode():
         y, up = module(x, scale)
     rows = [(0, 1), (1, 3)]
-    outputs = engine.execute(
+    outputs = run(
+        engine,
         [
             Work(
                 end - begin,
@@ -93,7 +95,7 @@ def test_a_trusted_and_pinned_program_answers_as_the_module_it_was(
                 },
             )
             for begin, end in rows
-        ]
+        ],
     )
     for (begin, end), answer in zip(rows, outputs, strict=True):
         expected = y[begin:end].flatten()

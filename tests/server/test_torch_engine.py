@@ -15,15 +15,15 @@ import torch
 from safetensors.torch import save_file
 
 from headroom_server.app import Application
-from headroom_server.device import WarmUpPlan
 from headroom_server.engine import LoadError, Work
 from headroom_server.repository import folder
 from headroom_server.runner import Limits, Runner
+from headroom_server.startup import WarmUpPlan
 from headroom_server.tensors import Signature, TensorSpec
 from headroom_server.torch_engine import TorchEngine
 from headroom_server.torch_engine.architectures import build
 from headroom_server.torch_engine.loading import ClassModel, DescribedModel, Loaded
-from server_world import until
+from server_world import run, until
 
 ARCHITECTURES = [
     pytest.param("mlp", {"sizes": [4, 16, 3]}, (4,), id="mlp"),
@@ -125,7 +125,7 @@ def test_a_class_of_the_users_is_loaded_and_executed() -> None:
     assert engine.load() == Halver.signature
     first = Work(1, {"a": array("q", [3, -4]), "flip": array("B", [1])})
     second = Work(2, {"a": array("q", [1, 2, 0, -6]), "flip": array("B", [0, 0])})
-    outputs = engine.execute([first, second])
+    outputs = run(engine, [first, second])
     assert [list(one["half"]) for one in outputs] == [[-1.5, 2.0], [0.5, 1.0, 0.0, -3.0]]
     assert [list(one["positive"]) for one in outputs] == [[0, 1], [1, 1, 0, 0]]
 
@@ -135,7 +135,7 @@ def test_a_model_that_gives_another_shape_than_declared_fails_the_batch(tmp_path
     engine = engine_at(tmp_path)
     engine.load()
     with pytest.raises(RuntimeError, match="shape"):
-        engine.execute([Work(1, {"x": array("f", [1.0] * 5)})])
+        run(engine, [Work(1, {"x": array("f", [1.0] * 5)})])
 
 
 @pytest.mark.parametrize(

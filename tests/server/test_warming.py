@@ -9,7 +9,9 @@ import pytest
 from headroom_server.emulated_engine import EmulatedEngine
 from headroom_server.engine import Work
 from headroom_server.model_uri import directory
-from headroom_server.warming import self_test, warm_up
+from headroom_server.tensors import Signature, TensorSpec
+from headroom_server.warming import WarmShape, cold_round, self_test, shapes, warm_rounds
+from server_world import run
 
 
 class Clock:
@@ -46,7 +48,7 @@ def test_the_emulated_device_takes_its_time_and_sums_rows() -> None:
     engine = emulated(clock)
     engine.load()
     assert clock.now_s == pytest.approx(102.0)
-    outputs = engine.execute([row(1, 2), row(3, 4, 5, 6)])
+    outputs = run(engine, [row(1, 2), row(3, 4, 5, 6)])
     assert [list(one["sum"]) for one in outputs] == [[3.0], [7.0, 11.0]]
     assert clock.now_s == pytest.approx(102.0 + 0.006 + 3 * 0.0005)
 
@@ -55,34 +57,75 @@ def test_late_wake_ups_do_not_add_up() -> None:
     clock = Clock(late_s=0.0002)
     engine = emulated(clock)
     for _ in range(100):
-        engine.execute([row(1, 2)])
+        run(engine, [row(1, 2)])
     assert clock.now_s == pytest.approx(100.0 + 100 * 0.0065, abs=0.0003)
 
 
 def test_a_very_late_wake_up_does_not_make_the_next_batches_free() -> None:
     clock = Clock(late_s=0.5)
     engine = emulated(clock)
-    engine.execute([row(1, 2)])
+    run(engine, [row(1, 2)])
     clock.late_s = 0.0
     began_s = clock.now_s
-    engine.execute([row(1, 2)])
+    run(engine, [row(1, 2)])
     assert clock.now_s - began_s >= 0.0054
+
+
+def warmed(
+    engine: EmulatedEngine, clock: Clock, max_batch_size: int, requests: int
+) -> list[WarmShape]:
+    signature = engine.load()
+    wanted = shapes(signature, max_batch_size)
+    cold = cold_round(engine, signature, wanted, clock=clock, checkpoint=lambda: None)
+    return warm_rounds(
+        engine, signature, cold, requests=requests, clock=clock, checkpoint=lambda: None
+    )
 
 
 def test_every_batch_size_is_executed_cold_once_and_timed_at_least_once() -> None:
     clock = Clock()
-    engine = emulated(clock)
-    signature = engine.load()
-    timings = warm_up(
-        engine, signature, max_batch_size=4, requests=1, clock=clock, checkpoint=lambda: None
+    warm = warmed(emulated(clock), clock, max_batch_size=4, requests=1)
+    assert [(shape.items, shape.length) for shape in warm] == [(1, 0), (2, 0), (3, 0), (4, 0)]
+    for shape in warm:
+        expected_s = 0.006 + 0.0005 * shape.items
+        assert shape.first_s == pytest.approx(expected_s)
+        assert [stages.execute_s for stages in shape.later] == [pytest.approx(expected_s)]
+    more = warmed(emulated(clock), clock, max_batch_size=4, requests=41)
+    assert [len(shape.later) for shape in more] == [4] * 4, "10 requests a round, one round cold"
+
+
+def test_every_length_is_warmed_and_costs_its_tokens() -> None:
+    clock = Clock()
+    engine = EmulatedEngine(
+        fixed_cost_s=0.006,
+        per_item_cost_s=0.0005,
+        per_token_cost_s=0.0001,
+        lengths=(16, 64),
+        load_s=0.0,
+        input_size=1,
+        clock=clock,
+        sleep=clock.sleep,
     )
-    assert [size for size, _ in timings] == [1, 2, 3, 4]
-    expected_s = [0.006 + 0.0005 * size for size, _ in timings]
-    assert [seconds for _, seconds in timings] == pytest.approx(expected_s)
-    more = warm_up(
-        engine, signature, max_batch_size=4, requests=41, clock=clock, checkpoint=lambda: None
-    )
-    assert len(more) == 4 * 4, "a round is 10 requests: five rounds, one of them cold"
+    warm = warmed(engine, clock, max_batch_size=2, requests=1)
+    got = {(shape.items, shape.length): shape.later[0].execute_s for shape in warm}
+    # 6 ms + 0.5 ms and 1.6 or 6.4 ms for each item
+    assert got == {
+        (1, 16): pytest.approx(0.0081),
+        (2, 16): pytest.approx(0.0102),
+        (1, 64): pytest.approx(0.0129),
+        (2, 64): pytest.approx(0.0198),
+    }
+    works = [Work(1, {"x": array("d", [1, 2, 3])}, 3), Work(2, {"x": array("d", [1, 2, 3, 4])}, 2)]
+    assert [list(one["sum"]) for one in run(engine, works, 16)] == [[6.0], [3.0, 7.0]]
+
+
+def test_only_the_batch_sizes_of_the_model_are_warmed() -> None:
+    x, y = (TensorSpec("x", "FP64", (2,)),), (TensorSpec("y", "FP64"),)
+    signature = Signature(x, y, batches=(1, 2, 4, 8))
+    assert shapes(signature, 4) == [(1, 0), (2, 0), (4, 0)]
+    assert shapes(signature, 3) == [(1, 0), (2, 0), (4, 0)], "three are padded to four"
+    with pytest.raises(ValueError, match="a batch is from 1 to 8; got 9"):
+        shapes(signature, 9)
 
 
 @pytest.mark.parametrize(("max_latency_s", "passed"), [(0.0066, True), (0.0064, False)])

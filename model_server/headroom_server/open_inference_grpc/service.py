@@ -13,8 +13,8 @@ from google.protobuf.message import DecodeError, Message
 from headroom_server import descriptions
 from headroom_server.catalogue import Catalogue
 from headroom_server.connection import Connection
-from headroom_server.device import Outputs
 from headroom_server.errors import InvalidRequestError, RefusedError, RequestError
+from headroom_server.execution import Outputs
 from headroom_server.open_inference_grpc import messages
 from headroom_server.open_inference_grpc import messages_pb2 as pb
 from headroom_server.runner import Runner

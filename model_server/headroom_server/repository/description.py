@@ -35,6 +35,7 @@
 
     [emulated]                           # with engine = "emulated": t(b) = fixed + per_item * b
     fixed_cost_s = 0.006
+    per_token_cost_s = 0.0               # times padded length, with lengths
 
 Only `architecture` is required, and for a program `weights`, `inputs`, `outputs`, `sha256`.
 """
@@ -145,10 +146,17 @@ class Sample(_Frozen):
 
 
 class Emulated(_Frozen):
-    """A device that only spends time: t(b) = fixed_cost_s + per_item_cost_s * b."""
+    """A device that only spends time: fixed + (per_item + per_token * L) * b seconds.
+
+    b is the batch's size, L its padded length; without lengths there is none.
+    """
 
     fixed_cost_s: SecondsOrNone = 0.006
     per_item_cost_s: SecondsOrNone = 0.0005
+    per_token_cost_s: SecondsOrNone = 0.0
+    lengths: Annotated[
+        tuple[Annotated[Whole, Field(ge=1, le=2**31)], ...], AfterValidator(_ascending)
+    ] = ()
     load_s: SecondsOrNone = 1.0
     input_size: int = Field(4, ge=1, le=1_000_000, strict=True)
 

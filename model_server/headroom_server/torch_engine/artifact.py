@@ -23,7 +23,7 @@ class ArtifactModel:
         self._module = module
         self.signature = signature
         self._weights = weights
-        self._compiled = compiled
+        self.wants_compile = compiled
         self._device = torch.device("cpu")
 
     def load(self, directory: Path | None, device: torch.device) -> None:
@@ -37,9 +37,6 @@ class ArtifactModel:
         except (OSError, SafetensorError, RuntimeError) as error:
             raise LoadError(f"{self._weights.name}: {error}") from error
         self._module, self._device = self._module.eval().to(device), device
-        if self._compiled:
-            # A size that was not warmed would compile while requests wait: warm-up runs them all.
-            self._module.compile()
 
     def preprocess(self, inputs: Tensors) -> torch.Tensor:
         """The one input, on the device."""

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Mapping, Sequence
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import torch
 
-from headroom_server.engine import DeviceLostError, Work
-from headroom_server.tensors import DATATYPES, Numbers, Signature, TensorSpec
+from headroom_server.engine import DeviceLostError, LoadError, OutOfMemoryError, Staged, Work
+from headroom_server.tensors import Numbers, Signature
+from headroom_server.torch_engine import compilation
+from headroom_server.torch_engine.collecting import Slot, Slots, collect, deal
 from headroom_server.torch_engine.loading import Load, Loaded
-from headroom_server.torch_engine.model import Tensors
+from headroom_server.torch_engine.transfers import Transfers, transfers_of
 
-DTYPES: dict[str, torch.dtype] = {
-    "BOOL": torch.bool,
-    "UINT8": torch.uint8,
-    "INT8": torch.int8,
-    "INT16": torch.int16,
-    "INT32": torch.int32,
-    "INT64": torch.int64,
-    "FP32": torch.float32,
-    "FP64": torch.float64,
-}
+NO_MEMORY = ("can't allocate memory", "not enough memory")
+"""How torch words it on the CPU, where it has no type of its own for it."""
+
+
+class Prepared(NamedTuple):
+    """A collected batch, what preprocessing made of it, and the mark behind its copies."""
+
+    slot: Slot
+    rows: int
+    batch: Any
+    mark: Any
 
 
 class TorchEngine:
@@ -30,14 +37,30 @@ class TorchEngine:
     name = "torch"
     emulated = False
 
-    def __init__(self, load: Load, *, threads: int) -> None:
+    def __init__(
+        self,
+        load: Load,
+        *,
+        threads: int,
+        compile_model: bool = False,
+        compile_cache: Path | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`compile_model`: also where the model does not ask; `compile_cache`: kept there."""
         self._load = load
-        self._loaded: Loaded | None = None
         self._threads = threads
+        self._compile_model = compile_model
+        self._compile_cache = compile_cache
+        self._clock = clock
         self._device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.device = (
             torch.cuda.get_device_name(self._device) if self._device.type == "cuda" else "cpu"
         )
+        self.compiles = False
+        self._loaded: Loaded | None = None
+        self._slots: Slots | None = None
+        self._transfers: Transfers = transfers_of(self._device)
+        self._forward: Callable[[Any], Any] = torch.nn.Identity()
 
     def load(self) -> Signature:
         """Bring the model to the device.
@@ -46,48 +69,109 @@ class TorchEngine:
             LoadError: where class or files are not what they must be.
         """
         torch.set_num_threads(self._threads)
-        self._loaded = self._load(self._device)
-        return self._loaded.signature
+        self._loaded = model, signature = self._load(self._device)
+        self._forward = model.forward
+        self._slots = Slots(signature, self._transfers.memory)
+        self.compiles = self._compile_model or getattr(model, "wants_compile", False) is True
+        return signature
 
-    def execute(self, batch: Sequence[Work]) -> Sequence[Mapping[str, Numbers]]:
-        """One forward pass over all requests, and its rows dealt out again."""
-        assert self._loaded is not None
-        model, signature = self._loaded
-        sizes = [work.items for work in batch]
-        inputs = {spec.name: _joined(spec, batch) for spec in signature.inputs}
-        try:
-            with torch.inference_mode():
-                result = model.postprocess(model.forward(model.preprocess(inputs)))
-            columns = {spec.name: _dealt(spec, result, sizes) for spec in signature.outputs}
-        except RuntimeError as error:
-            # After such an error every later call of the process fails too.
-            if "CUDA error" in str(error):
-                raise DeviceLostError(str(error).partition("\n")[0]) from error
-            raise
+    def compile(self) -> str:
+        """Have the model compiled, shape by shape, where that is possible here."""
+        missing = compilation.obstacle(self._device.type)
+        if missing is not None:
+            return f"not compiled: {missing}"
+        model, signature = self._model()
+        kept = "nothing is kept"
+        if self._compile_cache is not None:
+            digest = compilation.digest(model, signature)
+            folder = compilation.cache_folder(self._compile_cache, digest, self.device)
+            try:
+                warm = compilation.use_cache(folder, os.environ)
+            except OSError as error:
+                raise LoadError(f"HEADROOM_COMPILE_CACHE: {error}") from error
+            kept = f"{folder.name} {'was kept from before' if warm else 'is new'}"
+        self._forward = compilation.compiled(model.forward, signature)
+        return f"torch.compile; {kept}"
+
+    def stage(self, batch: Sequence[Work], length: int, ahead: Staged | None = None) -> Staged:
+        """Collect, pad, preprocess, begin to copy."""
+        model, signature = self._model()
+        rows = signature.padded_batch(sum(work.items for work in batch))
+        if ahead is not None and ahead.length == length and _same(ahead.batch, batch):
+            return ahead
+        slot = self._slot(rows, length, ahead)
+        collect(slot, signature, batch, rows)
+        began_s = self._clock()
+        with _translated(), torch.inference_mode(), self._transfers.sending():
+            prepared = model.preprocess(slot.batch(rows))
+            mark = self._transfers.sent()
+        preprocess_s = self._clock() - began_s
+        return Staged(batch, length, Prepared(slot, rows, prepared, mark), preprocess_s)
+
+    def execute(self, staged: Staged) -> Any:
+        """One forward pass, and its results brought to the host."""
+        prepared: Prepared = staged.prepared
+        with _translated(), torch.inference_mode():
+            self._transfers.receive(prepared.mark)
+            return self._transfers.fetch(self._forward(prepared.batch))
+
+    def finish(self, staged: Staged, result: Any) -> Sequence[Mapping[str, Numbers]]:
+        """Postprocess, and deal out the rows."""
+        model, signature = self._model()
+        prepared: Prepared = staged.prepared
+        with _translated(), torch.inference_mode():
+            outputs = model.postprocess(result)
+            columns = {
+                spec.name: deal(
+                    spec, outputs, staged.batch, rows=prepared.rows, length=staged.length
+                )
+                for spec in signature.outputs
+            }
+        assert self._slots is not None
+        self._slots.give(prepared.slot)
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
     def unload(self) -> None:
-        """Let the weights go: other models of the process find the room."""
-        self._loaded = None
+        """Let weights and buffers go: other models of the process find the room."""
+        self._loaded = self._slots = None
+        self._forward = torch.nn.Identity()
         if self._device.type == "cuda":
             torch.cuda.empty_cache()
 
+    def _model(self) -> Loaded:
+        assert self._loaded is not None, "load comes first"
+        return self._loaded
 
-def _joined(spec: TensorSpec, batch: Sequence[Work]) -> torch.Tensor:
-    numbers = bytearray(b"".join(memoryview(work.inputs[spec.name]) for work in batch))
-    return torch.frombuffer(numbers, dtype=DTYPES[spec.datatype]).reshape(-1, *spec.shape)
+    def _slot(self, rows: int, length: int, ahead: Staged | None) -> Slot:
+        assert self._slots is not None
+        if ahead is not None:
+            slot: Slot = ahead.prepared.slot
+            if slot.length == length and slot.rows >= rows:
+                return slot
+            self._slots.give(slot)
+        return self._slots.take(rows, length)
 
 
-def _dealt(spec: TensorSpec, result: Tensors, sizes: Sequence[int]) -> list[Numbers]:
-    if spec.name not in result:
-        raise ValueError(f"the model gave {sorted(result)}, and not its output {spec.name!r}")
-    tensor = result[spec.name].to("cpu", DTYPES[spec.datatype])
-    if tuple(tensor.shape) != (sum(sizes), *spec.shape):
-        raise ValueError(
-            f"output {spec.name} has shape {(sum(sizes), *spec.shape)}; got {tuple(tensor.shape)}"
-        )
-    typecode = DATATYPES[spec.datatype].typecode
-    return [
-        array(typecode, rows.contiguous().numpy().tobytes())
-        for rows in torch.split(tensor, list(sizes))
-    ]
+def _same(one: Sequence[Work], other: Sequence[Work]) -> bool:
+    return len(one) == len(other) and all(a is b for a, b in zip(one, other, strict=True))
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    """Torch's errors by what is done about them."""
+    try:
+        yield
+    except (torch.OutOfMemoryError, MemoryError) as error:
+        torch.cuda.empty_cache()
+        raise OutOfMemoryError(_first_line(error)) from error
+    except RuntimeError as error:
+        # After such an error every later call of the process fails too.
+        if "CUDA error" in str(error):
+            raise DeviceLostError(_first_line(error)) from error
+        if any(words in str(error) for words in NO_MEMORY):
+            raise OutOfMemoryError(_first_line(error)) from error
+        raise
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]

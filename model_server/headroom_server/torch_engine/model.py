@@ -13,9 +13,12 @@ Tensors = dict[str, torch.Tensor]
 
 
 class TorchModel(Protocol):
-    """Batches come as one tensor per declared input, the batch dimension first.
+    """Batches come as one tensor per declared input, the batch dimension first, padded with zeros.
 
-    All methods are called on the device thread, `forward` under `torch.inference_mode()`.
+    `preprocess` and `postprocess` may run on threads beside the device's, where they take long
+    enough; each for one batch at a time, all under `torch.inference_mode()`. A class that has
+    `wants_compile = True` gets its `forward` compiled; a signature with a `mask` gets one more
+    input, which is 1 where a request has data.
     """
 
     signature: Signature
@@ -25,10 +28,19 @@ class TorchModel(Protocol):
         """Read what is needed from the model's directory (None: there is none) onto the device."""
 
     def preprocess(self, inputs: Tensors) -> Any:
-        """From the declared inputs, on the CPU, to what `forward` takes, on the device."""
+        """From the declared inputs, on the CPU, to what `forward` takes, on the device.
+
+        The inputs are memory that the next batches use again: whatever is kept must be copied.
+        """
 
     def forward(self, batch: Any) -> Any:
-        """Compute."""
+        """Compute.
+
+        Tensors of the result, also in dicts, lists and tuples, are then brought to the CPU.
+        """
 
     def postprocess(self, result: Any) -> Tensors:
-        """From what `forward` gave to the declared outputs."""
+        """From what `forward` gave, on the CPU, to the declared outputs.
+
+        As many rows, and of the same padded length, as the inputs had.
+        """

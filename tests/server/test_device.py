@@ -1,0 +1,333 @@
+"""The device's thread with engines that fail, run out of memory, or take long on the host."""
+
+from __future__ import annotations
+
+import threading
+import time
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from headroom_server.batching import Batcher
+from headroom_server.device import DeviceThread
+from headroom_server.engine import DeviceLostError, OutOfMemoryError, Staged, Work
+from headroom_server.entries import Entry, Sealed
+from headroom_server.execution import Executed
+from headroom_server.lifecycle import Phase
+from headroom_server.pipeline import pays, worth_staging
+from headroom_server.startup import Warm, WarmUpPlan
+from headroom_server.tensors import Numbers, Signature, TensorSpec
+from headroom_server.warming import SelfTest, Stages
+
+SIGNATURE = Signature(inputs=(TensorSpec("x", "FP64"),), outputs=(TensorSpec("y", "FP64"),))
+POISON = -1.0
+
+
+@dataclass
+class Echo:
+    """Gives back what it gets; POISON and too many items make it fail, in the step that is set."""
+
+    name: str = "echo"
+    device: str = "none"
+    emulated: bool = True
+    compiles: bool = False
+    fails_in: str = "execute"
+    error: Exception = field(default_factory=lambda: RuntimeError("poisoned"))
+    slow_failure_s: float = 0.0
+    room: int = 1000
+    stage_s: float = 0.0
+    execute_s: float = 0.0
+    finish_s: float = 0.0
+    broken: threading.Event = field(default_factory=threading.Event)
+    free: threading.Event = field(default_factory=threading.Event)
+    staged: list[list[float]] = field(default_factory=list)
+    executed: list[list[float]] = field(default_factory=list)
+    threads: dict[str, set[str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.free.set()
+
+    def load(self) -> Signature:
+        return SIGNATURE
+
+    def compile(self) -> str:
+        return "compiled"
+
+    def stage(self, batch: Sequence[Work], length: int, ahead: Staged | None = None) -> Staged:
+        if ahead is not None and list(ahead.batch) == list(batch):
+            return ahead
+        self.staged.append(values(batch))
+        time.sleep(self.stage_s)
+        self._step("stage", batch)
+        return Staged(batch, length)
+
+    def execute(self, staged: Staged) -> Any:
+        self.executed.append(values(staged.batch))
+        self.free.wait(10)
+        time.sleep(self.execute_s)
+        self._step("execute", staged.batch)
+        if sum(work.items for work in staged.batch) > self.room:
+            raise OutOfMemoryError("too many")
+        return values(staged.batch)
+
+    def finish(self, staged: Staged, result: Any) -> Sequence[Mapping[str, Numbers]]:
+        time.sleep(self.finish_s)
+        self._step("finish", staged.batch)
+        return [{"y": array("d", [value])} for value in result]
+
+    def unload(self) -> None:
+        self.threads["unload"] = {threading.current_thread().name}
+
+    def _step(self, step: str, batch: Sequence[Work]) -> None:
+        self.threads.setdefault(step, set()).add(threading.current_thread().name)
+        if step == self.fails_in and (self.broken.is_set() or POISON in values(batch)):
+            time.sleep(self.slow_failure_s)
+            raise self.error
+
+
+def values(batch: Sequence[Work]) -> list[float]:
+    return [number for work in batch for number in work.inputs["x"]]
+
+
+class World:
+    """A queue, a device, and what the listener heard, on whichever thread."""
+
+    def __init__(self, engine: Echo, max_batch_size: int) -> None:
+        self.engine = engine
+        self.batcher: Batcher[Work] = Batcher(max_batch_size)
+        self.lock = threading.Lock()
+        self.done: list[Executed[Work]] = []
+        self.phases: list[Phase] = []
+        self.doubts: list[bool] = []
+        self.failure = ""
+        self.warm: Warm | None = None
+        self.thread: DeviceThread[Work] = DeviceThread(
+            engine,
+            WarmUpPlan(max_batch_size=max_batch_size, requests=1, max_latency_s=5, timeout_s=10),
+            take=self._take,
+            peek=self._peek,
+            work_of=lambda work: work,
+            clock=time.monotonic,
+        )
+        self._key = 0
+
+    def _take(self) -> Sealed[Work]:
+        with self.lock:
+            return self.batcher.seal(time.monotonic())
+
+    def _peek(self) -> Sealed[Work]:
+        with self.lock:
+            return self.batcher.peek(time.monotonic())
+
+    def send(self, *numbers: float, deadline_s: float | None = None) -> None:
+        with self.lock:
+            for number in numbers:
+                self._key += 1
+                work = Work(1, {"x": array("d", [number])})
+                self.batcher.add(Entry(self._key, 1, time.monotonic(), deadline_s, work))
+        self.thread.ring()
+        self.thread.joined()
+
+    def entered(self, phase: Phase) -> None:
+        self.phases.append(phase)
+
+    def tested(self, result: SelfTest) -> None:
+        assert result.passed
+
+    def warmed(self, warm: Warm) -> None:
+        self.warm = warm
+
+    def executed(self, done: Executed[Work]) -> None:
+        self.done.append(done)
+
+    def doubted(self, doubted: bool) -> None:
+        self.doubts.append(doubted)
+
+    def lost(self, message: str) -> None:
+        self.failure = message
+
+    def ended(self) -> dict[float, str]:
+        """How each request ended, by its number."""
+        ends: dict[float, str] = {}
+        for done in list(self.done):
+            for entry in done.sealed.expired:
+                ends[values([entry.work])[0]] = "expired"
+            for entry, answer in zip(done.sealed.batch, done.outputs, strict=True):
+                number = values([entry.work])[0]
+                assert number not in ends, "every request ends once"
+                ends[number] = "failed" if answer is None else "ok"
+                assert answer is None or list(answer["y"]) == [number]
+        return ends
+
+    def until(self, holds: Callable[[], bool]) -> None:
+        deadline_s = time.monotonic() + 10
+        while not holds():
+            assert time.monotonic() < deadline_s
+            time.sleep(0.001)
+
+
+@contextmanager
+def started(engine: Echo, max_batch_size: int = 8) -> Iterator[World]:
+    world = World(engine, max_batch_size)
+    world.thread.start(lambda call, *arguments: call(*arguments), world)
+    try:
+        world.until(lambda: world.warm is not None)
+        engine.staged.clear()
+        engine.executed.clear()
+        engine.threads.clear()
+        yield world
+    finally:
+        engine.free.set()
+        world.thread.stop()
+        assert world.thread.join(5)
+
+
+def together(world: World, *numbers: float, deadline_s: float | None = None) -> None:
+    """Have them wait behind a batch of one, so that they become one batch."""
+    world.engine.free.clear()
+    seen = len(world.engine.executed)
+    world.send(100.0)
+    world.until(lambda: len(world.engine.executed) > seen)
+    world.send(*numbers, deadline_s=deadline_s)
+    world.engine.free.set()
+
+
+@pytest.mark.parametrize("step", ["stage", "execute", "finish"])
+@pytest.mark.parametrize("host_s", [0.0, 0.002], ids=["inline", "pipelined"])
+def test_a_poisoned_request_fails_alone(step: str, host_s: float) -> None:
+    with started(Echo(fails_in=step, stage_s=host_s, finish_s=host_s)) as world:
+        assert world.thread.pipelined is (host_s > 0)
+        together(world, 1, 2, 3, POISON, 5, 6, 7, 8)
+        world.until(lambda: len(world.ended()) == 9)
+        assert world.ended() == {
+            100: "ok", 1: "ok", 2: "ok", 3: "ok", POISON: "failed", 5: "ok", 6: "ok", 7: "ok",
+            8: "ok",
+        }  # fmt: skip
+        assert world.doubts == []
+
+
+def test_a_batch_without_room_is_halved_and_later_ones_are_smaller() -> None:
+    with started(Echo(room=8)) as world:
+        world.engine.room = 4
+        together(world, 1, 2, 3, 4, 5, 6, 7, 8)
+        world.until(lambda: len(world.ended()) == 9)
+        assert set(world.ended().values()) == {"ok"}
+        assert world.thread.budget_share == 0.5
+        assert [len(one) for one in world.engine.executed] == [1, 8, 4, 4]
+        world.done.clear()
+        together(world, 1, 2, 3, 4, 5, 6)
+        world.until(lambda: len(world.ended()) == 7)
+        assert [len(one) for one in world.engine.executed[4:]] == [1, 4, 2], "no second failure"
+
+
+def test_an_engine_that_fails_always_is_not_hammered_and_comes_back() -> None:
+    with started(Echo()) as world:
+        world.engine.broken.set()
+        together(world, *range(1, 9))
+        world.until(lambda: len(world.ended()) == 9)
+        assert set(world.ended().values()) == {"failed"}
+        # alone, the whole, its half: three in a row; the request of zeros decides
+        assert world.engine.executed == [[100], [1, 2, 3, 4, 5, 6, 7, 8], [1, 2, 3, 4], [0]]
+        world.until(lambda: world.doubts == [True])
+        world.engine.executed.clear()
+        world.done.clear()
+        world.send(1)
+        world.until(lambda: len(world.ended()) == 1)
+        assert world.engine.executed == [[1]], "one attempt"
+        world.engine.broken.clear()
+        world.until(lambda: world.doubts == [True, False])
+        assert world.failure == ""
+
+
+@pytest.mark.parametrize("step", ["stage", "execute"])
+@pytest.mark.parametrize("host_s", [0.0, 0.002], ids=["inline", "pipelined"])
+def test_a_lost_device_is_the_end(step: str, host_s: float) -> None:
+    error = DeviceLostError("CUDA error: an illegal memory access was encountered")
+    with started(Echo(fails_in=step, error=error, finish_s=host_s)) as world:
+        together(world, 1, POISON)
+        world.until(lambda: "illegal memory access" in world.failure)
+        world.until(lambda: not world.thread.alive)
+
+
+def test_what_expires_while_others_are_isolated_is_not_executed() -> None:
+    with started(Echo(stage_s=0.0)) as world:
+        world.engine.fails_in = "execute"
+        world.engine.slow_failure_s = 0.05
+        together(world, POISON, 2, 3, 4, deadline_s=time.monotonic() + 0.04)
+        world.until(lambda: len(world.ended()) == 5)
+        assert world.ended() == {
+            100: "ok", POISON: "expired", 2: "expired", 3: "expired", 4: "expired"
+        }  # fmt: skip
+        assert len(world.engine.executed) == 2
+
+
+def test_host_work_runs_beside_the_device() -> None:
+    with started(Echo(stage_s=0.02, execute_s=0.02, finish_s=0.02), max_batch_size=2) as world:
+        began_s = time.monotonic()
+        together(world, 1, 2, 3, 4, 5, 6, 7, 8)
+        world.until(lambda: len(world.ended()) == 9)
+        took_s = time.monotonic() - began_s
+        assert set(world.ended().values()) == {"ok"}
+        assert "lookahead" in world.engine.threads["stage"]
+        assert world.engine.threads["finish"] == {"finisher"}
+        assert world.engine.threads["execute"] == {"device"}
+        assert took_s < 5 * 0.06 * 0.8, "one after the other they would take 0.3 s"
+        assert [len(one) for one in world.engine.executed] == [1, 2, 2, 2, 2]
+
+
+def test_who_joins_late_is_in_the_batch_that_was_staged_without_him() -> None:
+    with started(Echo(stage_s=0.002)) as world:
+        world.engine.free.clear()
+        world.send(100)
+        world.until(lambda: world.engine.executed == [[100]])
+        world.send(1, 2)
+        world.until(lambda: [1, 2] in world.engine.staged)
+        world.send(3)
+        world.engine.free.set()
+        world.until(lambda: len(world.ended()) == 4)
+        assert world.engine.executed == [[100], [1, 2, 3]]
+
+
+@pytest.mark.parametrize(
+    ("items", "staged", "expected"),
+    [
+        (1, 0, True),
+        (2, 1, True),
+        (3, 2, False),
+        (4, 2, True),
+        (7, 4, False),
+        (8, 7, True),
+        (8, 8, False),
+        (1, 2, False),
+    ],
+)
+def test_a_growing_batch_is_staged_anew_at_twice_its_size_and_when_full(
+    items: int, staged: int, expected: bool
+) -> None:
+    assert worth_staging(items, staged, 8) is expected
+
+
+@pytest.mark.parametrize(
+    ("stages", "expected"),
+    [
+        (Stages(0.0, 0.00001, 0.01, 0.00001), False),
+        (Stages(0.0003, 0.0002, 0.01, 0.0001), True),
+        (Stages(0.0003, 0.0002, 0.1, 0.0001), False),
+        (Stages(0.005, 0.0, 0.1, 0.0), True),
+    ],
+    ids=["nothing", "6 % of 10 ms", "0.6 % of 100 ms", "5 ms of preprocessing"],
+)
+def test_threads_for_host_work_where_it_takes_long_enough(stages: Stages, expected: bool) -> None:
+    assert pays(stages) is expected
+
+
+def test_compiling_is_a_phase_where_the_engine_asks() -> None:
+    with started(Echo(compiles=True)) as world:
+        assert world.phases == [Phase.LOAD, Phase.COMPILE, Phase.WARM, Phase.SELFTEST]
+        assert world.warm is not None
+        assert world.warm.compiled == "compiled"
+        assert [shape.items for shape in world.warm.shapes] == list(range(1, 9))

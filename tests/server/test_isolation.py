@@ -1,0 +1,144 @@
+"""Who fails after a failed batch, at what price, and how much is tried together afterwards."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headroom_server.isolation import (
+    RECOVERY_BATCHES,
+    Budget,
+    Doubt,
+    Failure,
+    isolate,
+    portions,
+)
+
+How = Callable[[Sequence[int]], Failure | None]
+
+
+def tried(size: int, how: How) -> tuple[list[int], list[list[int]]]:
+    """Who failed of the batch 0..size-1, and what was executed after it had failed."""
+    batch, executed = list(range(size)), []
+    first = how(batch)
+    assert first is not None
+    steps, outcome = isolate(batch, first), None
+    try:
+        while True:
+            part = steps.send(outcome)
+            executed.append(list(part))
+            outcome = how(part)
+    except StopIteration as end:
+        return end.value, executed
+
+
+def poisoned(*bad: int) -> How:
+    return lambda part: Failure.ERROR if set(bad) & set(part) else None
+
+
+def room_for(most: int) -> How:
+    return lambda part: Failure.MEMORY if len(part) > most else None
+
+
+@pytest.mark.parametrize(
+    ("size", "how", "failed", "executed"),
+    [
+        pytest.param(1, poisoned(0), [0], [], id="alone: nobody else can be blamed"),
+        pytest.param(2, poisoned(1), [1], [[0], [1]], id="of two"),
+        pytest.param(
+            8,
+            poisoned(5),
+            [5],
+            [[0, 1, 2, 3], [4, 5, 6, 7], [4, 5], [6, 7], [4], [5]],
+            id="of eight",
+        ),
+        pytest.param(3, poisoned(0, 1, 2), [2, 0, 1], [[0, 1], [2], [0], [1]], id="all"),
+        pytest.param(8, room_for(4), [], [[0, 1, 2, 3], [4, 5, 6, 7]], id="halves fit"),
+        pytest.param(4, room_for(1), [0, 1, 2, 3], [[0, 1], [2, 3]], id="halves do not fit"),
+        pytest.param(
+            8,
+            lambda part: room_for(4)(part) or poisoned(1)(part),
+            [1],
+            [[0, 1, 2, 3], [4, 5, 6, 7], [0, 1], [2, 3], [0], [1]],
+            id="halves fit, and one holds a poisoned request",
+        ),
+    ],
+)
+def test_what_is_executed_after_a_failed_batch(
+    size: int, how: How, failed: list[int], executed: list[list[int]]
+) -> None:
+    assert tried(size, how) == (failed, executed)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(1, 64), st.data())
+def test_exactly_the_poisoned_fail_at_a_logarithmic_price(size: int, data: st.DataObject) -> None:
+    bad = data.draw(st.sets(st.integers(0, size - 1), min_size=1))
+    failed, executed = tried(size, poisoned(*bad))
+    assert set(failed) == bad
+    assert len(failed) == len(bad)
+    assert len(executed) <= 2 * len(bad) * math.ceil(math.log2(size))
+
+
+def test_doubt_comes_with_the_third_failure_in_a_row() -> None:
+    doubt = Doubt()
+    for failure, due in (
+        (Failure.ERROR, False),
+        (Failure.ERROR, False),
+        (None, False),
+        (Failure.ERROR, False),
+        (Failure.MEMORY, False),
+        (Failure.ERROR, False),
+        (Failure.ERROR, True),
+    ):
+        doubt = doubt.after(failure)
+        assert doubt.due is due
+
+
+@given(st.integers(2, 64), st.data())
+def test_one_poisoned_request_never_makes_the_engine_doubtful(
+    size: int, data: st.DataObject
+) -> None:
+    how = poisoned(data.draw(st.integers(0, size - 1)))
+    doubt = Doubt().after(Failure.ERROR)
+    for part in tried(size, how)[1]:
+        doubt = doubt.after(how(part))
+        assert not doubt.due
+
+
+def test_the_budget_is_halved_at_once_and_comes_back_slowly() -> None:
+    budget = Budget.of(64).after(64, Failure.MEMORY)
+    assert (budget.cells, budget.share) == (32, 0.5)
+    assert budget.after(20, Failure.MEMORY).cells == 10, "below what did not fit"
+    assert budget.after(32, Failure.ERROR) == budget
+    for _ in range(RECOVERY_BATCHES - 1):
+        budget = budget.after(1, None)
+    assert budget.cells == 32
+    grown = []
+    for _ in range(5 * RECOVERY_BATCHES):
+        budget = budget.after(1, None)
+        grown.append(budget.cells)
+    # an eighth of 64 every 100 batches, up to all of it
+    assert sorted(set(grown)) == [40, 48, 56, 64]
+
+
+@pytest.mark.parametrize(("length", "items"), [(0, 100), (1, 100), (16, 6), (100, 1), (512, 1)])
+def test_longer_items_are_fewer_and_one_is_always_tried(length: int, items: int) -> None:
+    assert Budget(512, 100).items(length) == items
+
+
+@pytest.mark.parametrize(
+    ("sizes", "most", "runs"),
+    [
+        ([1, 1, 1, 1], 4, [4]),
+        ([1, 1, 1, 1], 3, [3, 1]),
+        ([2, 2, 3, 1], 4, [2, 2]),
+        ([5, 1, 6, 1], 4, [1, 1, 1, 1]),
+    ],
+)
+def test_a_batch_is_cut_into_what_fits(sizes: list[int], most: int, runs: list[int]) -> None:
+    assert [run.stop - run.start for run in portions(sizes, most)] == runs
