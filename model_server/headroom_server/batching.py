@@ -7,8 +7,7 @@ unless a maximal wait is set. Who is served next:
    `AGEING_S` of waiting, so that nobody waits for ever;
 2. within a priority, tenants in equal shares; within a tenant, in order of arrival.
 
-Who else fits the first one's batch is for `choosing`. Whoever was overtaken so `MAX_PASSED` times
-goes first.
+Who else goes with the first in line is for `choosing`.
 
 Entries whose deadline has passed, or cannot be met any more, are never executed; they are reported
 beside the batch. Each entry leaves exactly once: in a batch, as expired, or withdrawn.
@@ -30,7 +29,8 @@ __all__ = ["Batcher", "Close", "Entry", "Sealed"]
 T = TypeVar("T")
 
 AGEING_S = 1.0
-MAX_PASSED = 4
+HOLD_SLACK = 1.1
+"""A batch held for company goes a tenth of its time before its deadlines would be missed."""
 
 
 class Batcher(Generic[T]):
@@ -48,7 +48,6 @@ class Batcher(Generic[T]):
         self.items = 0
         """Items of all waiting entries."""
         self._lines: dict[int, Line[T]] = {}
-        self._passed: dict[int, int] = {}
 
     def __len__(self) -> int:
         """Waiting entries."""
@@ -117,9 +116,7 @@ class Batcher(Generic[T]):
             return Sealed((), (), again_s=again_s)
         expired: list[Entry[T]] = []
         while True:
-            batch, close, too_late, passed = choose(
-                self._in_order(), now_s, self.prices, self._company
-            )
+            batch, close, too_late = choose(self._in_order(), now_s, self.prices, self._company)
             if too_late:
                 expired += map(self._withdrawn, too_late)
             if not batch or self.prices.cost is None or in_time(batch, now_s, self.prices):
@@ -133,8 +130,6 @@ class Batcher(Generic[T]):
         for entry in batch:
             self._lines[entry.priority].serve(entry.key)
             self._left(entry)
-        for key in passed:
-            self._passed[key] = self._passed.get(key, 0) + 1
         return Sealed(tuple(batch), tuple(expired), batch[0].length if batch else 0, close)
 
     def _company(self, length: int) -> int:
@@ -142,21 +137,14 @@ class Batcher(Generic[T]):
 
     def _in_order(self) -> Iterator[Entry[T]]:
         lines = [line for line in self._lines.values() if line.order]
-        if len(lines) > 1:
-            urgency_s = {
-                line: line.oldest_s + AGEING_S * priority
-                for priority, line in self._lines.items()
-                if line.order
-            }
-            lines.sort(key=urgency_s.__getitem__)
-        elif not self._passed:
+        if len(lines) < 2:
             return iter(lines[0] if lines else ())
-        order = chain.from_iterable(lines)
-        first = [key for key, times in self._passed.items() if times >= MAX_PASSED]
-        if not first:
-            return order
-        passed = [line.entry(key) for key in first for line in lines if key in line]
-        return chain(passed, (entry for entry in order if entry.key not in first))
+        by_urgency = sorted(
+            (line.oldest_s + AGEING_S * priority, priority)
+            for priority, line in self._lines.items()
+            if line.order
+        )
+        return chain.from_iterable(self._lines[priority] for _, priority in by_urgency)
 
     def _share_ahead(self, line: Line[T], priority: int, newcomer: Entry[Any]) -> float:
         if priority == newcomer.priority:
@@ -170,7 +158,7 @@ class Batcher(Generic[T]):
             return None
         until_s = oldest_s + self.max_wait_s
         for entry in chain.from_iterable(self._lines.values()):
-            need_s = self.prices.batch_s(self.items, entry.length)
+            need_s = HOLD_SLACK * self.prices.batch_s(self.items, entry.length)
             until_s = min(until_s, entry.due_s - need_s)
         return until_s
 
@@ -186,6 +174,4 @@ class Batcher(Generic[T]):
     def _left(self, entry: Entry[T]) -> Entry[T]:
         self.items -= entry.items
         self.size -= entry.size
-        if self._passed:
-            self._passed.pop(entry.key, None)
         return entry

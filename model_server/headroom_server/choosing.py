@@ -3,6 +3,9 @@
 The first in line sets the padded length. Those of the same length follow, in order; the first that
 does not fit closes the batch, so that a wide request is never overtaken. Then shorter ones fill it,
 the longest first, where padding them costs less than a batch of their own would.
+
+Nobody starves: the first in line always goes, and takes the oldest of its length with it. Behind
+n_l entries of each length l, one waits for the sum of ceil(n_l / largest batch) batches at most.
 """
 
 from __future__ import annotations
@@ -52,13 +55,11 @@ class Prices(NamedTuple):
 
 
 class Choice(NamedTuple, Generic[T]):
-    """A batch in order of service, why it is closed, and those who did not get into it."""
+    """A batch in order of service, why it is closed, and those for whom any would be too late."""
 
     batch: list[Entry[T]]
     close: Close
     too_late: list[Entry[T]]
-    passed: list[int]
-    """Keys of those whom somebody overtook."""
 
 
 def choose(
@@ -68,7 +69,7 @@ def choose(
     batch: list[Entry[T]] = []
     others: list[Entry[T]] = []
     too_late: list[Entry[T]] = []
-    room, overtaken, close = prices.max_batch_size, 0, Close.IDLE
+    room, close = prices.max_batch_size, Close.IDLE
     for entry in order:
         if entry.deadline_s is not None and prices.too_late(entry, now_s):
             too_late.append(entry)
@@ -82,17 +83,13 @@ def choose(
         else:
             batch.append(entry)
             room -= entry.items
-            overtaken = len(others)
     if not room:
         close = Close.FULL
     elif others and close is not Close.FULL:
-        chosen = set(_fill(batch[0].length, room, others, prices, company))
-        overtaken = max([overtaken, *chosen])
-        batch += [others[at] for at in sorted(chosen)]
+        chosen = sorted(_fill(batch[0].length, room, others, prices, company))
+        batch += [others[at] for at in chosen]
         close = close if len(chosen) == len(others) else Close.BUCKET
-        others = [one for at, one in enumerate(others) if at not in chosen or at >= overtaken]
-        overtaken -= sum(at < overtaken for at in chosen)
-    return Choice(batch, close, too_late, [one.key for one in others[:overtaken]])
+    return Choice(batch, close, too_late)
 
 
 def _fill(

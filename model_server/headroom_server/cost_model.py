@@ -64,9 +64,11 @@ class CostModel(NamedTuple):
         residual = seconds / before.batch_s(items) - 1.0
         tail = followed(self.tail, residual, quantile=TAIL, step=TAIL_STEP)
         fits = {**self.fits, length: after}
-        if after.changed:
-            level = after.batch_s(items) / before.batch_s(items)
-            fits = {one: f if one == length else f.scaled(level) for one, f in fits.items()}
+        if after.changed != 1.0:
+            fits = {
+                one: fit if one == length else fit.scaled(after.changed)
+                for one, fit in fits.items()
+            }
         shares = self.shares
         if len(fits) > 1:
             shares = {one: FORGET * shares.get(one, 0.0) for one in fits}

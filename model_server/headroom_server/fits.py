@@ -22,6 +22,8 @@ CLIP = math.log(2.0)
 SLACK = 0.05
 """Residuals below this are no evidence of a change."""
 ALARM = 1.5
+PRIOR = 8.0
+"""For how many batches the warm-up stands when the level of recent ones is taken."""
 
 
 class Sums(NamedTuple):
@@ -92,13 +94,16 @@ class Fit(NamedTuple):
     fixed_s: float
     per_item_s: float
     warm: Sums
+    """The warm-up times, at the level to which the last change brought them."""
     shape: tuple[float, float]
     """The line of the warm-up times alone."""
     recent: Sums = Sums()
     slower: Drift = NO_DRIFT
     faster: Drift = NO_DRIFT
-    changed: bool = False
-    """Whether the last batch proved a change of speed."""
+    settled: tuple[float, float] | None = None
+    """The line before there was any evidence of the next change; None: this one."""
+    changed: float = 1.0
+    """By what the last batch proved the device to have become slower; 1 where it proved nothing."""
 
     def batch_s(self, items: int) -> float:
         """Seconds that a batch of so many items takes."""
@@ -106,16 +111,16 @@ class Fit(NamedTuple):
 
     def observe(self, items: int, seconds: float, tail: float) -> Fit:
         """Follow one batch; relative residuals up to `tail` are usual."""
-        usual_s = self.batch_s(items)
-        change = min(CLIP, max(-CLIP, math.log(seconds / usual_s)))
+        settled_s, usual_s = self._settled_s(1.0, items), self.batch_s(items)
+        change = min(CLIP, max(-CLIP, math.log(seconds / settled_s)))
         slack = max(SLACK, tail / 2)
         slower = self.slower.add(change - slack, items, seconds)
         faster = self.faster.add(-change - slack, items, seconds)
         for drift in (slower, faster):
             if drift.evidence > ALARM:
-                return self._refitted(drift.since, NO_DRIFT, NO_DRIFT, changed=True)
-        recent = self.recent.add(items, usual_s * math.exp(change), FORGET)
-        return self._refitted(recent, slower, faster, changed=False)
+                return self._changed(drift.since)
+        counted_s = min(2.0 * usual_s, max(usual_s / 2.0, seconds))
+        return self._followed(self.recent.add(items, counted_s, FORGET), slower, faster)
 
     def scaled(self, level: float) -> Fit:
         """As if the device were so many times slower."""
@@ -127,11 +132,25 @@ class Fit(NamedTuple):
             self.recent.scaled(level),
         )
 
-    def _refitted(self, recent: Sums, slower: Drift, faster: Drift, *, changed: bool) -> Fit:
+    def _followed(self, recent: Sums, slower: Drift, faster: Drift) -> Fit:
+        warm, shape = self.warm, self.shape
+        prior_s = PRIOR * warm.y / warm.n
+        level = (prior_s + recent.y) / (prior_s + shape[0] * recent.n + shape[1] * recent.x)
+        line = recent.plus(warm, level).line()
+        steady = slower is NO_DRIFT and faster is NO_DRIFT
+        before = None if steady else self.settled or (self.fixed_s, self.per_item_s)
+        return Fit(*line, warm, shape, recent, slower, faster, before)
+
+    def _changed(self, since: Sums) -> Fit:
         fixed_s, per_item_s = self.shape
-        level = recent.y / (fixed_s * recent.n + per_item_s * recent.x)
-        line = recent.plus(self.warm, level).line()
-        return Fit(*line, self.warm, self.shape, recent, slower, faster, changed)
+        level = since.y / (fixed_s * since.n + per_item_s * since.x)
+        there = Fit(fixed_s, per_item_s, self.warm, self.shape).scaled(level)
+        changed = since.y / self._settled_s(since.n, since.x)
+        return there._followed(since, NO_DRIFT, NO_DRIFT)._replace(changed=changed)
+
+    def _settled_s(self, batches: float, items: float) -> float:
+        fixed_s, per_item_s = self.settled or (self.fixed_s, self.per_item_s)
+        return fixed_s * batches + per_item_s * items
 
 
 def warm_fit(warm: Sums) -> Fit:

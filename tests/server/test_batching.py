@@ -1,4 +1,7 @@
-"""The queue: work-conserving, first come first served, every entry leaves exactly once."""
+"""The queue: work-conserving, first come first served, every entry leaves exactly once.
+
+Other lengths, priorities and tenants stand in their own file.
+"""
 
 from __future__ import annotations
 

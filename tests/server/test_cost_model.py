@@ -71,3 +71,52 @@ def test_a_model_of_nothing_is_refused() -> None:
 
 def test_one_size_alone_is_a_line_through_the_origin() -> None:
     assert CostModel.from_warm_up([(1, 0.01), (1, 0.03)]).batch_s(1) == pytest.approx(0.02)
+
+
+@pytest.mark.parametrize(
+    ("slowness", "batches"),
+    [
+        pytest.param(2.0, 3, id="twice as slow: 3 x (ln 2 - 0.05) > 1.5"),
+        pytest.param(0.5, 3, id="twice as fast"),
+        pytest.param(1.25, 9, id="a quarter slower: 9 x (ln 1.25 - 0.05) > 1.5"),
+    ],
+)
+def test_a_change_of_speed_is_known_after_a_few_batches(slowness: float, batches: int) -> None:
+    before = follow(warm(), [8] * 200, 0.006, 0.0005)
+    after = follow(before, [8] * batches, 0.006 * slowness, 0.0005 * slowness)
+    assert after.batch_s(8) == pytest.approx(0.010 * slowness, rel=0.01)
+    assert after.batch_s(1) == pytest.approx(0.0065 * slowness, rel=0.01)
+
+
+def test_a_hiccup_is_no_change() -> None:
+    before = follow(warm(), [8] * 200, 0.006, 0.0005)
+    assert before.observe(8, 1.0).batch_s(8) == pytest.approx(0.010, rel=0.02)
+
+
+def test_a_device_that_slows_down_is_slow_at_every_length() -> None:
+    model = CostModel.from_warm_up(
+        (b, 0.01 * length * b, length) for length in (1, 4) for b in SIZES
+    )
+    for _ in range(3):
+        model = model.observe(8, 0.16, 1)
+    assert model.batch_s(8, 1) == pytest.approx(0.16, rel=0.01)
+    assert model.batch_s(8, 4) == pytest.approx(0.64, rel=0.01)
+    assert model.batch_s(8, 2) == model.batch_s(8, 4), "never timed: as dear as the next longer one"
+
+
+def test_throughput_is_that_of_the_lengths_that_come() -> None:
+    # t(8) = 0.08 s at length 1, 0.32 s at length 4; of 4 items lately, 3 were short
+    model = CostModel.from_warm_up(
+        (b, 0.01 * length * b, length) for length in (1, 4) for b in SIZES
+    )
+    for _ in range(1000):
+        for length in (1, 1, 1, 4):
+            model = model.observe(8, 0.08 * length, length)
+    assert model.throughput(8) == pytest.approx(8 / (0.75 * 0.08 + 0.25 * 0.32), rel=0.02)
+
+
+def test_the_tail_is_what_one_batch_in_twenty_exceeds() -> None:
+    model = warm()
+    for number in range(4000):
+        model = model.observe(8, 0.010 * (1.3 if number % 10 == 0 else 1.0))
+    assert 0.2 < model.tail < 0.35

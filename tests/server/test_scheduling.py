@@ -1,0 +1,118 @@
+"""What is predicted for a newcomer, who is refused for it, and what the device is known to do."""
+
+from __future__ import annotations
+
+import pytest
+
+from headroom_server.admission import Caps, Refusal
+from headroom_server.cost_model import CostModel
+from headroom_server.device_time import DeviceTime
+from headroom_server.entries import Entry
+from headroom_server.scheduling import Scheduler
+
+# t(b) = 6 ms + 0.5 ms b: a full batch of 8 takes 10 ms, one alone 6.5 ms
+COST = CostModel.from_warm_up((b, 0.006 + 0.0005 * b) for b in range(1, 9))
+
+
+def scheduler(*, waiting: int = 0, busy_since_s: float | None = None) -> Scheduler[None]:
+    one: Scheduler[None] = Scheduler(8, Caps(1000, 1000), chance=lambda: 0.0)
+    one.warmed(COST, None)
+    if busy_since_s is not None:
+        for key in range(8):
+            one.offer(entry(-1 - key), busy_since_s)
+        one.seal(busy_since_s)
+    for key in range(waiting):
+        one.offer(entry(1000 + key), 0.0)
+    return one
+
+
+def entry(
+    key: int,
+    deadline_s: float | None = None,
+    *,
+    priority: int = 5,
+    arrived_s: float = 0.0,
+    size: int = 0,
+) -> Entry[None]:
+    return Entry(key, 1, arrived_s, deadline_s, None, 0, priority, "", size)
+
+
+@pytest.mark.parametrize(
+    ("waiting", "busy_since_s", "latest_s"),
+    [
+        pytest.param(0, None, 0.0065, id="idle: its own batch alone"),
+        pytest.param(0, -0.004, 0.006 + 0.0065, id="busy for 6 ms more"),
+        pytest.param(3, -0.004, 0.006 + 0.008, id="in a batch of four"),
+        pytest.param(8, -0.004, 0.006 + 0.010 + 0.010, id="behind a full one, in one that fills"),
+        pytest.param(47, -0.004, 0.006 + 5 * 0.010 + 0.010, id="the last place in the sixth"),
+        pytest.param(48, -0.004, 0.006 + 6 * 0.010 + 0.010, id="the first place in the seventh"),
+        pytest.param(0, -0.013, 0.003 + 0.0065, id="3 ms over its time: as much again"),
+    ],
+)
+def test_the_finish_is_predicted_at_arrival(
+    waiting: int, busy_since_s: float | None, latest_s: float
+) -> None:
+    # of a deadline, 95 % may be promised
+    for slack_s, refusal in ((0.0001, None), (-0.0001, Refusal.DEADLINE)):
+        one = scheduler(waiting=waiting, busy_since_s=busy_since_s)
+        offer = one.offer(entry(1, latest_s / 0.95 + slack_s), 0.0)
+        assert offer.refusal is refusal
+
+
+def test_only_what_is_served_before_it_delays_the_urgent() -> None:
+    one = scheduler(waiting=80, busy_since_s=-0.004)
+    due_s = 0.030
+    assert one.offer(entry(1, due_s, priority=5), 0.0).refusal is Refusal.DEADLINE
+    assert one.offer(entry(2, due_s, priority=4), 0.0).refusal is None
+    assert one.offer(entry(3, due_s, priority=6), 0.0).refusal is Refusal.DEADLINE
+
+
+def test_a_deadline_counts_from_arrival_not_from_the_door() -> None:
+    late = entry(1, 0.1, arrived_s=0.0)
+    assert scheduler().offer(late, 0.089).refusal is Refusal.DEADLINE
+    assert scheduler().offer(late, 0.088).refusal is None
+
+
+def test_bytes_are_bounded_and_nobody_is_evicted_in_vain() -> None:
+    one = scheduler()
+    assert one.offer(entry(1, size=600, priority=9), 0.0).refusal is None
+    assert one.offer(entry(2, size=600, priority=9), 0.0).refusal is Refusal.BYTES_FULL
+    offer = one.offer(entry(3, size=900, priority=0), 0.0)
+    assert [gone.key for gone in offer.evicted] == [1]
+    assert offer.retry_after_s == 1
+    assert one.offer(entry(4, size=50, priority=9), 0.0).refusal is None
+    offer = one.offer(entry(5, size=950, priority=1), 0.0)
+    assert (offer.refusal, offer.evicted) == (Refusal.BYTES_FULL, ())
+    assert len(one.batcher) == 2, "who was tried for room has its place again"
+
+
+def test_what_is_exported_is_what_is_decided_by() -> None:
+    one = scheduler(waiting=16, busy_since_s=-0.004)
+    assert one.delay_s(0.0) == pytest.approx(0.006 + 0.020)
+    assert one.saturation(0.0) is None, "nobody had a deadline"
+    one.offer(entry(1, 0.1), 0.0)
+    assert one.saturation(0.0) == pytest.approx((0.026 + 0.010) / 0.1, rel=0.01)
+    unknown: Scheduler[None] = Scheduler(8, Caps(8), chance=lambda: 0.0)
+    assert unknown.delay_s(0.0) is None
+
+
+def test_the_time_between_batches_is_learnt_where_somebody_waited_for_it() -> None:
+    device = DeviceTime()
+    end_s = 0.0
+    for _ in range(200):
+        device.give(end_s + 0.0005, 0.01)
+        device.took(end_s + 0.0005, 0.01, waited=True)
+        end_s += 0.0105
+    assert device.gap_s == pytest.approx(0.0005, rel=0.01)
+    device.took(end_s + 60.0, 0.01, waited=False)
+    assert device.gap_s == pytest.approx(0.0005, rel=0.01)
+
+
+def test_a_batch_looked_ahead_begins_when_the_one_before_ends() -> None:
+    device = DeviceTime()
+    device.give(0.0, 0.01)
+    device.give(0.004, 0.008)
+    assert not device.idle
+    assert device.free_in_s(0.004) == pytest.approx(0.014)
+    device.took(0.0, 0.01, waited=False)
+    assert device.free_in_s(0.010) == pytest.approx(0.002)
