@@ -1,0 +1,55 @@
+"""PURE. Whether a service that others depend on less than on their own speed is asked at all.
+
+    open ── a probe succeeds ──> closed ── FAILURES in a row ──> open
+
+It begins open, so that nobody waits for the first connection, and the first probe is due at once.
+Each opening doubles the pause before the next probe until a question is answered: a service that
+answers probes and is too slow for questions costs ever less.
+"""
+
+from __future__ import annotations
+
+FAILURES = 3
+FIRST_PAUSE_S = 1.0
+LONGEST_PAUSE_S = 30.0
+
+
+class Breaker:
+    """Closed: ask. Open: do not, but probe when it is due."""
+
+    def __init__(self) -> None:
+        self.closed = False
+        self._failures = 0
+        self._pause_s = FIRST_PAUSE_S
+        self._probe_at_s: float | None = float("-inf")
+
+    def probe(self, now_s: float) -> bool:
+        """Whether to probe now; whoever is told so has to say how it went."""
+        if self.closed or self._probe_at_s is None or now_s < self._probe_at_s:
+            return False
+        self._probe_at_s = None
+        return True
+
+    def probed(self, now_s: float, *, well: bool) -> None:
+        """A probe has ended."""
+        if well:
+            self.closed, self._failures = True, 0
+        else:
+            self._open(now_s)
+
+    def answered(self) -> None:
+        """A question was answered in time."""
+        self._failures, self._pause_s = 0, FIRST_PAUSE_S
+
+    def failed(self, now_s: float) -> bool:
+        """A question was not answered, or too late. Whether that opened it."""
+        self._failures += 1
+        if not self.closed or self._failures < FAILURES:
+            return False
+        self._open(now_s)
+        return True
+
+    def _open(self, now_s: float) -> None:
+        self.closed = False
+        self._probe_at_s = now_s + self._pause_s
+        self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)

@@ -1,0 +1,48 @@
+"""Redis as the second level. The only module that imports its client."""
+
+from __future__ import annotations
+
+from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+
+from headroom_server.caching.store import PATIENCE_S, Found
+
+PREFIX = b"headroom:"
+MAX_CONNECTIONS = 32
+"""More than lookups of `LOOKUP_S` and a few writes occupy."""
+
+
+class RedisStore:
+    """Keys under `headroom:`, each with an expiry of its own. Connects when it is first used."""
+
+    def __init__(self, url: str) -> None:
+        """Raise ValueError for a URL that is none of Redis."""
+        self._redis = Redis.from_url(
+            url,
+            socket_timeout=PATIENCE_S,
+            socket_connect_timeout=PATIENCE_S,
+            max_connections=MAX_CONNECTIONS,
+            retry=Retry(NoBackoff(), 0),
+            decode_responses=False,
+        )
+
+    async def get(self, key: bytes) -> Found | None:
+        """The value and what is left of its time, in one round trip."""
+        async with self._redis.pipeline(transaction=False) as pipeline:
+            pipeline.get(PREFIX + key)
+            pipeline.pttl(PREFIX + key)
+            value, left_ms = await pipeline.execute()
+        return None if value is None or left_ms <= 0 else Found(value, left_ms / 1000)
+
+    async def put(self, key: bytes, value: bytes, ttl_s: float) -> None:
+        """SET with an expiry, in milliseconds."""
+        await self._redis.set(PREFIX + key, value, px=max(1, round(ttl_s * 1000)))
+
+    async def ping(self) -> None:
+        """PING."""
+        await self._redis.ping()
+
+    async def close(self) -> None:
+        """Give up all connections."""
+        await self._redis.aclose()

@@ -1,0 +1,132 @@
+"""A second level outside of this process: its port, and the bounds on the harm that it can do.
+
+A lookup takes at most `LOOKUP_S`, whatever happens behind the port; writes are done beside the
+requests, and few of them at a time. Whoever is down or slow is not asked for a while.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any, NamedTuple, Protocol
+
+from headroom_server.caching.breaker import Breaker
+
+log = logging.getLogger("headroom_server")
+
+LOOKUP_S = 0.020
+PATIENCE_S = 1.0
+"""Of what no request waits for: probes and writes."""
+MAX_WRITES = 64
+MAX_WRITE_BYTES = 32 << 20
+"""Waiting to be written; what comes on top is not."""
+
+
+class Found(NamedTuple):
+    """A value, and for how long it is still fresh."""
+
+    value: bytes
+    left_s: float
+
+
+class Store(Protocol):
+    """Bytes by key, shared by replicas. Every method may raise anything, and may hang."""
+
+    async def get(self, key: bytes) -> Found | None:
+        """The value, where there is one that is fresh."""
+
+    async def put(self, key: bytes, value: bytes, ttl_s: float) -> None:
+        """Keep a value for so long."""
+
+    async def ping(self) -> None:
+        """Connect if need be, and return."""
+
+    async def close(self) -> None:
+        """Give up all connections."""
+
+
+class Guarded:
+    """A store that never fails and never takes long."""
+
+    def __init__(self, store: Store, clock: Callable[[], float]) -> None:
+        self._store = store
+        self._clock = clock
+        self._breaker = Breaker()
+        self._beside: set[asyncio.Task[None]] = set()
+        self._written_bytes = 0
+        self.failures = 0
+        """Questions and writes that were not answered, or too late."""
+        self.unwritten = 0
+        """Answers that were not written, since too many waited for it."""
+
+    @property
+    def asked(self) -> bool:
+        """Whether lookups are made now."""
+        return self._breaker.closed
+
+    def start(self) -> None:
+        """Probe where that is due, on the running loop."""
+        if self._breaker.probe(self._clock()):
+            self._aside(self._probe())
+
+    async def get(self, key: bytes) -> Found | None:
+        """The value; None where there is none, or it cannot be had in time."""
+        try:
+            async with asyncio.timeout(LOOKUP_S):
+                found = await self._store.get(key)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the device can answer
+            self._failed(error)
+            return None
+        self._breaker.answered()
+        return found
+
+    def put(self, key: bytes, value: bytes, ttl_s: float) -> None:
+        """Have a value written, beside the requests."""
+        full = len(self._beside) >= MAX_WRITES
+        if full or self._written_bytes + len(value) > MAX_WRITE_BYTES:
+            self.unwritten += 1
+            return
+        self._aside(self._write(key, value, ttl_s))
+
+    async def close(self) -> None:
+        """Finish what is being written, within a bound, and give up all connections."""
+        if self._beside:
+            _, late = await asyncio.wait(self._beside, timeout=PATIENCE_S)
+            for task in late:
+                task.cancel()
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                await self._store.close()
+        except Exception as error:  # noqa: BLE001 - it is the end
+            log.warning("the second level of the response cache was left: %r", error)
+
+    async def _probe(self) -> None:
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                await self._store.ping()
+        except Exception as error:  # noqa: BLE001 - probing again is all that can be done
+            log.warning("the second level of the response cache does not answer: %r", error)
+            self._breaker.probed(self._clock(), well=False)
+        else:
+            self._breaker.probed(self._clock(), well=True)
+
+    async def _write(self, key: bytes, value: bytes, ttl_s: float) -> None:
+        self._written_bytes += len(value)
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                await self._store.put(key, value, ttl_s)
+        except Exception as error:  # noqa: BLE001 - an answer that is not kept is computed again
+            self._failed(error)
+        finally:
+            self._written_bytes -= len(value)
+
+    def _failed(self, error: Exception) -> None:
+        self.failures += 1
+        if self._breaker.failed(self._clock()):
+            log.warning("the second level of the response cache is not asked for now: %r", error)
+
+    def _aside(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._beside.add(task)
+        task.add_done_callback(self._beside.discard)

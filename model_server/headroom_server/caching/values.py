@@ -1,0 +1,59 @@
+"""PURE. A request's outputs as bytes, for a store outside of this process, and their size in it.
+
+    16 bytes   digest over key and payload
+    payload    the outputs' numbers, in the order of the signature, little-endian
+
+Shapes follow from the request. A value that is cut, of another request or of another format is
+none: its digest differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import blake2b
+
+from headroom_server.binary_tensors import from_bytes, item_bytes, to_bytes
+from headroom_server.engine import Work
+from headroom_server.errors import InvalidRequestError
+from headroom_server.tensors import Numbers, Signature
+
+DIGEST_BYTES = 16
+ENTRY_BYTES = 512
+"""Of a kept answer beside its tensors: key, mapping, tuple, the order's links."""
+TENSOR_BYTES = 128
+"""Of a tensor beside its numbers."""
+
+
+def encoded(key: bytes, outputs: Mapping[str, Numbers], signature: Signature) -> bytes:
+    """The value of a key."""
+    payload = b"".join([to_bytes(outputs[spec.name]) for spec in signature.outputs])
+    return _digest(key, payload) + payload
+
+
+def decoded(
+    key: bytes, value: bytes, work: Work, signature: Signature
+) -> dict[str, Numbers] | None:
+    """The outputs; None where the value is not one of this request."""
+    payload = value[DIGEST_BYTES:]
+    if value[:DIGEST_BYTES] != _digest(key, payload):
+        return None
+    outputs, at = {}, 0
+    for spec in signature.outputs:
+        elements = work.items * spec.elements_at(work.length)
+        size = elements * item_bytes(spec.datatype)
+        try:
+            outputs[spec.name] = from_bytes(spec, payload[at : at + size], elements, "a value")
+        except InvalidRequestError:
+            return None
+        at += size
+    return outputs if at == len(payload) else None
+
+
+def size_of(outputs: Mapping[str, Numbers]) -> int:
+    """Bytes that a kept answer holds in memory."""
+    tensors = sum([len(one) * one.itemsize + TENSOR_BYTES for one in outputs.values()])
+    return ENTRY_BYTES + tensors
+
+
+def _digest(key: bytes, payload: bytes) -> bytes:
+    return blake2b(payload, digest_size=DIGEST_BYTES, key=key).digest()

@@ -1,0 +1,365 @@
+"""One model's cache: who executes, who waits, and what becomes of those who wait."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from array import array
+from dataclasses import dataclass, field
+
+import pytest
+
+from headroom_server.caching.cache import Asked, Bounds, Cache, Source
+from headroom_server.caching.store import LOOKUP_S, Found, Guarded
+from headroom_server.connection import Connection
+from headroom_server.engine import Work
+from headroom_server.errors import (
+    DisconnectedError,
+    ExpiredError,
+    FailedError,
+    QueueFullError,
+    RequestError,
+)
+from headroom_server.execution import Outputs
+from server_world import SIGNATURE, until
+
+FULL = QueueFullError("full", retry_after_s=1)
+
+
+@dataclass
+class Device:
+    """Each execution waits until it is told how it ends."""
+
+    executions: list[asyncio.Future[Outputs]] = field(default_factory=list)
+
+    async def execute(self) -> Outputs:
+        self.executions.append(asyncio.get_running_loop().create_future())
+        return await self.executions[-1]
+
+    async def begun(self, count: int) -> None:
+        await until(lambda: len(self.executions) == count)
+
+    def answer(self, index: int, value: float = 3.0) -> None:
+        self.executions[index].set_result({"sum": array("d", [value])})
+
+    def fail(self, index: int, error: Exception) -> None:
+        self.executions[index].set_exception(error)
+
+
+@dataclass
+class MemoryStore:
+    """A second level without a network; may fail, and may hang."""
+
+    values: dict[bytes, Found] = field(default_factory=dict)
+    error: Exception | None = None
+    hangs: bool = False
+    asked: int = 0
+
+    async def _turn(self) -> None:
+        self.asked += 1
+        if self.hangs:
+            await asyncio.sleep(60)
+        if self.error is not None:
+            raise self.error
+
+    async def get(self, key: bytes) -> Found | None:
+        await self._turn()
+        return self.values.get(key)
+
+    async def put(self, key: bytes, value: bytes, ttl_s: float) -> None:
+        await self._turn()
+        self.values[key] = Found(value, ttl_s)
+
+    async def ping(self) -> None:
+        if self.error is not None:
+            raise self.error
+
+    async def close(self) -> None:
+        await self._turn()
+
+
+class Bench:
+    """A cache, a device, and requests whose ends are looked at."""
+
+    def __init__(self, store: MemoryStore | None = None, **bounds: float) -> None:
+        self.now_s = 0.0
+        self.device = Device()
+        self.store = store
+        self.guarded = None if store is None else Guarded(store, self.clock)
+        self.cache = Cache(
+            "m/1",
+            Bounds(**({"max_bytes": 1 << 20, "ttl_s": 60.0} | bounds)),  # type: ignore[arg-type]
+            self.clock,
+            self.guarded,
+        )
+        self.cache.serve(SIGNATURE)
+
+    def clock(self) -> float:
+        return self.now_s
+
+    def ask(
+        self,
+        *x: float,
+        due_s: float | None = None,
+        connection: Connection | None = None,
+    ) -> asyncio.Task[tuple[Outputs, Source]]:
+        work = Work(1, {"x": array("d", x or (1, 2))})
+        asked = Asked(work, due_s, connection or Connection())
+        return asyncio.create_task(self.cache.outputs(asked, self.device.execute))
+
+    def answers(self) -> dict[str, int]:
+        return {str(source): n for source, n in self.cache.counts().by_source.items() if n}
+
+
+async def turns(count: int = 5) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+async def test_the_second_of_two_equal_requests_is_answered_from_memory() -> None:
+    bench = Bench()
+    first = bench.ask()
+    await turns()
+    bench.device.answer(0)
+    assert (await first)[1] is Source.DEVICE
+    outputs, source = await bench.ask()
+    assert (outputs["sum"], source) == (array("d", [3.0]), Source.MEMORY)
+    assert bench.answers() == {"device": 1, "memory": 1}
+    counts = bench.cache.counts()
+    assert (counts.entries, counts.size > 8, counts.store_failures) == (1, True, None)
+
+
+async def test_an_answer_is_fresh_for_its_time() -> None:
+    bench = Bench(ttl_s=5.0)
+    first = bench.ask()
+    await turns()
+    bench.device.answer(0)
+    await first
+    bench.now_s = 4.9
+    assert (await bench.ask())[1] is Source.MEMORY
+    bench.now_s = 5.0
+    again = bench.ask()
+    await bench.device.begun(2)
+    bench.device.answer(1)
+    assert (await again)[1] is Source.DEVICE
+
+
+async def test_equal_requests_wait_for_one_execution_and_others_do_not() -> None:
+    bench = Bench()
+    equal = [bench.ask() for _ in range(4)]
+    other = bench.ask(5, 6)
+    await turns()
+    assert len(bench.device.executions) == 2
+    bench.device.answer(0)
+    bench.device.answer(1, 11.0)
+    assert [source for _, source in await asyncio.gather(*equal)] == ["device", *["flight"] * 3]
+    assert (await other)[0]["sum"][0] == 11.0
+    await bench.cache.emptied()
+
+
+async def test_a_failure_is_its_own_requests_and_is_not_kept() -> None:
+    bench = Bench()
+    requests = [bench.ask() for _ in range(3)]
+    await turns()
+    bench.device.fail(0, FailedError("poisoned"))
+    await bench.device.begun(3)  # each of the other two on its own
+    bench.device.fail(1, FailedError("poisoned"))
+    bench.device.answer(2)
+    ends = await asyncio.gather(*requests, return_exceptions=True)
+    assert [type(end) for end in ends] == [FailedError, FailedError, tuple]
+    assert (await bench.ask())[1] is Source.MEMORY  # the one that went well is kept
+    await bench.cache.emptied()
+
+
+async def test_a_failure_without_company_leaves_nothing() -> None:
+    bench = Bench()
+    first = bench.ask()
+    await turns()
+    bench.device.fail(0, FailedError("no"))
+    with pytest.raises(FailedError):
+        await first
+    await bench.cache.emptied()
+    assert bench.cache.counts().entries == 0
+
+
+@pytest.mark.parametrize("error", [DisconnectedError(), ExpiredError("late"), FULL])
+async def test_a_leader_that_ends_for_itself_hands_over(error: RequestError) -> None:
+    bench = Bench()
+    requests = [bench.ask() for _ in range(3)]
+    await turns()
+    bench.device.fail(0, error)
+    await bench.device.begun(2)
+    await turns()
+    assert len(bench.device.executions) == 2  # one leads, the last one waits on
+    bench.device.answer(1)
+    ends = await asyncio.gather(*requests, return_exceptions=True)
+    assert ends[0] is error
+    assert [end[1] for end in ends[1:] if isinstance(end, tuple)] == ["device", "flight"]
+
+
+async def test_a_cancelled_leader_hands_over() -> None:
+    bench = Bench()
+    leader, follower = bench.ask(), bench.ask()
+    await turns()
+    leader.cancel()
+    await bench.device.begun(2)
+    bench.device.answer(1)
+    assert (await follower)[1] is Source.DEVICE
+    await bench.cache.emptied()
+
+
+async def test_a_follower_that_is_cancelled_as_it_is_to_lead_passes_it_on() -> None:
+    bench = Bench()
+    leader, second, third = bench.ask(), bench.ask(), bench.ask()
+    await turns()
+    leader.add_done_callback(lambda _: second.cancel())
+    bench.device.fail(0, DisconnectedError())
+    await bench.device.begun(2)
+    bench.device.answer(1)
+    assert (await third)[1] is Source.DEVICE
+    ends = await asyncio.gather(leader, second, return_exceptions=True)
+    assert [type(end) for end in ends] == [DisconnectedError, asyncio.CancelledError]
+    await bench.cache.emptied()
+
+
+async def test_a_follower_leaves_and_expires_as_any_request_that_waits() -> None:
+    bench = Bench()
+    connection = Connection()
+    leader = bench.ask()
+    leaves, expires = bench.ask(connection=connection), bench.ask(due_s=0.01)
+    await turns()
+    connection.lost()
+    with pytest.raises(DisconnectedError):
+        await leaves
+    with pytest.raises(ExpiredError):
+        await expires
+    bench.device.answer(0)
+    assert (await leader)[1] is Source.DEVICE
+    assert connection.on_lost is None
+
+
+async def test_who_would_wait_beyond_the_bound_goes_through_admission() -> None:
+    bench = Bench(max_joined_bytes=16)  # one follower of two FP64
+    requests = [bench.ask() for _ in range(3)]
+    await turns()
+    assert len(bench.device.executions) == 2
+    for index in range(2):
+        bench.device.answer(index)
+    sources = [source for _, source in await asyncio.gather(*requests)]
+    assert sources == [Source.DEVICE, Source.FLIGHT, Source.DEVICE]
+
+
+async def test_it_is_empty_when_the_last_heir_is_done() -> None:
+    bench = Bench()
+    leader, follower = bench.ask(), bench.ask()
+    await turns()
+    empty = asyncio.create_task(bench.cache.emptied())
+    bench.device.fail(0, DisconnectedError())
+    await bench.device.begun(2)
+    assert not empty.done()
+    bench.device.answer(1)
+    await empty
+    await asyncio.gather(leader, follower, return_exceptions=True)
+
+
+# ---- the second level
+
+
+async def with_store(store: MemoryStore) -> Bench:
+    bench = Bench(store)
+    assert bench.guarded is not None
+    guarded = bench.guarded
+    await until(lambda: guarded.asked)
+    return bench
+
+
+async def test_another_replica_finds_what_one_has_computed() -> None:
+    store = MemoryStore()
+    one, other = await with_store(store), await with_store(store)
+    first = one.ask()
+    await one.device.begun(1)
+    one.device.answer(0)
+    await first
+    await until(lambda: bool(store.values))
+    outputs, source = await other.ask()
+    assert (outputs, source) == ({"sum": array("d", [3.0])}, Source.STORE)
+    assert (await other.ask())[1] is Source.MEMORY
+    assert not other.device.executions
+
+
+async def test_what_comes_from_the_second_level_does_not_get_younger() -> None:
+    store = MemoryStore()
+    one, other = await with_store(store), await with_store(store)
+    first = one.ask()
+    await one.device.begun(1)
+    one.device.answer(0)
+    await first
+    await until(lambda: bool(store.values))
+    store.values = {key: found._replace(left_s=2.0) for key, found in store.values.items()}
+    assert (await other.ask())[1] is Source.STORE
+    other.now_s, store.values = 2.0, {}
+    again = other.ask()
+    await other.device.begun(1)
+    other.device.answer(0)
+    assert (await again)[1] is Source.DEVICE
+
+
+async def test_a_damaged_value_costs_an_execution_and_no_more() -> None:
+    store = MemoryStore()
+    one, other = await with_store(store), await with_store(store)
+    first = one.ask()
+    await one.device.begun(1)
+    one.device.answer(0)
+    await first
+    await until(lambda: bool(store.values))
+    store.values = {key: Found(b"garbage", 60.0) for key in store.values}
+    again = other.ask()
+    await other.device.begun(1)
+    other.device.answer(0, 3.0)
+    assert (await again)[1] is Source.DEVICE
+
+
+@pytest.mark.parametrize("error", [OSError("refused"), ValueError("not the protocol")])
+async def test_a_failing_second_level_fails_no_request_and_is_left_alone(error: Exception) -> None:
+    store = MemoryStore()
+    bench = await with_store(store)
+    store.error = error
+    for index in range(6):
+        request = bench.ask(index, 0)
+        await bench.device.begun(index + 1)
+        bench.device.answer(index)
+        assert (await request)[1] is Source.DEVICE
+    counts = bench.cache.counts()
+    assert (counts.store_asked, counts.store_failures) == (False, store.asked)
+    assert 3 <= store.asked <= 4  # lookups and writes both count; then nobody asks
+    store.error = None
+    bench.now_s = 1.0  # the pause is over: the next request has it probed, and waits for nothing
+    request = bench.ask(9, 9)
+    await bench.device.begun(7)
+    bench.device.answer(6)
+    await request
+    await until(lambda: bench.cache.counts().store_asked)
+
+
+async def test_a_hanging_second_level_costs_each_request_its_bound_at_most() -> None:
+    store = MemoryStore()
+    bench = await with_store(store)
+    store.hangs = True
+    began_s = time.perf_counter()
+    request = bench.ask()
+    await bench.device.begun(1)
+    assert LOOKUP_S * 0.9 < time.perf_counter() - began_s < LOOKUP_S + 0.1
+    bench.device.answer(0)
+    await request
+
+
+async def test_a_client_that_leaves_during_the_lookup_costs_no_execution() -> None:
+    store = MemoryStore(hangs=True)
+    bench, connection = await with_store(store), Connection()
+    request = bench.ask(connection=connection)
+    await turns()
+    connection.lost()
+    with pytest.raises(DisconnectedError):
+        await request
+    assert not bench.device.executions
+    await bench.cache.emptied()

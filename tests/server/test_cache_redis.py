@@ -1,0 +1,215 @@
+"""Redis as the second level: Debian's server where it is installed, a fake of it everywhere."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from headroom_server.caching.redis_store import RedisStore
+from headroom_server.caching.store import LOOKUP_S, Found, Guarded
+from server_world import until
+
+KEY = bytes(range(32))
+SERVER = shutil.which("redis-server")
+
+
+@dataclass
+class FakeRedis:
+    """GET, SET with PX, PTTL and PING of the protocol, version 2."""
+
+    values: dict[bytes, tuple[bytes, float]] = field(default_factory=dict)
+    answer_of: Callable[[FakeRedis, list[bytes]], Awaitable[bytes]] | None = None
+    """In place of what it would say."""
+    writers: list[asyncio.StreamWriter] = field(default_factory=list)
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.writers.append(writer)
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError, ValueError):
+            while True:
+                command = await _command(reader)
+                answer = self.answer_of or FakeRedis.answer
+                writer.write(await answer(self, command))
+                await writer.drain()
+        writer.close()
+
+    async def answer(self, command: list[bytes]) -> bytes:
+        name, *rest = command
+        value, until_s = self.values.get(rest[0], (None, 0.0)) if rest else (None, 0.0)
+        left_s = until_s - time.monotonic()
+        if name == b"GET":
+            return b"$-1\r\n" if value is None else b"$%d\r\n%s\r\n" % (len(value), value)
+        if name == b"PTTL":
+            return b":%d\r\n" % (-2 if value is None else left_s * 1000)
+        if name == b"SET":
+            self.values[rest[0]] = (rest[1], time.monotonic() + int(rest[3]) / 1000)
+            return b"+OK\r\n"
+        if name in (b"PING", b"CLIENT"):
+            return b"+OK\r\n"
+        return b"-ERR unknown command\r\n"
+
+
+async def _command(reader: asyncio.StreamReader) -> list[bytes]:
+    parts = []
+    for _ in range(int((await reader.readuntil(b"\r\n"))[1:])):
+        size = int((await reader.readuntil(b"\r\n"))[1:])
+        parts.append((await reader.readexactly(size + 2))[:-2])
+    return parts
+
+
+@contextlib.asynccontextmanager
+async def fake_redis(fake: FakeRedis) -> AsyncIterator[str]:
+    server = await asyncio.start_server(fake.serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    yield f"redis://127.0.0.1:{port}/0?protocol=2"
+    server.close()
+    for writer in fake.writers:
+        writer.close()
+
+
+@contextlib.asynccontextmanager
+async def real_redis(folder: Path) -> AsyncIterator[str]:
+    path = folder / "redis.sock"
+    options = {"port": 0, "unixsocket": path, "save": "", "appendonly": "no", "dir": folder}
+    arguments = [str(part) for name, value in options.items() for part in (f"--{name}", value)]
+    assert SERVER is not None
+    process = await asyncio.create_subprocess_exec(
+        SERVER, *arguments, stdout=asyncio.subprocess.DEVNULL
+    )
+    try:
+        await until(path.exists)
+        yield f"unix://{path}"
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+@pytest.fixture(params=["fake", "real"] if SERVER else ["fake"])
+async def url(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[str]:
+    redis = real_redis(tmp_path) if request.param == "real" else fake_redis(FakeRedis())
+    async with redis as address:
+        yield address
+
+
+async def test_what_one_client_puts_another_gets_until_its_time_is_over(url: str) -> None:
+    one, other = RedisStore(url), RedisStore(url)
+    value = bytes(range(256)) * 300
+    assert await other.get(KEY) is None
+    await one.put(KEY, value, 5.0)
+    found = await other.get(KEY)
+    assert found is not None
+    assert found.value == value
+    assert 4.0 < found.left_s <= 5.0
+    await one.put(KEY, value, 0.001)
+    await asyncio.sleep(0.01)
+    assert await other.get(KEY) is None
+    await one.close()
+    await other.close()
+
+
+async def test_through_the_guard_it_is_connected_before_anyone_asks(url: str) -> None:
+    guarded = Guarded(RedisStore(url), time.monotonic)
+    guarded.start()
+    await until(lambda: guarded.asked)
+    guarded.put(KEY, b"value", 60.0)
+    await guarded.close()
+    guarded = Guarded(RedisStore(url), time.monotonic)
+    guarded.start()
+    await until(lambda: guarded.asked)
+    found = await guarded.get(KEY)
+    assert found is not None
+    assert (found.value, guarded.failures) == (b"value", 0)
+    await guarded.close()
+
+
+async def hangs(_: FakeRedis, __: list[bytes]) -> bytes:
+    await asyncio.sleep(30)
+    return b""
+
+
+async def garbage(_: FakeRedis, __: list[bytes]) -> bytes:
+    return b"HTTP/1.1 400 Bad Request\r\n\r\n"
+
+
+async def cuts(_: FakeRedis, __: list[bytes]) -> bytes:
+    raise ConnectionError
+
+
+async def errors(_: FakeRedis, __: list[bytes]) -> bytes:
+    return b"-OOM command not allowed when used memory > 'maxmemory'.\r\n"
+
+
+async def of_another_type(_: FakeRedis, __: list[bytes]) -> bytes:
+    return b"*2\r\n:1\r\n:2\r\n"
+
+
+@pytest.mark.parametrize("trouble", [hangs, garbage, cuts, errors, of_another_type])
+async def test_whatever_redis_does_a_lookup_gives_nothing_in_time_and_soon_none_is_made(
+    trouble: Callable[[FakeRedis, list[bytes]], Awaitable[bytes]],
+) -> None:
+    fake = FakeRedis()
+    async with fake_redis(fake) as url:
+        guarded = Guarded(RedisStore(url), time.monotonic)
+        guarded.start()
+        await until(lambda: guarded.asked)
+        fake.answer_of = trouble
+        for _ in range(3):
+            began_s = time.perf_counter()
+            assert await guarded.get(KEY) is None
+            assert time.perf_counter() - began_s < LOOKUP_S + 0.1
+        assert (guarded.asked, guarded.failures) == (False, 3)
+        await guarded.close()
+
+
+async def test_after_a_lookup_that_was_given_up_the_next_gets_its_own_answer() -> None:
+    fake = FakeRedis()
+
+    async def slow(one: FakeRedis, command: list[bytes]) -> bytes:
+        answer = await one.answer(command)
+        await asyncio.sleep(2 * LOOKUP_S)
+        return answer
+
+    async with fake_redis(fake) as url:
+        guarded = Guarded(RedisStore(url), time.monotonic)
+        guarded.start()
+        await until(lambda: guarded.asked)
+        fake.values = {
+            b"headroom:" + key: (key, time.monotonic() + 60.0) for key in (b"one", b"two")
+        }
+        fake.answer_of = slow
+        assert await guarded.get(b"one") is None
+        fake.answer_of = None
+        found = await guarded.get(b"two")
+        assert found is not None
+        assert found.value == b"two"
+        await guarded.close()
+
+
+async def test_nobody_listens() -> None:
+    guarded = Guarded(RedisStore("redis://127.0.0.1:1/0"), time.monotonic)
+    guarded.start()
+    await asyncio.sleep(0.05)
+    assert not guarded.asked
+    await guarded.close()
+
+
+async def test_writes_that_wait_are_bounded() -> None:
+    fake = FakeRedis()
+    async with fake_redis(fake) as url:
+        guarded = Guarded(RedisStore(url), time.monotonic)
+        guarded.start()
+        await until(lambda: guarded.asked)
+        for index in range(100):
+            guarded.put(b"%d" % index, b"value", 60.0)
+        assert 30 <= guarded.unwritten <= 40  # at most 64 at a time
+        await guarded.close()
+
+
+def test_found_says_for_how_long_it_is_fresh() -> None:
+    assert Found(b"", 1.5).left_s == 1.5
