@@ -30,8 +30,11 @@ class DeviceTime:
         self._given.append(Given(now_s, seconds))
 
     def took(self, began_s: float, seconds: float, *, waited: bool) -> None:
-        """The oldest batch is over. `waited`: it could have begun when the one before ended."""
-        if self._given:
+        """A batch is over, and so is all that was given before it began.
+
+        `waited`: it could have begun when the one before ended.
+        """
+        while self._given and self._given[0].sealed_s <= began_s:
             self._given.popleft()
         if waited and self._ended_s <= began_s:
             gap_s = min(LARGEST_GAP_S, began_s - self._ended_s)

@@ -138,13 +138,12 @@ class InFlight:
         sealed, outputs = done.sealed, done.outputs
         for entry in sealed.expired:
             _fail(entry.work, _expired())
-        if not sealed.batch:
-            return
-        with self._lock:
-            self._scheduler.executed(
-                sealed, done.began_s, done.seconds, whole=done.stages is not None
-            )
-        self._ledger.executed(self._batch(done))
+        if done.seconds > 0.0:  # else nothing was executed
+            whole = done.stages is not None and bool(sealed.batch)
+            with self._lock:
+                self._scheduler.executed(sealed, done.began_s, done.seconds, whole=whole)
+        if sealed.batch:
+            self._ledger.executed(self._batch(done))
         for entry, answer in zip(sealed.batch, outputs, strict=True):
             if answer is None:
                 _fail(entry.work, FailedError("the device failed on this request"))

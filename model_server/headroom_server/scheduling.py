@@ -131,7 +131,7 @@ class Scheduler(Generic[T]):
 
     def executed(self, sealed: Sealed[T], began_s: float, seconds: float, *, whole: bool) -> None:
         """A batch is over. `whole`: it took what such a batch takes, since it did not fail."""
-        waited = sealed.batch[0].arrived_s < self._device.ended_s
+        waited = bool(sealed.batch) and sealed.batch[0].arrived_s < self._device.ended_s
         self._device.took(began_s, seconds, waited=waited)
         if not whole or self.cost is None or seconds <= 0.0:
             self._doubted_since_s = None

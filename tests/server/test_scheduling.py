@@ -100,7 +100,7 @@ def test_the_time_between_batches_is_learnt_where_somebody_waited_for_it() -> No
     device = DeviceTime()
     end_s = 0.0
     for _ in range(200):
-        device.give(end_s + 0.0005, 0.01)
+        device.give(end_s + 0.0004, 0.01)
         device.took(end_s + 0.0005, 0.01, waited=True)
         end_s += 0.0105
     assert device.gap_s == pytest.approx(0.0005, rel=0.01)
@@ -116,3 +116,12 @@ def test_a_batch_looked_ahead_begins_when_the_one_before_ends() -> None:
     assert device.free_in_s(0.004) == pytest.approx(0.014)
     device.took(0.0, 0.01, waited=False)
     assert device.free_in_s(0.010) == pytest.approx(0.002)
+
+
+def test_a_batch_that_is_never_reported_is_over_when_a_later_one_is() -> None:
+    device = DeviceTime()
+    device.give(0.0, 0.01)
+    device.give(0.02, 0.01)
+    device.took(0.02, 0.01, waited=False)
+    assert device.idle
+    assert device.free_in_s(5.0) == 0.0

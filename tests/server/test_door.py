@@ -1,0 +1,87 @@
+"""Terms over HTTP: who is refused or evicted, what never reaches the device, and the accounts."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from server_world import Start, balanced_metrics, metrics
+
+
+async def test_a_deadline_that_cannot_be_met_is_refused_at_once(start: Start) -> None:
+    world = await start(max_waiting=100)
+    first = await world.hold_device()
+    await asyncio.sleep(0.05)
+    # the device overruns its prediction by 50 ms: it is expected to overrun it by as much again
+    late = await world.predict([1, 1], **{"x-request-timeout": "0.01"})
+    assert late.status_code == 429
+    assert "predicted to come after the deadline" in late.json()["error"]
+    assert 1 <= int(late.headers["retry-after"]) <= 30
+    world.engine.free.set()
+    await first
+    assert world.engine.batches == [1]
+    seen = await balanced_metrics(world)
+    assert seen["headroom_requests_total{refused}"] == 1
+    assert seen["headroom_requests_refused_total{deadline}"] == 1
+    assert (seen["headroom_deadlines_met_total"], seen["headroom_deadlines_missed_total"]) == (0, 1)
+
+
+async def test_when_full_the_urgent_take_the_place_of_the_least_urgent(start: Start) -> None:
+    world = await start(max_waiting=2)
+    first = await world.hold_device()
+    waiting = [
+        asyncio.create_task(world.predict([1, 1], **{"x-request-priority": n})) for n in ("8", "9")
+    ]
+    await world.waiting(2)
+    urgent = asyncio.create_task(world.predict([1, 1], **{"x-request-priority": "0"}))
+    evicted = await waiting[1]
+    assert evicted.status_code == 429
+    assert "a more urgent request took its place" in evicted.json()["error"]
+    assert 1 <= int(evicted.headers["retry-after"]) <= 30
+    refused = await world.predict([1, 1], **{"x-request-priority": "8"})
+    assert "at most 2 items may wait" in refused.json()["error"]
+    world.engine.free.set()
+    assert [(await one).status_code for one in (first, waiting[0], urgent)] == [200] * 3
+    seen = await balanced_metrics(world)
+    assert seen["headroom_requests_total{refused}"] == 2
+    reasons = {name: n for name, n in seen.items() if "refused_total" in name and n}
+    assert reasons == {
+        "headroom_requests_refused_total{evicted}": 1,
+        "headroom_requests_refused_total{queue_full}": 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("header", "value"),
+    [("x-request-priority", "10"), ("x-slo-class", "gold"), ("x-tenant", "t" * 200)],
+)
+async def test_wrong_terms_are_bad_input(start: Start, header: str, value: str) -> None:
+    world = await start()
+    answer = await world.predict([1, 1], **{header: value})
+    assert answer.status_code == 400
+    assert answer.json()["error"].startswith(f"{header}: ")
+    seen = await balanced_metrics(world)
+    assert seen["headroom_requests_invalid_total{invalid_input}"] == 1
+    assert seen["headroom_requests_received_total"] == 0
+
+
+async def test_every_device_second_is_accounted_for(start: Start) -> None:
+    world = await start()
+    answered = await world.predict([1, 1], **{"x-request-timeout": "5"})
+    assert answered.status_code == 200
+    world.engine.error = RuntimeError("broken")
+    await world.predict([1, 1])
+    seen = await metrics(world)
+    wasted = {
+        why: seen[f"headroom_device_wasted_seconds_total{{{why}}}"]
+        for why in ("cancelled", "late", "failed", "padding")
+    }
+    busy_s = seen["headroom_device_busy_seconds_total"]
+    assert busy_s == pytest.approx(seen["headroom_execution_duration_seconds_sum"])
+    assert 0 < wasted["failed"] < busy_s
+    assert (wasted["cancelled"], wasted["late"], wasted["padding"]) == (0, 0, 0)
+    closed = sum(n for name, n in seen.items() if "batch_close_total" in name)
+    assert closed == seen["headroom_batch_size_count"] == 2
+    assert seen["headroom_deadlines_met_total"] == 1
+    assert seen["headroom_saturation"] >= 0
