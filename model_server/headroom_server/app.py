@@ -1,4 +1,4 @@
-"""The FastAPI application around a runner. It starts nothing: serving does."""
+"""The FastAPI application around the models. It starts nothing: serving does."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from fastapi import FastAPI, Response
 from starlette.exceptions import HTTPException
 
 from headroom_server import __version__
-from headroom_server.catalogue import OneModel, Served
+from headroom_server.control import add_control
 from headroom_server.edge import Edge
 from headroom_server.errors import InvalidRequestError, RefusedError, RequestError
 from headroom_server.inference import Inference
+from headroom_server.models import Models
 from headroom_server.openapi import paths_of
 from headroom_server.routes import add_routes
-from headroom_server.runner import Runner
+from headroom_server.store import Store
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -31,36 +32,44 @@ class Application(FastAPI):
     cost more per request than everything that is done to answer it.
     """
 
-    def __init__(self, runner: Runner, *, max_body_bytes: int) -> None:
+    def __init__(
+        self,
+        models: Models,
+        *,
+        max_body_bytes: int,
+        store: Store | None = None,
+        explicit: bool = False,
+    ) -> None:
         super().__init__(
             title="Headroom model server",
             version=__version__,
-            description=f"Serves the model `{runner.model}`, batched on one device.",
+            description="Serves models, each batched on its device.",
             redoc_url=None,
             redirect_slashes=False,
             swagger_ui_oauth2_redirect_url=None,
             telemetry={"tracing": False, "metrics": False, "logs": False},
         )
-        self._runner = runner
-        self.catalogue = OneModel(Served(runner))
-        self._inference = Inference(self.catalogue, max_body_bytes)
+        self._models = models
+        self._inference = Inference(models, max_body_bytes)
         described = list(self.router.routes)
-        add_routes(self, runner, self.catalogue)
+        add_routes(self, models)
+        if store is not None:
+            add_control(self, models, store, explicit=explicit)
         # routes are tried in order: those of the documentation come last
         self.router.routes[:] = [*self.router.routes[len(described) :], *described]
 
     def build_middleware_stack(self) -> ASGIApp:
         """The edge, then the router."""
-        return Edge(self.router, self._inference, self._runner, self._answer)
+        return Edge(self.router, self._inference, self._models, self._answer)
 
     def openapi(self) -> dict[str, Any]:
         """The document; loaded models stand in it with their own names, shapes and types."""
         general = super().openapi()
-        return general | {"paths": paths_of(general["paths"], self.catalogue.all())}
+        return general | {"paths": paths_of(general["paths"], self._models.all())}
 
     def _answer(self, error: Exception) -> Response:
         if isinstance(error, InvalidRequestError):
-            self._runner.ledger.reject(error.reason)
+            self._models.ledger.reject(error.reason)
         return error_answer(error)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from headroom_server.contract import Contract
-from headroom_server.errors import RefusedError, UnknownModelError
+from headroom_server.errors import RefusedError
 from headroom_server.runner import Runner
 from headroom_server.tensors import Signature
 from headroom_server.typed_json import TypedForm
@@ -61,25 +61,3 @@ class Catalogue(Protocol):
 
     def all(self) -> Iterable[Served]:
         """Everything that is served."""
-
-
-class OneModel:
-    """The catalogue of a server with one model, in one version."""
-
-    def __init__(self, served: Served) -> None:
-        self._served = served
-
-    def find(self, name: str, version: str | None) -> Served:
-        """The model, where it is the one that is asked for."""
-        served = self._served
-        if name != served.name:
-            raise UnknownModelError(f"this server serves {served.name!r}; got {name!r:.100}")
-        if version is not None and version != served.version:
-            raise UnknownModelError(
-                f"{served.name!r} has version {served.version!r}; got {version!r:.100}"
-            )
-        return served
-
-    def all(self) -> Iterable[Served]:
-        """The model."""
-        return (self._served,)

@@ -3,105 +3,49 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import socket
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import uvloop
 
-from headroom_server import model_uri
 from headroom_server.engine import Engine, LoadError
+from headroom_server.models import Models
 from headroom_server.process import listen, prompt_device_thread, quiet_garbage_collector
-from headroom_server.repository import folder, samples
+from headroom_server.repository import samples
 from headroom_server.repository.description import Description, Emulated
 from headroom_server.runner import Limits, Runner
 from headroom_server.settings import Settings
 from headroom_server.startup import WarmUpPlan
+from headroom_server.store import Source, Store
+
+if TYPE_CHECKING:
+    from headroom_server.torch_engine.loading import Load
 
 log = logging.getLogger("headroom_server")
 
-DEVICE_END_S = 0.2
-"""How long the device's thread may take to notice that it is over."""
 
-NO_MODEL = (
-    "HEADROOM_MODEL_URI names the repository of models, or HEADROOM_MODEL_CLASS a class; both are "
-    "empty"
-)
-
-
-@dataclass(frozen=True, slots=True)
-class ModelVersion:
-    """One version of a model that is to be served."""
-
-    name: str
-    version: int
-    root: Path | None = None
-    """The repository; None where there is none."""
-    directory: Path | None = None
-    description: Description | None = None
-    """None: the settings say what computes."""
-
-
-def to_serve(settings: Settings) -> list[ModelVersion]:
-    """What the settings and the repository say is served from the start.
-
-    Raises:
-        LoadError: where they do not; one line per mistake.
-    """
-    if settings.engine == "emulated":
-        return [ModelVersion(settings.model_name, 1)]
-    root = repository_root(settings)
-    if settings.model_class:
-        return [ModelVersion(settings.model_name, 1, root, root)]
-    if root is None:
-        raise LoadError(NO_MODEL)
-    found = folder.chosen(folder.scan(root, settings.model_name), settings.models)
-    served, wrong = [], []
-    for name, versions in found.items():
-        for number, directory in versions.items():
-            try:
-                description = folder.describe(root, directory)
-                served.append(ModelVersion(name, number, root, directory, description))
-            except LoadError as error:
-                wrong += [f"model {name}, version {number}: {x}" for x in str(error).splitlines()]
-    if wrong:
-        raise LoadError("\n".join(wrong))
-    return served
-
-
-def repository_root(settings: Settings) -> Path | None:
-    """The folder that HEADROOM_MODEL_URI names.
-
-    Raises:
-        LoadError: for a URI that names none.
-    """
-    try:
-        root = model_uri.directory(settings.model_uri)
-    except ValueError as error:
-        raise LoadError(f"HEADROOM_MODEL_URI: {error}") from error
-    return None if root is None else Path(root)
-
-
-def build_engine(settings: Settings, served: ModelVersion) -> Engine:
+def build_engine(settings: Settings, source: Source) -> Engine:
     """The engine of one model. Only the torch engine's path imports torch."""
-    description = served.description
+    description = source.description
     if settings.engine == "emulated" or (description and description.engine == "emulated"):
-        return _emulated(settings, description.emulated if description else None)
+        return _emulated(settings, description)
     from headroom_server.torch_engine import TorchEngine  # noqa: PLC0415
     from headroom_server.torch_engine.loading import (  # noqa: PLC0415
         ClassModel,
         DescribedModel,
-        Load,
     )
 
-    load: Load = ClassModel(settings.model_class, served.directory)
-    if description is not None:
-        assert served.root is not None
-        assert served.directory is not None
+    if description is None:
+        load: Load = ClassModel(settings.model_class, source.directory)
+    else:
+        assert source.root is not None
+        assert source.directory is not None
         load = DescribedModel(
-            served.root, served.directory, description, settings.repository_trusted
+            source.root, source.directory, description, settings.repository_trusted
         )
     return TorchEngine(
         load,
@@ -110,10 +54,10 @@ def build_engine(settings: Settings, served: ModelVersion) -> Engine:
     )
 
 
-def _emulated(settings: Settings, described: Emulated | None) -> Engine:
+def _emulated(settings: Settings, description: Description | None) -> Engine:
     from headroom_server.emulated_engine import EmulatedEngine  # noqa: PLC0415
 
-    cost = described or Emulated(
+    cost = (description and description.emulated) or Emulated(
         fixed_cost_s=settings.emulated_fixed_cost_s,
         per_item_cost_s=settings.emulated_per_item_cost_s,
         load_s=settings.emulated_load_s,
@@ -121,6 +65,7 @@ def _emulated(settings: Settings, described: Emulated | None) -> Engine:
         per_token_cost_s=settings.emulated_per_token_cost_s,
         lengths=settings.emulated_lengths,
     )
+    slow_after_s, slow_factor = settings.emulated_slowdown or (math.inf, 1.0)
     return EmulatedEngine(
         fixed_cost_s=cost.fixed_cost_s,
         per_item_cost_s=cost.per_item_cost_s,
@@ -128,28 +73,29 @@ def _emulated(settings: Settings, described: Emulated | None) -> Engine:
         input_size=cost.input_size,
         per_token_cost_s=cost.per_token_cost_s,
         lengths=cost.lengths,
+        slow_after_s=slow_after_s,
+        slow_factor=slow_factor,
     )
 
 
-def build_runner(settings: Settings, served: ModelVersion) -> Runner:
+def build_runner(settings: Settings, source: Source) -> Runner:
     """The inside of one model's server, as settings and description say."""
-    largest = largest_batch(settings, served.description)
+    largest = largest_batch(settings, source.description)
     return Runner(
-        served.name,
-        build_engine(settings, served),
+        source.name,
+        build_engine(settings, source),
         WarmUpPlan(
             max_batch_size=largest,
             requests=settings.warmup_requests,
             max_latency_s=settings.warmup_max_latency_s,
             timeout_s=settings.warmup_timeout_s,
-            samples=partial(
-                samples.works, served.description.warm_up if served.description else ()
-            ),
+            samples=partial(samples.works, source.description.warm_up if source.description else ()),
         ),
         Limits(
             max_batch_size=largest,
             max_waiting=settings.max_waiting or 8 * largest,
             stall_timeout_s=settings.stall_timeout_s,
+            classes=source.description.slo_classes if source.description else {},
         ),
     )
 
@@ -163,20 +109,21 @@ def largest_batch(settings: Settings, description: Description | None) -> int:
     return description.batches[-1] if description.batches else settings.max_batch_size
 
 
-async def _run(runner: Runner, settings: Settings, listener: socket.socket) -> int:
-    """The exit code. The model loads while the web framework is imported: 0.7 s of every start."""
+async def _run(models: Models, store: Store, settings: Settings, listener: socket.socket) -> int:
+    """The exit code. Models load while the web framework is imported: 0.7 s of every start."""
     prompt_device_thread()
-    runner.start()
+    models.start()
     from headroom_server.serving import serve  # noqa: PLC0415
 
     quiet_garbage_collector()
-    return await serve(runner, settings, listener)
+    return await serve(models, store, settings, listener)
 
 
 def run(settings: Settings) -> int:
     """Serve until stopped; the exit code."""
+    store = Store(settings, partial(build_runner, settings))
     try:
-        served = to_serve(settings)
+        versions = store.configured()
         listener = listen(settings.host, settings.port)
     except LoadError as error:
         log.error("%s", error)
@@ -190,14 +137,14 @@ def run(settings: Settings) -> int:
         )
         return 2
     try:
-        runner = build_runner(settings, served[0])
+        models = Models(versions, unload_grace_s=settings.drain_grace_s)
     except ModuleNotFoundError as error:
         log.error(
             "HEADROOM_ENGINE=%s needs %s, which this image lacks", settings.engine, error.name
         )
         return 2
-    code = uvloop.run(_run(runner, settings, listener))
-    if not runner.join(DEVICE_END_S):
+    code = uvloop.run(_run(models, store, settings, listener))
+    if not models.join():
         # A native call that hangs (a load, a kernel) cannot be ended from here, and would meet an
         # interpreter that is being taken down: that may hang again, or abort.
         logging.shutdown()

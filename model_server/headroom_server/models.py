@@ -54,6 +54,8 @@ class Models:
     def __init__(self, versions: Sequence[Version], *, unload_grace_s: float = 60.0) -> None:
         """Build the runners of what is served from the start; `start` begins to load them."""
         self._served: dict[str, dict[int, Served]] = {}
+        self._reachable: tuple[Served, ...] = ()
+        """The same in a row: read with every answer."""
         self._leaving: set[Served] = set()
         self._arriving: set[Served] = set()
         for version in versions:
@@ -94,7 +96,7 @@ class Models:
 
     def all(self) -> Iterable[Served]:
         """Everything that requests can reach."""
-        return [one for versions in self._served.values() for one in versions.values()]
+        return self._reachable
 
     def states(self) -> dict[tuple[str, str], tuple[State, str]]:
         """State and reason by name and version, of what is or was just served."""
@@ -132,11 +134,11 @@ class Models:
             raise
         finally:
             self._arriving.difference_update(arriving)
-        replaced = self._served.pop(versions[0].name, {})
+        replaced = self._take(versions[0].name)
         for one in arriving:
             self._put(one)
             self._watch(one)
-        await self._retire(list(replaced.values()))
+        await self._retire(replaced)
 
     async def unload(self, name: str) -> None:
         """Take a model out, and wait until what it accepted is answered.
@@ -146,7 +148,7 @@ class Models:
         """
         if name not in self._served:
             raise UnknownModelError(f"model {name!r:.100} is not loaded")
-        await self._retire(list(self._served.pop(name).values()))
+        await self._retire(self._take(name))
 
     async def _retire(self, leaving: Sequence[Served]) -> None:
         self._leaving.update(leaving)
@@ -171,6 +173,15 @@ class Models:
 
     def _put(self, one: Served) -> None:
         self._served.setdefault(one.name, {})[int(one.version)] = one
+        self._count()
+
+    def _take(self, name: str) -> list[Served]:
+        taken = self._served.pop(name, {})
+        self._count()
+        return list(taken.values())
+
+    def _count(self) -> None:
+        self._reachable = tuple(one for some in self._served.values() for one in some.values())
 
     def _watch(self, one: Served) -> None:
         async def watch() -> None:
@@ -223,7 +234,7 @@ class Models:
     @property
     def draining(self) -> bool:
         """On the way out."""
-        return self._draining
+        return self._draining or any(one.runner.draining for one in self._reachable)
 
     @property
     def ledger(self) -> Ledger:
@@ -234,7 +245,7 @@ class Models:
     @property
     def crowded(self) -> bool:
         """Whether clients of a model do better with another replica."""
-        return any(one.runner.crowded for one in self.all())
+        return any(one.runner.crowded for one in self._reachable)
 
     @property
     def nobodys(self) -> Mapping[str, int]:

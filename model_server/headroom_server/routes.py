@@ -14,7 +14,8 @@ from starlette.types import Receive, Scope, Send
 
 from headroom_server import descriptions
 from headroom_server.catalogue import Catalogue, Served
-from headroom_server.metrics import CONTENT_TYPE, render
+from headroom_server.metrics import CONTENT_TYPE, render_all
+from headroom_server.models import Models
 from headroom_server.runner import Runner
 from headroom_server.schemas import (
     ErrorBody,
@@ -60,11 +61,11 @@ class DirectRoute(APIRoute):
 Endpoint = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
-def add_routes(app: FastAPI, runner: Runner, catalogue: Catalogue) -> None:
+def add_routes(app: FastAPI, models: Models) -> None:
     """All routes, on the application itself: a router of their own costs CPU per request."""
     _describe_inference(app)
-    _health(app, runner)
-    _models(app, catalogue)
+    _health(app, models)
+    _models(app, models)
 
 
 def _get(app: FastAPI, path: str, tag: str, **options: Any) -> Callable[[Endpoint], Endpoint]:
@@ -87,23 +88,32 @@ def _json(value: object, status: int = 200) -> Response:
     return Response(orjson.dumps(value), status, media_type="application/json")
 
 
-def _health(app: FastAPI, runner: Runner) -> None:
+def _health(app: FastAPI, models: Models) -> None:
     unready: dict[int | str, dict[str, Any]] = {503: {"description": "No."}}
 
     @_get(app, "/v2/health/live", "health", responses=unready)
     async def live(_: Request) -> Response:
         """Whether the process can serve at all; independent of load."""
-        return _json({"live": runner.live}, 200 if runner.live else 503)
+        return _json({"live": models.live}, 200 if models.live else 503)
 
     @_get(app, "/v2/health/ready", "health", responses=unready)
     async def ready(_: Request) -> Response:
-        """Whether the model is warm: the phase, the seconds per phase, the self-test."""
-        return _json(_readiness(runner), 200 if runner.ready else 503)
+        """Whether all models are warm: phase, seconds per phase, self-test; several by name."""
+        return _json(_ready(models), 200 if models.ready else 503)
 
     @_get(app, "/metrics", "health")
     async def metrics(_: Request) -> Response:
         """Prometheus text, one consistent instant."""
-        return Response(render(runner.snapshot()), headers={"content-type": CONTENT_TYPE})
+        text = render_all(models.snapshots(), models.nobodys)
+        return Response(text, headers={"content-type": CONTENT_TYPE})
+
+
+def _ready(models: Models) -> dict[str, Any]:
+    served = list(models.all())
+    if len(served) == 1:
+        return _readiness(served[0].runner)
+    each = [{"name": one.name, "version": one.version} | _readiness(one.runner) for one in served]
+    return {"ready": models.ready, "models": each}
 
 
 def _readiness(runner: Runner) -> dict[str, Any]:

@@ -19,12 +19,11 @@ from typing import TYPE_CHECKING
 import uvicorn
 
 from headroom_server.app import Application
-from headroom_server.catalogue import Catalogue
 from headroom_server.http_protocol import bounded_protocol
-from headroom_server.lifecycle import Phase
+from headroom_server.models import Models
 from headroom_server.process import BACKLOG
-from headroom_server.runner import Runner
 from headroom_server.settings import Settings
+from headroom_server.store import Store
 
 if TYPE_CHECKING:
     from headroom_server.open_inference_grpc.server import GrpcServer
@@ -60,16 +59,21 @@ class Server(uvicorn.Server):
         return len(connections)
 
 
-async def serve(runner: Runner, settings: Settings, listener: socket.socket) -> int:
-    """Run until told to stop or until nothing works any more; the runner has been started.
+async def serve(models: Models, store: Store, settings: Settings, listener: socket.socket) -> int:
+    """Run until told to stop or until nothing works any more; the models have been started.
 
     Returns:
         The exit code: 0 after a drain in which everything accepted was answered, else 1.
     """
     loop = asyncio.get_running_loop()
-    application = Application(runner, max_body_bytes=settings.max_body_bytes)
+    application = Application(
+        models,
+        max_body_bytes=settings.max_body_bytes,
+        store=store,
+        explicit=settings.model_control == "explicit",
+    )
     try:
-        grpc = await _listen_for_grpc(application.catalogue, runner, settings)
+        grpc = await _listen_for_grpc(models, settings)
     except OSError as error:
         log.error("HEADROOM_GRPC_PORT=%d: no listening there: %s", settings.grpc_port, error)
         return 2
@@ -78,26 +82,24 @@ async def serve(runner: Runner, settings: Settings, listener: socket.socket) -> 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
     http = asyncio.create_task(server.serve(sockets=[listener]))
-    watch = asyncio.create_task(_watch(runner))
-    stop, failed = asyncio.create_task(stopping.wait()), asyncio.create_task(runner.failed())
+    watch = asyncio.create_task(_watch(models))
+    stop, failed = asyncio.create_task(stopping.wait()), asyncio.create_task(models.failed())
     await asyncio.wait((http, stop, failed), return_when=asyncio.FIRST_COMPLETED)
     try:
         if http.done():
             return 1
         if failed.done():
-            return await _fail(runner, server, http, stop)
-        return await _drain(runner, server, http, settings, grpc)
+            return await _fail(models, server, http, stop)
+        return await _drain(models, server, http, settings, grpc)
     finally:
         if grpc is not None:
             await grpc.stop(CLOSING_S)
         for task in (stop, failed, watch):
             task.cancel()
-        runner.stop()
+        models.stop()
 
 
-async def _listen_for_grpc(
-    catalogue: Catalogue, runner: Runner, settings: Settings
-) -> GrpcServer | None:
+async def _listen_for_grpc(models: Models, settings: Settings) -> GrpcServer | None:
     if settings.grpc_port is None:
         return None
     from headroom_server.open_inference_grpc.server import (  # noqa: PLC0415 - 30 MB
@@ -110,21 +112,21 @@ async def _listen_for_grpc(
         max_age_s=settings.connection_max_age_s,
         age_grace_s=settings.drain_grace_s,
     )
-    server = GrpcServer(catalogue, runner, bounds)
+    server = GrpcServer(models, bounds)
     port = await server.start(settings.host, settings.grpc_port)
     log.info("listening for gRPC on %s, port %d", settings.host, port)
     return server
 
 
 async def _drain(
-    runner: Runner,
+    models: Models,
     server: Server,
     http: asyncio.Task[None],
     settings: Settings,
     grpc: GrpcServer | None,
 ) -> int:
-    was_ready = runner.lifecycle.phase is Phase.READY
-    runner.drain()
+    was_ready = models.begun
+    models.drain()
     if was_ready:
         await asyncio.sleep(settings.drain_delay_s)
         server.refuse_connections()
@@ -134,23 +136,23 @@ async def _drain(
         grpc.leave(settings.drain_grace_s)
     end_s = asyncio.get_running_loop().time() + settings.drain_grace_s
     try:
-        await asyncio.wait_for(runner.emptied(), settings.drain_grace_s)
+        await asyncio.wait_for(models.emptied(), settings.drain_grace_s)
         abandoned = 0
     except TimeoutError:
-        runner.close_door()
-        abandoned = runner.abandon()
+        models.close_door()
+        abandoned = models.abandon()
         log.error("the drain grace is over; %d accepted requests were not executed", abandoned)
     await _close(server, http, end_s)
     return 1 if abandoned else 0
 
 
 async def _fail(
-    runner: Runner, server: Server, http: asyncio.Task[None], stop: asyncio.Task[bool]
+    models: Models, server: Server, http: asyncio.Task[None], stop: asyncio.Task[bool]
 ) -> int:
     # A server that never was ready has nothing to keep: the restart shows in the pod's status. One
     # that was ready stays, not live and not ready, until the kubelet ends it: its last answers and
     # its metrics can still be read.
-    if runner.signature is not None:
+    if models.warm:
         await stop
     server.should_exit = True
     await _close(server, http, asyncio.get_running_loop().time())
@@ -167,10 +169,10 @@ async def _close(server: Server, http: asyncio.Task[None], end_s: float) -> None
         await asyncio.wait((http,), timeout=CLOSING_S)
 
 
-async def _watch(runner: Runner) -> None:
+async def _watch(models: Models) -> None:
     while True:
         await asyncio.sleep(WATCH_PERIOD_S)
-        runner.watch()
+        models.watch()
 
 
 def _config(application: Application, settings: Settings) -> uvicorn.Config:
@@ -181,7 +183,7 @@ def _config(application: Application, settings: Settings) -> uvicorn.Config:
         ws="none",
         proxy_headers=False,
         access_log=False,
-        log_level="warning",
+        log_level="error",  # its warnings are one line per bad request
         server_header=False,
         date_header=False,
         backlog=BACKLOG,

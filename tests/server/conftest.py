@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from headroom_server.app import Application
+from headroom_server.models import Models
 from headroom_server.runner import Limits, Runner
 from headroom_server.startup import WarmUpPlan
 from server_world import FakeEngine, Start, World, until
@@ -34,7 +35,7 @@ async def start() -> AsyncIterator[Start]:
                 stall_timeout_s=stall_timeout_s,
             ),
         )
-        app = Application(runner, max_body_bytes=4096)
+        app = Application(Models.of(runner), max_body_bytes=4096)
         transport = httpx.ASGITransport(app=app)
         http = httpx.AsyncClient(transport=transport, base_url="http://server")
         world = World(app, engine, runner, http)

@@ -12,7 +12,7 @@ import grpc
 import pytest
 from grpc import aio
 
-from headroom_server.catalogue import OneModel, Served
+from headroom_server.models import Models
 from headroom_server.open_inference_grpc import messages_pb2 as pb
 from headroom_server.open_inference_grpc.server import Bounds, GrpcServer
 from server_world import Start, World, balanced_metrics
@@ -62,7 +62,7 @@ async def calls(start: Start) -> AsyncIterator[StartCalls]:
     async def make(**limits: Any) -> Calls:
         world = await start(**limits)
         bounds = Bounds(max_message_bytes=4096, max_age_s=60, age_grace_s=60)
-        server = GrpcServer(OneModel(Served(world.runner)), world.runner, bounds)
+        server = GrpcServer(Models.of(world.runner), bounds)
         port = await server.start("127.0.0.1", 0)
         opened.append(Calls(world, server, aio.insecure_channel(f"127.0.0.1:{port}")))
         return opened[-1]
@@ -298,8 +298,8 @@ async def test_a_port_that_is_taken_is_told(calls: StartCalls) -> None:
     one = await calls()
     bounds = Bounds(max_message_bytes=4096, max_age_s=60, age_grace_s=60)
     runner = one.world.runner
-    first = GrpcServer(OneModel(Served(runner)), runner, bounds)
-    second = GrpcServer(OneModel(Served(runner)), runner, bounds)
+    first = GrpcServer(Models.of(runner), bounds)
+    second = GrpcServer(Models.of(runner), bounds)
     port = await first.start("127.0.0.1", 0)
     with pytest.raises(OSError, match=str(port)):
         await second.start("127.0.0.1", port)

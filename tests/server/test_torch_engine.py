@@ -16,6 +16,7 @@ from safetensors.torch import save_file
 
 from headroom_server.app import Application
 from headroom_server.engine import LoadError, Work
+from headroom_server.models import Models
 from headroom_server.repository import folder
 from headroom_server.runner import Limits, Runner
 from headroom_server.startup import WarmUpPlan
@@ -61,7 +62,7 @@ async def test_a_served_model_answers_as_torch_called_directly(
         WarmUpPlan(max_batch_size=4, requests=8, max_latency_s=5.0, timeout_s=60.0),
         Limits(max_batch_size=4, max_waiting=32, stall_timeout_s=60.0),
     )
-    transport = httpx.ASGITransport(app=Application(runner, max_body_bytes=10**6))
+    transport = httpx.ASGITransport(app=Application(Models.of(runner), max_body_bytes=10**6))
     async with httpx.AsyncClient(transport=transport, base_url="http://server") as http:
         runner.start()
         await until(lambda: runner.ready)

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 from grpc import aio
 
-from headroom_server.catalogue import Catalogue
 from headroom_server.http_protocol import MAX_HEAD_BYTES
+from headroom_server.models import Models
 from headroom_server.open_inference_grpc.service import Service
-from headroom_server.runner import Runner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +26,7 @@ class Bounds:
 class GrpcServer:
     """Listens from `start` on."""
 
-    def __init__(self, catalogue: Catalogue, runner: Runner, bounds: Bounds) -> None:
+    def __init__(self, models: Models, bounds: Bounds) -> None:
         options = (
             ("grpc.max_receive_message_length", bounds.max_message_bytes),
             ("grpc.max_send_message_length", -1),
@@ -39,7 +38,7 @@ class GrpcServer:
         )
         self._server = aio.server(options=options)
         self._leaving: asyncio.Task[None] | None = None
-        self._server.add_generic_rpc_handlers((Service(catalogue, runner).handler(),))
+        self._server.add_generic_rpc_handlers((Service(models).handler(),))
 
     async def start(self, host: str, port: int) -> int:
         """Listen; the port.

@@ -11,13 +11,12 @@ import grpc
 from google.protobuf.message import DecodeError, Message
 
 from headroom_server import descriptions
-from headroom_server.catalogue import Catalogue
 from headroom_server.connection import Connection
 from headroom_server.errors import InvalidRequestError, RefusedError, RequestError
 from headroom_server.execution import Outputs
+from headroom_server.models import Models
 from headroom_server.open_inference_grpc import messages
 from headroom_server.open_inference_grpc import messages_pb2 as pb
-from headroom_server.runner import Runner
 from headroom_server.terms import parse_terms
 
 log = logging.getLogger("headroom_server")
@@ -45,11 +44,10 @@ R = TypeVar("R", bound=Message)
 
 
 class Service:
-    """Open Inference Protocol v2 for the models of a catalogue."""
+    """Open Inference Protocol v2 for all models."""
 
-    def __init__(self, catalogue: Catalogue, runner: Runner) -> None:
-        self._catalogue = catalogue
-        self._runner = runner
+    def __init__(self, models: Models) -> None:
+        self._models = models
         self._inferences: set[asyncio.Task[Outputs]] = set()
 
     def handler(self) -> Any:
@@ -67,15 +65,15 @@ class Service:
 
     async def server_live(self, _: pb.ServerLiveRequest, __: Any) -> Message:
         """Whether the process can serve at all."""
-        return pb.ServerLiveResponse(live=self._runner.live)
+        return pb.ServerLiveResponse(live=self._models.live)
 
     async def server_ready(self, _: pb.ServerReadyRequest, __: Any) -> Message:
         """Whether the server is warm and stays."""
-        return pb.ServerReadyResponse(ready=self._runner.ready)
+        return pb.ServerReadyResponse(ready=self._models.ready)
 
     async def model_ready(self, request: pb.ModelReadyRequest, __: Any) -> Message:
         """Whether a model is warm."""
-        served = self._catalogue.find(request.name, request.version or None)
+        served = self._models.find(request.name, request.version or None)
         return pb.ModelReadyResponse(ready=served.runner.ready)
 
     async def server_metadata(self, _: pb.ServerMetadataRequest, __: Any) -> Message:
@@ -84,21 +82,21 @@ class Service:
 
     async def model_metadata(self, request: pb.ModelMetadataRequest, __: Any) -> Message:
         """What a model takes and gives."""
-        one = self._catalogue.find(request.name, request.version or None)
+        one = self._models.find(request.name, request.version or None)
         engine, signature = one.runner.engine.name, one.signature
         said = descriptions.model_metadata(one.name, one.version, engine, signature)
         return pb.ModelMetadataResponse(**said)
 
     async def model_config(self, request: pb.ModelConfigRequest, __: Any) -> Message:
         """A model's configuration as Triton's clients ask for it."""
-        one = self._catalogue.find(request.name, request.version or None)
+        one = self._models.find(request.name, request.version or None)
         engine, size = one.runner.engine.name, one.runner.limits.max_batch_size
         said = descriptions.model_config(one.name, engine, one.signature, size)
         return pb.ModelConfigResponse(config=pb.ModelConfig(**said))
 
     async def model_infer(self, request: pb.ModelInferRequest, context: Any) -> Message:
         """One request. Where the call is cancelled, it leaves the queue."""
-        served = self._catalogue.find(request.model_name, request.model_version or None)
+        served = self._models.find(request.model_name, request.model_version or None)
         runner, forms = served.runner, served.forms
         arrived_s = runner.clock()
         if forms is None:
@@ -145,7 +143,7 @@ class Service:
                 return (await method(_parsed(takes, raw), context)).SerializeToString()
             except RequestError as error:
                 if isinstance(error, InvalidRequestError):
-                    self._runner.ledger.reject(error.reason)
+                    self._models.ledger.reject(error.reason)
                 refused = error
             except Exception:
                 log.exception("a call failed")
