@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import os
 import socket
 from functools import partial
@@ -65,7 +64,6 @@ def _emulated(settings: Settings, description: Description | None) -> Engine:
         per_token_cost_s=settings.emulated_per_token_cost_s,
         lengths=settings.emulated_lengths,
     )
-    slow_after_s, slow_factor = settings.emulated_slowdown or (math.inf, 1.0)
     return EmulatedEngine(
         fixed_cost_s=cost.fixed_cost_s,
         per_item_cost_s=cost.per_item_cost_s,
@@ -73,8 +71,6 @@ def _emulated(settings: Settings, description: Description | None) -> Engine:
         input_size=cost.input_size,
         per_token_cost_s=cost.per_token_cost_s,
         lengths=cost.lengths,
-        slow_after_s=slow_after_s,
-        slow_factor=slow_factor,
     )
 
 
@@ -89,7 +85,9 @@ def build_runner(settings: Settings, source: Source) -> Runner:
             requests=settings.warmup_requests,
             max_latency_s=settings.warmup_max_latency_s,
             timeout_s=settings.warmup_timeout_s,
-            samples=partial(samples.works, source.description.warm_up if source.description else ()),
+            samples=partial(
+                samples.works, source.description.warm_up if source.description else ()
+            ),
         ),
         Limits(
             max_batch_size=largest,
