@@ -17,8 +17,13 @@ from headroom_server.histograms import (
     BATCH_SIZE_BOUNDS,
     LATENCY_BOUNDS_S,
     RATIO_BOUNDS,
+    STAGE_BOUNDS_S,
     Histogram,
 )
+from headroom_server.stages import Stages
+
+STAGES = ("preprocess", "stage", "execute", "postprocess")
+"""As labels, in the order of `Stages`."""
 
 
 class Outcome(StrEnum):
@@ -55,6 +60,8 @@ class Batch:
     late: float
     cancelled: float
     padding: float
+    stages: Stages | None = None
+    """None where it was executed piece by piece."""
 
 
 class Ledger:
@@ -75,6 +82,7 @@ class Ledger:
         self.execution_s = Histogram(LATENCY_BOUNDS_S)
         self.batch_size = Histogram(BATCH_SIZE_BOUNDS)
         self.padding = Histogram(RATIO_BOUNDS)
+        self.stage_s = {stage: Histogram(STAGE_BOUNDS_S) for stage in STAGES}
 
     @property
     def in_flight(self) -> int:
@@ -112,6 +120,9 @@ class Ledger:
         self.busy_s += batch.seconds
         self.closed[batch.close] += 1
         self.padding.observe(batch.padding)
+        if batch.stages is not None:
+            for stage, seconds in zip(STAGES, batch.stages, strict=True):
+                self.stage_s[stage].observe(seconds)
         if batch.failed:
             self.wasted_s[Waste.FAILED] += batch.seconds
             return

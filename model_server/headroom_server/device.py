@@ -8,9 +8,8 @@ thread.
 from __future__ import annotations
 
 import logging
-import statistics
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Generic, Protocol, TypeVar
 
@@ -18,9 +17,9 @@ from headroom_server.engine import DeviceLostError, Engine, LoadError, Work
 from headroom_server.entries import Sealed
 from headroom_server.execution import Executed, Executor
 from headroom_server.lifecycle import Phase
-from headroom_server.pipeline import Pipeline, pays
+from headroom_server.pipeline import Pipeline, pays_mostly
 from headroom_server.startup import StartUp, StartupError, StopError, Warm, WarmUpPlan
-from headroom_server.warming import SelfTest, Stages, WarmShape
+from headroom_server.warming import SelfTest
 
 log = logging.getLogger("headroom_server")
 
@@ -182,7 +181,7 @@ class DeviceThread(Generic[T]):
             clock=clock,
             report=lambda done: post(listener.executed, done),
         )
-        if pays(_typical(warm.shapes)):
+        if pays_mostly(warm.shapes):
             log.info("host work has threads of its own")
             self._pipeline = Pipeline(
                 executor, peek=self._peek, full=full, clock=clock, ring=self.ring
@@ -242,9 +241,3 @@ class DeviceThread(Generic[T]):
             raise DeviceLostError(
                 f"for {SUSPICION_S:g} s it has failed even the request that it answered in warm-up"
             )
-
-
-def _typical(shapes: Sequence[WarmShape]) -> Stages:
-    """The largest shape's stages, each the median of its times."""
-    largest = max(shapes, key=lambda shape: (shape.items, shape.length))
-    return Stages(*(statistics.median(times) for times in zip(*largest.later, strict=True)))

@@ -21,8 +21,9 @@ from headroom_server.engine import (
 )
 from headroom_server.entries import Entry, Sealed
 from headroom_server.isolation import Budget, Doubt, Failure, isolate, portions
+from headroom_server.stages import Stages
 from headroom_server.tensors import Numbers, Signature
-from headroom_server.warming import Stages, execute, synthetic
+from headroom_server.warming import execute, synthetic
 
 log = logging.getLogger("headroom_server")
 

@@ -8,6 +8,9 @@ from collections.abc import Sequence
 LATENCY_BOUNDS_S: tuple[float, ...] = tuple(0.001 * 1.15**k for k in range(80))
 """1 ms to 62 s. Neighbours differ by 15 %; a percentile read from them is at most that far off."""
 
+STAGE_BOUNDS_S: tuple[float, ...] = tuple(0.00001 * 2**k for k in range(21))
+"""10 us to 10 s: host work may be far shorter than a request."""
+
 BATCH_SIZE_BOUNDS: tuple[float, ...] = (
     *(1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64),
     *(80, 96, 112, 128, 192, 256, 384, 512, 1024),

@@ -219,6 +219,7 @@ class InFlight:
             late=late / items,
             cancelled=cancelled / items,
             padding=1.0 - real / (padded * (sealed.length or 1)),
+            stages=done.stages,
         )
 
     def _expire(self, entry: Entry[Pending]) -> None:

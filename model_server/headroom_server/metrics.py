@@ -39,6 +39,7 @@ class Snapshot:
     ready: bool
     draining: bool
     phase_s: Mapping[Phase, float]
+    budget_share: float
     version: str | None = None
     """Where a model is served in several."""
 
@@ -106,6 +107,10 @@ def _lines(snapshot: Snapshot) -> Iterator[str]:
     yield from _histogram("execution_duration_seconds", "Per batch.", model, ledger.execution_s)
     yield from _histogram("batch_size", "Items per batch.", model, ledger.batch_size)
     yield from _histogram("padding_ratio", "Share of a batch.", model, ledger.padding)
+    yield _head("batch_stage_duration_seconds", "histogram", "Stages of a batch.")
+    for stage, histogram in ledger.stage_s.items():
+        labels = f'{model},stage="{stage}"'
+        yield from _buckets("batch_stage_duration_seconds", labels, histogram)
     yield _head("engine_info", "gauge", "What executes the batches.")
     emulated = "true" if snapshot.emulated else "false"
     labels = f'{model},engine="{snapshot.engine}",device="{snapshot.device}",emulated="{emulated}"'
@@ -118,6 +123,7 @@ def _gauges(snapshot: Snapshot) -> Iterator[tuple[str, str, float]]:
     yield "requests_running", "Requests in a batch.", running
     yield "oldest_waiting_seconds", "Age of the first in line.", snapshot.oldest_waiting_s
     yield "max_batch_size", "Items that a batch can hold.", snapshot.max_batch_size
+    yield "batch_budget_ratio", "Of it, what memory allows at once.", snapshot.budget_share
     if snapshot.delay_s is not None:
         yield "predicted_queue_delay_seconds", "Wait of a request that came now.", snapshot.delay_s
     if snapshot.saturation is not None:
@@ -160,6 +166,10 @@ def _sample(name: str, labels: str, value: float) -> str:
 
 def _histogram(name: str, meaning: str, model: str, histogram: Histogram) -> Iterator[str]:
     yield _head(name, "histogram", meaning)
+    yield from _buckets(name, model, histogram)
+
+
+def _buckets(name: str, model: str, histogram: Histogram) -> Iterator[str]:
     bucket = f"headroom_{name}_bucket{{{model},le="
     so_far = 0
     for bound, count in zip(histogram.bounds, histogram.counts, strict=False):

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from queue import Queue, SimpleQueue
 from typing import Generic, TypeVar
 
 from headroom_server.batching import Sealed
 from headroom_server.execution import Ahead, Computed, Executor
 from headroom_server.isolation import Failure
-from headroom_server.warming import Stages
+from headroom_server.stages import Stages
+from headroom_server.warming import WarmShape
 
 log = logging.getLogger("headroom_server")
 
@@ -31,6 +32,13 @@ def pays(stages: Stages) -> bool:
     """Whether a batch like this gains from threads for its host work."""
     host_s = stages.preprocess_s + stages.stage_s + stages.postprocess_s
     return host_s >= max(PAYS_FROM_S, PAYS_FROM_SHARE * stages.execute_s)
+
+
+def pays_mostly(shapes: Sequence[WarmShape]) -> bool:
+    """Whether most of the larger batches of a warm-up gain, whatever else the machine did then."""
+    half = max(shape.items for shape in shapes) / 2
+    gains = [pays(one) for shape in shapes if shape.items >= half for one in shape.later]
+    return 2 * sum(gains) > len(gains)
 
 
 def worth_staging(items: int, staged_items: int, full: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -116,6 +117,23 @@ def _ready(models: Models) -> dict[str, Any]:
     return {"ready": models.ready, "models": each}
 
 
+def _warmth(runner: Runner) -> dict[str, Any]:
+    """Every warmed shape: its first execution, and the median of the later ones."""
+    warm = runner.warm
+    if warm is None:
+        return {"shapes": [], "compile": None}
+    shapes = [
+        {
+            "items": shape.items,
+            "length": shape.length,
+            "first_seconds": round(shape.first_s, 6),
+            "seconds": round(statistics.median(one.total_s for one in shape.later), 6),
+        }
+        for shape in warm.shapes
+    ]
+    return {"shapes": shapes, "compile": warm.compiled or None}
+
+
 def _readiness(runner: Runner) -> dict[str, Any]:
     lifecycle, test = runner.lifecycle, runner.self_test
     seconds = lifecycle.seconds(runner.clock())
@@ -128,6 +146,8 @@ def _readiness(runner: Runner) -> dict[str, Any]:
         "engine": runner.engine.name,
         "device": runner.engine.device,
         "emulated": runner.engine.emulated,
+        **_warmth(runner),
+        "suspected": runner.suspected,
         "failure": runner.failure,
     }
 

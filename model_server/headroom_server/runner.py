@@ -313,6 +313,7 @@ class Runner:
             delay_s=line.delay_s,
             saturation=line.saturation,
             max_batch_size=self.limits.max_batch_size,
+            budget_share=self._device.budget_share,
             cost=self._scheduler.cost,
             ready=self.ready,
             draining=self.lifecycle.phase is Phase.DRAINING,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from headroom_server.engine import Engine, Work, check_outputs
+from headroom_server.stages import Stages
 from headroom_server.tensors import Signature
 
 SELF_TEST_REQUESTS = 20
@@ -33,23 +34,6 @@ class SelfTest:
     def passed(self) -> bool:
         """Whether the server may call itself ready."""
         return self.p95_s <= self.max_latency_s
-
-
-class Stages(NamedTuple):
-    """Where the time of a batch went."""
-
-    preprocess_s: float
-    """In the model's own code, before."""
-    stage_s: float
-    """Collecting, padding, beginning to copy."""
-    execute_s: float
-    postprocess_s: float
-    """The model's own code, after, and dealing out the rows."""
-
-    @property
-    def total_s(self) -> float:
-        """All of them, one after the other."""
-        return sum(self)
 
 
 class WarmShape(NamedTuple):

@@ -18,10 +18,11 @@ from headroom_server.engine import DeviceLostError, OutOfMemoryError, Staged, Wo
 from headroom_server.entries import Entry, Sealed
 from headroom_server.execution import Executed
 from headroom_server.lifecycle import Phase
-from headroom_server.pipeline import pays, worth_staging
+from headroom_server.pipeline import pays, pays_mostly, worth_staging
+from headroom_server.stages import Stages
 from headroom_server.startup import Warm, WarmUpPlan
 from headroom_server.tensors import Numbers, Signature, TensorSpec
-from headroom_server.warming import SelfTest, Stages
+from headroom_server.warming import SelfTest, WarmShape
 
 SIGNATURE = Signature(inputs=(TensorSpec("x", "FP64"),), outputs=(TensorSpec("y", "FP64"),))
 POISON = -1.0
@@ -323,6 +324,14 @@ def test_a_growing_batch_is_staged_anew_at_twice_its_size_and_when_full(
 )
 def test_threads_for_host_work_where_it_takes_long_enough(stages: Stages, expected: bool) -> None:
     assert pays(stages) is expected
+
+
+def test_one_late_wake_up_in_warm_up_decides_nothing() -> None:
+    quick, late = Stages(0.0, 0.00001, 0.01, 0.00001), Stages(0.0, 0.002, 0.01, 0.0)
+    one_late = [WarmShape(items, 0, 0.01, (quick,)) for items in (1, 2, 3)]
+    assert not pays_mostly([*one_late, WarmShape(4, 0, 0.01, (late,))])
+    small_alone = [WarmShape(1, 0, 0.01, (quick, quick, quick)), WarmShape(8, 0, 0.01, (late,))]
+    assert pays_mostly(small_alone), "what small batches do says nothing of large ones"
 
 
 def test_compiling_is_a_phase_where_the_engine_asks() -> None:

@@ -43,6 +43,8 @@ NAMES = {
     "execution_duration_seconds": "histogram",
     "batch_size": "histogram",
     "padding_ratio": "histogram",
+    "batch_stage_duration_seconds": "histogram",
+    "batch_budget_ratio": "gauge",
     "engine_info": "gauge",
 }
 
@@ -59,6 +61,7 @@ def snapshot(ledger: Ledger, *, cost: CostModel | None = None, waiting: int = 0)
         delay_s=None if cost is None else 0.02,
         saturation=None if cost is None else 0.3,
         max_batch_size=8,
+        budget_share=1.0,
         cost=cost,
         ready=True,
         draining=False,

@@ -361,6 +361,11 @@ async def test_ready_and_metadata_say_what_serves(start: Start) -> None:
     assert (ready["ready"], ready["phase"], ready["emulated"]) == (True, "ready", True)
     assert {"init", "load", "warm", "selftest", "ready"} == set(ready["phase_seconds"])
     assert ready["self_test"]["passed"] is True
+    assert [(one["items"], one["length"]) for one in ready["shapes"]] == [
+        (1, 0), (2, 0), (3, 0), (4, 0)
+    ]  # fmt: skip
+    assert all(one["first_seconds"] > 0 and one["seconds"] > 0 for one in ready["shapes"])
+    assert (ready["compile"], ready["suspected"]) == (None, False)
     model = (await world.http.get("/v2/models/m")).json()
     assert model["inputs"] == [{"name": "x", "datatype": "FP64", "shape": [-1, 2]}]
     assert model["parameters"] == {"device": "none", "emulated": True, "max_batch_size": 4}
