@@ -13,24 +13,19 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from headroom_server.accounting import Batch, Ledger
+from headroom_server.accounting import Ledger
 from headroom_server.admission import Refusal
+from headroom_server.batch_account import account
 from headroom_server.connection import Connection
 from headroom_server.engine import Work
 from headroom_server.entries import Entry, Sealed
 from headroom_server.errors import DisconnectedError, ExpiredError, FailedError, RequestError
 from headroom_server.execution import Executed, Outputs
-from headroom_server.refusals import refused
+from headroom_server.pending import Pending
+from headroom_server.refusals import shed_error
 from headroom_server.scheduling import Scheduler
 from headroom_server.tensors import Signature, finite
 from headroom_server.terms import Terms
-
-
-class Pending(NamedTuple):
-    """A request's numbers, and the future on which its answer is awaited."""
-
-    work: Work
-    answer: asyncio.Future[Outputs]
 
 
 class Line(NamedTuple):
@@ -143,7 +138,7 @@ class InFlight:
             with self._lock:
                 self._scheduler.executed(sealed, done.began_s, done.seconds, whole=whole)
         if sealed.batch:
-            self._ledger.executed(self._batch(done))
+            self._ledger.executed(account(done, self._signature))
         for entry, answer in zip(sealed.batch, outputs, strict=True):
             if answer is None:
                 _fail(entry.work, FailedError("the device failed on this request"))
@@ -190,37 +185,14 @@ class InFlight:
                 wake, self._idle = self._idle, False
         if offer.refusal is not None:
             self._ledger.refuse(offer.refusal)
-            raise refused(offer.refusal, offer.retry_after_s, self._scheduler.caps)
+            raise shed_error(offer.refusal, offer.retry_after_s, self._scheduler.caps)
         if wake:
             self._ring()
         elif self.joined is not None:
             self.joined()
         for one in offer.evicted:
             self._ledger.refuse(Refusal.EVICTED)
-            _fail(one.work, refused(Refusal.EVICTED, offer.retry_after_s, self._scheduler.caps))
-
-    def _batch(self, done: Executed[Pending]) -> Batch:
-        sealed, signature = done.sealed, self._signature
-        end_s, items = done.began_s + done.seconds, sealed.items
-        late = cancelled = real = 0
-        for entry in sealed.batch:
-            real += entry.items * (entry.work.work.length or 1)
-            if entry.work.answer.done():
-                cancelled += entry.items
-            elif entry.due_s < end_s:
-                late += entry.items
-        padded = signature.padded_batch(items) if signature and signature.batches else items
-        return Batch(
-            items=items,
-            seconds=done.seconds,
-            queued_s=[max(0.0, done.began_s - entry.arrived_s) for entry in sealed.batch],
-            close=sealed.close,
-            failed=not any(answer is not None for answer in done.outputs),
-            late=late / items,
-            cancelled=cancelled / items,
-            padding=1.0 - real / (padded * (sealed.length or 1)),
-            stages=done.stages,
-        )
+            _fail(one.work, shed_error(Refusal.EVICTED, offer.retry_after_s, self._scheduler.caps))
 
     def _expire(self, entry: Entry[Pending]) -> None:
         if self._withdraw(entry):

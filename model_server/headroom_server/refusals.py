@@ -6,12 +6,15 @@ from headroom_server.admission import Caps, Refusal
 from headroom_server.errors import QueueFullError, RefusedError
 
 
-def refused(refusal: Refusal, retry_after_s: int, caps: Caps) -> RefusedError:
-    """503 where no request is accepted now, 429 where this one is not."""
+def closed_error(refusal: Refusal) -> RefusedError:
+    """503: no request is accepted now."""
     if refusal is Refusal.DRAINING:
-        return RefusedError("this replica is stopping", retry_after_s=retry_after_s)
-    if refusal is Refusal.NOT_READY:
-        return RefusedError("this replica is not ready", retry_after_s=retry_after_s)
+        return RefusedError("this replica is stopping", retry_after_s=1)
+    return RefusedError("this replica is not ready", retry_after_s=1)
+
+
+def shed_error(refusal: Refusal, retry_after_s: int, caps: Caps) -> QueueFullError:
+    """429: this request is not accepted."""
     why = {
         Refusal.QUEUE_FULL: f"at most {caps.items} items may wait",
         Refusal.BYTES_FULL: f"at most {caps.size} bytes may wait",

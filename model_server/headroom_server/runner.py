@@ -10,29 +10,22 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 
-from headroom_server.accounting import Ledger, Outcome
+from headroom_server.accounting import Ledger
 from headroom_server.admission import Caps, Refusal, closed
 from headroom_server.connection import Connection
 from headroom_server.cost_model import CostModel
 from headroom_server.device import DeviceThread
+from headroom_server.door import Door
 from headroom_server.engine import Engine, Work
-from headroom_server.errors import (
-    AbandonedError,
-    DisconnectedError,
-    ExpiredError,
-    FailedError,
-    QueueFullError,
-    RefusedError,
-    RequestError,
-)
+from headroom_server.errors import AbandonedError, FailedError
 from headroom_server.execution import Executed, Outputs
-from headroom_server.in_flight import InFlight, Pending
+from headroom_server.in_flight import InFlight
 from headroom_server.lifecycle import Lifecycle, Phase
 from headroom_server.metrics import Snapshot
-from headroom_server.refusals import refused
+from headroom_server.pending import Pending
 from headroom_server.scheduling import Scheduler
 from headroom_server.startup import Warm, WarmUpPlan, not_warm
 from headroom_server.tensors import Signature
@@ -96,6 +89,7 @@ class Runner:
             max_wait_s=limits.max_wait_s,
         )
         self._in_flight = InFlight(self._scheduler, self.ledger, clock=clock, ring=self._ring)
+        self._door = Door(self._in_flight, self.ledger, closed=self._closed, clock=clock)
         self._device: DeviceThread[Pending] = DeviceThread(
             engine,
             plan,
@@ -206,42 +200,18 @@ class Runner:
         Raises:
             RefusedError: always.
         """
-        self.ledger.received += 1
-        self.ledger.end(Outcome.REFUSED, 0.0)
-        raise self._closed(Refusal.NOT_READY)
+        self._door.refuse_unready()
 
-    async def infer(
+    def infer(
         self, work: Work, *, arrived_s: float, terms: Terms, connection: Connection
-    ) -> Outputs:
-        """Wait for a batch and give its outputs. Cancelled where the client leaves meanwhile.
+    ) -> Coroutine[None, None, Outputs]:
+        """As `Door.infer`."""
+        return self._door.infer(work, arrived_s=arrived_s, terms=terms, connection=connection)
 
-        Raises:
-            RequestError: refused, expired, failed, abandoned or cancelled; each is one outcome.
-        """
-        self.ledger.received += 1
-        outcome = Outcome.CANCELLED
-        try:
-            serving = self.signature is not None and self.failure is None and not self._stalled
-            refusal = closed(
-                ready=serving, draining=self.draining and not (self._door_open and serving)
-            )
-            if refusal is not None:
-                raise self._closed(refusal)
-            outputs = await self._in_flight.outputs(
-                work, arrived_s=arrived_s, terms=terms, connection=connection
-            )
-            outcome = Outcome.OK
-        except RequestError as error:
-            outcome = _OUTCOMES.get(type(error), Outcome.FAILED)
-            raise
-        else:
-            return outputs
-        finally:
-            self.ledger.end(outcome, self.clock() - arrived_s, terms.deadline_s)
-
-    def _closed(self, refusal: Refusal) -> RefusedError:
-        self.ledger.refuse(refusal)
-        return refused(refusal, 1, self._scheduler.caps)
+    def _closed(self) -> Refusal | None:
+        serving = self.signature is not None and self.failure is None and not self._stalled
+        draining = self.draining and not (self._door_open and serving)
+        return closed(ready=serving, draining=draining)
 
     # ---- the device
 
@@ -324,11 +294,3 @@ class Runner:
         left = self.lifecycle
         self.lifecycle = left.advance(phase, self.clock())
         log.info("%s after %.2f s of %s", phase, self.lifecycle.spent_s[left.phase], left.phase)
-
-
-_OUTCOMES: dict[type[RequestError], Outcome] = {
-    RefusedError: Outcome.REFUSED,
-    QueueFullError: Outcome.REFUSED,
-    ExpiredError: Outcome.EXPIRED,
-    DisconnectedError: Outcome.CANCELLED,
-}

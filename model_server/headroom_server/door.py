@@ -1,0 +1,86 @@
+"""Where requests come in: each is received once, and ends under one outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from headroom_server.accounting import Ledger, Outcome
+from headroom_server.admission import Refusal
+from headroom_server.connection import Connection
+from headroom_server.engine import Work
+from headroom_server.errors import (
+    DisconnectedError,
+    ExpiredError,
+    QueueFullError,
+    RefusedError,
+    RequestError,
+)
+from headroom_server.execution import Outputs
+from headroom_server.in_flight import InFlight
+from headroom_server.refusals import closed_error
+from headroom_server.terms import Terms
+
+
+class Door:
+    """`closed` says why nobody is accepted now, and None while requests are."""
+
+    def __init__(
+        self,
+        in_flight: InFlight,
+        ledger: Ledger,
+        *,
+        closed: Callable[[], Refusal | None],
+        clock: Callable[[], float],
+    ) -> None:
+        self._in_flight = in_flight
+        self._ledger = ledger
+        self._closed = closed
+        self._clock = clock
+
+    async def infer(
+        self, work: Work, *, arrived_s: float, terms: Terms, connection: Connection
+    ) -> Outputs:
+        """Wait for a batch and give its outputs. Cancelled where the client leaves meanwhile.
+
+        Raises:
+            RequestError: refused, expired, failed, abandoned or cancelled; each is one outcome.
+        """
+        self._ledger.received += 1
+        outcome = Outcome.CANCELLED
+        try:
+            refusal = self._closed()
+            if refusal is not None:
+                raise self._refused(refusal)
+            outputs = await self._in_flight.outputs(
+                work, arrived_s=arrived_s, terms=terms, connection=connection
+            )
+            outcome = Outcome.OK
+        except RequestError as error:
+            outcome = _OUTCOMES.get(type(error), Outcome.FAILED)
+            raise
+        else:
+            return outputs
+        finally:
+            self._ledger.end(outcome, self._clock() - arrived_s, terms.deadline_s)
+
+    def refuse_unready(self) -> None:
+        """Count and refuse a request that cannot even be checked, since no model is loaded.
+
+        Raises:
+            RefusedError: always.
+        """
+        self._ledger.received += 1
+        self._ledger.end(Outcome.REFUSED, 0.0)
+        raise self._refused(Refusal.NOT_READY)
+
+    def _refused(self, refusal: Refusal) -> RefusedError:
+        self._ledger.refuse(refusal)
+        return closed_error(refusal)
+
+
+_OUTCOMES: dict[type[RequestError], Outcome] = {
+    RefusedError: Outcome.REFUSED,
+    QueueFullError: Outcome.REFUSED,
+    ExpiredError: Outcome.EXPIRED,
+    DisconnectedError: Outcome.CANCELLED,
+}

@@ -1,0 +1,16 @@
+"""A request that waits or runs, as the queue carries it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import NamedTuple
+
+from headroom_server.engine import Work
+from headroom_server.execution import Outputs
+
+
+class Pending(NamedTuple):
+    """A request's numbers, and the future on which its answer is awaited."""
+
+    work: Work
+    answer: asyncio.Future[Outputs]
