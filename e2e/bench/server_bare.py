@@ -1,15 +1,15 @@
 """Yardsticks: bare ASGI applications on uvicorn, with the same loop, parser and JSON library.
 
 `batching` does the model server's job in the fewest lines: it sums rows in batches of what waits,
-on a device that takes fixed + per_item * b seconds. `instant` answers at once and does no such job.
-Neither has a framework, checks, bounds, metrics or a drain.
+on the sleeping device. `padded` does so for rows of several lengths, first come, first served, and
+each batch takes as long as if all its rows were as long as the longest. `instant` answers at once
+and does no such job. None has a framework, checks, bounds, metrics or a drain.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sys
-import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -17,9 +17,7 @@ from typing import Any
 import orjson
 import uvicorn
 
-FIXED_COST_S = 0.006
-PER_ITEM_COST_S = 0.0005
-MAX_BATCH_SIZE = 8
+from serverbench.peers.sleeping import MAX_BATCH_SIZE, Device
 
 Rows = list[list[float]]
 Answer = Callable[[Rows], Awaitable[list[float]]]
@@ -33,7 +31,9 @@ async def at_once(rows: Rows) -> list[float]:
 class Batches:
     """Requests of one row, executed together while a thread sleeps for the device."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, padded: bool = False) -> None:
+        self._padded = padded
+        self._sleeper = Device()
         self._waiting: list[tuple[Rows, asyncio.Future[list[float]]]] = []
         self._device = ThreadPoolExecutor(1)
         self._busy = False
@@ -52,8 +52,8 @@ class Batches:
         self._busy = bool(batch)
         if batch:
             loop = asyncio.get_running_loop()
-            cost_s = FIXED_COST_S + PER_ITEM_COST_S * len(batch)
-            done = loop.run_in_executor(self._device, time.sleep, cost_s)
+            longest = max(len(rows[0]) for rows, _ in batch) if self._padded else 0
+            done = loop.run_in_executor(self._device, self._sleeper.spend, len(batch), longest)
             done.add_done_callback(lambda _: self._finish(batch))
 
     def _finish(self, batch: list[tuple[Rows, asyncio.Future[list[float]]]]) -> None:
@@ -89,9 +89,15 @@ async def _send(send: Any, answer: bytes) -> None:
     await send({"type": "http.response.body", "body": answer})
 
 
+ANSWERS: dict[str, Callable[[], Answer]] = {
+    "instant": lambda: at_once,
+    "batching": Batches,
+    "padded": lambda: Batches(padded=True),
+}
+
 if __name__ == "__main__":
     uvicorn.run(
-        application(Batches() if sys.argv[1] == "batching" else at_once),
+        application(ANSWERS[sys.argv[1]]()),
         host="127.0.0.1",
         port=int(sys.argv[2]),
         loop="uvloop",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import socket
 from functools import partial
@@ -64,6 +65,7 @@ def _emulated(settings: Settings, description: Description | None) -> Engine:
         per_token_cost_s=settings.emulated_per_token_cost_s,
         lengths=settings.emulated_lengths,
     )
+    slow_after_s, slow_factor = settings.emulated_slowdown or (math.inf, 1.0)
     return EmulatedEngine(
         fixed_cost_s=cost.fixed_cost_s,
         per_item_cost_s=cost.per_item_cost_s,
@@ -71,6 +73,8 @@ def _emulated(settings: Settings, description: Description | None) -> Engine:
         input_size=cost.input_size,
         per_token_cost_s=cost.per_token_cost_s,
         lengths=cost.lengths,
+        slow_after_s=slow_after_s,
+        slow_factor=slow_factor,
     )
 
 

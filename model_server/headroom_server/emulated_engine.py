@@ -36,16 +36,25 @@ class EmulatedEngine:
         input_size: int,
         per_token_cost_s: float = 0.0,
         lengths: Sequence[int] = (),
+        slow_after_s: float = math.inf,
+        slow_factor: float = 1.0,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """Take rows of `input_size` numbers; where there are `lengths`, rows of any length."""
+        """Take rows of `input_size` numbers; where there are `lengths`, rows of any length.
+
+        From `slow_after_s` after loading a batch takes `slow_factor` times as long, as on a device
+        that has become hot or has got a neighbour.
+        """
         self._fixed_cost_s = fixed_cost_s
         self._per_item_cost_s = per_item_cost_s
         self._per_token_cost_s = per_token_cost_s
         self._load_s = load_s
         self._clock = clock
         self._sleep = sleep
+        self._slow_after_s = slow_after_s
+        self._slow_factor = slow_factor
+        self._loaded_s = clock()
         self._overslept_s = 0.0
         self._row = input_size
         self._signature = Signature(
@@ -57,6 +66,7 @@ class EmulatedEngine:
     def load(self) -> Signature:
         """Take the configured time."""
         self._sleep(self._load_s)
+        self._loaded_s = self._clock()
         return self._signature
 
     def compile(self) -> str:
@@ -86,7 +96,9 @@ class EmulatedEngine:
 
     def _cost_s(self, items: int, length: int) -> float:
         per_item_s = self._per_item_cost_s + self._per_token_cost_s * length
-        return self._fixed_cost_s + per_item_s * items
+        cost_s = self._fixed_cost_s + per_item_s * items
+        slow = self._clock() - self._loaded_s >= self._slow_after_s
+        return cost_s * self._slow_factor if slow else cost_s
 
     def _sums(self, work: Work) -> Numbers:
         numbers, row = work.inputs["x"], work.length or self._row

@@ -32,6 +32,7 @@ CONFIG = "config"
 
 Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
 SecondsOrNone = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
+Factor = Annotated[float, Field(gt=0, le=1000, allow_inf_nan=False)]
 
 
 class InvalidSettingsError(Exception):
@@ -40,6 +41,10 @@ class InvalidSettingsError(Exception):
 
 def _listed(value: object) -> object:
     return tuple(filter(None, value.replace(",", " ").split())) if isinstance(value, str) else value
+
+
+def _pair(value: object) -> object:
+    return tuple(value.split(":")) if isinstance(value, str) else value
 
 
 class Settings(BaseModel):
@@ -85,6 +90,8 @@ class Settings(BaseModel):
         tuple[Annotated[int, Field(ge=1, le=2**31)], ...], BeforeValidator(_listed)
     ] = ()
     """Padded lengths, ascending; with them an item is a row of any length up to the last."""
+    emulated_slowdown: Annotated[tuple[SecondsOrNone, Factor] | None, BeforeValidator(_pair)] = None
+    """`30:2`: from 30 s after loading, every batch takes twice as long."""
     emulated_load_s: SecondsOrNone = 1.0
     """That loading takes."""
     emulated_input_size: int = Field(4, ge=1, le=1_000_000)

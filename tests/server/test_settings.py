@@ -42,6 +42,14 @@ def test_a_variable_is_read_in_any_case_and_a_list_by_commas() -> None:
     assert unknown_variables({"HEADROOM_CONFIG": "x", "HOME": "y"}) == []
 
 
+def test_a_slowdown_is_an_instant_and_a_factor() -> None:
+    slow = {"HEADROOM_EMULATED_SLOWDOWN": "30:2"}
+    assert merged([from_environment(slow)]).emulated_slowdown == (30.0, 2.0)
+    for wrong in ("30", "30:0", "30:2:1", "-1:2"):
+        with pytest.raises(InvalidSettingsError, match="HEADROOM_EMULATED_SLOWDOWN"):
+            merged([from_environment({"HEADROOM_EMULATED_SLOWDOWN": wrong})])
+
+
 @pytest.mark.parametrize(
     ("flags", "environment", "file", "line"),
     [

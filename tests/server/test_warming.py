@@ -119,6 +119,28 @@ def test_every_length_is_warmed_and_costs_its_tokens() -> None:
     assert [list(one["sum"]) for one in run(engine, works, 16)] == [[6.0], [3.0, 7.0]]
 
 
+def test_a_device_can_become_slower_at_a_time_after_loading() -> None:
+    clock = Clock()
+    engine = EmulatedEngine(
+        fixed_cost_s=0.006,
+        per_item_cost_s=0.0005,
+        load_s=5.0,
+        input_size=1,
+        slow_after_s=1.0,
+        slow_factor=2.0,
+        clock=clock,
+        sleep=clock.sleep,
+    )
+    engine.load()
+    taken_s = []
+    for _ in range(2):
+        before_s = clock()
+        run(engine, [Work(1, {"x": array("d", [1])})], 0)
+        taken_s.append(clock() - before_s)
+        clock.sleep(1.0)
+    assert taken_s == [pytest.approx(0.0065), pytest.approx(0.013)]
+
+
 def test_only_the_batch_sizes_of_the_model_are_warmed() -> None:
     x, y = (TensorSpec("x", "FP64", (2,)),), (TensorSpec("y", "FP64"),)
     signature = Signature(x, y, batches=(1, 2, 4, 8))

@@ -1,0 +1,1 @@
+"""The model server beside other servers, on one machine, under one load."""

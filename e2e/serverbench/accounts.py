@@ -1,0 +1,51 @@
+"""What processes use, as the kernel accounts for it: all that carry a mark, children included."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from bench.processes import PROC, Process
+
+MARK = "SERVERBENCH_MARK"
+
+
+class Usage(NamedTuple):
+    """Of a group of processes."""
+
+    cpu_s: float
+    rss_mb: float
+    """Summed: pages that are shared count in each."""
+    processes: int
+
+
+def marked(mark: str, proc: Path = PROC) -> Iterator[int]:
+    """Processes that were started with this mark in their environment, by whatever way."""
+    wanted = f"{MARK}={mark}".encode()
+    for folder in proc.iterdir():
+        if folder.name.isdecimal():
+            with contextlib.suppress(OSError):
+                if wanted in (folder / "environ").read_bytes().split(b"\0"):
+                    yield int(folder.name)
+
+
+def usage(mark: str) -> Usage:
+    """Of all that carry the mark now."""
+    cpu_s = rss_mb = 0.0
+    count = 0
+    for pid in marked(mark):
+        with contextlib.suppress(OSError):
+            process = Process(pid)
+            cpu_s, rss_mb, count = cpu_s + process.cpu_s, rss_mb + process.rss_mb, count + 1
+    return Usage(cpu_s, rss_mb, count)
+
+
+def machine_cpu_s(proc: Path = PROC) -> float:
+    """Of everything on this machine so far; what a hypervisor took counts, too."""
+    fields = (proc / "stat").read_text().splitlines()[0].split()[1:9]
+    user, nice, system, _idle, _iowait, irq, softirq, steal = map(int, fields)
+    ticks = user + nice + system + irq + softirq + steal
+    return ticks / os.sysconf("SC_CLK_TCK")

@@ -1,0 +1,89 @@
+"""PURE. What the load generator is told, and what it answers: JSON between two processes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from serverbench.arrivals import Segment
+
+
+class Status(IntEnum):
+    """How a request ended that got no HTTP status."""
+
+    LOST = 0
+    """The connection ended before the answer, or there was none."""
+    TIMED_OUT = -1
+    WRONG = -2
+    """200, and not the expected answer."""
+    ABANDONED = -3
+    """The client left on purpose."""
+
+
+OK = 200
+
+
+class _Message(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Kind(_Message):
+    """One sort of request: its bytes, and its share of all."""
+
+    request: str
+    """Head and body, one character per byte (Latin-1)."""
+    expected: str = ""
+    """What the body of a 200 holds."""
+    share: float = Field(1.0, gt=0)
+    abandoned_after_s: float | None = None
+
+
+class Plan(_Message):
+    """What is sent to one server."""
+
+    port: int
+    segments: tuple[Segment, ...]
+    kinds: tuple[Kind, ...]
+    seed: int = 1
+    warm_connections: int = 32
+    timeout_s: float = 10.0
+    max_connections: int = 2000
+
+
+class Answers(_Message):
+    """What came of it, in the order in which requests were due."""
+
+    due_s: tuple[float, ...]
+    took_s: tuple[float | None, ...]
+    """From the instant a request was due to the end of its answer; None without an answer."""
+    statuses: tuple[int, ...]
+    """HTTP status, or a `Status`."""
+    kinds: tuple[int, ...]
+    cpu_s: float
+    """What generating the load took on a processor."""
+    late_p50_s: float
+    late_p99_s: float
+    """How late requests were sent."""
+    retried: int
+    """Sent again, since a kept connection had been closed meanwhile."""
+    connections: int
+
+
+def request_bytes(
+    path: str,
+    body: bytes,
+    *,
+    content_type: str = "application/json",
+    headers: Sequence[tuple[str, str]] = (),
+) -> str:
+    """A POST, as a `Kind` holds it."""
+    lines = [
+        f"POST {path} HTTP/1.1",
+        "host: localhost",
+        f"content-type: {content_type}",
+        f"content-length: {len(body)}",
+        *(f"{name}: {value}" for name, value in headers),
+    ]
+    return "\r\n".join(lines) + "\r\n\r\n" + body.decode("latin-1")

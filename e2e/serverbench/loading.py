@@ -1,0 +1,102 @@
+"""Puts load on a running server from a process of its own, and reads the accounts around it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from serverbench.accounts import machine_cpu_s
+from serverbench.arrivals import Segment
+from serverbench.exchange import Answers, Kind, Plan
+from serverbench.running import Running
+from serverbench.windows import Window, window
+
+TIMEOUT_S = 10.0
+LONGEST_WARM_UP_S = 30.0
+
+
+class LoadError(Exception):
+    """The load generator itself failed."""
+
+
+class Loaded(NamedTuple):
+    """One run of load."""
+
+    answers: Answers
+    window: Window
+    server_cpu_s: float
+    others_cores: float
+    """What neither the server nor the generator used of the machine: how quiet it was."""
+    rss_mb: float
+    began_s: float
+    """On the monotonic clock; requests are due from then on."""
+
+    @property
+    def generator_ms(self) -> float:
+        """CPU per request of the generator."""
+        return 1000 * self.answers.cpu_s / max(1, len(self.answers.due_s))
+
+
+def load(
+    target: Running,
+    kinds: Sequence[Kind],
+    *segments: Segment,
+    seed: int,
+    warm_connections: int = 32,
+    timeout_s: float = TIMEOUT_S,
+    meanwhile: Callable[[], None] = lambda: None,
+) -> Loaded:
+    """Send it; `meanwhile` is called once, when it has begun.
+
+    Raises:
+        LoadError: the generator ended without a result.
+    """
+    plan = Plan(
+        port=target.port,
+        segments=tuple(segments),
+        kinds=tuple(kinds),
+        seed=seed,
+        warm_connections=warm_connections,
+        timeout_s=timeout_s,
+    )
+    command = [sys.executable, "-m", "serverbench.loader"]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        _say(process, plan.model_dump_json())
+        if process.stdout.readline() != "ready\n":
+            raise LoadError("the load generator could not warm its connections")
+        before, machine_s, began_s = target.usage(), machine_cpu_s(), time.monotonic()
+        _say(process, "go")
+        meanwhile()
+        line = process.stdout.readline()
+        after = target.usage()
+        others_s = machine_cpu_s() - machine_s - (after.cpu_s - before.cpu_s)
+        wall_s = time.monotonic() - began_s
+    finally:
+        process.stdin.close()
+        if process.poll() is None and sys.exc_info()[0] is not None:
+            process.kill()
+        process.wait()
+        process.stdout.close()
+    if not line:
+        raise LoadError(f"the load generator ended with {process.returncode}")
+    answers = Answers.model_validate_json(line)
+    return Loaded(
+        answers=answers,
+        window=window(answers, sum(segment.seconds for segment in segments)),
+        server_cpu_s=after.cpu_s - before.cpu_s,
+        others_cores=max(0.0, others_s - answers.cpu_s) / wall_s,
+        rss_mb=after.rss_mb,
+        began_s=began_s,
+    )
+
+
+def _say(process: subprocess.Popen[str], line: str) -> None:
+    assert process.stdin is not None
+    process.stdin.write(line + "\n")
+    process.stdin.flush()

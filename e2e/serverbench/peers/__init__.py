@@ -1,0 +1,1 @@
+"""Servers that others make, each serving the same sleeping model; they run in their own venvs."""

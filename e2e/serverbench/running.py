@@ -1,0 +1,194 @@
+"""Servers under test as processes: started in a folder of their own, ended with all they start."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from serverbench.accounts import MARK, Usage, marked, usage
+from serverbench.servers import PEERS, Device, Place, Server, triton_root
+
+POLL_S = 0.05
+SETTLE_S = 0.3
+END_S = 10.0
+SHOWN_LOG_LINES = 3
+
+
+class CannotStartError(Exception):
+    """A server that is not there or does not get ready; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A server that answers."""
+
+    server: Server
+    port: int
+    process: subprocess.Popen[bytes]
+    mark: str
+    ready_s: float
+    """On the monotonic clock."""
+
+    def usage(self) -> Usage:
+        """Of all its processes."""
+        return usage(self.mark)
+
+    def get(self, path: str, timeout_s: float = 5.0) -> bytes:
+        """Raises: OSError, also for a status that is none of success."""
+        url = f"http://127.0.0.1:{self.port}{path}"
+        with urllib.request.urlopen(url, timeout=timeout_s) as answer:
+            body: bytes = answer.read()
+        return body
+
+
+@contextlib.contextmanager
+def running(
+    server: Server, device: Device, environment: Path, **variables: str
+) -> Iterator[Running]:
+    """Start it, wait until it is ready, and end it and all that it started.
+
+    Raises:
+        CannotStartError: with the end of its log.
+    """
+    with tempfile.TemporaryDirectory(prefix="serverbench-") as folder:
+        place = Place(port=free_port(), folder=Path(folder), environment=environment)
+        try:
+            _prepare(server, place)
+        except (OSError, StopIteration) as error:
+            raise CannotStartError(f"{server.name}: not installed: {error}") from error
+        mark = uuid.uuid4().hex
+        said = {**server.variables(device, place), **variables, MARK: mark}
+        log = place.folder / "log"
+        try:
+            with log.open("wb") as output:
+                process = subprocess.Popen(
+                    server.command(place),
+                    env=_environment(said),
+                    cwd=place.folder,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
+        except (OSError, StopIteration) as error:
+            raise CannotStartError(f"{server.name}: not installed: {error}") from error
+        try:
+            _await_ready(server, place.port, process, log)
+            time.sleep(SETTLE_S)
+            yield Running(server, place.port, process, mark, time.monotonic())
+        finally:
+            _end(process, mark)
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def _environment(said: Mapping[str, str]) -> dict[str, str]:
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("HEADROOM_", "PYTHON", "VIRTUAL_ENV"))
+    }
+    return {**kept, "RAY_USAGE_STATS_ENABLED": "0", "BENTOML_DO_NOT_TRACK": "True", **said}
+
+
+def _prepare(server: Server, place: Place) -> None:
+    if server.name == "triton":
+        model = place.folder / "models" / "model"
+        (model / "1").mkdir(parents=True)
+        shutil.copy(PEERS / "triton.pbtxt", model / "config.pbtxt")
+        shutil.copy(PEERS / "triton_model.py", model / "1" / "model.py")
+        _link_backend(place)
+    if server.name == "mlserver":
+        settings = {
+            "host": "127.0.0.1",
+            "http_port": place.port,
+            "grpc_port": free_port(),
+            "metrics_port": free_port(),
+            "parallel_workers": 1,
+        }
+        described = {
+            "name": "model",
+            "implementation": "mlserver_model.Model",
+            "max_batch_size": 8,
+            "max_batch_time": 0.005,
+        }
+        (place.folder / "settings.json").write_text(json.dumps(settings))
+        (place.folder / "model-settings.json").write_text(json.dumps(described))
+
+
+def _link_backend(place: Place) -> None:
+    """The wheel keeps Triton's Python backend and its stub for each version of Python apart."""
+    root = triton_root(place)
+    stub = root / "python_backend_stubs" / f"{sys.version_info.major}.{sys.version_info.minor}"
+    backend = place.folder / "backends" / "python"
+    backend.mkdir(parents=True)
+    for part in (*(root / "backends" / "python").iterdir(), *stub.iterdir()):
+        (backend / part.name).symlink_to(part.resolve())
+
+
+def _await_ready(server: Server, port: int, process: subprocess.Popen[bytes], log: Path) -> None:
+    url = f"http://127.0.0.1:{port}"
+    until_s = time.monotonic() + server.patience_s
+    asked = False
+    while time.monotonic() < until_s:
+        if process.poll() is not None:
+            raise CannotStartError(f"{server.name}: ended with {process.returncode}: {_tail(log)}")
+        with contextlib.suppress(OSError):
+            if not asked:
+                urllib.request.urlopen(url + server.ready_path, timeout=2).close()
+                asked = True
+            if _answers(server, port):
+                return
+        time.sleep(POLL_S)
+    raise CannotStartError(
+        f"{server.name}: not ready within {server.patience_s:.0f} s: {_tail(log)}"
+    )
+
+
+def _answers(server: Server, port: int) -> bool:
+    """Whether it gives the right answer: some say that they are ready before they are."""
+    if not server.body:
+        return True
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+        request = server.kind(connection="close").request
+        connection.sendall(request.encode("latin-1"))
+        answer = b""
+        while data := connection.recv(65_536):
+            answer += data
+    return server.expected.encode() in answer.partition(b"\r\n\r\n")[2]
+
+
+def _tail(log: Path) -> str:
+    lines = log.read_text(errors="replace").strip().splitlines()
+    return " | ".join(line.strip() for line in lines[-SHOWN_LOG_LINES:])[-400:] or "no log"
+
+
+def _end(process: subprocess.Popen[bytes], mark: str) -> None:
+    process.send_signal(signal.SIGTERM)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(timeout=END_S)
+    for pid in set(marked(mark)) - {process.pid}:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    if process.poll() is None:
+        process.kill()
+    process.wait()
