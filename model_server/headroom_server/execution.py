@@ -43,6 +43,8 @@ class Executed(NamedTuple, Generic[T]):
     """For how long the next batch had to wait for this one."""
     stages: Stages | None = None
     """None where it was not executed as a whole, and took longer than such a batch takes."""
+    apart: bool = False
+    """Whether the postprocess came after these seconds, on another thread."""
 
 
 class Ahead(NamedTuple):
@@ -138,7 +140,7 @@ class Executor(Generic[T]):
         seconds = (began_s if apart else ended_s) - done.began_s
         if not apart:
             self.busy_since_s = None  # before anybody hears of it
-        self._report(Executed(done.sealed, outputs, done.began_s, seconds, stages))
+        self._report(Executed(done.sealed, outputs, done.began_s, seconds, stages, apart))
         return None
 
     def run(self, sealed: Sealed[T]) -> None:

@@ -1,0 +1,84 @@
+"""PURE. Spans from what was measured anyway.
+
+    request   ├ receive ┤├ queue ────┤├ batch ─────────────┤├ respond ┤
+                                      ┊ link
+    batch              ├ preprocess ┤├ stage ┤├ execute ┤├ postprocess ┤
+
+The stages of a batch are known by their durations. They are laid one after the other around the
+execution, which ended with the batch, or before its postprocess where the device's thread did that
+too: what was staged while another batch computed begins before its own batch did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from headroom_server.execution import Executed
+from headroom_server.tracing.current import Trace
+
+
+class Span(NamedTuple):
+    """Moments are in seconds, on the server's clock."""
+
+    name: str
+    began_s: float
+    ended_s: float
+    attributes: Mapping[str, str | int | float] = {}
+
+
+def of_request(trace: Trace, ended_s: float) -> list[Span]:
+    """The parts of a request, in order."""
+    accepted_s, batch = trace.accepted_s, trace.batch
+    if accepted_s is None:
+        return [Span("receive", trace.began_s, ended_s)]
+    parts = [Span("receive", trace.began_s, accepted_s)]
+    if batch is None:
+        waited = trace.source in (None, "flight")
+        return [*parts, Span("queue" if waited else "respond", accepted_s, ended_s)]
+    began_s = max(accepted_s, batch.began_s)
+    answered_s = min(max(began_s, batch.ended_s), ended_s)
+    return [
+        *parts,
+        Span("queue", accepted_s, began_s),
+        Span("batch", began_s, answered_s),
+        Span("respond", answered_s, ended_s),
+    ]
+
+
+def of_batch(model: str, done: Executed[Any]) -> tuple[Span, list[Span]]:
+    """A batch, and its stages in order."""
+    stages = _stages(done)
+    sealed, failed = done.sealed, sum(one is None for one in done.outputs)
+    attributes: dict[str, str | int | float] = {
+        "headroom.model": model,
+        "headroom.batch.items": sealed.items,
+        "headroom.batch.requests": len(sealed.batch),
+        "headroom.batch.close": str(sealed.close),
+    }
+    if sealed.length:
+        attributes["headroom.batch.length"] = sealed.length
+    if failed:
+        attributes["headroom.batch.failed"] = failed
+    began_s = min([done.began_s, *(stage.began_s for stage in stages)])
+    ended_s = max([done.began_s + done.seconds, *(stage.ended_s for stage in stages)])
+    return Span("batch", began_s, ended_s, attributes), stages
+
+
+def _stages(done: Executed[Any]) -> list[Span]:
+    if done.stages is None:
+        return []
+    preprocess_s, stage_s, execute_s, postprocess_s = done.stages
+    executed_s = done.began_s + done.seconds - (0.0 if done.apart else postprocess_s)
+    at_s = executed_s - execute_s - stage_s - preprocess_s
+    spans = []
+    for name, seconds in (
+        ("preprocess", preprocess_s),
+        ("stage", stage_s),
+        ("execute", execute_s),
+        ("postprocess", postprocess_s),
+    ):
+        if seconds > 0.0:
+            spans.append(Span(name, at_s, at_s + seconds))
+        at_s += seconds
+    return spans

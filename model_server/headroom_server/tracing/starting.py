@@ -1,0 +1,41 @@
+"""Whether requests are traced, as OpenTelemetry's own variables say everywhere."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from headroom_server.tracing.open_telemetry import OpenTelemetry
+
+log = logging.getLogger("headroom_server")
+
+ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+
+
+def configured(environment: Mapping[str, str]) -> bool:
+    """Whether there is an endpoint, and neither the SDK nor the traces are switched off."""
+    off = environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
+    exporter = environment.get("OTEL_TRACES_EXPORTER", "otlp").strip().lower()
+    return not off and exporter != "none" and any(environment.get(name) for name in ENDPOINTS)
+
+
+def telemetry_of(environment: Mapping[str, str]) -> OpenTelemetry | None:
+    """What traces requests; None where nothing is configured, or the library is not installed.
+
+    An endpoint is often given to all pods of a cluster: it is no reason not to serve.
+    """
+    if not configured(environment):
+        return None
+    try:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import (  # noqa: PLC0415
+            OTLPSpanExporter,
+        )
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
+
+        from headroom_server.tracing.open_telemetry import OpenTelemetry  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        log.warning("an OTLP endpoint is configured; without %s nothing is traced", error.name)
+        return None
+    return OpenTelemetry(BatchSpanProcessor(OTLPSpanExporter()))
