@@ -50,6 +50,7 @@ def build_engine(settings: Settings, source: Source) -> Engine:
     return TorchEngine(
         load,
         threads=settings.torch_threads,
+        compile_model=description is not None and description.compile,
         compile_cache=Path(settings.compile_cache) if settings.compile_cache else None,
     )
 

@@ -15,11 +15,14 @@ import torch
 from safetensors.torch import save_file
 
 from headroom_server.app import Application
+from headroom_server.composition import build_engine
 from headroom_server.engine import LoadError, Work
 from headroom_server.models import Models
 from headroom_server.repository import folder
 from headroom_server.runner import Limits, Runner
+from headroom_server.settings import Settings
 from headroom_server.startup import WarmUpPlan
+from headroom_server.store import Source
 from headroom_server.tensors import Signature, TensorSpec
 from headroom_server.torch_engine import TorchEngine
 from headroom_server.torch_engine.architectures import build
@@ -107,7 +110,6 @@ class Halver:
     )
 
     def load(self, directory: Path | None, device: torch.device) -> None:
-        assert directory is None
         self.device = device
 
     def preprocess(self, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
@@ -214,3 +216,20 @@ def test_weights_of_another_shape_are_refused(tmp_path: Path) -> None:
 def test_what_is_no_model_is_named_and_not_called(model_class: str, words: str) -> None:
     with pytest.raises(LoadError, match=words):
         TorchEngine(ClassModel(model_class, None), threads=1).load()
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("architecture", ["mlp", f"{__name__}:Halver"])
+def test_a_description_asks_for_compilation(
+    tmp_path: Path, architecture: str, *, compiled: bool
+) -> None:
+    write_model(tmp_path, "mlp", {"sizes": [4, 3]})
+    if architecture != "mlp":
+        (tmp_path / "model.toml").write_text(f"architecture = '{architecture}'\n")
+    text = (tmp_path / "model.toml").read_text()
+    (tmp_path / "model.toml").write_text(f"compile = {str(compiled).lower()}\n{text}")
+    description = folder.describe(tmp_path, tmp_path)
+    source = Source("m", 1, tmp_path, tmp_path, description)
+    engine = build_engine(Settings(), source)
+    engine.load()
+    assert engine.compiles is compiled

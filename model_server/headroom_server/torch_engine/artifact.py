@@ -17,13 +17,10 @@ from headroom_server.torch_engine.model import Tensors
 class ArtifactModel:
     """One input, one output, nothing before or after."""
 
-    def __init__(
-        self, module: nn.Module, signature: Signature, weights: Path, *, compiled: bool
-    ) -> None:
+    def __init__(self, module: nn.Module, signature: Signature, weights: Path) -> None:
         self._module = module
         self.signature = signature
         self._weights = weights
-        self.wants_compile = compiled
         self._device = torch.device("cpu")
 
     def load(self, directory: Path | None, device: torch.device) -> None:

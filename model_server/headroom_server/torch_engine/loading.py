@@ -66,7 +66,7 @@ class DescribedModel:
             return ProgramModel(one, path, trusted=self.trusted)
         assert one.architecture is not None
         module, signature = build(one.architecture, one.parameters)
-        return ArtifactModel(module, signature, self._weights(), compiled=one.compile)
+        return ArtifactModel(module, signature, self._weights())
 
     def _weights(self) -> Path:
         path = folder.weights(self.root, self.directory, self.description.weights_name)
