@@ -9,7 +9,7 @@ PATHS := operator/headroom model_server/headroom_server e2e tests
 export PYTHONSAFEPATH := 1
 ROOT := $(filter 0,$(shell id -u))
 
-.PHONY: help setup fmt lint types contracts check unit scenarios test e2e-full demo bench bench-decision crd lock cluster clean
+.PHONY: help setup fmt lint types contracts check unit fuzz scenarios test e2e-full demo bench bench-decision crd proto lock cluster clean
 
 help:            ## list the verbs
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +49,9 @@ check: lint types contracts
 unit: setup      ## unit and property tests: no cluster, no GPU
 	@$(RUN) pytest tests --numprocesses auto
 
+fuzz: setup      ## every fuzzer of the model server for FUZZ_S seconds each (600)
+	@FUZZ_S=$(or $(FUZZ_S),600) $(RUN) pytest tests/server/test_fuzzing.py --numprocesses auto --timeout 0
+
 scenarios: setup ## the scenarios on a real API server, and on a real node where root allows
 	@$(RUN) cluster setup $(if $(KUBECONFIG)$(ROOT),,--control-plane-only)
 	@$(RUN) pytest e2e/scenarios --numprocesses 2 --dist loadfile
@@ -69,6 +72,11 @@ bench-decision: setup ## the decision against every peer in every cell (ARGS=--q
 
 crd: setup       ## write the CRD anew from the typed values
 	@$(RUN) headroom crd > deploy/base/crd.yaml
+
+proto: setup     ## write the gRPC messages anew from their .proto
+	@cd model_server/headroom_server/open_inference_grpc && UV_SYSTEM_CERTS=1 $(CURDIR)/$(VENV)/bin/uv tool run \
+	  --from grpcio-tools==1.76.0 python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. messages.proto && \
+	  sed -i 's/_descriptor_pool.Default()/_descriptor_pool.DescriptorPool()/' messages_pb2.py
 
 lock: setup      ## pin anew what pyproject.toml asks for
 	@export UV_SYSTEM_CERTS=1; uv="$(VENV)/bin/uv pip compile pyproject.toml --quiet --generate-hashes --no-emit-index-url --no-header"; \

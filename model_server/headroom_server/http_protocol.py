@@ -30,6 +30,8 @@ def bounded_protocol(max_age_s: float, receive_timeout_s: float) -> type[HttpToo
         """Its headers are not complete either."""
         _head_bytes = 0
         _receive_timer: asyncio.TimerHandle | None = None
+        _rejection: tuple[int, str] | None = None
+        """Status and message for what came last, while answers before it are still owed."""
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
@@ -47,6 +49,8 @@ def bounded_protocol(max_age_s: float, receive_timeout_s: float) -> type[HttpToo
             self._connection.lost()
 
         def data_received(self, data: bytes) -> None:
+            if self._rejection is not None:
+                return
             super().data_received(data)
             if not self._receiving:
                 self._stop_receive_timer()
@@ -56,7 +60,7 @@ def bounded_protocol(max_age_s: float, receive_timeout_s: float) -> type[HttpToo
                 if self._head_open:
                     self._head_bytes += len(data)
                     if self._head_bytes > MAX_HEAD_BYTES:
-                        self._refuse(431, f"headers hold at most {MAX_HEAD_BYTES} bytes; got more")
+                        self._reject(431, f"headers hold at most {MAX_HEAD_BYTES} bytes; got more")
 
         def on_message_begin(self) -> None:
             super().on_message_begin()
@@ -71,6 +75,12 @@ def bounded_protocol(max_age_s: float, receive_timeout_s: float) -> type[HttpToo
             self._receiving = False
             super().on_message_complete()
 
+        def on_response_complete(self) -> None:
+            owed = bool(self.pipeline)
+            super().on_response_complete()
+            if self._rejection is not None and not owed:
+                self._refuse(*self._rejection)
+
         def shutdown(self) -> None:
             # A request whose headers are on their way is received, and its answer closes the
             # connection, since the server drains.
@@ -78,7 +88,7 @@ def bounded_protocol(max_age_s: float, receive_timeout_s: float) -> type[HttpToo
                 super().shutdown()
 
         def send_400_response(self, msg: str) -> None:
-            self._refuse(400, f"not HTTP/1.1: {msg}")
+            self._reject(400, f"not HTTP/1.1: {msg}")
 
         def _start_receive_timer(self) -> None:
             self._receive_timer = self.loop.call_later(receive_timeout_s, self._too_slow)
@@ -96,17 +106,32 @@ def bounded_protocol(max_age_s: float, receive_timeout_s: float) -> type[HttpToo
             if self.pipeline or (self._head_open and answering):
                 # an earlier request of this connection is still owed its answer
                 self._start_receive_timer()
-            elif not self._head_open and self.cycle.response_started:
-                self.transport.close()
             else:
                 self._refuse(408, f"the request was not complete after {receive_timeout_s:g} s")
 
+        def _reject(self, status: int, message: str) -> None:
+            """Refuse what came last, once everything before it has its answer."""
+            if self._rejection is not None or self.transport.is_closing():
+                return
+            begun = self._receiving and not self._head_open
+            if begun and self.pipeline:
+                self.pipeline.popleft()  # itself: it will never be complete
+            elif begun or self.cycle is None or self.cycle.response_complete:
+                self._refuse(status, message)
+                return
+            self._rejection = (status, message)
+
         def _refuse(self, status: int, message: str) -> None:
             body = orjson.dumps({"error": message})
-            self.transport.write(
-                b"%scontent-type: application/json\r\ncontent-length: %d\r\n"
-                b"connection: close\r\n\r\n%s" % (STATUS_LINE[status], len(body), body)
-            )
+            begun = self._receiving and not self._head_open
+            if not (begun and self.cycle.response_started):
+                self.transport.write(
+                    b"%scontent-type: application/json\r\ncontent-length: %d\r\n"
+                    b"connection: close\r\n\r\n%s" % (STATUS_LINE[status], len(body), body)
+                )
             self.transport.close()
+            if begun:  # whoever waits for the rest of it need not answer any more
+                self.cycle.disconnected = True
+                self.cycle.message_event.set()
 
     return BoundedProtocol

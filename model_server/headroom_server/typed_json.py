@@ -47,9 +47,9 @@ class TypedForm:
         """The JSON schema of a request's body."""
         schema = inlined(self._named.json_schema())
         if self._plain is not None:
-            instances = schema["properties"]["instances"]
-            plain = inlined(self._plain.json_schema())["properties"]["instances"]
-            instances["items"] = {"anyOf": [plain["items"], instances["items"]]}
+            plain = inlined(self._plain.json_schema())
+            either = [one["properties"]["instances"] for one in (plain, schema)]
+            schema["properties"] = {"instances": {"anyOf": either}}
         return schema
 
     def answer_schema(self) -> dict[str, Any]:

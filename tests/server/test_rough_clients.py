@@ -76,7 +76,7 @@ async def test_a_request_is_bounded_in_bytes_and_in_time() -> None:
 async def test_what_is_no_request_is_answered_and_the_connection_stays_in_step() -> None:
     async with serving() as server:
         await server.ready()
-        async with clients(server, 3) as (garbage, unread_body, pipelined):
+        async with clients(server, 5) as (garbage, unread_body, pipelined, behind, broken):
             await garbage.send(b"\x16\x03\x01\x02")
             told = await garbage.closed()
             assert told.startswith(b"HTTP/1.1 400 ")
@@ -94,6 +94,16 @@ async def test_what_is_no_request_is_answered_and_the_connection_stays_in_step()
                 b'{"predictions":[10.0]}',
                 b'{"live":true}',
             ]
+
+            # what was asked before the garbage is owed its answer, and the garbage gets its own
+            await behind.send((HEAD + b"\r\n" + BODY) * 2 + b"\x16\x03\x01\r\n\r\n" + HEAD)
+            answers = [await behind.answer() for _ in range(3)]
+            assert [answer[9:12] for answer in answers] == [b"200", b"200", b"400"]
+            assert await behind.closed() == b""
+
+            chunks = HEAD.replace(b"content-length: 25", b"transfer-encoding: chunked")
+            await broken.send(chunks + b"\r\n5\r\nabcde\r\nZ\r\n")
+            assert (await broken.closed()).startswith(b"HTTP/1.1 400 ")
 
 
 async def test_a_drain_serves_a_request_whose_head_is_on_its_way_and_waits_for_no_dawdler() -> None:

@@ -1,0 +1,315 @@
+"""Whatever is sent, it is served or refused with a safe 4xx: no 500, no traceback, no hang."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import signal
+import socket
+import struct
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import httpx
+import orjson
+import schemathesis
+from hypothesis import strategies as st
+from schemathesis import Case
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    negative_data_rejection,
+    positive_data_acceptance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from fuzzing import fuzz
+from headroom_server.contract import Contract
+from headroom_server.errors import RequestError
+from headroom_server.open_inference import HEAD_LENGTH, parse
+from headroom_server.open_inference_grpc import messages
+from headroom_server.open_inference_grpc import messages_pb2 as pb
+from headroom_server.tensors import Signature, TensorSpec
+from headroom_server.typed_json import TypedForm
+from server_process import Server, serving
+
+SIGNATURE = Signature(
+    (TensorSpec("x", "FP32", (2,)), TensorSpec("on", "BOOL"), TensorSpec("tokens", "INT16", (-1,))),
+    (TensorSpec("y", "FP64"),),
+    lengths=(4, 8),
+)
+CONTRACT = Contract(SIGNATURE, max_items=3)
+FORM = TypedForm(CONTRACT)
+
+V2: dict[str, Any] = {
+    "id": "7",
+    "inputs": [
+        {"name": "x", "shape": [1, 2], "datatype": "FP32", "data": [1.5, 2]},
+        {"name": "on", "shape": [1], "datatype": "BOOL", "data": [True]},
+        {"name": "tokens", "shape": [1, 3], "datatype": "INT16", "data": [[5, 6, 7]]},
+    ],
+    "outputs": [{"name": "y", "parameters": {"binary_data": True}}],
+    "parameters": {"timeout": 1_000_000},
+}
+BINARY = {
+    "inputs": [
+        {k: v for k, v in tensor.items() if k != "data"}
+        | {"parameters": {"binary_data_size": size}}
+        for tensor, size in zip(V2["inputs"], (8, 1, 6), strict=True)
+    ]
+}
+TAIL = struct.pack("<2f?3h", 1.5, 2, True, 5, 6, 7)
+TYPED = {"instances": [{"x": [1.5, 2], "on": True, "tokens": [5, 6, 7]}]}
+
+LEAVES = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats()
+    | st.text(max_size=4)
+    | st.sampled_from([-1, 0, 2**31, "x", "FP32", 1e39, "\0"])
+    | st.builds(list)
+    | st.builds(dict)
+    | st.builds(lambda: [[], 1])
+)
+
+
+@st.composite
+def bent(draw: st.DrawFn, value: Any) -> Any:
+    """A copy with up to three places replaced, dropped, doubled or moved."""
+    copy = orjson.loads(orjson.dumps(value))
+    for _ in range(draw(st.integers(0, 3))):
+        node = copy
+        while True:
+            keys = [*node] if isinstance(node, dict) else [*range(len(node))]
+            if not keys:
+                break
+            key = draw(st.sampled_from(keys))
+            if isinstance(node[key], dict | list) and node[key] and draw(st.booleans()):
+                node = node[key]
+                continue
+            how = draw(st.integers(0, 2))
+            if how == 0:
+                node[key] = draw(LEAVES)
+            elif how == 1:
+                del node[key]
+            elif isinstance(node, list):
+                node.append(node[key])
+            else:
+                node[draw(st.sampled_from(["data", "shape", "parameters", "é"]))] = node[key]
+            break
+    return copy
+
+
+@st.composite
+def mangled(draw: st.DrawFn, raw: bytes) -> bytes:
+    """A copy with some bytes changed, dropped, doubled or put in between."""
+    copy = bytearray(raw)
+    for _ in range(draw(st.integers(0, 4))):
+        at = draw(st.integers(0, len(copy)))
+        width = draw(st.integers(0, 8))
+        copy[at : at + width] = draw(
+            st.binary(max_size=8) | st.just(bytes(copy[:at])) | st.just(b"\r\n")
+        )
+    return bytes(copy)
+
+
+def as_json(value: Any) -> bytes:
+    """With NaN and infinity as Python's own writer has them, which is no JSON."""
+    import json  # noqa: PLC0415
+
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+
+def parses_or_refuses(parsing: Callable[[], Any]) -> Any:
+    try:
+        return parsing()
+    except RequestError as error:
+        safe = 400 <= error.status < 500 and len(error.message) < 400
+        assert safe, error.message  # noqa: PT017 - either way is right
+        return None
+
+
+def fits(work: Any) -> None:
+    assert 1 <= work.items <= 3
+    assert 1 <= work.length <= 8
+    counts = {name: len(numbers) for name, numbers in work.inputs.items()}
+    assert counts == {"x": 2 * work.items, "on": work.items, "tokens": work.length * work.items}
+
+
+def test_what_is_not_bent_is_served() -> None:
+    for asked in (
+        parse(CONTRACT, as_json(V2)),
+        parse(CONTRACT, as_json(BINARY) + TAIL, len(as_json(BINARY))),
+    ):
+        fits(asked.work)
+    fits(FORM.parse(as_json(TYPED)))
+
+
+def test_bodies_of_open_inference() -> None:
+    def check(example: tuple[bytes, int | None]) -> None:
+        asked = parses_or_refuses(lambda: parse(CONTRACT, *example))
+        if asked is not None:
+            fits(asked.work)
+
+    bodies = bent(V2).map(as_json) | st.just(as_json(V2)).flatmap(mangled)
+    fuzz(bodies.map(lambda body: (body, None)), check, examples=100)
+
+
+def test_binary_bodies_of_open_inference() -> None:
+    def check(example: tuple[Any, bytes, int]) -> None:
+        head, tail = as_json(example[0]), example[1]
+        body, head_bytes = head + tail, len(head) + example[2]
+        asked = parses_or_refuses(lambda: parse(CONTRACT, body, head_bytes))
+        if asked is not None:
+            fits(asked.work)
+
+    shifts = st.just(0) | st.integers(-3, 3) | st.sampled_from([-(10**6), 10**6])
+    fuzz(st.tuples(bent(BINARY), mangled(TAIL), shifts), check, examples=100)
+
+
+def test_bodies_of_typed_json() -> None:
+    def check(body: bytes) -> None:
+        work = parses_or_refuses(lambda: FORM.parse(body))
+        if work is not None:
+            fits(work)
+
+    fuzz(bent(TYPED).map(as_json) | st.just(as_json(TYPED)).flatmap(mangled), check, examples=100)
+
+
+def test_messages_of_grpc() -> None:
+    request = pb.ModelInferRequest(
+        inputs=[
+            {key: tensor[key] for key in ("name", "shape", "datatype")} for tensor in V2["inputs"]
+        ],
+        raw_input_contents=[TAIL[:8], TAIL[8:9], TAIL[9:]],
+        parameters={"timeout": pb.InferParameter(int64_param=5)},
+    )
+    assert parses_or_refuses(lambda: messages.parse(CONTRACT, request)) is not None
+
+    def check(raw: bytes) -> None:
+        try:
+            bent_request = pb.ModelInferRequest.FromString(raw)
+        except Exception as error:  # noqa: BLE001 - what the library raises is the question
+            assert type(error).__name__ == "DecodeError"  # noqa: PT017
+            return
+        asked = parses_or_refuses(lambda: messages.parse(CONTRACT, bent_request))
+        if asked is not None:
+            fits(asked.work)
+
+    fuzz(mangled(request.SerializeToString()), check, examples=100)
+
+
+# ---- a server process
+
+
+PREDICT = b'{"instances":[[1,2,3,4]]}'
+INFER = orjson.dumps(
+    {"inputs": [{"name": "x", "shape": [1, 4], "datatype": "FP64", "data": [1, 2, 3, 4]}]}
+)
+LAST = b"GET /v2/health/live HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
+
+
+def request_of(path: bytes, body: bytes, *headers: bytes) -> bytes:
+    lines = [b"POST %s HTTP/1.1" % path, b"host: x", b"content-length: %d" % len(body), *headers]
+    return b"\r\n".join(lines) + b"\r\n\r\n" + body
+
+
+REQUESTS = [
+    request_of(b"/v1/models/m:predict", PREDICT),
+    request_of(b"/v2/models/m/versions/1/infer", INFER, b"x-request-timeout: 5"),
+    request_of(
+        b"/v2/models/m/infer", INFER, HEAD_LENGTH.encode() + b": %d" % len(INFER), b"x-tenant: a"
+    ),
+    request_of(b"/v2/models/m/infer", b"5\r\nabcde\r\n0\r\n\r\n", b"transfer-encoding: chunked"),
+    b"GET /v2/models/m/config HTTP/1.1\r\nhost: x\r\n\r\n",
+    b"OPTIONS * HTTP/1.1\r\nhost: x\r\n\r\n",
+]
+
+
+def talk(port: int, sent: bytes) -> bytes:
+    """Everything that the server says until it closes."""
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+        said = b""
+        try:
+            connection.sendall(sent)
+            while received := connection.recv(65536):
+                said += received
+        except ConnectionError:  # closed before all was sent: what it said is what counts
+            pass
+        return said
+
+
+def is_safe(said: bytes) -> None:
+    assert {*re.findall(rb"HTTP/1\.1 (\d)", said)} <= {b"1", b"2", b"4"}, said
+    assert not re.search(rb"Traceback|\.py\b|/home|/root|/work|site-packages", said), said
+
+
+async def quiet(server: Server) -> None:
+    """It lives, every request is in one place, none failed, and it logs no traceback."""
+    async with httpx.AsyncClient(base_url=server.url) as http:
+        assert (await http.get("/v2/health/live")).status_code == 200
+        text = (await http.get("/metrics")).text
+    ended = {
+        outcome: float(count)
+        for outcome, count in re.findall(r'requests_total{.*outcome="(\w+)"} (\S+)', text)
+    }
+    received = re.search(r"received_total{.*} (\S+)", text)
+    assert received is not None
+    assert float(received[1]) == sum(ended.values())
+    assert ended.get("failed", 0) == 0
+    server.process.send_signal(signal.SIGTERM)
+    _, log = await asyncio.wait_for(server.process.communicate(), 20)
+    assert b"Traceback" not in log, log.decode()
+
+
+async def test_bytes_that_may_be_http() -> None:
+    async with serving(RECEIVE_TIMEOUT_S=0.4, DRAIN_DELAY_S=0) as server:
+        await server.ready()
+        port = int(server.url.rpartition(":")[2])
+        pieces = st.sampled_from(REQUESTS).flatmap(mangled) | st.sampled_from(REQUESTS)
+        several = st.lists(pieces, min_size=1, max_size=3).map(b"".join)
+        await asyncio.to_thread(
+            fuzz, several, lambda sent: is_safe(talk(port, sent + LAST)), examples=40
+        )
+        await quiet(server)
+
+
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_schema_conformance,
+]
+
+
+# Of what the document says is right nothing is refused, and nothing else is accepted. Of v2 it does
+# not say all that is right: the elements that a shape asks for.
+EXPLORED = {
+    "/v1/models/m:predict": [*CHECKS, negative_data_rejection, positive_data_acceptance],
+    "/v2/models/m/infer": [*CHECKS, negative_data_rejection],
+    "/v2/models/m/versions/1/infer": CHECKS,
+}
+
+
+async def test_what_the_document_describes() -> None:
+    async with serving(EMULATED_FIXED_COST_S=0.0005, DRAIN_DELAY_S=0) as server:
+        await server.ready()
+        await asyncio.to_thread(explore, server.url)
+        await quiet(server)
+
+
+def explore(url: str) -> None:
+    schema = schemathesis.openapi.from_url(f"{url}/openapi.json")
+    modes = (schemathesis.GenerationMode.POSITIVE, schemathesis.GenerationMode.NEGATIVE)
+    for path, checks in EXPLORED.items():
+        for mode in modes:
+            cases = schema[path]["POST"].as_strategy(generation_mode=mode)
+            fuzz(
+                cases,
+                partial(Case.call_and_validate, checks=checks),
+                examples=12,
+                share=1 / (len(EXPLORED) * len(modes)),
+            )
