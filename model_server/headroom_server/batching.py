@@ -106,8 +106,8 @@ class Batcher(Generic[T]):
 
     def peek(self, now_s: float) -> Sealed[T]:
         """About what `seal` would give now; nothing leaves the queue."""
-        batch = choose(self._in_order(), now_s, self.prices, self._company).batch
-        return Sealed(tuple(batch), (), batch[0].length if batch else 0)
+        choice = choose(self._in_order(), now_s, self.prices, self._company)
+        return Sealed(tuple(choice.batch), (), choice.length)
 
     def seal(self, now_s: float) -> Sealed[T]:
         """The next batch. Empty only if nothing that may be executed now waits."""
@@ -115,12 +115,18 @@ class Batcher(Generic[T]):
         if again_s is not None and now_s < again_s:
             return Sealed((), (), again_s=again_s)
         expired: list[Entry[T]] = []
+        longer = True
         while True:
-            batch, close, too_late = choose(self._in_order(), now_s, self.prices, self._company)
+            batch, length, close, too_late = choose(
+                self._in_order(), now_s, self.prices, self._company, longer=longer
+            )
             if too_late:
                 expired += map(self._withdrawn, too_late)
-            if not batch or self.prices.cost is None or in_time(batch, now_s, self.prices):
+            if not batch or self.prices.cost is None or in_time(batch, length, now_s, self.prices):
                 break
+            if length > batch[0].length:
+                longer = False
+                continue
             front, hopeless = fitting(batch, now_s, self.prices, alone=len(batch) == len(self))
             if not hopeless:
                 close = Close.DEADLINE
@@ -130,7 +136,7 @@ class Batcher(Generic[T]):
         for entry in batch:
             self._lines[entry.priority].serve(entry.key)
             self._left(entry)
-        return Sealed(tuple(batch), tuple(expired), batch[0].length if batch else 0, close)
+        return Sealed(tuple(batch), tuple(expired), length, close)
 
     def _company(self, length: int) -> int:
         return sum(line.items.get(length, 0) for line in self._lines.values())

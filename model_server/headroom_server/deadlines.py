@@ -31,14 +31,14 @@ class Fitting(NamedTuple):
     """Indices."""
 
 
-def in_time(batch: Sequence[Entry[T]], now_s: float, prices: Prices) -> bool:
+def in_time(batch: Sequence[Entry[T]], length: int, now_s: float, prices: Prices) -> bool:
     """Whether all of a batch make it, if it is sent as it is."""
     items, earliest_s = 0, math.inf
     for entry in batch:
         items += entry.items
         if entry.deadline_s is not None and entry.deadline_s < earliest_s:
             earliest_s = entry.deadline_s
-    return earliest_s == math.inf or (now_s + prices.batch_s(items, batch[0].length) <= earliest_s)
+    return earliest_s == math.inf or (now_s + prices.batch_s(items, length) <= earliest_s)
 
 
 def fitting(batch: Sequence[Entry[T]], now_s: float, prices: Prices, *, alone: bool) -> Fitting:
