@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import uvloop
 
+from headroom_server.caching.starting import cache_of, second_level_of
 from headroom_server.engine import Engine, LoadError
 from headroom_server.models import Models
 from headroom_server.process import listen, prompt_device_thread, quiet_garbage_collector
@@ -21,8 +22,10 @@ from headroom_server.runner import Limits, Runner
 from headroom_server.settings import Settings
 from headroom_server.startup import WarmUpPlan
 from headroom_server.store import Source, Store
+from headroom_server.tracing.starting import telemetry_of
 
 if TYPE_CHECKING:
+    from headroom_server.caching.store import Guarded
     from headroom_server.torch_engine.loading import Load
 
 log = logging.getLogger("headroom_server")
@@ -79,7 +82,7 @@ def _emulated(settings: Settings, description: Description | None) -> Engine:
     )
 
 
-def build_runner(settings: Settings, source: Source) -> Runner:
+def build_runner(settings: Settings, source: Source, second_level: Guarded | None = None) -> Runner:
     """The inside of one model's server, as settings and description say."""
     largest = largest_batch(settings, source.description)
     return Runner(
@@ -100,6 +103,7 @@ def build_runner(settings: Settings, source: Source) -> Runner:
             stall_timeout_s=settings.stall_timeout_s,
             classes=source.description.slo_classes if source.description else {},
         ),
+        cache=cache_of(settings, source, second_level),
     )
 
 
@@ -112,20 +116,31 @@ def largest_batch(settings: Settings, description: Description | None) -> int:
     return description.batches[-1] if description.batches else settings.max_batch_size
 
 
-async def _run(models: Models, store: Store, settings: Settings, listener: socket.socket) -> int:
+async def _run(
+    models: Models,
+    store: Store,
+    settings: Settings,
+    listener: socket.socket,
+    second_level: Guarded | None,
+) -> int:
     """The exit code. Models load while the web framework is imported: 0.7 s of every start."""
     prompt_device_thread()
     models.start()
     from headroom_server.serving import serve  # noqa: PLC0415
 
     quiet_garbage_collector()
-    return await serve(models, store, settings, listener)
+    try:
+        return await serve(models, store, settings, listener, telemetry_of(os.environ))
+    finally:
+        if second_level is not None:
+            await second_level.close()
 
 
 def run(settings: Settings) -> int:
     """Serve until stopped; the exit code."""
-    store = Store(settings, partial(build_runner, settings))
     try:
+        second_level = second_level_of(settings)
+        store = Store(settings, partial(build_runner, settings, second_level=second_level))
         versions = store.configured()
         listener = listen(settings.host, settings.port)
     except LoadError as error:
@@ -139,6 +154,9 @@ def run(settings: Settings) -> int:
             error.strerror or error,
         )
         return 2
+    except ModuleNotFoundError as error:
+        log.error("HEADROOM_CACHE_REDIS_URL needs %s, which this image lacks", error.name)
+        return 2
     try:
         models = Models(versions, unload_grace_s=settings.drain_grace_s)
     except ModuleNotFoundError as error:
@@ -146,7 +164,7 @@ def run(settings: Settings) -> int:
             "HEADROOM_ENGINE=%s needs %s, which this image lacks", settings.engine, error.name
         )
         return 2
-    code = uvloop.run(_run(models, store, settings, listener))
+    code = uvloop.run(_run(models, store, settings, listener, second_level))
     if not models.join():
         # A native call that hangs (a load, a kernel) cannot be ended from here, and would meet an
         # interpreter that is being taken down: that may hang again, or abort.

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from headroom_server.accounting import Ledger, Outcome
 from headroom_server.admission import Refusal
+from headroom_server.caching.cache import Asked, Cache
 from headroom_server.connection import Connection
 from headroom_server.engine import Work
 from headroom_server.errors import (
@@ -19,6 +20,7 @@ from headroom_server.execution import Outputs
 from headroom_server.in_flight import InFlight
 from headroom_server.refusals import closed_error
 from headroom_server.terms import Terms
+from headroom_server.tracing.current import TRACE
 
 
 class Door:
@@ -31,11 +33,13 @@ class Door:
         *,
         closed: Callable[[], Refusal | None],
         clock: Callable[[], float],
+        cache: Cache | None = None,
     ) -> None:
         self._in_flight = in_flight
         self._ledger = ledger
         self._closed = closed
         self._clock = clock
+        self._cache = cache
 
     async def infer(
         self, work: Work, *, arrived_s: float, terms: Terms, connection: Connection
@@ -48,12 +52,10 @@ class Door:
         self._ledger.received += 1
         outcome = Outcome.CANCELLED
         try:
-            refusal = self._closed()
-            if refusal is not None:
-                raise self._refused(refusal)
-            outputs = await self._in_flight.outputs(
-                work, arrived_s=arrived_s, terms=terms, connection=connection
-            )
+            if self._cache is None:
+                outputs = await self._executed(work, arrived_s, terms, connection)
+            else:
+                outputs = await self._kept(self._cache, work, arrived_s, terms, connection)
             outcome = Outcome.OK
         except RequestError as error:
             outcome = _OUTCOMES.get(type(error), Outcome.FAILED)
@@ -62,6 +64,34 @@ class Door:
             return outputs
         finally:
             self._ledger.end(outcome, self._clock() - arrived_s, terms.deadline_s)
+
+    async def _executed(
+        self, work: Work, arrived_s: float, terms: Terms, connection: Connection
+    ) -> Outputs:
+        self._check_open()
+        return await self._in_flight.outputs(
+            work, arrived_s=arrived_s, terms=terms, connection=connection
+        )
+
+    async def _kept(
+        self, cache: Cache, work: Work, arrived_s: float, terms: Terms, connection: Connection
+    ) -> Outputs:
+        self._check_open()
+        due_s = None if terms.deadline_s is None else arrived_s + terms.deadline_s
+        # its turn may come later, when the door is closed: that is looked at again
+        outputs, source = await cache.outputs(
+            Asked(work, due_s, connection),
+            lambda: self._executed(work, arrived_s, terms, connection),
+        )
+        trace = TRACE.get()
+        if trace is not None:
+            trace.source = source.value
+        return outputs
+
+    def _check_open(self) -> None:
+        refusal = self._closed()
+        if refusal is not None:
+            raise self._refused(refusal)
 
     def refuse_unready(self) -> None:
         """Count and refuse a request that cannot even be checked, since no model is loaded.

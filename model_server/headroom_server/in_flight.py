@@ -26,6 +26,7 @@ from headroom_server.refusals import shed_error
 from headroom_server.scheduling import Scheduler
 from headroom_server.tensors import Signature, finite
 from headroom_server.terms import Terms
+from headroom_server.tracing.current import TRACE
 
 
 class Line(NamedTuple):
@@ -91,7 +92,7 @@ class InFlight:
             RequestError: refused, expired, failed, abandoned or cancelled.
         """
         loop = asyncio.get_running_loop()
-        entry = self._entry(Pending(work, loop.create_future()), arrived_s, terms)
+        entry = self._entry(Pending(work, loop.create_future(), TRACE.get()), arrived_s, terms)
         self._enter(entry)
         pending, timer = entry.work, None
         self._accepted[entry.key] = pending

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headroom_server.accounting import Ledger, Outcome
+from headroom_server.caching.counts import Counts, Source
 from headroom_server.cost_model import CostModel
 from headroom_server.histograms import Histogram, label
 from headroom_server.lifecycle import STARTUP, Phase
@@ -42,6 +43,8 @@ class Snapshot:
     budget_share: float
     version: str | None = None
     """Where a model is served in several."""
+    cache: Counts | None = None
+    """None where no answers are kept; the series are absent then."""
 
 
 def render(snapshot: Snapshot) -> bytes:
@@ -95,6 +98,8 @@ def _lines(snapshot: Snapshot) -> Iterator[str]:
     for name, meaning, value in _gauges(snapshot):
         yield _head(name, "gauge", meaning)
         yield _sample(name, model, value)
+    if snapshot.cache is not None:
+        yield from _cache(snapshot.cache, model)
     yield _head("startup_phase_seconds", "gauge", "Seconds in each phase before ready, so far.")
     for phase in STARTUP:
         if phase in snapshot.phase_s:
@@ -136,6 +141,28 @@ def _gauges(snapshot: Snapshot) -> Iterator[tuple[str, str, float]]:
         yield "capacity_requests_per_second", "Items per second in full batches.", capacity
     yield "ready", "1 while warm and not draining.", int(snapshot.ready)
     yield "draining", "1 from SIGTERM on.", int(snapshot.draining)
+
+
+def _cache(counts: Counts, model: str) -> Iterator[str]:
+    hits = {source: n for source, n in counts.by_source.items() if source is not Source.DEVICE}
+    yield from _counters(
+        "cache_hits_total", "Answered without an execution of their own.", model, "level", hits
+    )
+    series: list[tuple[str, str, str, int]] = [
+        ("cache_misses_total", "counter", "Were to execute.", counts.by_source[Source.DEVICE]),
+        ("cache_evictions_total", "counter", "Answers that made room.", counts.evicted),
+        ("cache_bytes", "gauge", "Held by kept answers.", counts.size),
+        ("cache_entries", "gauge", "Kept answers.", counts.entries),
+    ]
+    if counts.store_failures is not None:
+        failures, asked = counts.store_failures, int(counts.store_asked)
+        series += [
+            ("cache_redis_failures_total", "counter", "Not answered in time.", failures),
+            ("cache_redis_asked", "gauge", "0 while Redis is left alone.", asked),
+        ]
+    for name, kind, meaning, value in series:
+        yield _head(name, kind, meaning)
+        yield _sample(name, model, value)
 
 
 def _counters(

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from headroom_server.engine import Work
 from headroom_server.execution import Outputs
+from headroom_server.tracing.current import Trace
 
 
 class Pending(NamedTuple):
@@ -14,3 +15,5 @@ class Pending(NamedTuple):
 
     work: Work
     answer: asyncio.Future[Outputs]
+    trace: Trace | None = None
+    """None where it is not sampled."""

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from headroom_server.accounting import Ledger
 from headroom_server.admission import Caps, Refusal, closed
+from headroom_server.caching.cache import Cache
 from headroom_server.connection import Connection
 from headroom_server.cost_model import CostModel
 from headroom_server.device import DeviceThread
@@ -30,6 +31,8 @@ from headroom_server.scheduling import Scheduler
 from headroom_server.startup import Warm, WarmUpPlan, not_warm
 from headroom_server.tensors import Signature
 from headroom_server.terms import SloClasses, Terms
+from headroom_server.tracing.current import TRACE
+from headroom_server.tracing.current import executed as trace_batch
 from headroom_server.warming import SelfTest
 
 log = logging.getLogger("headroom_server")
@@ -64,6 +67,7 @@ class Runner:
         limits: Limits,
         clock: Callable[[], float] = time.monotonic,
         chance: Callable[[], float] = random.random,
+        cache: Cache | None = None,
     ) -> None:
         self.model = model
         self.engine = engine
@@ -89,7 +93,10 @@ class Runner:
             max_wait_s=limits.max_wait_s,
         )
         self._in_flight = InFlight(self._scheduler, self.ledger, clock=clock, ring=self._ring)
-        self._door = Door(self._in_flight, self.ledger, closed=self._closed, clock=clock)
+        self._cache = cache
+        self._door = Door(
+            self._in_flight, self.ledger, closed=self._closed, clock=clock, cache=cache
+        )
         self._device: DeviceThread[Pending] = DeviceThread(
             engine,
             plan,
@@ -128,6 +135,8 @@ class Runner:
 
     async def emptied(self) -> None:
         """Wait until every accepted request has ended."""
+        if self._cache is not None:
+            await self._cache.emptied()
         await self._in_flight.emptied()
 
     def abandon(self) -> int:
@@ -206,6 +215,9 @@ class Runner:
         self, work: Work, *, arrived_s: float, terms: Terms, connection: Connection
     ) -> Coroutine[None, None, Outputs]:
         """As `Door.infer`."""
+        trace = TRACE.get()
+        if trace is not None:
+            trace.model, trace.accepted_s = self.model, self.clock()
         return self._door.infer(work, arrived_s=arrived_s, terms=terms, connection=connection)
 
     def _closed(self) -> Refusal | None:
@@ -244,6 +256,8 @@ class Runner:
         padded_batch = warm.signature.padded_batch if warm.signature.batches else None
         self._scheduler.warmed(CostModel.from_warm_up(timings), padded_batch)
         self._in_flight.serve(warm.signature)
+        if self._cache is not None:
+            self._cache.serve(warm.signature)
         if self._device.pipelined:
             self._in_flight.joined = self._device.joined
         if self.lifecycle.starting:
@@ -256,6 +270,7 @@ class Runner:
 
     def executed(self, done: Executed[Pending]) -> None:
         """Answer the requests of a batch, and learn from it."""
+        trace_batch(self.model, done, (entry.work.trace for entry in done.sealed.batch))
         self._in_flight.settle(done)
 
     def lost(self, message: str) -> None:
@@ -288,9 +303,11 @@ class Runner:
             ready=self.ready,
             draining=self.lifecycle.phase is Phase.DRAINING,
             phase_s=self.lifecycle.seconds(now_s),
+            cache=None if self._cache is None else self._cache.counts(),
         )
 
     def _enter(self, phase: Phase) -> None:
         left = self.lifecycle
         self.lifecycle = left.advance(phase, self.clock())
-        log.info("%s after %.2f s of %s", phase, self.lifecycle.spent_s[left.phase], left.phase)
+        spent_s = self.lifecycle.spent_s[left.phase]
+        log.info("%s: %s after %.2f s of %s", self.model, phase, spent_s, left.phase)

@@ -26,7 +26,10 @@ from headroom_server.settings import Settings
 from headroom_server.store import Store
 
 if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
     from headroom_server.open_inference_grpc.server import GrpcServer
+    from headroom_server.tracing.open_telemetry import OpenTelemetry
 
 log = logging.getLogger("headroom_server")
 
@@ -35,6 +38,8 @@ LINGER_S = 0.2
 CLOSING_S = 2.0
 """What is left for the last answers to leave after the grace."""
 WATCH_PERIOD_S = 1.0
+TRACES_S = 5.0
+"""What the last traces may take to leave, unless the drain leaves less."""
 
 
 class Server(uvicorn.Server):
@@ -59,7 +64,13 @@ class Server(uvicorn.Server):
         return len(connections)
 
 
-async def serve(models: Models, store: Store, settings: Settings, listener: socket.socket) -> int:
+async def serve(
+    models: Models,
+    store: Store,
+    settings: Settings,
+    listener: socket.socket,
+    telemetry: OpenTelemetry | None = None,
+) -> int:
     """Run until told to stop or until nothing works any more; the models have been started.
 
     Returns:
@@ -72,12 +83,17 @@ async def serve(models: Models, store: Store, settings: Settings, listener: sock
         store=store,
         explicit=settings.model_control == "explicit",
     )
+    traced: ASGIApp = application
+    if telemetry is not None:
+        from headroom_server.tracing.http import TracedHttp  # noqa: PLC0415
+
+        traced = TracedHttp(application, telemetry)
     try:
-        grpc = await _listen_for_grpc(models, settings)
+        grpc = await _listen_for_grpc(models, settings, telemetry)
     except OSError as error:
         log.error("HEADROOM_GRPC_PORT=%d: no listening there: %s", settings.grpc_port, error)
         return 2
-    server = Server(_config(application, settings))
+    server = Server(_config(traced, settings))
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
@@ -85,11 +101,13 @@ async def serve(models: Models, store: Store, settings: Settings, listener: sock
     watch = asyncio.create_task(_watch(models))
     stop, failed = asyncio.create_task(stopping.wait()), asyncio.create_task(models.failed())
     await asyncio.wait((http, stop, failed), return_when=asyncio.FIRST_COMPLETED)
+    over_s = math.inf
     try:
         if http.done():
             return 1
         if failed.done():
             return await _fail(models, server, http, stop)
+        over_s = loop.time() + settings.drain_delay_s + settings.drain_grace_s + 2 * CLOSING_S
         return await _drain(models, server, http, settings, grpc)
     finally:
         if grpc is not None:
@@ -97,9 +115,15 @@ async def serve(models: Models, store: Store, settings: Settings, listener: sock
         for task in (stop, failed, watch):
             task.cancel()
         models.stop()
+        if telemetry is not None:
+            left_s = min(TRACES_S, max(0.0, over_s - loop.time()))
+            if not await asyncio.to_thread(telemetry.stop, left_s):
+                log.warning("the last traces were not exported within %.1f s", left_s)
 
 
-async def _listen_for_grpc(models: Models, settings: Settings) -> GrpcServer | None:
+async def _listen_for_grpc(
+    models: Models, settings: Settings, telemetry: OpenTelemetry | None
+) -> GrpcServer | None:
     if settings.grpc_port is None:
         return None
     from headroom_server.open_inference_grpc.server import (  # noqa: PLC0415 - 30 MB
@@ -112,7 +136,12 @@ async def _listen_for_grpc(models: Models, settings: Settings) -> GrpcServer | N
         max_age_s=settings.connection_max_age_s,
         age_grace_s=settings.drain_grace_s,
     )
-    server = GrpcServer(models, bounds)
+    interceptors = []
+    if telemetry is not None:
+        from headroom_server.tracing.grpc import TracedGrpc  # noqa: PLC0415
+
+        interceptors.append(TracedGrpc(telemetry))
+    server = GrpcServer(models, bounds, interceptors)
     port = await server.start(settings.host, settings.grpc_port)
     log.info("listening for gRPC on %s, port %d", settings.host, port)
     return server
@@ -175,7 +204,7 @@ async def _watch(models: Models) -> None:
         models.watch()
 
 
-def _config(application: Application, settings: Settings) -> uvicorn.Config:
+def _config(application: ASGIApp, settings: Settings) -> uvicorn.Config:
     return uvicorn.Config(
         application,
         http=bounded_protocol(settings.connection_max_age_s, settings.receive_timeout_s),

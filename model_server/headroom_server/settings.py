@@ -103,6 +103,12 @@ class Settings(BaseModel):
     """Items that may wait for one model; eight full batches if unset."""
     max_body_bytes: int = Field(8 * 1024 * 1024, ge=1024, le=1024**3)
     """Of one request."""
+    cache_bytes: int = Field(0, ge=0, le=1 << 40)
+    """Of answers kept in memory, for each model whose description does not say it; 0: none is."""
+    cache_ttl_s: Seconds = 60.0
+    """For so long a kept answer is given."""
+    cache_redis_url: str = Field("", max_length=4096, repr=False)
+    """Redis as a second level, which replicas share: redis://, rediss:// or unix://."""
     stall_timeout_s: Seconds = 60.0
     """A batch that takes longer hangs: the server is neither ready nor live."""
 

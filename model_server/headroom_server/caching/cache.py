@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
-from enum import StrEnum
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, TypeVar
 
+from headroom_server.caching.counts import Counts, Source
 from headroom_server.caching.flights import Flight, Turn, Word
 from headroom_server.caching.keys import Keys
 from headroom_server.caching.lru import Kept, Lru
@@ -42,16 +42,6 @@ OWN_ENDS = (
 """Ends of a request that say nothing of an equal one."""
 
 
-class Source(StrEnum):
-    """Where an answer comes from."""
-
-    MEMORY = "memory"
-    STORE = "redis"
-    FLIGHT = "flight"
-    """The execution of an equal request that was under way."""
-    DEVICE = "device"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
     """How much is kept, for how long, and how much may wait for executions of others."""
@@ -59,20 +49,6 @@ class Bounds:
     max_bytes: int
     ttl_s: float
     max_joined_bytes: int = 1 << 30
-
-
-@dataclass(slots=True)
-class Counts:
-    """What a scrape shows."""
-
-    by_source: dict[Source, int] = field(default_factory=lambda: dict.fromkeys(Source, 0))
-    """Answers; executions that were begun, under `DEVICE`."""
-    size: int = 0
-    entries: int = 0
-    evicted: int = 0
-    store_failures: int | None = None
-    """None without a second level."""
-    store_asked: bool = False
 
 
 class Asked(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from grpc import aio
@@ -26,7 +27,9 @@ class Bounds:
 class GrpcServer:
     """Listens from `start` on."""
 
-    def __init__(self, models: Models, bounds: Bounds) -> None:
+    def __init__(
+        self, models: Models, bounds: Bounds, interceptors: Sequence[aio.ServerInterceptor] = ()
+    ) -> None:
         options = (
             ("grpc.max_receive_message_length", bounds.max_message_bytes),
             ("grpc.max_send_message_length", -1),
@@ -36,7 +39,7 @@ class GrpcServer:
             ("grpc.max_connection_age_grace_ms", _ms(bounds.age_grace_s)),
             ("grpc.so_reuseport", 0),
         )
-        self._server = aio.server(options=options)
+        self._server = aio.server(options=options, interceptors=interceptors)
         self._leaving: asyncio.Task[None] | None = None
         self._server.add_generic_rpc_handlers((Service(models).handler(),))
 

@@ -30,6 +30,10 @@
     priority = 1                         # 0 most urgent .. 9
     deadline_s = 0.1
 
+    [cache]                              # of answers; else as the settings say
+    bytes = 268435456                    # 0: none are kept
+    ttl_s = 60
+
     [[warm_up]]                          # samples: one item each, run before ready
     inputs = { tokens = [101, 7592, 102] }
 
@@ -167,6 +171,13 @@ class Emulated(_Frozen):
         return self
 
 
+class CacheFields(_Frozen):
+    """How many bytes of answers are kept, and for how long; 0 bytes: none are."""
+
+    bytes: int = Field(ge=0, le=1 << 40, strict=True)
+    ttl_s: Seconds | None = None
+
+
 class Description(_Frozen):
     """One version of a model; the module's docstring shows every field."""
 
@@ -193,6 +204,7 @@ class Description(_Frozen):
         Mapping[Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,64}$")], SloClassFields],
         AfterValidator(_read_only),
     ] = Field(default_factory=_nothing)
+    cache: CacheFields | None = None
     warm_up: tuple[Sample, ...] = Field((), max_length=1000)
     emulated: Emulated | None = None
 
