@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from headroom_server.contract import Contract
-from headroom_server.errors import RefusedError
+from headroom_server.errors import InvalidRequestError, RefusedError
 from headroom_server.runner import Runner
 from headroom_server.tensors import Signature
 from headroom_server.typed_json import TypedForm
@@ -28,6 +28,11 @@ class Served:
         self.name = runner.model
         self.version = version
         self._forms: Forms | None = None
+
+    def blame(self, error: InvalidRequestError) -> None:
+        """Count bad input with this model."""
+        self.runner.ledger.reject(error.reason)
+        error.blamed = True
 
     @property
     def signature(self) -> Signature:

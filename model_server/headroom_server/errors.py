@@ -22,6 +22,8 @@ class InvalidRequestError(RequestError):
 
     status = 400
     reason = "invalid_input"
+    blamed = False
+    """Whether it stands in a model's accounts: it was known which one was asked for."""
 
 
 class NotJsonError(InvalidRequestError):

@@ -57,16 +57,22 @@ class Inference:
         path: str = scope["path"]
         if scope["method"] != "POST":
             return None
-        if path.endswith("/infer") and path.startswith("/v2/models/"):
-            name, separator, version = path[11:-6].partition("/versions/")
-            if "/" not in name and "/" not in version:
-                served = self._catalogue.find(name, version if separator else None)
-                return await self._infer(served, scope, receive)
-        elif path.endswith(":predict") and path.startswith("/v1/models/"):
-            name = path[11:-8]
-            if "/" not in name:
-                served = self._catalogue.find(name, None)
-                return await self._predict(served, scope, receive)
+        served = None
+        try:
+            if path.endswith("/infer") and path.startswith("/v2/models/"):
+                name, separator, version = path[11:-6].partition("/versions/")
+                if "/" not in name and "/" not in version:
+                    served = self._catalogue.find(name, version if separator else None)
+                    return await self._infer(served, scope, receive)
+            elif path.endswith(":predict") and path.startswith("/v1/models/"):
+                name = path[11:-8]
+                if "/" not in name:
+                    served = self._catalogue.find(name, None)
+                    return await self._predict(served, scope, receive)
+        except InvalidRequestError as error:
+            if served is not None:
+                served.blame(error)
+            raise
         return None
 
     async def _infer(self, served: Served, scope: Scope, receive: Receive) -> Answer:

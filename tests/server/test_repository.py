@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
 import struct
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from headroom_server.engine import LoadError
 from headroom_server.repository import folder, safetensors_header
 from headroom_server.repository.checking import check
 from headroom_server.repository.folder import Repository, chosen, scan
+from headroom_server.repository.formats import Format, check_weights_name
 from headroom_server.repository.safetensors_header import Held
 
 MLP = "architecture = 'mlp'\n[parameters]\nsizes = [2, 3]\n"
@@ -162,6 +164,17 @@ def test_links_are_followed_inside_the_repository_and_nowhere_else(tmp_path: Pat
         folder.weights(root, root / "shared", "circle")
     with pytest.raises(LoadError, match="a regular file"):
         folder.weights(root, root, "shared")
+
+
+@given(st.text(max_size=20).map(lambda text: f"{text}.safetensors"))
+def test_any_weights_name_that_passes_lies_beside_the_description(name: str) -> None:
+    try:
+        check_weights_name(name, Format.SAFETENSORS)
+    except ValueError:
+        return
+    beside = Path("/repository/model")
+    assert (beside / name).parent == beside
+    assert Path(os.path.normpath(beside / name)).parent == beside
 
 
 def test_a_sound_repository_is_told_in_a_line_per_model(tmp_path: Path) -> None:

@@ -102,6 +102,7 @@ async def test_metrics_of_several_models_are_one_text(tmp_path: Path, connect: C
     http = await connect(models=("a:1", "a:2", "b"))
     await http.post("/v1/models/a:predict", json=ROW)
     await http.post("/v1/models/c:predict", json=ROW)
+    await http.post("/v1/models/b:predict", json=ROW)
     families = list(text_string_to_metric_families((await http.get("/metrics")).text))
     names = [family.name for family in families]
     assert len(names) == len(set(names))
@@ -117,7 +118,22 @@ async def test_metrics_of_several_models_are_one_text(tmp_path: Path, connect: C
         (("model", "b"),): 0.0,
     }
     invalid = [family for family in families if family.name == "headroom_requests_invalid"]
-    assert [sample.labels for sample in invalid[0].samples] == [{"reason": "unknown_model"}]
+    assert [sample.labels for sample in invalid[0].samples] == [
+        {"reason": "unknown_model"},
+        {"model": "b", "reason": "invalid_input"},
+    ]
+
+
+async def test_the_classes_of_a_description_are_those_of_its_requests(
+    tmp_path: Path, connect: Connect
+) -> None:
+    classes = "[classes.batch]\npriority = 9\n"
+    write(tmp_path, a=QUICK.format(size=2) + classes, b=QUICK.format(size=2))
+    http = await connect()
+    asked = {"x-slo-class": "batch"}
+    assert (await http.post("/v1/models/a:predict", json=ROW, headers=asked)).status_code == 200
+    refused = await http.post("/v1/models/b:predict", json=ROW, headers=asked)
+    assert (refused.status_code, "x-slo-class" in refused.json()["error"]) == (400, True)
 
 
 async def test_models_come_and_go_while_others_serve(tmp_path: Path, connect: Connect) -> None:

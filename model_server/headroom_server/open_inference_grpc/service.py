@@ -102,12 +102,16 @@ class Service:
         if forms is None:
             runner.refuse_unready()
         assert forms is not None
-        asked = messages.parse(forms.contract, request)
-        terms = parse_terms(
-            _headers(context),
-            runner.limits.classes,
-            deadline_s=_earliest(context.time_remaining(), asked.timeout_s),
-        )
+        try:
+            asked = messages.parse(forms.contract, request)
+            terms = parse_terms(
+                _headers(context),
+                runner.limits.classes,
+                deadline_s=_earliest(context.time_remaining(), asked.timeout_s),
+            )
+        except InvalidRequestError as error:
+            served.blame(error)
+            raise
         outputs = await self._outputs(
             context,
             runner.infer(asked.work, arrived_s=arrived_s, terms=terms, connection=Connection()),
@@ -142,7 +146,7 @@ class Service:
             try:
                 return (await method(_parsed(takes, raw), context)).SerializeToString()
             except RequestError as error:
-                if isinstance(error, InvalidRequestError):
+                if isinstance(error, InvalidRequestError) and not error.blamed:
                     self._models.ledger.reject(error.reason)
                 refused = error
             except Exception:
