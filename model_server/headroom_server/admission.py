@@ -50,7 +50,7 @@ def closed(*, ready: bool, draining: bool) -> Refusal | None:
 
 
 def crowded(
-    items: int, size: int, *, waiting_items: int, waiting_size: int, caps: Caps
+    items: int, size: int, waiting_items: int, waiting_size: int, caps: Caps
 ) -> Refusal | None:
     """Why there is no room for so many items and bytes more.
 

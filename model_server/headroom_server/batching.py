@@ -61,14 +61,13 @@ class Batcher(Generic[T]):
         """Put an entry in line.
 
         Raises:
-            ValueError: for an entry that no batch can hold, or a key that already waits.
+            ValueError: for an entry that no batch can hold, or a key that waits at its priority.
         """
         if not 1 <= entry.items <= self.max_batch_size:
             raise ValueError(f"an entry has 1 to {self.max_batch_size} items; got {entry.items}")
-        for line in self._lines.values():
-            if entry.key in line:
-                raise ValueError(f"an entry waits once; key {entry.key} already does")
-        line = self._lines.get(entry.priority) or self._lines.setdefault(entry.priority, Line())
+        line = self._lines.get(entry.priority)
+        if line is None:
+            line = self._lines[entry.priority] = Line()
         line.add(entry)
         self.items += entry.items
         self.size += entry.size

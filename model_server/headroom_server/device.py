@@ -123,9 +123,12 @@ class DeviceThread(Generic[T]):
     @property
     def busy_since_s(self) -> float | None:
         """When the oldest batch that now executes, or is finished, began; None between batches."""
-        parts = (self._executor, self._pipeline)
-        begins = [part.busy_since_s for part in parts if part is not None]
-        return min((begin for begin in begins if begin is not None), default=None)
+        executor, pipeline = self._executor, self._pipeline
+        now = None if executor is None else executor.busy_since_s
+        finishing = None if pipeline is None else pipeline.busy_since_s
+        if now is None or finishing is None:
+            return finishing if now is None else now
+        return min(now, finishing)
 
     @property
     def pipelined(self) -> bool:

@@ -81,21 +81,30 @@ class Line(Generic[T]):
         return bisect_left(self.order, level + 1, key=lambda place: place.level)
 
     def add(self, entry: Entry[T]) -> None:
-        """Put an entry behind its tenant's others."""
-        if not self.order:
+        """Put an entry behind its tenant's others.
+
+        Raises:
+            ValueError: for a key that already waits here.
+        """
+        order, level, tenant = self.order, self.level, entry.tenant
+        if entry.key in self._by_age:
+            raise ValueError(f"an entry waits once; key {entry.key} already does")
+        if not order:
             self._accounts.clear()
-            self.level = self._turn = 0
-        elif len(self._accounts) > KEPT_TENANTS + 2 * len(self.order):
-            self._forget()
-        level = self.next_level(entry.tenant)
-        self._accounts[entry.tenant] = (level + entry.items, level)
-        self._turn += 1
-        place = Place(level, self._turn, entry)
-        self._by_age[entry.key] = place
-        if not self.order or self.order[-1].level <= level:
-            self.order.append(place)
+            level = self.level = self._turn = 0
         else:
-            insort(self.order, place, key=_rank)
+            account = self._accounts.get(tenant)
+            if account is not None:
+                level = max(level, *account)
+            if len(self._accounts) > KEPT_TENANTS + 2 * len(order):
+                self._forget()
+        self._accounts[tenant] = (level + entry.items, level)
+        self._turn += 1
+        place = self._by_age[entry.key] = Place(level, self._turn, entry)
+        if not order or order[-1].level <= level:
+            order.append(place)
+        else:
+            insort(order, place, key=_rank)
         self.items[entry.length] = self.items.get(entry.length, 0) + entry.items
 
     def serve(self, key: int) -> Entry[T]:

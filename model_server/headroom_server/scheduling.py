@@ -76,20 +76,10 @@ class Scheduler(Generic[T]):
         if entry.deadline_s is not None and self._late(entry, entry.deadline_s, now_s):
             return self._refused(Refusal.DEADLINE, now_s)
         refusal = self._crowded(entry)
-        evicted: list[Entry[T]] = []
-        while refusal is not None:
-            last = self.batcher.outranked(entry)
-            if last is None:
-                for one in reversed(evicted):
-                    self.batcher.add(one)
-                return self._refused(refusal, now_s)
-            self.batcher.withdraw(last.key)
-            evicted.append(last)
-            refusal = self._crowded(entry)
-        self.batcher.add(entry)
-        if not evicted:
+        if refusal is None:
+            self.batcher.add(entry)
             return ACCEPTED
-        return Offer(None, self._retry_after_s(now_s), tuple(evicted))
+        return self._make_room(entry, refusal, now_s)
 
     def withdraw(self, key: int) -> bool:
         """A request no longer wants an answer; whether it still waited."""
@@ -199,13 +189,23 @@ class Scheduler(Generic[T]):
         return (1.0 + tail) * prices.batch_s(together, length)
 
     def _crowded(self, entry: Entry[T]) -> Refusal | None:
-        return crowded(
-            entry.items,
-            entry.size,
-            waiting_items=self.batcher.items,
-            waiting_size=self.batcher.size,
-            caps=self.caps,
-        )
+        batcher = self.batcher
+        return crowded(entry.items, entry.size, batcher.items, batcher.size, self.caps)
+
+    def _make_room(self, entry: Entry[T], full: Refusal, now_s: float) -> Offer[T]:
+        refusal: Refusal | None = full
+        evicted: list[Entry[T]] = []
+        while refusal is not None:
+            last = self.batcher.outranked(entry)
+            if last is None:
+                for one in reversed(evicted):
+                    self.batcher.add(one)
+                return self._refused(refusal, now_s)
+            self.batcher.withdraw(last.key)
+            evicted.append(last)
+            refusal = self._crowded(entry)
+        self.batcher.add(entry)
+        return Offer(None, self._retry_after_s(now_s), tuple(evicted))
 
     def _refused(self, refusal: Refusal, now_s: float) -> Offer[T]:
         return Offer(refusal, self._retry_after_s(now_s))

@@ -35,11 +35,11 @@ def test_the_door(ready: bool, draining: bool, expected: Refusal | None) -> None
 )
 def test_the_room(items: int, size: int, expected: Refusal | None) -> None:
     caps = Caps(items=8, size=100)
-    assert crowded(2, 40, waiting_items=items, waiting_size=size, caps=caps) is expected
+    assert crowded(2, 40, items, size, caps) is expected
 
 
 def test_a_bound_below_one_request_still_lets_it_through_when_nobody_waits() -> None:
-    assert crowded(8, 10**9, waiting_items=0, waiting_size=0, caps=Caps(1, 1)) is None
+    assert crowded(8, 10**9, 0, 0, Caps(1, 1)) is None
 
 
 @pytest.mark.parametrize(
