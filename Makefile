@@ -67,6 +67,10 @@ demo: setup      ## the whole way, live, on this machine or the cluster of KUBEC
 bench: setup     ## the figures, measured side by side
 	@$(RUN) bench
 
+.PHONY: bench-gpu
+bench-gpu: setup ## real models on the GPU beside a bare loop; tiny ones on the CPU where there is none
+	@$(RUN) bench gpu
+
 bench-decision: setup ## the decision against every peer in every cell (ARGS=--quick: 10 min); resumes
 	@$(RUN) proof $(ARGS)
 

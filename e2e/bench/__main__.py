@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from rich.console import Console
 from rich.markup import escape
 
-from bench import decision, footprint, reaction, server, simulator, stage, starts
+from bench import decision, footprint, gpu, reaction, server, simulator, stage, starts
 from bench.figures import Figure, all_hold, table
 from cluster import ClusterError, Node
 from cluster.progress import OnConsole, Progress
@@ -22,6 +22,7 @@ WIDTH_WITHOUT_TERMINAL = 120
 
 ALONE: dict[str, Callable[[], Sequence[Figure]]] = {
     "decision": decision.measure,
+    "gpu": gpu.measure,
     "server": server.measure,
     "simulator": simulator.measure,
 }
@@ -32,6 +33,7 @@ ON_A_NODE: dict[str, Callable[[Node, Progress], Sequence[Figure]]] = {
 }
 TITLES = {
     "decision": "The decision",
+    "gpu": "Real models on a device",
     "server": "The model server",
     "simulator": "The simulator",
     "operator": "The operator",
@@ -42,7 +44,7 @@ TITLES = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the parts that are named, or all, and return the exit status."""
-    wanted = _parser().parse_args(argv).part or list(TITLES)
+    wanted = _parser().parse_args(argv).part or [part for part in TITLES if part != "gpu"]
     console = Console(highlight=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=WIDTH_WITHOUT_TERMINAL)
@@ -84,7 +86,7 @@ def _measured(wanted: Sequence[str], progress: Progress) -> Iterator[tuple[str, 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="bench", description=__doc__, allow_abbrev=False)
     parser.add_argument(
-        "part", nargs="*", type=_part, help=f"of {', '.join(TITLES)}; all of them by default"
+        "part", nargs="*", type=_part, help=f"of {', '.join(TITLES)}; all but gpu by default"
     )
     return parser
 
