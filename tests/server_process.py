@@ -6,9 +6,10 @@ import asyncio
 import os
 import socket
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import aiohttp
 
@@ -39,7 +40,9 @@ def free_port() -> int:
 
 
 @asynccontextmanager
-async def serving(**settings: object) -> AsyncIterator[Server]:
+async def serving(
+    environment: Mapping[str, str] = MappingProxyType({}), **settings: object
+) -> AsyncIterator[Server]:
     port = settings.get("PORT") or free_port()
     defaults = {
         "ENGINE": "emulated",
@@ -56,7 +59,7 @@ async def serving(**settings: object) -> AsyncIterator[Server]:
         sys.executable,
         "-m",
         "headroom_server",
-        env={**os.environ, **env},
+        env={**os.environ, **environment, **env},
         stderr=asyncio.subprocess.PIPE,
     )
     try:

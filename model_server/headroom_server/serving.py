@@ -38,7 +38,7 @@ LINGER_S = 0.2
 CLOSING_S = 2.0
 """What is left for the last answers to leave after the grace."""
 WATCH_PERIOD_S = 1.0
-TRACES_S = 5.0
+TRACES_S = 3.0
 """What the last traces may take to leave, unless the drain leaves less."""
 
 

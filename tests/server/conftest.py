@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from headroom_server.app import Application
+from headroom_server.caching.cache import Cache
 from headroom_server.models import Models
 from headroom_server.runner import Limits, Runner
 from headroom_server.startup import WarmUpPlan
@@ -20,7 +21,11 @@ async def start() -> AsyncIterator[Start]:
     worlds: list[World] = []
 
     async def make(
-        *, max_batch_size: int = 4, max_waiting: int = 4, stall_timeout_s: float = 60.0
+        *,
+        max_batch_size: int = 4,
+        max_waiting: int = 4,
+        stall_timeout_s: float = 60.0,
+        cache: Cache | None = None,
     ) -> World:
         engine = FakeEngine()
         runner = Runner(
@@ -34,6 +39,7 @@ async def start() -> AsyncIterator[Start]:
                 max_waiting=max_waiting,
                 stall_timeout_s=stall_timeout_s,
             ),
+            cache=cache,
         )
         app = Application(Models.of(runner), max_body_bytes=4096)
         transport = httpx.ASGITransport(app=app)

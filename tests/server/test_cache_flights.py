@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from headroom_server.caching.cache import Asked, Bounds, Cache, Source
+from headroom_server.caching.cache import Asked, Bounds, Cache
+from headroom_server.caching.counts import Source
 from headroom_server.caching.store import LOOKUP_S, Found, Guarded
 from headroom_server.connection import Connection
 from headroom_server.engine import Work

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from headroom_server.caching.cache import Bounds, Cache
 from headroom_server.caching.redis_store import RedisStore
 from headroom_server.caching.store import LOOKUP_S, Found, Guarded
-from server_world import until
+from server_world import Start, balanced_metrics, until
 
 KEY = bytes(range(32))
 SERVER = shutil.which("redis-server")
@@ -213,3 +214,26 @@ async def test_writes_that_wait_are_bounded() -> None:
 
 def test_found_says_for_how_long_it_is_fresh() -> None:
     assert Found(b"", 1.5).left_s == 1.5
+
+
+async def test_replicas_share_what_one_has_computed(start: Start, url: str) -> None:
+    worlds, levels = [], []
+    for _ in range(2):
+        level = Guarded(RedisStore(url), time.monotonic)
+        bounds = Bounds(max_bytes=1 << 20, ttl_s=60.0)
+        worlds.append(await start(cache=Cache("m/1", bounds, time.monotonic, level)))
+        levels.append(level)
+        await until(lambda level=level: level.asked)  # type: ignore[misc]
+    one, other = worlds
+    for _ in range(2):
+        assert (await one.predict([1.0, 2.0])).json() == {"predictions": [3.0]}
+    await levels[0].close()
+    assert (await other.predict([1.0, 2.0])).json() == {"predictions": [3.0]}
+    assert (one.engine.batches, other.engine.batches) == ([1], [])
+    seen = await balanced_metrics(other)
+    assert seen["headroom_cache_hits_total{redis}"] == 1
+    assert (seen["headroom_cache_redis_asked"], seen["headroom_cache_redis_failures_total"]) == (
+        1,
+        0,
+    )
+    await levels[1].close()

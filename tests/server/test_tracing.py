@@ -20,11 +20,11 @@ from opentelemetry.trace import SpanContext, SpanKind, StatusCode
 
 from headroom_server.entries import Close, Entry, Sealed
 from headroom_server.execution import Executed
+from headroom_server.stages import Stages
 from headroom_server.tracing.current import Batch, Trace, executed
 from headroom_server.tracing.open_telemetry import OpenTelemetry
 from headroom_server.tracing.spans import Span, of_batch, of_request
 from headroom_server.tracing.starting import configured
-from headroom_server.warming import Stages
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 UNSAMPLED = PARENT[:-1] + "0"
@@ -157,8 +157,9 @@ class Recorded:
 
 
 def context_of(span: ReadableSpan) -> SpanContext:
-    assert span.context is not None
-    return span.context
+    context: SpanContext | None = span.context
+    assert context is not None
+    return context
 
 
 def test_a_request_and_its_batch_are_two_traces_and_a_link() -> None:

@@ -13,10 +13,9 @@ from headroom_server.store import Source
 
 def identity_of(settings: Settings, source: Source) -> str:
     """Of one version of a model. Reads the folder, not the files."""
-    said: list[object] = [source.name, source.number, settings.engine, settings.model_class]
     description = source.description
-    if description is not None:
-        said.append(description.model_dump(mode="json"))
+    said: list[object] = [source.name, source.number, settings.engine, settings.model_class]
+    said.append(description)
     pinned = description is not None and description.sha256 is not None
     if source.directory is not None and not pinned:
         for path in sorted(source.directory.iterdir()):
