@@ -22,6 +22,7 @@ from headroom_server.runner import Limits, Runner
 from headroom_server.settings import Settings
 from headroom_server.startup import WarmUpPlan
 from headroom_server.store import Source, Store
+from headroom_server.terms import DEFAULT_CLASS, SloClass, SloClasses
 from headroom_server.tracing.starting import telemetry_of
 
 if TYPE_CHECKING:
@@ -101,10 +102,20 @@ def build_runner(settings: Settings, source: Source, second_level: Guarded | Non
             max_batch_size=largest,
             max_waiting=settings.max_waiting or 8 * largest,
             stall_timeout_s=settings.stall_timeout_s,
-            classes=source.description.slo_classes if source.description else {},
+            max_waiting_bytes=settings.max_waiting_bytes,
+            max_wait_s=settings.max_wait_s,
+            classes=slo_classes(settings, source.description),
         ),
         cache=cache_of(settings, source, second_level),
     )
+
+
+def slo_classes(settings: Settings, description: Description | None) -> SloClasses:
+    """A model's classes; the settings' deadline where it has no default one."""
+    described = {} if description is None else description.slo_classes
+    if settings.deadline_s is None:
+        return described
+    return {DEFAULT_CLASS: SloClass(deadline_s=settings.deadline_s), **described}
 
 
 def largest_batch(settings: Settings, description: Description | None) -> int:

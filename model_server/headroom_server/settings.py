@@ -101,6 +101,12 @@ class Settings(BaseModel):
     """Items, where a model's description does not say it."""
     max_waiting: int | None = Field(None, ge=1, le=1_000_000)
     """Items that may wait for one model; eight full batches if unset."""
+    max_waiting_bytes: int = Field(1 << 30, ge=1024, le=1 << 40)
+    """That may wait for one model."""
+    max_wait_s: SecondsOrNone = 0.0
+    """For which a batch that is not full is held for company; 0: it never is."""
+    deadline_s: Seconds | None = None
+    """Of requests that name none, of models whose description has no class `default`."""
     max_body_bytes: int = Field(8 * 1024 * 1024, ge=1024, le=1024**3)
     """Of one request."""
     cache_bytes: int = Field(0, ge=0, le=1 << 40)

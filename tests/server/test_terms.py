@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headroom_server.composition import slo_classes
 from headroom_server.errors import InvalidRequestError
+from headroom_server.settings import Settings
 from headroom_server.terms import SloClass, Terms, parse_terms
 
 CLASSES = {"default": SloClass(4, 1.0), "gold": SloClass(1, 0.1), "batch": SloClass(9, None)}
@@ -77,3 +79,10 @@ def test_any_bytes_give_terms_in_range_or_a_short_refusal(header: bytes, value: 
     assert len(refused) < 300
     assert terms.deadline_s is None or 0.0 < terms.deadline_s <= 86_400.0
     assert 0 <= terms.priority <= 9
+
+
+def test_the_settings_deadline_is_that_of_requests_that_name_none() -> None:
+    classes = slo_classes(Settings(deadline_s=0.25), None)
+    assert parse_terms([], classes).deadline_s == 0.25
+    assert parse_terms([(b"x-request-timeout", b"2")], classes).deadline_s == 2.0
+    assert slo_classes(Settings(), None) == {}
