@@ -86,8 +86,8 @@ lock: setup      ## pin anew what pyproject.toml asks for
 	@export UV_SYSTEM_CERTS=1; uv="$(VENV)/bin/uv pip compile pyproject.toml --quiet --generate-hashes --no-emit-index-url --no-header"; \
 	  $$uv --all-extras --group dev --output-file requirements.lock && \
 	  $$uv --extra operator --constraints requirements.lock --output-file deploy/operator.lock && \
-	  $$uv --extra server --constraints requirements.lock --output-file deploy/model-server.lock && \
-	  $$uv --extra server --extra torch --constraints requirements.lock --output-file deploy/model-server-torch.lock && \
+	  $$uv --extra server --extra cache --extra tracing --constraints requirements.lock --output-file deploy/model-server.lock && \
+	  $$uv --extra server --extra cache --extra tracing --extra torch --constraints requirements.lock --output-file deploy/model-server-torch.lock && \
 	  $(VENV)/bin/uv pip compile e2e/load/requirements.in --quiet --generate-hashes --no-emit-index-url --no-header \
 	    --constraints requirements.lock --output-file e2e/load/requirements.lock
 
