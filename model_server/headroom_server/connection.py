@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+Headers = list[tuple[bytes, bytes]]
+
 STATE_KEY = "connection"
 """Where a request finds its connection in the ASGI state."""
 
@@ -12,13 +14,16 @@ STATE_KEY = "connection"
 class Connection:
     """Shared by all requests of one connection. HTTP/1.1 serves them one after the other."""
 
-    __slots__ = ("on_lost", "retire_at_s")
+    __slots__ = ("answer", "on_lost", "retire_at_s")
 
     def __init__(self, retire_at_s: float = float("inf")) -> None:
         self.retire_at_s = retire_at_s
         """The first answer after this, on the loop's clock, closes the connection."""
         self.on_lost: Callable[[], None] | None = None
         """Called when the client leaves while it is owed an answer."""
+        self.answer: Callable[[Headers, bytes, bool], bool] | None = None
+        """Write a whole 200 at once: headers, body, whether the connection is to end. False where
+        it cannot be written now. None where the server has no such way."""
 
     def lost(self) -> None:
         """The client has left."""

@@ -64,8 +64,10 @@ class Edge:
         if answer is None:
             await self._route(scope, receive, send)
             return
-        headers = answer.headers
-        if self._closes(scope):
+        headers, connection, close = answer.headers, connection_of(scope), self._closes(scope)
+        if connection.answer is not None and connection.answer(headers, answer.body, close):
+            return
+        if close:
             headers.append(CLOSE)
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": answer.body})

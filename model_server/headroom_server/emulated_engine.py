@@ -8,6 +8,7 @@ their exact sum.
 from __future__ import annotations
 
 import math
+import sys
 import time
 from array import array
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +18,9 @@ from headroom_server.tensors import DYNAMIC, Numbers, Signature, TensorSpec
 
 OVERSLEPT_CAP_S = 0.001
 """One late wake-up of a busy machine must not make the next batches free."""
+
+SCALE = 64
+"""Numbers of a row are halved so often where their sum is too large to be added up as it is."""
 
 
 class EmulatedEngine:
@@ -113,7 +117,11 @@ class EmulatedEngine:
 
 
 def _sum(row: Numbers) -> float:
+    """The exact sum, rounded once; the largest number of its sign where it is beyond all."""
     try:
         return math.fsum(row)
     except OverflowError:
-        return math.inf
+        scaled = math.fsum(math.ldexp(number, -SCALE) for number in row)
+        if abs(scaled) <= math.ldexp(sys.float_info.max, -SCALE):
+            return math.ldexp(scaled, SCALE)
+        return math.copysign(sys.float_info.max, scaled)

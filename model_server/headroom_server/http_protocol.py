@@ -7,11 +7,16 @@ from __future__ import annotations
 
 import asyncio
 import random
+from typing import Any
 
 import orjson
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import (
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
 
-from headroom_server.connection import STATE_KEY, Connection
+from headroom_server.connection import STATE_KEY, Connection, Headers
 
 MAX_HEAD_BYTES = 64 * 1024
 """Request line and headers. What comes in one read (256 KiB) is not counted before it is parsed."""
@@ -37,6 +42,7 @@ def bounded_protocol(max_age_s: float, receive_timeout_s: float) -> type[HttpToo
             super().connection_made(transport)
             age_s = max_age_s * random.uniform(0.75, 1.25)  # noqa: S311 - jitter, no secret
             self._connection = Connection(self.loop.time() + age_s)
+            self._connection.answer = self._answer
             self.app_state = {**self.app_state, STATE_KEY: self._connection}
             self.timeout_keep_alive_task = self.loop.call_later(
                 self.timeout_keep_alive, self.timeout_keep_alive_handler
@@ -47,6 +53,7 @@ def bounded_protocol(max_age_s: float, receive_timeout_s: float) -> type[HttpToo
             self._unset_keepalive_if_required()
             self._stop_receive_timer()
             self._connection.lost()
+            self._connection.answer = None
 
         def data_received(self, data: bytes) -> None:
             if self._rejection is not None:
@@ -86,6 +93,32 @@ def bounded_protocol(max_age_s: float, receive_timeout_s: float) -> type[HttpToo
             # connection, since the server drains.
             if not self._head_open:
                 super().shutdown()
+
+        def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+            self._running = cycle
+            super()._start_asgi_task(cycle, app)
+
+        def _answer(self, headers: Headers, body: bytes, close: bool) -> bool:
+            # As uvicorn's two sends, in one write and without checking our own headers.
+            cycle = self._running
+            if self.flow.write_paused or cycle.response_started:
+                return False
+            if cycle.disconnected:
+                return True
+            parts = [STATUS_LINE[200]]
+            for name, value in headers:
+                parts += (name, b": ", value, b"\r\n")
+            if close or not cycle.keep_alive:
+                cycle.keep_alive = False
+                parts.append(b"connection: close\r\n")
+            parts += (b"\r\n", body)
+            self.transport.write(b"".join(parts))
+            cycle.response_started = cycle.response_complete = True
+            cycle.message_event.set()
+            if not cycle.keep_alive:
+                self.transport.close()
+            cycle.on_response()
+            return True
 
         def send_400_response(self, msg: str) -> None:
             self._reject(400, f"not HTTP/1.1: {msg}")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from array import array
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headroom_server.emulated_engine import EmulatedEngine
+from headroom_server.engine import Work
 from headroom_server.errors import InvalidRequestError
 from headroom_server.tensors import Signature, TensorSpec, finite, flatten, nest
 
@@ -95,3 +98,21 @@ def test_a_model_names_each_tensor_once() -> None:
     spec = TensorSpec("x", "FP32")
     with pytest.raises(ValueError, match="distinct names"):
         Signature(inputs=(spec, spec), outputs=(spec,))
+
+
+@pytest.mark.parametrize(
+    ("row", "total"),
+    [
+        ([1e16, 1.0, -1e16, 0.5], 1.5),
+        ([1.7e308, 1.7e308, -1.7e308, -1.7e308], 0.0),
+        ([1.7e308, 1.7e308, -1.7e308, 5.0], 1.7e308),
+        ([1.7e308, 1.7e308, 0.0, 0.0], 1.7976931348623157e308),
+        ([-1.7e308, -1.7e308, 0.0, 0.0], -1.7976931348623157e308),
+    ],
+    ids=["exact", "cancelled", "back in range", "beyond all", "below all"],
+)
+def test_the_emulated_sum_is_finite_whatever_is_added(row: list[float], total: float) -> None:
+    engine = EmulatedEngine(fixed_cost_s=0.0, per_item_cost_s=0.0, load_s=0.0, input_size=4)
+    engine.load()
+    work = Work(1, {"x": array("d", row)})
+    assert engine.execute(engine.stage([work], 0)) == [{"sum": array("d", [total])}]
