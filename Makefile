@@ -9,7 +9,7 @@ PATHS := operator/headroom model_server/headroom_server e2e tests
 export PYTHONSAFEPATH := 1
 ROOT := $(filter 0,$(shell id -u))
 
-.PHONY: help setup fmt lint types contracts check unit fuzz scenarios test e2e-full demo bench bench-decision crd proto lock cluster clean
+.PHONY: help setup fmt lint types contracts check unit fuzz scenarios test e2e-full demo bench bench-server bench-decision crd proto lock cluster clean
 
 help:            ## list the verbs
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -70,6 +70,9 @@ bench: setup     ## the figures, measured side by side
 .PHONY: bench-gpu
 bench-gpu: setup ## real models on the GPU beside a bare loop; tiny ones on the CPU where there is none
 	@$(RUN) bench gpu
+
+bench-server: setup ## the model server beside other servers, 35 min (ARGS=--quick: 5; ARGS=--soak: the soak); resumes
+	@$(RUN) serverbench $(ARGS)
 
 bench-decision: setup ## the decision against every peer in every cell (ARGS=--quick: 10 min); resumes
 	@$(RUN) proof $(ARGS)

@@ -40,12 +40,20 @@ class Running:
     port: int
     process: subprocess.Popen[bytes]
     mark: str
-    ready_s: float
-    """On the monotonic clock."""
 
     def usage(self) -> Usage:
         """Of all its processes."""
         return usage(self.mark)
+
+    def probe(self, timeout_s: float = 5.0) -> bool:
+        """Ask once; whether the answer is right. Raises: OSError."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=timeout_s) as connection:
+            request = self.server.kind(connection="close").request
+            connection.sendall(request.encode("latin-1"))
+            answer = b""
+            while data := connection.recv(65_536):
+                answer += data
+        return self.server.expected.encode() in answer.partition(b"\r\n\r\n")[2]
 
     def get(self, path: str, timeout_s: float = 5.0) -> bytes:
         """Raises: OSError, also for a status that is none of success."""
@@ -87,9 +95,10 @@ def running(
         except (OSError, StopIteration) as error:
             raise CannotStartError(f"{server.name}: not installed: {error}") from error
         try:
-            _await_ready(server, place.port, process, log)
+            started = Running(server, place.port, process, mark)
+            _await_ready(started, log)
             time.sleep(SETTLE_S)
-            yield Running(server, place.port, process, mark, time.monotonic())
+            yield started
         finally:
             _end(process, mark)
 
@@ -145,36 +154,22 @@ def _link_backend(place: Place) -> None:
         (backend / part.name).symlink_to(part.resolve())
 
 
-def _await_ready(server: Server, port: int, process: subprocess.Popen[bytes], log: Path) -> None:
-    url = f"http://127.0.0.1:{port}"
-    until_s = time.monotonic() + server.patience_s
-    asked = False
+def _await_ready(started: Running, log: Path) -> None:
+    """Some say that they are ready before they are: only a right answer counts."""
+    server, process = started.server, started.process
+    until_s, said = time.monotonic() + server.patience_s, False
     while time.monotonic() < until_s:
         if process.poll() is not None:
-            raise CannotStartError(f"{server.name}: ended with {process.returncode}: {_tail(log)}")
+            ended = process.returncode
+            raise CannotStartError(f"{server.name}: ended with {ended}: {_tail(log)}")
         with contextlib.suppress(OSError):
-            if not asked:
-                urllib.request.urlopen(url + server.ready_path, timeout=2).close()
-                asked = True
-            if _answers(server, port):
+            said = said or bool(started.get(server.ready_path) or True)
+            if not server.body or started.probe():
                 return
         time.sleep(POLL_S)
-    raise CannotStartError(
-        f"{server.name}: not ready within {server.patience_s:.0f} s: {_tail(log)}"
-    )
-
-
-def _answers(server: Server, port: int) -> bool:
-    """Whether it gives the right answer: some say that they are ready before they are."""
-    if not server.body:
-        return True
-    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
-        request = server.kind(connection="close").request
-        connection.sendall(request.encode("latin-1"))
-        answer = b""
-        while data := connection.recv(65_536):
-            answer += data
-    return server.expected.encode() in answer.partition(b"\r\n\r\n")[2]
+    said_so = "said to be ready, and gave no right answer" if said else "not ready"
+    patience_s = server.patience_s
+    raise CannotStartError(f"{server.name}: {said_so} within {patience_s:.0f} s: {_tail(log)}")
 
 
 def _tail(log: Path) -> str:

@@ -1,0 +1,161 @@
+"""`python -m serverbench`: measure what is missing, report all; 0 only if every figure holds."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from bench.figures import Figure, all_hold, table
+from serverbench import options, plan, records
+from serverbench.comparison import side_by_side
+from serverbench.findings import Findings
+from serverbench.installing import ENVIRONMENTS, CannotInstallError, install
+from serverbench.judging import judged
+from serverbench.measuring import SERVERS, Bench, fingerprint, unmeasured, visited
+from serverbench.records import FOLDER, Key, Record
+
+HELD, FAILED, INTERRUPTED = 0, 1, 130
+WIDTH_WITHOUT_TERMINAL = 160
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure, report, and return the exit status."""
+    asked = options.parsed(argv)
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=WIDTH_WITHOUT_TERMINAL)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    kept = FOLDER / f"{asked.scale.name}.jsonl"
+    if asked.fresh:
+        kept.unlink(missing_ok=True)
+    interrupted = False
+    with _progress(console) as progress:
+        bar = progress.add_task("", total=None)
+        bench = Bench(asked.scale, ENVIRONMENTS, asked.soak_minutes, _teller(progress, bar))
+        try:
+            if not asked.report_only:
+                _measure(asked, bench, progress, bar)
+        except KeyboardInterrupt:
+            interrupted = True
+    found = Findings(_current(asked, bench).values())
+    figures = _report(asked, found, console)
+    if interrupted:
+        console.print("Interrupted: the report holds what was measured; run again to go on.")
+        return INTERRUPTED
+    broken = [figure.name for figure in figures if not all_hold([figure])]
+    if broken:
+        console.print(f"[red]Not held:[/red] {escape('; '.join(broken))}.", soft_wrap=True)
+        return FAILED
+    console.print("[green]All promised figures hold.[/green]")
+    return HELD
+
+
+def _current(asked: options.Options, bench: Bench) -> Mapping[Key, Record]:
+    """What is there and describes what would be measured now."""
+    known = records.load(FOLDER / f"{asked.scale.name}.jsonl")
+    wanted = plan.keys(asked.cases, asked.servers, asked.scale)
+    return {
+        key: known[key]
+        for key in wanted
+        if key in known and known[key].fingerprint == fingerprint(key, bench)
+    }
+
+
+def _measure(asked: options.Options, bench: Bench, progress: Progress, bar: TaskID) -> None:
+    done = {key for key, record in _current(asked, bench).items() if not record.error}
+    wanted = plan.keys(asked.cases, asked.servers, asked.scale)
+    missing = [key for key in wanted if key not in done]
+    console = progress.console
+    console.print(f"{len(done)} measurements are there, {len(missing)} to go")
+    for peer in [peer for peer in asked.peers if any(key.server == peer for key in missing)]:
+        try:
+            bench.say(f"installing {peer}")
+            install(peer)
+        except CannotInstallError as error:
+            own = [key for key in missing if key.server == peer]
+            for record in unmeasured(own, bench, str(error)):
+                _keep(asked, record, console)
+            missing = [key for key in missing if key.server != peer]
+
+    def weight(key: Key) -> float:
+        return plan.expected_s(key.case, asked.scale, asked.soak_minutes)
+
+    progress.update(bar, total=sum(map(weight, missing)))
+    for visit in plan.visits(missing, asked.servers):
+        for record in visited(visit, bench):
+            _keep(asked, record, console)
+            progress.advance(bar, weight(record.key))
+
+
+def _keep(asked: options.Options, record: Record, console: Console) -> None:
+    records.add(FOLDER / f"{asked.scale.name}.jsonl", record)
+    if record.error:
+        console.print(
+            f"[yellow]{record.case} {record.server}:[/yellow] {escape(record.error)}",
+            soft_wrap=True,
+        )
+
+
+def _report(asked: options.Options, found: Findings, console: Console) -> list[Figure]:
+    """Print both tables and what is missing, and write them as JSON."""
+    titles = [SERVERS[name].title for name in asked.servers]
+    beside = side_by_side(found, asked.cases, asked.servers, titles)
+    if beside is not None:
+        console.print(beside)
+    figures = judged(found, asked.cases, asked.servers)
+    console.print(table("The model server", figures))
+    errors = found.errors(asked.cases, asked.servers)
+    for server, reason in errors:
+        console.print(f"[yellow]Not measured: {server}:[/yellow] {escape(reason)}", soft_wrap=True)
+    console.print(f"[dim]load average {os.getloadavg()[0]:.1f}[/dim]")
+    report = {
+        "scale": asdict(asked.scale),
+        "cases": asked.cases,
+        "figures": [asdict(figure) for figure in figures],
+        "not_measured": errors,
+        "records": [record.model_dump() for record in found.records],
+    }
+    path = FOLDER / f"{asked.scale.name}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(report, indent=1))
+    return figures
+
+
+def _progress(console: Console) -> Progress:
+    return Progress(
+        TextColumn("{task.description:<40}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        refresh_per_second=1,
+    )
+
+
+def _teller(progress: Progress, bar: TaskID) -> Callable[[str], None]:
+    def say(what: str) -> None:
+        progress.update(bar, description=what)
+        if not progress.console.is_terminal:
+            progress.console.print(what)
+
+    return say
+
+
+if __name__ == "__main__":
+    sys.exit(main())

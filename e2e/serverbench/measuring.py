@@ -1,0 +1,142 @@
+"""Carries out visits: starts the servers, measures, and hands on every record as it is there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from serverbench import faults, lengths, rates, soak
+from serverbench.loading import LoadError
+from serverbench.plan import ON_THE_USUAL_DEVICE, Visit
+from serverbench.rates import Values
+from serverbench.records import Case, Key, Record, digest, finite
+from serverbench.running import CannotStartError, Running, running
+from serverbench.scale import Scale
+from serverbench.servers import (
+    BARE,
+    BARE_ASGI,
+    HEADROOM,
+    HERE,
+    OURS,
+    PEER_SERVERS,
+    PEERS,
+    REQUIREMENTS,
+    Device,
+    Server,
+)
+
+SERVERS: Mapping[str, Server] = {
+    server.name: server for server in (HEADROOM, BARE_ASGI, *PEER_SERVERS)
+}
+OUR_SOURCES = (HERE.parents[1] / "model_server" / "headroom_server", HERE.parent / "bench")
+SHOWN_CHARACTERS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What all visits share."""
+
+    scale: Scale
+    environments: Path
+    soak_minutes: float
+    say: Callable[[str], None]
+
+
+@cache
+def fingerprint(key: Key, bench: Bench) -> str:
+    """Of everything that a measurement depends on, as it was when first asked for."""
+    close = key.server in (OURS, BARE) or key.case is Case.CPU
+    sources = [PEERS, *(OUR_SOURCES if close else ())]
+    if key.server not in (OURS, BARE):
+        sources.append(REQUIREMENTS / f"{key.server}.txt")
+    minutes = bench.soak_minutes if key.case is Case.SOAK else None
+    return digest(sources, bench.scale, minutes)
+
+
+def visited(visit: Visit, bench: Bench) -> Iterator[Record]:
+    """A record for each key of the visit; what could not be measured says why."""
+    if visit.keys[0].case not in ON_THE_USUAL_DEVICE:
+        (key,) = visit.keys
+        yield _recorded(key, bench, lambda: _alone(key, bench))
+        return
+    with ExitStack() as stack:
+        up: dict[str, Running] = {}
+        for name in visit.servers:
+            try:
+                bench.say(f"starting {name}")
+                up[name] = stack.enter_context(running(SERVERS[name], Device(), bench.environments))
+            except CannotStartError as error:
+                for key in visit.keys:
+                    if key.server == name:
+                        yield _record(key, bench, {}, str(error))
+        keys = [key for key in visit.keys if key.server in up]
+        idle = [key for key in keys if key.case is Case.IDLE]
+        if idle:
+            bench.say("nobody asks anything")
+            found = rates.idle([up[key.server] for key in idle], bench.scale)
+            for key in idle:
+                yield _record(key, bench, found[key.server])
+        for key in keys:
+            if key.case is not Case.IDLE:
+                bench.say(f"{key.case} {key.server}, round {key.round + 1}")
+                yield _recorded(key, bench, lambda key=key: _rate(key, up[key.server], bench))  # type: ignore[misc]
+
+
+def unmeasured(keys: Sequence[Key], bench: Bench, why: str) -> Iterator[Record]:
+    """Records of what cannot be measured."""
+    for key in keys:
+        yield _record(key, bench, {}, why)
+
+
+def _rate(key: Key, target: Running, bench: Bench) -> Values:
+    scale, seed = bench.scale, key.round + 1
+    match key.case:
+        case Case.LIGHT:
+            return rates.light(target, scale, seed)
+        case Case.STEADY:
+            return rates.steady(target, scale, seed)
+        case Case.CPU:
+            return rates.cpu(target, scale, seed)
+        case Case.KNEE:
+            return rates.knee(target, scale, seed, Device())
+        case _:
+            return rates.overload(target, scale, seed, Device())
+
+
+def _alone(key: Key, bench: Bench) -> Values:
+    bench.say(f"{key.case} {key.server}, round {key.round + 1}")
+    environments, scale, seed = bench.environments, bench.scale, key.round + 1
+    match key.case:
+        case Case.SLOW:
+            return faults.slow(environments, scale, seed)
+        case Case.DISCONNECT:
+            return faults.disconnect(environments)
+        case Case.LENGTHS:
+            return lengths.compared(environments, scale, seed)
+        case Case.SOAK:
+            return soak.soak(environments, bench.soak_minutes, bench.say)
+        case _:
+            return faults.sigterm(SERVERS[key.server], environments)
+
+
+def _recorded(key: Key, bench: Bench, measure: Callable[[], Values]) -> Record:
+    try:
+        return _record(key, bench, measure())
+    except (CannotStartError, LoadError, OSError, ValueError) as error:
+        return _record(key, bench, {}, f"{type(error).__name__}: {error}")
+
+
+def _record(key: Key, bench: Bench, values: Values, error: str = "") -> Record:
+    kept = {name: value for name, value in values.items() if not math.isnan(value)}
+    return Record(
+        case=key.case,
+        server=key.server,
+        round=key.round,
+        fingerprint=fingerprint(key, bench),
+        values=finite(kept),
+        error=error[:SHOWN_CHARACTERS],
+    )

@@ -1,0 +1,98 @@
+"""The command line, parsed into what is to be measured."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from serverbench.records import Case
+from serverbench.scale import FULL, QUICK, QUICK_PEERS, Scale
+from serverbench.servers import BARE, OURS, PEER_NAMES
+
+SOAK_MINUTES = 10.0
+USUAL = tuple(case for case in Case if case is not Case.SOAK)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What was asked for."""
+
+    scale: Scale
+    cases: tuple[Case, ...]
+    peers: tuple[str, ...]
+    soak_minutes: float
+    fresh: bool
+    report_only: bool
+
+    @property
+    def servers(self) -> tuple[str, ...]:
+        """Ours and the yardstick first."""
+        return (OURS, BARE, *self.peers)
+
+
+def parsed(argv: Sequence[str] | None) -> Options:
+    """Parse; ends the process with status 2 and the rule for what cannot be asked."""
+    given = _parser().parse_args(argv)
+    cases = given.only or ((Case.SOAK,) if given.soak is not None else USUAL)
+    return Options(
+        scale=QUICK if given.quick else FULL,
+        cases=tuple(cases),
+        peers=(QUICK_PEERS if given.quick else PEER_NAMES) if given.peers is None else given.peers,
+        soak_minutes=SOAK_MINUTES if given.soak is None else given.soak,
+        fresh=given.fresh,
+        report_only=given.report_only,
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="serverbench",
+        allow_abbrev=False,
+        description="Run the model server beside other servers on this machine, and say what holds."
+        " What was measured is kept in .bench/ and not measured again while what it depends on is"
+        " unchanged.",
+    )
+    add = parser.add_argument
+    add("--quick", action="store_true", help="one short round, with Triton and mosec: 5 min")
+    add("--only", type=_cases, metavar="CASE,...", help=f"of {', '.join(Case)}")
+    add("--peers", type=_peers, metavar="A,B", help=f"of {', '.join(PEER_NAMES)}, or none")
+    add(
+        *("--soak",),
+        type=_minutes,
+        metavar="MINUTES",
+        nargs="?",
+        const=SOAK_MINUTES,
+        help="only the soak, for 10 min or as long as said",
+    )
+    add("--fresh", action="store_true", help="measure everything again")
+    add("--report-only", action="store_true", help="measure nothing, report what is there")
+    return parser
+
+
+def _cases(text: str) -> tuple[Case, ...]:
+    known = {case.value: case for case in Case}
+    for name in text.split(","):
+        if name not in known:
+            raise argparse.ArgumentTypeError(f"one of {', '.join(known)}; received {name!r}")
+    return tuple(known[name] for name in text.split(","))
+
+
+def _peers(text: str) -> tuple[str, ...]:
+    if text == "none":
+        return ()
+    for name in text.split(","):
+        if name not in PEER_NAMES:
+            known = ", ".join(PEER_NAMES)
+            raise argparse.ArgumentTypeError(f"one of {known}, or none; received {name!r}")
+    return tuple(dict.fromkeys(text.split(",")))
+
+
+def _minutes(text: str) -> float:
+    try:
+        minutes = float(text)
+    except ValueError:
+        minutes = 0.0
+    if not 0.1 <= minutes <= 600.0:
+        raise argparse.ArgumentTypeError(f"minutes from 0.1 to 600; received {text!r}")
+    return minutes
