@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import orjson
 from fastapi import FastAPI, Request, Response
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from headroom_server.engine import LoadError
 from headroom_server.errors import InvalidRequestError, NotJsonError, RequestError
@@ -24,6 +25,7 @@ from headroom_server.inference import read_body
 from headroom_server.models import LoadFailedError, Models, State
 from headroom_server.repository.folder import NAME
 from headroom_server.routes import DirectRoute
+from headroom_server.schemas import ErrorBody, openapi_body
 from headroom_server.store import Store
 
 if TYPE_CHECKING:
@@ -32,6 +34,61 @@ if TYPE_CHECKING:
 log = logging.getLogger("headroom_server")
 
 MAX_BODY_BYTES = 64 * 1024
+
+
+M = TypeVar("M", bound=BaseModel)
+
+REFUSALS: dict[int | str, dict[str, Any]] = {
+    400: {"model": ErrorBody, "description": "Bad input, or a model that cannot be loaded."},
+    403: {"model": ErrorBody, "description": "Not with HEADROOM_MODEL_CONTROL=none."},
+    404: {"model": ErrorBody, "description": "No such model is loaded."},
+    413: {"model": ErrorBody, "description": "Too many bytes."},
+}
+
+
+class _Closed(BaseModel):
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+
+
+class IndexRequest(_Closed):
+    """Which models to list."""
+
+    ready: bool = Field(False, description="Only those that take requests.")
+
+
+class NoParameters(_Closed):
+    """There are none: what a model is, its folder says."""
+
+
+class LoadRequest(_Closed):
+    """A load, of what lies in the repository."""
+
+    parameters: NoParameters = NoParameters()
+
+
+class UnloadParameters(_Closed):
+    """What Triton's clients send."""
+
+    unload_dependents: bool = Field(False, description="No model depends on another here.")
+
+
+class UnloadRequest(_Closed):
+    """An unload."""
+
+    parameters: UnloadParameters = UnloadParameters()
+
+
+class IndexEntry(BaseModel):
+    """One version of a model."""
+
+    name: str
+    version: str
+    state: State
+    reason: str
+
+
+class Done(BaseModel):
+    """An empty object."""
 
 
 class ControlRefusedError(RequestError):
@@ -51,20 +108,20 @@ def add_control(app: FastAPI, models: Models, store: Store, *, explicit: bool) -
 
     async def index(request: Request) -> Response:
         """All that lies in the repository or is served, with state and reason."""
-        asked = await _body(request, {"ready"})
+        asked = await _body(request, IndexRequest)
         told = {key: (State.UNAVAILABLE, why) for key, why in (await _known(store)).items()}
         told |= models.states()
         entries = [
             {"name": name, "version": version, "state": state, "reason": reason}
             for (name, version), (state, reason) in sorted(told.items())
-            if state is State.READY or not asked.get("ready")
+            if state is State.READY or not asked.ready
         ]
         return Response(orjson.dumps(entries), media_type="application/json")
 
     async def load(request: Request) -> Response:
         """Bring a model in as it lies in the repository now."""
         _permit(explicit=explicit, models=models)
-        await _body(request, {"parameters"}, parameters=set())
+        await _body(request, LoadRequest)
         name = _name(request)
         try:
             await models.load(await asyncio.to_thread(store.versions, name))
@@ -80,16 +137,21 @@ def add_control(app: FastAPI, models: Models, store: Store, *, explicit: bool) -
     async def unload(request: Request) -> Response:
         """Take a model out; others are served on."""
         _permit(explicit=explicit, models=models)
-        await _body(request, {"parameters"}, parameters={"unload_dependents"})
+        await _body(request, UnloadRequest)
         await models.unload(_name(request))
         return Response(b"{}", media_type="application/json")
 
-    _post(app, "/v2/repository/index", index)
-    _post(app, "/v2/repository/models/{model}/load", load)
-    _post(app, "/v2/repository/models/{model}/unload", unload)
+    _post(app, "/v2/repository/index", index, IndexRequest, list[IndexEntry])
+    _post(app, "/v2/repository/models/{name}/load", load, LoadRequest, Done)
+    _post(app, "/v2/repository/models/{name}/unload", unload, UnloadRequest, Done)
 
 
-def _post(app: FastAPI, path: str, endpoint: Endpoint) -> None:
+def _post(app: FastAPI, path: str, endpoint: Endpoint, takes: type[BaseModel], gives: Any) -> None:
+    body = openapi_body(takes)
+    body["requestBody"]["required"] = False
+    if "{name}" in path:
+        schema = {"type": "string", "pattern": f"^{NAME.pattern}$"}
+        body["parameters"] = [{"name": "name", "in": "path", "required": True, "schema": schema}]
     app.router.add_api_route(
         path,
         endpoint,
@@ -97,6 +159,8 @@ def _post(app: FastAPI, path: str, endpoint: Endpoint) -> None:
         route_class_override=DirectRoute,
         tags=["repository"],
         response_model=None,
+        responses={200: {"model": gives}, **REFUSALS},
+        openapi_extra=body,
     )
 
 
@@ -118,7 +182,7 @@ def _permit(*, explicit: bool, models: Models) -> None:
 
 
 def _name(request: Request) -> str:
-    name: str = request.path_params["model"]
+    name: str = request.path_params["name"]
     if not NAME.fullmatch(name):
         raise InvalidRequestError(
             f"a model's name has letters, digits, '.', '_', '-'; got {name!r:.100}"
@@ -126,28 +190,23 @@ def _name(request: Request) -> str:
     return name
 
 
-async def _body(
-    request: Request, fields: set[str], parameters: set[str] | None = None
-) -> dict[str, Any]:
-    """The JSON object that a body is, or no body.
+async def _body(request: Request, schema: type[M]) -> M:
+    """What a body asks for; no body asks for nothing in particular.
 
     Raises:
-        InvalidRequestError: for other fields: a configuration or files that came with a request
+        InvalidRequestError: for anything else: a configuration or files that came with a request
             would be code of whoever sent it.
     """
     data = await read_body(dict(request.scope["headers"]), request.receive, MAX_BODY_BYTES)
-    if not data:
-        return {}
     try:
-        said = orjson.loads(data)
-    except orjson.JSONDecodeError as error:
-        raise NotJsonError(f"the body is not JSON: {error}") from error
-    if not isinstance(said, dict) or said.keys() - fields:
-        raise InvalidRequestError(f"the body: an object with at most {sorted(fields)}")
-    inner = said.get("parameters", {})
-    if not isinstance(inner, dict) or inner.keys() - (parameters or set()):
-        raise InvalidRequestError(
-            f"parameters: an object with at most {sorted(parameters or ())}; the model's own are "
-            f"read from the repository"
-        )
-    return said
+        return schema.model_validate_json(data or b"{}")
+    except ValidationError as error:
+        problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        field = ".".join(map(str, problem["loc"])) or "the body"
+        if problem["type"] == "json_invalid":
+            raise NotJsonError("the body is not JSON") from error
+        if problem["type"] == "extra_forbidden":
+            raise InvalidRequestError(
+                f"{field}: unknown; configuration and files are read from the repository"
+            ) from error
+        raise InvalidRequestError(f"{field}: {problem['msg']}") from error
