@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import struct
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -304,3 +306,8 @@ async def test_a_port_that_is_taken_is_told(calls: StartCalls) -> None:
     with pytest.raises(OSError, match=str(port)):
         await second.start("127.0.0.1", port)
     await first.stop()
+
+
+def test_a_server_without_grpc_does_not_import_it() -> None:
+    code = "import sys, headroom_server.serving; sys.exit('grpc' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=30)
