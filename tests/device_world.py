@@ -59,7 +59,7 @@ class Device:
     slowness: Callable[[float], float] = lambda _: 1.0
     noise: float = 0.02
     gap_s: float = 0.0002
-    answer_s: float = 0.001
+    answer_s: Callable[[float], float] = lambda _: 0.001
     per_length: Callable[[int], float] = lambda _: 1.0
 
     def batch_s(self, items: int, length: int, now_s: float, chance: random.Random) -> float:
@@ -125,7 +125,7 @@ class Replica:
 
         def over(sealed: Sealed[Ask], began_s: float, end_s: float) -> None:
             self.scheduler.executed(sealed, began_s, end_s - began_s, whole=True)
-            at(end_s + self.device.answer_s, lambda now_s: answer(sealed, now_s))
+            at(end_s + self.device.answer_s(end_s), lambda now_s: answer(sealed, now_s))
             at(end_s + self.device.gap_s, take)
 
         def answer(sealed: Sealed[Ask], now_s: float) -> None:

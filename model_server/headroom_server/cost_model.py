@@ -11,11 +11,9 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from headroom_server.fits import FORGET, Fit, Sums, warm_fit
-from headroom_server.quantiles import followed
+from headroom_server.spreads import Spread
 
-TAIL = 0.95
-TAIL_STEP = 0.02
-LARGEST_TAIL = 1.0
+LARGEST_RESIDUAL = 1.0
 
 
 class Timing(NamedTuple):
@@ -32,8 +30,8 @@ class CostModel(NamedTuple):
     fits: Mapping[int, Fit]
     shares: Mapping[int, float]
     """How many items of each length came lately, older ones weighing less."""
-    tail: float
-    """95th percentile of the relative residuals: 0.1 is a batch a tenth slower than fitted."""
+    residuals: Spread
+    """Of the times over the fitted ones, less 1."""
 
     @classmethod
     def from_warm_up(
@@ -52,17 +50,23 @@ class CostModel(NamedTuple):
         if not warm:
             raise ValueError("a cost model needs at least one timed batch; got none")
         fits = {length: warm_fit(sums) for length, sums in sorted(warm.items())}
-        residuals = sorted(t.seconds / fits[t.length].batch_s(t.items) - 1.0 for t in known)
-        tail = residuals[int(TAIL * (len(residuals) - 1))]
-        return cls(fits, dict.fromkeys(fits, 1.0), min(LARGEST_TAIL, max(0.0, tail)))
+        residuals = Spread()
+        for timing in known:
+            usual_s = fits[timing.length].batch_s(timing.items)
+            residuals = residuals.follow(min(LARGEST_RESIDUAL, timing.seconds / usual_s - 1.0))
+        return cls(fits, dict.fromkeys(fits, 1.0), residuals)
+
+    @property
+    def tail(self) -> float:
+        """About the 95th percentile: 0.1 is a batch a tenth slower than fitted."""
+        return self.residuals.high
 
     def observe(self, items: int, seconds: float, length: int = 0) -> CostModel:
         """Follow one executed batch."""
         _check(items, seconds)
         before = self.fit(length)
         after = before.observe(items, seconds, self.tail)
-        residual = seconds / before.batch_s(items) - 1.0
-        tail = followed(self.tail, residual, quantile=TAIL, step=TAIL_STEP)
+        residual = min(LARGEST_RESIDUAL, seconds / before.batch_s(items) - 1.0)
         fits = {**self.fits, length: after}
         if after.changed != 1.0:
             fits = {
@@ -73,7 +77,7 @@ class CostModel(NamedTuple):
         if len(fits) > 1:
             shares = {one: FORGET * shares.get(one, 0.0) for one in fits}
             shares[length] += items
-        return CostModel(fits, shares, min(LARGEST_TAIL, tail))
+        return CostModel(fits, shares, self.residuals.follow(residual))
 
     def batch_s(self, items: int, length: int = 0) -> float:
         """Seconds that a batch of so many items takes, padded to this length."""

@@ -1,7 +1,7 @@
 """PURE. How much of a deadline may be promised away, steered by how many promises were broken.
 
 Additive increase, multiplicative decrease: 100 ends with at most `TARGET` of them missed give
-half a percent of the deadline back; more misses take a twentieth of it, once per generation: who
+one percent of the deadline back; more misses take a twentieth of it, once per generation: who
 was accepted before the last decrease says nothing about it.
 """
 
@@ -12,7 +12,7 @@ from typing import NamedTuple
 TARGET = 0.01
 WINDOW = 100
 """Ends that are judged together; three misses are judged at once."""
-GIVEN_BACK = 0.005
+GIVEN_BACK = 0.01
 KEPT = 0.95
 LEAST_SHARE, MOST_SHARE = 0.5, 0.95
 """What is never promised away is for the way to the client, which is not seen here."""

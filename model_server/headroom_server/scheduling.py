@@ -24,15 +24,15 @@ from headroom_server.cost_model import CostModel
 from headroom_server.device_time import DeviceTime
 from headroom_server.entries import Entry, Sealed
 from headroom_server.margin import Margin
-from headroom_server.quantiles import followed
+from headroom_server.spreads import Spread
 
 T = TypeVar("T")
 
 PROBE_S = 1.0
 PROBE_BATCHES = 5.0
 """A probe may be hopeless: it takes at most a fifth of the device's time."""
-OVERHEAD_QUANTILE = 0.95
-OVERHEAD_STEP_S = 0.0002
+HICCUP_S = 0.002
+"""One overhead counts as at most twice the usual and this: a hiccup is no reason to refuse."""
 BUDGET_WEIGHT = 0.02
 
 
@@ -60,8 +60,8 @@ class Scheduler(Generic[T]):
         self.caps = caps
         self.cost: CostModel | None = None
         """None until warm-up has timed batches."""
-        self.overhead_s = 0.0
-        """95th percentile of the time from a batch's end to the answer."""
+        self.overhead_s = Spread()
+        """From a batch's end to the answer."""
         self.budget_s: float | None = None
         """What deadlines left of late, on the mean; None before anyone had one."""
         self._chance = chance
@@ -90,12 +90,9 @@ class Scheduler(Generic[T]):
         if entry.deadline_s is None:
             return
         if answered:
-            self.overhead_s = followed(
-                self.overhead_s,
-                now_s - self._device.ended_s,
-                quantile=OVERHEAD_QUANTILE,
-                step=OVERHEAD_STEP_S,
-            )
+            overhead_s = now_s - self._device.ended_s
+            most_s = HICCUP_S + 2.0 * self.overhead_s.high
+            self.overhead_s = self.overhead_s.follow(min(most_s, overhead_s))
         self._margins[entry.priority] = self.margin(entry.priority).ended(
             missed=not answered or now_s > entry.deadline_s,
             arrived_s=entry.arrived_s,
@@ -149,7 +146,7 @@ class Scheduler(Generic[T]):
         delay_s = self.delay_s(now_s)
         if delay_s is None or self.budget_s is None:
             return None
-        return (delay_s + self._own_s(1, 0) + 2 * self.overhead_s) / self.budget_s
+        return (delay_s + self._own_s(1, 0) + 2.0 * self.overhead_s.high) / self.budget_s
 
     def _late(self, entry: Entry[T], deadline_s: float, now_s: float) -> bool:
         budget_s = deadline_s - entry.arrived_s
@@ -157,10 +154,17 @@ class Scheduler(Generic[T]):
         self.budget_s = usual_s + BUDGET_WEIGHT * (budget_s - usual_s)
         if self._price(now_s) is None:
             return deadline_s < now_s
+        if self._device.idle and not self.batcher.items:
+            # caution would leave the device idle, and learn nothing: it goes unless it is hopeless
+            return self._doubt(self.batcher.prices.too_late(entry, now_s), now_s)
         wait_s = self._begins_in_s(entry, now_s) + self._own_s(entry.items, entry.length)
         margin = self.margin(entry.priority)
         # what it waited before it could be seen is taken to be as much as the answer will wait
-        late = now_s + wait_s + 2 * self.overhead_s > margin.latest_s(entry.arrived_s, deadline_s)
+        finish_s = now_s + wait_s + 2.0 * self.overhead_s.high
+        late = finish_s > margin.latest_s(entry.arrived_s, deadline_s)
+        return self._doubt(late, now_s)
+
+    def _doubt(self, late: bool, now_s: float) -> bool:
         if late and self._doubted_since_s is None:
             self._doubted_since_s = now_s
         return late

@@ -78,7 +78,7 @@ def test_one_size_alone_is_a_line_through_the_origin() -> None:
     [
         pytest.param(2.0, 3, id="twice as slow: 3 x (ln 2 - 0.05) > 1.5"),
         pytest.param(0.5, 3, id="twice as fast"),
-        pytest.param(1.25, 9, id="a quarter slower: 9 x (ln 1.25 - 0.05) > 1.5"),
+        pytest.param(1.25, 16, id="a quarter slower: the wider residuals widen the slack"),
     ],
 )
 def test_a_change_of_speed_is_known_after_a_few_batches(slowness: float, batches: int) -> None:
@@ -115,8 +115,9 @@ def test_throughput_is_that_of_the_lengths_that_come() -> None:
     assert model.throughput(8) == pytest.approx(8 / (0.75 * 0.08 + 0.25 * 0.32), rel=0.02)
 
 
-def test_the_tail_is_what_one_batch_in_twenty_exceeds() -> None:
+def test_the_tail_is_mean_and_two_mean_deviations_of_the_residuals() -> None:
     model = warm()
     for number in range(4000):
         model = model.observe(8, 0.010 * (1.3 if number % 10 == 0 else 1.0))
-    assert 0.2 < model.tail < 0.35
+    # fitted to the mean: nine in ten 3 % faster, one 26 % slower; 2 x 0.052
+    assert model.tail == pytest.approx(0.105, abs=0.04)

@@ -55,6 +55,25 @@ def test_a_change_of_speed_in_mid_run_is_followed(slowness: float, load: float) 
     assert good_rps(ends, 4.0, 8.0) >= 0.95 * IDEAL_RPS / slowness
 
 
+@pytest.mark.parametrize(
+    "device",
+    [
+        pytest.param(
+            Device(slowness=lambda now_s: 20.0 if 2.0 <= now_s < 2.5 else 1.0),
+            id="the device hangs for half a second",
+        ),
+        pytest.param(
+            Device(answer_s=lambda now_s: 0.09 if 2.0 <= now_s < 3.0 else 0.001),
+            id="answers leave late for a second",
+        ),
+    ],
+)
+def test_a_disturbance_is_not_remembered_for_long(device: Device) -> None:
+    replica = Replica(device)
+    ends = replica.run(Ask(time_s) for time_s in poisson(1.5 * IDEAL_RPS, 0.0, 8.0, seed=12))
+    assert good_rps(ends, 4.0, 8.0) >= 0.9 * IDEAL_RPS
+
+
 def test_after_an_overload_all_is_as_before() -> None:
     replica = Replica()
     loads = ((400, 0.0, 3.0), (1200, 3.0, 6.0), (400, 6.0, 9.0))

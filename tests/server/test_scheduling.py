@@ -40,7 +40,7 @@ def entry(
 @pytest.mark.parametrize(
     ("waiting", "busy_since_s", "latest_s"),
     [
-        pytest.param(0, None, 0.0065, id="idle: its own batch alone"),
+        pytest.param(0, None, 0.95 * 0.0065, id="idle: alone, and without any caution"),
         pytest.param(0, -0.004, 0.006 + 0.0065, id="busy for 6 ms more"),
         pytest.param(3, -0.004, 0.006 + 0.008, id="in a batch of four"),
         pytest.param(8, -0.004, 0.006 + 0.010 + 0.010, id="behind a full one, in one that fills"),
@@ -69,8 +69,8 @@ def test_only_what_is_served_before_it_delays_the_urgent() -> None:
 
 def test_a_deadline_counts_from_arrival_not_from_the_door() -> None:
     late = entry(1, 0.1, arrived_s=0.0)
-    assert scheduler().offer(late, 0.089).refusal is Refusal.DEADLINE
-    assert scheduler().offer(late, 0.088).refusal is None
+    assert scheduler().offer(late, 0.094).refusal is Refusal.DEADLINE
+    assert scheduler().offer(late, 0.093).refusal is None
 
 
 def test_bytes_are_bounded_and_nobody_is_evicted_in_vain() -> None:
