@@ -17,6 +17,13 @@ class Given(NamedTuple):
     shape: list[int]
 
 
+class Wanted(NamedTuple):
+    """An output that is answered: as bytes, or as a list of numbers."""
+
+    spec: TensorSpec
+    binary: bool
+
+
 class Contract:
     """A model's signature, and the largest batch, which is the widest request."""
 
@@ -25,6 +32,11 @@ class Contract:
         self.max_items = max_items
         self.inputs = {spec.name: spec for spec in signature.inputs}
         self.outputs = {spec.name: spec for spec in signature.outputs}
+        self.all_outputs = {
+            binary: tuple(Wanted(spec, binary) for spec in signature.outputs)
+            for binary in (False, True)
+        }
+        """What a request that names no outputs gets."""
         self.max_length = signature.lengths[-1] if signature.lengths else 0
         self._dynamic_at = {
             spec.name: 1 + spec.shape.index(DYNAMIC) for spec in signature.inputs if spec.dynamic
@@ -37,7 +49,9 @@ class Contract:
         Raises:
             InvalidRequestError: another name, datatype or shape, naming the rule.
         """
-        if len(given) != len(self.inputs) or len({one.name for one in given}) != len(given):
+        if len(given) != len(self.inputs) or (
+            len(given) > 1 and len({one.name for one in given}) != len(given)
+        ):
             raise self._other_names(given)
         items = length = 0
         for name, _, shape in given:

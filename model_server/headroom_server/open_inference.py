@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from headroom_server.binary_tensors import from_bytes, to_bytes
-from headroom_server.contract import Contract, Given
+from headroom_server.contract import Contract, Given, Wanted
 from headroom_server.engine import Work
 from headroom_server.errors import InvalidRequestError, NotJsonError
 from headroom_server.tensors import Numbers, TensorSpec, flatten, kind
@@ -26,13 +26,6 @@ HEAD_LENGTH = "inference-header-content-length"
 
 
 _NO_OPTIONS: dict[str, Any] = {}
-
-
-class Wanted(NamedTuple):
-    """An output that is answered: as bytes, or in the JSON."""
-
-    spec: TensorSpec
-    binary: bool
 
 
 class Inference(NamedTuple):
@@ -199,7 +192,7 @@ def _numbers(spec: TensorSpec, tensor: dict[str, Any]) -> Numbers:
 def _wanted(contract: Contract, outputs: object, parameters: dict[str, Any]) -> tuple[Wanted, ...]:
     usual = _flag(parameters, "binary_data_output", "parameters", default=False)
     if outputs is None or outputs == []:
-        return tuple(Wanted(spec, usual) for spec in contract.signature.outputs)
+        return contract.all_outputs[usual]
     wanted = []
     for index, output in enumerate(_objects(outputs, "outputs")):
         where, name = f"outputs.{index}", output.get("name")
@@ -232,6 +225,7 @@ def _request_id(value: object) -> str | None:
 
 
 def timeout_s(microseconds: object) -> float | None:
+    """Seconds of a request's parameter `timeout`; None where it has none, or 0."""
     if microseconds is None or microseconds == 0:
         return None
     if type(microseconds) is not int or not 0 < microseconds <= LONGEST_TIMEOUT_US:

@@ -126,7 +126,7 @@ async def _listen_for_grpc(
 ) -> GrpcServer | None:
     if settings.grpc_port is None:
         return None
-    from headroom_server.open_inference_grpc.server import (  # noqa: PLC0415 - 30 MB
+    from headroom_server.open_inference_grpc.server import (  # noqa: PLC0415 - 20 MB
         Bounds,
         GrpcServer,
     )

@@ -70,7 +70,7 @@ class Settings(BaseModel):
     port: int = Field(8000, ge=0, le=65_535)
     """0 lets the system choose; the log says which."""
     grpc_port: int | None = Field(None, ge=0, le=65_535)
-    """Where to listen for gRPC too, on the same host; unset: nowhere, which saves 30 MB."""
+    """Where to listen for gRPC too, on the same host; unset: nowhere, which saves 20 MB."""
 
     engine: Literal["torch", "emulated"] = "torch"
     """emulated: no model, a device that only spends time."""

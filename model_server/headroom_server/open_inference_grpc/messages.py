@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from headroom_server.binary_tensors import from_bytes, to_bytes
-from headroom_server.contract import Contract, Given
+from headroom_server.contract import Contract, Given, Wanted
 from headroom_server.engine import Work
 from headroom_server.errors import InvalidRequestError
 from headroom_server.open_inference import (
     MAX_ID_CHARACTERS,
     Inference,
-    Wanted,
     json_values,
     timeout_s,
 )
@@ -105,7 +104,7 @@ def _wanted(
     contract: Contract, request: pb.ModelInferRequest, *, binary: bool
 ) -> tuple[Wanted, ...]:
     if not request.outputs:
-        return tuple(Wanted(spec, binary) for spec in contract.signature.outputs)
+        return contract.all_outputs[binary]
     wanted = []
     for output in request.outputs:
         for unserved in ("classification", "shared_memory_region"):
