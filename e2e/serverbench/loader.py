@@ -12,6 +12,7 @@ import ctypes
 import errno
 import gc
 import heapq
+import os
 import select
 import socket
 import struct
@@ -38,6 +39,10 @@ class Timer:
         self.fd: int = self._libc.timerfd_create(CLOCK_MONOTONIC, 0)
         if self.fd < 0:
             raise OSError(ctypes.get_errno(), "timerfd_create")
+
+    def close(self) -> None:
+        """Give the file back."""
+        os.close(self.fd)
 
     def set(self, at_s: float) -> None:
         """Go off at a time of `time.monotonic`; one that has passed goes off at once."""
@@ -118,6 +123,13 @@ class Loader:
             for fd, events in self._epoll.poll():
                 if fd != self._timer.fd:
                     self._attend(self._by_fd.get(fd), events)
+
+    def close(self) -> None:
+        """Close every connection that was kept."""
+        for connection in list(self._by_fd.values()):
+            connection.socket.close()
+        self._epoll.close()
+        self._timer.close()
 
     def _send(self, number: int) -> None:
         self.late_s.append(time.monotonic() - self._began_s - self.due_s[number])
@@ -257,6 +269,7 @@ def main() -> int:
         connections=loader.connections,
     )
     print(answers.model_dump_json(), flush=True)
+    loader.close()
     return 0
 
 

@@ -90,7 +90,7 @@ def visits(missing: Collection[Key], servers: Sequence[str]) -> list[Visit]:
 
 def expected_s(case: Case, scale: Scale, soak_minutes: float = 0.0) -> float:
     """About how long one measurement takes, for the progress shown."""
-    knee_s = 7 * (scale.knee_s + LOAD_START_S)
+    knee_s = (4 + scale.knee_tries) * (scale.knee_s + LOAD_START_S)
     slow_s = scale.slow_after_s + scale.slow_judged_s
     of_case: Mapping[Case, float] = {
         Case.IDLE: scale.idle_s,
@@ -101,7 +101,7 @@ def expected_s(case: Case, scale: Scale, soak_minutes: float = 0.0) -> float:
         Case.OVERLOAD: 2 * scale.calm_s + scale.overload_s + LOAD_START_S,
         Case.SLOW: slow_s + 2 * START_S,
         Case.DISCONNECT: 15.0,
-        Case.SIGTERM: 10.0,
+        Case.SIGTERM: 8.0,
         Case.LENGTHS: 2 * knee_s + START_S,
         Case.SOAK: 62 * soak_minutes + START_S,
     }

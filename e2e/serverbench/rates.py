@@ -102,7 +102,7 @@ def ideal_knee(device: Device, scale: Scale, seed: int) -> float:
 
 
 def knee(target: Running, scale: Scale, seed: int, device: Device) -> Values:
-    """The highest rate at which the p95 is in time; a rate that does not hold is tried again.
+    """The highest rate at which the p95 is in time.
 
     The same seed at all rates gives the same arrivals, closer together.
     """
@@ -117,7 +117,7 @@ def highest_rate(
     """Of the ascending `rates`, the highest with p95 in time; 0 where none is."""
 
     def holds(rate_rps: float) -> bool:
-        for _ in range(2):
+        for _ in range(scale.knee_tries):
             await_calm(target)
             segment = Segment(rate_rps, scale.knee_s)
             loaded = load(target, kinds, segment, seed=seed, timeout_s=IMPATIENT_S)

@@ -19,6 +19,8 @@ class Scale:
     cpu_s: float
     knee_s: float
     knee_step_rps: float
+    knee_tries: int
+    """Of a rate before it is said not to hold."""
     calm_s: float
     """At a light load before an overload and after it."""
     overload_s: float
@@ -39,6 +41,7 @@ FULL = Scale(
     cpu_s=5.0,
     knee_s=6.0,
     knee_step_rps=5.0,
+    knee_tries=2,
     calm_s=4.0,
     overload_s=8.0,
     slow_after_s=12.0,
@@ -50,16 +53,17 @@ QUICK = Scale(
     rounds=1,
     peer_rounds=1,
     knee_rounds=1,
-    idle_s=3.0,
-    light_s=4.0,
-    steady_s=3.0,
-    cpu_s=3.0,
-    knee_s=3.0,
+    idle_s=2.0,
+    light_s=3.0,
+    steady_s=2.0,
+    cpu_s=2.5,
+    knee_s=2.0,
     knee_step_rps=10.0,
-    calm_s=3.0,
-    overload_s=4.0,
-    slow_after_s=8.0,
-    slow_judged_s=4.0,
+    knee_tries=1,
+    calm_s=2.5,
+    overload_s=3.0,
+    slow_after_s=6.0,
+    slow_judged_s=3.0,
     retries=0,
 )
 QUICK_PEERS = ("triton", "mosec")

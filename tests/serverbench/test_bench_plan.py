@@ -1,0 +1,88 @@
+"""What is measured, in which order; and what is kept of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from serverbench import records
+from serverbench.options import parsed
+from serverbench.plan import expected_s, keys, visits
+from serverbench.records import Case, Key, Record, add, load
+from serverbench.scale import FULL, QUICK
+from serverbench.servers import BARE, OURS, PEER_NAMES
+
+
+def test_the_close_ones_are_up_together_and_rounds_go_over_all() -> None:
+    servers = (OURS, BARE, "triton", "mosec")
+    wanted = keys((Case.LIGHT, Case.CPU), servers, FULL)
+    order = [
+        (visit.servers, {key.round for key in visit.keys}) for visit in visits(wanted, servers)
+    ]
+    close = (OURS, BARE, "mosec")
+    assert order == [
+        (close, {0}),
+        (("triton",), {0}),
+        (close, {1}),
+        (("triton",), {1}),
+        (close, {2}),
+    ]
+
+
+def test_within_a_visit_servers_take_turns_case_by_case() -> None:
+    servers = (OURS, BARE)
+    (first, *_) = visits(keys((Case.IDLE, Case.LIGHT, Case.KNEE), servers, QUICK), servers)
+    assert [key.case for key in first.keys] == [Case.IDLE] * 2 + [Case.LIGHT] * 2 + [Case.KNEE] * 2
+
+
+def test_everything_wanted_is_visited_once() -> None:
+    servers = (OURS, BARE, *PEER_NAMES)
+    wanted = keys(tuple(Case), servers, FULL)
+    visited = [key for visit in visits(wanted, servers) for key in visit.keys]
+    assert sorted(visited) == sorted(wanted)
+    assert len(set(wanted)) == len(wanted)
+
+
+@pytest.mark.parametrize(
+    ("argv", "minutes"), [([], 40), (["--quick"], 5)], ids=["all of it", "quick"]
+)
+def test_a_run_stays_within_its_time(argv: list[str], minutes: float) -> None:
+    asked = parsed(argv)
+    wanted = keys(asked.cases, asked.servers, asked.scale)
+    starts_s = 6.0 * sum(len(visit.keys) > 1 for visit in visits(wanted, asked.servers))
+    load_s = sum(expected_s(key.case, asked.scale) for key in wanted)
+    assert (starts_s + load_s) / 60 < minutes
+
+
+def test_the_command_line_says_what_is_run() -> None:
+    assert Case.SOAK not in parsed([]).cases
+    assert parsed(["--soak"]).cases == (Case.SOAK,)
+    assert parsed(["--soak", "0.5"]).soak_minutes == 0.5
+    assert parsed(["--only", "knee,idle"]).cases == (Case.KNEE, Case.IDLE)
+    assert parsed(["--peers", "none"]).servers == (OURS, BARE)
+    assert parsed(["--peers", "mosec,triton,mosec"]).peers == ("mosec", "triton")
+    for wrong in (["--only", "knees"], ["--peers", "vllm"], ["--soak", "nan"]):
+        with pytest.raises(SystemExit, match="2"):
+            parsed(wrong)
+
+
+def test_records_outlive_a_kill_and_the_last_one_counts(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "kept.jsonl"
+    key = Key(Case.KNEE, OURS, 1)
+    for value in (1.0, None):
+        add(path, Record(**key._asdict(), fingerprint="f", values={"highest_rps": value}))
+    with path.open("a") as file:
+        file.write('{"case": "knee", "serv')
+    add(path, Record(**(key._asdict() | {"round": 2}), fingerprint="f", values={}))
+    found = load(path)
+    assert found[key].values == {"highest_rps": None}
+    assert set(found) == {key, key._replace(round=2)}
+
+
+def test_a_fingerprint_follows_content_and_what_was_said() -> None:
+    source = Path(records.__file__)
+    same = records.digest([source], FULL)
+    assert records.digest([source], FULL) == same
+    assert records.digest([source], QUICK) != same
+    assert records.digest([source.parent], FULL) != same
