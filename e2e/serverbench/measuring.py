@@ -102,7 +102,7 @@ def _rate(key: Key, target: Running, bench: Bench) -> Values:
         case Case.CPU:
             return rates.cpu(target, scale, seed)
         case Case.KNEE:
-            return rates.knee(target, scale, seed, Device())
+            return rates.knee(target, scale, key.round, Device())
         case _:
             return rates.overload(target, scale, seed, Device())
 

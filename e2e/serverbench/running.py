@@ -164,7 +164,7 @@ def _await_ready(started: Running, log: Path) -> None:
             raise CannotStartError(f"{server.name}: ended with {ended}: {_tail(log)}")
         with contextlib.suppress(OSError):
             said = said or bool(started.get(server.ready_path) or True)
-            if not server.body or started.probe():
+            if started.probe():
                 return
         time.sleep(POLL_S)
     said_so = "said to be ready, and gave no right answer" if said else "not ready"

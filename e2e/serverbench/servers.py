@@ -203,7 +203,7 @@ PADDED_FIFO = Server(
     command=_bare("padded"),
     ready_path="/",
     path="/",
-    body=b"",
+    body=BARE_ASGI.body,
     variables=lambda device, place: dict(peer_variables(device), PYTHONPATH=""),
     peer=False,
 )
