@@ -1,9 +1,9 @@
 """The model server beside other servers, on one machine, under one load.
 
-All serve the same model: it sleeps 6 ms + 0.5 ms for each item of a batch of at most 8, which stands
-for a GPU without using a processor. Peers are installed from their packages, each in a virtual
-environment of its own, as `requirements/` pins them, and run at their defaults with their documented
-settings for batches; the yardstick is a bare ASGI application with the same batcher.
+All serve the same model: it sleeps 6 ms + 0.5 ms for each item of a batch of at most 8, which
+stands for a GPU without using a processor. Peers are installed from their packages, each in a
+virtual environment of its own, as `requirements/` pins them, and run at their defaults with their
+documented settings for batches; the yardstick is a bare ASGI application with the same batcher.
 
 The load is open: Poisson arrivals by a seed, latency from the instant a request was due, and one
 that was refused, lost or wrong counts as never answered. The generator is one thread on epoll and a
