@@ -8,11 +8,14 @@ from array import array
 from dataclasses import dataclass, field
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from headroom_server.caching.cache import Asked, Bounds, Cache
 from headroom_server.caching.counts import Source
 from headroom_server.caching.store import LOOKUP_S, Found, Guarded
 from headroom_server.connection import Connection
+from headroom_server.device.execution import Outputs
 from headroom_server.engine import Work
 from headroom_server.errors import (
     DisconnectedError,
@@ -21,7 +24,6 @@ from headroom_server.errors import (
     QueueFullError,
     RequestError,
 )
-from headroom_server.execution import Outputs
 from server_world import SIGNATURE, until
 
 FULL = QueueFullError("full", retry_after_s=1)
@@ -223,6 +225,20 @@ async def test_a_follower_that_is_cancelled_as_it_is_to_lead_passes_it_on() -> N
     await bench.cache.emptied()
 
 
+async def test_who_left_while_it_followed_inherits_nothing() -> None:
+    bench, connection = Bench(), Connection()
+    leader, left, heir = bench.ask(), bench.ask(connection=connection), bench.ask()
+    await turns()
+    connection.lost()
+    await asyncio.wait((left,))
+    bench.device.fail(0, DisconnectedError())
+    await bench.device.begun(2)
+    bench.device.answer(1)
+    assert (await heir)[1] is Source.DEVICE
+    ends = await asyncio.gather(leader, left, return_exceptions=True)
+    assert [type(end) for end in ends] == [DisconnectedError, DisconnectedError]
+
+
 async def test_a_follower_leaves_and_expires_as_any_request_that_waits() -> None:
     bench = Bench()
     connection = Connection()
@@ -364,3 +380,53 @@ async def test_a_client_that_leaves_during_the_lookup_costs_no_execution() -> No
         await request
     assert not bench.device.executions
     await bench.cache.emptied()
+
+
+# ---- whatever happens
+
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["ask", "answer", "fail", "leave", "cancel"]), st.integers(0, 9)),
+    max_size=25,
+)
+
+
+@settings(deadline=None, max_examples=150)
+@given(STEPS)
+def test_every_request_ends_and_without_failures_one_executes_at_a_time(
+    steps: list[tuple[str, int]],
+) -> None:
+    asyncio.run(_play(steps))
+
+
+async def _play(steps: list[tuple[str, int]]) -> None:
+    bench = Bench(max_bytes=0)  # nothing is kept: who comes joins a flight or begins one
+    requests: list[asyncio.Task[tuple[Outputs, Source]]] = []
+    failed = False
+    for step, index in [*steps, *[("answer", 0)] * len(steps)]:
+        open_ = [one for one in bench.device.executions if not one.done()]
+        if step == "ask":
+            requests.append(bench.ask())
+        elif step == "cancel" and requests:
+            requests[index % len(requests)].cancel()
+        elif open_ and step != "cancel":
+            execution = open_[index % len(open_)]
+            if step == "answer":
+                execution.set_result({"sum": array("d", [3.0])})
+            else:
+                failed = failed or step == "fail"
+                error = FailedError("no") if step == "fail" else DisconnectedError()
+                execution.set_exception(error)
+        await turns(index % 4)  # also in the midst of a handover
+        if not failed:
+            assert sum(not one.done() for one in bench.device.executions) <= 1
+    for _ in range(100):  # a turn that is handed over begins an execution of its own
+        for execution in bench.device.executions:
+            if not execution.done():
+                execution.set_result({"sum": array("d", [3.0])})
+        await turns()
+    assert all(request.done() for request in requests)
+    ends = await asyncio.gather(*requests, return_exceptions=True)
+    allowed = (tuple, FailedError, DisconnectedError, asyncio.CancelledError)
+    assert all(isinstance(end, allowed) for end in ends)
+    await asyncio.wait_for(bench.cache.emptied(), 5)

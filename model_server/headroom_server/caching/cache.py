@@ -19,6 +19,7 @@ from headroom_server.caching.lru import Kept, Lru
 from headroom_server.caching.store import Guarded
 from headroom_server.caching.values import decoded, encoded, size_of
 from headroom_server.connection import Connection
+from headroom_server.device.execution import Outputs
 from headroom_server.engine import Work
 from headroom_server.errors import (
     AbandonedError,
@@ -27,7 +28,6 @@ from headroom_server.errors import (
     RefusedError,
     RequestError,
 )
-from headroom_server.execution import Outputs
 from headroom_server.tensors import Signature
 
 T = TypeVar("T")
@@ -161,8 +161,8 @@ class Cache:
         try:
             return await _bounded(told, asked, self._clock)
         except BaseException:
-            # told to lead, and gone before it heard
-            if told.done() and not told.cancelled() and told.result() is Turn.LEAD:
+            # cancel gives it up, unless it has been told something that it did not hear
+            if not told.cancel() and told.result() is Turn.LEAD:
                 self._pass_on(key, flight)
             raise
 
