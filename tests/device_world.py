@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from headroom_server.admission import Caps, Refusal
-from headroom_server.batching import Entry, Sealed
-from headroom_server.cost_model import CostModel
-from headroom_server.scheduling import Scheduler
+from headroom_server.scheduling.admission import Caps, Refusal
+from headroom_server.scheduling.batching import Entry, Sealed
+from headroom_server.scheduling.cost_model import CostModel
+from headroom_server.scheduling.scheduler import Scheduler
 
 BATCH = 8
 FIXED_S, PER_ITEM_S = 0.006, 0.0005

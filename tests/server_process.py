@@ -41,7 +41,7 @@ def free_port() -> int:
 
 @asynccontextmanager
 async def serving(
-    environment: Mapping[str, str] = MappingProxyType({}), **settings: object
+    environment: Mapping[str, str] = MappingProxyType({}), /, **settings: object
 ) -> AsyncIterator[Server]:
     port = settings.get("PORT") or free_port()
     defaults = {

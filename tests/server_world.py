@@ -12,10 +12,10 @@ from typing import Any, cast
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
-from headroom_server.app import Application
 from headroom_server.engine import Engine, Staged, Work
-from headroom_server.runner import Runner
+from headroom_server.runtime.runner import Runner
 from headroom_server.tensors import Numbers, Signature, TensorSpec
+from headroom_server.web.app import Application
 
 SIGNATURE = Signature(inputs=(TensorSpec("x", "FP64", (2,)),), outputs=(TensorSpec("sum", "FP64"),))
 

@@ -63,7 +63,7 @@ def measure() -> Sequence[Figure]:
 
 def _sweep(model: BenchModel, seconds: float) -> Iterator[Figure]:
     from bench.gpu_device import engine_of  # noqa: PLC0415
-    from headroom_server.warming import cold_round, warm_rounds  # noqa: PLC0415
+    from headroom_server.device.warming import cold_round, warm_rounds  # noqa: PLC0415
 
     engine = engine_of(model)
     signature = engine.load()

@@ -17,16 +17,16 @@ from typing import Any
 import torch
 
 from bench.gpu_models import BenchModel
-from headroom_server.batching import Batcher
-from headroom_server.device import DeviceThread
+from headroom_server.device.execution import Executed
+from headroom_server.device.startup import Warm, WarmUpPlan
+from headroom_server.device.thread import DeviceThread
+from headroom_server.device.warming import SelfTest, synthetic
 from headroom_server.engine import Staged, Work
-from headroom_server.entries import Entry, Sealed
-from headroom_server.execution import Executed
 from headroom_server.lifecycle import Phase
-from headroom_server.startup import Warm, WarmUpPlan
+from headroom_server.scheduling.batching import Batcher
+from headroom_server.scheduling.entries import Entry, Sealed
 from headroom_server.torch_engine import TorchEngine
 from headroom_server.torch_engine.loading import Loaded
-from headroom_server.warming import SelfTest, synthetic
 
 READY_WITHIN_S = 600.0
 BATCHES_WAITING = 4

@@ -27,7 +27,7 @@ def main() -> int:
     import torch  # noqa: PLC0415 - the import is a phase
 
     from bench.gpu_models import models  # noqa: PLC0415
-    from headroom_server.startup import StartUp, WarmUpPlan  # noqa: PLC0415
+    from headroom_server.device.startup import StartUp, WarmUpPlan  # noqa: PLC0415
     from headroom_server.torch_engine import TorchEngine  # noqa: PLC0415
     from headroom_server.torch_engine.loading import Loaded  # noqa: PLC0415
 

@@ -13,8 +13,8 @@ from headroom_server.composition import build_engine
 from headroom_server.engine import LoadError, Work
 from headroom_server.repository import folder
 from headroom_server.repository.checking import check
+from headroom_server.runtime.store import Source
 from headroom_server.settings import Settings
-from headroom_server.store import Source
 
 
 @pytest.fixture(scope="module")

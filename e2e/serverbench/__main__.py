@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -31,6 +32,7 @@ from serverbench.records import FOLDER, Key, Record
 
 HELD, FAILED, INTERRUPTED = 0, 1, 130
 WIDTH_WITHOUT_TERMINAL = 160
+FILES = 16_384
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -40,6 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not console.is_terminal:
         console = Console(highlight=False, width=WIDTH_WITHOUT_TERMINAL)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    _allow_files()
     kept = FOLDER / f"{asked.scale.name}.jsonl"
     if asked.fresh:
         kept.unlink(missing_ok=True)
@@ -134,6 +137,13 @@ def _report(asked: options.Options, found: Findings, console: Console) -> list[F
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(report, indent=1))
     return figures
+
+
+def _allow_files() -> None:
+    """Thousands of connections, here and in all that is started from here."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = FILES if most == resource.RLIM_INFINITY else min(FILES, most)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
 
 
 def _progress(console: Console) -> Progress:

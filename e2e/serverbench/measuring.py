@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from serverbench import faults, lengths, rates, soak
@@ -61,29 +61,35 @@ def visited(visit: Visit, bench: Bench) -> Iterator[Record]:
     """A record for each key of the visit; what could not be measured says why."""
     if visit.keys[0].case not in ON_THE_USUAL_DEVICE:
         (key,) = visit.keys
-        yield _recorded(key, bench, lambda: _alone(key, bench))
+        yield _recorded(key, bench, partial(_alone, key, bench))
         return
     with ExitStack() as stack:
         up: dict[str, Running] = {}
         for name in visit.servers:
+            own = [key for key in visit.keys if key.server == name]
+            if not own:
+                continue
             try:
                 bench.say(f"starting {name}")
-                up[name] = stack.enter_context(running(SERVERS[name], Device(), bench.environments))
+                server = running(SERVERS[name], Device(), bench.environments)
+                up[name] = stack.enter_context(server)
             except CannotStartError as error:
-                for key in visit.keys:
-                    if key.server == name:
-                        yield _record(key, bench, {}, str(error))
-        keys = [key for key in visit.keys if key.server in up]
-        idle = [key for key in keys if key.case is Case.IDLE]
-        if idle:
-            bench.say("nobody asks anything")
-            found = rates.idle([up[key.server] for key in idle], bench.scale)
-            for key in idle:
-                yield _record(key, bench, found[key.server])
-        for key in keys:
-            if key.case is not Case.IDLE:
-                bench.say(f"{key.case} {key.server}, round {key.round + 1}")
-                yield _recorded(key, bench, lambda key=key: _rate(key, up[key.server], bench))  # type: ignore[misc]
+                yield from unmeasured(own, bench, str(error))
+        yield from _together([key for key in visit.keys if key.server in up], up, bench)
+
+
+def _together(keys: Sequence[Key], up: Mapping[str, Running], bench: Bench) -> Iterator[Record]:
+    """What is measured of servers that are up: idle all at once, then one after the other."""
+    idle = [key for key in keys if key.case is Case.IDLE]
+    if idle:
+        bench.say("nobody asks anything")
+        found = rates.idle([up[key.server] for key in idle], bench.scale)
+        for key in idle:
+            yield _record(key, bench, found[key.server])
+    for key in keys:
+        if key.case is not Case.IDLE:
+            bench.say(f"{key.case} {key.server}, round {key.round + 1}")
+            yield _recorded(key, bench, partial(_rate, key, up[key.server], bench))
 
 
 def unmeasured(keys: Sequence[Key], bench: Bench, why: str) -> Iterator[Record]:
@@ -96,15 +102,18 @@ def _rate(key: Key, target: Running, bench: Bench) -> Values:
     scale, seed = bench.scale, key.round + 1
     match key.case:
         case Case.LIGHT:
-            return rates.light(target, scale, seed)
+            found = rates.light(target, scale, seed)
         case Case.STEADY:
-            return rates.steady(target, scale, seed)
+            found = rates.steady(target, scale, seed)
         case Case.CPU:
-            return rates.cpu(target, scale, seed)
+            found = rates.cpu(target, scale, seed)
         case Case.KNEE:
-            return rates.knee(target, scale, key.round, Device())
+            found = rates.knee(target, scale, key.round, Device())
         case _:
-            return rates.overload(target, scale, seed, Device())
+            found = rates.overload(target, scale, seed, Device())
+    if (ended := target.process.poll()) is not None:
+        raise CannotStartError(f"{key.server}: ended with {ended} under load")
+    return found
 
 
 def _alone(key: Key, bench: Bench) -> Values:

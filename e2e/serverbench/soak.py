@@ -6,6 +6,7 @@ import statistics
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from serverbench.arrivals import Segment
@@ -58,7 +59,7 @@ def soak(environment: Path, minutes: float, said: Callable[[str], None]) -> Valu
                 Segment(LOAD * device.capacity_rps, seconds),
                 seed=minute,
                 warm_connections=WARM_CONNECTIONS,
-                meanwhile=lambda lasts_s=seconds: _sample(target, rss_mb, lasts_s),  # type: ignore[misc]
+                meanwhile=partial(_sample, target, rss_mb, seconds),
             )
             seen.update(run.window.statuses())
             seen[OK] += WARM_CONNECTIONS

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING
 
 import uvloop
 
-from headroom_server.caching.starting import cache_of, second_level_of
+from headroom_server.device.startup import WarmUpPlan
 from headroom_server.engine import Engine, LoadError
-from headroom_server.models import Models
 from headroom_server.process import listen, prompt_device_thread, quiet_garbage_collector
 from headroom_server.repository import samples
 from headroom_server.repository.description import Description, Emulated
-from headroom_server.runner import Limits, Runner
+from headroom_server.runtime.caches import cache_of, second_level_of
+from headroom_server.runtime.registry import Models
+from headroom_server.runtime.runner import Limits, Runner
+from headroom_server.runtime.store import Source, Store
+from headroom_server.scheduling.terms import DEFAULT_CLASS, SloClass, SloClasses
 from headroom_server.settings import Settings
-from headroom_server.startup import WarmUpPlan
-from headroom_server.store import Source, Store
-from headroom_server.terms import DEFAULT_CLASS, SloClass, SloClasses
 from headroom_server.tracing.starting import telemetry_of
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def build_engine(settings: Settings, source: Source) -> Engine:
 
 
 def _emulated(settings: Settings, description: Description | None) -> Engine:
-    from headroom_server.emulated_engine import EmulatedEngine  # noqa: PLC0415
+    from headroom_server.device.emulated_engine import EmulatedEngine  # noqa: PLC0415
 
     cost = (description and description.emulated) or Emulated(
         fixed_cost_s=settings.emulated_fixed_cost_s,
@@ -137,7 +137,7 @@ async def _run(
     """The exit code. Models load while the web framework is imported: 0.7 s of every start."""
     prompt_device_thread()
     models.start()
-    from headroom_server.serving import serve  # noqa: PLC0415
+    from headroom_server.server import serve  # noqa: PLC0415
 
     quiet_garbage_collector()
     try:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from headroom.simulator.columns import BOUNDS_S
 from headroom.simulator.plant import Clients, Server
 from headroom.simulator.tables import Tally
-from headroom_server.batching import Batcher, Entry
-from headroom_server.histograms import LATENCY_BOUNDS_S, Histogram
+from headroom_server.scheduling.batching import Batcher, Entry
+from headroom_server.telemetry.histograms import LATENCY_BOUNDS_S, Histogram
 from simulator.plant_world import Plant, service
 
 

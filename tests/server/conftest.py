@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from headroom_server.app import Application
 from headroom_server.caching.cache import Cache
-from headroom_server.models import Models
-from headroom_server.runner import Limits, Runner
-from headroom_server.startup import WarmUpPlan
+from headroom_server.device.startup import WarmUpPlan
+from headroom_server.runtime.registry import Models
+from headroom_server.runtime.runner import Limits, Runner
+from headroom_server.web.app import Application
 from server_world import FakeEngine, Start, World, until
 
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headroom_server.admission import Caps, Refusal, closed, crowded, retry_after_s
-from headroom_server.margin import Margin
+from headroom_server.scheduling.admission import Caps, Refusal, closed, crowded, retry_after_s
+from headroom_server.scheduling.margin import Margin
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from headroom_server.batching import Batcher, Entry
+from headroom_server.scheduling.batching import Batcher, Entry
 
 MAX = 4
 

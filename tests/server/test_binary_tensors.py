@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headroom_server.binary_tensors import from_bytes, item_bytes, to_bytes
-from headroom_server.contract import Contract, Wanted
 from headroom_server.errors import InvalidRequestError, RequestError
-from headroom_server.open_inference import HEAD_LENGTH, parse, render
+from headroom_server.protocols.binary_tensors import from_bytes, item_bytes, to_bytes
+from headroom_server.protocols.contract import Contract, Wanted
+from headroom_server.protocols.open_inference import HEAD_LENGTH, parse, render
 from headroom_server.tensors import DATATYPES, Signature, TensorSpec
 from server_world import Start, balanced_metrics
 

@@ -14,16 +14,16 @@ import pytest
 from grpc import aio
 
 from headroom_server.caching.cache import Bounds, Cache
-from headroom_server.caching.identity import identity_of
-from headroom_server.caching.starting import cache_of, second_level_of
 from headroom_server.engine import DeviceLostError, LoadError
-from headroom_server.models import Models
-from headroom_server.open_inference import HEAD_LENGTH
 from headroom_server.open_inference_grpc import messages_pb2 as pb
 from headroom_server.open_inference_grpc import server as grpc_server
+from headroom_server.protocols.open_inference import HEAD_LENGTH
 from headroom_server.repository.description import parse
+from headroom_server.runtime.caches import cache_of, second_level_of
+from headroom_server.runtime.identity import identity_of
+from headroom_server.runtime.registry import Models
+from headroom_server.runtime.store import Source
 from headroom_server.settings import Settings
-from headroom_server.store import Source
 from server_world import Start, World, balanced_metrics, until
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headroom_server.cost_model import CostModel
+from headroom_server.scheduling.cost_model import CostModel
 
 SIZES = range(1, 9)
 

@@ -12,17 +12,17 @@ from typing import Any
 
 import pytest
 
-from headroom_server.batching import Batcher
-from headroom_server.device import DeviceThread
+from headroom_server.device.execution import Executed
+from headroom_server.device.pipeline import pays, pays_mostly, worth_staging
+from headroom_server.device.stages import Stages
+from headroom_server.device.startup import Warm, WarmUpPlan
+from headroom_server.device.thread import DeviceThread
+from headroom_server.device.warming import SelfTest, WarmShape
 from headroom_server.engine import DeviceLostError, OutOfMemoryError, Staged, Work
-from headroom_server.entries import Entry, Sealed
-from headroom_server.execution import Executed
 from headroom_server.lifecycle import Phase
-from headroom_server.pipeline import pays, pays_mostly, worth_staging
-from headroom_server.stages import Stages
-from headroom_server.startup import Warm, WarmUpPlan
+from headroom_server.scheduling.batching import Batcher
+from headroom_server.scheduling.entries import Entry, Sealed
 from headroom_server.tensors import Numbers, Signature, TensorSpec
-from headroom_server.warming import SelfTest, WarmShape
 
 SIGNATURE = Signature(inputs=(TensorSpec("x", "FP64"),), outputs=(TensorSpec("y", "FP64"),))
 POISON = -1.0

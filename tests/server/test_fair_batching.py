@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headroom_server.batching import Batcher, Close, Entry
-from headroom_server.choosing import Prices
-from headroom_server.cost_model import CostModel
+from headroom_server.scheduling.batching import Batcher, Close, Entry
+from headroom_server.scheduling.choosing import Prices
+from headroom_server.scheduling.cost_model import CostModel
 
 MAX = 4
 # t(b) = 1 s + b * (0.1 s at length 1, 0.2 s at 2, 0.8 s at 8)

@@ -27,13 +27,13 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from fuzzing import fuzz
-from headroom_server.contract import Contract
 from headroom_server.errors import RequestError
-from headroom_server.open_inference import HEAD_LENGTH, parse
 from headroom_server.open_inference_grpc import messages
 from headroom_server.open_inference_grpc import messages_pb2 as pb
+from headroom_server.protocols.contract import Contract
+from headroom_server.protocols.open_inference import HEAD_LENGTH, parse
+from headroom_server.protocols.typed_json import TypedForm
 from headroom_server.tensors import Signature, TensorSpec
-from headroom_server.typed_json import TypedForm
 from server_process import Server, serving
 
 SIGNATURE = Signature(

@@ -14,9 +14,9 @@ import grpc
 import pytest
 from grpc import aio
 
-from headroom_server.models import Models
 from headroom_server.open_inference_grpc import messages_pb2 as pb
 from headroom_server.open_inference_grpc.server import Bounds, GrpcServer
+from headroom_server.runtime.registry import Models
 from server_world import Start, World, balanced_metrics
 
 Tensor = pb.ModelInferRequest.InferInputTensor
@@ -309,5 +309,5 @@ async def test_a_port_that_is_taken_is_told(calls: StartCalls) -> None:
 
 
 def test_a_server_without_grpc_does_not_import_it() -> None:
-    code = "import sys, headroom_server.serving; sys.exit('grpc' in sys.modules)"
+    code = "import sys, headroom_server.server; sys.exit('grpc' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=30)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headroom_server.isolation import (
+from headroom_server.device.isolation import (
     RECOVERY_BATCHES,
     Budget,
     Doubt,

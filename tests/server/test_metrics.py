@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from headroom_server.accounting import Ledger, Outcome
-from headroom_server.cost_model import CostModel
-from headroom_server.histograms import LATENCY_BOUNDS_S, Histogram, label
 from headroom_server.lifecycle import Phase
-from headroom_server.metrics import Snapshot, render
+from headroom_server.scheduling.cost_model import CostModel
+from headroom_server.telemetry.accounting import Ledger, Outcome
+from headroom_server.telemetry.histograms import LATENCY_BOUNDS_S, Histogram, label
+from headroom_server.telemetry.metrics import Snapshot, render
 
 NAMES = {
     "requests_received": "counter",

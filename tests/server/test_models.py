@@ -9,13 +9,13 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from headroom_server.connection import Connection
+from headroom_server.device.startup import WarmUpPlan
 from headroom_server.engine import LoadError, Work
 from headroom_server.errors import RefusedError, UnknownModelError
-from headroom_server.models import LoadFailedError, Models, State, Version
-from headroom_server.runner import Limits, Runner
-from headroom_server.startup import WarmUpPlan
+from headroom_server.runtime.registry import LoadFailedError, Models, State, Version
+from headroom_server.runtime.runner import Limits, Runner
+from headroom_server.scheduling.terms import USUAL
 from headroom_server.tensors import Signature
-from headroom_server.terms import USUAL
 from server_world import FakeEngine, until
 
 

@@ -11,8 +11,8 @@ from statistics import median
 import pytest
 
 from device_world import BATCH, IDEAL_RPS, Ask, Device, End, Replica, poisson
-from headroom_server.admission import Caps
-from headroom_server.cost_model import CostModel
+from headroom_server.scheduling.admission import Caps
+from headroom_server.scheduling.cost_model import CostModel
 
 
 def good_rps(ends: list[End], begin_s: float, end_s: float) -> float:

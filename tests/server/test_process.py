@@ -211,7 +211,7 @@ async def test_the_emulated_server_imports_no_torch_and_no_numpy() -> None:
     script = (
         "import sys, headroom_server.composition as m\n"
         "m.build_runner(m.Settings(engine='emulated'), m.Source('m'))\n"
-        "import headroom_server.app\n"
+        "import headroom_server.web.app\n"
         "sys.exit(bool({'torch', 'numpy', 'safetensors'} & set(sys.modules)))"
     )
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", script)

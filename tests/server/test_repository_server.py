@@ -13,13 +13,13 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from headroom_server.app import Application
 from headroom_server.composition import build_runner, largest_batch
 from headroom_server.engine import LoadError
-from headroom_server.models import Models
 from headroom_server.repository.description import parse
+from headroom_server.runtime.registry import Models
+from headroom_server.runtime.store import Store
 from headroom_server.settings import Settings
-from headroom_server.store import Store
+from headroom_server.web.app import Application
 from server_process import serving
 from server_world import until
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from headroom_server.admission import Caps, Refusal
-from headroom_server.cost_model import CostModel
-from headroom_server.device_time import DeviceTime
-from headroom_server.entries import Entry
-from headroom_server.scheduling import Scheduler
+from headroom_server.scheduling.admission import Caps, Refusal
+from headroom_server.scheduling.cost_model import CostModel
+from headroom_server.scheduling.device_time import DeviceTime
+from headroom_server.scheduling.entries import Entry
+from headroom_server.scheduling.scheduler import Scheduler
 
 # t(b) = 6 ms + 0.5 ms b: a full batch of 8 takes 10 ms, one alone 6.5 ms
 COST = CostModel.from_warm_up((b, 0.006 + 0.0005 * b) for b in range(1, 9))

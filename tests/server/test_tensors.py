@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headroom_server.emulated_engine import EmulatedEngine
+from headroom_server.device.emulated_engine import EmulatedEngine
 from headroom_server.engine import Work
 from headroom_server.errors import InvalidRequestError
 from headroom_server.tensors import Signature, TensorSpec, finite, flatten, nest

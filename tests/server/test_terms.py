@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from headroom_server.composition import slo_classes
 from headroom_server.errors import InvalidRequestError
+from headroom_server.scheduling.terms import SloClass, Terms, parse_terms
 from headroom_server.settings import Settings
-from headroom_server.terms import SloClass, Terms, parse_terms
 
 CLASSES = {"default": SloClass(4, 1.0), "gold": SloClass(1, 0.1), "batch": SloClass(9, None)}
 

@@ -14,19 +14,19 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from headroom_server.app import Application
 from headroom_server.composition import build_engine
+from headroom_server.device.startup import WarmUpPlan
 from headroom_server.engine import LoadError, Work
-from headroom_server.models import Models
 from headroom_server.repository import folder
-from headroom_server.runner import Limits, Runner
+from headroom_server.runtime.registry import Models
+from headroom_server.runtime.runner import Limits, Runner
+from headroom_server.runtime.store import Source
 from headroom_server.settings import Settings
-from headroom_server.startup import WarmUpPlan
-from headroom_server.store import Source
 from headroom_server.tensors import Signature, TensorSpec
 from headroom_server.torch_engine import TorchEngine
 from headroom_server.torch_engine.architectures import build
 from headroom_server.torch_engine.loading import ClassModel, DescribedModel, Loaded
+from headroom_server.web.app import Application
 from server_world import run, until
 
 ARCHITECTURES = [

@@ -18,9 +18,9 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON, DEFAULT_ON, Sampler
 from opentelemetry.trace import SpanContext, SpanKind, StatusCode
 
-from headroom_server.entries import Close, Entry, Sealed
-from headroom_server.execution import Executed
-from headroom_server.stages import Stages
+from headroom_server.device.execution import Executed
+from headroom_server.device.stages import Stages
+from headroom_server.scheduling.entries import Close, Entry, Sealed
 from headroom_server.tracing.current import Batch, Trace, executed
 from headroom_server.tracing.open_telemetry import OpenTelemetry
 from headroom_server.tracing.spans import Span, of_batch, of_request

@@ -25,13 +25,13 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.sdk.trace.sampling import DEFAULT_ON
 
 from headroom_server.caching.cache import Bounds, Cache
-from headroom_server.models import Models
 from headroom_server.open_inference_grpc import messages_pb2 as pb
 from headroom_server.open_inference_grpc.server import Bounds as GrpcBounds
 from headroom_server.open_inference_grpc.server import GrpcServer
-from headroom_server.tracing.grpc import TracedGrpc
-from headroom_server.tracing.http import TracedHttp
+from headroom_server.runtime.registry import Models
 from headroom_server.tracing.open_telemetry import OpenTelemetry
+from headroom_server.tracing.over_grpc import TracedGrpc
+from headroom_server.tracing.over_http import TracedHttp
 from server_process import serving
 from server_world import Start, World
 
@@ -235,9 +235,9 @@ async def test_an_endpoint_gets_what_is_left_when_the_server_ends() -> None:
 
 def test_without_an_endpoint_or_redis_neither_library_is_loaded() -> None:
     program = (
-        "import sys, json, headroom_server.serving, headroom_server.composition as c\n"
+        "import sys, json, headroom_server.server, headroom_server.composition as c\n"
         "from headroom_server.settings import Settings\n"
-        "from headroom_server.store import Source\n"
+        "from headroom_server.runtime.store import Source\n"
         "c.build_runner(Settings(engine='emulated', cache_bytes=1024), Source('m'))\n"
         "c.telemetry_of({})\n"
         "print(json.dumps([m for m in ('redis', 'opentelemetry.sdk') if m in sys.modules]))\n"

@@ -6,11 +6,11 @@ from array import array
 
 import pytest
 
-from headroom_server.emulated_engine import EmulatedEngine
+from headroom_server.device.emulated_engine import EmulatedEngine
+from headroom_server.device.warming import WarmShape, cold_round, self_test, shapes, warm_rounds
 from headroom_server.engine import Work
-from headroom_server.model_uri import directory
+from headroom_server.repository.model_uri import directory
 from headroom_server.tensors import Signature, TensorSpec
-from headroom_server.warming import WarmShape, cold_round, self_test, shapes, warm_rounds
 from server_world import run
 
 

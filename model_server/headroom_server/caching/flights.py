@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from enum import Enum, auto
 from typing import TypeAlias
 
-from headroom_server.execution import Outputs
+from headroom_server.device.execution import Outputs
 
 
 class Turn(Enum):

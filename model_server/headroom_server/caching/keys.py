@@ -12,8 +12,8 @@ import sys
 from hashlib import blake2b
 from struct import pack
 
-from headroom_server.binary_tensors import to_bytes
 from headroom_server.engine import Work
+from headroom_server.protocols.binary_tensors import to_bytes
 from headroom_server.tensors import Signature
 
 KEY_BYTES = 32

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from hashlib import blake2b
 
-from headroom_server.binary_tensors import from_bytes, item_bytes, to_bytes
 from headroom_server.engine import Work
 from headroom_server.errors import InvalidRequestError
+from headroom_server.protocols.binary_tensors import from_bytes, item_bytes, to_bytes
 from headroom_server.tensors import Numbers, Signature
 
 DIGEST_BYTES = 16

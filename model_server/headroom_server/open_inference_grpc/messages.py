@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from headroom_server.binary_tensors import from_bytes, to_bytes
-from headroom_server.contract import Contract, Given, Wanted
 from headroom_server.engine import Work
 from headroom_server.errors import InvalidRequestError
-from headroom_server.open_inference import (
+from headroom_server.open_inference_grpc import messages_pb2 as pb
+from headroom_server.protocols.binary_tensors import from_bytes, to_bytes
+from headroom_server.protocols.contract import Contract, Given, Wanted
+from headroom_server.protocols.open_inference import (
     MAX_ID_CHARACTERS,
     Inference,
     json_values,
     timeout_s,
 )
-from headroom_server.open_inference_grpc import messages_pb2 as pb
 from headroom_server.tensors import Numbers, TensorSpec
 
 CONTENTS = {

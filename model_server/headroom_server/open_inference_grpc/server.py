@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from grpc import aio
 
-from headroom_server.http_protocol import MAX_HEAD_BYTES
-from headroom_server.models import Models
 from headroom_server.open_inference_grpc.service import Service
+from headroom_server.runtime.registry import Models
+from headroom_server.web.http_protocol import MAX_HEAD_BYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

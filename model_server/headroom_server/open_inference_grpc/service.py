@@ -10,14 +10,14 @@ from typing import Any, TypeVar
 import grpc
 from google.protobuf.message import DecodeError, Message
 
-from headroom_server import descriptions
 from headroom_server.connection import Connection
+from headroom_server.device.execution import Outputs
 from headroom_server.errors import InvalidRequestError, RefusedError, RequestError
-from headroom_server.execution import Outputs
-from headroom_server.models import Models
 from headroom_server.open_inference_grpc import messages
 from headroom_server.open_inference_grpc import messages_pb2 as pb
-from headroom_server.terms import parse_terms
+from headroom_server.protocols import descriptions
+from headroom_server.runtime.registry import Models
+from headroom_server.scheduling.terms import parse_terms
 
 log = logging.getLogger("headroom_server")
 

@@ -63,8 +63,8 @@ from pydantic import (
 
 from headroom_server.engine import LoadError
 from headroom_server.repository.formats import Format, check_weights_name
+from headroom_server.scheduling.terms import LAST_PRIORITY, USUAL_PRIORITY, SloClass, SloClasses
 from headroom_server.tensors import DATATYPES, DYNAMIC, Signature, TensorSpec
-from headroom_server.terms import LAST_PRIORITY, USUAL_PRIORITY, SloClass, SloClasses
 
 MAX_BYTES = 1024 * 1024
 ARCHITECTURE = r"^[A-Za-z_][A-Za-z0-9_.-]*(:[A-Za-z_][A-Za-z0-9_]*)?$"

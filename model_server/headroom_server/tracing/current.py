@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from contextvars import ContextVar
 from typing import Any, NamedTuple, Protocol
 
-from headroom_server.execution import Executed
+from headroom_server.device.execution import Executed
 
 
 class Recorder(Protocol):

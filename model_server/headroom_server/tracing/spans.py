@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from headroom_server.execution import Executed
+from headroom_server.device.execution import Executed
 from headroom_server.tracing.current import Trace
 
 

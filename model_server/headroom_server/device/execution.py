@@ -1,0 +1,261 @@
+"""Executes batches on the engine in three steps, and narrows down those that fail.
+
+Every batch that is handed in is reported once, with what became of each of its requests. All but
+`conclude` runs on the device's thread.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
+
+from headroom_server.device.isolation import Budget, Doubt, Failure, isolate, portions
+from headroom_server.device.stages import Stages
+from headroom_server.device.warming import execute, synthetic
+from headroom_server.engine import (
+    DeviceLostError,
+    Engine,
+    OutOfMemoryError,
+    Staged,
+    Work,
+    check_outputs,
+)
+from headroom_server.scheduling.entries import Entry, Sealed
+from headroom_server.tensors import Numbers, Signature
+
+log = logging.getLogger("headroom_server")
+
+Outputs = Mapping[str, Numbers]
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
+
+
+class Executed(NamedTuple, Generic[T]):
+    """One batch that left the device; `outputs` has None for each request that failed."""
+
+    sealed: Sealed[T]
+    outputs: Sequence[Outputs | None]
+    began_s: float
+    seconds: float
+    """For how long the next batch had to wait for this one."""
+    stages: Stages | None = None
+    """None where it was not executed as a whole, and took longer than such a batch takes."""
+    apart: bool = False
+    """Whether the postprocess came after these seconds, on another thread."""
+
+
+class Ahead(NamedTuple):
+    """What was staged for what the batch was going to be, and how long that took."""
+
+    staged: Staged | None = None
+    seconds: float = 0.0
+
+
+class Computed(NamedTuple, Generic[T]):
+    """A batch whose results are in the host's memory."""
+
+    sealed: Sealed[T]
+    staged: Staged
+    result: Any
+    began_s: float
+    stage_s: float
+    execute_s: float
+
+
+class Pieces(NamedTuple):
+    """What became of the requests of a batch that is executed piece by piece, by their keys."""
+
+    outputs: dict[int, Outputs]
+    late: set[int]
+
+
+class Executor(Generic[T]):
+    """The engine, how far it is trusted, and how much it is given at once."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        signature: Signature,
+        *,
+        max_batch_size: int,
+        work_of: Callable[[T], Work],
+        clock: Callable[[], float],
+        report: Callable[[Executed[T]], None],
+    ) -> None:
+        self._engine = engine
+        self._signature = signature
+        self._work_of = work_of
+        self._clock = clock
+        self._report = report
+        self.budget = Budget.of(max_batch_size * max((1, *signature.lengths)))
+        self.doubt = Doubt()
+        self.busy_since_s: float | None = None
+        """When the batch in hand began; None between batches."""
+        self.suspected = False
+        """The engine failed even the request that warm-up has seen answered, and all since."""
+
+    def fits(self, sealed: Sealed[T]) -> bool:
+        """Whether a batch is executed as a whole: always, unless memory was short of late."""
+        return self.budget.share == 1.0 or sealed.items <= self.budget.items(sealed.length)
+
+    def stage(self, sealed: Sealed[T], ahead: Staged | None = None) -> Staged:
+        """The engine's first step. May raise anything."""
+        works = [self._work_of(entry.work) for entry in sealed.batch]
+        return self._engine.stage(works, sealed.length, ahead)
+
+    def compute(
+        self, sealed: Sealed[T], ahead: Ahead, started: Callable[[], None] = lambda: None
+    ) -> Computed[T] | Failure:
+        """The first two steps; `started` is called between them.
+
+        Raises:
+            DeviceLostError: the engine's.
+        """
+        self.busy_since_s = began_s = self._clock()
+        staged = self._guarded(sealed, self.stage, sealed, ahead.staged)
+        if isinstance(staged, Failure):
+            return staged
+        staged_s = self._clock()
+        started()
+        result = self._guarded(sealed, self._engine.execute, staged)
+        if isinstance(result, Failure):
+            return result
+        stage_s = max(0.0, staged_s - began_s + ahead.seconds - staged.preprocess_s)
+        return Computed(sealed, staged, result, began_s, stage_s, self._clock() - staged_s)
+
+    def conclude(self, done: Computed[T], *, apart: bool = False) -> Failure | None:
+        """The last step, and the report where it succeeds.
+
+        `apart`: on a thread of its own, so that no batch waits for it.
+        """
+        began_s = self._clock()
+        outputs = self._finished(done)
+        if isinstance(outputs, Failure):
+            return outputs
+        ended_s = self._clock()
+        stages = Stages(done.staged.preprocess_s, done.stage_s, done.execute_s, ended_s - began_s)
+        seconds = (began_s if apart else ended_s) - done.began_s
+        if not apart:
+            self.busy_since_s = None  # before anybody hears of it
+        self._report(Executed(done.sealed, outputs, done.began_s, seconds, stages, apart))
+        return None
+
+    def run(self, sealed: Sealed[T]) -> None:
+        """All three steps, and the report, whatever happens; piece by piece where memory is short.
+
+        Raises:
+            DeviceLostError: the engine's.
+        """
+        if self.fits(sealed):
+            computed = self.compute(sealed, Ahead())
+            failed = computed if isinstance(computed, Failure) else self.conclude(computed)
+            self.judge(sealed, failed)
+        else:
+            self._salvage(sealed, [(part, None) for part in self._portions(sealed)])
+
+    def judge(self, sealed: Sealed[T], failure: Failure | None) -> None:
+        """Learn from how a batch ended; where it failed, execute it in parts, and report."""
+        self._learn(sealed, failure)
+        if failure is not None:
+            self._salvage(sealed, [(sealed, failure)])
+
+    def probe(self) -> bool:
+        """Execute the request that warm-up has seen answered; whether it still is."""
+        length = self._signature.lengths[0] if self._signature.lengths else 0
+        try:
+            execute(self._engine, self._signature, synthetic(self._signature, 1, length))
+        except DeviceLostError:
+            raise
+        except Exception:
+            log.exception("the engine fails the request that it answered in warm-up")
+            self.suspected = True
+        else:
+            self.suspected = False
+            self.doubt = Doubt()
+        return not self.suspected
+
+    def _salvage(
+        self, sealed: Sealed[T], parts: Sequence[tuple[Sealed[T], Failure | None]]
+    ) -> None:
+        """Answer whom it is possible to answer. A part without a failure was not tried yet."""
+        began_s = self._clock()
+        pieces = Pieces({}, set())
+        for part, failure in parts:
+            outcome = self._piece(part, pieces) if failure is None else failure
+            if outcome is not None:
+                self._narrow(part, outcome, pieces)
+        batch = tuple(entry for entry in sealed.batch if entry.key not in pieces.late)
+        late = tuple(entry for entry in sealed.batch if entry.key in pieces.late)
+        outputs = [pieces.outputs.get(entry.key) for entry in batch]
+        log.error("%d of %d requests of a batch failed", outputs.count(None), len(batch))
+        seconds = self._clock() - began_s
+        self.busy_since_s = None
+        self._report(
+            Executed(sealed._replace(batch=batch, expired=late), outputs, began_s, seconds)
+        )
+
+    def _narrow(self, sealed: Sealed[T], failure: Failure, pieces: Pieces) -> None:
+        steps, outcome = isolate(sealed.batch, failure), None
+        with suppress(StopIteration):
+            while not (self.suspected or (self.doubt.due and not self.probe())):
+                outcome = self._piece(_part(sealed, steps.send(outcome)), pieces)
+
+    def _piece(self, sealed: Sealed[T], pieces: Pieces) -> Failure | None:
+        now_s = self._clock()
+        late = {entry.key for entry in sealed.batch if entry.due_s <= now_s}
+        pieces.late.update(late)
+        if late:
+            sealed = _part(sealed, [entry for entry in sealed.batch if entry.key not in late])
+        if not sealed.batch:
+            return None
+        computed = self.compute(sealed, Ahead())
+        outputs = computed if isinstance(computed, Failure) else self._finished(computed)
+        failure = outputs if isinstance(outputs, Failure) else None
+        self._learn(sealed, failure)
+        if not isinstance(outputs, Failure):
+            for entry, answer in zip(sealed.batch, outputs, strict=True):
+                pieces.outputs[entry.key] = answer
+        return failure
+
+    def _finished(self, done: Computed[T]) -> Sequence[Outputs] | Failure:
+        try:
+            outputs = self._engine.finish(done.staged, done.result)
+            check_outputs(self._signature, done.staged.batch, outputs)
+        except Exception:  # also a lost device: the batch is tried again, where that will show
+            log.exception("a batch of %d items failed at its end", done.sealed.items)
+            return Failure.ERROR
+        return outputs
+
+    def _portions(self, sealed: Sealed[T]) -> list[Sealed[T]]:
+        sizes = [entry.items for entry in sealed.batch]
+        runs = portions(sizes, self.budget.items(sealed.length))
+        return [_part(sealed, sealed.batch[run]) for run in runs]
+
+    def _learn(self, sealed: Sealed[T], failure: Failure | None) -> None:
+        self.doubt = self.doubt.after(failure)
+        if failure is None:
+            self.suspected = False
+        if failure is not None or self.budget.share < 1.0:
+            cells = sealed.items * max(1, sealed.length)
+            self.budget = self.budget.after(cells, failure)
+
+    def _guarded(
+        self, sealed: Sealed[T], step: Callable[P, R], *args: P.args, **kwargs: P.kwargs
+    ) -> R | Failure:
+        try:
+            return step(*args, **kwargs)
+        except DeviceLostError:
+            raise
+        except OutOfMemoryError as error:
+            log.warning("no memory for a batch of %d items: %s", sealed.items, error)
+            return Failure.MEMORY
+        except Exception:  # what fails is narrowed down, the server goes on
+            log.exception("a batch of %d items failed", sealed.items)
+            return Failure.ERROR
+
+
+def _part(sealed: Sealed[T], entries: Sequence[Entry[T]]) -> Sealed[T]:
+    return sealed._replace(batch=tuple(entries), expired=())

@@ -1,0 +1,225 @@
+"""Host work beside the device: the next batch is staged, and the last one finished, while it runs.
+
+What is staged ahead is a guess. The queue alone says what a batch is, at the moment the device is
+free; of the guess is used what still fits, so that no batch differs from what it would be without.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from queue import Queue, SimpleQueue
+from typing import Generic, TypeVar
+
+from headroom_server.device.execution import Ahead, Computed, Executor
+from headroom_server.device.isolation import Failure
+from headroom_server.device.stages import Stages
+from headroom_server.device.warming import WarmShape
+from headroom_server.scheduling.batching import Sealed
+
+log = logging.getLogger("headroom_server")
+
+T = TypeVar("T")
+
+PAYS_FROM_S = 0.0005
+PAYS_FROM_SHARE = 0.03
+"""Host work below one of these is done by the device's thread itself: handing a batch to another
+thread and back costs some 0.1 ms, and CPU."""
+
+
+def pays(stages: Stages) -> bool:
+    """Whether a batch like this gains from threads for its host work."""
+    host_s = stages.preprocess_s + stages.stage_s + stages.postprocess_s
+    return host_s >= max(PAYS_FROM_S, PAYS_FROM_SHARE * stages.execute_s)
+
+
+def pays_mostly(shapes: Sequence[WarmShape]) -> bool:
+    """Whether most of the larger batches of a warm-up gain, whatever else the machine did then."""
+    half = max(shape.items for shape in shapes) / 2
+    gains = [pays(one) for shape in shapes if shape.items >= half for one in shape.later]
+    return 2 * sum(gains) > len(gains)
+
+
+def worth_staging(items: int, staged_items: int, full: int) -> bool:
+    """Whether a batch that has grown is staged anew, before it is known whether it grows on.
+
+    At twice the size, or full: so all guesses together cost at most two batches.
+    """
+    return items > staged_items and (items >= full or items >= 2 * staged_items)
+
+
+class Lookahead(Generic[T]):
+    """A thread that stages what the next batch would be, while it is open."""
+
+    def __init__(
+        self,
+        executor: Executor[T],
+        *,
+        peek: Callable[[], Sealed[T]],
+        full: int,
+        clock: Callable[[], float],
+    ) -> None:
+        self._executor = executor
+        self._peek = peek
+        self._full = full
+        self._clock = clock
+        self._bell: SimpleQueue[bool] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._open = False
+        self._ahead = Ahead()
+        threading.Thread(target=self._run, name="lookahead", daemon=True).start()
+
+    def open(self) -> None:
+        """The device computes: what waits, and what joins it, may be staged."""
+        with self._lock:
+            self._open = True
+        self.ring()
+
+    def ring(self) -> None:
+        """Something joined the queue."""
+        self._bell.put(True)
+
+    def close(self) -> Ahead:
+        """The device is free: give what was staged; wait for it where that is under way."""
+        with self._lock:
+            self._open = False
+            ahead, self._ahead = self._ahead, Ahead()
+        return ahead
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._bell.put(False)
+
+    def _run(self) -> None:
+        while self._bell.get():
+            with self._lock:
+                if self._open:
+                    self._stage()
+
+    def _stage(self) -> None:
+        sealed = self._peek()
+        if not sealed.batch or not self._executor.fits(sealed):
+            return
+        staged = self._ahead.staged
+        staged_items = 0 if staged is None else sum(work.items for work in staged.batch)
+        if not worth_staging(sealed.items, staged_items, self._full):
+            return
+        began_s = self._clock()
+        self._ahead = Ahead()
+        try:
+            staged = self._executor.stage(sealed, staged)
+        except Exception:
+            log.debug("staging ahead failed", exc_info=True)
+        else:
+            self._ahead = Ahead(staged, self._clock() - began_s)
+
+
+class Finisher(Generic[T]):
+    """A thread that deals out the results of the last batch.
+
+    `verdict` gets every batch with how it ended. One batch may wait: where finishing takes longer
+    than computing, the device waits with it.
+    """
+
+    def __init__(
+        self,
+        executor: Executor[T],
+        *,
+        verdict: Callable[[Sealed[T], Failure | None], None],
+        clock: Callable[[], float],
+    ) -> None:
+        self._executor = executor
+        self._verdict = verdict
+        self._clock = clock
+        self._jobs: Queue[Computed[T] | None] = Queue(maxsize=1)
+        self.busy_since_s: float | None = None
+        """When the batch that is now finished was taken up."""
+        self._thread = threading.Thread(target=self._run, name="finisher", daemon=True)
+        self._thread.start()
+
+    def put(self, done: Computed[T]) -> None:
+        """Finish this one; wait where another waits already."""
+        self._jobs.put(done)
+
+    def rest(self) -> None:
+        """Wait until all that was handed in is finished."""
+        self._jobs.join()
+
+    def stop(self) -> None:
+        """End the thread after what it has; wait for that."""
+        self._jobs.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        while (done := self._jobs.get()) is not None:
+            self.busy_since_s = self._clock()
+            self._verdict(done.sealed, self._executor.conclude(done, apart=True))
+            self.busy_since_s = None
+            self._jobs.task_done()
+
+
+class Pipeline(Generic[T]):
+    """One batch staged, one computed, one finished, at a time. `ring` wakes the device's thread."""
+
+    def __init__(
+        self,
+        executor: Executor[T],
+        *,
+        peek: Callable[[], Sealed[T]],
+        full: int,
+        clock: Callable[[], float],
+        ring: Callable[[], None],
+    ) -> None:
+        self._executor = executor
+        self._ring = ring
+        self._verdicts: SimpleQueue[tuple[Sealed[T], Failure | None]] = SimpleQueue()
+        self._lookahead = Lookahead(executor, peek=peek, full=full, clock=clock)
+        self._finisher = Finisher(executor, verdict=self._ended, clock=clock)
+
+    def joined(self) -> None:
+        """Something joined the queue."""
+        self._lookahead.ring()
+
+    @property
+    def busy_since_s(self) -> float | None:
+        """When the batch that is now finished was taken up; None between batches."""
+        return self._finisher.busy_since_s
+
+    def execute(self, sealed: Sealed[T]) -> None:
+        """Compute a batch. How earlier ones ended is learnt meanwhile."""
+        if not self._executor.fits(sealed):
+            self.alone()
+            self._executor.run(sealed)
+            return
+        ahead = self._lookahead.close()
+        computed = self._executor.compute(sealed, ahead, started=self._lookahead.open)
+        if isinstance(computed, Failure):
+            self.alone()
+            self._executor.judge(sealed, computed)
+        else:
+            self._finisher.put(computed)
+        self.settle()
+
+    def settle(self) -> None:
+        """Learn from the batches that have been finished; isolate who is to blame for failures."""
+        while not self._verdicts.empty():
+            sealed, failure = self._verdicts.get()
+            if failure is not None:
+                self.alone()
+            self._executor.judge(sealed, failure)
+
+    def alone(self) -> None:
+        """Bring both threads to rest: what follows uses all steps of the engine on this one."""
+        self._lookahead.close()
+        self._finisher.rest()
+
+    def stop(self) -> None:
+        """End both threads."""
+        self._lookahead.stop()
+        self._finisher.stop()
+
+    def _ended(self, sealed: Sealed[T], failure: Failure | None) -> None:
+        self._verdicts.put((sealed, failure))
+        if failure is not None:
+            self._ring()

@@ -1,0 +1,167 @@
+"""From a process to a warm engine: load, compile, warm, self-test, in time or not at all."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from headroom_server.device.warming import (
+    SelfTest,
+    WarmShape,
+    cold_round,
+    execute,
+    self_test,
+    shapes,
+    warm_rounds,
+)
+from headroom_server.engine import DeviceLostError, Engine, Work
+from headroom_server.lifecycle import Phase
+from headroom_server.tensors import Signature
+
+log = logging.getLogger("headroom_server")
+
+RETEST_PAUSE_S = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WarmUpPlan:
+    """What has to have happened before the server is ready, and by when."""
+
+    max_batch_size: int
+    requests: int
+    max_latency_s: float
+    timeout_s: float
+    samples: Callable[[Signature], Sequence[Work]] = lambda _: ()
+    """Requests of the model's own, each executed once."""
+
+
+class Warm(NamedTuple):
+    """A warm engine."""
+
+    signature: Signature
+    shapes: Sequence[WarmShape]
+    compiled: str
+    """How the model was compiled, or why not; empty where it did not ask."""
+
+
+class StartupError(Exception):
+    """The model did not get warm; the message says which rule and what to change."""
+
+
+class StopError(Exception):
+    """Somebody asked for the end."""
+
+
+def not_warm(plan: WarmUpPlan) -> str:
+    """Why a start-up is over."""
+    return f"the model is not warm after HEADROOM_WARMUP_TIMEOUT_S={plan.timeout_s:g} s"
+
+
+class StartUp:
+    """One start, told as it goes: `entered` of phases, `tested` of self-tests.
+
+    `pause(seconds)` sleeps and says whether the end was asked for meanwhile.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        plan: WarmUpPlan,
+        *,
+        clock: Callable[[], float],
+        pause: Callable[[float], bool],
+        entered: Callable[[Phase], None],
+        tested: Callable[[SelfTest], None],
+    ) -> None:
+        self._engine = engine
+        self._plan = plan
+        self._clock = clock
+        self._pause = pause
+        self._entered = entered
+        self._tested = tested
+        self._deadline_s = clock() + plan.timeout_s
+
+    def run(self) -> Warm:
+        """Bring the engine to its first real request.
+
+        Raises:
+            StartupError: too late, too slow, or without shapes for the batches.
+            LoadError: the engine's.
+            StopError: somebody asked for the end.
+        """
+        engine, compiled = self._engine, ""
+        self._entered(Phase.LOAD)
+        signature = engine.load()
+        self._checkpoint()
+        try:
+            wanted = shapes(signature, self._plan.max_batch_size)
+        except ValueError as error:
+            raise StartupError(
+                f"HEADROOM_MAX_BATCH_SIZE={self._plan.max_batch_size}: the model's {error}"
+            ) from error
+        clock, checkpoint = self._clock, self._checkpoint
+        if engine.compiles:
+            self._entered(Phase.COMPILE)
+            compiled = engine.compile()
+            log.info("compile: %s", compiled)
+            cold = cold_round(engine, signature, wanted, clock=clock, checkpoint=checkpoint)
+            self._entered(Phase.WARM)
+        else:
+            self._entered(Phase.WARM)
+            cold = cold_round(engine, signature, wanted, clock=clock, checkpoint=checkpoint)
+        warm = warm_rounds(
+            engine,
+            signature,
+            cold,
+            requests=self._plan.requests,
+            clock=clock,
+            checkpoint=checkpoint,
+        )
+        self._run_samples(signature)
+        self._entered(Phase.SELFTEST)
+        self._test(signature)
+        return Warm(signature, warm, compiled)
+
+    def _run_samples(self, signature: Signature) -> None:
+        for number, work in enumerate(self._plan.samples(signature)):
+            self._checkpoint()
+            try:
+                execute(self._engine, signature, [work])
+            except DeviceLostError:
+                raise
+            except Exception as error:
+                raise StartupError(f"warm_up[{number}]: the model fails on it: {error}") from error
+
+    def _test(self, signature: Signature) -> None:
+        while True:
+            result = self_test(
+                self._engine,
+                signature,
+                requests=self._plan.requests,
+                max_latency_s=self._plan.max_latency_s,
+                clock=self._clock,
+                checkpoint=self._checkpoint,
+            )
+            self._tested(result)
+            if result.passed:
+                return
+            self._before_another_test(result)
+
+    def _before_another_test(self, result: SelfTest) -> None:
+        if self._clock() + RETEST_PAUSE_S > self._deadline_s:
+            raise StartupError(
+                f"the self-test's p95 of {result.p95_s * 1000:.1f} ms is above "
+                f"HEADROOM_WARMUP_MAX_LATENCY_S={result.max_latency_s:g} s, and "
+                f"HEADROOM_WARMUP_TIMEOUT_S={self._plan.timeout_s:g} s are over: allow more "
+                f"latency, or give the model a faster device"
+            )
+        if self._pause(RETEST_PAUSE_S):
+            raise StopError
+
+    def _checkpoint(self) -> None:
+        if self._pause(0.0):
+            raise StopError
+        if self._clock() > self._deadline_s:
+            raise StartupError(not_warm(self._plan))

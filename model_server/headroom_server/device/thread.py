@@ -1,0 +1,246 @@
+"""The one thread that touches the device: it loads, warms, tests, then executes batch after batch.
+
+It takes each batch the moment the previous one ends, without a detour over the event loop, and
+never waits while there is work. What it learns it reports to a listener, on the listener's own
+thread.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from typing import Generic, Protocol, TypeVar
+
+from headroom_server.device.execution import Executed, Executor
+from headroom_server.device.pipeline import Pipeline, pays_mostly
+from headroom_server.device.startup import StartUp, StartupError, StopError, Warm, WarmUpPlan
+from headroom_server.device.warming import SelfTest
+from headroom_server.engine import DeviceLostError, Engine, LoadError, Work
+from headroom_server.lifecycle import Phase
+from headroom_server.scheduling.entries import Sealed
+
+log = logging.getLogger("headroom_server")
+
+T = TypeVar("T")
+
+PROBE_PAUSE_S = 1.0
+SUSPICION_S = 30.0
+"""An engine that fails everything is not ready; after so long, only a restart may help."""
+
+
+class Listener(Protocol[T]):
+    """Who is told. Calls come one after the other, on the listener's thread."""
+
+    def entered(self, phase: Phase) -> None:
+        """A startup phase has begun."""
+
+    def tested(self, result: SelfTest) -> None:
+        """A self-test has ended, well or not."""
+
+    def warmed(self, warm: Warm) -> None:
+        """The device is ready."""
+
+    def executed(self, done: Executed[T]) -> None:
+        """A batch is over."""
+
+    def doubted(self, doubted: bool) -> None:
+        """The engine fails everything, or does so no more."""
+
+    def lost(self, message: str) -> None:
+        """The device will execute nothing more."""
+
+
+class DeviceThread(Generic[T]):
+    """Owns the engine.
+
+    `take` gives the next batch and is called when the device is free; `peek` says what it would
+    give now.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        plan: WarmUpPlan,
+        *,
+        take: Callable[[], Sealed[T]],
+        peek: Callable[[], Sealed[T]],
+        work_of: Callable[[T], Work],
+        clock: Callable[[], float],
+    ) -> None:
+        self._engine = engine
+        self._plan = plan
+        self._take = take
+        self._peek = peek
+        self._work_of = work_of
+        self._clock = clock
+        self._bell: SimpleQueue[None] = SimpleQueue()
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._executor: Executor[T] | None = None
+        self._pipeline: Pipeline[T] | None = None
+        self._suspected_since_s: float | None = None
+
+    def start(self, post: Callable[..., object], listener: Listener[T]) -> None:
+        """Begin to load. `post(callable, *arguments)` brings a call to the listener's thread."""
+
+        def report(call: Callable[..., None], *arguments: object) -> None:
+            # after `stop` the listener's loop may be closed
+            if not self._stop.is_set():
+                post(call, *arguments)
+
+        self._thread = threading.Thread(
+            target=self._run, args=(report, listener), name="device", daemon=True
+        )
+        self._thread.start()
+
+    def ring(self) -> None:
+        """There is work: wake the thread after `take` gave nothing."""
+        self._bell.put(None)
+
+    def joined(self) -> None:
+        """Work has joined the queue of a busy device: what it would be may be staged."""
+        if self._pipeline is not None:
+            self._pipeline.joined()
+
+    def stop(self) -> None:
+        """Ask the thread to end after the batch in hand; nothing is reported any more."""
+        self._stop.set()
+        self.ring()
+
+    def join(self, timeout_s: float) -> bool:
+        """Wait for the thread; whether it has ended."""
+        if self._thread is not None:
+            self._thread.join(timeout_s)
+        return self._thread is None or not self._thread.is_alive()
+
+    @property
+    def alive(self) -> bool:
+        """Whether the thread runs; one that has not begun counts as alive."""
+        return self._thread is None or self._thread.is_alive()
+
+    @property
+    def busy_since_s(self) -> float | None:
+        """When the oldest batch that now executes, or is finished, began; None between batches."""
+        executor, pipeline = self._executor, self._pipeline
+        now = None if executor is None else executor.busy_since_s
+        finishing = None if pipeline is None else pipeline.busy_since_s
+        if now is None or finishing is None:
+            return finishing if now is None else now
+        return min(now, finishing)
+
+    @property
+    def pipelined(self) -> bool:
+        """Whether host work has threads of its own, since it takes long enough."""
+        return self._pipeline is not None
+
+    @property
+    def budget_share(self) -> float:
+        """Of the full batch that is executed at once; 1 unless the device ran out of memory."""
+        return 1.0 if self._executor is None else self._executor.budget.share
+
+    def _run(self, post: Callable[..., None], listener: Listener[T]) -> None:
+        try:
+            warm = StartUp(
+                self._engine,
+                self._plan,
+                clock=self._clock,
+                pause=self._stop.wait,
+                entered=lambda phase: post(listener.entered, phase),
+                tested=lambda result: post(listener.tested, result),
+            ).run()
+            self._prepare(warm, post, listener)
+            post(listener.warmed, warm)
+            self._serve(post, listener)
+        except StopError:
+            return
+        except (StartupError, LoadError) as error:
+            post(listener.lost, str(error))
+        except DeviceLostError as error:
+            log.exception("the device is lost")
+            post(listener.lost, f"the device is lost: {error}")
+        except Exception as error:  # the end of a thread must never go unnoticed
+            log.exception("the device thread ended")
+            post(listener.lost, f"the device thread ended with {type(error).__name__}: {error}")
+        finally:
+            if self._pipeline is not None:
+                self._pipeline.stop()
+            self._unload()
+
+    def _unload(self) -> None:
+        try:
+            self._engine.unload()
+        except Exception:  # of a device that may be lost; the thread ends either way
+            log.exception("the model could not be unloaded")
+
+    def _prepare(self, warm: Warm, post: Callable[..., None], listener: Listener[T]) -> None:
+        full, clock = self._plan.max_batch_size, self._clock
+        self._executor = executor = Executor(
+            self._engine,
+            warm.signature,
+            max_batch_size=full,
+            work_of=self._work_of,
+            clock=clock,
+            report=lambda done: post(listener.executed, done),
+        )
+        if pays_mostly(warm.shapes):
+            log.info("host work has threads of its own")
+            self._pipeline = Pipeline(
+                executor, peek=self._peek, full=full, clock=clock, ring=self.ring
+            )
+
+    def _serve(self, post: Callable[..., None], listener: Listener[T]) -> None:
+        executor = self._executor
+        assert executor is not None
+        while not self._stop.is_set():
+            sealed = self._take()
+            if sealed.expired:
+                now_s = self._clock()
+                post(listener.executed, Executed(sealed._replace(batch=()), (), now_s, 0.0))
+            if sealed.batch:
+                executor.busy_since_s = self._clock()
+                self._execute(executor, sealed._replace(expired=()) if sealed.expired else sealed)
+                executor.busy_since_s = None
+            elif not sealed.expired:
+                self._idle(executor, sealed.again_s)
+            self._tell_suspicion(executor, post, listener)
+
+    def _execute(self, executor: Executor[T], sealed: Sealed[T]) -> None:
+        if self._pipeline is not None:
+            self._pipeline.execute(sealed)
+        else:
+            executor.run(sealed)
+
+    def _idle(self, executor: Executor[T], until_s: float | None) -> None:
+        """Until the bell rings, or a batch that waits for company is due."""
+        if self._pipeline is not None:
+            self._pipeline.settle()
+        timeout_s = None if until_s is None else max(0.0, until_s - self._clock())
+        if executor.suspected:
+            timeout_s = min(PROBE_PAUSE_S, timeout_s or PROBE_PAUSE_S)
+        try:
+            self._bell.get(timeout=timeout_s)
+        except Empty:
+            if executor.suspected:
+                self._probe(executor)
+
+    def _probe(self, executor: Executor[T]) -> None:
+        if self._pipeline is not None:
+            self._pipeline.alone()
+        executor.probe()
+
+    def _tell_suspicion(
+        self, executor: Executor[T], post: Callable[..., None], listener: Listener[T]
+    ) -> None:
+        since_s = self._suspected_since_s
+        if executor.suspected and since_s is None:
+            self._suspected_since_s = self._clock()
+            post(listener.doubted, True)
+        elif not executor.suspected and since_s is not None:
+            self._suspected_since_s = None
+            post(listener.doubted, False)
+        elif since_s is not None and self._clock() - since_s > SUSPICION_S:
+            raise DeviceLostError(
+                f"for {SUSPICION_S:g} s it has failed even the request that it answered in warm-up"
+            )

@@ -1,0 +1,1 @@
+"""PURE. Requests and answers as bytes: Open Inference Protocol v2 and typed JSON."""

@@ -1,0 +1,1 @@
+"""Models being served: each with its queue, door and accounts, loaded while others serve."""

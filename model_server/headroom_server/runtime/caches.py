@@ -1,0 +1,50 @@
+"""Caches as settings and descriptions ask for them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from headroom_server.caching.cache import Bounds, Cache
+from headroom_server.caching.store import Guarded
+from headroom_server.engine import LoadError
+from headroom_server.runtime.identity import identity_of
+from headroom_server.runtime.store import Source
+from headroom_server.settings import Settings
+
+
+def second_level_of(settings: Settings) -> Guarded | None:
+    """What all models share outside of this process; None where no Redis is named.
+
+    Raises:
+        LoadError: for a URL that is none; without it, since it may hold a password.
+        ModuleNotFoundError: where the client is not installed.
+    """
+    if not settings.cache_redis_url:
+        return None
+    from headroom_server.caching.redis_store import RedisStore  # noqa: PLC0415
+
+    try:
+        return Guarded(RedisStore(settings.cache_redis_url), time.monotonic)
+    except ValueError as error:
+        raise LoadError(
+            "HEADROOM_CACHE_REDIS_URL: redis://[user:password@]host[:port][/database], "
+            "rediss:// or unix:// with a path"
+        ) from error
+
+
+def cache_of(
+    settings: Settings,
+    source: Source,
+    second_level: Guarded | None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Cache | None:
+    """One model's cache; None where nothing is kept."""
+    described = source.description
+    max_bytes, ttl_s = settings.cache_bytes, settings.cache_ttl_s
+    if described is not None and described.cache is not None:
+        max_bytes, ttl_s = described.cache.bytes, described.cache.ttl_s or ttl_s
+    if max_bytes == 0:
+        return None
+    bounds = Bounds(max_bytes=max_bytes, ttl_s=ttl_s)
+    return Cache(identity_of(settings, source), bounds, clock, second_level)

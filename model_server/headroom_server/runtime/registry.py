@@ -1,0 +1,301 @@
+"""The models of this process: one runner per version, loaded and unloaded while others serve.
+
+Each version has a queue, a cost model, accounts and a device thread of its own, so that none waits
+for another's load, compilation or batch. A version that is loaded again is warm before it takes the
+place of the one that serves, which then finishes what it accepted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from enum import StrEnum
+from typing import NamedTuple
+
+from headroom_server.errors import UnknownModelError
+from headroom_server.lifecycle import Phase
+from headroom_server.runtime.catalogue import Served
+from headroom_server.runtime.runner import Runner
+from headroom_server.telemetry.accounting import Ledger
+from headroom_server.telemetry.metrics import Snapshot
+
+log = logging.getLogger("headroom_server")
+
+JOIN_S = 0.2
+"""How long a device thread may take to notice that it is over."""
+
+
+class Version(NamedTuple):
+    """One version of a model, and how it comes to a runner that has not begun to load."""
+
+    name: str
+    number: int
+    build: Callable[[], Runner]
+
+
+class State(StrEnum):
+    """Where a version stands, in the words of the repository extension."""
+
+    READY = "READY"
+    LOADING = "LOADING"
+    UNLOADING = "UNLOADING"
+    UNAVAILABLE = "UNAVAILABLE"
+
+
+class LoadFailedError(Exception):
+    """A model that did not get warm at run time; what was served before still is."""
+
+
+class Models:
+    """Everything that is served here, found by name and version."""
+
+    def __init__(self, versions: Sequence[Version], *, unload_grace_s: float = 60.0) -> None:
+        """Build the runners of what is served from the start; `start` begins to load them."""
+        self._served: dict[str, dict[int, Served]] = {}
+        self._reachable: tuple[Served, ...] = ()
+        """The same in a row: read with every answer."""
+        self._leaving: set[Served] = set()
+        self._arriving: set[Served] = set()
+        for version in versions:
+            self._put(_built(version))
+        self._configured = list(self.all())
+        self._unload_grace_s = unload_grace_s
+        self._watches: set[asyncio.Task[None]] = set()
+        self._fatal = asyncio.Event()
+        self._draining = False
+        self._nobodys = Ledger()
+
+    @staticmethod
+    def of(runner: Runner) -> Models:
+        """One model, in version 1."""
+        return Models([Version(runner.model, 1, lambda: runner)])
+
+    # ---- the catalogue
+
+    def find(self, name: str, version: str | None) -> Served:
+        """A version; the latest that is ready, else the latest, where none is named.
+
+        Raises:
+            UnknownModelError: naming what is served here.
+        """
+        versions = self._served.get(name)
+        if versions is None:
+            known = " and ".join(map(repr, self._served)) or "no model"
+            raise UnknownModelError(f"this server serves {known:.500}; got {name!r:.100}")
+        if version is None:
+            if len(versions) == 1:
+                return next(iter(versions.values()))
+            return max(versions.values(), key=lambda one: (one.runner.ready, int(one.version)))
+        found = versions.get(int(version)) if version.isdecimal() and len(version) < 20 else None
+        if found is None or found.version != version:
+            known = " and ".join(repr(str(number)) for number in versions)
+            raise UnknownModelError(f"{name!r} has version {known:.500}; got {version!r:.100}")
+        return found
+
+    def all(self) -> Iterable[Served]:
+        """Everything that requests can reach."""
+        return self._reachable
+
+    def states(self) -> dict[tuple[str, str], tuple[State, str]]:
+        """State and reason by name and version, of what is or was just served."""
+        told = {(one.name, one.version): (State.UNLOADING, "") for one in self._leaving}
+        told |= {(one.name, one.version): (State.LOADING, "") for one in self._arriving}
+        for one in self.all():
+            runner = one.runner
+            state = State.READY if runner.ready else State.UNAVAILABLE
+            if runner.lifecycle.starting and runner.failure is None:
+                state = State.LOADING
+            told[one.name, one.version] = (state, runner.failure or "")
+        return told
+
+    # ---- at run time
+
+    async def load(self, versions: Sequence[Version]) -> None:
+        """Bring versions of one model in, in place of all that it has now.
+
+        Raises:
+            LoadFailedError: where one does not get warm; then nothing has changed.
+        """
+        # the first model of an engine imports its libraries: seconds, in which others are served
+        arriving = [await asyncio.to_thread(_built, version) for version in versions]
+        self._arriving.update(arriving)
+        try:
+            for one in arriving:
+                one.runner.start()
+            for one in arriving:
+                await one.runner.started()
+                if not one.runner.ready:
+                    why = one.runner.failure or "the server is stopping"
+                    raise LoadFailedError(f"model {one.name}, version {one.version}: {why}")
+        except BaseException:
+            self._discard(arriving)
+            raise
+        finally:
+            self._arriving.difference_update(arriving)
+        replaced = self._take(versions[0].name)
+        for one in arriving:
+            self._put(one)
+            self._watch(one)
+        await self._retire(replaced)
+
+    async def unload(self, name: str) -> None:
+        """Take a model out, and wait until what it accepted is answered.
+
+        Raises:
+            UnknownModelError: where it is not served.
+        """
+        if name not in self._served:
+            raise UnknownModelError(f"model {name!r:.100} is not loaded")
+        await self._retire(self._take(name))
+
+    async def _retire(self, leaving: Sequence[Served]) -> None:
+        self._leaving.update(leaving)
+        for one in leaving:
+            one.runner.drain()
+        try:
+            async with asyncio.timeout(self._unload_grace_s):
+                for one in leaving:
+                    await one.runner.emptied()
+        except TimeoutError:
+            lost = sum(one.runner.abandon() for one in leaving)
+            log.error("the unload grace is over; %d accepted requests were not executed", lost)
+        finally:
+            self._discard(leaving)
+            self._leaving.difference_update(leaving)
+
+    def _discard(self, leaving: Sequence[Served]) -> None:
+        for one in leaving:
+            # a request that found it and was still being read meets a closed door, not a void
+            one.runner.close_door()
+            one.runner.stop()
+
+    def _put(self, one: Served) -> None:
+        self._served.setdefault(one.name, {})[int(one.version)] = one
+        self._count()
+
+    def _take(self, name: str) -> list[Served]:
+        taken = self._served.pop(name, {})
+        self._count()
+        return list(taken.values())
+
+    def _count(self) -> None:
+        self._reachable = tuple(one for some in self._served.values() for one in some.values())
+
+    def _watch(self, one: Served) -> None:
+        async def watch() -> None:
+            await one.runner.failed()
+            if one in self.all():
+                self._fatal.set()
+
+        task = asyncio.create_task(watch())
+        self._watches.add(task)
+        task.add_done_callback(self._watches.discard)
+
+    # ---- life: what one runner says, said of all
+
+    def start(self) -> None:
+        """Begin to load what is served from the start, on the running loop."""
+        for one in self._configured:
+            one.runner.start()
+            self._watch(one)
+
+    async def failed(self) -> None:
+        """Wait until a model that is served will execute nothing any more."""
+        await self._fatal.wait()
+
+    @property
+    def runners(self) -> Iterator[Runner]:
+        """Of all that lives here, reachable or not."""
+        for one in (*self.all(), *self._arriving, *self._leaving):
+            yield one.runner
+
+    @property
+    def warm(self) -> bool:
+        """Whether all that requests can reach was loaded."""
+        return all(one.runner.signature is not None for one in self.all())
+
+    @property
+    def begun(self) -> bool:
+        """Whether a model takes requests, so that there is something to drain."""
+        return any(one.runner.lifecycle.phase is Phase.READY for one in self.all())
+
+    @property
+    def ready(self) -> bool:
+        """Whether all that requests can reach is ready; a model that loads beside counts not."""
+        return not self.draining and all(one.runner.ready for one in self.all())
+
+    @property
+    def live(self) -> bool:
+        """Whether a restart would not help."""
+        return all(one.runner.live for one in self.all())
+
+    @property
+    def draining(self) -> bool:
+        """On the way out."""
+        return self._draining or any(one.runner.draining for one in self._reachable)
+
+    @property
+    def ledger(self) -> Ledger:
+        """Where bad requests are counted: with the model, or with nobody's where there are more."""
+        served = list(self.all())
+        return served[0].runner.ledger if len(served) == 1 else self._nobodys
+
+    @property
+    def crowded(self) -> bool:
+        """Whether clients of a model do better with another replica."""
+        return any(one.runner.crowded for one in self._reachable)
+
+    @property
+    def nobodys(self) -> Mapping[str, int]:
+        """Bad requests that none of several models was asked for, by reason."""
+        return self._nobodys.invalid
+
+    def drain(self) -> None:
+        """No longer ready; loaded models still take requests until the door is closed."""
+        self._draining = True
+        for runner in self.runners:
+            runner.drain()
+
+    def close_door(self) -> None:
+        """Refuse what comes from now on."""
+        for runner in self.runners:
+            runner.close_door()
+
+    async def emptied(self) -> None:
+        """Wait until every accepted request has ended."""
+        await asyncio.gather(*(runner.emptied() for runner in self.runners))
+
+    def abandon(self) -> int:
+        """Answer everything that is still in flight with an error; say how many there were."""
+        return sum(runner.abandon() for runner in self.runners)
+
+    def stop(self) -> None:
+        """Ask all device threads to end after the batch in hand."""
+        for task in self._watches:
+            task.cancel()
+        for runner in self.runners:
+            runner.stop()
+
+    def join(self) -> bool:
+        """Wait a moment for the device threads; whether all have ended."""
+        return all(runner.join(JOIN_S) for runner in self.runners)
+
+    def snapshots(self) -> list[Snapshot]:
+        """What a scrape shows; the version is told of models that are served in several."""
+        told = []
+        for versions in self._served.values():
+            for one in versions.values():
+                snapshot, several = one.runner.snapshot(), len(versions) > 1
+                told.append(replace(snapshot, version=one.version) if several else snapshot)
+        return told
+
+    def watch(self) -> None:
+        """To be called every second or so: notice devices that no longer come back."""
+        for runner in self.runners:
+            runner.watch()
+
+
+def _built(version: Version) -> Served:
+    return Served(version.build(), str(version.number))

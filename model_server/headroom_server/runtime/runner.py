@@ -1,0 +1,313 @@
+"""Between HTTP and the device: the server's life, its door, its accounts.
+
+All of it runs on the event loop's thread. The ledger belongs to the loop alone, so that a scrape
+sees one consistent instant.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+
+from headroom_server.caching.cache import Cache
+from headroom_server.connection import Connection
+from headroom_server.device.execution import Executed, Outputs
+from headroom_server.device.startup import Warm, WarmUpPlan, not_warm
+from headroom_server.device.thread import DeviceThread
+from headroom_server.device.warming import SelfTest
+from headroom_server.engine import Engine, Work
+from headroom_server.errors import AbandonedError, FailedError
+from headroom_server.lifecycle import Lifecycle, Phase
+from headroom_server.runtime.door import Door
+from headroom_server.runtime.in_flight import InFlight
+from headroom_server.runtime.pending import Pending
+from headroom_server.scheduling.admission import Caps, Refusal, closed
+from headroom_server.scheduling.cost_model import CostModel
+from headroom_server.scheduling.scheduler import Scheduler
+from headroom_server.scheduling.terms import SloClasses, Terms
+from headroom_server.telemetry.accounting import Ledger
+from headroom_server.telemetry.metrics import Snapshot
+from headroom_server.tensors import Signature
+from headroom_server.tracing.current import TRACE
+from headroom_server.tracing.current import executed as trace_batch
+
+log = logging.getLogger("headroom_server")
+
+
+STARTUP_SLACK_S = 1.0
+"""A device thread that still answers says itself, within this, that its time is over."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much is batched and may wait, in items; how long one batch may take."""
+
+    max_batch_size: int
+    max_waiting: int
+    stall_timeout_s: float
+    max_waiting_bytes: int = 1 << 30
+    max_wait_s: float = 0.0
+    """How long a batch that is not full may wait for company; 0 where none was asked for."""
+    classes: SloClasses = field(default_factory=dict)
+    """The model's SLO classes by name."""
+
+
+class Runner:
+    """One model on one device."""
+
+    def __init__(
+        self,
+        model: str,
+        engine: Engine,
+        plan: WarmUpPlan,
+        limits: Limits,
+        clock: Callable[[], float] = time.monotonic,
+        chance: Callable[[], float] = random.random,
+        cache: Cache | None = None,
+    ) -> None:
+        self.model = model
+        self.engine = engine
+        self.limits = limits
+        self.clock = clock
+        self.ledger = Ledger()
+        self.lifecycle = Lifecycle(since_s=clock())
+        self.signature: Signature | None = None
+        self.self_test: SelfTest | None = None
+        self.warm: Warm | None = None
+        """What warm-up saw; None before."""
+        self.suspected = False
+        """Whether the engine fails everything, even what it answered in warm-up."""
+        self.failure: str | None = None
+        """Why nothing will be executed any more."""
+        self._plan = plan
+        self._began_s = clock()
+        self._door_open = True
+        self._scheduler: Scheduler[Pending] = Scheduler(
+            limits.max_batch_size,
+            Caps(limits.max_waiting, limits.max_waiting_bytes),
+            chance=chance,
+            max_wait_s=limits.max_wait_s,
+        )
+        self._in_flight = InFlight(self._scheduler, self.ledger, clock=clock, ring=self._ring)
+        self._cache = cache
+        self._door = Door(
+            self._in_flight, self.ledger, closed=self._closed, clock=clock, cache=cache
+        )
+        self._device: DeviceThread[Pending] = DeviceThread(
+            engine,
+            plan,
+            take=self._in_flight.take,
+            peek=self._in_flight.peek,
+            work_of=lambda pending: pending.work,
+            clock=clock,
+        )
+        self._ended = asyncio.Event()
+        self._settled = asyncio.Event()
+
+    # ---- life
+
+    def start(self) -> None:
+        """Begin to load, on the running loop."""
+        self._device.start(asyncio.get_running_loop().call_soon_threadsafe, self)
+
+    async def started(self) -> None:
+        """Wait until the model is warm, will never be, or is no longer wanted."""
+        await self._settled.wait()
+
+    async def failed(self) -> str:
+        """Wait until nothing will be executed any more; say why."""
+        await self._ended.wait()
+        return self.failure or ""
+
+    def drain(self) -> None:
+        """No longer ready. A loaded model still takes requests until the door is closed."""
+        self._settled.set()
+        if not self.draining:
+            self._enter(Phase.DRAINING)
+
+    def close_door(self) -> None:
+        """Refuse what comes from now on."""
+        self._door_open = False
+
+    async def emptied(self) -> None:
+        """Wait until every accepted request has ended."""
+        if self._cache is not None:
+            await self._cache.emptied()
+        await self._in_flight.emptied()
+
+    def abandon(self) -> int:
+        """Answer everything that is still in flight with an error; say how many there were."""
+        return self._in_flight.fail_all(
+            lambda: AbandonedError("the server stopped before it could answer")
+        )
+
+    def stop(self) -> None:
+        """Ask the device thread to end after the batch in hand."""
+        self._device.stop()
+        if self.lifecycle.phase is not Phase.STOPPED:
+            self._enter(Phase.STOPPED)
+
+    def join(self, timeout_s: float) -> bool:
+        """Wait for the device thread; whether it has ended."""
+        return self._device.join(timeout_s)
+
+    def watch(self) -> None:
+        """To be called every second or so: notice a device that no longer comes back.
+
+        What waits behind a hanging batch is answered with an error, and so is the batch. The server
+        is not ready and not live until the batch ends. A start-up that hangs is over.
+        """
+        if self._stalled:
+            failed = self._in_flight.fail_all(lambda: FailedError("the device hangs"))
+            if failed:
+                log.error(
+                    "a batch runs for more than HEADROOM_STALL_TIMEOUT_S=%g s; %d requests failed",
+                    self.limits.stall_timeout_s,
+                    failed,
+                )
+        over_s = self._began_s + self._plan.timeout_s + STARTUP_SLACK_S
+        if self.lifecycle.starting and self.failure is None and self.clock() > over_s:
+            self.lost(not_warm(self._plan))
+
+    @property
+    def ready(self) -> bool:
+        """Warm, able to execute, and not on the way out."""
+        usable = self.failure is None and not self._stalled and not self.suspected
+        return self.lifecycle.ready and usable
+
+    @property
+    def draining(self) -> bool:
+        """On the way out."""
+        return self.lifecycle.phase is Phase.DRAINING or self.lifecycle.phase is Phase.STOPPED
+
+    @property
+    def crowded(self) -> bool:
+        """Whether more than two full batches wait: clients do better with another replica."""
+        return self._in_flight.waiting_items > 2 * self.limits.max_batch_size
+
+    @property
+    def live(self) -> bool:
+        """Whether a restart would not help: independent of load."""
+        return self._device.alive and self.failure is None and not self._stalled
+
+    @property
+    def _stalled(self) -> bool:
+        busy_since_s = self._device.busy_since_s
+        return busy_since_s is not None and (
+            self.clock() - busy_since_s > self.limits.stall_timeout_s
+        )
+
+    # ---- requests
+
+    def refuse_unready(self) -> None:
+        """Count and refuse a request that cannot even be checked, since no model is loaded.
+
+        Raises:
+            RefusedError: always.
+        """
+        self._door.refuse_unready()
+
+    def infer(
+        self, work: Work, *, arrived_s: float, terms: Terms, connection: Connection
+    ) -> Coroutine[None, None, Outputs]:
+        """As `Door.infer`."""
+        trace = TRACE.get()
+        if trace is not None:
+            trace.model, trace.accepted_s = self.model, self.clock()
+        return self._door.infer(work, arrived_s=arrived_s, terms=terms, connection=connection)
+
+    def _closed(self) -> Refusal | None:
+        serving = self.signature is not None and self.failure is None and not self._stalled
+        draining = self.draining and not (self._door_open and serving)
+        return closed(ready=serving, draining=draining)
+
+    # ---- the device
+
+    def _ring(self) -> None:
+        self._device.ring()
+
+    def entered(self, phase: Phase) -> None:
+        """A startup phase has begun on the device."""
+        if self.lifecycle.starting:
+            self._enter(phase)
+
+    def tested(self, result: SelfTest) -> None:
+        """A self-test has ended."""
+        self.self_test = result
+        if not result.passed:
+            log.warning(
+                "self-test: p95 %.1f ms, allowed %.1f ms; testing again",
+                result.p95_s * 1000,
+                result.max_latency_s * 1000,
+            )
+
+    def warmed(self, warm: Warm) -> None:
+        """The device is ready."""
+        self.warm, self.signature = warm, warm.signature
+        timings = [
+            (shape.items, stages.total_s, shape.length)
+            for shape in warm.shapes
+            for stages in shape.later
+        ]
+        padded_batch = warm.signature.padded_batch if warm.signature.batches else None
+        self._scheduler.warmed(CostModel.from_warm_up(timings), padded_batch)
+        self._in_flight.serve(warm.signature)
+        if self._cache is not None:
+            self._cache.serve(warm.signature)
+        if self._device.pipelined:
+            self._in_flight.joined = self._device.joined
+        if self.lifecycle.starting:
+            self._enter(Phase.READY)
+        self._settled.set()
+
+    def doubted(self, doubted: bool) -> None:
+        """The engine fails everything, or does so no more."""
+        self.suspected = doubted
+
+    def executed(self, done: Executed[Pending]) -> None:
+        """Answer the requests of a batch, and learn from it."""
+        trace_batch(self.model, done, (entry.work.trace for entry in done.sealed.batch))
+        self._in_flight.settle(done)
+
+    def lost(self, message: str) -> None:
+        """Nothing more will be executed: answer all that wait."""
+        self.failure = message
+        log.error("%s", message)
+        self._in_flight.fail_all(lambda: FailedError("the device is lost"))
+        self._ended.set()
+        self._settled.set()
+
+    # ---- reports
+
+    def snapshot(self) -> Snapshot:
+        """What a scrape shows."""
+        now_s = self.clock()
+        line = self._in_flight.line()
+        return Snapshot(
+            model=self.model,
+            engine=self.engine.name,
+            device=self.engine.device,
+            emulated=self.engine.emulated,
+            ledger=self.ledger,
+            waiting=line.waiting,
+            oldest_waiting_s=0.0 if line.oldest_s is None else max(0.0, now_s - line.oldest_s),
+            delay_s=line.delay_s,
+            saturation=line.saturation,
+            max_batch_size=self.limits.max_batch_size,
+            budget_share=self._device.budget_share,
+            cost=self._scheduler.cost,
+            ready=self.ready,
+            draining=self.lifecycle.phase is Phase.DRAINING,
+            phase_s=self.lifecycle.seconds(now_s),
+            cache=None if self._cache is None else self._cache.counts(),
+        )
+
+    def _enter(self, phase: Phase) -> None:
+        left = self.lifecycle
+        self.lifecycle = left.advance(phase, self.clock())
+        spent_s = self.lifecycle.spent_s[left.phase]
+        log.info("%s: %s after %.2f s of %s", self.model, phase, spent_s, left.phase)

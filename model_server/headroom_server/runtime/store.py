@@ -1,0 +1,109 @@
+"""What the settings and the repository say may be served, as versions that can be built."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from headroom_server.engine import LoadError
+from headroom_server.repository import folder, model_uri
+from headroom_server.repository.description import Description
+from headroom_server.runtime.registry import Version
+from headroom_server.runtime.runner import Runner
+from headroom_server.settings import Settings
+
+NO_MODEL = (
+    "HEADROOM_MODEL_URI names the repository of models, or HEADROOM_MODEL_CLASS a class; both are "
+    "empty"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where one version of a model comes from."""
+
+    name: str
+    number: int = 1
+    root: Path | None = None
+    """The repository; None where there is none."""
+    directory: Path | None = None
+    description: Description | None = None
+    """None: the settings say what computes."""
+
+
+class Store:
+    """Reads the repository anew each time it is asked."""
+
+    def __init__(self, settings: Settings, build: Callable[[Source], Runner]) -> None:
+        self._settings = settings
+        self._build = build
+
+    def configured(self) -> list[Version]:
+        """What is served from the start.
+
+        Raises:
+            LoadError: where settings or repository do not say it; one line per mistake.
+        """
+        settings = self._settings
+        if settings.engine == "emulated":
+            return [self._version(Source(settings.model_name))]
+        if settings.model_class:
+            root = self._root()
+            return [self._version(Source(settings.model_name, root=root, directory=root))]
+        return self._described(self._scan(), settings.models)
+
+    def versions(self, name: str) -> list[Version]:
+        """The versions of one model that the settings ask for: the latest where they name none.
+
+        Raises:
+            LoadError: where there is no such model, or its description is wrong.
+        """
+        asked = [one for one in self._settings.models if one.partition(":")[0] == name]
+        return self._described(self._scan(), asked or [name])
+
+    def known(self) -> dict[tuple[str, str], str]:
+        """Name and version of all that lies in the repository, with what is wrong there.
+
+        Raises:
+            LoadError: where there is no repository.
+        """
+        found = self._scan()
+        told = {(name, ""): problem for name, problem in found.problems.items()}
+        return told | {
+            (name, str(number)): ""
+            for name, versions in found.models.items()
+            for number in versions
+        }
+
+    def _described(self, found: folder.Repository, wanted: Sequence[str]) -> list[Version]:
+        versions, wrong = [], []
+        for name, chosen in folder.chosen(found, wanted).items():
+            for number, directory in chosen.items():
+                try:
+                    description = folder.describe(found.root, directory)
+                except LoadError as error:
+                    at = f"model {name}, version {number}"
+                    wrong += [f"{at}: {line}" for line in str(error).splitlines()]
+                    continue
+                source = Source(name, number, found.root, directory, description)
+                versions.append(self._version(source))
+        if wrong:
+            raise LoadError("\n".join(wrong))
+        return versions
+
+    def _version(self, source: Source) -> Version:
+        return Version(source.name, source.number, lambda: self._build(source))
+
+    def _scan(self) -> folder.Repository:
+        root = None if self._settings.engine == "emulated" else self._root()
+        if root is None:
+            raise LoadError(NO_MODEL)
+        return folder.scan(root, self._settings.model_name)
+
+    def _root(self) -> Path | None:
+        try:
+            root = model_uri.directory(self._settings.model_uri)
+        except ValueError as error:
+            raise LoadError(f"HEADROOM_MODEL_URI: {error}") from error
+        return None if root is None else Path(root)

@@ -1,0 +1,182 @@
+"""PURE. The queue and its batches: work-conserving, chosen around the first in line.
+
+The device asks for a batch whenever it is free and gets what fits now; nothing waits for company
+unless a maximal wait is set. Who is served next:
+
+1. of the priorities, the one whose oldest entry is most urgent: a level of priority is worth
+   `AGEING_S` of waiting, so that nobody waits for ever;
+2. within a priority, tenants in equal shares; within a tenant, in order of arrival.
+
+Who else goes with the first in line is for `choosing`.
+
+Entries whose deadline has passed, or cannot be met any more, are never executed; they are reported
+beside the batch. Each entry leaves exactly once: in a batch, as expired, or withdrawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any, Generic, TypeVar
+
+from headroom_server.scheduling.choosing import Prices, choose
+from headroom_server.scheduling.deadlines import fitting, in_time
+from headroom_server.scheduling.entries import Close, Entry, Sealed
+from headroom_server.scheduling.lines import Line
+
+__all__ = ["Batcher", "Close", "Entry", "Sealed"]
+
+T = TypeVar("T")
+
+AGEING_S = 1.0
+HOLD_SLACK = 1.1
+"""A batch held for company goes a tenth of its time before its deadlines would be missed."""
+
+
+class Batcher(Generic[T]):
+    """Waiting entries. Without a cost model only a passed deadline is too late."""
+
+    def __init__(self, max_batch_size: int, *, max_wait_s: float = 0.0) -> None:
+        """Raise ValueError for a batch of nothing."""
+        if max_batch_size < 1:
+            raise ValueError(f"a batch holds at least 1 item; got {max_batch_size}")
+        self.max_batch_size = max_batch_size
+        self.max_wait_s = max_wait_s
+        self.prices = Prices(max_batch_size)
+        self.size = 0
+        """Bytes of all waiting entries."""
+        self.items = 0
+        """Items of all waiting entries."""
+        self._lines: dict[int, Line[T]] = {}
+
+    def __len__(self) -> int:
+        """Waiting entries."""
+        return sum(map(len, self._lines.values()))
+
+    def oldest_s(self) -> float | None:
+        """When the one that waits longest arrived; None if nobody waits."""
+        return min((line.oldest_s for line in self._lines.values() if line), default=None)
+
+    def add(self, entry: Entry[T]) -> None:
+        """Put an entry in line.
+
+        Raises:
+            ValueError: for an entry that no batch can hold, or a key that waits at its priority.
+        """
+        if not 1 <= entry.items <= self.max_batch_size:
+            raise ValueError(f"an entry has 1 to {self.max_batch_size} items; got {entry.items}")
+        line = self._lines.get(entry.priority)
+        if line is None:
+            line = self._lines[entry.priority] = Line()
+        line.add(entry)
+        self.items += entry.items
+        self.size += entry.size
+
+    def withdraw(self, key: int) -> Entry[T] | None:
+        """Take an entry out of the line; None if it no longer waits."""
+        line = self._line_of(key)
+        if line is None:
+            return None
+        return self._left(line.withdraw(key))
+
+    def outranked(self, newcomer: Entry[T]) -> Entry[T] | None:
+        """The last in line, where the newcomer would be served before it by priority or share."""
+        last = max((priority for priority, line in self._lines.items() if line), default=-1)
+        if last < newcomer.priority:
+            return None
+        line = self._lines[last]
+        place = line.order[-1]
+        ahead = place.level - line.next_level(newcomer.tenant)
+        if last > newcomer.priority or ahead > self.max_batch_size:
+            return place.entry
+        return None
+
+    def ahead_s(self, newcomer: Entry[Any], *, gap_s: float) -> float:
+        """Seconds of the batches before the newcomer's; `gap_s` lies between two batches."""
+        own, seconds, size = newcomer.items - 1.0, 0.0, self.max_batch_size
+        for priority, line in self._lines.items():
+            share = self._share_ahead(line, priority, newcomer) if line else 0.0
+            for length, items in line.items.items() if share else ():
+                if length == newcomer.length:
+                    own += share * items
+                elif items:
+                    seconds += share * items / size * (gap_s + self.prices.full_s(length))
+        return seconds + own // size * (gap_s + self.prices.full_s(newcomer.length))
+
+    def peek(self, now_s: float) -> Sealed[T]:
+        """About what `seal` would give now; nothing leaves the queue."""
+        choice = choose(self._in_order(), now_s, self.prices, self._company)
+        return Sealed(tuple(choice.batch), (), choice.length)
+
+    def seal(self, now_s: float) -> Sealed[T]:
+        """The next batch. Empty only if nothing that may be executed now waits."""
+        again_s = self._held_until_s() if self.max_wait_s else None
+        if again_s is not None and now_s < again_s:
+            return Sealed((), (), again_s=again_s)
+        expired: list[Entry[T]] = []
+        longer = True
+        while True:
+            batch, length, close, too_late = choose(
+                self._in_order(), now_s, self.prices, self._company, longer=longer
+            )
+            if too_late:
+                expired += map(self._withdrawn, too_late)
+            if not batch or self.prices.cost is None or in_time(batch, length, now_s, self.prices):
+                break
+            if length > batch[0].length:
+                longer = False
+                continue
+            front, hopeless = fitting(batch, now_s, self.prices, alone=len(batch) == len(self))
+            if not hopeless:
+                close = Close.DEADLINE
+                del batch[front:]
+                break
+            expired += [self._withdrawn(batch[at]) for at in hopeless]
+        for entry in batch:
+            self._lines[entry.priority].serve(entry.key)
+            self._left(entry)
+        return Sealed(tuple(batch), tuple(expired), length, close)
+
+    def _company(self, length: int) -> int:
+        return sum(line.items.get(length, 0) for line in self._lines.values())
+
+    def _in_order(self) -> Iterator[Entry[T]]:
+        lines = [line for line in self._lines.values() if line.order]
+        if len(lines) < 2:
+            return iter(lines[0] if lines else ())
+        by_urgency = sorted(
+            (line.oldest_s + AGEING_S * priority, priority)
+            for priority, line in self._lines.items()
+            if line.order
+        )
+        return chain.from_iterable(self._lines[priority] for _, priority in by_urgency)
+
+    def _share_ahead(self, line: Line[T], priority: int, newcomer: Entry[Any]) -> float:
+        if priority == newcomer.priority:
+            return line.ahead(newcomer.tenant) / len(line)
+        ahead_s = (newcomer.priority - priority) * AGEING_S
+        return float(line.oldest_s < newcomer.arrived_s + ahead_s)
+
+    def _held_until_s(self) -> float | None:
+        oldest_s = self.oldest_s()
+        if oldest_s is None or self.items >= self.max_batch_size:
+            return None
+        until_s = oldest_s + self.max_wait_s
+        for entry in chain.from_iterable(self._lines.values()):
+            need_s = HOLD_SLACK * self.prices.batch_s(self.items, entry.length)
+            until_s = min(until_s, entry.due_s - need_s)
+        return until_s
+
+    def _line_of(self, key: int) -> Line[T] | None:
+        for line in self._lines.values():
+            if key in line:
+                return line
+        return None
+
+    def _withdrawn(self, entry: Entry[T]) -> Entry[T]:
+        return self._left(self._lines[entry.priority].withdraw(entry.key))
+
+    def _left(self, entry: Entry[T]) -> Entry[T]:
+        self.items -= entry.items
+        self.size -= entry.size
+        return entry

@@ -1,0 +1,169 @@
+"""PURE. Which of those in line make the next batch.
+
+The first in line always goes, and sets the padded length. Those of the same length follow, in
+order; the first that does not fit closes the batch, so that a wide request is never overtaken. Then
+shorter ones fill it, the longest first, where padding them costs less than a batch of their own.
+
+Where longer ones wait too, it is padded to their length if that saves time now (a short one at 6 ms
++ 0.5 ms b and a long one at 6 ms + 2 ms b take 6.5 + 8 ms apart and 10 ms together), and if it uses
+the device better than those who come next may let it, in full batches of one length.
+
+Nobody starves: the first in line always goes, so that nobody waits for more batches than stand
+before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Generic, NamedTuple, TypeVar
+
+from headroom_server.scheduling.cost_model import CostModel
+from headroom_server.scheduling.entries import Close, Entry
+
+T = TypeVar("T")
+
+SCAN_BATCHES = 32
+"""How many batches' worth of other lengths are looked through for company."""
+
+
+class Prices(NamedTuple):
+    """What a batch takes, padded as the device pads it; without a cost model nothing is known."""
+
+    max_batch_size: int
+    cost: CostModel | None = None
+    padded_batch: Callable[[int], int] | None = None
+    """The warmed batch size that holds so many items; None where every size is warm."""
+
+    def batch_s(self, items: int, length: int) -> float:
+        """Seconds; 0 where nothing is known."""
+        if self.cost is None:
+            return 0.0
+        fit = self.cost.fits.get(length) or self.cost.fit(length)
+        if self.padded_batch is not None:
+            items = self.padded_batch(items)
+        return fit.fixed_s + fit.per_item_s * items
+
+    def full_s(self, length: int) -> float:
+        """Seconds of a full batch."""
+        return self.batch_s(self.max_batch_size, length)
+
+    def share_s(self, entry: Entry[T], company: Callable[[int], int]) -> float:
+        """What an entry costs in a batch of its own length, with those who wait."""
+        own = min(company(entry.length), self.max_batch_size)
+        return self.batch_s(own, entry.length) * entry.items / own
+
+    def use(self, length: int, batch: list[Entry[T]]) -> float:
+        """How well the device is used: 1 where all are of this length, and the batch is full."""
+        work_s = sum(entry.items * self.full_s(entry.length) for entry in batch)
+        items = sum(entry.items for entry in batch)
+        return work_s / self.max_batch_size / self.batch_s(items, length)
+
+    def padded(self, items: int) -> int:
+        """The size in which the device executes so many items."""
+        return items if self.padded_batch is None else self.padded_batch(items)
+
+    def too_late(self, entry: Entry[T], now_s: float) -> bool:
+        """Whether the deadline has passed, or cannot be met even alone."""
+        if self.cost is None:
+            return entry.due_s < now_s
+        return entry.due_s < now_s + self.batch_s(entry.items, entry.length)
+
+
+class Choice(NamedTuple, Generic[T]):
+    """A batch in order of service, why it is closed, and those for whom any would be too late."""
+
+    batch: list[Entry[T]]
+    length: int
+    close: Close
+    too_late: list[Entry[T]]
+
+
+def choose(
+    order: Iterable[Entry[T]],
+    now_s: float,
+    prices: Prices,
+    company: Callable[[int], int],
+    *,
+    longer: bool = True,
+) -> Choice[T]:
+    """The next batch of those in line; `company` tells how many items of a length wait.
+
+    `longer`: it may be padded to more than the first one needs.
+    """
+    batch: list[Entry[T]] = []
+    others: list[Entry[T]] = []
+    too_late: list[Entry[T]] = []
+    room, close = prices.max_batch_size, Close.IDLE
+    for entry in order:
+        if entry.deadline_s is not None and prices.too_late(entry, now_s):
+            too_late.append(entry)
+        elif batch and room and entry.length != batch[0].length:
+            others.append(entry)
+            if len(others) >= SCAN_BATCHES * prices.max_batch_size:
+                break
+        elif entry.items > room:
+            close = Close.FULL
+            break
+        else:
+            batch.append(entry)
+            room -= entry.items
+    length = batch[0].length if batch else 0
+    if not room:
+        close = Close.FULL
+    elif others and close is not Close.FULL:
+        waiting = len(batch) + len(others)
+        length, batch = _best(batch, others, prices, company, longer=longer)
+        close = Close.IDLE if len(batch) == waiting else Close.BUCKET
+    return Choice(batch, length, close, too_late)
+
+
+def _best(
+    batch: list[Entry[T]],
+    others: list[Entry[T]],
+    prices: Prices,
+    company: Callable[[int], int],
+    *,
+    longer: bool,
+) -> tuple[int, list[Entry[T]]]:
+    """The padded length that uses the device best, and the batch; the shortest of equals."""
+    length = batch[0].length
+    best = length, [*batch, *_fill(length, batch, others, prices, company)]
+    if not longer or prices.cost is None:
+        return best
+    gain_s, most = _gain_s(*best, prices, company), prices.use(*best)
+    for length in sorted({entry.length for entry in others if entry.length > length}):
+        chosen = batch[:1]
+        chosen += _fill(length, chosen, [*batch[1:], *others], prices, company)
+        use = prices.use(length, chosen)
+        if use > most and _gain_s(length, chosen, prices, company) > gain_s:
+            best, most = (length, chosen), use
+    return best
+
+
+def _gain_s(
+    length: int, batch: list[Entry[T]], prices: Prices, company: Callable[[int], int]
+) -> float:
+    """Seconds that it saves against batches of each length alone."""
+    alone_s = sum(prices.share_s(entry, company) for entry in batch)
+    return alone_s - prices.batch_s(sum(entry.items for entry in batch), length)
+
+
+def _fill(
+    length: int,
+    batch: list[Entry[T]],
+    others: list[Entry[T]],
+    prices: Prices,
+    company: Callable[[int], int],
+) -> Iterator[Entry[T]]:
+    """Those no longer than this for whom there is room, and whom padding pays; longest first."""
+    items = sum(entry.items for entry in batch)
+    for entry in sorted(others, key=lambda entry: -entry.length):
+        if entry.length > length:
+            continue
+        together = items + entry.items
+        if together > prices.max_batch_size:
+            return
+        more_s = prices.batch_s(together, length) - prices.batch_s(items, length)
+        if entry.length == length or more_s <= prices.share_s(entry, company):
+            items = together
+            yield entry

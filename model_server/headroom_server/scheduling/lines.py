@@ -1,0 +1,140 @@
+"""PURE. Those who wait at one priority, in the order in which they are served.
+
+Tenants share the device equally: an entry's place is the service that its tenant has had, in items,
+when its turn comes (start-time fair queueing, Goyal 1996). One tenant alone is served first come
+first served. A tenant that was idle gains nothing by it: it enters at the level of those served
+last. Who leaves unserved gives its share back.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import Generic, NamedTuple, TypeVar
+
+from headroom_server.scheduling.entries import Entry
+
+T = TypeVar("T")
+
+KEPT_TENANTS = 64
+"""Accounts of tenants that do not wait are cleared once there are more."""
+
+
+class Place(NamedTuple, Generic[T]):
+    """Where an entry stands: the smallest is served first."""
+
+    level: int
+    turn: int
+    entry: Entry[T]
+
+
+class Line(Generic[T]):
+    """The waiting entries of one priority."""
+
+    __slots__ = ("_accounts", "_by_age", "_turn", "items", "level", "order")
+
+    def __init__(self) -> None:
+        self.order: list[Place[T]] = []
+        """In the order of service."""
+        self.items: dict[int, int] = {}
+        """Items by padded length."""
+        self.level = 0
+        """The place of whoever was served last."""
+        self._by_age: OrderedDict[int, Place[T]] = OrderedDict()
+        self._accounts: dict[str, tuple[int, int]] = {}
+        """Per tenant: its service when all that it has waiting is served, and where its last entry
+        stands, which keeps its entries in order when one has left and given its share back."""
+        self._turn = 0
+
+    def __len__(self) -> int:
+        """Waiting entries."""
+        return len(self.order)
+
+    def __iter__(self) -> Iterator[Entry[T]]:
+        """Entries in the order of service."""
+        return (place.entry for place in self.order)
+
+    def __contains__(self, key: int) -> bool:
+        """Whether the entry of this key waits here."""
+        return key in self._by_age
+
+    @property
+    def oldest_s(self) -> float:
+        """When the one that waits longest arrived."""
+        return next(iter(self._by_age.values())).entry.arrived_s
+
+    def entry(self, key: int) -> Entry[T]:
+        """The entry of a key that waits."""
+        return self._by_age[key].entry
+
+    def next_level(self, tenant: str) -> int:
+        """Where the tenant's next entry would stand."""
+        account = self._accounts.get(tenant) if self.order else None
+        return self.level if account is None else max(self.level, *account)
+
+    def ahead(self, tenant: str) -> int:
+        """How many would be served before the tenant's next entry."""
+        level = self.next_level(tenant)
+        if not self.order or self.order[-1].level <= level:
+            return len(self.order)
+        return bisect_left(self.order, level + 1, key=lambda place: place.level)
+
+    def add(self, entry: Entry[T]) -> None:
+        """Put an entry behind its tenant's others.
+
+        Raises:
+            ValueError: for a key that already waits here.
+        """
+        order, level, tenant = self.order, self.level, entry.tenant
+        if entry.key in self._by_age:
+            raise ValueError(f"an entry waits once; key {entry.key} already does")
+        if not order:
+            self._accounts.clear()
+            level = self.level = self._turn = 0
+        else:
+            account = self._accounts.get(tenant)
+            if account is not None:
+                level = max(level, *account)
+            if len(self._accounts) > KEPT_TENANTS + 2 * len(order):
+                self._forget()
+        self._accounts[tenant] = (level + entry.items, level)
+        self._turn += 1
+        place = self._by_age[entry.key] = Place(level, self._turn, entry)
+        if not order or order[-1].level <= level:
+            order.append(place)
+        else:
+            insort(order, place, key=_rank)
+        self.items[entry.length] = self.items.get(entry.length, 0) + entry.items
+
+    def serve(self, key: int) -> Entry[T]:
+        """Take an entry out for the device."""
+        place = self._remove(key)
+        self.level = max(self.level, place.level)
+        return place.entry
+
+    def withdraw(self, key: int) -> Entry[T]:
+        """Take an entry out that is not served."""
+        entry = self._remove(key).entry
+        finish, last = self._accounts[entry.tenant]
+        self._accounts[entry.tenant] = (finish - entry.items, last)
+        return entry
+
+    def _remove(self, key: int) -> Place[T]:
+        place = self._by_age.pop(key)
+        at = 0 if self.order[0] is place else bisect_left(self.order, _rank(place), key=_rank)
+        del self.order[at]
+        self.items[place.entry.length] -= place.entry.items
+        return place
+
+    def _forget(self) -> None:
+        waiting = {place.entry.tenant for place in self.order}
+        self._accounts = {
+            tenant: account
+            for tenant, account in self._accounts.items()
+            if tenant in waiting or account[0] > self.level
+        }
+
+
+def _rank(place: Place[T]) -> tuple[int, int]:
+    return place.level, place.turn

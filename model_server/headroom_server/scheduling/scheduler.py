@@ -1,0 +1,222 @@
+"""PURE. The whole decision: who may wait, who is served next, and what was learnt from it.
+
+One object that is told everything that happens, with the time, and has neither clock nor thread nor
+chance of its own: the server drives it, and so does a simulation.
+
+The predicted finish of a newcomer is: what the device still has to do, the batches ahead of it in
+the order of service, its own batch at the 95th percentile of what such a batch takes, and the
+overhead from a batch's end to the answer. It is accepted where that lies within the share of its
+deadline that experience leaves.
+
+A prediction that refuses everybody would never be put to the test: after `PROBE_S` of refusals
+without a batch, requests are accepted as if nothing were known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from headroom_server.scheduling.admission import Caps, Refusal, crowded, retry_after_s
+from headroom_server.scheduling.batching import Batcher
+from headroom_server.scheduling.choosing import Prices
+from headroom_server.scheduling.cost_model import CostModel
+from headroom_server.scheduling.device_time import DeviceTime
+from headroom_server.scheduling.entries import Entry, Sealed
+from headroom_server.scheduling.margin import Margin
+from headroom_server.scheduling.spreads import Spread
+
+T = TypeVar("T")
+
+PROBE_S = 1.0
+PROBE_BATCHES = 5.0
+"""A probe may be hopeless: it takes at most a fifth of the device's time."""
+HICCUP_S = 0.002
+"""One overhead counts as at most twice the usual and this: a hiccup is no reason to refuse."""
+BUDGET_WEIGHT = 0.02
+
+
+class Offer(NamedTuple, Generic[T]):
+    """What became of a newcomer: accepted where `refusal` is None."""
+
+    refusal: Refusal | None = None
+    retry_after_s: int = 0
+    evicted: tuple[Entry[T], ...] = ()
+    """Who left the queue for it."""
+
+
+class Scheduler(Generic[T]):
+    """The queue, the cost model, the margins. `chance` gives numbers from 0 to 1."""
+
+    def __init__(
+        self,
+        max_batch_size: int,
+        caps: Caps,
+        *,
+        chance: Callable[[], float],
+        max_wait_s: float = 0.0,
+    ) -> None:
+        self.batcher: Batcher[T] = Batcher(max_batch_size, max_wait_s=max_wait_s)
+        self.caps = caps
+        self.cost: CostModel | None = None
+        """None until warm-up has timed batches."""
+        self.overhead_s = Spread()
+        """From a batch's end to the answer."""
+        self.budget_s: float | None = None
+        """What deadlines left of late, on the mean; None before anyone had one."""
+        self._chance = chance
+        self._device = DeviceTime()
+        self._margins: dict[int, Margin] = {}
+        self._doubted_since_s: float | None = None
+
+    # ---- requests
+
+    def offer(self, entry: Entry[T], now_s: float) -> Offer[T]:
+        """A newcomer: it waits from now on, or is refused."""
+        if entry.deadline_s is not None and self._late(entry, entry.deadline_s, now_s):
+            return self._refused(Refusal.DEADLINE, now_s)
+        refusal = self._crowded(entry)
+        if refusal is None:
+            self.batcher.add(entry)
+            return ACCEPTED
+        return self._make_room(entry, refusal, now_s)
+
+    def withdraw(self, key: int) -> bool:
+        """A request no longer wants an answer; whether it still waited."""
+        return self.batcher.withdraw(key) is not None
+
+    def ended(self, entry: Entry[T], now_s: float, *, answered: bool) -> None:
+        """An accepted request with a deadline got its answer, or expired while it waited."""
+        if entry.deadline_s is None:
+            return
+        if answered:
+            overhead_s = now_s - self._device.ended_s
+            most_s = HICCUP_S + 2.0 * self.overhead_s.high
+            self.overhead_s = self.overhead_s.follow(min(most_s, overhead_s))
+        self._margins[entry.priority] = self.margin(entry.priority).ended(
+            missed=not answered or now_s > entry.deadline_s,
+            arrived_s=entry.arrived_s,
+            now_s=now_s,
+        )
+
+    # ---- the device
+
+    def warmed(self, cost: CostModel, padded_batch: Callable[[int], int] | None) -> None:
+        """The device is ready, and was timed."""
+        self.cost = cost
+        self.batcher.prices = Prices(self.batcher.max_batch_size, cost, padded_batch)
+
+    def seal(self, now_s: float) -> Sealed[T]:
+        """The next batch, for a device that is free."""
+        self._price(now_s)
+        sealed = self.batcher.seal(now_s)
+        if sealed.batch:
+            self._device.give(now_s, self.batcher.prices.batch_s(sealed.items, sealed.length))
+        elif sealed.expired and self._doubted_since_s is None:
+            self._doubted_since_s = now_s
+        return sealed
+
+    def executed(self, sealed: Sealed[T], began_s: float, seconds: float, *, whole: bool) -> None:
+        """A batch is over. `whole`: it took what such a batch takes, since it did not fail."""
+        waited = bool(sealed.batch) and sealed.batch[0].arrived_s < self._device.ended_s
+        self._device.took(began_s, seconds, waited=waited)
+        if not whole or self.cost is None or seconds <= 0.0:
+            self._doubted_since_s = None
+            return
+        padded = self.batcher.prices.padded(sealed.items)
+        if seconds > self.cost.batch_s(padded, sealed.length) / 2:
+            self._doubted_since_s = None  # else the doubt was right: the next one probes at once
+        self.cost = self.cost.observe(padded, seconds, sealed.length)
+
+    # ---- what is predicted
+
+    def margin(self, priority: int) -> Margin:
+        """The margin at a priority."""
+        return self._margins.get(priority, FULL)
+
+    def delay_s(self, now_s: float) -> float | None:
+        """How long a request that came now would wait for its batch; None if nothing is known."""
+        if self.cost is None:
+            return None
+        newcomer: Entry[None] = Entry(-1, 1, now_s, None, None)
+        return self._begins_in_s(newcomer, now_s)
+
+    def saturation(self, now_s: float) -> float | None:
+        """The predicted finish of a request that came now, over what deadlines left of late."""
+        delay_s = self.delay_s(now_s)
+        if delay_s is None or self.budget_s is None:
+            return None
+        return (delay_s + self._own_s(1, 0) + 2.0 * self.overhead_s.high) / self.budget_s
+
+    def _late(self, entry: Entry[T], deadline_s: float, now_s: float) -> bool:
+        budget_s = deadline_s - entry.arrived_s
+        usual_s = budget_s if self.budget_s is None else self.budget_s
+        self.budget_s = usual_s + BUDGET_WEIGHT * (budget_s - usual_s)
+        if self._price(now_s) is None:
+            return deadline_s < now_s
+        if self._device.idle and not self.batcher.items:
+            # caution would leave the device idle, and learn nothing: it goes unless it is hopeless
+            return self._doubt(self.batcher.prices.too_late(entry, now_s), now_s)
+        wait_s = self._begins_in_s(entry, now_s) + self._own_s(entry.items, entry.length)
+        margin = self.margin(entry.priority)
+        # what it waited before it could be seen is taken to be as much as the answer will wait
+        finish_s = now_s + wait_s + 2.0 * self.overhead_s.high
+        late = finish_s > margin.latest_s(entry.arrived_s, deadline_s)
+        return self._doubt(late, now_s)
+
+    def _doubt(self, late: bool, now_s: float) -> bool:
+        if late and self._doubted_since_s is None:
+            self._doubted_since_s = now_s
+        return late
+
+    def _price(self, now_s: float) -> CostModel | None:
+        """Let the queue reckon with what is known and trusted now."""
+        cost, since_s, prices = self.cost, self._doubted_since_s, self.batcher.prices
+        if cost is not None and since_s is not None and self._device.idle:
+            full_s = cost.batch_s(prices.padded(prices.max_batch_size))
+            if now_s - since_s >= max(PROBE_S, PROBE_BATCHES * full_s):
+                cost = None
+        if prices.cost is not cost:
+            self.batcher.prices = prices._replace(cost=cost)
+        return cost
+
+    def _begins_in_s(self, newcomer: Entry[Any], now_s: float) -> float:
+        free_s = self._device.free_in_s(now_s)
+        if not self.batcher.items:
+            return free_s
+        return free_s + self.batcher.ahead_s(newcomer, gap_s=self._device.gap_s)
+
+    def _own_s(self, items: int, length: int) -> float:
+        prices = self.batcher.prices
+        together = min(prices.max_batch_size, self.batcher.items + items)
+        tail = self.cost.tail if self.cost else 0.0
+        return (1.0 + tail) * prices.batch_s(together, length)
+
+    def _crowded(self, entry: Entry[T]) -> Refusal | None:
+        batcher = self.batcher
+        return crowded(entry.items, entry.size, batcher.items, batcher.size, self.caps)
+
+    def _make_room(self, entry: Entry[T], full: Refusal, now_s: float) -> Offer[T]:
+        refusal: Refusal | None = full
+        evicted: list[Entry[T]] = []
+        while refusal is not None:
+            last = self.batcher.outranked(entry)
+            if last is None:
+                for one in reversed(evicted):
+                    self.batcher.add(one)
+                return self._refused(refusal, now_s)
+            self.batcher.withdraw(last.key)
+            evicted.append(last)
+            refusal = self._crowded(entry)
+        self.batcher.add(entry)
+        return Offer(None, self._retry_after_s(now_s), tuple(evicted))
+
+    def _refused(self, refusal: Refusal, now_s: float) -> Offer[T]:
+        return Offer(refusal, self._retry_after_s(now_s))
+
+    def _retry_after_s(self, now_s: float) -> int:
+        return retry_after_s(self.delay_s(now_s), self._chance())
+
+
+FULL = Margin()
+ACCEPTED: Offer[Any] = Offer()

@@ -1,0 +1,220 @@
+"""From start to exit: uvicorn around the application, signals, the drain, and the exit code.
+
+On SIGTERM the server is not ready at once; for the drain delay it goes on accepting, since
+endpoints take a moment to catch up; then it takes no new connections, finishes what was accepted
+within the grace, and ends with 0.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import math
+import signal
+import socket
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import uvicorn
+
+from headroom_server.process import BACKLOG
+from headroom_server.runtime.registry import Models
+from headroom_server.runtime.store import Store
+from headroom_server.settings import Settings
+from headroom_server.web.app import Application
+from headroom_server.web.http_protocol import bounded_protocol
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+    from headroom_server.open_inference_grpc.server import GrpcServer
+    from headroom_server.tracing.open_telemetry import OpenTelemetry
+
+log = logging.getLogger("headroom_server")
+
+LINGER_S = 0.2
+"""From the end of new connections to that of idle ones: what is on its way is still served."""
+CLOSING_S = 2.0
+"""What is left for the last answers to leave after the grace."""
+WATCH_PERIOD_S = 1.0
+TRACES_S = 3.0
+"""What the last traces may take to leave, unless the drain leaves less."""
+
+
+class Server(uvicorn.Server):
+    """uvicorn, with signals left to us."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Install nothing."""
+        yield
+
+    def refuse_connections(self) -> None:
+        """Listen no more. Connections that stand are served on."""
+        for listener in self.servers:
+            listener.close()
+
+    def abort(self) -> int:
+        """End all connections now; say how many there were."""
+        self.force_exit = True
+        connections = list(self.server_state.connections)
+        for connection in connections:
+            connection.transport.abort()
+        return len(connections)
+
+
+async def serve(
+    models: Models,
+    store: Store,
+    settings: Settings,
+    listener: socket.socket,
+    telemetry: OpenTelemetry | None = None,
+) -> int:
+    """Run until told to stop or until nothing works any more; the models have been started.
+
+    Returns:
+        The exit code: 0 after a drain in which everything accepted was answered, else 1.
+    """
+    loop = asyncio.get_running_loop()
+    application = Application(
+        models,
+        max_body_bytes=settings.max_body_bytes,
+        store=store,
+        explicit=settings.model_control == "explicit",
+    )
+    traced: ASGIApp = application
+    if telemetry is not None:
+        from headroom_server.tracing.over_http import TracedHttp  # noqa: PLC0415
+
+        traced = TracedHttp(application, telemetry)
+    try:
+        grpc = await _listen_for_grpc(models, settings, telemetry)
+    except OSError as error:
+        log.error("HEADROOM_GRPC_PORT=%d: no listening there: %s", settings.grpc_port, error)
+        return 2
+    server = Server(_config(traced, settings))
+    stopping = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    http = asyncio.create_task(server.serve(sockets=[listener]))
+    watch = asyncio.create_task(_watch(models))
+    stop, failed = asyncio.create_task(stopping.wait()), asyncio.create_task(models.failed())
+    await asyncio.wait((http, stop, failed), return_when=asyncio.FIRST_COMPLETED)
+    over_s = math.inf
+    try:
+        if http.done():
+            return 1
+        if failed.done():
+            return await _fail(models, server, http, stop)
+        over_s = loop.time() + settings.drain_delay_s + settings.drain_grace_s + 2 * CLOSING_S
+        return await _drain(models, server, http, settings, grpc)
+    finally:
+        if grpc is not None:
+            await grpc.stop(CLOSING_S)
+        for task in (stop, failed, watch):
+            task.cancel()
+        models.stop()
+        if telemetry is not None:
+            left_s = min(TRACES_S, max(0.0, over_s - loop.time()))
+            if not await asyncio.to_thread(telemetry.stop, left_s):
+                log.warning("the last traces were not exported within %.1f s", left_s)
+
+
+async def _listen_for_grpc(
+    models: Models, settings: Settings, telemetry: OpenTelemetry | None
+) -> GrpcServer | None:
+    if settings.grpc_port is None:
+        return None
+    from headroom_server.open_inference_grpc.server import (  # noqa: PLC0415 - 20 MB
+        Bounds,
+        GrpcServer,
+    )
+
+    bounds = Bounds(
+        max_message_bytes=settings.max_body_bytes,
+        max_age_s=settings.connection_max_age_s,
+        age_grace_s=settings.drain_grace_s,
+    )
+    interceptors = []
+    if telemetry is not None:
+        from headroom_server.tracing.over_grpc import TracedGrpc  # noqa: PLC0415
+
+        interceptors.append(TracedGrpc(telemetry))
+    server = GrpcServer(models, bounds, interceptors)
+    port = await server.start(settings.host, settings.grpc_port)
+    log.info("listening for gRPC on %s, port %d", settings.host, port)
+    return server
+
+
+async def _drain(
+    models: Models,
+    server: Server,
+    http: asyncio.Task[None],
+    settings: Settings,
+    grpc: GrpcServer | None,
+) -> int:
+    was_ready = models.begun
+    models.drain()
+    if was_ready:
+        await asyncio.sleep(settings.drain_delay_s)
+        server.refuse_connections()
+        await asyncio.sleep(LINGER_S)
+    server.should_exit = True
+    if grpc is not None:
+        grpc.leave(settings.drain_grace_s)
+    end_s = asyncio.get_running_loop().time() + settings.drain_grace_s
+    try:
+        await asyncio.wait_for(models.emptied(), settings.drain_grace_s)
+        abandoned = 0
+    except TimeoutError:
+        models.close_door()
+        abandoned = models.abandon()
+        log.error("the drain grace is over; %d accepted requests were not executed", abandoned)
+    await _close(server, http, end_s)
+    return 1 if abandoned else 0
+
+
+async def _fail(
+    models: Models, server: Server, http: asyncio.Task[None], stop: asyncio.Task[bool]
+) -> int:
+    # A server that never was ready has nothing to keep: the restart shows in the pod's status. One
+    # that was ready stays, not live and not ready, until the kubelet ends it: its last answers and
+    # its metrics can still be read.
+    if models.warm:
+        await stop
+    server.should_exit = True
+    await _close(server, http, asyncio.get_running_loop().time())
+    return 1
+
+
+async def _close(server: Server, http: asyncio.Task[None], end_s: float) -> None:
+    # A request that is half sent is still received, and an answer that is read slowly still read,
+    # but neither makes the drain any longer than its grace.
+    loop = asyncio.get_running_loop()
+    done, _ = await asyncio.wait((http,), timeout=max(0.0, end_s - loop.time()) + CLOSING_S)
+    if not done:
+        log.warning("%d connections were cut that sent or read too slowly", server.abort())
+        await asyncio.wait((http,), timeout=CLOSING_S)
+
+
+async def _watch(models: Models) -> None:
+    while True:
+        await asyncio.sleep(WATCH_PERIOD_S)
+        models.watch()
+
+
+def _config(application: ASGIApp, settings: Settings) -> uvicorn.Config:
+    return uvicorn.Config(
+        application,
+        http=bounded_protocol(settings.connection_max_age_s, settings.receive_timeout_s),
+        lifespan="off",
+        ws="none",
+        proxy_headers=False,
+        access_log=False,
+        log_level="error",  # its warnings are one line per bad request
+        server_header=False,
+        date_header=False,
+        backlog=BACKLOG,
+        timeout_keep_alive=math.ceil(settings.connection_idle_s),
+    )

@@ -1,0 +1,1 @@
+"""What has happened, counted once, and told as Prometheus text."""

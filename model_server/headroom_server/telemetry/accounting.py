@@ -1,0 +1,132 @@
+"""PURE. What has happened to requests and batches since the process started.
+
+Every received request is in exactly one place: waiting, running, or counted under one outcome. So
+received = sum of outcomes + in flight, at every instant at which one thread looks. Refusals are
+counted by reason beside that: refused = sum of reasons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from headroom_server.device.stages import Stages
+from headroom_server.scheduling.admission import Refusal
+from headroom_server.scheduling.entries import Close
+from headroom_server.telemetry.histograms import (
+    BATCH_SIZE_BOUNDS,
+    LATENCY_BOUNDS_S,
+    RATIO_BOUNDS,
+    STAGE_BOUNDS_S,
+    Histogram,
+)
+
+STAGES = ("preprocess", "stage", "execute", "postprocess")
+"""As labels, in the order of `Stages`."""
+
+
+class Outcome(StrEnum):
+    """How a received request ended."""
+
+    OK = "ok"
+    REFUSED = "refused"
+    EXPIRED = "expired"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+
+
+class Waste(StrEnum):
+    """For what a device was busy that helped nobody."""
+
+    CANCELLED = "cancelled"
+    """The client had left, or was answered otherwise."""
+    LATE = "late"
+    """The deadline had passed when the batch ended."""
+    FAILED = "failed"
+    PADDING = "padding"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """One executed batch; ratios are shares of its items, or of its padded size."""
+
+    items: int
+    seconds: float
+    queued_s: Sequence[float]
+    """From each request's arrival to the batch."""
+    close: Close
+    failed: bool
+    late: float
+    cancelled: float
+    padding: float
+    stages: Stages | None = None
+    """None where it was executed piece by piece."""
+
+
+class Ledger:
+    """Counters and histograms. One thread writes and reads it."""
+
+    def __init__(self) -> None:
+        self.received = 0
+        self.outcomes = dict.fromkeys(Outcome, 0)
+        self.refusals = dict.fromkeys(Refusal, 0)
+        self.invalid: dict[str, int] = {}
+        self.deadlines_met = 0
+        self.deadlines_missed = 0
+        self.busy_s = 0.0
+        self.wasted_s = dict.fromkeys(Waste, 0.0)
+        self.closed = dict.fromkeys(Close, 0)
+        self.request_s = Histogram(LATENCY_BOUNDS_S)
+        self.queue_s = Histogram(LATENCY_BOUNDS_S)
+        self.execution_s = Histogram(LATENCY_BOUNDS_S)
+        self.batch_size = Histogram(BATCH_SIZE_BOUNDS)
+        self.padding = Histogram(RATIO_BOUNDS)
+        self.stage_s = {stage: Histogram(STAGE_BOUNDS_S) for stage in STAGES}
+
+    @property
+    def in_flight(self) -> int:
+        """Received and not ended."""
+        return self.received - sum(self.outcomes.values())
+
+    def end(self, outcome: Outcome, duration_s: float, deadline_s: float | None = None) -> None:
+        """One received request has ended; the duration counts where it was answered.
+
+        `deadline_s` counts from its arrival, as the duration does.
+        """
+        self.outcomes[outcome] += 1
+        if outcome is Outcome.OK:
+            self.request_s.observe(duration_s)
+        if deadline_s is not None and outcome is not Outcome.CANCELLED:
+            if outcome is Outcome.OK and duration_s <= deadline_s:
+                self.deadlines_met += 1
+            else:
+                self.deadlines_missed += 1
+
+    def refuse(self, refusal: Refusal) -> None:
+        """Why a request that ends as refused was so."""
+        self.refusals[refusal] += 1
+
+    def reject(self, reason: str) -> None:
+        """One request was no well-formed inference request."""
+        self.invalid[reason] = self.invalid.get(reason, 0) + 1
+
+    def executed(self, batch: Batch) -> None:
+        """One batch was executed."""
+        self.execution_s.observe(batch.seconds)
+        self.batch_size.observe(batch.items)
+        for seconds in batch.queued_s:
+            self.queue_s.observe(seconds)
+        self.busy_s += batch.seconds
+        self.closed[batch.close] += 1
+        self.padding.observe(batch.padding)
+        if batch.stages is not None:
+            for stage, seconds in zip(STAGES, batch.stages, strict=True):
+                self.stage_s[stage].observe(seconds)
+        if batch.failed:
+            self.wasted_s[Waste.FAILED] += batch.seconds
+            return
+        used_s = (1.0 - batch.padding) * batch.seconds
+        self.wasted_s[Waste.PADDING] += batch.seconds - used_s
+        self.wasted_s[Waste.LATE] += batch.late * used_s
+        self.wasted_s[Waste.CANCELLED] += batch.cancelled * used_s

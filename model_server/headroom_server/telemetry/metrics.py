@@ -1,0 +1,208 @@
+"""PURE. The server's state as Prometheus text. Names and labels are an API, never renamed.
+
+Text is written directly: the client library renders the same samples in 3 ms, this in a tenth of
+that, and a scrape runs on the loop that answers requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from headroom_server.caching.counts import Counts, Source
+from headroom_server.lifecycle import STARTUP, Phase
+from headroom_server.scheduling.cost_model import CostModel
+from headroom_server.telemetry.accounting import Ledger, Outcome
+from headroom_server.telemetry.histograms import Histogram, label
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """Everything a scrape shows, at one instant."""
+
+    model: str
+    engine: str
+    device: str
+    emulated: bool
+    ledger: Ledger
+    waiting: int
+    oldest_waiting_s: float
+    delay_s: float | None
+    """Predicted wait of a request that came now; None until warm-up has timed batches."""
+    saturation: float | None
+    """Predicted time to the answer, over what deadlines left of late; None without deadlines."""
+    max_batch_size: int
+    cost: CostModel | None
+    """None until warm-up has timed batches; the series are absent then, not zero."""
+    ready: bool
+    draining: bool
+    phase_s: Mapping[Phase, float]
+    budget_share: float
+    version: str | None = None
+    """Where a model is served in several."""
+    cache: Counts | None = None
+    """None where no answers are kept; the series are absent then."""
+
+
+def render(snapshot: Snapshot) -> bytes:
+    """The exposition text, format 0.0.4."""
+    return "".join(_lines(snapshot)).encode()
+
+
+def render_all(snapshots: Sequence[Snapshot], nobodys: Mapping[str, int]) -> bytes:
+    """The text of several models: each family once, with the samples of all.
+
+    `nobodys` are bad requests by reason that belong to no model; they have no label `model`.
+    """
+    if len(snapshots) == 1 and not nobodys:
+        return render(snapshots[0])
+    families: dict[str, list[str]] = {_INVALID: _invalid("", nobodys)}
+    for snapshot in snapshots:
+        for chunk in "".join(_lines(snapshot)).split("# HELP ")[1:]:
+            meaning, kind, samples = chunk.split("\n", 2)
+            families.setdefault(f"# HELP {meaning}\n{kind}\n", []).append(samples)
+    return "".join(head + "".join(samples) for head, samples in families.items()).encode()
+
+
+def _lines(snapshot: Snapshot) -> Iterator[str]:
+    ledger, model = snapshot.ledger, f'model="{snapshot.model}"'
+    if snapshot.version is not None:
+        model += f',version="{snapshot.version}"'
+    yield _head("requests_received_total", "counter", "Inference requests at the door.")
+    yield _sample("requests_received_total", model, ledger.received)
+    yield _head("requests_total", "counter", "Received requests that ended, by outcome.")
+    for outcome in Outcome:
+        labels = f'{model},outcome="{outcome}"'
+        yield _sample("requests_total", labels, ledger.outcomes[outcome])
+    yield from _counters(
+        "requests_refused_total", "Refused requests.", model, "reason", ledger.refusals
+    )
+    yield _INVALID
+    yield from _invalid(f"{model},", ledger.invalid)
+    for name, meaning, total in (
+        ("deadlines_met_total", "Answered in time.", ledger.deadlines_met),
+        ("deadlines_missed_total", "Refused, expired, failed or late.", ledger.deadlines_missed),
+        ("device_busy_seconds_total", "In which batches were executed.", ledger.busy_s),
+    ):
+        yield _head(name, "counter", meaning)
+        yield _sample(name, model, total)
+    yield from _counters(
+        "device_wasted_seconds_total", "Busy for nobody.", model, "why", ledger.wasted_s
+    )
+    yield from _counters(
+        "batch_close_total", "Why a batch held no more.", model, "reason", ledger.closed
+    )
+    for name, meaning, value in _gauges(snapshot):
+        yield _head(name, "gauge", meaning)
+        yield _sample(name, model, value)
+    if snapshot.cache is not None:
+        yield from _cache(snapshot.cache, model)
+    yield _head("startup_phase_seconds", "gauge", "Seconds in each phase before ready, so far.")
+    for phase in STARTUP:
+        if phase in snapshot.phase_s:
+            seconds = snapshot.phase_s[phase]
+            yield _sample("startup_phase_seconds", f'{model},phase="{phase}"', seconds)
+    yield from _histogram(
+        "request_duration_seconds", "From request to answer.", model, ledger.request_s
+    )
+    yield from _histogram("queue_duration_seconds", "From arrival to batch.", model, ledger.queue_s)
+    yield from _histogram("execution_duration_seconds", "Per batch.", model, ledger.execution_s)
+    yield from _histogram("batch_size", "Items per batch.", model, ledger.batch_size)
+    yield from _histogram("padding_ratio", "Share of a batch.", model, ledger.padding)
+    yield _head("batch_stage_duration_seconds", "histogram", "Stages of a batch.")
+    for stage, histogram in ledger.stage_s.items():
+        labels = f'{model},stage="{stage}"'
+        yield from _buckets("batch_stage_duration_seconds", labels, histogram)
+    yield _head("engine_info", "gauge", "What executes the batches.")
+    emulated = "true" if snapshot.emulated else "false"
+    labels = f'{model},engine="{snapshot.engine}",device="{snapshot.device}",emulated="{emulated}"'
+    yield _sample("engine_info", labels, 1)
+
+
+def _gauges(snapshot: Snapshot) -> Iterator[tuple[str, str, float]]:
+    running = snapshot.ledger.in_flight - snapshot.waiting
+    yield "requests_waiting", "Accepted requests that are in no batch yet.", snapshot.waiting
+    yield "requests_running", "Requests in a batch.", running
+    yield "oldest_waiting_seconds", "Age of the first in line.", snapshot.oldest_waiting_s
+    yield "max_batch_size", "Items that a batch can hold.", snapshot.max_batch_size
+    yield "batch_budget_ratio", "Of it, what memory allows at once.", snapshot.budget_share
+    if snapshot.delay_s is not None:
+        yield "predicted_queue_delay_seconds", "Wait of a request that came now.", snapshot.delay_s
+    if snapshot.saturation is not None:
+        yield "saturation", "Predicted time to the answer / deadline.", snapshot.saturation
+    if snapshot.cost is not None:
+        yield "cost_fixed_seconds", "Seconds of a batch before its items.", snapshot.cost.fixed_s
+        yield "cost_per_item_seconds", "Seconds that an item adds.", snapshot.cost.per_item_s
+        capacity = snapshot.cost.throughput(snapshot.max_batch_size)
+        yield "cost_residual_p95_ratio", "Slower than fitted, at p95.", snapshot.cost.tail
+        yield "capacity_requests_per_second", "Items per second in full batches.", capacity
+    yield "ready", "1 while warm and not draining.", int(snapshot.ready)
+    yield "draining", "1 from SIGTERM on.", int(snapshot.draining)
+
+
+def _cache(counts: Counts, model: str) -> Iterator[str]:
+    hits = {source: n for source, n in counts.by_source.items() if source is not Source.DEVICE}
+    yield from _counters(
+        "cache_hits_total", "Answered without an execution of their own.", model, "level", hits
+    )
+    series: list[tuple[str, str, str, int]] = [
+        ("cache_misses_total", "counter", "Were to execute.", counts.by_source[Source.DEVICE]),
+        ("cache_evictions_total", "counter", "Answers that made room.", counts.evicted),
+        ("cache_bytes", "gauge", "Held by kept answers.", counts.size),
+        ("cache_entries", "gauge", "Kept answers.", counts.entries),
+    ]
+    if counts.store_failures is not None:
+        failures, asked = counts.store_failures, int(counts.store_asked)
+        series += [
+            ("cache_redis_failures_total", "counter", "Not answered in time.", failures),
+            ("cache_redis_asked", "gauge", "0 while Redis is left alone.", asked),
+        ]
+    for name, kind, meaning, value in series:
+        yield _head(name, kind, meaning)
+        yield _sample(name, model, value)
+
+
+def _counters(
+    name: str, meaning: str, model: str, key: str, values: Mapping[Any, float]
+) -> Iterator[str]:
+    yield _head(name, "counter", meaning)
+    for value, count in values.items():
+        yield _sample(name, f'{model},{key}="{value}"', count)
+
+
+def _head(name: str, kind: str, meaning: str) -> str:
+    return f"# HELP headroom_{name} {meaning}\n# TYPE headroom_{name} {kind}\n"
+
+
+_INVALID = _head("requests_invalid_total", "counter", "Bad input; not counted as received.")
+
+
+def _invalid(labels: str, counts: Mapping[str, int]) -> list[str]:
+    return [
+        _sample("requests_invalid_total", f'{labels}reason="{reason}"', count)
+        for reason, count in sorted(counts.items())
+    ]
+
+
+def _sample(name: str, labels: str, value: float) -> str:
+    return f"headroom_{name}{{{labels}}} {value}\n"
+
+
+def _histogram(name: str, meaning: str, model: str, histogram: Histogram) -> Iterator[str]:
+    yield _head(name, "histogram", meaning)
+    yield from _buckets(name, model, histogram)
+
+
+def _buckets(name: str, model: str, histogram: Histogram) -> Iterator[str]:
+    bucket = f"headroom_{name}_bucket{{{model},le="
+    so_far = 0
+    for bound, count in zip(histogram.bounds, histogram.counts, strict=False):
+        so_far += count
+        yield f'{bucket}"{label(bound)}"}} {so_far}\n'
+    so_far += histogram.counts[-1]
+    yield f'{bucket}"+Inf"}} {so_far}\n'
+    yield _sample(f"{name}_sum", model, histogram.total)
+    yield _sample(f"{name}_count", model, so_far)

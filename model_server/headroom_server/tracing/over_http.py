@@ -1,0 +1,64 @@
+"""Traces of inference over HTTP: an ASGI layer around the application."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opentelemetry.trace import SpanKind
+
+from headroom_server.connection import connection_of
+from headroom_server.tracing.current import TRACE
+from headroom_server.tracing.open_telemetry import Begun, OpenTelemetry
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+STATUS = "http.response.status_code"
+CONTEXT = {b"traceparent": "traceparent", b"tracestate": "tracestate"}
+
+
+class TracedHttp:
+    """Begins and ends a trace around each inference request; the rest passes by."""
+
+    def __init__(self, app: ASGIApp, telemetry: OpenTelemetry) -> None:
+        self._app = app
+        self._telemetry = telemetry
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        path: str = scope.get("path", "")
+        if scope.get("method") != "POST" or not path.endswith(("/infer", ":predict")):
+            await self._app(scope, receive, send)
+            return
+        connection_of(scope).answer = None  # all answers come through `send`
+        begun = self._begin(scope, path)
+        status = 499  # the client left before anything was answered
+
+        async def answer(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                told = (b"traceparent", begun.traceparent.encode())
+                message = {**message, "headers": [*message["headers"], told]}
+            await send(message)
+
+        token = TRACE.set(begun.trace)
+        try:
+            await self._app(scope, receive, answer)
+        finally:
+            TRACE.reset(token)
+            if begun.trace is not None:
+                self._telemetry.end(begun.trace, {STATUS: status}, failed=status >= 500)
+
+    def _begin(self, scope: Scope, path: str) -> Begun:
+        carrier: dict[str, str] = {}
+        for name, value in scope["headers"]:
+            if name in CONTEXT:
+                known = carrier.get(CONTEXT[name])
+                said = value.decode("latin-1")
+                carrier[CONTEXT[name]] = said if known is None else f"{known},{said}"
+        attributes = {"http.request.method": "POST", "url.path": path[:256]}
+        name = "POST /v2/models/{model}/infer"
+        if path.endswith(":predict"):
+            name = "POST /v1/models/{model}:predict"
+        return self._telemetry.begin(carrier, name, SpanKind.SERVER, attributes)

@@ -1,0 +1,1 @@
+"""HTTP: the application, its short way for inference, and its connections."""

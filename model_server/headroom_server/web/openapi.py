@@ -1,0 +1,45 @@
+"""The OpenAPI paths of loaded models: their names in place of parameters, schemas of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from headroom_server.protocols.schemas import infer_examples, json_body
+from headroom_server.runtime.catalogue import Forms, Served
+
+Paths = dict[str, dict[str, Any]]
+
+
+def paths_of(general: Paths, models: Iterable[Served]) -> Paths:
+    """Every general path, written out for each loaded model; as it is where none is loaded."""
+    loaded = [(one, one.forms) for one in models if one.forms is not None]
+    paths: Paths = {}
+    for path, operations in general.items():
+        if "{model}" not in path or not loaded:
+            paths[path] = operations
+            continue
+        for one, forms in loaded:
+            named = path.replace("{model}", one.name).replace("{version}", one.version)
+            paths[named] = {
+                method: _written(operation, path, forms) for method, operation in operations.items()
+            }
+    return paths
+
+
+def _written(operation: dict[str, Any], path: str, forms: Forms) -> dict[str, Any]:
+    written = dict(operation)
+    if path.endswith(":predict"):
+        written |= json_body(forms.typed.request_schema())
+        written["responses"] = written["responses"] | {
+            "200": _answer(operation, forms.typed.answer_schema())
+        }
+    elif path.endswith("/infer"):
+        schema = operation["requestBody"]["content"]["application/json"]["schema"]
+        written |= json_body(schema | {"examples": infer_examples(forms.contract.signature)})
+    return written
+
+
+def _answer(operation: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+    answer: dict[str, Any] = operation["responses"]["200"]
+    return answer | {"content": {"application/json": {"schema": schema}}}
