@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import statistics
 import time
 from collections.abc import Mapping, Sequence
@@ -32,6 +33,8 @@ SETTLE_S = 1.0
 """After a start, before a server is said to be idle."""
 LONG_RUN_S, LONG_RUN_SEEDS = 120.0, range(1, 6)
 CANDIDATE_SEEDS = range(1, 101)
+CARRIED = 0.9
+"""A server that answers fewer cannot carry the rate, and has no cost per request at it."""
 LOWEST_IDEAL = 0.7
 """Of the capacity: where an ideal is looked for."""
 
@@ -224,11 +227,12 @@ def _quiet(
 
 def _latencies(loaded: Loaded) -> Values:
     window, answered = loaded.window, loaded.window.count(lambda one: one.ok)
+    carried = answered >= CARRIED * len(window.requests)
     return {
         "p50_ms": 1000 * window.quantile_s(0.50),
         "p95_ms": 1000 * window.quantile_s(0.95),
         "p99_ms": 1000 * window.quantile_s(0.99),
-        "cpu_ms": 1000 * loaded.server_cpu_s / max(1, answered),
+        "cpu_ms": 1000 * loaded.server_cpu_s / answered if carried else math.inf,
         "lost": len(window.requests) - answered,
         **_conditions(loaded),
     }

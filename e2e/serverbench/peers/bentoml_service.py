@@ -5,8 +5,6 @@ from __future__ import annotations
 import bentoml
 from sleeping import MAX_BATCH_SIZE, Device
 
-MAX_LATENCY_MS = 100
-
 
 @bentoml.service(workers=1, traffic={"timeout": 60}, logging={"access": {"enabled": False}})
 class Model:
@@ -16,7 +14,7 @@ class Model:
         self._sleeper = Device()
 
     @bentoml.api(  # type: ignore[untyped-decorator]
-        batchable=True, max_batch_size=MAX_BATCH_SIZE, max_latency_ms=MAX_LATENCY_MS
+        batchable=True, max_batch_size=MAX_BATCH_SIZE
     )
     def predict(self, x: list[list[float]]) -> list[float]:
         """One batch."""
