@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace.export import (
 )
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON, DEFAULT_ON, Sampler
-from opentelemetry.trace import SpanContext, SpanKind, StatusCode
+from opentelemetry.trace import SpanContext, StatusCode
 
 from headroom_server.device.execution import Executed
 from headroom_server.device.stages import Stages
@@ -150,7 +150,7 @@ class Recorded:
         )
 
     def begin(self, **carrier: str) -> tuple[Trace | None, str]:
-        return self.telemetry.begin(carrier, "POST", SpanKind.SERVER, {"url.path": "/"})
+        return self.telemetry.begin(carrier, "POST", {"url.path": "/"})
 
     def spans(self) -> dict[str, ReadableSpan]:
         return {span.name: span for span in self.exporter.get_finished_spans()}
@@ -260,13 +260,13 @@ class Stuck(SpanExporter):
 def test_what_is_left_is_exported_at_the_end_and_a_stuck_collector_costs_its_bound() -> None:
     exporter = InMemorySpanExporter()
     telemetry = OpenTelemetry(BatchSpanProcessor(exporter), sampler=ALWAYS_ON)
-    executed("m", batch_of(), [telemetry.begin({}, "POST", SpanKind.SERVER, {}).trace])
+    executed("m", batch_of(), [telemetry.begin({}, "POST", {}).trace])
     assert not exporter.get_finished_spans()
     assert telemetry.stop(5.0)
     assert exporter.get_finished_spans()[0].name == "batch"
 
     telemetry = OpenTelemetry(BatchSpanProcessor(Stuck()), sampler=ALWAYS_ON)
-    executed("m", batch_of(), [telemetry.begin({}, "POST", SpanKind.SERVER, {}).trace])
+    executed("m", batch_of(), [telemetry.begin({}, "POST", {}).trace])
     began_s = time.perf_counter()
     assert not telemetry.stop(0.05)
     assert time.perf_counter() - began_s < 0.5

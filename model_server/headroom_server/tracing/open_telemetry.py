@@ -81,16 +81,14 @@ class OpenTelemetry:
         self._zero_ns = 0
         self._agree_until_s = float("-inf")
 
-    def begin(
-        self, carrier: Mapping[str, str], name: str, kind: SpanKind, attributes: Attributes
-    ) -> Begun:
+    def begin(self, carrier: Mapping[str, str], name: str, attributes: Attributes) -> Begun:
         """A request comes in. `carrier`: its `traceparent` and `tracestate`, if it has them."""
         context = self._propagator.extract(carrier, Context()) if carrier else Context()
         above = get_current_span(context).get_span_context()
         parent = above if above.is_valid else None
         trace_id = self._ids.generate_trace_id() if parent is None else parent.trace_id
         decision = self._sampler.should_sample(
-            context, trace_id, name, kind=kind, attributes=attributes
+            context, trace_id, name, kind=SpanKind.SERVER, attributes=attributes
         )
         sampled = decision.decision is Decision.RECORD_AND_SAMPLE
         own = SpanContext(

@@ -7,7 +7,6 @@ from typing import Any
 
 import grpc
 from grpc import aio
-from opentelemetry.trace import SpanKind
 
 from headroom_server.tracing.current import TRACE
 from headroom_server.tracing.open_telemetry import OpenTelemetry
@@ -46,7 +45,7 @@ class TracedGrpc(aio.ServerInterceptor):  # type: ignore[misc]
         self, behaviour: Any, carrier: dict[str, str], request: bytes, context: Any
     ) -> Any:
         attributes = {"rpc.system": "grpc", "rpc.service": SERVICE, "rpc.method": METHOD}
-        begun = self._telemetry.begin(carrier, f"{SERVICE}/{METHOD}", SpanKind.SERVER, attributes)
+        begun = self._telemetry.begin(carrier, f"{SERVICE}/{METHOD}", attributes)
         context.set_trailing_metadata((("traceparent", begun.traceparent),))
         token, code = TRACE.set(begun.trace), grpc.StatusCode.CANCELLED
         try:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opentelemetry.trace import SpanKind
-
 from headroom_server.connection import connection_of
 from headroom_server.tracing.current import TRACE
 from headroom_server.tracing.open_telemetry import Begun, OpenTelemetry
@@ -61,4 +59,4 @@ class TracedHttp:
         name = "POST /v2/models/{model}/infer"
         if path.endswith(":predict"):
             name = "POST /v1/models/{model}:predict"
-        return self._telemetry.begin(carrier, name, SpanKind.SERVER, attributes)
+        return self._telemetry.begin(carrier, name, attributes)
