@@ -43,19 +43,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         console = Console(highlight=False, width=WIDTH_WITHOUT_TERMINAL)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     _allow_files()
-    kept = FOLDER / f"{asked.scale.name}.jsonl"
-    if asked.fresh:
-        kept.unlink(missing_ok=True)
-    interrupted = False
-    with _progress(console) as progress:
-        bar = progress.add_task("", total=None)
-        bench = Bench(asked.scale, ENVIRONMENTS, asked.soak_minutes, _teller(progress, bar))
-        try:
-            if not asked.report_only:
-                _measure(asked, bench, progress, bar)
-        except KeyboardInterrupt:
-            interrupted = True
-    found = Findings(_current(asked, bench).values())
+    interrupted = not asked.report_only and not _measured(asked, console)
+    kept = _kept(asked)
+    current = {key: record for key, record in kept.items() if _is_current(record, asked)}
+    if asked.report_only and len(current) < len(kept):
+        old = len(kept) - len(current)
+        console.print(f"[yellow]{old} of {len(kept)} measurements are of older sources.[/yellow]")
+    found = Findings((kept if asked.report_only else current).values())
     figures = _report(asked, found, console)
     if interrupted:
         console.print("Interrupted: the report holds what was measured; run again to go on.")
@@ -68,40 +62,64 @@ def main(argv: Sequence[str] | None = None) -> int:
     return HELD
 
 
-def _current(asked: options.Options, bench: Bench) -> Mapping[Key, Record]:
-    """What is there and describes what would be measured now."""
+def _kept(asked: options.Options) -> Mapping[Key, Record]:
+    """All that was ever measured of what is asked for."""
     known = records.load(FOLDER / f"{asked.scale.name}.jsonl")
     wanted = plan.keys(asked.cases, asked.servers, asked.scale)
-    return {
-        key: known[key]
-        for key in wanted
-        if key in known and known[key].fingerprint == fingerprint(key, bench)
-    }
+    return {key: known[key] for key in wanted if key in known}
 
 
-def _measure(asked: options.Options, bench: Bench, progress: Progress, bar: TaskID) -> None:
-    done = {key for key, record in _current(asked, bench).items() if not record.error}
+def _is_current(record: Record, asked: options.Options) -> bool:
+    """Whether it describes what would be measured now."""
+    return record.fingerprint == fingerprint(record.key, asked.scale, asked.soak_minutes)
+
+
+def _measured(asked: options.Options, console: Console) -> bool:
+    """Measure what is missing; whether it came to its end."""
+    known = {} if asked.fresh else _kept(asked)
+    done = {key for key, old in known.items() if _is_current(old, asked) and not old.error}
     wanted = plan.keys(asked.cases, asked.servers, asked.scale)
     missing = [key for key in wanted if key not in done]
-    console = progress.console
     console.print(f"{len(done)} measurements are there, {len(missing)} to go")
+    if not missing:
+        return True
+    with _progress(console) as progress:
+        bar = progress.add_task("", total=None)
+        bench = Bench(asked.scale, ENVIRONMENTS, asked.soak_minutes, _teller(progress, bar))
+        try:
+            _measure(asked, _installed(asked, missing, bench, console), bench, progress, bar)
+        except KeyboardInterrupt:
+            return False
+    return True
+
+
+def _installed(
+    asked: options.Options, missing: Sequence[Key], bench: Bench, console: Console
+) -> list[Key]:
+    """Install the peers that are needed; return what can be measured."""
+    gone = set()
     for peer in [peer for peer in asked.peers if any(key.server == peer for key in missing)]:
         try:
             bench.say(f"installing {peer}")
             install(peer)
         except CannotInstallError as error:
+            gone.add(peer)
             own = [key for key in missing if key.server == peer]
             for record in unmeasured(own, bench, str(error)):
                 _keep(asked, record, console)
-            missing = [key for key in missing if key.server != peer]
+    return [key for key in missing if key.server not in gone]
 
+
+def _measure(
+    asked: options.Options, keys: Sequence[Key], bench: Bench, progress: Progress, bar: TaskID
+) -> None:
     def weight(key: Key) -> float:
         return plan.expected_s(key.case, asked.scale, asked.soak_minutes)
 
-    progress.update(bar, total=sum(map(weight, missing)))
-    for visit in plan.visits(missing, asked.servers):
+    progress.update(bar, total=sum(map(weight, keys)))
+    for visit in plan.visits(keys, asked.servers):
         for record in visited(visit, bench):
-            _keep(asked, record, console)
+            _keep(asked, record, progress.console)
             progress.advance(bar, weight(record.key))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -13,6 +13,7 @@ Series = tuple[str, str]
 
 PREFIX = "headroom_"
 BUCKETS = "_bucket"
+INVALID = (400, 404, 408, 413, 415, 422)
 
 
 def series(text: str) -> Mapping[Series, float]:
@@ -45,24 +46,31 @@ def grown(after: Mapping[Series, float], before: Mapping[Series, float]) -> Mapp
 def disagreements(counted: Mapping[Series, float], seen: Mapping[int, int]) -> Mapping[str, float]:
     """How far the counters are from adding up, and from what clients saw; all 0 where they agree.
 
-    `seen` counts ends by HTTP status or `Status`. A request that its client abandoned is cancelled
-    for the server, or answered where the answer was on its way.
+    `seen` counts ends by HTTP status or `Status`. What a client that left would have been answered
+    it does not know: for the server such a request was cancelled, or ended as any other may.
     """
-
-    def ended(outcome: str) -> float:
-        return counted.get(("requests_total", outcome), 0.0)
-
-    in_flight = total(counted, "requests_waiting") + total(counted, "requests_running")
-    outcomes = total(counted, "requests_total")
-    left = seen.get(Status.ABANDONED, 0)
-    answered = ended("ok") + ended("cancelled") - left
-    return {
-        "received against outcomes": total(counted, "requests_received_total") - outcomes,
-        "in flight": in_flight,
-        "answered": answered - seen.get(OK, 0),
-        "refused": ended("refused") - seen.get(429, 0) - seen.get(503, 0),
-        "expired": ended("expired") - seen.get(504, 0),
-        "failed": ended("failed") - seen.get(500, 0),
-        "invalid": total(counted, "requests_invalid_total")
-        - sum(seen.get(status, 0) for status in (400, 404, 408, 413, 415, 422)),
+    outcomes = {
+        "ok": (OK,),
+        "refused": (429, 503),
+        "expired": (504,),
+        "failed": (500,),
     }
+    unseen = {
+        outcome: counted.get(("requests_total", outcome), 0.0) - _sum(seen, statuses)
+        for outcome, statuses in outcomes.items()
+    }
+    left = counted.get(("requests_total", "cancelled"), 0.0) + sum(
+        max(0.0, number) for number in unseen.values()
+    )
+    received = total(counted, "requests_received_total")
+    return {
+        "received against outcomes": received - total(counted, "requests_total"),
+        "in flight": total(counted, "requests_waiting") + total(counted, "requests_running"),
+        "invalid": total(counted, "requests_invalid_total") - _sum(seen, INVALID),
+        "left": left - seen.get(Status.ABANDONED, 0),
+        **{outcome: min(0.0, number) for outcome, number in unseen.items()},
+    }
+
+
+def _sum(seen: Mapping[int, int], statuses: Iterable[int]) -> int:
+    return sum(seen.get(status, 0) for status in statuses)

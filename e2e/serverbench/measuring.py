@@ -47,14 +47,13 @@ class Bench:
 
 
 @cache
-def fingerprint(key: Key, bench: Bench) -> str:
+def fingerprint(key: Key, scale: Scale, soak_minutes: float) -> str:
     """Of everything that a measurement depends on, as it was when first asked for."""
     close = key.server in (OURS, BARE) or key.case is Case.CPU
     sources = [PEERS, *(OUR_SOURCES if close else ())]
     if key.server not in (OURS, BARE):
         sources.append(REQUIREMENTS / f"{key.server}.txt")
-    minutes = bench.soak_minutes if key.case is Case.SOAK else None
-    return digest(sources, bench.scale, minutes)
+    return digest(sources, scale, soak_minutes if key.case is Case.SOAK else None)
 
 
 def visited(visit: Visit, bench: Bench) -> Iterator[Record]:
@@ -145,7 +144,7 @@ def _record(key: Key, bench: Bench, values: Values, error: str = "") -> Record:
         case=key.case,
         server=key.server,
         round=key.round,
-        fingerprint=fingerprint(key, bench),
+        fingerprint=fingerprint(key, bench.scale, bench.soak_minutes),
         values=finite(kept),
         error=error[:SHOWN_CHARACTERS],
     )
