@@ -16,10 +16,13 @@ from headroom.planner.errors import require
 from headroom.planner.replicas import ReplicaPlan, carried_rps, needs, plan_replicas
 from headroom.scaling.values import CostModel
 
+NEARLY = 0.999
+"""A larger batch is worth choosing if it carries 0.1 % more."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchChoice:
-    """The batch size that needs the fewest replicas, and of those the one that carries most."""
+    """The smallest batch of those that need the fewest replicas and carry nearly the most."""
 
     max_batch: int
     wait_s: float
@@ -66,7 +69,9 @@ def choose_batching(service: Service, arrival_rps: float) -> BatchChoice:
     replicas = [max(by or 1, busy) for by, busy in (needs(one, arrival_rps) for one in sized)]
     fewest = min(replicas)
     enough = [one for one, number in zip(sized, replicas, strict=True) if number == fewest]
-    best = plan_replicas(max(enough, key=lambda one: carried_rps(one, fewest)), arrival_rps)
+    carried = [carried_rps(one, fewest) for one in enough]
+    chosen = next(i for i, rps in enumerate(carried) if rps >= NEARLY * max(carried))
+    best = plan_replicas(enough[chosen], arrival_rps)
     target_s = math.inf if service.target_s is None else service.target_s
     return BatchChoice(
         max_batch=best.service.cost.max_batch,

@@ -20,10 +20,17 @@ from numpy.typing import NDArray
 
 from headroom.scaling import many_servers, surface
 from headroom.scaling import surface_axes as axes
+from headroom.scaling.load_curve import LoadCurve
 from headroom.scaling.values import Routing
 
 Array = NDArray[np.float64]
 
+LOADS = (
+    *(0.0, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.13, 0.16, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5),
+    *(0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.84, 0.87, 0.9, 0.92, 0.94, 0.96),
+)
+STRETCHES = tuple(1 / (1 - load) for load in LOADS)
+LARGEST_FLEET = axes.FLEETS[Routing.LEAST_IN_FLIGHT][-1]
 POOLS = (32, 48, 64, 96, 128, 256, 512, 1024)
 """Above the first, Allen-Cunneen is solved for these only; between two, latency is linear in
 1 / slots."""
@@ -37,19 +44,20 @@ def fleet(
     percentile: float,
     routing: Routing,
     replicas: int,
-) -> tuple[Array, float]:
-    """Return latency over the time of a full batch at surface.STRETCHES, and its slope beyond."""
+) -> LoadCurve:
+    """Return latency over the time of a full batch against load."""
+    pooled = slots if routing is Routing.ROUND_ROBIN else slots * replicas
+    latencies, slope = _pool(share, max_batch, pooled, cv, percentile)
     if routing in (Routing.LEAST_IN_FLIGHT, Routing.POWER_OF_TWO):
-        simulated = min(replicas, axes.FLEETS[-1])
-        latencies = _routed(share, max_batch, slots, cv, percentile, routing, simulated)
-        pool, slope = _pool(share, max_batch, slots * replicas, cv, percentile)
+        simulated = min(replicas, LARGEST_FLEET)
         known, _ = _pool(share, max_batch, slots * simulated, cv, percentile)
-        return np.maximum.accumulate(latencies * np.minimum(1.0, pool / known)), slope
-    if routing is Routing.ROUND_ROBIN:
-        latencies, slope = _pool(share, max_batch, slots, cv, percentile)
+        routed = _routed(share, max_batch, slots, cv, percentile, routing, simulated)
+        latencies = routed * np.minimum(1.0, latencies / known)
+    elif routing is Routing.ROUND_ROBIN:
         even = _evenness(slots, cv, percentile)
-        return np.maximum.accumulate(latencies * (even + (1 - even) / replicas)), slope
-    return _pool(share, max_batch, slots * replicas, cv, percentile)
+        latencies = latencies * (even + (1 - even) / replicas)
+    latencies = np.maximum.accumulate(latencies)
+    return LoadCurve(stretches=STRETCHES, latencies=tuple(latencies.tolist()), slope=slope)
 
 
 @lru_cache(maxsize=1024)
@@ -66,7 +74,7 @@ def _routed(
     pool, _ = _pool(share, max_batch, slots * replicas, cv, percentile)
     if replicas == 1:
         return pool
-    routed, _ = surface.fleet(share, max_batch, cv, percentile, routing, replicas)
+    routed, _ = _batching(share, max_batch, cv, percentile, routing, replicas)
     queued, _ = _pool(share, max_batch, replicas, cv, percentile)
     fewer = _routed(share, max_batch, slots, cv, percentile, routing, replicas - 1)
     return np.minimum(pool * np.maximum(1.0, routed / queued) ** (1 / slots), fewer)
@@ -77,7 +85,7 @@ def _pool(
 ) -> tuple[Array, float]:
     """Return the curve of this many slots with one queue."""
     if max_batch > 1:
-        return surface.fleet(share, max_batch, cv, percentile, Routing.CENTRAL, servers)
+        return _batching(share, max_batch, cv, percentile, Routing.CENTRAL, servers)
     slope = -math.log(1 - percentile) * (1 + cv * cv) / (2 * servers)
     if servers <= POOLS[0]:
         return _allen_cunneen(servers, cv, percentile), slope
@@ -85,6 +93,14 @@ def _pool(
     first = _allen_cunneen(POOLS[few], cv, percentile)
     second = _allen_cunneen(POOLS[many], cv, percentile)
     return (1 - part) * first + part * second, slope
+
+
+def _batching(
+    share: float, max_batch: int, cv: float, percentile: float, routing: Routing, servers: int
+) -> tuple[Array, float]:
+    """Return the curve of this many replicas with one execution at a time."""
+    curve = surface.fleet(share, max_batch, cv, percentile, routing, servers)
+    return np.array([curve.latency(load) for load in LOADS]), curve.slope
 
 
 @lru_cache(maxsize=256)
@@ -96,6 +112,5 @@ def _evenness(slots: int, cv: float, percentile: float) -> Array:
 
 @lru_cache(maxsize=1024)
 def _allen_cunneen(servers: int, cv: float, percentile: float, arrival_cv2: float = 1.0) -> Array:
-    loads = [1 - 1 / stretch for stretch in surface.STRETCHES]
-    latencies = many_servers.latencies(servers, cv, percentile, loads, arrival_cv2)
+    latencies = many_servers.latencies(servers, cv, percentile, LOADS, arrival_cv2)
     return np.maximum.accumulate(latencies)

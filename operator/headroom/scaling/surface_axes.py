@@ -1,51 +1,95 @@
-"""The axes of the tail-latency tables: where latency was computed, and how it is interpolated.
+"""The axes of the tail-latency tables: what was computed where, and how it is interpolated.
 
-Latency is taken over the time of a full batch, T = t(B). The fixed share is t0 / T.
-Between two shares the idle time's logarithm counts: a small t0 matters in proportion to a.
+Latency is taken over the time of a full batch, T = t(B). The tables hold the highest utilization at
+which a percentile of latency stays within a level. Curves of unlike services are alike in that
+direction: latency stays at the idle time up to a load that depends on N, t0 / a and B, and rises
+steeply from there.
 """
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_right
+
+import numpy as np
+from numpy.typing import NDArray
+
 from headroom.scaling.values import Routing
 
 PERCENTILES = (0.5, 0.9, 0.95, 0.99)
-ROUTINGS = (
-    Routing.LEAST_IN_FLIGHT,
-    Routing.POWER_OF_TWO,
-    Routing.ROUND_ROBIN,
-    Routing.CENTRAL,
+"""Between two, and above the last, the logit is linear in ln(-ln(1 - p))."""
+FLEETS = {
+    Routing.RANDOM: (1,),
+    Routing.LEAST_IN_FLIGHT: (2, 4, 8, 16, 40),
+    Routing.POWER_OF_TWO: (4, 40),
+    Routing.ROUND_ROBIN: (4, 40),
+    Routing.CENTRAL: (4, 40),
+}
+"""Replicas that share the arrivals; between two, the logit is linear in ln N. Under RANDOM each
+replica sees its own Poisson stream: the fleet of one, which all routings share."""
+EXPONENTS = (0.0, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
+"""Idle times: t(1) / T = B^-y. At 0 a batch costs nothing more than one request, at 1 B times."""
+BATCHES = (1, 2, 3, 4, 6, 8, 14, 28, 64)
+"""Largest batches; between two, the logit is linear in 1 / B."""
+CVS = (0.0, 0.1, 0.3, 0.6, 1.0, 2.0)
+"""Coefficients of variation; parabolas go through three of them."""
+_BELOW = (
+    *(0.01, 0.03, 0.06, 0.1, 0.15, 0.2, 0.26, 0.33),
+    *(0.4, 0.48, 0.56, 0.64, 0.72, 0.8, 0.85, 0.9, 0.95, 1.0),
 )
-"""Of RANDOM each replica sees its own Poisson stream: the fleet of one."""
-FLEETS = (1, 2, 4, 12, 40)
-"""Replicas that share the arrivals; between two, latency is linear in N^-1.5."""
-SHARES = (0.0, 0.03, 0.1, 1 / 3, 2 / 3, 1.0)
-BATCHES = (1, 2, 4, 8, 16, 64)
-"""Largest batches; between two, latency is linear in 1 / B. Above the last it hardly changes."""
-CVS = (0.0, 0.25, 0.5, 1.0, 2.0)
-"""Coefficients of variation; a parabola goes through three of them."""
-LOADS = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.87, 0.92, 0.96)
-"""Utilizations. Latency is linear in 1 / (1 - utilization) between them and above the last."""
-
-BASE_SHARES = (0.0, 0.015, 0.03, *(step / 16 for step in range(1, 17)))
-BASE_BATCHES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
-BASE_LOADS = (
-    *(0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.13, 0.16, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5),
-    *(0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.84, 0.87, 0.9, 0.92, 0.94, 0.96),
-)
-STEP = 0.004
-"""Of the logarithm, in the stored tables."""
+_ABOVE = (1.125, 1.25, *(2 ** (step / 2) for step in range(1, 10)))
+LEVELS = len(_BELOW) + len(_ABOVE)
+STEP = 0.013
+"""Of a logit in the stored tables."""
 
 
-def parabola(cv: float) -> list[float]:
-    """Return the weight of each of CVS at this cv, of a parabola through the three around it.
+def levels(idle: float, factor: float) -> NDArray[np.float64]:
+    """Return the levels of latency over T, [LEVELS].
 
-    Variation enters the wait with its square and the percentile of an execution linearly, so a
-    parabola follows both.
+    From just above the idle time to twice a full batch evenly in the logarithm, then by sqrt(2).
+    `factor` is the percentile of an execution over its mean, `idle` is t(1) / T.
     """
-    first = sum(cv > node for node in CVS[2:-1])
-    a, b, c = CVS[first : first + 3]
-    weights = [0.0] * len(CVS)
-    weights[first] = (cv - b) * (cv - c) / ((a - b) * (a - c))
-    weights[first + 1] = (cv - a) * (cv - c) / ((b - a) * (b - c))
-    weights[first + 2] = (cv - a) * (cv - b) / ((c - a) * (c - b))
-    return weights
+    below = idle * (2 / idle) ** np.array(_BELOW)
+    result: NDArray[np.float64] = factor * np.concatenate((below, 2 * np.array(_ABOVE)))
+    return result
+
+
+def heavy_traffic(routing: Routing, replicas: int, max_batch: int, cv: float) -> float:
+    """Return the mean of the wait's exponential tail, times 1 - utilization, over T.
+
+    (Ca2 / B + cv^2) / 2 over the replicas that are pooled (Kingman 1961). Round robin evens out the
+    arrivals and pools nothing; RANDOM does neither.
+    """
+    if routing is Routing.RANDOM:
+        return (1 / max_batch + cv * cv) / 2
+    if routing is Routing.ROUND_ROBIN:
+        return (1 / (replicas * max_batch) + cv * cv) / 2
+    return (1 / max_batch + cv * cv) / (2 * replicas)
+
+
+def exponent(idle: float, max_batch: int) -> float:
+    """Return y of t(1) / T = B^-y."""
+    return -math.log(idle) / math.log(max_batch) if max_batch > 1 else 0.0
+
+
+def variation(cv: float) -> tuple[int, list[float]]:
+    """Return the first node of CVS that counts at this cv, and the weights from it on.
+
+    The mean of two parabolas: through the interval and the node below it, and the node above it.
+    """
+    place = min(bisect_right(CVS, cv), len(CVS) - 1) - 1
+    first, last = max(place - 1, 0), min(place, len(CVS) - 3)
+    weights = [0.0] * (last + 3 - first)
+    for start in (first, last):
+        for offset, weight in enumerate(_parabola(CVS[start : start + 3], cv)):
+            weights[start - first + offset] += weight / 2
+    return first, weights
+
+
+def _parabola(nodes: tuple[float, ...], value: float) -> list[float]:
+    a, b, c = nodes
+    return [
+        (value - b) * (value - c) / ((a - b) * (a - c)),
+        (value - a) * (value - c) / ((b - a) * (b - c)),
+        (value - a) * (value - b) / ((c - a) * (c - b)),
+    ]

@@ -122,9 +122,5 @@ def _curve(
     replicas: int,
 ) -> LoadCurve:
     if slots == 1:
-        latencies, slope = surface.fleet(share, max_batch, cv, percentile, routing, replicas)
-    else:
-        latencies, slope = slot_pool.fleet(
-            share, max_batch, slots, cv, percentile, routing, replicas
-        )
-    return LoadCurve(stretches=surface.STRETCHES, latencies=tuple(latencies.tolist()), slope=slope)
+        return surface.fleet(share, max_batch, cv, percentile, routing, replicas)
+    return slot_pool.fleet(share, max_batch, slots, cv, percentile, routing, replicas)
