@@ -13,8 +13,8 @@ from pathlib import Path
 
 from serverbench.arrivals import Segment
 from serverbench.exposition import grown, series, total
-from serverbench.loading import load
-from serverbench.rates import IMPATIENT_S, OVERLOAD, SLO_S, Values
+from serverbench.loading import IMPATIENT_S, SLO_S, Values, load
+from serverbench.rates import OVERLOAD
 from serverbench.running import Running, running
 from serverbench.scale import Scale
 from serverbench.servers import HEADROOM, SLOW_FACTOR, Device, Server

@@ -10,8 +10,9 @@ from dataclasses import replace
 from bench import figures
 from bench.figures import Figure, shown
 from serverbench.findings import Findings
+from serverbench.peer_servers import PEER_NAMES
 from serverbench.records import Case
-from serverbench.servers import BARE, OURS, PEER_NAMES
+from serverbench.servers import BARE, OURS
 
 LIGHT_RATIO = 1.02
 CPU_RATIO, TYPED_CPU_RATIO = 1.1, 1.4

@@ -8,7 +8,8 @@ from pathlib import Path
 from serverbench import ideal
 from serverbench.arrivals import Segment, kinds, lognormal_lengths, poisson
 from serverbench.exchange import Kind, request_bytes
-from serverbench.rates import SLO_S, Values, highest_rate
+from serverbench.knees import highest_rate
+from serverbench.loading import SLO_S, Values
 from serverbench.running import running
 from serverbench.scale import Scale
 from serverbench.servers import HEADROOM, PADDED_FIFO, V2_PATH, Device

@@ -8,14 +8,11 @@ three times as much per request.
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import gc
 import heapq
-import os
 import select
 import socket
-import struct
 import sys
 import time
 from collections import OrderedDict
@@ -23,51 +20,11 @@ from collections import OrderedDict
 from serverbench.arrivals import kinds, poisson
 from serverbench.exchange import OK, Answers, Plan, Status
 from serverbench.http_answers import Head, head_of, is_complete
+from serverbench.sockets import Connection, Timer
 
-CLOCK_MONOTONIC, TIMER_ABSOLUTE, PR_SET_TIMERSLACK = 1, 1, 29
 RECEIVE_BYTES = 65_536
 SWEEP_S = 0.1
 LEAD_S = 0.05
-
-
-class Timer:
-    """A file that can be read from an instant on: exact to microseconds, where epoll has 1 ms."""
-
-    def __init__(self) -> None:
-        self._libc = ctypes.CDLL(None, use_errno=True)
-        self._libc.prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0)
-        self.fd: int = self._libc.timerfd_create(CLOCK_MONOTONIC, 0)
-        if self.fd < 0:
-            raise OSError(ctypes.get_errno(), "timerfd_create")
-
-    def close(self) -> None:
-        """Give the file back."""
-        os.close(self.fd)
-
-    def set(self, at_s: float) -> None:
-        """Go off at a time of `time.monotonic`; one that has passed goes off at once."""
-        seconds, rest = divmod(at_s, 1.0)
-        value = struct.pack("qqqq", 0, 0, int(seconds), max(1, int(rest * 1e9)))
-        self._libc.timerfd_settime(self.fd, TIMER_ABSOLUTE, value, None)
-
-
-class Connection:
-    """One socket, with at most one request on it."""
-
-    __slots__ = ("head", "number", "received", "reused", "socket", "unsent", "watched")
-
-    def __init__(self, port: int) -> None:
-        self.socket = socket.socket()
-        self.socket.setblocking(False)
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.socket.connect_ex(("127.0.0.1", port))
-        self.received = b""
-        self.unsent = b""
-        self.head: Head | None = None
-        self.number: int | None = None
-        self.reused = False
-        self.watched = 0
-        """Events that epoll tells of."""
 
 
 class Loader:

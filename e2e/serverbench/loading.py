@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 import time
@@ -14,8 +15,13 @@ from serverbench.exchange import Answers, Kind, Plan
 from serverbench.running import Running
 from serverbench.windows import Window, window
 
+Values = dict[str, float]
+
+SLO_S = 0.1
 TIMEOUT_S = 10.0
-LONGEST_WARM_UP_S = 30.0
+IMPATIENT_S = 2.0
+"""Where only answers within `SLO_S` count, nobody is waited for much longer."""
+CALM_PATIENCE_S = 20.0
 
 
 class LoadError(Exception):
@@ -94,6 +100,17 @@ def load(
         rss_mb=after.rss_mb,
         began_s=began_s,
     )
+
+
+def await_calm(target: Running) -> None:
+    """Until requests of one's own are answered promptly: what an earlier load left is done."""
+    until_s, prompt = time.monotonic() + CALM_PATIENCE_S, 0
+    while prompt < 2 and time.monotonic() < until_s:
+        began_s = time.monotonic()
+        with contextlib.suppress(OSError):
+            target.probe(timeout_s=IMPATIENT_S)
+            prompt = prompt + 1 if time.monotonic() - began_s < SLO_S / 2 else 0
+        time.sleep(0.02)
 
 
 def _say(process: subprocess.Popen[str], line: str) -> None:

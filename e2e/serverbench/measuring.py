@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 
-from serverbench import faults, lengths, rates, soak
-from serverbench.loading import LoadError
+from serverbench import faults, knees, lengths, rates, soak
+from serverbench.loading import LoadError, Values
+from serverbench.peer_servers import PEER_SERVERS
 from serverbench.plan import ON_THE_USUAL_DEVICE, Visit
-from serverbench.rates import Values
 from serverbench.records import Case, Key, Record, digest, finite
 from serverbench.running import CannotStartError, Running, running
 from serverbench.scale import Scale
@@ -22,7 +22,6 @@ from serverbench.servers import (
     HEADROOM,
     HERE,
     OURS,
-    PEER_SERVERS,
     PEERS,
     REQUIREMENTS,
     Device,
@@ -107,7 +106,7 @@ def _rate(key: Key, target: Running, bench: Bench) -> Values:
         case Case.CPU:
             found = rates.cpu(target, scale, seed)
         case Case.KNEE:
-            found = rates.knee(target, scale, key.round, Device())
+            found = knees.knee(target, scale, key.round, Device())
         case _:
             found = rates.overload(target, scale, seed, Device())
     if (ended := target.process.poll()) is not None:

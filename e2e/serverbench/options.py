@@ -6,9 +6,10 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from serverbench.peer_servers import PEER_NAMES
 from serverbench.records import Case
 from serverbench.scale import FULL, QUICK, QUICK_PEERS, Scale
-from serverbench.servers import BARE, OURS, PEER_NAMES
+from serverbench.servers import BARE, OURS
 
 SOAK_MINUTES = 10.0
 USUAL = tuple(case for case in Case if case is not Case.SOAK)

@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from serverbench.accounts import MARK, Usage, marked, usage
-from serverbench.servers import PEERS, Device, Place, Server, triton_root
+from serverbench.peer_servers import triton_root
+from serverbench.servers import PEERS, Device, Place, Server
 
 POLL_S = 0.05
 SETTLE_S = 0.3

@@ -12,8 +12,7 @@ from pathlib import Path
 from serverbench.arrivals import Segment
 from serverbench.exchange import OK, Kind, Status, request_bytes
 from serverbench.exposition import disagreements, grown, series
-from serverbench.loading import load
-from serverbench.rates import Values
+from serverbench.loading import Values, load
 from serverbench.running import Running, running
 from serverbench.servers import HEADROOM, ROW, V2_BODY, V2_PATH, Device
 from serverbench.windows import quantile

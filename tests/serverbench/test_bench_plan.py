@@ -8,10 +8,11 @@ import pytest
 
 from serverbench import records
 from serverbench.options import parsed
+from serverbench.peer_servers import PEER_NAMES
 from serverbench.plan import expected_s, keys, visits
 from serverbench.records import Case, Key, Record, add, load
 from serverbench.scale import FULL, QUICK
-from serverbench.servers import BARE, OURS, PEER_NAMES
+from serverbench.servers import BARE, OURS
 
 
 def test_the_close_ones_are_up_together_and_rounds_go_over_all() -> None:

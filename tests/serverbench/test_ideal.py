@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from serverbench import ideal
 from serverbench.arrivals import Segment, kinds, lognormal_lengths, poisson
-from serverbench.rates import SLO_S, ladder, representative
+from serverbench.knees import ladder, representative
+from serverbench.loading import SLO_S
 from serverbench.scale import FULL, QUICK
 from serverbench.servers import Device
 from serverbench.windows import quantile
