@@ -1,4 +1,4 @@
-"""PURE. Tensors as JSON carries them: datatypes, declared shapes, and numbers checked against both.
+"""PURE. Tensors as JSON carries them: declared shapes, and numbers checked against them.
 
 A request's numbers are held in flat typed arrays (`array.array`), which are compact while they wait
 and become a torch tensor without looking at each number again. Shapes are per item; the batch
@@ -11,57 +11,24 @@ from __future__ import annotations
 import math
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
-from typing import TypeAlias, cast
 
+from headroom_server.datatypes import DATATYPES, STRINGS, Numbers, ends, finite
 from headroom_server.errors import InvalidRequestError
 
-Numbers: TypeAlias = "array[int] | array[float]"
-
-
-@dataclass(frozen=True, slots=True)
-class Datatype:
-    """One element type of the Open Inference Protocol and the Python array that holds it."""
-
-    name: str
-    typecode: str
-    kinds: frozenset[type]
-    """JSON types that may stand for it. `bool` is not a number here."""
-    lowest: float
-    highest: float
-
-    @property
-    def words(self) -> str:
-        """What a client may send, for messages."""
-        names = {int: "integers", float: "numbers", bool: "true or false"}
-        return names[float] if float in self.kinds else names[next(iter(self.kinds))]
-
-
-def _integers(name: str, typecode: str, bits: int, *, signed: bool) -> Datatype:
-    lowest, highest = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
-    return Datatype(name, typecode, frozenset({int}), lowest, highest)
-
-
-def _floats(name: str, typecode: str, highest: float) -> Datatype:
-    return Datatype(name, typecode, frozenset({int, float}), -highest, highest)
-
-
-DATATYPES: dict[str, Datatype] = {
-    datatype.name: datatype
-    for datatype in (
-        Datatype("BOOL", "B", frozenset({bool}), 0, 1),
-        _integers("UINT8", "B", 8, signed=False),
-        _integers("INT8", "b", 8, signed=True),
-        _integers("INT16", "h", 16, signed=True),
-        _integers("INT32", "i", 32, signed=True),
-        _integers("INT64", "q", 64, signed=True),
-        _floats("FP32", "f", 3.4028234663852886e38),
-        _floats("FP64", "d", 1.7976931348623157e308),
-    )
-}
-
+__all__ = [
+    "DATATYPES",
+    "DYNAMIC",
+    "Numbers",
+    "Signature",
+    "TensorSpec",
+    "finite",
+    "flatten",
+    "kind",
+    "nest",
+]
 
 DYNAMIC = -1
 """Stands in a shape for the request's length."""
@@ -87,11 +54,21 @@ class TensorSpec:
             )
         if self.shape.count(DYNAMIC) > 1:
             raise ValueError(f"tensor {self.name}: one dimension may be -1; got {self.shape}")
+        if self.is_strings and self.dynamic:
+            raise ValueError(
+                f"tensor {self.name}: BYTES has no dimension -1, since strings are not padded; "
+                f"got {self.shape}"
+            )
 
     @property
     def dynamic(self) -> bool:
         """Whether a dimension is the request's length."""
         return DYNAMIC in self.shape
+
+    @property
+    def is_strings(self) -> bool:
+        """Whether the elements are strings, which have a length each."""
+        return self.datatype == STRINGS.name
 
     @property
     def elements(self) -> int:
@@ -121,20 +98,28 @@ class TensorSpec:
             )
         numbers: Numbers | None
         try:
-            numbers = array(datatype.typecode, cast("list[float]", values))
+            numbers = datatype.packed(values)
         except OverflowError:
             numbers = None
-        if numbers is None or not finite(numbers):
+        if numbers is None or not datatype.finite(numbers):
             raise InvalidRequestError(
                 f"{where}: {self.datatype} holds finite values from {datatype.lowest:g} to "
                 f"{datatype.highest:g}; one is outside"
             )
         return numbers
 
+    def count(self, numbers: Numbers) -> int:
+        """How many elements an array of this datatype holds.
+
+        Raises:
+            ValueError: for BYTES that end within an element.
+        """
+        return sum(1 for _ in ends(numbers.tobytes())) if self.is_strings else len(numbers)
+
     def zeros(self, items: int, length: int = 0) -> Numbers:
-        """As many items of zeros, for warm-up."""
-        typecode = DATATYPES[self.datatype].typecode
-        return array(typecode, bytes(array(typecode).itemsize * self.elements_at(length) * items))
+        """As many items of zeros, or of empty strings, for warm-up."""
+        datatype = DATATYPES[self.datatype]
+        return array(datatype.typecode, bytes(datatype.width * self.elements_at(length) * items))
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,10 +156,16 @@ class Signature:
             )
         if not self.dynamic and any(spec.dynamic for spec in self.outputs):
             raise ValueError("an output is dynamic only where an input is")
+        if self.mask is not None and self.mask.is_strings:
+            raise ValueError("a mask holds numbers or booleans; got BYTES")
         if self.mask is not None and (self.mask.shape != (DYNAMIC,) or not self.dynamic):
             raise ValueError(
                 f"a mask has the shape (-1,), beside a dynamic input; got {self.mask.shape}"
             )
+
+    def all_finite(self, outputs: Mapping[str, Numbers]) -> bool:
+        """Whether no number of an answer is NaN or infinite."""
+        return all(DATATYPES[one.datatype].finite(outputs[one.name]) for one in self.outputs)
 
     @property
     def dynamic(self) -> bool:
@@ -203,11 +194,6 @@ def _padded(what: str, warmed: tuple[int, ...], size: int) -> int:
     if size < 1 or at == len(warmed):
         raise ValueError(f"a {what} is from 1 to {warmed[-1]}; got {size}")
     return warmed[at]
-
-
-def finite(numbers: Iterable[float]) -> bool:
-    """Whether no number is NaN or infinite. The sum decides, unless finite numbers overflow it."""
-    return math.isfinite(sum(numbers)) or all(map(math.isfinite, numbers))
 
 
 def flatten(data: object, shape: Sequence[int], where: str) -> list[object]:

@@ -85,7 +85,11 @@ def test_finite_means_that_every_number_is(numbers: list[float]) -> None:
 
 @pytest.mark.parametrize(
     ("name", "datatype", "shape", "words"),
-    [("x", "BYTES", (1,), "one of BOOL"), ("x", "FP32", (0,), "at least 1")],
+    [
+        ("x", "COMPLEX64", (1,), "one of BOOL"),
+        ("x", "FP32", (0,), "at least 1"),
+        ("x", "BYTES", (-1,), "strings are not padded"),
+    ],
 )
 def test_a_declaration_that_json_cannot_carry_is_refused(
     name: str, datatype: str, shape: tuple[int, ...], words: str

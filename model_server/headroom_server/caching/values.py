@@ -14,7 +14,7 @@ from hashlib import blake2b
 
 from headroom_server.engine import Work
 from headroom_server.errors import InvalidRequestError
-from headroom_server.protocols.binary_tensors import from_bytes, item_bytes, to_bytes
+from headroom_server.protocols.binary_tensors import from_bytes, span, to_bytes
 from headroom_server.tensors import Numbers, Signature
 
 DIGEST_BYTES = 16
@@ -40,7 +40,7 @@ def decoded(
     outputs, at = {}, 0
     for spec in signature.outputs:
         elements = work.items * spec.elements_at(work.length)
-        size = elements * item_bytes(spec.datatype)
+        size = span(spec, payload, at, elements)
         try:
             outputs[spec.name] = from_bytes(spec, payload[at : at + size], elements, "a value")
         except InvalidRequestError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from headroom_server.datatypes import elements
 from headroom_server.engine import Work
 from headroom_server.errors import InvalidRequestError
 from headroom_server.open_inference_grpc import messages_pb2 as pb
@@ -21,18 +22,22 @@ from headroom_server.tensors import Numbers, TensorSpec
 CONTENTS = {
     "BOOL": "bool_contents",
     "UINT8": "uint_contents",
+    "UINT16": "uint_contents",
+    "UINT32": "uint_contents",
+    "UINT64": "uint64_contents",
     "INT8": "int_contents",
     "INT16": "int_contents",
     "INT32": "int_contents",
     "INT64": "int64_contents",
     "FP32": "fp32_contents",
     "FP64": "fp64_contents",
+    "BYTES": "bytes_contents",
 }
-"""The field of `contents` that holds a datatype."""
+"""The field of `contents` that holds a datatype. FP16 and BF16 have none and come as raw bytes."""
 
 
 def parse(contract: Contract, request: pb.ModelInferRequest) -> Inference:
-    """A request's message; its outputs come as raw bytes where its inputs do.
+    """A request's message; its outputs come as raw bytes where its inputs do, or where they must.
 
     Raises:
         InvalidRequestError: naming the field, the rule and what was found.
@@ -47,11 +52,11 @@ def parse(contract: Contract, request: pb.ModelInferRequest) -> Inference:
     inputs = {}
     for index, tensor in enumerate(request.inputs):
         spec = contract.inputs[tensor.name]
-        elements = items * spec.elements_at(length)
+        count = items * spec.elements_at(length)
         if raw:
-            inputs[spec.name] = _raw(spec, tensor, raw[index], elements)
+            inputs[spec.name] = _raw(spec, tensor, raw[index], count)
         else:
-            inputs[spec.name] = _contents(spec, tensor, elements)
+            inputs[spec.name] = _contents(spec, tensor, count)
     if len(request.id) > MAX_ID_CHARACTERS:
         raise InvalidRequestError(f"id: a string of at most {MAX_ID_CHARACTERS} characters")
     return Inference(
@@ -75,45 +80,56 @@ def render(
         if binary:
             answer.raw_output_contents.append(to_bytes(outputs[spec.name]))
         else:
-            values = json_values(spec, outputs[spec.name])
+            numbers = outputs[spec.name]
+            values = elements(numbers) if spec.is_strings else json_values(spec, numbers)
             getattr(tensor.contents, CONTENTS[spec.datatype]).extend(values)
     return answer
 
 
 def _raw(
-    spec: TensorSpec, tensor: pb.ModelInferRequest.InferInputTensor, raw: bytes, elements: int
+    spec: TensorSpec, tensor: pb.ModelInferRequest.InferInputTensor, raw: bytes, count: int
 ) -> Numbers:
     where = f"inputs.{spec.name}"
     if tensor.HasField("contents"):
         raise InvalidRequestError(f"{where}: raw_input_contents or contents; got both")
-    return from_bytes(spec, raw, elements, where)
+    return from_bytes(spec, raw, count, where)
 
 
 def _contents(
-    spec: TensorSpec, tensor: pb.ModelInferRequest.InferInputTensor, elements: int
+    spec: TensorSpec, tensor: pb.ModelInferRequest.InferInputTensor, count: int
 ) -> Numbers:
-    field = CONTENTS[spec.datatype]
+    field = CONTENTS.get(spec.datatype)
+    if field is None:
+        raise InvalidRequestError(
+            f"inputs.{spec.name}: {spec.datatype} comes in raw_input_contents; got none"
+        )
     values: list[object] = [*getattr(tensor.contents, field)]
     where = f"inputs.{spec.name}.contents.{field}"
-    if len(values) != elements:
-        raise InvalidRequestError(f"{where}: {elements} elements; got {len(values)}")
+    if len(values) != count:
+        raise InvalidRequestError(f"{where}: {count} elements; got {len(values)}")
     return spec.numbers(values, where)
 
 
 def _wanted(
     contract: Contract, request: pb.ModelInferRequest, *, binary: bool
 ) -> tuple[Wanted, ...]:
-    if not request.outputs:
-        return contract.all_outputs[binary]
-    wanted = []
-    for output in request.outputs:
-        for unserved in ("classification", "shared_memory_region"):
-            if unserved in output.parameters:
-                raise InvalidRequestError(f"outputs.{output.name:.40}: no {unserved} is served")
-        wanted.append(Wanted(contract.output(output.name), binary))
-    if len({spec.name for spec, _ in wanted}) < len(wanted):
+    specs = [_asked_for(contract, one) for one in request.outputs]
+    if len({spec.name for spec in specs}) < len(specs):
         raise InvalidRequestError("outputs: each at most once; one is named twice")
-    return tuple(wanted)
+    # raw contents are those of all outputs or of none
+    binary = binary or any(
+        spec.datatype not in CONTENTS for spec in specs or contract.signature.outputs
+    )
+    return tuple(Wanted(spec, binary) for spec in specs) or contract.all_outputs[binary]
+
+
+def _asked_for(
+    contract: Contract, output: pb.ModelInferRequest.InferRequestedOutputTensor
+) -> TensorSpec:
+    for unserved in ("classification", "shared_memory_region"):
+        if unserved in output.parameters:
+            raise InvalidRequestError(f"outputs.{output.name:.40}: no {unserved} is served")
+    return contract.output(output.name)
 
 
 def _chosen(parameters: Mapping[str, pb.InferParameter], name: str) -> Any:

@@ -2,33 +2,49 @@
 
 This is how the binary data extension and the raw contents of gRPC carry them, and how the arrays
 that hold a request's numbers lie in memory: nothing is converted, only copied and checked.
+Of BYTES each element stands behind its length, 4 bytes.
 """
 
 from __future__ import annotations
 
-import math
 import sys
 from array import array
+from collections import deque
+from itertools import islice
 
+from headroom_server.datatypes import DATATYPES, Numbers, ends
 from headroom_server.errors import InvalidRequestError
-from headroom_server.tensors import DATATYPES, Numbers, TensorSpec, finite
+from headroom_server.tensors import TensorSpec
 
 FEW = 64
 """Elements below which a sum is the cheapest test for NaN."""
 
+TOPS = {"FP16": bytes((*range(0x7C, 0x80), *range(0xFC, 0x100)))} | dict.fromkeys(
+    ("BF16", "FP32", "FP64"), b"\x7f\xff"
+)
+"""Topmost bytes that NaN and infinity have."""
 
-def item_bytes(datatype: str) -> int:
-    """Bytes of one element."""
-    return array(DATATYPES[datatype].typecode).itemsize
+
+def span(spec: TensorSpec, raw: bytes, at: int, elements: int) -> int:
+    """Bytes of so many elements that begin at `at`; to the end of BYTES that are cut."""
+    if not spec.is_strings:
+        return elements * DATATYPES[spec.datatype].width
+    try:
+        last = deque(islice(ends(raw, at), elements), maxlen=1)
+    except ValueError:
+        return len(raw) - at
+    return last[0] - at if last else 0
 
 
 def from_bytes(spec: TensorSpec, raw: bytes, elements: int, where: str) -> Numbers:
-    """The numbers of a tensor.
+    """The elements of a tensor.
 
     Raises:
-        InvalidRequestError: another number of bytes; NaN or infinity; a BOOL that is neither 0
-            nor 1.
+        InvalidRequestError: another number of bytes or elements; NaN or infinity; a BOOL that is
+            neither 0 nor 1.
     """
+    if spec.is_strings:
+        return _strings(raw, elements, where)
     numbers: Numbers = array(DATATYPES[spec.datatype].typecode)
     wanted = elements * numbers.itemsize
     if len(raw) != wanted:
@@ -38,7 +54,7 @@ def from_bytes(spec: TensorSpec, raw: bytes, elements: int, where: str) -> Numbe
     numbers.frombytes(raw)
     if sys.byteorder == "big":
         numbers.byteswap()
-    if numbers.typecode in "fd" and not _all_finite(numbers, raw):
+    if spec.datatype in TOPS and not _all_finite(spec.datatype, numbers, raw):
         raise InvalidRequestError(f"{where}: {spec.datatype} holds finite values; one is not")
     if spec.datatype == "BOOL" and raw.translate(None, b"\0\1"):
         raise InvalidRequestError(f"{where}: each BOOL is one byte, 0 or 1; one is neither")
@@ -47,16 +63,30 @@ def from_bytes(spec: TensorSpec, raw: bytes, elements: int, where: str) -> Numbe
 
 def to_bytes(numbers: Numbers) -> bytes:
     """The inverse of from_bytes."""
-    if sys.byteorder == "big":
+    if sys.byteorder == "big" and numbers.itemsize > 1:
         numbers = numbers[:]
         numbers.byteswap()
     return numbers.tobytes()
 
 
-def _all_finite(numbers: Numbers, raw: bytes) -> bool:
-    # The topmost byte of NaN and infinity is 7f or ff, and of hardly any other number: where no
-    # element has such a one, looking at one byte of each is ten times cheaper than adding them up.
-    if len(numbers) < FEW:
-        return math.isfinite(sum(numbers)) or finite(numbers)
-    top = raw[numbers.itemsize - 1 :: numbers.itemsize]
-    return not (b"\x7f" in top or b"\xff" in top) or finite(numbers)
+def _strings(raw: bytes, elements: int, where: str) -> Numbers:
+    count = 0
+    try:
+        # one more than is wanted is enough to know: 4 bytes may say that there is an element
+        count = sum(1 for _ in islice(ends(raw), elements + 1))
+    except ValueError as error:
+        raise InvalidRequestError(f"{where}: BYTES, each behind its length: {error}") from error
+    if count != elements:
+        got = count if count < elements else "more"
+        raise InvalidRequestError(f"{where}: {elements} elements of BYTES; got {got}")
+    return array("B", raw)
+
+
+def _all_finite(datatype: str, numbers: Numbers, raw: bytes) -> bool:
+    # NaN and infinity have one of few topmost bytes, and hardly any other number has: where no
+    # element has such a one, looking at one byte of each is ten times cheaper than at all.
+    if len(numbers) >= FEW:
+        top = raw[numbers.itemsize - 1 :: numbers.itemsize]
+        if len(top.translate(None, TOPS[datatype])) == len(top):
+            return True
+    return DATATYPES[datatype].finite(numbers)

@@ -47,4 +47,5 @@ def _tensor(spec: TensorSpec) -> dict[str, Any]:
 
 
 def _configured(spec: TensorSpec) -> dict[str, Any]:
-    return {"name": spec.name, "data_type": f"TYPE_{spec.datatype}", "dims": [*spec.shape]}
+    kind = "STRING" if spec.is_strings else spec.datatype
+    return {"name": spec.name, "data_type": f"TYPE_{kind}", "dims": [*spec.shape]}

@@ -16,7 +16,7 @@ from headroom_server.engine import Work
 from headroom_server.errors import InvalidRequestError, NotJsonError
 from headroom_server.protocols.binary_tensors import from_bytes, to_bytes
 from headroom_server.protocols.contract import Contract, Given, Wanted
-from headroom_server.tensors import Numbers, TensorSpec, flatten, kind
+from headroom_server.tensors import DATATYPES, Numbers, TensorSpec, flatten, kind
 
 MAX_ID_CHARACTERS = 1024
 LONGEST_TIMEOUT_US = 86_400_000_000
@@ -104,10 +104,8 @@ def render(model: str, version: str, asked: Inference, outputs: Mapping[str, Num
 
 
 def json_values(spec: TensorSpec, numbers: Numbers) -> list[Any]:
-    """A tensor's numbers as JSON has them, flat."""
-    if spec.datatype == "BOOL":
-        return [value != 0 for value in numbers]
-    return numbers.tolist()
+    """A tensor's elements as JSON has them, flat."""
+    return DATATYPES[spec.datatype].values(numbers)
 
 
 def _split(body: bytes, head_bytes: int) -> tuple[bytes, bytes]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, StrictStr, TypeAdapter
 
-from headroom_server.tensors import Signature
+from headroom_server.tensors import DATATYPES, Signature
 
 MAX_EXAMPLE_ELEMENTS = 64
 
@@ -120,7 +120,7 @@ def infer_examples(signature: Signature) -> list[dict[str, Any]]:
                     "name": spec.name,
                     "shape": [1, *spec.sized(length)],
                     "datatype": spec.datatype,
-                    "data": [False if spec.datatype == "BOOL" else 0] * spec.elements_at(length),
+                    "data": DATATYPES[spec.datatype].values(spec.zeros(1, length)),
                 }
                 for spec in signature.inputs
             ]

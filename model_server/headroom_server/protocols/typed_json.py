@@ -8,7 +8,6 @@ prediction is likewise an object by output names, or the plain value of the only
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Annotated, Any
@@ -123,8 +122,9 @@ def _told(error: ValidationError) -> RequestError:
 
 def _number(datatype: str) -> object:
     kind = DATATYPES[datatype]
-    if bool in kind.kinds:
-        return bool
+    for plain in (bool, str):
+        if plain in kind.kinds:
+            return plain
     if float in kind.kinds:
         return Annotated[float, Field(ge=kind.lowest, le=kind.highest, allow_inf_nan=False)]
     return Annotated[int, Field(ge=int(kind.lowest), le=int(kind.highest))]
@@ -163,7 +163,7 @@ def _length(specs: Sequence[TensorSpec], columns: Mapping[str, Sequence[Any]]) -
 
 def _numbers(spec: TensorSpec, rows: Sequence[Any], length: int) -> Numbers:
     # The schema has checked everything but that all lists along the dynamic dimension are equal.
-    level = rows
+    level: Sequence[Any] = rows
     for size in spec.shape:
         if size == DYNAMIC and any(len(one) != length for one in level):
             found = next(len(one) for one in level if len(one) != length)
@@ -171,7 +171,7 @@ def _numbers(spec: TensorSpec, rows: Sequence[Any], length: int) -> Numbers:
                 f"instances: all of one length, here {length}; {spec.name} has one of {found}"
             )
         level = list(chain.from_iterable(level))
-    return array(DATATYPES[spec.datatype].typecode, level)
+    return DATATYPES[spec.datatype].packed(level)
 
 
 def _rows(spec: TensorSpec, work: Work, numbers: Numbers) -> list[Any]:

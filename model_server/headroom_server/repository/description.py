@@ -15,7 +15,7 @@
 
     [[inputs]]                           # required for a program, else checked against the model
     name = "tokens"
-    datatype = "INT64"
+    datatype = "INT64"                   # BYTES, which are strings, only with a class
     shape = [-1]                         # of one item
 
     [[outputs]]
@@ -272,6 +272,8 @@ def _contradictions(one: Description) -> Iterable[str]:
                 yield f"{field}: a program has its own; leave it out"
     elif one.architecture is None:
         yield "architecture: required: a registered name, or module:Class"
+    if not one.is_class and any(tensor.spec().is_strings for tensor in (*one.inputs, *one.outputs)):
+        yield "datatype: BYTES only with architecture = 'module:Class'; nothing else takes strings"
     if bool(one.inputs) != bool(one.outputs):
         yield "inputs and outputs: both, or neither"
     if one.mask and not one.inputs:

@@ -11,19 +11,27 @@ from array import array
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 
+from headroom_server.datatypes import DATATYPES, STRINGS, Numbers, elements
 from headroom_server.engine import Work
-from headroom_server.tensors import DATATYPES, DYNAMIC, Numbers, Signature, TensorSpec
+from headroom_server.errors import InvalidRequestError
+from headroom_server.tensors import DYNAMIC, Signature, TensorSpec, flatten, kind, nest
 
 DTYPES: dict[str, torch.dtype] = {
     "BOOL": torch.bool,
     "UINT8": torch.uint8,
+    "UINT16": torch.uint16,
+    "UINT32": torch.uint32,
+    "UINT64": torch.uint64,
     "INT8": torch.int8,
     "INT16": torch.int16,
     "INT32": torch.int32,
     "INT64": torch.int64,
+    "FP16": torch.float16,
+    "BF16": torch.bfloat16,
     "FP32": torch.float32,
     "FP64": torch.float64,
 }
@@ -42,11 +50,13 @@ class Slot:
     length: int
     rows: int
     tensors: dict[str, torch.Tensor]
+    strings: dict[str, list[Any]] = field(default_factory=dict)
+    """Of the batch at hand, nested lists of bytes."""
     works: list[Work] = field(default_factory=list)
 
-    def batch(self, rows: int) -> dict[str, torch.Tensor]:
+    def batch(self, rows: int) -> dict[str, Any]:
         """The first rows of every input."""
-        return {name: tensor[:rows] for name, tensor in self.tensors.items()}
+        return {name: tensor[:rows] for name, tensor in self.tensors.items()} | self.strings
 
 
 class Slots:
@@ -67,17 +77,21 @@ class Slots:
         tensors = {
             spec.name: self._memory((rows, *spec.sized(length)), DTYPES[spec.datatype])
             for spec in self._specs
+            if not spec.is_strings
         }
         return Slot(length, rows, tensors)
 
     def give(self, slot: Slot) -> None:
         """It is used no more."""
         slot.works.clear()
+        slot.strings.clear()
         self._free[slot.length].append(slot)
 
 
 def collect(slot: Slot, signature: Signature, batch: Sequence[Work], rows: int) -> None:
     """Write a batch of at most `rows` items; the rest of the rows, and of each row, is zeros.
+
+    Strings are collected into lists, the rest of the rows empty ones.
 
     Requests that the slot holds already, in the same places, are not written again.
     """
@@ -90,6 +104,9 @@ def collect(slot: Slot, signature: Signature, batch: Sequence[Work], rows: int) 
     end = sum(work.items for work in batch)
     slot.works = list(batch)
     for spec in signature.inputs:
+        if spec.is_strings:
+            slot.strings[spec.name] = _strings(spec, batch, rows)
+            continue
         tensor = slot.tensors[spec.name]
         _write(tensor[begin:end], spec, batch[kept:], slot.length)
         tensor[end:rows].zero_()
@@ -116,6 +133,16 @@ def _write(into: torch.Tensor, spec: TensorSpec, batch: Sequence[Work], length: 
             rows.copy_(numbers)
 
 
+def _strings(spec: TensorSpec, batch: Sequence[Work], rows: int) -> list[Any]:
+    found: list[object] = []
+    for work in batch:
+        found += elements(work.inputs[spec.name])
+    found += [b""] * (rows * spec.elements - len(found))
+    nested = nest(found, (rows, *spec.shape))
+    assert isinstance(nested, list)
+    return nested
+
+
 def _mask(into: torch.Tensor, batch: Sequence[Work]) -> None:
     into.zero_()
     at = 0
@@ -126,19 +153,21 @@ def _mask(into: torch.Tensor, batch: Sequence[Work]) -> None:
 
 def deal(
     spec: TensorSpec,
-    result: Mapping[str, torch.Tensor],
+    result: Mapping[str, Any],
     batch: Sequence[Work],
     *,
     rows: int,
     length: int,
 ) -> list[Numbers]:
-    """One output's numbers for each request, cut back to the request's own length.
+    """One output's elements for each request, cut back to the request's own length.
 
     Raises:
         ValueError: where the output is missing, or of another shape than declared.
     """
     if spec.name not in result:
         raise ValueError(f"the model gave {sorted(result)}, and not its output {spec.name!r}")
+    if spec.is_strings:
+        return _dealt_strings(spec, result[spec.name], batch, rows)
     tensor = result[spec.name].to("cpu", DTYPES[spec.datatype])
     wanted = (rows, *spec.sized(length))
     if tuple(tensor.shape) != wanted:
@@ -146,7 +175,7 @@ def deal(
     typecode = DATATYPES[spec.datatype].typecode
     if spec.dynamic:
         return _cut(tensor, spec, batch, typecode)
-    numbers = memoryview(tensor.contiguous().numpy().data).cast("B")
+    numbers = _bytes(tensor)
     at = 0
     dealt: list[Numbers] = []
     width = spec.elements * tensor.dtype.itemsize
@@ -158,6 +187,30 @@ def deal(
     return dealt
 
 
+def _dealt_strings(
+    spec: TensorSpec, result: object, batch: Sequence[Work], rows: int
+) -> list[Numbers]:
+    try:
+        flat = flatten(result, (rows, *spec.shape), f"output {spec.name}")
+    except InvalidRequestError as error:
+        raise ValueError(error.message) from error
+    for one in flat:
+        if not isinstance(one, str | bytes):
+            raise ValueError(f"output {spec.name}: BYTES holds str or bytes; got {kind(one)}")
+    at = 0
+    dealt: list[Numbers] = []
+    for work in batch:
+        end = at + work.items * spec.elements
+        dealt.append(STRINGS.packed(flat[at:end]))
+        at = end
+    return dealt
+
+
+def _bytes(tensor: torch.Tensor) -> memoryview:
+    # as bytes, since numpy knows no BF16
+    return tensor.contiguous().reshape(-1).view(torch.uint8).numpy().data
+
+
 def _cut(
     tensor: torch.Tensor, spec: TensorSpec, batch: Sequence[Work], typecode: str
 ) -> list[Numbers]:
@@ -165,6 +218,6 @@ def _cut(
     dealt: list[Numbers] = []
     for work in batch:
         rows = tensor[at : at + work.items].narrow(axis, 0, work.length)
-        dealt.append(array(typecode, rows.contiguous().numpy().tobytes()))
+        dealt.append(array(typecode, bytes(_bytes(rows))))
         at += work.items
     return dealt

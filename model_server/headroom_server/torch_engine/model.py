@@ -27,8 +27,11 @@ class TorchModel(Protocol):
     def load(self, directory: Path | None, device: torch.device) -> None:
         """Read what is needed from the model's directory (None: there is none) onto the device."""
 
-    def preprocess(self, inputs: Tensors) -> Any:
+    def preprocess(self, inputs: Any) -> Any:
         """From the declared inputs, on the CPU, to what `forward` takes, on the device.
+
+        A dict by name: tensors; for an input of BYTES a list of rows, nested as its shape says, of
+        `bytes` (b"" in rows that are padding).
 
         The inputs are memory that the next batches use again: whatever is kept must be copied.
         """
@@ -39,8 +42,9 @@ class TorchModel(Protocol):
         Tensors of the result, also in dicts, lists and tuples, are then brought to the CPU.
         """
 
-    def postprocess(self, result: Any) -> Tensors:
+    def postprocess(self, result: Any) -> Any:
         """From what `forward` gave, on the CPU, to the declared outputs.
 
-        As many rows, and of the same padded length, as the inputs had.
+        A dict by name: tensors; for an output of BYTES a list of rows, nested as its shape says, of
+        `bytes` or `str`. As many rows, and of the same padded length, as the inputs had.
         """

@@ -1,0 +1,216 @@
+"""PURE. Element types: how numbers and strings lie in memory, and as which JSON values they come.
+
+A tensor's elements lie in a flat `array.array`, in memory just as they are on the wire. FP16 and
+BF16, for which it has no type, lie there as their 16 bits. BYTES lie there as the binary extension
+has them: each element behind its length, 4 bytes, little-endian.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, cast
+
+Numbers: TypeAlias = "array[int] | array[float]"
+
+LENGTH = struct.Struct("<I")
+"""Before each element of BYTES."""
+
+
+@dataclass(frozen=True, slots=True)
+class Datatype:
+    """One element type of the Open Inference Protocol and the Python array that holds it."""
+
+    name: str
+    typecode: str
+    kinds: frozenset[type]
+    """JSON types that may stand for it. `bool` is not a number here. gRPC brings `bytes`."""
+    lowest: float
+    highest: float
+    packed: Callable[[Sequence[Any]], Numbers]
+    """From values of these kinds to the array; OverflowError where one is out of range."""
+    values: Callable[[Numbers], list[Any]]
+    """The inverse, to JSON values."""
+    finite: Callable[[Numbers], bool]
+    """Whether no element is NaN or infinite."""
+    width: int
+    """Bytes of one element; of an empty one where they differ."""
+
+    @property
+    def words(self) -> str:
+        """What a client may send, for messages."""
+        names = {float: "numbers", int: "integers", bool: "true or false", str: "strings"}
+        return next(words for kind, words in names.items() if kind in self.kinds)
+
+
+def finite(numbers: Iterable[float]) -> bool:
+    """Whether no number is NaN or infinite. The sum decides, unless finite numbers overflow it."""
+    return math.isfinite(sum(numbers)) or all(map(math.isfinite, numbers))
+
+
+# ---- numbers that an array holds as they are
+
+
+def _plain(
+    name: str, typecode: str, kinds: Iterable[type], lowest: float, highest: float
+) -> Datatype:
+    values = _booleans if bool in kinds else _listed
+    return Datatype(
+        name,
+        typecode,
+        frozenset(kinds),
+        lowest,
+        highest,
+        lambda numbers: array(typecode, cast("Sequence[float]", numbers)),
+        values,
+        finite if typecode in "fd" else _always,
+        array(typecode).itemsize,
+    )
+
+
+def _listed(numbers: Numbers) -> list[Any]:
+    return numbers.tolist()
+
+
+def _booleans(numbers: Numbers) -> list[Any]:
+    return [value != 0 for value in numbers]
+
+
+def _always(_: Numbers) -> bool:
+    return True
+
+
+def _integers(name: str, typecode: str, bits: int, *, signed: bool) -> Datatype:
+    lowest, highest = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
+    return _plain(name, typecode, (int,), lowest, highest)
+
+
+# ---- numbers of 16 bits
+
+FP16_HIGHEST = 65504.0
+BF16_HIGHEST = 3.3895313892515355e38
+"""2**127 * (2 - 2**-7)."""
+
+
+def _within(numbers: Sequence[float], highest: float) -> None:
+    # NaN compares with nothing: a sum that holds it tells
+    if not finite(numbers) or (numbers and max(map(abs, numbers)) > highest):
+        raise OverflowError
+
+
+def _fp16_packed(numbers: Sequence[float]) -> Numbers:
+    """Rounded to the nearest, ties to even."""
+    _within(numbers, FP16_HIGHEST)
+    return array("H", struct.pack(f"={len(numbers)}e", *numbers))
+
+
+def _fp16_values(numbers: Numbers) -> list[Any]:
+    return [*struct.unpack(f"={len(numbers)}e", numbers.tobytes())]
+
+
+def _bf16_packed(numbers: Sequence[float]) -> Numbers:
+    """Rounded to FP32 and then to BF16, each to the nearest, ties to even: as torch does."""
+    _within(numbers, BF16_HIGHEST)
+    bits = array("I", array("f", numbers).tobytes())
+    return array("H", [(one + 0x7FFF + (one >> 16 & 1)) >> 16 for one in bits])
+
+
+def _bf16_values(numbers: Numbers) -> list[Any]:
+    return array("f", array("I", [int(one) << 16 for one in numbers]).tobytes()).tolist()
+
+
+def _exponents_below(mask: int) -> Callable[[Numbers], bool]:
+    """NaN and infinity have all bits of the exponent set, which `mask` is."""
+    return lambda numbers: all(int(one) & mask != mask for one in numbers)
+
+
+def _sixteen(
+    name: str,
+    highest: float,
+    packed: Callable[[Sequence[float]], Numbers],
+    values: Callable[[Numbers], list[Any]],
+    exponent: int,
+) -> Datatype:
+    kinds = frozenset({int, float})
+    below = _exponents_below(exponent)
+    return Datatype(name, "H", kinds, -highest, highest, packed, values, below, 2)
+
+
+# ---- strings
+
+
+def joined(elements: Iterable[bytes]) -> Numbers:
+    """Elements of BYTES, each behind its length."""
+    return array("B", b"".join([LENGTH.pack(len(one)) + one for one in elements]))
+
+
+def ends(raw: bytes | memoryview, begin: int = 0) -> Iterator[int]:
+    """Where each element of BYTES ends, from the first byte of one on.
+
+    Raises:
+        ValueError: where the bytes end within an element.
+    """
+    at, size = begin, len(raw)
+    while at < size:
+        if size - at < LENGTH.size:
+            raise ValueError(f"4 bytes of length; {size - at} are left")
+        (length,) = LENGTH.unpack_from(raw, at)
+        at += LENGTH.size
+        if length > size - at:
+            raise ValueError(f"an element of {length} bytes; {size - at} are left")
+        at += length
+        yield at
+
+
+def elements(numbers: Numbers) -> list[bytes]:
+    """The inverse of `joined`."""
+    raw, at, found = numbers.tobytes(), 0, []
+    for end in ends(raw):
+        found.append(raw[at + LENGTH.size : end])
+        at = end
+    return found
+
+
+def _strings_packed(values: Sequence[str | bytes]) -> Numbers:
+    return joined(one.encode() if isinstance(one, str) else one for one in values)
+
+
+def _strings(numbers: Numbers) -> list[Any]:
+    """JSON carries UTF-8 only: what is none becomes U+FFFD there."""
+    return [one.decode(errors="replace") for one in elements(numbers)]
+
+
+STRINGS = Datatype(
+    "BYTES",
+    "B",
+    frozenset({str, bytes}),
+    0,
+    0,
+    _strings_packed,
+    _strings,
+    _always,
+    LENGTH.size,
+)
+
+DATATYPES: dict[str, Datatype] = {
+    datatype.name: datatype
+    for datatype in (
+        _plain("BOOL", "B", (bool,), 0, 1),
+        _integers("UINT8", "B", 8, signed=False),
+        _integers("UINT16", "H", 16, signed=False),
+        _integers("UINT32", "I", 32, signed=False),
+        _integers("UINT64", "Q", 64, signed=False),
+        _integers("INT8", "b", 8, signed=True),
+        _integers("INT16", "h", 16, signed=True),
+        _integers("INT32", "i", 32, signed=True),
+        _integers("INT64", "q", 64, signed=True),
+        _sixteen("FP16", FP16_HIGHEST, _fp16_packed, _fp16_values, 0x7C00),
+        _sixteen("BF16", BF16_HIGHEST, _bf16_packed, _bf16_values, 0x7F80),
+        _plain("FP32", "f", (int, float), -3.4028234663852886e38, 3.4028234663852886e38),
+        _plain("FP64", "d", (int, float), -1.7976931348623157e308, 1.7976931348623157e308),
+        STRINGS,
+    )
+}

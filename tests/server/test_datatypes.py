@@ -1,0 +1,299 @@
+"""Every element type in every form: worked bytes, bounds, and what comes back as it was sent."""
+
+from __future__ import annotations
+
+from array import array
+from typing import Any
+
+import orjson
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headroom_server.caching.values import decoded, encoded
+from headroom_server.datatypes import DATATYPES, elements, joined
+from headroom_server.engine import LoadError, Work, check_outputs
+from headroom_server.errors import InvalidRequestError
+from headroom_server.open_inference_grpc import messages
+from headroom_server.open_inference_grpc import messages_pb2 as pb
+from headroom_server.protocols import descriptions
+from headroom_server.protocols.binary_tensors import from_bytes, to_bytes
+from headroom_server.protocols.contract import Contract
+from headroom_server.protocols.open_inference import parse, render
+from headroom_server.protocols.schemas import infer_examples
+from headroom_server.protocols.typed_json import TypedForm
+from headroom_server.repository import description
+from headroom_server.tensors import Numbers, Signature, TensorSpec
+
+WORKED: list[tuple[str, Any, str]] = [
+    ("FP16", 1.0, "003c"),
+    ("FP16", -2, "00c0"),
+    ("FP16", 65504, "ff7b"),
+    ("FP16", 2**-24, "0100"),  # the smallest
+    ("FP16", 2049, "0068"),  # between 2048 and 2050: to the even one
+    ("FP16", 2051, "0268"),
+    ("BF16", 1.0, "803f"),
+    ("BF16", -2.5, "20c0"),
+    ("BF16", 3.3895313892515355e38, "7f7f"),
+    ("BF16", 1 + 2**-8, "803f"),  # between 1 and 1 + 2**-7: to the even one
+    ("BF16", 1 + 3 * 2**-8, "823f"),
+    ("BF16", 1 + 2**-8 + 2**-20, "813f"),
+    ("UINT16", 65535, "ffff"),
+    ("UINT32", 4294967295, "ffffffff"),
+    ("UINT64", 2**64 - 1, "ffffffffffffffff"),
+    ("UINT64", 258, "0201000000000000"),
+    ("BYTES", "", "00000000"),
+    ("BYTES", "abc", "03000000616263"),
+    ("BYTES", "é", "02000000c3a9"),
+    ("BOOL", True, "01"),
+    ("INT8", -1, "ff"),
+    ("INT16", -2, "feff"),
+    ("INT64", -1, "ffffffffffffffff"),
+    ("FP32", 1.0, "0000803f"),
+]
+
+
+@pytest.mark.parametrize(("datatype", "value", "wire"), WORKED)
+def test_worked_bytes(datatype: str, value: Any, wire: str) -> None:
+    spec, raw = TensorSpec("x", datatype), bytes.fromhex(wire)
+    numbers = spec.numbers([value], "x")
+    assert to_bytes(numbers) == raw
+    assert from_bytes(spec, raw, 1, "x") == numbers
+    (back,) = DATATYPES[datatype].values(numbers)
+    assert spec.numbers([back], "x") == numbers
+    assert spec.count(numbers) == 1
+
+
+@pytest.mark.parametrize(
+    ("datatype", "value", "words"),
+    [
+        ("FP16", 65505, "from -65504 to 65504"),
+        ("FP16", -1e5, "from -65504 to 65504"),
+        ("FP16", 10**400, "from -65504 to 65504"),
+        ("FP16", float("nan"), "holds finite values"),
+        ("FP16", "1", "holds numbers; element 0 is a string"),
+        ("BF16", 3.4e38, "one is outside"),
+        ("BF16", float("-inf"), "one is outside"),
+        ("BF16", True, "holds numbers; element 0 is a boolean"),
+        ("UINT16", 65536, "from 0 to 65535"),
+        ("UINT32", -1, "from 0 to"),
+        ("UINT64", 2**64, "one is outside"),
+        ("UINT64", 1.0, "holds integers"),
+        ("BYTES", 1, "holds strings; element 0 is an integer"),
+        ("BYTES", None, "holds strings; element 0 is null"),
+    ],
+)
+def test_what_is_outside_is_refused(datatype: str, value: Any, words: str) -> None:
+    with pytest.raises(InvalidRequestError, match=words):
+        TensorSpec("x", datatype).numbers([value], "x")
+
+
+@pytest.mark.parametrize(
+    ("raw", "count", "words"),
+    [
+        (b"", 1, "1 elements of BYTES; got 0"),
+        (b"\1\0\0", 1, "4 bytes of length; 3 are left"),
+        (b"\1\0\0\0", 1, "an element of 1 bytes; 0 are left"),
+        (b"\xff\xff\xff\xffab", 1, "an element of 4294967295 bytes; 2 are left"),
+        (b"\0\0\0\0" * 2, 1, "1 elements of BYTES; got more"),
+        (b"\0\0\0\0" * 2, 3, "3 elements of BYTES; got 2"),
+    ],
+)
+def test_bytes_that_are_no_elements_are_refused(raw: bytes, count: int, words: str) -> None:
+    with pytest.raises(InvalidRequestError, match=f"here: .*{words}"):
+        from_bytes(TensorSpec("x", "BYTES"), raw, count, "here")
+
+
+@pytest.mark.parametrize("count", [3, 300], ids=["few", "many"])
+@pytest.mark.parametrize(
+    ("datatype", "good", "bad"),
+    [
+        ("FP16", "ff7b", ["007c", "00fc", "017e"]),
+        ("BF16", "7f7f", ["807f", "80ff", "c07f"]),
+    ],
+)
+def test_sixteen_bits_that_are_no_number_are_found(
+    datatype: str, good: str, bad: list[str], count: int
+) -> None:
+    spec, largest = TensorSpec("x", datatype), bytes.fromhex(good)
+    assert len(from_bytes(spec, largest * count, count, "x")) == count
+    for one in bad:
+        raw = largest * (count - 1) + bytes.fromhex(one)
+        with pytest.raises(InvalidRequestError, match="finite"):
+            from_bytes(spec, raw, count, "x")
+        answer: Numbers = array("H", raw)
+        assert not Signature((spec,), (spec,)).all_finite({"x": answer})
+
+
+@given(st.lists(st.floats(-65504, 65504)))
+def test_sixteen_bits_are_rounded_as_torch_does(numbers: list[float]) -> None:
+    for datatype, dtype in (("FP16", torch.float16), ("BF16", torch.bfloat16)):
+        packed = DATATYPES[datatype].packed(numbers)
+        wanted = torch.tensor(numbers, dtype=torch.float64).to(dtype)
+        assert packed.tolist() == wanted.view(torch.uint16).tolist()
+        assert DATATYPES[datatype].values(packed) == wanted.tolist()
+
+
+@given(st.lists(st.binary(max_size=20)))
+def test_strings_of_bytes_come_back(strings: list[bytes]) -> None:
+    assert elements(joined(strings)) == strings
+    spec = TensorSpec("x", "BYTES", (max(1, len(strings)),))
+    packed = from_bytes(spec, to_bytes(joined(strings)), len(strings), "x")
+    assert packed == joined(strings)
+    assert spec.count(packed) == len(strings)
+
+
+@given(st.binary(max_size=40), st.integers(0, 4))
+def test_any_bytes_are_so_many_elements_or_refused(raw: bytes, count: int) -> None:
+    try:
+        numbers = from_bytes(TensorSpec("x", "BYTES"), raw, count, "x")
+    except InvalidRequestError as error:
+        assert len(error.message) < 200  # noqa: PT017 - either way is right
+    else:
+        assert len(elements(numbers)) == count
+
+
+# ---- the forms of a request
+
+
+def signature(datatype: str) -> Signature:
+    return Signature((TensorSpec("x", datatype, (2,)),), (TensorSpec("y", datatype, (2,)),))
+
+
+PAIRS: dict[str, list[Any]] = {
+    "FP16": [1.5, -2.0],
+    "BF16": [1.5, -2.0],
+    "UINT16": [0, 65535],
+    "UINT32": [0, 2**32 - 1],
+    "UINT64": [0, 2**64 - 1],
+    "BYTES": ["", "naïve"],
+}
+
+
+@pytest.mark.parametrize(("datatype", "pair"), PAIRS.items())
+def test_every_form_of_a_request_is_the_same_work(datatype: str, pair: list[Any]) -> None:
+    contract = Contract(signature(datatype), max_items=4)
+    spec = contract.inputs["x"]
+    numbers = spec.numbers(pair, "x")
+    tensor = {"name": "x", "shape": [1, 2], "datatype": datatype}
+    head = {
+        "inputs": [tensor | {"parameters": {"binary_data_size": len(to_bytes(numbers))}}],
+        "parameters": {"binary_data_output": True},
+    }
+    text = orjson.dumps(head)
+    form = TypedForm(contract)
+    asked = parse(contract, orjson.dumps({"inputs": [tensor | {"data": pair}]}))
+    binary = parse(contract, text + to_bytes(numbers), len(text))
+    typed = form.parse(orjson.dumps({"instances": [pair]}))
+    grpc = messages.parse(
+        contract, pb.ModelInferRequest(inputs=[tensor], raw_input_contents=[to_bytes(numbers)])
+    )
+    for work in (asked.work, binary.work, typed, grpc.work):
+        assert work == Work(1, {"x": numbers})
+    outputs = {"y": numbers}
+    check_outputs(contract.signature, [asked.work], [outputs])
+    (told,) = orjson.loads(render("m", "1", asked, outputs).content)["outputs"]
+    assert (told["datatype"], told["data"]) == (datatype, pair)
+    body = render("m", "1", binary, outputs)
+    assert body.content[body.head_bytes :] == to_bytes(numbers)
+    assert orjson.loads(form.render(typed, outputs)) == {"predictions": [pair]}
+    assert [*messages.render("m", "1", grpc, outputs).raw_output_contents] == [to_bytes(numbers)]
+    key = bytes(32)
+    kept = encoded(key, outputs, contract.signature)
+    assert decoded(key, kept, typed, contract.signature) == outputs
+    (example,) = infer_examples(contract.signature)
+    parse(contract, orjson.dumps(example))
+    config = descriptions.model_config("m", "torch", contract.signature, 4)
+    assert pb.ModelConfig(**config).input[0].data_type != pb.TYPE_INVALID
+
+
+@pytest.mark.parametrize(
+    ("datatype", "field", "values"),
+    [
+        ("UINT16", "uint_contents", [1, 2]),
+        ("UINT32", "uint_contents", [1, 2**32 - 1]),
+        ("UINT64", "uint64_contents", [1, 2**64 - 1]),
+        ("BYTES", "bytes_contents", [b"\xff", b""]),
+    ],
+)
+def test_typed_contents_of_grpc(datatype: str, field: str, values: list[Any]) -> None:
+    contract = Contract(signature(datatype), max_items=4)
+    tensor = {"name": "x", "shape": [1, 2], "datatype": datatype, "contents": {field: values}}
+    asked = messages.parse(contract, pb.ModelInferRequest(inputs=[tensor]))
+    numbers = contract.inputs["x"].numbers(values, "x")
+    assert asked.work.inputs == {"x": numbers}
+    answer = messages.render("m", "1", asked, {"y": numbers})
+    assert [*getattr(answer.outputs[0].contents, field)] == values
+    assert not answer.raw_output_contents
+
+
+def test_numbers_without_a_field_of_contents_come_raw_and_so_do_all_outputs_beside_them() -> None:
+    outputs = (TensorSpec("a", "FP16"), TensorSpec("b", "FP64"))
+    contract = Contract(Signature((TensorSpec("x", "INT32"),), outputs), max_items=4)
+    tensor = {"name": "x", "shape": [1], "datatype": "INT32", "contents": {"int_contents": [1]}}
+    for named, count in (([], 2), (["b", "a"], 2), (["b"], 0)):
+        asked = messages.parse(
+            contract,
+            pb.ModelInferRequest(inputs=[tensor], outputs=[{"name": name} for name in named]),
+        )
+        answer = messages.render("m", "1", asked, {"a": array("H", [0x3C00]), "b": array("d", [2])})
+        assert len(answer.raw_output_contents) == count
+    half = Contract(signature("FP16"), max_items=4)
+    with pytest.raises(InvalidRequestError, match="FP16 comes in raw_input_contents"):
+        messages.parse(
+            half,
+            pb.ModelInferRequest(inputs=[{"name": "x", "shape": [1, 2], "datatype": "FP16"}]),
+        )
+
+
+def test_a_string_that_is_not_utf_8_is_told_as_far_as_json_can() -> None:
+    assert DATATYPES["BYTES"].values(joined([b"a\xffb"])) == ["a\ufffdb"]
+
+
+@settings(max_examples=50)
+@given(st.sampled_from(sorted(PAIRS)), st.binary(max_size=12))
+def test_a_kept_answer_that_is_cut_is_none(datatype: str, raw: bytes) -> None:
+    one = signature(datatype)
+    key = bytes(32)
+    value = encoded(key, {"y": array("B", raw)}, one)
+    work = Work(1, {})
+    outputs = decoded(key, value, work, one)
+    if outputs is not None:
+        assert to_bytes(outputs["y"]) == raw
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ({"y": joined([b"a"])}, "2 elements; got 1"),
+        ({"y": array("B", b"\1\0\0\0")}, "an element of 1 bytes"),
+        ({"y": array("d", [1, 2])}, "an array of 'B'"),
+    ],
+)
+def test_an_engine_that_gives_other_strings_is_found_out(
+    answer: dict[str, Numbers], words: str
+) -> None:
+    with pytest.raises(ValueError, match=words):
+        check_outputs(signature("BYTES"), [Work(1, {"x": joined([b"", b""])})], [answer])
+
+
+# ---- a description
+
+STRINGS = """
+architecture = {architecture}
+[[inputs]]
+name = "text"
+datatype = "BYTES"
+[[outputs]]
+name = "n"
+datatype = "UINT16"
+"""
+
+
+def test_strings_are_declared_by_who_takes_them() -> None:
+    one = description.parse(STRINGS.format(architecture="'tokens:Model'").encode(), "model.toml")
+    assert one.declared is not None
+    assert one.declared.inputs == (TensorSpec("text", "BYTES"),)
+    with pytest.raises(LoadError, match="datatype: BYTES only with architecture = 'module:Class'"):
+        description.parse(STRINGS.format(architecture="'mlp'").encode(), "model.toml")
