@@ -58,17 +58,18 @@ def lasting_knee(device: Device) -> float:
     return statistics.median(knees)
 
 
-def representative(device: Device, scale: Scale, number: int) -> tuple[int, float]:
-    """A seed, and the ideal knee of its few seconds: the one nearest but `number` to a long run's.
+@cache
+def draws(device: Device, scale: Scale) -> list[tuple[float, int]]:
+    """Ideal and seed of a few seconds each, those first whose ideal is like a long run's.
 
     In some draws a few seconds pass at a rate that cannot last; those say nothing.
     """
-    step_rps = scale.knee_step_rps
     lasting_rps = lasting_knee(device)
-    knees = [(ideal_knee(device, scale.knee_s, step_rps, s), s) for s in CANDIDATE_SEEDS]
-    knees.sort(key=lambda knee: (abs(knee[0] - lasting_rps), knee[1]))
-    knee_rps, seed = knees[number]
-    return seed, knee_rps
+    found = [
+        (ideal_knee(device, scale.knee_s, scale.knee_step_rps, seed), seed)
+        for seed in CANDIDATE_SEEDS
+    ]
+    return sorted(found, key=lambda draw: (abs(draw[0] - lasting_rps), draw[1]))
 
 
 def knee(target: Running, scale: Scale, number: int, device: Device) -> Values:
@@ -76,7 +77,7 @@ def knee(target: Running, scale: Scale, number: int, device: Device) -> Values:
 
     The same seed at all rates gives the same arrivals, closer together.
     """
-    seed, ideal_rps = representative(device, scale, number)
+    ideal_rps, seed = draws(device, scale)[number]
     rates = ladder(ideal_rps, scale)
     highest_rps = highest_rate(target, [target.server.kind()], rates, scale, seed)
     return {"highest_rps": highest_rps, "ideal_rps": ideal_rps, "share": highest_rps / ideal_rps}
