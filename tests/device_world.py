@@ -75,20 +75,26 @@ def poisson(rate_rps: float, begin_s: float, end_s: float, seed: int) -> Iterato
 
 @dataclass
 class Replica:
-    """One device behind one scheduler."""
+    """One device, or more, behind one scheduler."""
 
     device: Device = field(default_factory=Device)
+    others: tuple[Device, ...] = ()
     caps: Caps = field(default_factory=lambda: Caps(4096))
     seed: int = 1
     lengths: tuple[int, ...] = (0,)
     ends: list[End] = field(default_factory=list)
     batches: list[tuple[float, Sealed[Ask]]] = field(default_factory=list)
+    took: list[int] = field(default_factory=list)
+    """Which device each batch went to."""
     retries_s: list[int] = field(default_factory=list)
     busy_s: float = 0.0
 
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)
-        self.scheduler: Scheduler[Ask] = Scheduler(BATCH, self.caps, chance=self.chance.random)
+        self.devices = (self.device, *self.others)
+        self.scheduler: Scheduler[Ask] = Scheduler(
+            BATCH, self.caps, chance=self.chance.random, devices=len(self.devices)
+        )
         timings = [
             (b, self.device.batch_s(b, length, 0.0, self.chance), length)
             for length in self.lengths
@@ -101,7 +107,7 @@ class Replica:
         count = itertools.count()
         events: list[tuple[float, int, Callable[[float], None]]] = []
         keys = itertools.count()
-        free = True
+        free = list(range(len(self.devices)))
 
         def at(time_s: float, what: Callable[[float], None]) -> None:
             heapq.heappush(events, (time_s, next(count), what))
@@ -109,24 +115,26 @@ class Replica:
         def finish(entry: Entry[Ask], outcome: str, now_s: float) -> None:
             self.ends.append(End(entry.work, outcome, now_s))
 
-        def take(now_s: float) -> None:
-            nonlocal free
-            sealed = self.scheduler.seal(now_s)
+        def take(number: int, now_s: float) -> None:
+            sealed = self.scheduler.seal(now_s, number)
             for entry in sealed.expired:
                 finish(entry, "expired", now_s)
                 self.scheduler.ended(entry, now_s, answered=False)
-            free = not sealed.batch
             if not sealed.batch:
+                free.append(number)
                 return
             self.batches.append((now_s, sealed))
-            seconds = self.device.batch_s(sealed.items, sealed.length, now_s, self.chance)
+            self.took.append(number)
+            device = self.devices[number]
+            seconds = device.batch_s(sealed.items, sealed.length, now_s, self.chance)
             self.busy_s += seconds
-            at(now_s + seconds, lambda end_s: over(sealed, now_s, end_s))
+            at(now_s + seconds, lambda end_s: over(number, sealed, now_s, end_s))
 
-        def over(sealed: Sealed[Ask], began_s: float, end_s: float) -> None:
-            self.scheduler.executed(sealed, began_s, end_s - began_s, whole=True)
-            at(end_s + self.device.answer_s(end_s), lambda now_s: answer(sealed, now_s))
-            at(end_s + self.device.gap_s, take)
+        def over(number: int, sealed: Sealed[Ask], began_s: float, end_s: float) -> None:
+            device, seconds = self.devices[number], end_s - began_s
+            self.scheduler.executed(sealed, began_s, seconds, whole=True, device=number)
+            at(end_s + device.answer_s(end_s), lambda now_s: answer(sealed, now_s))
+            at(end_s + device.gap_s, lambda now_s: take(number, now_s))
 
         def answer(sealed: Sealed[Ask], now_s: float) -> None:
             for entry in sealed.batch:
@@ -156,7 +164,7 @@ class Replica:
             if ask.leaves_s is not None:
                 at(now_s + ask.leaves_s, lambda then_s: leave(entry, "cancelled", then_s))
             if free:
-                take(now_s)
+                take(free.pop(0), now_s)
 
         coming = iter(asks)
         ask = next(coming, None)

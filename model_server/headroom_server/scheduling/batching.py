@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from headroom_server.scheduling.choosing import Prices, choose
 from headroom_server.scheduling.deadlines import fitting, in_time
@@ -31,6 +31,13 @@ T = TypeVar("T")
 AGEING_S = 1.0
 HOLD_SLACK = 1.1
 """A batch held for company goes a tenth of its time before its deadlines would be missed."""
+
+
+class Ahead(NamedTuple):
+    """Batches, and what they take in sum. Of other lengths and priorities there may be shares."""
+
+    batches: float
+    seconds: float
 
 
 class Batcher(Generic[T]):
@@ -91,17 +98,19 @@ class Batcher(Generic[T]):
             return place.entry
         return None
 
-    def ahead_s(self, newcomer: Entry[Any], *, gap_s: float) -> float:
-        """Seconds of the batches before the newcomer's; `gap_s` lies between two batches."""
-        own, seconds, size = newcomer.items - 1.0, 0.0, self.max_batch_size
+    def ahead(self, newcomer: Entry[Any]) -> Ahead:
+        """The batches before the newcomer's."""
+        own, batches, seconds, size = newcomer.items - 1.0, 0.0, 0.0, self.max_batch_size
         for priority, line in self._lines.items():
             share = self._share_ahead(line, priority, newcomer) if line else 0.0
             for length, items in line.items.items() if share else ():
                 if length == newcomer.length:
                     own += share * items
                 elif items:
-                    seconds += share * items / size * (gap_s + self.prices.full_s(length))
-        return seconds + own // size * (gap_s + self.prices.full_s(newcomer.length))
+                    batches += share * items / size
+                    seconds += share * items / size * self.prices.full_s(length)
+        full = own // size
+        return Ahead(batches + full, seconds + full * self.prices.full_s(newcomer.length))
 
     def peek(self, now_s: float) -> Sealed[T]:
         """About what `seal` would give now; nothing leaves the queue."""

@@ -3,10 +3,10 @@
 One object that is told everything that happens, with the time, and has neither clock nor thread nor
 chance of its own: the server drives it, and so does a simulation.
 
-The predicted finish of a newcomer is: what the device still has to do, the batches ahead of it in
-the order of service, its own batch at the 95th percentile of what such a batch takes, and the
-overhead from a batch's end to the answer. It is accepted where that lies within the share of its
-deadline that experience leaves.
+The predicted finish of a newcomer is: what the devices still have to do, the batches ahead of it in
+the order of service, each on the device that is free first, its own batch at the 95th percentile of
+what such a batch takes, and the overhead from a batch's end to the answer. It is accepted where
+that lies within the share of its deadline that experience leaves.
 
 A prediction that refuses everybody would never be put to the test: after `PROBE_S` of refusals
 without a batch, requests are accepted as if nothing were known.
@@ -21,8 +21,8 @@ from headroom_server.scheduling.admission import Caps, Refusal, crowded, retry_a
 from headroom_server.scheduling.batching import Batcher
 from headroom_server.scheduling.choosing import Prices
 from headroom_server.scheduling.cost_model import CostModel
-from headroom_server.scheduling.device_time import DeviceTime
 from headroom_server.scheduling.entries import Entry, Sealed
+from headroom_server.scheduling.fleet import Fleet
 from headroom_server.scheduling.margin import Margin
 from headroom_server.scheduling.spreads import Spread
 
@@ -55,6 +55,7 @@ class Scheduler(Generic[T]):
         *,
         chance: Callable[[], float],
         max_wait_s: float = 0.0,
+        devices: int = 1,
     ) -> None:
         self.batcher: Batcher[T] = Batcher(max_batch_size, max_wait_s=max_wait_s)
         self.caps = caps
@@ -65,7 +66,7 @@ class Scheduler(Generic[T]):
         self.budget_s: float | None = None
         """What deadlines left of late, on the mean; None before anyone had one."""
         self._chance = chance
-        self._device = DeviceTime()
+        self._fleet = Fleet(devices)
         self._margins: dict[int, Margin] = {}
         self._doubted_since_s: float | None = None
 
@@ -90,7 +91,7 @@ class Scheduler(Generic[T]):
         if entry.deadline_s is None:
             return
         if answered:
-            overhead_s = now_s - self._device.ended_s
+            overhead_s = now_s - self._fleet.ended_s
             most_s = HICCUP_S + 2.0 * self.overhead_s.high
             self.overhead_s = self.overhead_s.follow(min(most_s, overhead_s))
         self._margins[entry.priority] = self.margin(entry.priority).ended(
@@ -99,27 +100,38 @@ class Scheduler(Generic[T]):
             now_s=now_s,
         )
 
-    # ---- the device
+    # ---- the devices: alike, so that what one is seen to take is expected of all
 
     def warmed(self, cost: CostModel, padded_batch: Callable[[int], int] | None) -> None:
-        """The device is ready, and was timed."""
+        """The devices are ready, and were timed."""
         self.cost = cost
         self.batcher.prices = Prices(self.batcher.max_batch_size, cost, padded_batch)
 
-    def seal(self, now_s: float) -> Sealed[T]:
+    def lost(self, device: int) -> None:
+        """A device will take nothing any more."""
+        self._fleet.lost(device)
+
+    def next_device(self, now_s: float) -> int:
+        """Who is expected to take the next batch."""
+        return self._fleet.next(now_s)
+
+    def seal(self, now_s: float, device: int = 0) -> Sealed[T]:
         """The next batch, for a device that is free."""
         self._price(now_s)
         sealed = self.batcher.seal(now_s)
         if sealed.batch:
-            self._device.give(now_s, self.batcher.prices.batch_s(sealed.items, sealed.length))
+            seconds = self.batcher.prices.batch_s(sealed.items, sealed.length)
+            self._fleet.give(device, now_s, seconds)
         elif sealed.expired and self._doubted_since_s is None:
             self._doubted_since_s = now_s
         return sealed
 
-    def executed(self, sealed: Sealed[T], began_s: float, seconds: float, *, whole: bool) -> None:
+    def executed(
+        self, sealed: Sealed[T], began_s: float, seconds: float, *, whole: bool, device: int = 0
+    ) -> None:
         """A batch is over. `whole`: it took what such a batch takes, since it did not fail."""
-        waited = bool(sealed.batch) and sealed.batch[0].arrived_s < self._device.ended_s
-        self._device.took(began_s, seconds, waited=waited)
+        arrived_s = sealed.batch[0].arrived_s if sealed.batch else None
+        self._fleet.took(device, began_s, seconds, arrived_s=arrived_s)
         if not whole or self.cost is None or seconds <= 0.0:
             self._doubted_since_s = None
             return
@@ -154,8 +166,8 @@ class Scheduler(Generic[T]):
         self.budget_s = usual_s + BUDGET_WEIGHT * (budget_s - usual_s)
         if self._price(now_s) is None:
             return deadline_s < now_s
-        if self._device.idle and not self.batcher.items:
-            # caution would leave the device idle, and learn nothing: it goes unless it is hopeless
+        if self._fleet.idle and not self.batcher.items:
+            # caution would leave a device idle, and learn nothing: it goes unless it is hopeless
             return self._doubt(self.batcher.prices.too_late(entry, now_s), now_s)
         wait_s = self._begins_in_s(entry, now_s) + self._own_s(entry.items, entry.length)
         margin = self.margin(entry.priority)
@@ -172,7 +184,7 @@ class Scheduler(Generic[T]):
     def _price(self, now_s: float) -> CostModel | None:
         """Let the queue reckon with what is known and trusted now."""
         cost, since_s, prices = self.cost, self._doubted_since_s, self.batcher.prices
-        if cost is not None and since_s is not None and self._device.idle:
+        if cost is not None and since_s is not None and self._fleet.idle:
             full_s = cost.batch_s(prices.padded(prices.max_batch_size))
             if now_s - since_s >= max(PROBE_S, PROBE_BATCHES * full_s):
                 cost = None
@@ -181,10 +193,10 @@ class Scheduler(Generic[T]):
         return cost
 
     def _begins_in_s(self, newcomer: Entry[Any], now_s: float) -> float:
-        free_s = self._device.free_in_s(now_s)
         if not self.batcher.items:
-            return free_s
-        return free_s + self.batcher.ahead_s(newcomer, gap_s=self._device.gap_s)
+            return self._fleet.begins_in_s(now_s)
+        batches, seconds = self.batcher.ahead(newcomer)
+        return self._fleet.begins_in_s(now_s, batches, seconds + batches * self._fleet.gap_s)
 
     def _own_s(self, items: int, length: int) -> float:
         prices = self.batcher.prices
