@@ -14,7 +14,7 @@ def account(done: Executed[Pending], signature: Signature | None) -> Batch:
     late = cancelled = real = 0
     for entry in sealed.batch:
         real += entry.items * (entry.work.work.length or 1)
-        if entry.work.answer.done():
+        if entry.work.done:
             cancelled += entry.items
         elif entry.due_s < end_s:
             late += entry.items

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from headroom_server.caching.cache import Asked, Cache
 from headroom_server.connection import Connection
@@ -16,6 +17,7 @@ from headroom_server.errors import (
     RequestError,
 )
 from headroom_server.runtime.in_flight import InFlight
+from headroom_server.runtime.pending import Told
 from headroom_server.scheduling.admission import Refusal
 from headroom_server.scheduling.refusals import closed_error
 from headroom_server.scheduling.terms import Terms
@@ -58,12 +60,46 @@ class Door:
                 outputs = await self._kept(self._cache, work, arrived_s, terms, connection)
             outcome = Outcome.OK
         except RequestError as error:
-            outcome = _OUTCOMES.get(type(error), Outcome.FAILED)
+            outcome = _outcome(error)
             raise
         else:
             return outputs
         finally:
             self._ledger.end(outcome, self._clock() - arrived_s, terms.deadline_s)
+
+    @property
+    def keeps_answers(self) -> bool:
+        """Whether a request may be answered without an execution of its own."""
+        return self._cache is not None
+
+    def submit(
+        self, work: Work, *, arrived_s: float, terms: Terms, connection: Connection, told: Told
+    ) -> None:
+        """As `infer` without a cache, and without a coroutine: `told` is called with the end.
+
+        Raises:
+            RequestError: refused; `told` is not called.
+        """
+        self._ledger.received += 1
+        try:
+            self._check_open()
+            self._in_flight.submit(
+                work,
+                arrived_s=arrived_s,
+                terms=terms,
+                connection=connection,
+                told=partial(self._count_and_tell, arrived_s, terms.deadline_s, told),
+            )
+        except RequestError as error:
+            self._ledger.end(_outcome(error), self._clock() - arrived_s, terms.deadline_s)
+            raise
+
+    def _count_and_tell(
+        self, arrived_s: float, deadline_s: float | None, told: Told, result: Outputs | RequestError
+    ) -> None:
+        outcome = _outcome(result) if isinstance(result, RequestError) else Outcome.OK
+        self._ledger.end(outcome, self._clock() - arrived_s, deadline_s)
+        told(result)
 
     async def _executed(
         self, work: Work, arrived_s: float, terms: Terms, connection: Connection
@@ -114,3 +150,7 @@ _OUTCOMES: dict[type[RequestError], Outcome] = {
     ExpiredError: Outcome.EXPIRED,
     DisconnectedError: Outcome.CANCELLED,
 }
+
+
+def _outcome(error: RequestError) -> Outcome:
+    return _OUTCOMES.get(type(error), Outcome.FAILED)

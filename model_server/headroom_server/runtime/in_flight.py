@@ -18,14 +18,14 @@ from headroom_server.device.execution import Executed, Outputs
 from headroom_server.engine import Work
 from headroom_server.errors import DisconnectedError, ExpiredError, FailedError, RequestError
 from headroom_server.runtime.batch_account import account
-from headroom_server.runtime.pending import Pending
+from headroom_server.runtime.pending import Pending, Told
 from headroom_server.scheduling.admission import Refusal
 from headroom_server.scheduling.entries import Entry, Sealed
 from headroom_server.scheduling.refusals import shed_error
 from headroom_server.scheduling.scheduler import Scheduler
 from headroom_server.scheduling.terms import Terms
 from headroom_server.telemetry.accounting import Ledger
-from headroom_server.tensors import Signature, finite
+from headroom_server.tensors import Signature
 from headroom_server.tracing.current import TRACE
 
 
@@ -60,7 +60,8 @@ class InFlight:
         self._idle = False
         self.joined: Callable[[], None] | None = None
         """Called when a request joins the queue of a busy device that stages ahead."""
-        self._accepted: dict[int, Pending] = {}
+        self._accepted: dict[int, Entry[Pending]] = {}
+        self._emptied = asyncio.Event()
         self._signature: Signature | None = None
 
     @property
@@ -91,31 +92,38 @@ class InFlight:
         Raises:
             RequestError: refused, expired, failed, abandoned or cancelled.
         """
-        loop = asyncio.get_running_loop()
-        entry = self._entry(Pending(work, loop.create_future(), TRACE.get()), arrived_s, terms)
-        self._enter(entry)
-        pending, timer = entry.work, None
-        self._accepted[entry.key] = pending
-        if entry.deadline_s is not None:
-            timer = loop.call_later(entry.deadline_s - self._clock(), self._expire, entry)
-        connection.on_lost = partial(self._leave, entry)
+        answer: asyncio.Future[Outputs] = asyncio.get_running_loop().create_future()
+        entry = self.submit(
+            work,
+            arrived_s=arrived_s,
+            terms=terms,
+            connection=connection,
+            told=partial(_resolve, answer),
+        )
         try:
-            outputs = await pending.answer
-        except ExpiredError:
-            self._scheduler.ended(entry, self._clock(), answered=False)
+            return await answer
+        except asyncio.CancelledError:
+            self._leave(entry)
             raise
-        except BaseException:
-            self._withdraw(entry)
-            raise
-        else:
-            if timer is not None:
-                self._scheduler.ended(entry, self._clock(), answered=True)
-            return outputs
-        finally:
-            connection.on_lost = None
-            if timer is not None:
-                timer.cancel()
-            del self._accepted[entry.key]
+
+    def submit(
+        self, work: Work, *, arrived_s: float, terms: Terms, connection: Connection, told: Told
+    ) -> Entry[Pending]:
+        """Put a request in line; `told` is called later, once, with its outputs or the error.
+
+        Raises:
+            RequestError: refused; nobody is told.
+        """
+        pending = Pending(work, told, connection, TRACE.get())
+        entry = self._entry(pending, arrived_s, terms)
+        self._enter(entry)
+        self._accepted[entry.key] = entry
+        if entry.deadline_s is not None:
+            loop = asyncio.get_running_loop()
+            left_s = entry.deadline_s - self._clock()
+            pending.timer = loop.call_later(left_s, self._expire, entry)
+        connection.on_lost = partial(self._leave, entry)
+        return entry
 
     def take(self) -> Sealed[Pending]:
         """The next batch, for the device's thread."""
@@ -133,7 +141,7 @@ class InFlight:
         """Answer the requests of a batch, and those for whom it was too late; learn from it."""
         sealed, outputs = done.sealed, done.outputs
         for entry in sealed.expired:
-            _fail(entry.work, _expired())
+            self._end(entry, _expired())
         if done.seconds > 0.0:  # else nothing was executed
             whole = done.stages is not None and bool(sealed.batch)
             with self._lock:
@@ -141,28 +149,21 @@ class InFlight:
         if sealed.batch:
             self._ledger.executed(account(done, self._signature))
         for entry, answer in zip(sealed.batch, outputs, strict=True):
-            if answer is None:
-                _fail(entry.work, FailedError("the device failed on this request"))
-            elif not all(map(finite, answer.values())):
-                _fail(
-                    entry.work,
-                    FailedError("an output holds NaN or infinity, which JSON cannot carry"),
-                )
-            elif not entry.work.answer.done():
-                entry.work.answer.set_result(answer)
+            self._end(entry, _checked(answer, self._signature))
 
     def fail_all(self, make_error: Callable[[], RequestError]) -> int:
         """Answer everything with an error, also what runs; say how many requests that were."""
-        unanswered = [pending for pending in self._accepted.values() if not pending.answer.done()]
-        for pending in unanswered:
-            _fail(pending, make_error())
+        unanswered = list(self._accepted.values())
+        for entry in unanswered:
+            self._end(entry, make_error())
         return len(unanswered)
 
     async def emptied(self) -> None:
         """Wait until every accepted request has ended."""
         while self._accepted:
-            await asyncio.wait([pending.answer for pending in self._accepted.values()])
-            await asyncio.sleep(0)
+            self._emptied.clear()
+            await self._emptied.wait()
+            await asyncio.sleep(0)  # who awaits the last answers has them by then
 
     def _entry(self, pending: Pending, arrived_s: float, terms: Terms) -> Entry[Pending]:
         work, signature = pending.work, self._signature
@@ -193,15 +194,34 @@ class InFlight:
             self.joined()
         for one in offer.evicted:
             self._ledger.refuse(Refusal.EVICTED)
-            _fail(one.work, shed_error(Refusal.EVICTED, offer.retry_after_s, self._scheduler.caps))
+            self._end(one, shed_error(Refusal.EVICTED, offer.retry_after_s, self._scheduler.caps))
+
+    def _end(self, entry: Entry[Pending], result: Outputs | RequestError) -> None:
+        """The request's one end; whatever comes after it is ignored."""
+        pending = entry.work
+        if pending.done:
+            return
+        pending.done = True
+        pending.connection.on_lost = None
+        if pending.timer is not None:
+            pending.timer.cancel()
+        del self._accepted[entry.key]
+        if not isinstance(result, RequestError):
+            self._scheduler.ended(entry, self._clock(), answered=True)
+        elif isinstance(result, ExpiredError):
+            self._scheduler.ended(entry, self._clock(), answered=False)
+        else:
+            self._withdraw(entry)
+        pending.told(result)
+        if not self._accepted:
+            self._emptied.set()
 
     def _expire(self, entry: Entry[Pending]) -> None:
         if self._withdraw(entry):
-            _fail(entry.work, _expired())
+            self._end(entry, _expired())
 
     def _leave(self, entry: Entry[Pending]) -> None:
-        self._withdraw(entry)
-        _fail(entry.work, DisconnectedError())
+        self._end(entry, DisconnectedError())
 
     def _withdraw(self, entry: Entry[Pending]) -> bool:
         with self._lock:
@@ -212,6 +232,18 @@ def _expired() -> ExpiredError:
     return ExpiredError("the deadline passed, or could not be met any more, while it waited")
 
 
-def _fail(pending: Pending, error: RequestError) -> None:
-    if not pending.answer.done():
-        pending.answer.set_exception(error)
+def _checked(answer: Outputs | None, signature: Signature | None) -> Outputs | RequestError:
+    if answer is None:
+        return FailedError("the device failed on this request")
+    if signature and not signature.all_finite(answer):
+        return FailedError("an output holds NaN or infinity, which JSON cannot carry")
+    return answer
+
+
+def _resolve(answer: asyncio.Future[Outputs], result: Outputs | RequestError) -> None:
+    if answer.done():
+        return
+    if isinstance(result, RequestError):
+        answer.set_exception(result)
+    else:
+        answer.set_result(result)

@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-from typing import NamedTuple
+from collections.abc import Callable
 
+from headroom_server.connection import Connection
 from headroom_server.device.execution import Outputs
 from headroom_server.engine import Work
+from headroom_server.errors import RequestError
 from headroom_server.tracing.current import Trace
 
+Told = Callable[[Outputs | RequestError], object]
+"""Who is told how a request ended, once, on the event loop. Raises nothing."""
 
-class Pending(NamedTuple):
-    """A request's numbers, and the future on which its answer is awaited."""
 
-    work: Work
-    answer: asyncio.Future[Outputs]
-    trace: Trace | None = None
-    """None where it is not sampled."""
+class Pending:
+    """A request's numbers, and whom to tell. Only `work` and `trace` concern the device."""
+
+    __slots__ = ("connection", "done", "timer", "told", "trace", "work")
+
+    def __init__(
+        self, work: Work, told: Told, connection: Connection, trace: Trace | None = None
+    ) -> None:
+        self.work = work
+        self.told = told
+        self.connection = connection
+        self.trace = trace
+        """None where it is not sampled."""
+        self.done = False
+        """It has its answer, whatever becomes of its batch."""
+        self.timer: asyncio.TimerHandle | None = None
+        """Of its deadline, where it has one."""

@@ -24,7 +24,7 @@ from headroom_server.errors import AbandonedError, FailedError
 from headroom_server.lifecycle import Lifecycle, Phase
 from headroom_server.runtime.door import Door
 from headroom_server.runtime.in_flight import InFlight
-from headroom_server.runtime.pending import Pending
+from headroom_server.runtime.pending import Pending, Told
 from headroom_server.scheduling.admission import Caps, Refusal, closed
 from headroom_server.scheduling.cost_model import CostModel
 from headroom_server.scheduling.scheduler import Scheduler
@@ -219,6 +219,17 @@ class Runner:
         if trace is not None:
             trace.model, trace.accepted_s = self.model, self.clock()
         return self._door.infer(work, arrived_s=arrived_s, terms=terms, connection=connection)
+
+    @property
+    def keeps_answers(self) -> bool:
+        """As `Door.keeps_answers`."""
+        return self._door.keeps_answers
+
+    def submit(
+        self, work: Work, *, arrived_s: float, terms: Terms, connection: Connection, told: Told
+    ) -> None:
+        """As `Door.submit`, for a request that is not traced."""
+        self._door.submit(work, arrived_s=arrived_s, terms=terms, connection=connection, told=told)
 
     def _closed(self) -> Refusal | None:
         serving = self.signature is not None and self.failure is None and not self._stalled
