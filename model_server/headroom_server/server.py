@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import uvicorn
 
 from headroom_server.process import BACKLOG
+from headroom_server.runtime.control import Control
 from headroom_server.runtime.registry import Models
 from headroom_server.runtime.store import Store
 from headroom_server.settings import Settings
@@ -89,7 +90,7 @@ async def serve(
 
         traced = TracedHttp(application, telemetry)
     try:
-        grpc = await _listen_for_grpc(models, settings, telemetry)
+        grpc = await _listen_for_grpc(models, store, settings, telemetry)
     except OSError as error:
         log.error("HEADROOM_GRPC_PORT=%d: no listening there: %s", settings.grpc_port, error)
         return 2
@@ -122,7 +123,7 @@ async def serve(
 
 
 async def _listen_for_grpc(
-    models: Models, settings: Settings, telemetry: OpenTelemetry | None
+    models: Models, store: Store, settings: Settings, telemetry: OpenTelemetry | None
 ) -> GrpcServer | None:
     if settings.grpc_port is None:
         return None
@@ -141,7 +142,8 @@ async def _listen_for_grpc(
         from headroom_server.tracing.over_grpc import TracedGrpc  # noqa: PLC0415
 
         interceptors.append(TracedGrpc(telemetry))
-    server = GrpcServer(models, bounds, interceptors)
+    control = Control(models, store, explicit=settings.model_control == "explicit")
+    server = GrpcServer(models, bounds, interceptors, control)
     port = await server.start(settings.host, settings.grpc_port)
     log.info("listening for gRPC on %s, port %d", settings.host, port)
     return server

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -140,6 +142,134 @@ async def test_timeouts_of_the_client_are_deadlines() -> None:
                 client.infer("m", inputs(tritonclient.http), timeout=20_000)
             answer = client.infer("m", inputs(tritonclient.http), timeout=5_000_000)
             assert answer.as_numpy("sum").tolist() == SUMS
+
+
+EMULATED = "engine = 'emulated'\n[emulated]\nload_s = 0\nfixed_cost_s = 0.001\n"
+
+
+def comes_and_goes(client: Any, entries: Callable[[], Any]) -> None:
+    def states() -> list[str]:
+        return [f"{one['name']} {one.get('version')} {one.get('state')}" for one in entries()]
+
+    assert states() == ["a 1 READY", "b 1 UNAVAILABLE"]
+    client.load_model("b")
+    assert client.is_model_ready("b")
+    assert states() == ["a 1 READY", "b 1 READY"]
+    client.unload_model("b", unload_dependents=True)
+    assert states() == ["a 1 READY", "b 1 UNAVAILABLE"]
+    for model, options, words in (
+        ("c", {}, "no model 'c'"),
+        ("-b", {}, "a model's name has letters"),
+        ("b", {"config": "{}"}, "read from the repository"),
+        ("b", {"config": "{}", "files": {"file:1/model.pt": b"x"}}, "read from the repository"),
+    ):
+        with pytest.raises(InferenceServerException, match=words):
+            client.load_model(model, **options)
+    with pytest.raises(InferenceServerException, match="'b' is not loaded"):
+        client.unload_model("b")
+
+
+async def test_models_come_and_go(tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "model.toml").write_text(EMULATED)
+    repository = {"ENGINE": "torch", "MODEL_URI": f"file://{tmp_path}", "MODELS": "a"}
+    async with both_protocols(MODEL_CONTROL="explicit", **repository) as (http_url, grpc_url):
+        with client_of(tritonclient.grpc, grpc_url) as rpc:
+            comes_and_goes(rpc, lambda: rpc.get_model_repository_index(as_json=True)["models"])
+        with client_of(tritonclient.http, http_url) as http:
+            comes_and_goes(http, http.get_model_repository_index)
+    async with both_protocols(**repository) as (_, grpc_url):
+        with (
+            client_of(tritonclient.grpc, grpc_url) as rpc,
+            pytest.raises(InferenceServerException, match="HEADROOM_MODEL_CONTROL=explicit"),
+        ):
+            rpc.unload_model("a")
+
+
+async def test_a_signal_loses_no_call_in_flight() -> None:
+    slow = {"EMULATED_FIXED_COST_S": 0.2, "EMULATED_PER_ITEM_COST_S": 0, "MAX_BATCH_SIZE": 4}
+    grpc_port = free_port()
+    async with serving(GRPC_PORT=grpc_port, DRAIN_DELAY_S=0, **slow) as server:
+        await server.ready()
+        kind, url = tritonclient.grpc.aio, f"127.0.0.1:{grpc_port}"
+        async with kind.InferenceServerClient(url=url) as client:
+            calls = [asyncio.create_task(client.infer("m", inputs(kind))) for _ in range(8)]
+            await asyncio.sleep(0.1)  # two items each: two are on the device, six wait
+            assert not any(call.done() for call in calls)
+            server.process.terminate()
+            answers = await asyncio.wait_for(asyncio.gather(*calls), 10)
+            assert [one.as_numpy("sum").tolist() for one in answers] == [SUMS] * 8
+            with pytest.raises(InferenceServerException):
+                await client.infer("m", inputs(kind))
+        assert await asyncio.wait_for(server.process.wait(), 10) == 0
+
+
+TOKENS = """
+import torch
+from headroom_server.tensors import Signature, TensorSpec
+
+class Tokens:
+    # how long each of two strings is, in capitals, and half of a number in 16 bits
+
+    signature = Signature(
+        (TensorSpec("text", "BYTES", (2,)), TensorSpec("half", "FP16"), TensorSpec("id", "UINT64")),
+        (
+            TensorSpec("length", "UINT16", (2,)),
+            TensorSpec("upper", "BYTES", (2,)),
+            TensorSpec("half", "FP16"),
+            TensorSpec("id", "UINT64"),
+        ),
+    )
+
+    def load(self, directory, device):
+        pass
+
+    def preprocess(self, inputs):
+        return {name: one if name == "text" else one.clone() for name, one in inputs.items()}
+
+    def forward(self, batch):
+        lengths = [[len(one) for one in row] for row in batch["text"]]
+        return batch | {"length": torch.tensor(lengths), "half": batch["half"] / 2}
+
+    def postprocess(self, result):
+        return result | {"upper": [[one.upper() for one in row] for row in result["text"]]}
+"""
+
+
+async def test_strings_and_numbers_of_sixteen_bits_go_through_a_class(tmp_path: Path) -> None:
+    (tmp_path / "tokens_model.py").write_text(TOKENS)
+    text = np.array([["abc", "né"], ["", "x" * 300]], dtype=object)
+    sent = {
+        "text": (text, "BYTES"),
+        "half": (np.array([1.5, -3], dtype=np.float16), "FP16"),
+        "id": (np.array([2**64 - 1, 7], dtype=np.uint64), "UINT64"),
+    }
+    grpc_port = free_port()
+    async with serving(
+        {"PYTHONPATH": str(tmp_path)},
+        ENGINE="torch",
+        MODEL_CLASS="tokens_model:Tokens",
+        GRPC_PORT=grpc_port,
+        MAX_BATCH_SIZE=4,
+    ) as server:
+        await server.ready()
+        for kind, url in (
+            (tritonclient.grpc, f"127.0.0.1:{grpc_port}"),
+            (tritonclient.http, server.url.removeprefix("http://")),
+        ):
+            with client_of(kind, url) as client:
+                tensors = []
+                for name, (values, datatype) in sent.items():
+                    tensors.append(kind.InferInput(name, list(values.shape), datatype))
+                    tensors[-1].set_data_from_numpy(values)
+                answer = client.infer("m", tensors)
+                assert answer.as_numpy("length").tolist() == [[3, 3], [0, 300]]
+                assert answer.as_numpy("length").dtype == np.uint16
+                said = [[one.decode() for one in row] for row in answer.as_numpy("upper")]
+                assert said == [["ABC", "Né"], ["", "X" * 300]]
+                assert answer.as_numpy("half").tolist() == [0.75, -1.5]
+                assert answer.as_numpy("id").tolist() == [2**64 - 1, 7]
 
 
 def official(name: str) -> Descriptor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from headroom_server.datatypes import elements
@@ -84,6 +84,21 @@ def render(
             values = elements(numbers) if spec.is_strings else json_values(spec, numbers)
             getattr(tensor.contents, CONTENTS[spec.datatype]).extend(values)
     return answer
+
+
+def check_parameters(parameters: Collection[str], *known: str) -> None:
+    """What may come with a load or an unload.
+
+    Raises:
+        InvalidRequestError: for anything else: a configuration or files that came with a request
+            would be code of whoever sent it.
+    """
+    for name in parameters:
+        if name not in known:
+            raise InvalidRequestError(
+                f"parameters.{name:.40}: unknown; configuration and files are read from the "
+                f"repository"
+            )
 
 
 def _raw(

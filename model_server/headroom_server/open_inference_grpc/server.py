@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from grpc import aio
 
 from headroom_server.open_inference_grpc.service import Service
+from headroom_server.runtime.control import Control
 from headroom_server.runtime.registry import Models
 from headroom_server.web.http_protocol import MAX_HEAD_BYTES
 
@@ -28,7 +29,11 @@ class GrpcServer:
     """Listens from `start` on."""
 
     def __init__(
-        self, models: Models, bounds: Bounds, interceptors: Sequence[aio.ServerInterceptor] = ()
+        self,
+        models: Models,
+        bounds: Bounds,
+        interceptors: Sequence[aio.ServerInterceptor] = (),
+        control: Control | None = None,
     ) -> None:
         options = (
             ("grpc.max_receive_message_length", bounds.max_message_bytes),
@@ -41,7 +46,7 @@ class GrpcServer:
         )
         self._server = aio.server(options=options, interceptors=interceptors)
         self._leaving: asyncio.Task[None] | None = None
-        self._server.add_generic_rpc_handlers((Service(models).handler(),))
+        self._server.add_generic_rpc_handlers((Service(models, control).handler(),))
 
     async def start(self, host: str, port: int) -> int:
         """Listen; the port.

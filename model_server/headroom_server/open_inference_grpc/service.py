@@ -16,6 +16,7 @@ from headroom_server.errors import InvalidRequestError, RefusedError, RequestErr
 from headroom_server.open_inference_grpc import messages
 from headroom_server.open_inference_grpc import messages_pb2 as pb
 from headroom_server.protocols import descriptions
+from headroom_server.runtime.control import Control
 from headroom_server.runtime.registry import Models
 from headroom_server.scheduling.terms import parse_terms
 
@@ -25,6 +26,7 @@ SERVICE = "inference.GRPCInferenceService"
 
 CODES = {
     400: grpc.StatusCode.INVALID_ARGUMENT,
+    403: grpc.StatusCode.PERMISSION_DENIED,
     404: grpc.StatusCode.NOT_FOUND,
     413: grpc.StatusCode.INVALID_ARGUMENT,
     415: grpc.StatusCode.INVALID_ARGUMENT,
@@ -44,10 +46,11 @@ R = TypeVar("R", bound=Message)
 
 
 class Service:
-    """Open Inference Protocol v2 for all models."""
+    """Open Inference Protocol v2 for all models; with `control` also their coming and going."""
 
-    def __init__(self, models: Models) -> None:
+    def __init__(self, models: Models, control: Control | None = None) -> None:
         self._models = models
+        self._control = control
         self._inferences: set[asyncio.Task[Outputs]] = set()
 
     def handler(self) -> Any:
@@ -61,6 +64,8 @@ class Service:
             "ModelConfig": self._unary(pb.ModelConfigRequest, self.model_config),
             "ModelInfer": self._unary(pb.ModelInferRequest, self.model_infer),
         }
+        if self._control is not None:
+            methods |= self._repository(self._control)
         return grpc.method_handlers_generic_handler(SERVICE, methods)
 
     async def server_live(self, _: pb.ServerLiveRequest, __: Any) -> Message:
@@ -93,6 +98,29 @@ class Service:
         engine, size = one.runner.engine.name, one.runner.limits.max_batch_size
         said = descriptions.model_config(one.name, engine, one.signature, size)
         return pb.ModelConfigResponse(config=pb.ModelConfig(**said))
+
+    def _repository(self, control: Control) -> dict[str, grpc.RpcMethodHandler]:
+        async def index(request: pb.RepositoryIndexRequest, _: Any) -> Message:
+            entries = await control.index(ready=request.ready)
+            return pb.RepositoryIndexResponse(models=[entry._asdict() for entry in entries])
+
+        async def load(request: pb.RepositoryModelLoadRequest, _: Any) -> Message:
+            control.permit()
+            messages.check_parameters(request.parameters)
+            await control.load(request.model_name)
+            return pb.RepositoryModelLoadResponse()
+
+        async def unload(request: pb.RepositoryModelUnloadRequest, _: Any) -> Message:
+            control.permit()
+            messages.check_parameters(request.parameters, "unload_dependents")
+            await control.unload(request.model_name)
+            return pb.RepositoryModelUnloadResponse()
+
+        return {
+            "RepositoryIndex": self._unary(pb.RepositoryIndexRequest, index),
+            "RepositoryModelLoad": self._unary(pb.RepositoryModelLoadRequest, load),
+            "RepositoryModelUnload": self._unary(pb.RepositoryModelUnloadRequest, unload),
+        }
 
     async def model_infer(self, request: pb.ModelInferRequest, context: Any) -> Message:
         """One request. Where the call is cancelled, it leaves the queue."""

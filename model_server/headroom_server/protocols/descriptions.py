@@ -7,7 +7,7 @@ from typing import Any
 from headroom_server import __version__
 from headroom_server.tensors import Signature, TensorSpec
 
-EXTENSIONS = ("binary_tensor_data", "model_configuration")
+EXTENSIONS = ("binary_tensor_data", "model_configuration", "model_repository")
 
 
 def server_metadata() -> dict[str, Any]:

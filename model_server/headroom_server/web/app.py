@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 
 from headroom_server import __version__
 from headroom_server.errors import InvalidRequestError, RefusedError, RequestError
+from headroom_server.runtime.control import Control
 from headroom_server.runtime.registry import Models
 from headroom_server.runtime.store import Store
 from headroom_server.web.control import add_control
@@ -54,7 +55,7 @@ class Application(FastAPI):
         described = list(self.router.routes)
         add_routes(self, models)
         if store is not None:
-            add_control(self, models, store, explicit=explicit)
+            add_control(self, Control(models, store, explicit=explicit))
         # routes are tried in order: those of the documentation come last
         self.router.routes[:] = [*self.router.routes[len(described) :], *described]
 

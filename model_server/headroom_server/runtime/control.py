@@ -1,0 +1,114 @@
+"""The model repository extension, whatever the protocol that asks: index, load, unload.
+
+Whoever may ask for these decides what runs here: load and unload are refused unless the server was
+started with HEADROOM_MODEL_CONTROL=explicit, and nothing of a model comes with the request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import NamedTuple
+
+from headroom_server.engine import LoadError
+from headroom_server.errors import InvalidRequestError, RequestError
+from headroom_server.repository.folder import NAME
+from headroom_server.runtime.registry import LoadFailedError, Models, State
+from headroom_server.runtime.store import Store
+
+log = logging.getLogger("headroom_server")
+
+
+class Entry(NamedTuple):
+    """One version of a model, where it stands and why."""
+
+    name: str
+    version: str
+    state: State
+    reason: str
+
+
+class ControlRefusedError(RequestError):
+    """Models are not loaded and unloaded by requests here."""
+
+    status = 403
+
+
+class LoadRefusedError(RequestError):
+    """The model cannot be loaded as it lies in the repository."""
+
+    status = 400
+
+
+class Control:
+    """What lies in the store, brought in and taken out."""
+
+    def __init__(self, models: Models, store: Store, *, explicit: bool) -> None:
+        self._models = models
+        self._store = store
+        self._explicit = explicit
+
+    async def index(self, *, ready: bool) -> list[Entry]:
+        """All that lies in the repository or is served, or only what takes requests."""
+        told = {key: (State.UNAVAILABLE, why) for key, why in (await self._known()).items()}
+        told |= self._models.states()
+        return [
+            Entry(name, version, state, reason)
+            for (name, version), (state, reason) in sorted(told.items())
+            if state is State.READY or not ready
+        ]
+
+    async def load(self, name: str) -> None:
+        """Bring a model in as it lies in the repository now; it is warm on return.
+
+        Raises:
+            RequestError: where that is not permitted, or cannot be; then nothing has changed.
+        """
+        self.permit()
+        _check_name(name)
+        try:
+            await self._models.load(await asyncio.to_thread(self._store.versions, name))
+        except (LoadError, LoadFailedError) as error:
+            log.warning("model %s is not loaded: %s", name, error)
+            raise LoadRefusedError(f"model {name!r} is not loaded: {error}") from error
+        except ModuleNotFoundError as error:
+            raise LoadRefusedError(
+                f"model {name!r} is not loaded: it needs {error.name}, which this image lacks"
+            ) from error
+
+    async def unload(self, name: str) -> None:
+        """Take a model out when all that it accepted is answered; others are served on.
+
+        Raises:
+            RequestError: where that is not permitted, or the model is not served.
+        """
+        self.permit()
+        _check_name(name)
+        await self._models.unload(name)
+
+    def permit(self) -> None:
+        """Whether models come and go at run time.
+
+        Raises:
+            ControlRefusedError: where they do not.
+        """
+        if not self._explicit:
+            raise ControlRefusedError(
+                "models are neither loaded nor unloaded at run time here: start the server with "
+                "HEADROOM_MODEL_CONTROL=explicit"
+            )
+        if self._models.draining:
+            raise ControlRefusedError("this replica is stopping")
+
+    async def _known(self) -> dict[tuple[str, str], str]:
+        try:
+            return await asyncio.to_thread(self._store.known)
+        except LoadError:
+            return {}  # a server without a repository: what is served is told all the same
+
+
+def _check_name(name: str) -> None:
+    if not NAME.fullmatch(name):
+        raise InvalidRequestError(
+            f"a model's name has letters, digits, '.', '_', '-'; got {name!r:.100}"
+        )
