@@ -6,6 +6,20 @@ a foreign exception's text. Handlers raise these; one renderer turns them into a
 
 from __future__ import annotations
 
+import re
+
+_PATH = re.compile(r"(?<![\w/])(?:file:/{2,})?/(?:[^\s/'\"<>()]+/)*([^\s/'\"<>():,;]+)")
+_USER = re.compile(r"(?<=://)[^\s/@]*@")
+_STACK = re.compile(r"Traceback \(most recent call last\)|\bFile \"")
+
+
+def public(message: str) -> str:
+    """What a client may read of a message that holds the words of others.
+
+    No stack, of a path only its last name, and no user or password of a URL.
+    """
+    return _PATH.sub(r"\1", _USER.sub("", _STACK.split(message, 1)[0])).strip()
+
 
 class RequestError(Exception):
     """A request that gets an error for an answer."""

@@ -12,6 +12,7 @@ from headroom_server.device.startup import WarmUpPlan
 from headroom_server.runtime.registry import Models
 from headroom_server.runtime.runner import Limits, Runner
 from headroom_server.web.app import Application
+from inside import read_and_checked
 from server_world import FakeEngine, Start, World, until
 
 
@@ -43,7 +44,11 @@ async def start() -> AsyncIterator[Start]:
         )
         app = Application(Models.of(runner), max_body_bytes=4096)
         transport = httpx.ASGITransport(app=app)
-        http = httpx.AsyncClient(transport=transport, base_url="http://server")
+        http = httpx.AsyncClient(
+            transport=transport,
+            base_url="http://server",
+            event_hooks={"response": [read_and_checked]},
+        )
         world = World(app, engine, runner, http)
         worlds.append(world)
         runner.start()

@@ -17,6 +17,7 @@ from grpc import aio
 from headroom_server.open_inference_grpc import messages_pb2 as pb
 from headroom_server.open_inference_grpc.server import Bounds, GrpcServer
 from headroom_server.runtime.registry import Models
+from inside import tells_nothing
 from server_world import Start, World, balanced_metrics
 
 Tensor = pb.ModelInferRequest.InferInputTensor
@@ -51,6 +52,7 @@ class Calls:
             await self.call(
                 "ModelInfer", request, pb.ModelInferResponse, **{"timeout": 5} | options
             )
+        tells_nothing(f"{caught.value.details()} {caught.value.trailing_metadata()}")
         return caught.value
 
 

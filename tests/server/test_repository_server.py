@@ -20,6 +20,7 @@ from headroom_server.runtime.registry import Models
 from headroom_server.runtime.store import Store
 from headroom_server.settings import Settings
 from headroom_server.web.app import Application
+from inside import read_and_checked
 from server_process import serving
 from server_world import until
 
@@ -56,7 +57,11 @@ async def connect(tmp_path: Path) -> AsyncIterator[Connect]:
             explicit=settings.model_control == "explicit",
         )
         transport = httpx.ASGITransport(app=app)
-        http = httpx.AsyncClient(transport=transport, base_url="http://server")
+        http = httpx.AsyncClient(
+            transport=transport,
+            base_url="http://server",
+            event_hooks={"response": [read_and_checked]},
+        )
         made.append((models, http))
         models.start()
         await until(lambda: models.ready)

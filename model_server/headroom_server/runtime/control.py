@@ -11,7 +11,7 @@ import logging
 from typing import NamedTuple
 
 from headroom_server.engine import LoadError
-from headroom_server.errors import InvalidRequestError, RequestError
+from headroom_server.errors import InvalidRequestError, RequestError, public
 from headroom_server.repository.folder import NAME
 from headroom_server.runtime.registry import LoadFailedError, Models, State
 from headroom_server.runtime.store import Store
@@ -53,7 +53,7 @@ class Control:
         told = {key: (State.UNAVAILABLE, why) for key, why in (await self._known()).items()}
         told |= self._models.states()
         return [
-            Entry(name, version, state, reason)
+            Entry(name, version, state, public(reason))
             for (name, version), (state, reason) in sorted(told.items())
             if state is State.READY or not ready
         ]
@@ -70,7 +70,7 @@ class Control:
             await self._models.load(await asyncio.to_thread(self._store.versions, name))
         except (LoadError, LoadFailedError) as error:
             log.warning("model %s is not loaded: %s", name, error)
-            raise LoadRefusedError(f"model {name!r} is not loaded: {error}") from error
+            raise LoadRefusedError(public(f"model {name!r} is not loaded: {error}")) from error
         except ModuleNotFoundError as error:
             raise LoadRefusedError(
                 f"model {name!r} is not loaded: it needs {error.name}, which this image lacks"

@@ -34,7 +34,9 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
     400: {"model": ErrorBody, "description": "Bad input, or a model that cannot be loaded."},
     403: {"model": ErrorBody, "description": "Not with HEADROOM_MODEL_CONTROL=none."},
     404: {"model": ErrorBody, "description": "No such model is loaded."},
+    408: {"model": ErrorBody, "description": "Not complete in time."},
     413: {"model": ErrorBody, "description": "Too many bytes."},
+    431: {"model": ErrorBody, "description": "Too long a head."},
 }
 
 

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
 
+from headroom_server.errors import public
 from headroom_server.protocols import descriptions
 from headroom_server.protocols.schemas import (
     ErrorBody,
@@ -34,9 +35,11 @@ INFER = ("/v2/models/{model}/infer", "/v2/models/{model}/versions/{version}/infe
 ERRORS: dict[int | str, dict[str, Any]] = {
     400: {"model": ErrorBody, "description": "Bad input; it cost no batch."},
     404: {"model": ErrorBody, "description": "Another model or version."},
+    408: {"model": ErrorBody, "description": "Not complete in time."},
     413: {"model": ErrorBody, "description": "Too many bytes or items."},
     415: {"model": ErrorBody, "description": "A compressed body."},
     429: {"model": ErrorBody, "description": "Too much waits; see Retry-After."},
+    431: {"model": ErrorBody, "description": "Too long a head."},
     500: {"model": ErrorBody, "description": "The device failed."},
     503: {"model": ErrorBody, "description": "Not ready, or stopping."},
     504: {"model": ErrorBody, "description": f"{TIMEOUT.decode()} passed while it waited."},
@@ -148,7 +151,7 @@ def _readiness(runner: Runner) -> dict[str, Any]:
         "emulated": runner.engine.emulated,
         **_warmth(runner),
         "suspected": runner.suspected,
-        "failure": runner.failure,
+        "failure": runner.failure and public(runner.failure),
     }
 
 
