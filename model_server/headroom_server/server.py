@@ -24,6 +24,7 @@ from headroom_server.runtime.registry import Models
 from headroom_server.runtime.store import Store
 from headroom_server.settings import Settings
 from headroom_server.web.app import Application
+from headroom_server.web.direct import Direct
 from headroom_server.web.http_protocol import bounded_protocol
 
 if TYPE_CHECKING:
@@ -85,7 +86,9 @@ async def serve(
         explicit=settings.model_control == "explicit",
     )
     traced: ASGIApp = application
+    direct: Direct | None = application.direct()
     if telemetry is not None:
+        direct = None  # spans are made around ASGI
         from headroom_server.tracing.over_http import TracedHttp  # noqa: PLC0415
 
         traced = TracedHttp(application, telemetry)
@@ -94,7 +97,7 @@ async def serve(
     except OSError as error:
         log.error("HEADROOM_GRPC_PORT=%d: no listening there: %s", settings.grpc_port, error)
         return 2
-    server = Server(_config(traced, settings))
+    server = Server(_config(traced, direct, settings))
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
@@ -206,10 +209,10 @@ async def _watch(models: Models) -> None:
         models.watch()
 
 
-def _config(application: ASGIApp, settings: Settings) -> uvicorn.Config:
+def _config(application: ASGIApp, direct: Direct | None, settings: Settings) -> uvicorn.Config:
     return uvicorn.Config(
         application,
-        http=bounded_protocol(settings.connection_max_age_s, settings.receive_timeout_s),
+        http=bounded_protocol(settings.connection_max_age_s, settings.receive_timeout_s, direct),
         lifespan="off",
         ws="none",
         proxy_headers=False,

@@ -14,7 +14,9 @@ from headroom_server.errors import InvalidRequestError, RefusedError, RequestErr
 from headroom_server.runtime.control import Control
 from headroom_server.runtime.registry import Models
 from headroom_server.runtime.store import Store
+from headroom_server.web.closing import Closing
 from headroom_server.web.control import add_control
+from headroom_server.web.direct import Direct
 from headroom_server.web.edge import Edge
 from headroom_server.web.inference import Inference
 from headroom_server.web.openapi import paths_of
@@ -52,6 +54,7 @@ class Application(FastAPI):
         )
         self._models = models
         self._inference = Inference(models, max_body_bytes)
+        self._closing = Closing(models)
         described = list(self.router.routes)
         add_routes(self, models)
         if store is not None:
@@ -61,7 +64,11 @@ class Application(FastAPI):
 
     def build_middleware_stack(self) -> ASGIApp:
         """The edge, then the router."""
-        return Edge(self.router, self._inference, self._models, self._answer)
+        return Edge(self.router, self._inference, self._closing, self._answer)
+
+    def direct(self) -> Direct:
+        """Inference beside ASGI: the same answers, for less."""
+        return Direct(self._inference, self._closing, self._answer)
 
     def openapi(self) -> dict[str, Any]:
         """The document; loaded models stand in it with their own names, shapes and types."""

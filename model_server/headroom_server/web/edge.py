@@ -1,19 +1,12 @@
-"""The outermost ASGI layer: inference on the short way, the router for the rest, errors, closing.
-
-Every answer closes its connection while the server drains, once the connection is older than its
-jittered maximal age, and while more than two full batches wait: a ClusterIP balances connections,
-so that a client that kept one for ever would never reach a new replica, and those who met a
-crowded one would stay with it. A connection is closed after an answer, never while idle, so that
-no request crosses the closing.
-"""
+"""The outermost ASGI layer: inference itself, the router for the rest, errors, closing."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from headroom_server.connection import connection_of
+from headroom_server.web.closing import Closing
 from headroom_server.web.inference import Inference
 
 if TYPE_CHECKING:
@@ -21,21 +14,6 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 CLOSE = (b"connection", b"close")
-SENT_AWAY_PER_S = 32
-"""Connections that a crowded replica closes per second: enough to spread clients, while to open a
-new one for every request would cost the most where there is the least to spare."""
-
-
-class Life(Protocol):
-    """When clients do better with another replica."""
-
-    @property
-    def draining(self) -> bool:
-        """On the way out."""
-
-    @property
-    def crowded(self) -> bool:
-        """More waits than two full batches."""
 
 
 class Edge:
@@ -45,14 +23,13 @@ class Edge:
         self,
         app: ASGIApp,
         inference: Inference,
-        life: Life,
+        closing: Closing,
         error_answer: Callable[[Exception], Response],
     ) -> None:
         self._app = app
         self._inference = inference
-        self._life = life
+        self._closing = closing
         self._error_answer = error_answer
-        self._second = self._sent_away = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -98,13 +75,4 @@ class Edge:
         await answer(scope, receive, send)
 
     def _closes(self, scope: Scope) -> bool:
-        life, retire_at_s = self._life, connection_of(scope).retire_at_s
-        now_s = asyncio.get_running_loop().time()
-        return life.draining or now_s >= retire_at_s or (life.crowded and self._sends_away(now_s))
-
-    def _sends_away(self, now_s: float) -> bool:
-        second = int(now_s)
-        if second != self._second:
-            self._second, self._sent_away = second, 0
-        self._sent_away += 1
-        return self._sent_away <= SENT_AWAY_PER_S
+        return self._closing.due(connection_of(scope))

@@ -17,15 +17,19 @@ from uvicorn.protocols.http.httptools_impl import (
 )
 
 from headroom_server.connection import STATE_KEY, Connection, Headers
+from headroom_server.web.direct import Direct, Exchange
 
 MAX_HEAD_BYTES = 64 * 1024
 """Request line and headers. What comes in one read (256 KiB) is not counted before it is parsed."""
 
 
-def bounded_protocol(max_age_s: float, receive_timeout_s: float) -> type[HttpToolsProtocol]:
+def bounded_protocol(
+    max_age_s: float, receive_timeout_s: float, direct: Direct | None = None
+) -> type[HttpToolsProtocol]:
     """The protocol of each connection; the connection stands in the ASGI state.
 
-    A request has to be complete `receive_timeout_s` after its first byte.
+    A request has to be complete `receive_timeout_s` after its first byte. What `direct` takes
+    passes ASGI by.
     """
 
     class BoundedProtocol(HttpToolsProtocol):
@@ -35,6 +39,8 @@ def bounded_protocol(max_age_s: float, receive_timeout_s: float) -> type[HttpToo
         """Its headers are not complete either."""
         _head_bytes = 0
         _receive_timer: asyncio.TimerHandle | None = None
+        _exchange: Exchange | None = None
+        """What is received to pass ASGI by."""
         _rejection: tuple[int, str] | None = None
         """Status and message for what came last, while answers before it are still owed."""
 
@@ -44,13 +50,12 @@ def bounded_protocol(max_age_s: float, receive_timeout_s: float) -> type[HttpToo
             self._connection = Connection(self.loop.time() + age_s)
             self._connection.answer = self._answer
             self.app_state = {**self.app_state, STATE_KEY: self._connection}
-            self.timeout_keep_alive_task = self.loop.call_later(
-                self.timeout_keep_alive, self.timeout_keep_alive_handler
-            )
+            self._quiet_since_s = self.loop.time()
+            self._idle_timer = self.loop.call_later(self.timeout_keep_alive, self._check_idle)
 
         def connection_lost(self, exc: Exception | None) -> None:
             super().connection_lost(exc)
-            self._unset_keepalive_if_required()
+            self._idle_timer.cancel()
             self._stop_receive_timer()
             self._connection.lost()
             self._connection.answer = None
@@ -70,21 +75,47 @@ def bounded_protocol(max_age_s: float, receive_timeout_s: float) -> type[HttpToo
                         self._reject(431, f"headers hold at most {MAX_HEAD_BYTES} bytes; got more")
 
         def on_message_begin(self) -> None:
-            super().on_message_begin()
+            # of uvicorn's, what ASGI alone needs waits until it is known to be needed
+            self.url, self.headers, self.expect_100_continue = b"", [], False
             self._receiving = self._head_open = True
             self._head_bytes = 0
 
         def on_headers_complete(self) -> None:
             self._head_open = False
+            self._exchange = exchange = self._passing_by()
+            if exchange is not None:
+                self.cycle = exchange  # type: ignore[assignment]
+                return
+            url, headers, expects = self.url, self.headers, self.expect_100_continue
+            super().on_message_begin()
+            self.url, self.expect_100_continue = url, expects
+            self.headers += headers  # the list that the scope holds
             super().on_headers_complete()
+
+        def on_body(self, body: bytes) -> None:
+            if self._exchange is None:
+                super().on_body(body)
+            else:
+                self._exchange.body += body
 
         def on_message_complete(self) -> None:
             self._receiving = False
-            super().on_message_complete()
+            exchange, self._exchange = self._exchange, None
+            if exchange is None:
+                super().on_message_complete()
+            else:
+                assert direct is not None
+                direct.serve(exchange, self._connection, self._respond)
 
         def on_response_complete(self) -> None:
+            # As uvicorn's, with one timer per connection in place of one per answer.
             owed = bool(self.pipeline)
-            super().on_response_complete()
+            self.server_state.total_requests += 1
+            if not self.transport.is_closing():
+                self._quiet_since_s = self.loop.time()
+                self.flow.resume_reading()
+                if owed:
+                    self._start_asgi_task(*self.pipeline.pop())
             if self._rejection is not None and not owed:
                 self._refuse(*self._rejection)
 
@@ -105,7 +136,39 @@ def bounded_protocol(max_age_s: float, receive_timeout_s: float) -> type[HttpToo
                 return False
             if cycle.disconnected:
                 return True
-            parts = [STATUS_LINE[200]]
+            self._write(cycle, 200, headers, body, close)
+            return True
+
+        def _passing_by(self) -> Exchange | None:
+            parser, before = self.parser, self.cycle
+            if (
+                direct is None
+                or self.expect_100_continue
+                or self.flow.write_paused
+                or not (before is None or before.response_complete)
+                or parser.get_method() != b"POST"
+                or parser.get_http_version() != "1.1"
+                or parser.should_upgrade()
+            ):
+                return None
+            keep_alive = parser.should_keep_alive()
+            return direct.begin(self.url, self.headers, keep_alive=keep_alive)
+
+        def _respond(
+            self, exchange: Exchange, status: int, headers: Headers, body: bytes, close: bool
+        ) -> None:
+            if not (exchange.disconnected or self.transport.is_closing()):
+                self._write(exchange, status, headers, body, close)
+
+        def _write(
+            self,
+            cycle: RequestResponseCycle | Exchange,
+            status: int,
+            headers: Headers,
+            body: bytes,
+            close: bool,
+        ) -> None:
+            parts = [STATUS_LINE[status]]
             for name, value in headers:
                 parts += (name, b": ", value, b"\r\n")
             if close or not cycle.keep_alive:
@@ -117,8 +180,17 @@ def bounded_protocol(max_age_s: float, receive_timeout_s: float) -> type[HttpToo
             cycle.message_event.set()
             if not cycle.keep_alive:
                 self.transport.close()
-            cycle.on_response()
-            return True
+            self.on_response_complete()
+
+        def _check_idle(self) -> None:
+            now_s = self.loop.time()
+            busy = self._receiving or not (self.cycle is None or self.cycle.response_complete)
+            since_s = now_s if busy else self._quiet_since_s
+            left_s = since_s + self.timeout_keep_alive - now_s
+            if left_s > 0.0:
+                self._idle_timer = self.loop.call_later(left_s, self._check_idle)
+            else:
+                self.timeout_keep_alive_handler()
 
         def send_400_response(self, msg: str) -> None:
             self._reject(400, f"not HTTP/1.1: {msg}")

@@ -1,15 +1,18 @@
 """The hot path: one request's bytes to its answer's, in either protocol over HTTP.
 
-The edge calls it with the ASGI scope and no framework between, which would cost more than all that
-is done here; FastAPI knows the same routes for its documentation.
+No framework lies between, which would cost more than all that is done here; FastAPI knows the same
+routes for its documentation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from headroom_server.connection import connection_of
+from headroom_server.device.execution import Outputs
+from headroom_server.engine import Work
 from headroom_server.errors import (
     DisconnectedError,
     EncodingError,
@@ -19,7 +22,7 @@ from headroom_server.errors import (
 )
 from headroom_server.protocols import open_inference
 from headroom_server.runtime.catalogue import Catalogue, Forms, Served
-from headroom_server.scheduling.terms import parse_terms
+from headroom_server.scheduling.terms import Terms, parse_terms
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope
@@ -38,15 +41,57 @@ class Answer(NamedTuple):
     headers: list[Header]
 
 
-Handler = Callable[[Served, "Scope", "Receive"], Awaitable[Answer]]
+class Asked(NamedTuple):
+    """A request that was read: what to execute, on which terms, and how its answer is written."""
+
+    work: Work
+    terms: Terms
+    render: Callable[[Outputs], Answer]
+
+
+class Target(NamedTuple):
+    """What the path of an inference request names."""
+
+    served: Served
+    typed: bool
+    """Typed JSON; else the Open Inference Protocol."""
+
+    def read(self, headers: dict[bytes, bytes], body: bytes) -> Asked:
+        """Check a request; its headers are in lower case.
+
+        Raises:
+            InvalidRequestError: bad input.
+            RefusedError: counted, where the model is not loaded.
+        """
+        forms = _forms(self.served)
+        try:
+            return (_read_typed if self.typed else _read_tensors)(self.served, forms, headers, body)
+        except NotJsonError as error:
+            _explain(error, headers)
 
 
 class Inference:
-    """Finds the model that a path names, and answers."""
+    """Finds what a path names, and answers over ASGI."""
 
     def __init__(self, catalogue: Catalogue, max_body_bytes: int) -> None:
         self._catalogue = catalogue
-        self._max_body_bytes = max_body_bytes
+        self.max_body_bytes = max_body_bytes
+
+    def find(self, path: str) -> Target | None:
+        """What is asked for; None where the path is another.
+
+        Raises:
+            UnknownModelError: naming what is served here.
+        """
+        if path.endswith("/infer") and path.startswith("/v2/models/"):
+            name, separator, version = path[11:-6].partition("/versions/")
+            if "/" not in name and "/" not in version:
+                return Target(self._catalogue.find(name, version if separator else None), False)
+        elif path.endswith(":predict") and path.startswith("/v1/models/"):
+            name = path[11:-8]
+            if "/" not in name:
+                return Target(self._catalogue.find(name, None), True)
+        return None
 
     async def answer(self, scope: Scope, receive: Receive) -> Answer | None:
         """The answer to an inference request; None where it is something else.
@@ -54,66 +99,49 @@ class Inference:
         Raises:
             RequestError: every way in which it can end otherwise.
         """
-        path: str = scope["path"]
-        if scope["method"] != "POST":
+        target = self.find(scope["path"]) if scope["method"] == "POST" else None
+        if target is None:
             return None
-        served = None
+        runner = target.served.runner
+        arrived_s, headers = runner.clock(), dict(scope["headers"])
         try:
-            if path.endswith("/infer") and path.startswith("/v2/models/"):
-                name, separator, version = path[11:-6].partition("/versions/")
-                if "/" not in name and "/" not in version:
-                    served = self._catalogue.find(name, version if separator else None)
-                    return await self._infer(served, scope, receive)
-            elif path.endswith(":predict") and path.startswith("/v1/models/"):
-                name = path[11:-8]
-                if "/" not in name:
-                    served = self._catalogue.find(name, None)
-                    return await self._predict(served, scope, receive)
+            asked = target.read(headers, await read_body(headers, receive, self.max_body_bytes))
         except InvalidRequestError as error:
-            if served is not None:
-                served.blame(error)
+            target.served.blame(error)
             raise
-        return None
-
-    async def _infer(self, served: Served, scope: Scope, receive: Receive) -> Answer:
-        runner = served.runner
-        arrived_s, headers = runner.clock(), dict(scope["headers"])
-        body = await read_body(headers, receive, self._max_body_bytes)
-        forms = _forms(served)
-        head_bytes = headers.get(HEAD_LENGTH)
-        try:
-            asked = open_inference.parse(
-                forms.contract, body, None if head_bytes is None else _head_bytes(head_bytes)
-            )
-        except NotJsonError as error:
-            _explain(error, headers)
-        terms = parse_terms(headers.items(), runner.limits.classes, deadline_s=asked.timeout_s)
         outputs = await runner.infer(
-            asked.work, arrived_s=arrived_s, terms=terms, connection=connection_of(scope)
+            asked.work, arrived_s=arrived_s, terms=asked.terms, connection=connection_of(scope)
         )
-        content, head = open_inference.render(served.name, served.version, asked, outputs)
-        length = (b"content-length", b"%d" % len(content))
-        if head is None:
-            return Answer(content, [JSON, length])
-        return Answer(content, [BYTES, length, (HEAD_LENGTH, b"%d" % head)])
+        return asked.render(outputs)
 
-    async def _predict(self, served: Served, scope: Scope, receive: Receive) -> Answer:
-        runner = served.runner
-        arrived_s, headers = runner.clock(), dict(scope["headers"])
-        body = await read_body(headers, receive, self._max_body_bytes)
-        forms = _forms(served)
-        try:
-            work = forms.typed.parse(body)
-        except NotJsonError as error:
-            _explain(error, headers)
-        outputs = await runner.infer(
-            work,
-            arrived_s=arrived_s,
-            terms=parse_terms(headers.items(), runner.limits.classes),
-            connection=connection_of(scope),
-        )
-        content = forms.typed.render(work, outputs)
-        return Answer(content, [JSON, (b"content-length", b"%d" % len(content))])
+
+def _read_tensors(served: Served, forms: Forms, headers: dict[bytes, bytes], body: bytes) -> Asked:
+    head_bytes = headers.get(HEAD_LENGTH)
+    asked = open_inference.parse(
+        forms.contract, body, None if head_bytes is None else _head_bytes(head_bytes)
+    )
+    classes = served.runner.limits.classes
+    terms = parse_terms(headers.items(), classes, deadline_s=asked.timeout_s)
+    return Asked(asked.work, terms, partial(_write_tensors, served, asked))
+
+
+def _write_tensors(served: Served, asked: open_inference.Inference, outputs: Outputs) -> Answer:
+    content, head = open_inference.render(served.name, served.version, asked, outputs)
+    length = (b"content-length", b"%d" % len(content))
+    if head is None:
+        return Answer(content, [JSON, length])
+    return Answer(content, [BYTES, length, (HEAD_LENGTH, b"%d" % head)])
+
+
+def _read_typed(served: Served, forms: Forms, headers: dict[bytes, bytes], body: bytes) -> Asked:
+    work = forms.typed.parse(body)
+    terms = parse_terms(headers.items(), served.runner.limits.classes)
+    return Asked(work, terms, partial(_write_typed, forms, work))
+
+
+def _write_typed(forms: Forms, work: Work, outputs: Outputs) -> Answer:
+    content = forms.typed.render(work, outputs)
+    return Answer(content, [JSON, (b"content-length", b"%d" % len(content))])
 
 
 async def read_body(headers: dict[bytes, bytes], receive: Receive, limit: int) -> bytes:

@@ -1,0 +1,141 @@
+"""Inference without ASGI: from the parser's last byte to the queue, from the batch to the socket.
+
+A request that is whole when its headers are read, or soon after, needs neither a task nor a scope:
+it is read, put in line, and answered by the call that ends its batch. What is anything else (large
+or chunked bodies, pipelined requests, a client that reads slowly, "100 Continue", a model whose
+answers are cached or that is not loaded) goes the way of ASGI, with the same answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from headroom_server.connection import Connection, Headers
+from headroom_server.device.execution import Outputs
+from headroom_server.errors import InvalidRequestError, RequestError
+from headroom_server.web.closing import Closing
+from headroom_server.web.inference import Asked, Inference, Target
+
+if TYPE_CHECKING:
+    from fastapi import Response
+
+MAX_BODY_BYTES = 64 * 1024
+"""Larger bodies are received with back pressure, which is ASGI's."""
+
+
+class _Nobody:
+    """An event that nobody waits for."""
+
+    def set(self) -> None:
+        """Nothing."""
+
+
+class Exchange:
+    """One request and its answer.
+
+    Its connection keeps it where uvicorn keeps an ASGI cycle, of which it has what is looked at.
+    """
+
+    __slots__ = (
+        "arrived_s",
+        "body",
+        "disconnected",
+        "headers",
+        "keep_alive",
+        "response_complete",
+        "response_started",
+        "target",
+    )
+    message_event = _Nobody()
+
+    def __init__(
+        self, target: Target, headers: dict[bytes, bytes], arrived_s: float, *, keep_alive: bool
+    ) -> None:
+        self.target = target
+        self.headers = headers
+        self.arrived_s = arrived_s
+        self.keep_alive = keep_alive
+        self.body = b""
+        self.disconnected = self.response_started = self.response_complete = False
+
+
+Respond = Callable[[Exchange, int, Headers, bytes, bool], None]
+"""Write an answer: its status, headers and body, and whether it is the connection's last."""
+
+
+class Direct:
+    """Serves exchanges."""
+
+    def __init__(
+        self, inference: Inference, closing: Closing, error_answer: Callable[[Exception], Response]
+    ) -> None:
+        self._inference = inference
+        self._closing = closing
+        self._error_answer = error_answer
+
+    def begin(self, url: bytes, headers: Headers, *, keep_alive: bool) -> Exchange | None:
+        """The exchange of a POST whose headers are complete; None where it is not for here."""
+        if b"%" in url or b"?" in url or b"#" in url or not url.isascii():
+            return None
+        by_name = dict(headers)
+        length = by_name.get(b"content-length")
+        if length is None or len(length) > 5 or int(length) > MAX_BODY_BYTES:
+            return None
+        try:
+            target = self._inference.find(url.decode("ascii"))
+        except InvalidRequestError:
+            return None
+        if target is None or int(length) > self._inference.max_body_bytes:
+            return None
+        runner = target.served.runner
+        if runner.keeps_answers:
+            return None
+        return Exchange(target, by_name, runner.clock(), keep_alive=keep_alive)
+
+    def serve(self, exchange: Exchange, connection: Connection, respond: Respond) -> None:
+        """Put a complete request in line; `respond` is called later, in any case."""
+        served = exchange.target.served
+        try:
+            asked = exchange.target.read(exchange.headers, exchange.body)
+            served.runner.submit(
+                asked.work,
+                arrived_s=exchange.arrived_s,
+                terms=asked.terms,
+                connection=connection,
+                told=partial(self._answer, exchange, connection, respond, asked),
+            )
+        except Exception as error:  # noqa: BLE001 - the last resort, which logs it
+            if isinstance(error, InvalidRequestError):
+                served.blame(error)
+            # not now: the parser is at work, and what follows in its hands comes after this one
+            loop = asyncio.get_running_loop()
+            loop.call_soon(self._fail, exchange, connection, respond, error)
+
+    def _answer(
+        self,
+        exchange: Exchange,
+        connection: Connection,
+        respond: Respond,
+        asked: Asked,
+        result: Outputs | RequestError,
+    ) -> None:
+        if exchange.disconnected:
+            return
+        if isinstance(result, RequestError):
+            self._fail(exchange, connection, respond, result)
+            return
+        try:
+            answer = asked.render(result)
+        except Exception as error:  # noqa: BLE001 - the last resort, which logs it
+            self._fail(exchange, connection, respond, error)
+            return
+        respond(exchange, 200, answer.headers, answer.body, self._closing.due(connection))
+
+    def _fail(
+        self, exchange: Exchange, connection: Connection, respond: Respond, error: Exception
+    ) -> None:
+        answer, last = self._error_answer(error), self._closing.due(connection)
+        respond(exchange, answer.status_code, answer.raw_headers, bytes(answer.body), last)
