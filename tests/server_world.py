@@ -92,9 +92,13 @@ async def until(holds: Callable[[], bool]) -> None:
 @dataclass
 class World:
     app: Application
-    engine: FakeEngine
+    engines: Sequence[FakeEngine]
     runner: Runner
     http: httpx.AsyncClient
+
+    @property
+    def engine(self) -> FakeEngine:
+        return self.engines[0]
 
     async def predict(self, *instances: list[float], **headers: str) -> httpx.Response:
         return await self.http.post(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from headroom_server.composition import build_engine
+from headroom_server.composition import build_engines
 from headroom_server.engine import LoadError, Work
 from headroom_server.repository import folder
 from headroom_server.repository.checking import check
@@ -47,7 +47,7 @@ def test_a_compiled_package_answers_as_the_module_it_was(
         "ok     model/1: format aotinductor"
     ]
     source = Source("m", 1, repository, repository, folder.describe(repository, repository))
-    engine = build_engine(Settings(repository_trusted=True), source)
+    (engine,) = build_engines(Settings(repository_trusted=True), source)
     engine.load()
     rows = torch.randn(5, 4)
     works = [Work(5, {"x": array("f", rows.flatten().tolist())})]
@@ -62,4 +62,4 @@ def test_a_compiled_package_answers_as_the_module_it_was(
 def test_a_compiled_package_is_loaded_by_nobody_who_was_not_told_to(repository: Path) -> None:
     source = Source("m", 1, repository, repository, folder.describe(repository, repository))
     with pytest.raises(LoadError, match="runs code when it is loaded"):
-        build_engine(Settings(), source).load()
+        build_engines(Settings(), source)[0].load()

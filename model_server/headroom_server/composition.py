@@ -32,12 +32,17 @@ if TYPE_CHECKING:
 log = logging.getLogger("headroom_server")
 
 
-def build_engine(settings: Settings, source: Source) -> Engine:
-    """The engine of one model. Only the torch engine's path imports torch."""
+def build_engines(settings: Settings, source: Source) -> list[Engine]:
+    """An engine per device of one model. Only the torch engine's path imports torch.
+
+    Raises:
+        LoadError: for a device that is not there.
+    """
     description = source.description
     if settings.engine == "emulated" or (description and description.engine == "emulated"):
-        return _emulated(settings, description)
+        return [_emulated(settings, description) for _ in settings.devices or ("0",)]
     from headroom_server.torch_engine import TorchEngine  # noqa: PLC0415
+    from headroom_server.torch_engine.choosing_devices import chosen  # noqa: PLC0415
     from headroom_server.torch_engine.loading import (  # noqa: PLC0415
         ClassModel,
         DescribedModel,
@@ -51,12 +56,16 @@ def build_engine(settings: Settings, source: Source) -> Engine:
         load = DescribedModel(
             source.root, source.directory, description, settings.repository_trusted
         )
-    return TorchEngine(
-        load,
-        threads=settings.torch_threads,
-        compile_model=description is not None and description.compile,
-        compile_cache=Path(settings.compile_cache) if settings.compile_cache else None,
-    )
+    return [
+        TorchEngine(
+            load,
+            threads=settings.torch_threads,
+            compile_model=description is not None and description.compile,
+            compile_cache=Path(settings.compile_cache) if settings.compile_cache else None,
+            device=device,
+        )
+        for device in chosen(settings.devices)
+    ]
 
 
 def _emulated(settings: Settings, description: Description | None) -> Engine:
@@ -84,11 +93,16 @@ def _emulated(settings: Settings, description: Description | None) -> Engine:
 
 
 def build_runner(settings: Settings, source: Source, second_level: Guarded | None = None) -> Runner:
-    """The inside of one model's server, as settings and description say."""
+    """The inside of one model's server, as settings and description say.
+
+    Raises:
+        LoadError: for a device that is not there.
+    """
     largest = largest_batch(settings, source.description)
+    engines = build_engines(settings, source)
     return Runner(
         source.name,
-        build_engine(settings, source),
+        engines,
         WarmUpPlan(
             max_batch_size=largest,
             requests=settings.warmup_requests,
@@ -100,7 +114,7 @@ def build_runner(settings: Settings, source: Source, second_level: Guarded | Non
         ),
         Limits(
             max_batch_size=largest,
-            max_waiting=settings.max_waiting or 8 * largest,
+            max_waiting=settings.max_waiting or 8 * largest * len(engines),
             stall_timeout_s=settings.stall_timeout_s,
             max_waiting_bytes=settings.max_waiting_bytes,
             max_wait_s=settings.max_wait_s,
@@ -170,6 +184,9 @@ def run(settings: Settings) -> int:
         return 2
     try:
         models = Models(versions, unload_grace_s=settings.drain_grace_s)
+    except LoadError as error:
+        log.error("%s", error)
+        return 2
     except ModuleNotFoundError as error:
         log.error(
             "HEADROOM_ENGINE=%s needs %s, which this image lacks", settings.engine, error.name

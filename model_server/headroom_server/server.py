@@ -76,7 +76,8 @@ async def serve(
     """Run until told to stop or until nothing works any more; the models have been started.
 
     Returns:
-        The exit code: 0 after a drain in which everything accepted was answered, else 1.
+        The exit code: 0 after a drain in which everything accepted was answered, else 1; 1 too
+        where a device was lost in the meantime, so that the pod's status shows it.
     """
     loop = asyncio.get_running_loop()
     application = Application(
@@ -177,7 +178,7 @@ async def _drain(
         abandoned = models.abandon()
         log.error("the drain grace is over; %d accepted requests were not executed", abandoned)
     await _close(server, http, end_s)
-    return 1 if abandoned else 0
+    return 1 if abandoned or models.impaired else 0
 
 
 async def _fail(

@@ -76,6 +76,13 @@ class Settings(BaseModel):
     """emulated: no model, a device that only spends time."""
     model_class: str = Field("", pattern=r"^$|^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")
     """A model as a class, module:Class, without a description."""
+    devices: Annotated[
+        tuple[Annotated[str, Field(pattern=r"^(all|(cuda:)?(0|[1-9]\d{0,2}))$")], ...],
+        BeforeValidator(_listed),
+        Field(max_length=64),
+    ] = ()
+    """Which devices serve each model: `0,1` or `cuda:0,cuda:1` (of the emulated engine, so many),
+    `all`, or one if unset."""
     torch_threads: int = Field(1, ge=1, le=1024)
     """Of torch on the CPU."""
     compile_cache: str = Field("", max_length=4096)
@@ -100,7 +107,7 @@ class Settings(BaseModel):
     max_batch_size: int = Field(8, ge=1, le=1024)
     """Items, where a model's description does not say it."""
     max_waiting: int | None = Field(None, ge=1, le=1_000_000)
-    """Items that may wait for one model; eight full batches if unset."""
+    """Items that may wait for one model; eight full batches per device if unset."""
     max_waiting_bytes: int = Field(1 << 30, ge=1024, le=1 << 40)
     """That may wait for one model."""
     max_wait_s: SecondsOrNone = 0.0
@@ -143,6 +150,14 @@ class Settings(BaseModel):
             raise ValueError("each model and version once")
         return models
 
+    @field_validator("devices")
+    @classmethod
+    def _each_once(cls, devices: tuple[str, ...]) -> tuple[str, ...]:
+        numbers = [device.removeprefix("cuda:") for device in devices]
+        if len(set(numbers)) != len(numbers) or (len(numbers) > 1 and "all" in numbers):
+            raise ValueError("`all`, or numbers, each once")
+        return tuple(numbers)
+
     @field_validator("emulated_lengths")
     @classmethod
     def _ascending(cls, lengths: tuple[int, ...]) -> tuple[int, ...]:
@@ -157,11 +172,6 @@ class Settings(BaseModel):
                 "HEADROOM_EMULATED_FIXED_COST_S + HEADROOM_EMULATED_PER_ITEM_COST_S: above 0; got 0"
             )
         return self
-
-    @property
-    def waiting_bound(self) -> int:
-        """Items that may wait: as set, else eight full batches."""
-        return self.max_waiting or 8 * self.max_batch_size
 
 
 class Layer(NamedTuple):

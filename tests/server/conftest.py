@@ -27,11 +27,12 @@ async def start() -> AsyncIterator[Start]:
         max_waiting: int = 4,
         stall_timeout_s: float = 60.0,
         cache: Cache | None = None,
+        devices: int = 1,
     ) -> World:
-        engine = FakeEngine()
+        engines = [FakeEngine() for _ in range(devices)]
         runner = Runner(
             "m",
-            engine,
+            engines,
             WarmUpPlan(
                 max_batch_size=max_batch_size, requests=1, max_latency_s=5.0, timeout_s=30.0
             ),
@@ -49,15 +50,17 @@ async def start() -> AsyncIterator[Start]:
             base_url="http://server",
             event_hooks={"response": [read_and_checked]},
         )
-        world = World(app, engine, runner, http)
+        world = World(app, engines, runner, http)
         worlds.append(world)
         runner.start()
         await until(lambda: runner.ready)
-        engine.batches.clear()
+        for engine in engines:
+            engine.batches.clear()
         return world
 
     yield make
     for world in worlds:
-        world.engine.free.set()
+        for engine in world.engines:
+            engine.free.set()
         world.runner.stop()
         await world.http.aclose()

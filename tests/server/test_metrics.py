@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
@@ -13,7 +14,7 @@ from headroom_server.lifecycle import Phase
 from headroom_server.scheduling.cost_model import CostModel
 from headroom_server.telemetry.accounting import Ledger, Outcome
 from headroom_server.telemetry.histograms import LATENCY_BOUNDS_S, Histogram, label
-from headroom_server.telemetry.metrics import Snapshot, render
+from headroom_server.telemetry.metrics import DeviceSeen, Snapshot, render
 
 NAMES = {
     "requests_received": "counter",
@@ -49,7 +50,13 @@ NAMES = {
 }
 
 
-def snapshot(ledger: Ledger, *, cost: CostModel | None = None, waiting: int = 0) -> Snapshot:
+def snapshot(
+    ledger: Ledger,
+    *,
+    cost: CostModel | None = None,
+    waiting: int = 0,
+    devices: Sequence[DeviceSeen] = (DeviceSeen(1.0, True),),
+) -> Snapshot:
     return Snapshot(
         model="m",
         engine="emulated",
@@ -62,6 +69,7 @@ def snapshot(ledger: Ledger, *, cost: CostModel | None = None, waiting: int = 0)
         saturation=None if cost is None else 0.3,
         max_batch_size=8,
         budget_share=1.0,
+        devices=devices,
         cost=cost,
         ready=True,
         draining=False,
@@ -94,6 +102,21 @@ def test_the_latency_grid_is_fixed() -> None:
         line.removeprefix(prefix).split('"')[0] for line in text.splitlines() if prefix in line
     ]
     assert labels == [*(format(0.001 * 1.15**k, ".6g") for k in range(80)), "+Inf"]
+
+
+def test_several_devices_are_told_apart_and_one_is_not() -> None:
+    cost = CostModel.from_warm_up([(1, 0.0065), (8, 0.01)])
+    ledger = Ledger()
+    ledger.busy_s = 3.0
+    one = samples(ledger, cost=cost)
+    assert one["headroom_device_busy_seconds_total"] == 3.0
+    assert one["headroom_capacity_requests_per_second"] == pytest.approx(800)
+    assert "headroom_device_fit" not in one
+    three = (DeviceSeen(1.0, True), DeviceSeen(2.0, True), DeviceSeen(0.0, False))
+    seen = samples(ledger, cost=cost, devices=three)
+    assert [seen[f"headroom_device_busy_seconds_total|{n}"] for n in range(3)] == [1.0, 2.0, 0.0]
+    assert [seen[f"headroom_device_fit|{n}"] for n in range(3)] == [1, 1, 0]
+    assert seen["headroom_capacity_requests_per_second"] == pytest.approx(1600), "two of three"
 
 
 def test_what_was_never_measured_is_absent_and_not_zero() -> None:

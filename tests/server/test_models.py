@@ -28,7 +28,7 @@ def version(name: str, number: int, engine: FakeEngine | None = None) -> Version
     def build() -> Runner:
         return Runner(
             name,
-            engine or FakeEngine(),
+            [engine or FakeEngine()],
             WarmUpPlan(max_batch_size=4, requests=1, max_latency_s=5.0, timeout_s=30.0),
             Limits(max_batch_size=4, max_waiting=8, stall_timeout_s=60.0),
         )

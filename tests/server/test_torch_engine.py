@@ -14,7 +14,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from headroom_server.composition import build_engine
+from headroom_server.composition import build_engines
 from headroom_server.device.startup import WarmUpPlan
 from headroom_server.engine import LoadError, Work
 from headroom_server.repository import folder
@@ -61,7 +61,7 @@ async def test_a_served_model_answers_as_torch_called_directly(
     module = write_model(tmp_path, name, parameters)
     runner = Runner(
         "m",
-        engine_at(tmp_path),
+        [engine_at(tmp_path)],
         WarmUpPlan(max_batch_size=4, requests=8, max_latency_s=5.0, timeout_s=60.0),
         Limits(max_batch_size=4, max_waiting=32, stall_timeout_s=60.0),
     )
@@ -230,6 +230,6 @@ def test_a_description_asks_for_compilation(
     (tmp_path / "model.toml").write_text(f"compile = {str(compiled).lower()}\n{text}")
     description = folder.describe(tmp_path, tmp_path)
     source = Source("m", 1, tmp_path, tmp_path, description)
-    engine = build_engine(Settings(), source)
+    (engine,) = build_engines(Settings(), source)
     engine.load()
     assert engine.compiles is compiled

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import NamedTuple
 
@@ -41,7 +41,7 @@ class Line(NamedTuple):
 
 
 class InFlight:
-    """The queue and what has left it for the device. `ring` wakes a device that found no work."""
+    """The queue and what has left it for the devices. `ring` wakes one that found no work."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class InFlight:
         ledger: Ledger,
         *,
         clock: Callable[[], float],
-        ring: Callable[[], None],
+        ring: Callable[[int], None],
     ) -> None:
         self._scheduler = scheduler
         self._ledger = ledger
@@ -57,7 +57,8 @@ class InFlight:
         self._ring = ring
         self._keys = itertools.count()
         self._lock = threading.Lock()
-        self._idle = False
+        self._idle: list[int] = []
+        """Devices that found no work, the one that is so for longest first."""
         self.joined: Callable[[], None] | None = None
         """Called when a request joins the queue of a busy device that stages ahead."""
         self._accepted: dict[int, Entry[Pending]] = {}
@@ -125,19 +126,37 @@ class InFlight:
         connection.on_lost = partial(self._leave, entry)
         return entry
 
-    def take(self) -> Sealed[Pending]:
+    def take(self, device: int = 0) -> Sealed[Pending]:
         """The next batch, for the device's thread."""
         with self._lock:
-            sealed = self._scheduler.seal(self._clock())
-            self._idle = not sealed.batch and not sealed.expired
+            sealed = self._scheduler.seal(self._clock(), device)
+            if not sealed.batch and not sealed.expired:
+                if device not in self._idle:
+                    self._idle.append(device)
+            elif device in self._idle:
+                self._idle.remove(device)
         return sealed
 
-    def peek(self) -> Sealed[Pending]:
-        """About what `take` would give now."""
+    def decline(self, device: int, *, lost: bool = False) -> None:
+        """A device takes nothing, now or ever: what it was woken for is for another one."""
         with self._lock:
-            return self._scheduler.batcher.peek(self._clock())
+            if device in self._idle:
+                self._idle.remove(device)
+            if lost:
+                self._scheduler.lost(device)
+            other = self._idle.pop(0) if self._idle and self._scheduler.batcher.items else None
+        if other is not None:
+            self._ring(other)
 
-    def settle(self, done: Executed[Pending]) -> None:
+    def peek(self, device: int = 0) -> Sealed[Pending]:
+        """About what `take` would give now; nothing to a device that others go before."""
+        with self._lock:
+            now_s = self._clock()
+            if self._scheduler.next_device(now_s) != device:
+                return Sealed((), ())
+            return self._scheduler.batcher.peek(now_s)
+
+    def settle(self, done: Executed[Pending], device: int = 0) -> None:
         """Answer the requests of a batch, and those for whom it was too late; learn from it."""
         sealed, outputs = done.sealed, done.outputs
         for entry in sealed.expired:
@@ -145,7 +164,9 @@ class InFlight:
         if done.seconds > 0.0:  # else nothing was executed
             whole = done.stages is not None and bool(sealed.batch)
             with self._lock:
-                self._scheduler.executed(sealed, done.began_s, done.seconds, whole=whole)
+                self._scheduler.executed(
+                    sealed, done.began_s, done.seconds, whole=whole, device=device
+                )
         if sealed.batch:
             self._ledger.executed(account(done, self._signature))
         for entry, answer in zip(sealed.batch, outputs, strict=True):
@@ -153,7 +174,13 @@ class InFlight:
 
     def fail_all(self, make_error: Callable[[], RequestError]) -> int:
         """Answer everything with an error, also what runs; say how many requests that were."""
-        unanswered = list(self._accepted.values())
+        return self.fail(self._accepted.values(), make_error)
+
+    def fail(
+        self, entries: Iterable[Entry[Pending]], make_error: Callable[[], RequestError]
+    ) -> int:
+        """Answer these with an error, where they have no answer; say how many that were."""
+        unanswered = [entry for entry in entries if not entry.work.done]
         for entry in unanswered:
             self._end(entry, make_error())
         return len(unanswered)
@@ -182,14 +209,12 @@ class InFlight:
     def _enter(self, entry: Entry[Pending]) -> None:
         with self._lock:
             offer = self._scheduler.offer(entry, self._clock())
-            wake = False
-            if offer.refusal is None:
-                wake, self._idle = self._idle, False
+            idle = self._idle.pop(0) if self._idle and offer.refusal is None else None
         if offer.refusal is not None:
             self._ledger.refuse(offer.refusal)
             raise shed_error(offer.refusal, offer.retry_after_s, self._scheduler.caps)
-        if wake:
-            self._ring()
+        if idle is not None:
+            self._ring(idle)
         elif self.joined is not None:
             self.joined()
         for one in offer.evicted:

@@ -232,6 +232,11 @@ class Models:
         return all(one.runner.live for one in self.all())
 
     @property
+    def impaired(self) -> bool:
+        """Whether a device was lost that others stand in for."""
+        return any(runner.impaired for runner in self.runners)
+
+    @property
     def draining(self) -> bool:
         """On the way out."""
         return self._draining or any(one.runner.draining for one in self._reachable)

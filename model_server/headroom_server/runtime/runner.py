@@ -10,18 +10,18 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 
 from headroom_server.caching.cache import Cache
 from headroom_server.connection import Connection
 from headroom_server.device.execution import Executed, Outputs
 from headroom_server.device.startup import Warm, WarmUpPlan, not_warm
-from headroom_server.device.thread import DeviceThread
 from headroom_server.device.warming import SelfTest
 from headroom_server.engine import Engine, Work
 from headroom_server.errors import AbandonedError, FailedError
 from headroom_server.lifecycle import Lifecycle, Phase
+from headroom_server.runtime.devices import Devices
 from headroom_server.runtime.door import Door
 from headroom_server.runtime.in_flight import InFlight
 from headroom_server.runtime.pending import Pending, Told
@@ -57,12 +57,12 @@ class Limits:
 
 
 class Runner:
-    """One model on one device."""
+    """One model on its devices."""
 
     def __init__(
         self,
         model: str,
-        engine: Engine,
+        engines: Sequence[Engine],
         plan: WarmUpPlan,
         limits: Limits,
         clock: Callable[[], float] = time.monotonic,
@@ -70,7 +70,8 @@ class Runner:
         cache: Cache | None = None,
     ) -> None:
         self.model = model
-        self.engine = engine
+        self.engine = engines[0]
+        """All are of one kind."""
         self.limits = limits
         self.clock = clock
         self.ledger = Ledger()
@@ -79,8 +80,6 @@ class Runner:
         self.self_test: SelfTest | None = None
         self.warm: Warm | None = None
         """What warm-up saw; None before."""
-        self.suspected = False
-        """Whether the engine fails everything, even what it answered in warm-up."""
         self.failure: str | None = None
         """Why nothing will be executed any more."""
         self._plan = plan
@@ -91,19 +90,21 @@ class Runner:
             Caps(limits.max_waiting, limits.max_waiting_bytes),
             chance=chance,
             max_wait_s=limits.max_wait_s,
+            devices=len(engines),
         )
+        self._crowd = 2 * limits.max_batch_size * len(engines)
         self._in_flight = InFlight(self._scheduler, self.ledger, clock=clock, ring=self._ring)
         self._cache = cache
         self._door = Door(
             self._in_flight, self.ledger, closed=self._closed, clock=clock, cache=cache
         )
-        self._device: DeviceThread[Pending] = DeviceThread(
-            engine,
+        self._devices = Devices(
+            engines,
             plan,
-            take=self._in_flight.take,
-            peek=self._in_flight.peek,
-            work_of=lambda pending: pending.work,
+            self._in_flight,
+            self,
             clock=clock,
+            stall_timeout_s=limits.stall_timeout_s,
         )
         self._ended = asyncio.Event()
         self._settled = asyncio.Event()
@@ -112,7 +113,7 @@ class Runner:
 
     def start(self) -> None:
         """Begin to load, on the running loop."""
-        self._device.start(asyncio.get_running_loop().call_soon_threadsafe, self)
+        self._devices.start(asyncio.get_running_loop().call_soon_threadsafe)
 
     async def started(self) -> None:
         """Wait until the model is warm, will never be, or is no longer wanted."""
@@ -146,29 +147,28 @@ class Runner:
         )
 
     def stop(self) -> None:
-        """Ask the device thread to end after the batch in hand."""
-        self._device.stop()
+        """Ask the device threads to end after the batch in hand."""
+        self._devices.stop()
         if self.lifecycle.phase is not Phase.STOPPED:
             self._enter(Phase.STOPPED)
 
     def join(self, timeout_s: float) -> bool:
-        """Wait for the device thread; whether it has ended."""
-        return self._device.join(timeout_s)
+        """Wait for the device threads; whether they have ended."""
+        return self._devices.join(timeout_s)
 
     def watch(self) -> None:
-        """To be called every second or so: notice a device that no longer comes back.
+        """To be called every second or so: notice devices that no longer come back.
 
-        What waits behind a hanging batch is answered with an error, and so is the batch. The server
-        is not ready and not live until the batch ends. A start-up that hangs is over.
+        A hanging batch is answered with an error, and so is what waits, where all devices hang: the
+        server is not ready and not live then, until a batch ends. A start-up that hangs is over.
         """
-        if self._stalled:
-            failed = self._in_flight.fail_all(lambda: FailedError("the device hangs"))
-            if failed:
-                log.error(
-                    "a batch runs for more than HEADROOM_STALL_TIMEOUT_S=%g s; %d requests failed",
-                    self.limits.stall_timeout_s,
-                    failed,
-                )
+        failed = self._devices.fail_stalled()
+        if failed:
+            log.error(
+                "a batch runs for more than HEADROOM_STALL_TIMEOUT_S=%g s; %d requests failed",
+                self.limits.stall_timeout_s,
+                failed,
+            )
         over_s = self._began_s + self._plan.timeout_s + STARTUP_SLACK_S
         if self.lifecycle.starting and self.failure is None and self.clock() > over_s:
             self.lost(not_warm(self._plan))
@@ -176,8 +176,7 @@ class Runner:
     @property
     def ready(self) -> bool:
         """Warm, able to execute, and not on the way out."""
-        usable = self.failure is None and not self._stalled and not self.suspected
-        return self.lifecycle.ready and usable
+        return self.lifecycle.ready and self.failure is None and self._devices.fit
 
     @property
     def draining(self) -> bool:
@@ -186,20 +185,23 @@ class Runner:
 
     @property
     def crowded(self) -> bool:
-        """Whether more than two full batches wait: clients do better with another replica."""
-        return self._in_flight.waiting_items > 2 * self.limits.max_batch_size
+        """Whether two full batches wait per device: clients do better with another replica."""
+        return self._in_flight.waiting_items > self._crowd
 
     @property
     def live(self) -> bool:
         """Whether a restart would not help: independent of load."""
-        return self._device.alive and self.failure is None and not self._stalled
+        return self.failure is None and self._devices.live
 
     @property
-    def _stalled(self) -> bool:
-        busy_since_s = self._device.busy_since_s
-        return busy_since_s is not None and (
-            self.clock() - busy_since_s > self.limits.stall_timeout_s
-        )
+    def impaired(self) -> bool:
+        """Whether a device was lost: only a restart brings it back."""
+        return self._devices.impaired
+
+    @property
+    def suspected(self) -> bool:
+        """Whether the engine fails everything, even what it answered in warm-up."""
+        return self._devices.suspected
 
     # ---- requests
 
@@ -232,14 +234,14 @@ class Runner:
         self._door.submit(work, arrived_s=arrived_s, terms=terms, connection=connection, told=told)
 
     def _closed(self) -> Refusal | None:
-        serving = self.signature is not None and self.failure is None and not self._stalled
+        serving = self.signature is not None and self.failure is None and self._devices.serving
         draining = self.draining and not (self._door_open and serving)
         return closed(ready=serving, draining=draining)
 
-    # ---- the device
+    # ---- the devices
 
-    def _ring(self) -> None:
-        self._device.ring()
+    def _ring(self, device: int) -> None:
+        self._devices.ring(device)
 
     def entered(self, phase: Phase) -> None:
         """A startup phase has begun on the device."""
@@ -257,7 +259,7 @@ class Runner:
             )
 
     def warmed(self, warm: Warm) -> None:
-        """The device is ready."""
+        """All devices are ready."""
         self.warm, self.signature = warm, warm.signature
         timings = [
             (shape.items, stages.total_s, shape.length)
@@ -269,20 +271,16 @@ class Runner:
         self._in_flight.serve(warm.signature)
         if self._cache is not None:
             self._cache.serve(warm.signature)
-        if self._device.pipelined:
-            self._in_flight.joined = self._device.joined
+        if self._devices.pipelined:
+            self._in_flight.joined = self._devices.joined
         if self.lifecycle.starting:
             self._enter(Phase.READY)
         self._settled.set()
 
-    def doubted(self, doubted: bool) -> None:
-        """The engine fails everything, or does so no more."""
-        self.suspected = doubted
-
-    def executed(self, done: Executed[Pending]) -> None:
+    def executed(self, done: Executed[Pending], device: int) -> None:
         """Answer the requests of a batch, and learn from it."""
         trace_batch(self.model, done, (entry.work.trace for entry in done.sealed.batch))
-        self._in_flight.settle(done)
+        self._in_flight.settle(done, device)
 
     def lost(self, message: str) -> None:
         """Nothing more will be executed: answer all that wait."""
@@ -309,7 +307,8 @@ class Runner:
             delay_s=line.delay_s,
             saturation=line.saturation,
             max_batch_size=self.limits.max_batch_size,
-            budget_share=self._device.budget_share,
+            budget_share=self._devices.budget_share,
+            devices=self._devices.seen(),
             cost=self._scheduler.cost,
             ready=self.ready,
             draining=self.lifecycle.phase is Phase.DRAINING,

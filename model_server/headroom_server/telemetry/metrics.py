@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from headroom_server.caching.counts import Counts, Source
 from headroom_server.lifecycle import STARTUP, Phase
@@ -17,6 +17,14 @@ from headroom_server.telemetry.accounting import Ledger, Outcome
 from headroom_server.telemetry.histograms import Histogram, label
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class DeviceSeen(NamedTuple):
+    """One device of a model."""
+
+    busy_s: float
+    fit: bool
+    """Whether it executes what it is given: it is not lost, does not hang, does not fail all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +49,7 @@ class Snapshot:
     draining: bool
     phase_s: Mapping[Phase, float]
     budget_share: float
+    devices: Sequence[DeviceSeen]
     version: str | None = None
     """Where a model is served in several."""
     cache: Counts | None = None
@@ -85,10 +94,10 @@ def _lines(snapshot: Snapshot) -> Iterator[str]:
     for name, meaning, total in (
         ("deadlines_met_total", "Answered in time.", ledger.deadlines_met),
         ("deadlines_missed_total", "Refused, expired, failed or late.", ledger.deadlines_missed),
-        ("device_busy_seconds_total", "In which batches were executed.", ledger.busy_s),
     ):
         yield _head(name, "counter", meaning)
         yield _sample(name, model, total)
+    yield from _devices(snapshot, model)
     yield from _counters(
         "device_wasted_seconds_total", "Busy for nobody.", model, "why", ledger.wasted_s
     )
@@ -136,11 +145,27 @@ def _gauges(snapshot: Snapshot) -> Iterator[tuple[str, str, float]]:
     if snapshot.cost is not None:
         yield "cost_fixed_seconds", "Seconds of a batch before its items.", snapshot.cost.fixed_s
         yield "cost_per_item_seconds", "Seconds that an item adds.", snapshot.cost.per_item_s
-        capacity = snapshot.cost.throughput(snapshot.max_batch_size)
+        # where none is fit, what it would be: that nothing is executed is what `ready` says
+        fit = sum(one.fit for one in snapshot.devices) or len(snapshot.devices)
+        capacity = fit * snapshot.cost.throughput(snapshot.max_batch_size)
         yield "cost_residual_p95_ratio", "Slower than fitted, at p95.", snapshot.cost.tail
         yield "capacity_requests_per_second", "Items per second in full batches.", capacity
     yield "ready", "1 while warm and not draining.", int(snapshot.ready)
     yield "draining", "1 from SIGTERM on.", int(snapshot.draining)
+
+
+def _devices(snapshot: Snapshot, model: str) -> Iterator[str]:
+    """Busy seconds; with the label `device`, and whether each is fit, only where there are more."""
+    yield _head("device_busy_seconds_total", "counter", "In which batches were executed.")
+    if len(snapshot.devices) == 1:
+        yield _sample("device_busy_seconds_total", model, snapshot.ledger.busy_s)
+        return
+    labels = [f'{model},device="{number}"' for number in range(len(snapshot.devices))]
+    for one, seen in zip(labels, snapshot.devices, strict=True):
+        yield _sample("device_busy_seconds_total", one, seen.busy_s)
+    yield _head("device_fit", "gauge", "1 while it executes what it is given.")
+    for one, seen in zip(labels, snapshot.devices, strict=True):
+        yield _sample("device_fit", one, int(seen.fit))
 
 
 def _cache(counts: Counts, model: str) -> Iterator[str]:

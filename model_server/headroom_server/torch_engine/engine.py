@@ -1,4 +1,4 @@
-"""One torch device: CUDA where there is one, else the CPU."""
+"""One torch device: a CUDA device, or the CPU."""
 
 from __future__ import annotations
 
@@ -44,15 +44,20 @@ class TorchEngine:
         threads: int,
         compile_model: bool = False,
         compile_cache: Path | None = None,
+        device: torch.device | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`compile_model`: also where the model does not ask; `compile_cache`: kept there."""
+        """`compile_model`: also where the model does not ask; `compile_cache`: kept there.
+
+        Without a `device`: CUDA where there is one.
+        """
         self._load = load
         self._threads = threads
         self._compile_model = compile_model
         self._compile_cache = compile_cache
         self._clock = clock
-        self._device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        usual = "cuda" if torch.cuda.is_available() else "cpu"
+        self._device = device or torch.device(usual)
         self.device = (
             torch.cuda.get_device_name(self._device) if self._device.type == "cuda" else "cpu"
         )
@@ -69,6 +74,9 @@ class TorchEngine:
             LoadError: where class or files are not what they must be.
         """
         torch.set_num_threads(self._threads)
+        if self._device.index is not None:
+            # of this thread: what the model makes without naming a device is made on this one
+            torch.cuda.set_device(self._device)
         self._loaded = model, signature = self._load(self._device)
         self._forward = model.forward
         self._slots = Slots(signature, self._transfers.memory)
