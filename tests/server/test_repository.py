@@ -294,6 +294,17 @@ def test_the_command_says_it_by_its_exit_code_and_without_torch(tmp_path: Path) 
     assert "unrecognized arguments: --strict" in told
 
 
+def test_a_class_of_the_program_itself_is_none(tmp_path: Path) -> None:
+    (tmp_path / "model.toml").write_text("architecture = '__main__:Model'")
+    # only a program that was not started as a module has a __main__ without a spec
+    code = "import sys; from pathlib import Path; from headroom_server.repository import checking; "
+    code += "print(*checking.check(Path(sys.argv[1]), trusted=False))"
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)], check=True, capture_output=True, timeout=30
+    )
+    assert b"__main__:Model cannot be imported here" in done.stdout
+
+
 @given(st.binary(max_size=60), st.integers(0, 200))
 def test_any_header_is_read_or_named(noise: bytes, at: int) -> None:
     file = bytearray(safetensors(TENSORS))

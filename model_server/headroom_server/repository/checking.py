@@ -100,7 +100,7 @@ def _layout(one: Description) -> Layout | None:
         return None
     if one.is_class:
         package = one.architecture.partition(":")[0].partition(".")[0]
-        if importlib.util.find_spec(package) is None:
+        if not _can_be_found(package):
             raise LoadError(
                 f"architecture: {one.architecture} cannot be imported here: put the folder or "
                 f"archive with {package} on PYTHONPATH"
@@ -112,6 +112,13 @@ def _layout(one: Description) -> Layout | None:
             f"architecture: one of {sorted(LAYOUTS)}, or module:Class; got {one.architecture!r}"
         )
     return found
+
+
+def _can_be_found(package: str) -> bool:
+    try:
+        return importlib.util.find_spec(package) is not None
+    except ValueError:  # this program's own __main__, which has no spec
+        return False
 
 
 def _check_weights(one: Description, root: Path, path: Path, known: Layout | None) -> None:
