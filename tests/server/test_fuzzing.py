@@ -9,6 +9,7 @@ import socket
 import struct
 from collections.abc import Callable
 from functools import partial
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,13 @@ from headroom_server.tensors import Signature, TensorSpec
 from server_process import Server, serving
 
 SIGNATURE = Signature(
-    (TensorSpec("x", "FP32", (2,)), TensorSpec("on", "BOOL"), TensorSpec("tokens", "INT16", (-1,))),
+    (
+        TensorSpec("x", "FP32", (2,)),
+        TensorSpec("on", "BOOL"),
+        TensorSpec("tokens", "INT16", (-1,)),
+        TensorSpec("half", "FP16"),
+        TensorSpec("text", "BYTES"),
+    ),
     (TensorSpec("y", "FP64"),),
     lengths=(4, 8),
 )
@@ -54,19 +61,22 @@ V2: dict[str, Any] = {
         {"name": "x", "shape": [1, 2], "datatype": "FP32", "data": [1.5, 2]},
         {"name": "on", "shape": [1], "datatype": "BOOL", "data": [True]},
         {"name": "tokens", "shape": [1, 3], "datatype": "INT16", "data": [[5, 6, 7]]},
+        {"name": "half", "shape": [1], "datatype": "FP16", "data": [0.5]},
+        {"name": "text", "shape": [1], "datatype": "BYTES", "data": ["ab"]},
     ],
     "outputs": [{"name": "y", "parameters": {"binary_data": True}}],
     "parameters": {"timeout": 1_000_000},
 }
+SIZES = (8, 1, 6, 2, 6)
 BINARY = {
     "inputs": [
         {k: v for k, v in tensor.items() if k != "data"}
         | {"parameters": {"binary_data_size": size}}
-        for tensor, size in zip(V2["inputs"], (8, 1, 6), strict=True)
+        for tensor, size in zip(V2["inputs"], SIZES, strict=True)
     ]
 }
-TAIL = struct.pack("<2f?3h", 1.5, 2, True, 5, 6, 7)
-TYPED = {"instances": [{"x": [1.5, 2], "on": True, "tokens": [5, 6, 7]}]}
+TAIL = struct.pack("<2f?3heI2s", 1.5, 2, True, 5, 6, 7, 0.5, 2, b"ab")
+TYPED = {"instances": [{"x": [1.5, 2], "on": True, "tokens": [5, 6, 7], "half": 0.5, "text": "ab"}]}
 
 LEAVES = (
     st.none()
@@ -140,8 +150,8 @@ def parses_or_refuses(parsing: Callable[[], Any]) -> Any:
 def fits(work: Any) -> None:
     assert 1 <= work.items <= 3
     assert 1 <= work.length <= 8
-    counts = {name: len(numbers) for name, numbers in work.inputs.items()}
-    assert counts == {"x": 2 * work.items, "on": work.items, "tokens": work.length * work.items}
+    for spec in SIGNATURE.inputs:
+        assert spec.count(work.inputs[spec.name]) == spec.elements_at(work.length) * work.items
 
 
 def test_what_is_not_bent_is_served() -> None:
@@ -189,7 +199,7 @@ def test_messages_of_grpc() -> None:
         inputs=[
             {key: tensor[key] for key in ("name", "shape", "datatype")} for tensor in V2["inputs"]
         ],
-        raw_input_contents=[TAIL[:8], TAIL[8:9], TAIL[9:]],
+        raw_input_contents=[TAIL[begin:end] for begin, end in pairwise(accumulate((0, *SIZES)))],
         parameters={"timeout": pb.InferParameter(int64_param=5)},
     )
     assert parses_or_refuses(lambda: messages.parse(CONTRACT, request)) is not None
