@@ -136,6 +136,7 @@ async def test_a_lost_device_leaves_the_rest_to_the_others(start: Start) -> None
     seen = await balanced_metrics(world)
     assert (seen[f"{FIT}{{0}}"], seen[f"{FIT}{{1}}"], seen["headroom_ready"]) == (0, 1, 1)
     assert seen["headroom_capacity_requests_per_second"] < whole
+    assert (await world.http.get("/v2/health/ready")).json()["devices_fit"] == [False, True]
     assert seen[f"{BUSY}{{1}}"] > 0.0
 
     world.engines[1].error = DeviceLostError("it too")

@@ -199,6 +199,11 @@ class Runner:
         return self._devices.impaired
 
     @property
+    def devices_fit(self) -> list[bool]:
+        """Of each device, whether it executes what it is given."""
+        return [one.fit for one in self._devices.seen()]
+
+    @property
     def suspected(self) -> bool:
         """Whether the engine fails everything, even what it answered in warm-up."""
         return self._devices.suspected

@@ -150,6 +150,7 @@ def _readiness(runner: Runner) -> dict[str, Any]:
         "device": runner.engine.device,
         "emulated": runner.engine.emulated,
         **_warmth(runner),
+        "devices_fit": runner.devices_fit,
         "suspected": runner.suspected,
         "failure": runner.failure and public(runner.failure),
     }
