@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -25,6 +26,10 @@ from headroom_server.protocols.schemas import infer_examples
 from headroom_server.protocols.typed_json import TypedForm
 from headroom_server.repository import description
 from headroom_server.tensors import Numbers, Signature, TensorSpec
+from headroom_server.torch_engine import TorchEngine
+from headroom_server.torch_engine.collecting import deal
+from headroom_server.torch_engine.loading import Loaded
+from server_world import run
 
 WORKED: list[tuple[str, Any, str]] = [
     ("FP16", 1.0, "003c"),
@@ -276,6 +281,76 @@ def test_an_engine_that_gives_other_strings_is_found_out(
 ) -> None:
     with pytest.raises(ValueError, match=words):
         check_outputs(signature("BYTES"), [Work(1, {"x": joined([b"", b""])})], [answer])
+
+
+# ---- torch
+
+
+class Echo:
+    """Gives what it takes."""
+
+    def __init__(self, signature: Signature) -> None:
+        self.signature = signature
+
+    def load(self, directory: Path | None, device: torch.device) -> None:
+        """Nothing to read."""
+
+    def preprocess(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        return {name: one if isinstance(one, list) else one.clone() for name, one in inputs.items()}
+
+    def forward(self, batch: Any) -> Any:
+        return batch
+
+    def postprocess(self, result: Any) -> Any:
+        return result
+
+
+def echoing(signature: Signature) -> TorchEngine:
+    engine = TorchEngine(lambda _: Loaded(Echo(signature), signature), threads=1)
+    engine.load()
+    return engine
+
+
+@pytest.mark.parametrize("datatype", DATATYPES)
+def test_every_type_goes_through_torch_as_it_is(datatype: str) -> None:
+    spec = TensorSpec("x", datatype, (2,))
+    one = {"BOOL": [True, False], "BYTES": ["é", ""]}.get(datatype, [3, 0])
+    both = Signature((spec,), (spec,), batches=(4,))
+    works = [
+        Work(1, {"x": spec.numbers(one, "x")}),
+        Work(2, {"x": spec.numbers(one[::-1] * 2, "")}),
+    ]
+    answers = run(echoing(both), works)
+    check_outputs(both, works, answers)
+    assert [answer["x"] for answer in answers] == [work.inputs["x"] for work in works]
+
+
+@pytest.mark.parametrize("datatype", sorted({*DATATYPES} - {"BYTES"}))
+def test_every_number_is_padded_and_cut(datatype: str) -> None:
+    spec = TensorSpec("x", datatype, (-1, 2))
+    one = [True] * 12 if datatype == "BOOL" else [1, 2, 3] * 4
+    both = Signature((spec,), (spec,), lengths=(4,))
+    works = [
+        Work(2, {"x": spec.numbers(one[:4], "x")}, 1),
+        Work(1, {"x": spec.numbers(one[:6], "")}, 3),
+    ]
+    answers = run(echoing(both), works, 4)
+    assert [answer["x"] for answer in answers] == [work.inputs["x"] for work in works]
+
+
+@pytest.mark.parametrize(
+    ("given_", "words"),
+    [
+        ([["a"]], r"axis 0 has 2 elements; got 1"),
+        ([["a"], ["b", "c"]], "axis 1 has 1 elements; got 2"),
+        ([["a"], [3]], "BYTES holds str or bytes; got an integer"),
+        (torch.zeros(2), "axis 0 is a list of 2; got Tensor"),
+    ],
+)
+def test_a_class_that_gives_no_strings_is_named(given_: Any, words: str) -> None:
+    spec = TensorSpec("x", "BYTES", (1,))
+    with pytest.raises(ValueError, match=f"output x: .*{words}"):
+        deal(spec, {"x": given_}, [Work(2, {})], rows=2, length=0)
 
 
 # ---- a description
