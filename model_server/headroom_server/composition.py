@@ -40,7 +40,8 @@ def build_engines(settings: Settings, source: Source) -> list[Engine]:
     """
     description = source.description
     if settings.engine == "emulated" or (description and description.engine == "emulated"):
-        return [_emulated(settings, description) for _ in settings.devices or ("0",)]
+        count = max(1, len(settings.devices))
+        return [_emulated(settings, description, number) for number in range(count)]
     from headroom_server.torch_engine import TorchEngine  # noqa: PLC0415
     from headroom_server.torch_engine.choosing_devices import chosen  # noqa: PLC0415
     from headroom_server.torch_engine.loading import (  # noqa: PLC0415
@@ -68,7 +69,7 @@ def build_engines(settings: Settings, source: Source) -> list[Engine]:
     ]
 
 
-def _emulated(settings: Settings, description: Description | None) -> Engine:
+def _emulated(settings: Settings, description: Description | None, number: int) -> Engine:
     from headroom_server.device.emulated_engine import EmulatedEngine  # noqa: PLC0415
 
     cost = (description and description.emulated) or Emulated(
@@ -80,6 +81,7 @@ def _emulated(settings: Settings, description: Description | None) -> Engine:
         lengths=settings.emulated_lengths,
     )
     slow_after_s, slow_factor = settings.emulated_slowdown or (math.inf, 1.0)
+    lost, lost_after_s = settings.emulated_loss or (number, math.inf)
     return EmulatedEngine(
         fixed_cost_s=cost.fixed_cost_s,
         per_item_cost_s=cost.per_item_cost_s,
@@ -89,6 +91,7 @@ def _emulated(settings: Settings, description: Description | None) -> Engine:
         lengths=cost.lengths,
         slow_after_s=slow_after_s,
         slow_factor=slow_factor,
+        lost_after_s=lost_after_s if lost == number else math.inf,
     )
 
 

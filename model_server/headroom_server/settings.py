@@ -99,6 +99,10 @@ class Settings(BaseModel):
     """Padded lengths, ascending; with them an item is a row of any length up to the last."""
     emulated_slowdown: Annotated[tuple[SecondsOrNone, Factor] | None, BeforeValidator(_pair)] = None
     """`30:2`: from 30 s after loading, every batch takes twice as long."""
+    emulated_loss: Annotated[
+        tuple[Annotated[int, Field(ge=0, le=999)], SecondsOrNone] | None, BeforeValidator(_pair)
+    ] = None
+    """`1:30`: 30 s after loading, device 1 is lost, counted from 0 as in metrics."""
     emulated_load_s: SecondsOrNone = 1.0
     """That loading takes."""
     emulated_input_size: int = Field(4, ge=1, le=1_000_000)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
+from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
@@ -11,12 +13,14 @@ import aiohttp
 import pytest
 
 from headroom_server.composition import build_engines
+from headroom_server.connection import Connection
 from headroom_server.device.startup import WarmUpPlan
-from headroom_server.engine import DeviceLostError, LoadError, Staged
+from headroom_server.engine import DeviceLostError, LoadError, Staged, Work
 from headroom_server.lifecycle import Phase
 from headroom_server.runtime.registry import Models
 from headroom_server.runtime.runner import Limits, Runner
 from headroom_server.runtime.store import Source
+from headroom_server.scheduling.terms import Terms
 from headroom_server.settings import InvalidSettingsError, Settings, from_environment, merged
 from headroom_server.tensors import Numbers, Signature, TensorSpec
 from headroom_server.torch_engine.choosing_devices import chosen
@@ -223,6 +227,86 @@ async def test_two_devices_carry_twice_what_one_carries_and_drain_alike() -> Non
         two.process.terminate()
         assert await left[0] > 0, "what is accepted while it drains is answered"
         assert await two.process.wait() == 0
+
+
+async def test_a_device_lost_in_mid_run_costs_its_batch_and_shows_in_the_exit_code() -> None:
+    world = {"EMULATED_FIXED_COST_S": 0.02, "EMULATED_PER_ITEM_COST_S": 0, "MAX_BATCH_SIZE": 4}
+    async with serving(DEVICES="0,1", EMULATED_LOSS="1:1.5", DRAIN_DELAY_S=0, **world) as server:
+        await server.ready()
+        statuses: Counter[int] = Counter()
+        ends = time.monotonic() + 2.5
+
+        async def ask(http: aiohttp.ClientSession) -> None:
+            body = {"instances": [[1, 2, 3, 4]]}
+            while time.monotonic() < ends:
+                async with http.post(f"{server.url}/v1/models/m:predict", json=body) as answer:
+                    statuses[answer.status] += 1
+
+        async with aiohttp.ClientSession() as http:
+            async with asyncio.TaskGroup() as clients:
+                for _ in range(16):
+                    clients.create_task(ask(http))
+            assert statuses.keys() == {200, 500}
+            assert 1 <= statuses[500] <= 4, "what it had in hand"
+            async with http.get(f"{server.url}/v2/health/ready") as answer:
+                assert (answer.status, (await answer.json())["devices_fit"]) == (200, [True, False])
+            async with http.get(f"{server.url}/v2/health/live") as answer:
+                assert answer.status == 200
+            async with http.get(f"{server.url}/metrics") as answer:
+                text = await answer.text()
+            assert 'headroom_device_fit{model="m",device="1"} 0' in text
+            (capacity,) = [
+                float(line.split()[1])
+                for line in text.splitlines()
+                if line.startswith("headroom_capacity_requests_per_second{")
+            ]
+            assert capacity == pytest.approx(200, rel=0.1), "4 every 20 ms, on one device"
+        server.process.terminate()
+        assert await server.process.wait() == 1
+
+
+class Preparing(FakeEngine):
+    """Its host work takes long enough for threads of its own."""
+
+    stagers: set[str] = set()  # noqa: RUF012 - of all
+
+    def stage(self, batch: Sequence[Work], length: int, ahead: Staged | None = None) -> Staged:
+        self.stagers.add(threading.current_thread().name)
+        time.sleep(0.002)
+        return super().stage(batch, length, ahead)
+
+    def execute(self, staged: Staged) -> Sequence[Mapping[str, Numbers]]:
+        time.sleep(0.004)
+        return super().execute(staged)
+
+
+async def test_devices_that_stage_ahead_answer_each_request_once() -> None:
+    engines = [Preparing(), Preparing()]
+    runner = Runner(
+        "m", engines, plan(), Limits(max_batch_size=2, max_waiting=100, stall_timeout_s=60.0)
+    )
+    runner.start()
+    try:
+        await until(lambda: runner.ready)
+        before = [sum(engine.batches) for engine in engines]
+        answers = await asyncio.gather(
+            *(
+                runner.infer(
+                    Work(1, {"x": array("d", [n, 1.0])}),
+                    arrived_s=runner.clock(),
+                    terms=Terms(),
+                    connection=Connection(),
+                )
+                for n in range(60)
+            )
+        )
+        assert [answer["sum"][0] for answer in answers] == [n + 1.0 for n in range(60)]
+        items = [sum(engine.batches) - was for engine, was in zip(engines, before, strict=True)]
+        assert sum(items) == 60
+        assert "lookahead" in Preparing.stagers
+        assert min(items) >= 20
+    finally:
+        runner.stop()
 
 
 # ---- which devices

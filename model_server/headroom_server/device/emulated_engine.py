@@ -13,7 +13,7 @@ import time
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 
-from headroom_server.engine import Staged, Work
+from headroom_server.engine import DeviceLostError, Staged, Work
 from headroom_server.tensors import DYNAMIC, Numbers, Signature, TensorSpec
 
 OVERSLEPT_CAP_S = 0.001
@@ -42,13 +42,14 @@ class EmulatedEngine:
         lengths: Sequence[int] = (),
         slow_after_s: float = math.inf,
         slow_factor: float = 1.0,
+        lost_after_s: float = math.inf,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         """Take rows of `input_size` numbers; where there are `lengths`, rows of any length.
 
         From `slow_after_s` after loading a batch takes `slow_factor` times as long, as on a device
-        that has become hot or has got a neighbour.
+        that has become hot or has got a neighbour. From `lost_after_s` after loading it is lost.
         """
         self._fixed_cost_s = fixed_cost_s
         self._per_item_cost_s = per_item_cost_s
@@ -58,6 +59,7 @@ class EmulatedEngine:
         self._sleep = sleep
         self._slow_after_s = slow_after_s
         self._slow_factor = slow_factor
+        self._lost_after_s = lost_after_s
         self._loaded_s = clock()
         self._overslept_s = 0.0
         self._row = input_size
@@ -82,7 +84,13 @@ class EmulatedEngine:
         return Staged(batch, length)
 
     def execute(self, staged: Staged) -> Sequence[Mapping[str, Numbers]]:
-        """Sum every row, and answer when t(b, L) has passed since the call."""
+        """Sum every row, and answer when t(b, L) has passed since the call.
+
+        Raises:
+            DeviceLostError: where the device is to be lost by now.
+        """
+        if self._clock() - self._loaded_s >= self._lost_after_s:
+            raise DeviceLostError("its emulated time is over")
         items = sum(work.items for work in staged.batch)
         due_s = self._clock() + self._cost_s(items, staged.length)
         outputs = [{"sum": self._sums(work)} for work in staged.batch]
