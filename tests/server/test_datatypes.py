@@ -314,7 +314,8 @@ def echoing(signature: Signature) -> TorchEngine:
 @pytest.mark.parametrize("datatype", DATATYPES)
 def test_every_type_goes_through_torch_as_it_is(datatype: str) -> None:
     spec = TensorSpec("x", datatype, (2,))
-    one = {"BOOL": [True, False], "BYTES": ["é", ""]}.get(datatype, [3, 0])
+    pairs: dict[str, list[Any]] = {"BOOL": [True, False], "BYTES": ["é", ""]}
+    one = pairs.get(datatype, [3, 0])
     both = Signature((spec,), (spec,), batches=(4,))
     works = [
         Work(1, {"x": spec.numbers(one, "x")}),
@@ -328,7 +329,7 @@ def test_every_type_goes_through_torch_as_it_is(datatype: str) -> None:
 @pytest.mark.parametrize("datatype", sorted({*DATATYPES} - {"BYTES"}))
 def test_every_number_is_padded_and_cut(datatype: str) -> None:
     spec = TensorSpec("x", datatype, (-1, 2))
-    one = [True] * 12 if datatype == "BOOL" else [1, 2, 3] * 4
+    one: list[Any] = [True] * 12 if datatype == "BOOL" else [1, 2, 3] * 4
     both = Signature((spec,), (spec,), lengths=(4,))
     works = [
         Work(2, {"x": spec.numbers(one[:4], "x")}, 1),
