@@ -167,7 +167,7 @@ def rss_mb(pid: int) -> float:
 
 
 async def test_under_rough_clients_every_outcome_is_counted_once_and_memory_is_flat() -> None:
-    lasts_s, workers, pause_s = 6.0, 16, 0.025
+    lasts_s, workers, pause_s = 4.0, 16, 0.02
     settings = {"EMULATED_FIXED_COST_S": 0.003, "MAX_BODY_BYTES": MAX_BODY_BYTES}
     async with serving(**settings) as server:
         await server.ready()

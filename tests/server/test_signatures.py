@@ -87,5 +87,5 @@ def test_a_dynamic_output_has_the_length_of_its_request() -> None:
     # 2 items of 3 x 3 x 2 numbers, and one of 3 x 8 x 2
     right = [{"frames": array("f", [0.0] * 36)}, {"frames": array("f", [0.0] * 48)}]
     check_outputs(signature, works, right)
-    with pytest.raises(ValueError, match="output frames: 36 numbers; got 48"):
+    with pytest.raises(ValueError, match="output frames: 36 elements; got 48"):
         check_outputs(signature, works, [right[1], right[1]])
