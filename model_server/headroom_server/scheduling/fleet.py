@@ -25,6 +25,8 @@ class Fleet:
             raise ValueError(f"a model is served on 1 device or more; got {count}")
         self._all = [DeviceTime() for _ in range(count)]
         self._live = list(range(count))
+        self._only = self._all[0] if count == 1 else None
+        """Where there is one device, or one is left: the usual case, without loops."""
         self._ended_s = float("-inf")
 
     def give(self, device: int, now_s: float, seconds: float) -> None:
@@ -41,6 +43,8 @@ class Fleet:
         """It takes nothing any more. The last one stays as it is: nothing follows."""
         if len(self._live) > 1:
             self._live.remove(device)
+        if len(self._live) == 1:
+            self._only = self._all[self._live[0]]
 
     @property
     def ended_s(self) -> float:
@@ -50,23 +54,27 @@ class Fleet:
     @property
     def gap_s(self) -> float:
         """Mean time between two batches of a device, where the second one waited for it."""
+        if self._only is not None:
+            return self._only.gap_s
         return sum(self._all[one].gap_s for one in self._live) / len(self._live)
 
     @property
     def idle(self) -> bool:
         """Whether one has nothing."""
+        if self._only is not None:
+            return self._only.idle
         return any(self._all[one].idle for one in self._live)
 
     def next(self, now_s: float) -> int:
         """The device that is free first."""
-        if len(self._live) == 1:
+        if self._only is not None:
             return self._live[0]
         return min(self._live, key=lambda one: self._all[one].free_in_s(now_s))
 
     def begins_in_s(self, now_s: float, batches: float = 0.0, seconds: float = 0.0) -> float:
         """Seconds until what stands behind so many batches, of so many seconds in sum, begins."""
-        if len(self._live) == 1:
-            return self._all[self._live[0]].free_in_s(now_s) + seconds
+        if self._only is not None:
+            return self._only.free_in_s(now_s) + seconds
         free_s = [self._all[one].free_in_s(now_s) for one in self._live]
         if batches <= 0.0 or seconds <= 0.0:
             return min(free_s)
