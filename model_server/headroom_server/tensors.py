@@ -12,7 +12,7 @@ import math
 from array import array
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain, pairwise
 
 from headroom_server.datatypes import DATATYPES, STRINGS, Numbers, ends, finite
@@ -41,9 +41,18 @@ class TensorSpec:
     name: str
     datatype: str
     shape: tuple[int, ...] = ()
+    dynamic: bool = field(init=False, repr=False, compare=False)
+    """Whether a dimension is the request's length."""
+    elements: int = field(init=False, repr=False, compare=False)
+    """Numbers in one item; in one of length 1 where the shape is dynamic."""
+    is_strings: bool = field(init=False, repr=False, compare=False)
+    """Whether the elements are strings, which have a length each."""
 
     def __post_init__(self) -> None:
         """Raise ValueError for a datatype that JSON cannot carry here, or an impossible shape."""
+        object.__setattr__(self, "dynamic", DYNAMIC in self.shape)
+        object.__setattr__(self, "elements", abs(math.prod(self.shape)))
+        object.__setattr__(self, "is_strings", self.datatype == STRINGS.name)
         if self.datatype not in DATATYPES:
             known = ", ".join(DATATYPES)
             raise ValueError(f"tensor {self.name}: datatype is one of {known}; got {self.datatype}")
@@ -59,21 +68,6 @@ class TensorSpec:
                 f"tensor {self.name}: BYTES has no dimension -1, since strings are not padded; "
                 f"got {self.shape}"
             )
-
-    @property
-    def dynamic(self) -> bool:
-        """Whether a dimension is the request's length."""
-        return DYNAMIC in self.shape
-
-    @property
-    def is_strings(self) -> bool:
-        """Whether the elements are strings, which have a length each."""
-        return self.datatype == STRINGS.name
-
-    @property
-    def elements(self) -> int:
-        """Numbers in one item; in one of length 1 where the shape is dynamic."""
-        return abs(math.prod(self.shape))
 
     def sized(self, length: int) -> tuple[int, ...]:
         """The shape of one item of this length; the declared one where nothing is dynamic."""

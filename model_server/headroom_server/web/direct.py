@@ -9,6 +9,7 @@ answers are cached or that is not loaded) goes the way of ASGI, with the same an
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
@@ -22,6 +23,8 @@ from headroom_server.web.inference import Asked, Inference, Target
 if TYPE_CHECKING:
     from fastapi import Response
 
+_PLAIN = re.compile(rb"/v[12]/models/[^%?#\x00-\x20\x7f-\xff]+")
+"""A path that is what it says: without escapes, query or fragment."""
 MAX_BODY_BYTES = 64 * 1024
 """Larger bodies are received with back pressure, which is ASGI's."""
 
@@ -73,27 +76,26 @@ class Direct:
         self, inference: Inference, closing: Closing, error_answer: Callable[[Exception], Response]
     ) -> None:
         self._inference = inference
+        self._max_body_bytes = min(MAX_BODY_BYTES, inference.max_body_bytes)
         self._closing = closing
         self._error_answer = error_answer
 
     def begin(self, url: bytes, headers: Headers, *, keep_alive: bool) -> Exchange | None:
         """The exchange of a POST whose headers are complete; None where it is not for here."""
-        if b"%" in url or b"?" in url or b"#" in url or not url.isascii():
-            return None
         by_name = dict(headers)
         length = by_name.get(b"content-length")
-        if length is None or len(length) > 5 or int(length) > MAX_BODY_BYTES:
+        if length is None or len(length) > 5 or int(length) > self._max_body_bytes:
+            return None
+        if not _PLAIN.fullmatch(url):
             return None
         try:
             target = self._inference.find(url.decode("ascii"))
         except InvalidRequestError:
             return None
-        if target is None or int(length) > self._inference.max_body_bytes:
+        if target is None or target.served.runner.keeps_answers:
             return None
-        runner = target.served.runner
-        if runner.keeps_answers:
-            return None
-        return Exchange(target, by_name, runner.clock(), keep_alive=keep_alive)
+        arrived_s = target.served.runner.clock()
+        return Exchange(target, by_name, arrived_s, keep_alive=keep_alive)
 
     def serve(self, exchange: Exchange, connection: Connection, respond: Respond) -> None:
         """Put a complete request in line; `respond` is called later, in any case."""

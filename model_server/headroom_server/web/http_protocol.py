@@ -65,7 +65,8 @@ def bounded_protocol(
                 return
             super().data_received(data)
             if not self._receiving:
-                self._stop_receive_timer()
+                if self._receive_timer is not None:
+                    self._stop_receive_timer()
             elif not self.transport.is_closing():
                 if self._receive_timer is None:
                     self._start_receive_timer()
@@ -105,7 +106,7 @@ def bounded_protocol(
                 super().on_message_complete()
             else:
                 assert direct is not None
-                direct.serve(exchange, self._connection, self._respond)
+                direct.serve(exchange, self._connection, self._write)
 
         def on_response_complete(self) -> None:
             # As uvicorn's, with one timer per connection in place of one per answer.
@@ -134,8 +135,6 @@ def bounded_protocol(
             cycle = self._running
             if self.flow.write_paused or cycle.response_started:
                 return False
-            if cycle.disconnected:
-                return True
             self._write(cycle, 200, headers, body, close)
             return True
 
@@ -154,12 +153,6 @@ def bounded_protocol(
             keep_alive = parser.should_keep_alive()
             return direct.begin(self.url, self.headers, keep_alive=keep_alive)
 
-        def _respond(
-            self, exchange: Exchange, status: int, headers: Headers, body: bytes, close: bool
-        ) -> None:
-            if not (exchange.disconnected or self.transport.is_closing()):
-                self._write(exchange, status, headers, body, close)
-
         def _write(
             self,
             cycle: RequestResponseCycle | Exchange,
@@ -175,7 +168,8 @@ def bounded_protocol(
                 cycle.keep_alive = False
                 parts.append(b"connection: close\r\n")
             parts += (b"\r\n", body)
-            self.transport.write(b"".join(parts))
+            if not (cycle.disconnected or self.transport.is_closing()):
+                self.transport.write(b"".join(parts))
             cycle.response_started = cycle.response_complete = True
             cycle.message_event.set()
             if not cycle.keep_alive:
