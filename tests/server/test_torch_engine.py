@@ -61,7 +61,7 @@ async def test_a_served_model_answers_as_torch_called_directly(
     module = write_model(tmp_path, name, parameters)
     runner = Runner(
         "m",
-        [engine_at(tmp_path)],
+        [engine_at(tmp_path), engine_at(tmp_path)],
         WarmUpPlan(max_batch_size=4, requests=8, max_latency_s=5.0, timeout_s=60.0),
         Limits(max_batch_size=4, max_waiting=32, stall_timeout_s=60.0),
     )

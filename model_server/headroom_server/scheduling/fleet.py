@@ -3,8 +3,8 @@
 Whichever is free first takes what is first in line. So no device idles while somebody waits, which
 a queue per device cannot promise, however well newcomers are sent to the shorter one: at 90 % load
 two devices on one queue (M/M/2) let a request wait 4.3 service times, two queues of half the load
-(2 x M/M/1) let it wait 9. Source: Kleinrock, Queueing Systems I (1975), 3.5; the same from sharing
-any work: Harchol-Balter, Performance Modeling and Design of Computer Systems (2013), 14.
+each (2 x M/M/1) let it wait 9, and the shorter of two lies in between. Source: Kleinrock, Queueing
+Systems I (1975), 3.5; Harchol-Balter, Performance Modeling and Design of Computer Systems (2013).
 """
 
 from __future__ import annotations
