@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from headroom_server.tracing.current import TRACE, Trace
 from server_world import Start, balanced_metrics, metrics
 
 
@@ -85,3 +86,25 @@ async def test_every_device_second_is_accounted_for(start: Start) -> None:
     assert closed == seen["headroom_batch_size_count"] == 2
     assert seen["headroom_deadlines_met_total"] == 1
     assert seen["headroom_saturation"] >= 0
+
+
+class Faulty:
+    """A recorder with a defect."""
+
+    def batch(self, model: str, done: object) -> object:
+        raise ZeroDivisionError(model)
+
+
+async def test_a_defect_beside_the_batch_leaves_nobody_without_an_answer(
+    start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = await start()
+    TRACE.set(Trace(Faulty(), object(), 0.0))
+    traced = await world.predict([1, 1])
+    TRACE.set(None)
+    assert traced.status_code == 500
+    assert traced.json() == {"error": "the server failed"}
+    assert "ZeroDivisionError" in caplog.text
+    assert (await world.predict([1, 2])).json() == {"predictions": [3.0]}
+    seen = await balanced_metrics(world)
+    assert seen["headroom_requests_total{failed}"] == 1

@@ -283,9 +283,17 @@ class Runner:
         self._settled.set()
 
     def executed(self, done: Executed[Pending], device: int) -> None:
-        """Answer the requests of a batch, and learn from it."""
-        trace_batch(self.model, done, (entry.work.trace for entry in done.sealed.batch))
-        self._in_flight.settle(done, device)
+        """Answer the requests of a batch, and learn from it.
+
+        A defect in the accounts or the traces is no reason to leave anybody without an answer.
+        """
+        try:
+            trace_batch(self.model, done, (entry.work.trace for entry in done.sealed.batch))
+            self._in_flight.settle(done, device)
+        except Exception:  # the last resort, which logs it
+            log.exception("a batch of %d requests was not settled", len(done.sealed.batch))
+            entries = (*done.sealed.batch, *done.sealed.expired)
+            self._in_flight.fail(entries, lambda: FailedError("the server failed"))
 
     def lost(self, message: str) -> None:
         """Nothing more will be executed: answer all that wait."""
