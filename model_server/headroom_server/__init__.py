@@ -1,3 +1,3 @@
-"""The Headroom model server: one model, batched on one device, ready only when warm."""
+"""The Headroom model server: ready only when warm, batches whatever waits, loses nothing."""
 
 __version__ = "0.1.0"
