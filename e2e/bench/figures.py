@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from rich.table import Table
 
@@ -17,8 +17,6 @@ class Figure:
     promised: str = ""
     holds: bool | None = None
     """None where nothing is promised: the row is there for scale."""
-    aim: bool = False
-    """Wished for, not promised: whether it holds decides nothing."""
 
 
 def shown(name: str, measured: str) -> Figure:
@@ -36,12 +34,6 @@ def at_most(name: str, value: float, bound: float, unit: str, digits: int = 1) -
     )
 
 
-def aimed_at(name: str, value: float, aim: float, unit: str, digits: int = 1) -> Figure:
-    """Compare with an upper bound that is not promised yet."""
-    figure = at_most(name, value, aim, unit, digits)
-    return replace(figure, promised=f"aim: {aim:g}{unit}", aim=True)
-
-
 def at_least(name: str, value: float, bound: float, unit: str, digits: int = 1) -> Figure:
     """Compare with a lower bound."""
     return Figure(
@@ -54,7 +46,7 @@ def at_least(name: str, value: float, bound: float, unit: str, digits: int = 1) 
 
 def all_hold(figures: Sequence[Figure]) -> bool:
     """Whether no promise is broken."""
-    return all(figure.holds is not False for figure in figures if not figure.aim)
+    return all(figure.holds is not False for figure in figures)
 
 
 def table(title: str, figures: Sequence[Figure]) -> Table:
@@ -74,4 +66,4 @@ def _verdict(figure: Figure) -> str:
         return ""
     if figure.holds:
         return "[green]yes[/green]"
-    return "[yellow]not yet[/yellow]" if figure.aim else "[red]NO[/red]"
+    return "[red]NO[/red]"

@@ -31,14 +31,7 @@ def figures_of(
 def of_decision(measured: Sequence[Figure]) -> tuple[Figure, ...]:
     """Return what the timing of `decide()` found as promises; what has no bound is left out."""
     return tuple(
-        replace(
-            figure,
-            name=f"8 {figure.name}",
-            promised=figure.promised.replace("aim:", "at most"),
-            aim=False,
-        )
-        for figure in measured
-        if figure.holds is not None
+        replace(figure, name=f"8 {figure.name}") for figure in measured if figure.holds is not None
     )
 
 

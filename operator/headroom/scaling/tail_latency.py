@@ -69,19 +69,27 @@ class TailLatency:
     def replicas_for(self, arrival_rps: float, target_s: float, margin: float) -> int | None:
         """Return the fewest replicas with arrivals x margin / N <= capacity(N); None if none do.
 
-        What N carry together never falls with N, so the answer is found by bisection. Under STICKY
-        it is bounded: 64 connections reach no more than 64 replicas.
+        What N carry together never falls with N, so the answer is found by bisection: between what
+        full batches would need and what replicas that carry no more than a single one would. Under
+        RANDOM the latter is the answer. Under STICKY what each carries falls with N, and it is
+        bounded: 64 connections reach no more than 64 replicas.
         """
         wanted_rps = arrival_rps * margin
         if wanted_rps <= 0:
             return 0
-        if self.capacity_rps(target_s, 1) <= 0:
+        alone_rps = self.capacity_rps(target_s, 1)
+        if alone_rps <= 0:
             return None
-        low, high = 0, 1
-        while not self._carries(wanted_rps, target_s, high):
-            if self.routing is Routing.STICKY and pinned.most_connections(high) == 1:
-                return None
-            low, high = high, 2 * high
+        high = max(1, math.ceil(wanted_rps / (alone_rps * (1 + _ROUNDING))))
+        if self.routing is Routing.RANDOM:
+            return high
+        low = math.ceil(wanted_rps / self.cost.full_batch_rps * (1 - _ROUNDING)) - 1
+        if self.routing is Routing.STICKY:
+            low, high = 0, 1
+            while not self._carries(wanted_rps, target_s, high):
+                if pinned.most_connections(high) == 1:
+                    return None
+                low, high = high, 2 * high
         while high - low > 1:
             middle = (low + high) // 2
             if self._carries(wanted_rps, target_s, middle):
