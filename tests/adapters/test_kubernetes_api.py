@@ -199,3 +199,53 @@ async def test_an_answer_of_another_shape_is_an_api_that_cannot_answer(
     server.gives(text=body)
     with pytest.raises(Unavailable, match="the answer is no"):
         await api.list_all("v1", "Pod", None)
+
+
+async def test_any_path_is_fetched_with_its_status_and_the_servers_time(
+    api: KubernetesApi, server: Answering
+) -> None:
+    server.gives(status=502, text="no route")
+    found = await api.fetch("/api/v1/namespaces/a/pods/b:8000/proxy/metrics")
+    assert (found.status, found.body) == (502, b"no route")
+    assert found.date.endswith("GMT")
+
+
+async def test_what_belongs_to_no_namespace_is_asked_of_the_cluster(
+    api: KubernetesApi, server: Answering
+) -> None:
+    await api.get("v1", "Node", None, "gpu-1")
+    await api.create(
+        {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {}},
+        field_manager="m",
+    )
+    assert [one.path for one in server.asked] == [
+        "/api/v1/nodes/gpu-1",
+        "/apis/authentication.k8s.io/v1/tokenreviews",
+    ]
+
+
+async def test_the_context_named_is_used_with_its_namespace(
+    server: Answering, calls: Calls, tmp_path: Path
+) -> None:
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "c", "cluster": {"server": server.url}}],
+        "users": [{"name": name, "user": {"token": name}} for name in ("one", "two")],
+        "contexts": [
+            {"name": "one", "context": {"cluster": "c", "user": "one"}},
+            {"name": "two", "context": {"cluster": "c", "user": "two", "namespace": "vision"}},
+        ],
+        "current-context": "one",
+    }
+    path = tmp_path / "other"
+    path.write_text(json.dumps(config))
+    server.gives(text="{}")
+    inside = {"KUBERNETES_SERVICE_HOST": "10.96.0.1"}
+    for context, token, namespace in ((None, "one", "default"), ("two", "two", "vision")):
+        async with KubernetesApi(
+            calls, environment=inside, kubeconfig=str(path), context=context
+        ) as api:
+            await api.get("v1", "Pod", "a", "b")
+            assert api.namespace == namespace
+            assert server.asked[-1].headers["Authorization"] == f"Bearer {token}"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -35,13 +36,20 @@ _APPLY = "application/apply-patch+yaml"
 _JSON_PATCH = "application/json-patch+json"
 
 _PLURALS = {
+    "CustomResourceDefinition": "customresourcedefinitions",
     "Deployment": "deployments",
     "Event": "events",
+    "HorizontalPodAutoscaler": "horizontalpodautoscalers",
     "InferenceService": "inferenceservices",
+    "Lease": "leases",
+    "Node": "nodes",
     "Pod": "pods",
     "PodDisruptionBudget": "poddisruptionbudgets",
+    "SelfSubjectAccessReview": "selfsubjectaccessreviews",
     "Service": "services",
     "ServiceAccount": "serviceaccounts",
+    "SubjectAccessReview": "subjectaccessreviews",
+    "TokenReview": "tokenreviews",
 }
 
 _ERRORS: dict[int, type[ClusterError]] = {
@@ -56,6 +64,17 @@ _ERRORS: dict[int, type[ClusterError]] = {
     415: Rejected,
     422: Rejected,
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetched:
+    """An answer as it came, whatever its status."""
+
+    status: int
+    body: bytes
+    date: str
+    """When the server says that it answered, as HTTP writes it; empty where it does not."""
+    retry_after: str
 
 
 class OnCall(Protocol):
@@ -74,29 +93,39 @@ class KubernetesApi:
         on_call: OnCall,
         deadline_s: float = DEADLINE_S,
         environment: Mapping[str, str] = os.environ,
+        kubeconfig: str | None = None,
+        context: str | None = None,
     ) -> None:
         self._environment = environment
+        self._kubeconfig = kubeconfig
+        self._context = context
+        self.namespace = "default"
+        """Of the context in use, once it is open."""
         self._on_call = on_call
         self._deadline_s = deadline_s
         self._timeout = aiohttp.ClientTimeout(total=deadline_s)
         self._client: ApiClient | None = None
 
     async def __aenter__(self) -> Self:
-        """Read the credentials: KUBECONFIG if set, else the pod's own, else ~/.kube/config.
+        """Read the credentials: the file named, or KUBECONFIG, else the pod's, else ~/.kube/config.
 
         Raises Forbidden where there are none.
         """
         configuration = Configuration()
         try:
-            named = self._environment.get("KUBECONFIG")
-            if not named and self._environment.get("KUBERNETES_SERVICE_HOST"):
+            named = self._kubeconfig or self._environment.get("KUBECONFIG")
+            in_a_pod = self._environment.get("KUBERNETES_SERVICE_HOST")
+            if not named and not self._context and in_a_pod:
                 load_incluster_config(configuration)  # type: ignore[no-untyped-call]
             else:
-                await load_kube_config(  # type: ignore[no-untyped-call]
+                loader = await load_kube_config(  # type: ignore[no-untyped-call]
                     client_configuration=configuration,
                     config_file=_existing(named or _DEFAULT_KUBECONFIG),
+                    context=self._context,
                     persist_config=False,
                 )
+                chosen = loader.current_context.get("context") or {}
+                self.namespace = chosen.get("namespace") or self.namespace
         except ConfigException as error:
             raise Forbidden(f"no credentials for a cluster: {error}") from error
         configuration.client_session_kwargs = {
@@ -116,9 +145,13 @@ class KubernetesApi:
         assert self._client is not None
         await self._client.close()  # type: ignore[no-untyped-call]
 
-    async def get(self, api_version: str, kind: str, namespace: str, name: str) -> Manifest:
-        """Read one object."""
+    async def get(self, api_version: str, kind: str, namespace: str | None, name: str) -> Manifest:
+        """Read one object; None is the cluster."""
         return await self._request("GET", "get", _path(api_version, kind, namespace, name))
+
+    async def fetch(self, path: str) -> Fetched:
+        """GET any path of the server; raise Unavailable where there is no answer at all."""
+        return await self._answer("GET", "fetch", path)
 
     async def list_all(
         self, api_version: str, kind: str, namespace: str | None, label_selector: str = ""
@@ -133,8 +166,9 @@ class KubernetesApi:
         return items or []
 
     async def create(self, manifest: Manifest, *, field_manager: str) -> Manifest:
-        """POST."""
-        path = _path(manifest["apiVersion"], manifest["kind"], manifest["metadata"]["namespace"])
+        """POST; an object without a namespace is one of the cluster."""
+        namespace = manifest.get("metadata", {}).get("namespace")
+        path = _path(manifest["apiVersion"], manifest["kind"], namespace)
         query = {"fieldManager": field_manager}
         return await self._request("POST", "create", path, query=query, body=manifest)
 
@@ -199,15 +233,35 @@ class KubernetesApi:
         query: dict[str, str] | None = None,
         body: object = None,
     ) -> Manifest:
-        assert self._client is not None
+        asked = f"{method} {path}"
+        found = await self._answer(method, verb, path, content_type, query=query, body=body)
+        if found.status >= 300:
+            raise _error(found.status, found.body, found.retry_after, asked)
+        try:
+            answer = orjson.loads(found.body)
+        except orjson.JSONDecodeError as error:
+            raise Unavailable(f"{asked}: the answer is no JSON: {error}") from error
+        if not isinstance(answer, dict):
+            raise Unavailable(f"{asked}: the answer is no object")
+        return answer
+
+    async def _answer(
+        self,
+        method: str,
+        verb: str,
+        path: str,
+        content_type: str = _JSON,
+        *,
+        query: dict[str, str] | None = None,
+        body: object = None,
+    ) -> Fetched:
+        """Ask, within the deadline, and count it; raise Unavailable where nothing is answered."""
         loop = asyncio.get_running_loop()
         begun_s = loop.time()
         code = "cancelled"
         try:
-            status, payload, retry_after = await self._exchange(
-                method, path, content_type, query or {}, body
-            )
-            code = str(status)
+            found = await self._exchange(method, path, content_type, query or {}, body)
+            code = str(found.status)
         except TimeoutError:
             code = "timeout"
             raise Unavailable(f"{method} {path}: no answer in {self._deadline_s:g} s") from None
@@ -216,19 +270,11 @@ class KubernetesApi:
             raise Unavailable(f"{method} {path}: {type(error).__name__}: {error}") from error
         finally:
             self._on_call(verb=verb, code=code, seconds=loop.time() - begun_s)
-        if status >= 300:
-            raise _error(status, payload, retry_after, f"{method} {path}")
-        try:
-            answer = orjson.loads(payload)
-        except orjson.JSONDecodeError as error:
-            raise Unavailable(f"{method} {path}: the answer is no JSON: {error}") from error
-        if not isinstance(answer, dict):
-            raise Unavailable(f"{method} {path}: the answer is no object")
-        return answer
+        return found
 
     async def _exchange(
         self, method: str, path: str, content_type: str, query: dict[str, str], body: object
-    ) -> tuple[int, bytes, str]:
+    ) -> Fetched:
         assert self._client is not None
         headers = {"Accept": _JSON, "Content-Type": content_type, "User-Agent": "headroom"}
         await self._client.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
@@ -243,7 +289,12 @@ class KubernetesApi:
             _request_timeout=self._timeout,
         )
         try:
-            return answer.status, await answer.read(), answer.headers.get("Retry-After", "")
+            return Fetched(
+                status=answer.status,
+                body=await answer.read(),
+                date=answer.headers.get("Date", ""),
+                retry_after=answer.headers.get("Retry-After", ""),
+            )
         finally:
             answer.response.release()
 
