@@ -71,8 +71,15 @@ def test_the_operator_deletes_nothing_and_reads_no_secret() -> None:
 
 
 def test_the_operator_writes_of_our_resource_the_status_only() -> None:
-    assert granted()["headroom.dev", "inferenceservices"] == {"list", "watch"}
+    assert granted()["headroom.dev", "inferenceservices"] == {"get", "list", "watch"}
     assert granted()["headroom.dev", "inferenceservices/status"] == {"patch"}
+
+
+def test_the_operator_may_hold_its_lease_and_touch_no_other() -> None:
+    rules = one("Role")["rules"]
+    assert all(rule["resources"] == ["leases"] for rule in rules)
+    by_name = {tuple(rule.get("resourceNames", ())): rule["verbs"] for rule in rules}
+    assert by_name == {("headroom-operator",): ["get", "update"], (): ["create"]}
 
 
 def test_viewers_and_editors_of_a_namespace_get_our_resource_without_more() -> None:
