@@ -9,7 +9,7 @@ PATHS := operator/headroom model_server/headroom_server e2e tests
 export PYTHONSAFEPATH := 1
 ROOT := $(filter 0,$(shell id -u))
 
-.PHONY: help setup fmt lint types contracts check unit fuzz scenarios test e2e-full demo bench bench-server bench-decision crd proto lock cluster clean
+.PHONY: help setup fmt lint types contracts check unit fuzz scenarios test e2e-full demo bench bench-server bench-decision crd reference proto lock cluster clean
 
 help:            ## list the verbs
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -79,6 +79,9 @@ bench-decision: setup ## the decision against every peer in every cell (ARGS=--q
 
 crd: setup       ## write the CRD anew from the typed values
 	@$(RUN) headroom crd > deploy/base/crd.yaml
+
+reference: setup ## write operator/REFERENCE.md anew from the code
+	@$(RUN) headroom reference > operator/REFERENCE.md
 
 proto: setup     ## write the gRPC messages anew from their .proto
 	@cd model_server/headroom_server/open_inference_grpc && UV_SYSTEM_CERTS=1 $(CURDIR)/$(VENV)/bin/uv tool run \

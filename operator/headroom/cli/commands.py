@@ -118,9 +118,19 @@ def crd() -> None:
 
 
 @app.command()
+def reference() -> None:
+    """Print every field, condition, reason, metric and command as Markdown."""
+    from headroom.cli.reference import page
+    from headroom.console.instruments import Instruments
+
+    commands = typer.main.get_group(app)
+    typer.echo(page(commands, Instruments().page().decode()), nl=False)
+
+
+@app.command()
 def explain(
     name: Annotated[str, typer.Argument(help="Name of the InferenceService.")],
-    namespace: Annotated[str, typer.Option("--namespace", "-n")] = "default",
+    namespace: Annotated[str, typer.Option("--namespace", "-n", help="Its namespace.")] = "default",
 ) -> None:
     """Say why a service has as many replicas as it has, and what one more or less would do."""
     from rich.console import Console

@@ -1,0 +1,93 @@
+"""PURE. From the schema of the resource to rows for readers: field, type, default, meaning."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from headroom.api.durations import PATTERN as DURATION
+
+Schema = Mapping[str, Any]
+
+_OPEN = "x-kubernetes-preserve-unknown-fields"
+_BOUNDS = (
+    ("minimum", "exclusiveMinimum", "above {}", "at least {}"),
+    ("maximum", "exclusiveMaximum", "below {}", "at most {}"),
+)
+_LONGEST_DEFAULT = 40
+
+
+class Field(NamedTuple):
+    """One row."""
+
+    path: str
+    """Dotted from the top of the object; `[]` stands for each item, `{}` for each value."""
+    kind: str
+    default: str
+    """As JSON; `required` where there is none and one must be given."""
+    meaning: str
+
+
+def fields_of(schema: Schema, path: str) -> Iterator[Field]:
+    """Yield every field below a structural schema, parents before children.
+
+    An object without a schema of its own (a Kubernetes type that is passed on) is one row.
+    """
+    required = set(schema.get("required", ()))
+    for name, part in schema.get("properties", {}).items():
+        yield from _field(part, f"{path}.{name}", required=name in required)
+
+
+def rules_of(schema: Schema, path: str) -> Iterator[tuple[str, str]]:
+    """Yield every rule across fields as (path it speaks of, the rule in words)."""
+    for rule in schema.get("x-kubernetes-validations", ()):
+        yield path + rule.get("fieldPath", ""), rule["message"]
+    for name, part in schema.get("properties", {}).items():
+        yield from rules_of(part, f"{path}.{name}")
+    for suffix, part in _inner(schema):
+        yield from rules_of(part, path + suffix)
+
+
+def _field(schema: Schema, path: str, *, required: bool) -> Iterator[Field]:
+    yield Field(path, _kind(schema), _default(schema, required), schema.get("description", ""))
+    yield from fields_of(schema, path)
+    for suffix, part in _inner(schema):
+        yield from fields_of(part, path + suffix)
+
+
+def _inner(schema: Schema) -> Iterator[tuple[str, Schema]]:
+    """Yield the schema of the items of a list or of the values of a map."""
+    if "items" in schema:
+        yield "[]", schema["items"]
+    if isinstance(schema.get("additionalProperties"), Mapping):
+        yield "{}", schema["additionalProperties"]
+
+
+def _kind(schema: Schema) -> str:
+    if "enum" in schema:
+        return " or ".join(str(value) for value in schema["enum"])
+    if schema.get("pattern") == DURATION:
+        return "duration"
+    name = str(schema.get("type", "integer or string"))
+    if name == "array":
+        return f"list of {_kind(schema['items'])}"
+    if isinstance(schema.get("additionalProperties"), Mapping):
+        return f"map of {_kind(schema['additionalProperties'])}"
+    if name == "object" and schema.get(_OPEN):
+        return "any object"
+    bounds = [text for row in _BOUNDS if (text := _bound(schema, *row))]
+    return ", ".join([name, *bounds])
+
+
+def _bound(schema: Schema, key: str, exclusive: str, open_text: str, text: str) -> str:
+    if key not in schema:
+        return ""
+    return (open_text if schema.get(exclusive) else text).format(schema[key])
+
+
+def _default(schema: Schema, required: bool) -> str:
+    if "default" not in schema:
+        return "required" if required else ""
+    text = json.dumps(schema["default"])
+    return text if len(text) <= _LONGEST_DEFAULT else "see its fields"

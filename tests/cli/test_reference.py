@@ -1,0 +1,90 @@
+"""The reference: its rows by hand on small schemas, and that nothing is left unsaid."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+import pytest
+import typer
+
+from headroom.api.conditions import ConditionReason, ConditionType
+from headroom.cli.commands import app
+from headroom.cli.reference import documented, page
+from headroom.cli.reference_fields import Field, fields_of, rules_of
+from headroom.console.instruments import Instruments
+from headroom.scaling.values import PodState, Reason
+
+DURATION = {"type": "string", "pattern": r"^([0-9]{1,6}(\.[0-9]{1,3})?(ms|s|m|h))+$"}
+
+
+class Colour(StrEnum):
+    """Two of three say what they mean."""
+
+    RED = "Red"
+    """Stop,
+    and wait."""
+    GREEN = "Green"
+    BLUE = "Blue"
+    """Go."""
+
+
+@pytest.mark.parametrize(
+    ("schema", "rows"),
+    [
+        ({"type": "integer", "minimum": 0, "maximum": 9}, [("integer, at least 0, at most 9", "")]),
+        ({"type": "number", "minimum": 0, "exclusiveMinimum": True}, [("number, above 0", "")]),
+        ({"type": "string", "enum": ["A", "B"], "default": "A"}, [("A or B", '"A"')]),
+        ({**DURATION, "default": "90s"}, [("duration", '"90s"')]),
+        ({"x-kubernetes-int-or-string": True}, [("integer or string", "")]),
+        (
+            {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+            [("any object", "")],
+        ),
+        (
+            {"type": "object", "additionalProperties": {"type": "string"}},
+            [("map of string", "")],
+        ),
+    ],
+)
+def test_a_field_is_a_row(schema: dict[str, Any], rows: list[tuple[str, str]]) -> None:
+    found = list(fields_of({"properties": {"it": schema}}, "spec"))
+    assert [(one.kind, one.default) for one in found] == rows
+
+
+def test_what_lies_inside_lists_and_maps_has_a_path() -> None:
+    port = {"type": "object", "required": ["number"], "properties": {"number": {"type": "integer"}}}
+    schema = {
+        "properties": {
+            "ports": {"type": "array", "items": port, "description": "Open."},
+            "by": {"type": "object", "additionalProperties": port},
+        }
+    }
+    assert list(fields_of(schema, "spec")) == [
+        Field("spec.ports", "list of object", "", "Open."),
+        Field("spec.ports[].number", "integer", "required", ""),
+        Field("spec.by", "map of object", "", ""),
+        Field("spec.by{}.number", "integer", "required", ""),
+    ]
+
+
+def test_a_rule_stands_at_the_field_it_speaks_of() -> None:
+    rule = {"rule": "self.a < self.b", "message": "a must be below b", "fieldPath": ".a"}
+    schema = {"properties": {"x": {"type": "object", "x-kubernetes-validations": [rule]}}}
+    assert list(rules_of(schema, "spec")) == [("spec.x.a", "a must be below b")]
+
+
+def test_members_are_read_with_the_text_below_them() -> None:
+    assert documented(Colour) == [("Red", "Stop, and wait."), ("Green", ""), ("Blue", "Go.")]
+
+
+@pytest.mark.parametrize("members", [ConditionType, ConditionReason, Reason, PodState])
+def test_every_word_of_the_api_is_explained(members: type[StrEnum]) -> None:
+    assert [value for value, text in documented(members) if not text] == []
+
+
+def test_every_option_and_metric_says_what_it_means() -> None:
+    text = page(typer.main.get_group(app), Instruments().page().decode())
+    unsaid = [line for line in text.splitlines() if line.startswith(("| `-", "| `headroom_"))]
+    assert unsaid
+    assert [line for line in unsaid if line.endswith("|  |")] == []
