@@ -1,0 +1,283 @@
+"""A proxy in front of the API server that breaks what it is told to break.
+
+Plain HTTP on loopback towards the operator, whose own token goes through; TLS towards the server.
+Every exchange is kept, so that a test can say what was written, when, and whether it was taken.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import ssl
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol, Self
+
+import aiohttp
+from aiohttp import web
+
+from cluster.addresses import LOOPBACK
+from reliability.calls import Call, Verb, read_call
+from reliability.rules import (
+    Delay,
+    DelayEvents,
+    Drip,
+    Fault,
+    Hang,
+    InStream,
+    LoginPage,
+    Plan,
+    Refuse,
+    Reset,
+    Rule,
+    TimeTravel,
+    Truncate,
+    WatchError,
+)
+from reliability.streams import Stream, error_event, status
+
+REMEMBERED = 256
+"""Answers kept of each read, for travels in time."""
+_HOP_BY_HOP = {"connection", "content-length", "host", "keep-alive", "transfer-encoding"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """One request and what became of it."""
+
+    at_s: float
+    """Of the monotonic clock, when it came in."""
+    call: Call
+    code: int
+    """As the API server answered; 0 where it was not asked or did not answer."""
+    fault: Fault | None = None
+    sent: bytes = b""
+    """The body of a write."""
+
+    @property
+    def taken(self) -> bool:
+        """Whether it changed the cluster."""
+        return self.call.writes and 200 <= self.code < 300
+
+    @property
+    def replicas(self) -> int | None:
+        """What a write asks for, if it speaks of replicas."""
+        if not self.call.resource.startswith("deployments") or not self.sent:
+            return None
+        body = json.loads(self.sent)
+        spec = body.get("spec", {}) if isinstance(body, dict) else {}
+        return spec.get("replicas") if isinstance(spec, dict) else None
+
+
+class Gate(Protocol):
+    """Sees every request go by and may hold it."""
+
+    async def before(self, call: Call) -> None:
+        """Wait before the API server is asked."""
+        ...
+
+    async def after(self, call: Call, code: int) -> None:
+        """Wait before what it answered is passed on."""
+        ...
+
+
+class Open:
+    """Holds nothing."""
+
+    async def before(self, call: Call) -> None:
+        """Go on."""
+
+    async def after(self, call: Call, code: int) -> None:
+        """Go on."""
+
+
+class FaultProxy:
+    """Use as an async context manager; `url` is what the operator is given for a server."""
+
+    def __init__(
+        self, server: str, authority_pem: str | None = None, gate: Gate | None = None
+    ) -> None:
+        self._server = server
+        self._tls = ssl.create_default_context(cadata=authority_pem)
+        self.gate = gate or Open()
+        self.exchanges: list[Exchange] = []
+        self._plan = Plan()
+        self._streams: list[tuple[web.Request, Call]] = []
+        self._answers: dict[str, deque[tuple[float, bytes]]] = {}
+        self.url = ""
+
+    async def __aenter__(self) -> Self:
+        """Listen on a free port."""
+        self._session = aiohttp.ClientSession(
+            self._server,
+            connector=aiohttp.TCPConnector(ssl=self._tls, limit=0),
+            timeout=aiohttp.ClientTimeout(total=None),
+            auto_decompress=False,
+        )
+        application = web.Application(client_max_size=1 << 24)
+        application.router.add_route("*", "/{path:.*}", self._handle)
+        self._runner = web.AppRunner(
+            application, access_log=None, shutdown_timeout=0.1, handler_cancellation=True
+        )
+        await self._runner.setup()
+        await web.TCPSite(self._runner, LOOPBACK, 0).start()
+        self.url = f"http://{LOOPBACK}:{self._runner.addresses[0][1]}"
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Break off what is open, and end."""
+        for request, _ in self._streams:
+            _break_off(request)
+        await self._runner.cleanup()
+        await self._session.close()
+
+    def strike(self, rules: Sequence[Rule]) -> None:
+        """From now on these rules hold, also for watches that are open; none means no fault."""
+        self._plan = Plan.of(rules)
+        now_s = time.monotonic()
+        for request, call in self._streams:
+            fault = self._plan.of_stream(call, now_s)
+            if fault is not None and not isinstance(fault, InStream):
+                _break_off(request)
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        call = read_call(request.method, request.path, request.query)
+        fault, self._plan = self._plan.judge(call, time.monotonic())
+        sent = await request.read()
+        exchange = Exchange(
+            at_s=time.monotonic(), call=call, code=0, fault=fault, sent=sent if call.writes else b""
+        )
+        await self.gate.before(call)
+        if _is_instead(fault):
+            self.exchanges.append(exchange)
+            return await self._instead(request, fault)
+        if call.verb is Verb.WATCH:
+            self.exchanges.append(exchange)
+            return await self._watch(request, call)
+        code, answer, headers = await self._forward(request, sent)
+        self.exchanges.append(replace(exchange, code=code))
+        await self.gate.after(call, code)
+        body = self._as_it_was(request, fault, answer, exchange.at_s)
+        return await self._answer(request, fault, code, headers, body)
+
+    async def _forward(
+        self, request: web.Request, sent: bytes
+    ) -> tuple[int, bytes, dict[str, str]]:
+        async with self._session.request(
+            request.method, request.raw_path, headers=_headers(request), data=sent
+        ) as answer:
+            names = ("Content-Type", "Retry-After", "Date")
+            headers = {name: answer.headers[name] for name in names if name in answer.headers}
+            return answer.status, await answer.read(), headers
+
+    async def _instead(self, request: web.Request, fault: Fault | None) -> web.StreamResponse:
+        match fault:
+            case Refuse():
+                body = json.dumps(status(fault.code, fault.message)).encode()
+                headers = {"Content-Type": "application/json"}
+                if fault.retry_after_s is not None:
+                    headers["Retry-After"] = str(fault.retry_after_s)
+                return web.Response(status=fault.code, body=body, headers=headers)
+            case WatchError():
+                event = error_event(fault.code, "told by the fault proxy")
+                return web.Response(body=event, content_type="application/json")
+            case Hang():
+                await asyncio.Event().wait()
+        return _broken_off(request)
+
+    async def _answer(
+        self,
+        request: web.Request,
+        fault: Fault | None,
+        code: int,
+        headers: dict[str, str],
+        body: bytes,
+    ) -> web.StreamResponse:
+        match fault:
+            case Reset():
+                return _broken_off(request)
+            case Hang():
+                await asyncio.Event().wait()
+            case Delay():
+                await asyncio.sleep(fault.seconds)
+            case LoginPage():
+                page = "<html><body>Sign in</body></html>"
+                return web.Response(text=page, content_type="text/html")
+            case Drip() | Truncate():
+                return await _in_pieces(request, fault, code, headers, body)
+        return web.Response(status=code, headers=headers, body=body)
+
+    def _as_it_was(
+        self, request: web.Request, fault: Fault | None, answer: bytes, now_s: float
+    ) -> bytes:
+        if request.method != "GET":
+            return answer
+        kept = self._answers.setdefault(request.raw_path, deque(maxlen=REMEMBERED))
+        if not isinstance(fault, TimeTravel):
+            kept.append((now_s, answer))
+            return answer
+        old = [body for at_s, body in kept if at_s <= now_s - fault.seconds]
+        return old[-1] if old else (kept[0][1] if kept else answer)
+
+    async def _watch(self, request: web.Request, call: Call) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "application/json"})
+        self._streams.append((request, call))
+        stream = Stream()
+        try:
+            async with self._session.get(request.raw_path, headers=_headers(request)) as upstream:
+                response.set_status(upstream.status)
+                await response.prepare(request)
+                while line := await upstream.content.readline():
+                    fault = self._plan.of_stream(call, time.monotonic())
+                    passed, stream = stream.passed(fault, line)
+                    if isinstance(fault, DelayEvents):
+                        await asyncio.sleep(fault.seconds)
+                    for one in passed:
+                        await response.write(one)
+        finally:
+            self._streams.remove((request, call))
+        return response
+
+
+def _is_instead(fault: Fault | None) -> bool:
+    """Whether the API server is not asked at all."""
+    if isinstance(fault, Reset | Hang):
+        return not fault.taken
+    return isinstance(fault, Refuse | WatchError)
+
+
+async def _in_pieces(
+    request: web.Request, fault: Drip | Truncate, code: int, headers: dict[str, str], body: bytes
+) -> web.StreamResponse:
+    """Announce all of the body; send it drop by drop, or a part of it and close."""
+    response = web.StreamResponse(status=code, headers=headers)
+    response.content_length = len(body)
+    await response.prepare(request)
+    if isinstance(fault, Truncate):
+        await response.write(body[: int(len(body) * fault.share)])
+        _break_off(request)
+        return response
+    with contextlib.suppress(ConnectionError):
+        for place in range(len(body)):
+            await response.write(body[place : place + 1])
+            await asyncio.sleep(1.0 / fault.bytes_per_s)
+    return response
+
+
+def _headers(request: web.Request) -> dict[str, str]:
+    kept = {k: v for k, v in request.headers.items() if k.lower() not in _HOP_BY_HOP}
+    return kept | {"Accept-Encoding": "identity"}
+
+
+def _break_off(request: web.Request) -> None:
+    """Close without a word: the other side sees a reset."""
+    if request.transport is not None:
+        request.transport.abort()
+
+
+def _broken_off(request: web.Request) -> web.StreamResponse:
+    _break_off(request)
+    return web.Response()

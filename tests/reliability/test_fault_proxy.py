@@ -1,0 +1,152 @@
+"""The fault proxy in front of a small server: what its client sees of each fault."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from reliability.calls import Verb
+from reliability.proxy import FaultProxy
+from reliability.rules import (
+    Delay,
+    Drip,
+    Fault,
+    Hang,
+    LoginPage,
+    Refuse,
+    Reset,
+    Rule,
+    Silence,
+    TimeTravel,
+    Truncate,
+    WatchError,
+)
+
+PODS = "/api/v1/namespaces/a/pods"
+
+
+@contextlib.asynccontextmanager
+async def behind_a_proxy() -> AsyncIterator[tuple[FaultProxy, aiohttp.ClientSession, list[str]]]:
+    """A server that counts what it was asked, a proxy in front of it, and a client."""
+    asked: list[str] = []
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        asked.append(request.method)
+        if "watch" not in request.query:
+            return web.json_response({"items": [], "asked": len(asked)})
+        stream = web.StreamResponse()
+        await stream.prepare(request)
+        for number in range(1000):
+            await stream.write(b'{"type":"ADDED","object":{"n":%d}}\n' % number)
+            await asyncio.sleep(0.01)
+        return stream
+
+    application = web.Application()
+    application.router.add_route("*", "/{path:.*}", answer)
+    runner = web.AppRunner(application, shutdown_timeout=0.05)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    server = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    timeout = aiohttp.ClientTimeout(total=0.25)
+    try:
+        async with (
+            FaultProxy(server) as proxy,
+            aiohttp.ClientSession(proxy.url, timeout=timeout) as client,
+        ):
+            yield proxy, client, asked
+    finally:
+        await runner.cleanup()
+
+
+@pytest.mark.parametrize(
+    ("fault", "seen", "asked"),
+    [
+        (Refuse(code=503), "503", 0),
+        (Refuse(code=429, retry_after_s=7), "429 after 7", 0),
+        (Reset(), "broken", 0),
+        (Reset(taken=True), "broken", 1),
+        (Hang(), "timeout", 0),
+        (Hang(taken=True), "timeout", 1),
+        (Delay(seconds=0.1), "200", 1),
+        (Delay(seconds=9.0), "timeout", 1),
+        (Drip(bytes_per_s=5.0), "timeout", 1),
+        (Drip(bytes_per_s=2000.0), "200", 1),
+        (Truncate(), "broken", 1),
+        (LoginPage(), "html", 1),
+    ],
+)
+async def test_what_a_client_sees_of_a_fault(fault: Fault, seen: str, asked: int) -> None:
+    async with behind_a_proxy() as (proxy, client, server):
+        proxy.strike([Rule(fault=fault, verbs=frozenset({Verb.CREATE}))])
+        assert await seen_by(client, "POST") == seen
+        assert len(server) == asked
+        proxy.strike([])
+        assert await seen_by(client, "POST") == "200"
+        assert [one.fault for one in proxy.exchanges] == [fault, None]
+        assert [one.taken for one in proxy.exchanges] == [asked == 1, True]
+
+
+async def seen_by(client: aiohttp.ClientSession, method: str) -> str:
+    try:
+        async with client.request(method, PODS) as answer:
+            await answer.read()
+            if answer.content_type == "text/html":
+                return "html"
+            after = answer.headers.get("Retry-After")
+            return f"{answer.status} after {after}" if after else str(answer.status)
+    except TimeoutError:
+        return "timeout"
+    except aiohttp.ClientError:
+        return "broken"
+
+
+async def test_a_travel_in_time_gives_what_was_answered_then() -> None:
+    async with behind_a_proxy() as (proxy, client, _):
+
+        async def number() -> int:
+            async with client.get(PODS) as answer:
+                return int((await answer.json())["asked"])
+
+        assert [await number(), await number()] == [1, 2]
+        await asyncio.sleep(0.2)
+        assert await number() == 3
+        proxy.strike([Rule(fault=TimeTravel(seconds=0.15))])
+        assert await number() == 2
+        proxy.strike([])
+        assert await number() == 5
+
+
+async def test_a_fault_strikes_streams_that_are_open() -> None:
+    async with behind_a_proxy() as (proxy, client, _):
+        async with client.get(PODS, params={"watch": "true"}) as stream:
+            assert await stream.content.readline()
+            proxy.strike([Rule(fault=Reset(), verbs=frozenset({Verb.WATCH}))])
+            with pytest.raises(aiohttp.ClientError):
+                await read_to_the_end(stream)
+        proxy.strike([Rule(fault=WatchError(code=410))])
+        async with client.get(PODS, params={"watch": "true"}) as stream:
+            assert b'"code": 410' in await stream.read()
+
+
+async def test_a_stream_that_falls_silent_stays_open_and_says_nothing() -> None:
+    async with (
+        behind_a_proxy() as (proxy, client, _),
+        client.get(PODS, params={"watch": "true"}) as stream,
+    ):
+        assert await stream.content.readline()
+        proxy.strike([Rule(fault=Silence())])
+        begun_s = time.monotonic()
+        with pytest.raises(TimeoutError):
+            await read_to_the_end(stream)
+        assert time.monotonic() - begun_s > 0.2
+
+
+async def read_to_the_end(stream: aiohttp.ClientResponse) -> None:
+    while await stream.content.readline():
+        pass
