@@ -178,3 +178,27 @@ def test_replicas_without_a_node_are_reported_and_not_multiplied() -> None:
         assert len(world.cluster.scale_writes) <= 2
 
     play(story)
+
+
+def test_a_schedule_raises_the_floor_while_it_acts() -> None:
+    """The world's clock stands at minute 0 of 01:46 UTC and moves a second per second."""
+
+    async def story(world: World) -> None:
+        minute = int(world.clock.now_s() // 60) + 3
+        start, end = minute % 60, (minute + 3) % 60
+        floor = {"name": "soon", "start": f"{start} * * * *", "end": f"{end} * * * *"}
+        world.create(
+            scaling={
+                "schedules": [floor | {"minReplicas": 4}],
+                "scaleDown": {"stabilizationWindow": "30s"},
+            }
+        )
+        await world.run_for(60.0)
+        assert world.replicas() == 1
+        await world.run_for(130.0)
+        assert world.replicas() == 4
+        assert "schedule soon asks for no fewer" in world.status()["decision"]["message"]
+        await world.run_for(300.0)
+        assert world.replicas() == 1
+
+    play(story)

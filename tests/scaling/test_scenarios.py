@@ -191,3 +191,16 @@ def test_lowered_bounds_are_honoured_even_without_signals() -> None:
     assert service.tick().replicas == 4
     service.policy = policy(min_replicas=5, max_replicas=8)
     assert service.tick().replicas == 5
+
+
+def test_a_floor_by_schedule_is_named_while_it_binds() -> None:
+    service = Service(
+        rate_rps=0.5, replicas=1, policy=policy(min_replicas=3, schedule="office hours")
+    )
+    rising = service.run(1)
+    assert (rising.replicas, rising.reason) == (3, Reason.MIN_REPLICAS)
+    assert "schedule office hours asks for no fewer (1 -> 3)" in rising.message
+    standing = service.run(120)
+    assert (standing.replicas, standing.reason) == (3, Reason.MIN_REPLICAS)
+    assert "schedule office hours asks for no fewer" in standing.message
+    assert standing.floor_replicas == 3

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from headroom.api.durations import Duration
 from headroom.api.invalid_spec import InvalidSpec, Problem, problems_of, shown
+from headroom.api.schedules import Floor, floor_at
 from headroom.api.spec import Spec
 from headroom.scaling.values import Policy
 
@@ -85,8 +86,17 @@ class InferenceService:
         """Slowest self-test request that counts as warm."""
         return self.spec.warmup.max_latency or self.spec.slo.latency.target
 
-    def to_policy(self, tick_s: float = 2.0) -> Policy:
-        """Give the decision what it may and must do, evaluated every `tick_s` seconds."""
+    def floor_at(self, now_s: float, lead_s: float = 0.0) -> Floor:
+        """Give the fewest replicas now, or within `lead_s`, and the schedule that says so."""
+        scaling = self.spec.scaling
+        return floor_at(scaling.schedules, scaling.min_replicas, now_s, lead_s)
+
+    def to_policy(self, tick_s: float = 2.0, floor: Floor | None = None) -> Policy:
+        """Give the decision what it may and must do, evaluated every `tick_s` seconds.
+
+        Without a floor, that of `minReplicas` holds.
+        """
+        least, schedule = floor or Floor(self.spec.scaling.min_replicas)
         slo, scaling = self.spec.slo, self.spec.scaling
         up, down = scaling.scale_up, scaling.scale_down
         return Policy(
@@ -94,7 +104,8 @@ class InferenceService:
             latency_percentile=slo.latency.percentile / 100,
             queue_depth=slo.queue_depth,
             utilization_ceiling=slo.utilization_ceiling,
-            min_replicas=scaling.min_replicas,
+            min_replicas=least,
+            schedule=schedule,
             max_replicas=scaling.max_replicas,
             scale_up_stabilization_s=up.stabilization_window.seconds,
             scale_up_rate=up.rate.to_limit() if up.rate else None,

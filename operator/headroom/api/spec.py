@@ -13,7 +13,9 @@ from pydantic import Field
 
 from headroom.api.durations import Duration
 from headroom.api.runtime import Runtime
-from headroom.api.values import Rule, Value, Within
+from headroom.api.schedules import Schedule
+from headroom.api.target_ref import TargetRef
+from headroom.api.values import MapBy, Rule, Value, Within
 from headroom.scaling.values import RateLimit
 
 _MODEL_URI = r"^(file:///[!-~]+|pvc://[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?(/[!-~]*)?)?$"
@@ -170,8 +172,21 @@ class Scaling(Value):
     """How fast replicas are added."""
     scale_down: ScaleDown = ScaleDown()
     """How fast replicas are removed."""
+    schedules: Annotated[
+        tuple[Schedule, ...], Field(max_length=16, strict=False), MapBy("name")
+    ] = ()
+    """Higher floors at certain times."""
 
     rules = (
+        Rule(
+            field="schedules",
+            cel="self.schedules.all(one, one.minReplicas <= self.maxReplicas)",
+            holds=lambda scaling: all(
+                one.min_replicas <= scaling.max_replicas for one in scaling.schedules
+            ),
+            message="the minReplicas of each of scaling.schedules must be at most "
+            "scaling.maxReplicas",
+        ),
         Rule(
             field="minReplicas",
             cel="self.minReplicas <= self.maxReplicas",

@@ -85,7 +85,7 @@ def seen(service: InferenceService, observation: Observation, decision: Decision
             priority=service.spec.scaling.priority,
             wanted=decision.alone,
             standing=len(placed) - leaving,
-            floor=service.spec.scaling.min_replicas,
+            floor=decision.floor_replicas,
             accelerators=service.spec.accelerator.count,
         ),
         leaving=leaving,

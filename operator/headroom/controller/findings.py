@@ -186,7 +186,7 @@ def _sudden_rise(tick: Tick) -> str:
     if decision.floor_rps is None or decision.cold_start_s is None:
         return ""
     return (
-        f"minReplicas ({tick.service.spec.scaling.min_replicas}) carry {decision.floor_rps:.3g}/s "
+        f"minReplicas ({decision.floor_replicas}) carry {decision.floor_rps:.3g}/s "
         f"within it, a sudden rise beyond that waits {duration_text(decision.cold_start_s)} "
         "for replicas to start"
     )

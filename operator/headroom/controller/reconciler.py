@@ -81,7 +81,10 @@ class Reconciler:
             service,
             replicas_if_absent=memory.replicas_if_absent(service),
         )
-        policy = service.to_policy(tick_s=self._tick_s)
+        floor = service.floor_at(
+            gathered.observation.now_s, lead_s=memory.state.cold_starts.p90_s or 0.0
+        )
+        policy = service.to_policy(tick_s=self._tick_s, floor=floor)
         observation = replace(gathered.observation, grant=self._competition.grant(memory.uid))
         decision, memory.state = decide(policy, memory.state, observation)
         claim = self._competition.note(service, memory.children[-1], observation, decision)

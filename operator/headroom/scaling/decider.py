@@ -328,6 +328,7 @@ def _explain(
         else None,
         feasible=tail is None or tail.idle_s <= policy.latency_target_s,
         floor_latency_s=tail.idle_s if tail else None,
+        floor_replicas=policy.min_replicas,
         floor_rps=policy.min_replicas * tail.capacity_rps(target_s, policy.min_replicas)
         if tail
         else None,

@@ -69,6 +69,8 @@ def message(
         f"{limit.detail or _LIMITS[limit.limit]} ({limit.before} -> {limit.after})"
         for limit in limits
     ]
+    if policy.schedule and replicas == policy.min_replicas and not limits:
+        parts.append(f"schedule {policy.schedule} asks for no fewer")
     coming = [
         f"{number} {word}"
         for number, word in (

@@ -172,7 +172,12 @@ def bounds(policy: Policy, replicas: int) -> Limited:
         limit = LimitApplied(limit=Reason.MAX_REPLICAS, before=replicas, after=policy.max_replicas)
         return policy.max_replicas, (limit,)
     if replicas < policy.min_replicas:
-        limit = LimitApplied(limit=Reason.MIN_REPLICAS, before=replicas, after=policy.min_replicas)
+        limit = LimitApplied(
+            limit=Reason.MIN_REPLICAS,
+            before=replicas,
+            after=policy.min_replicas,
+            detail=policy.schedule and f"schedule {policy.schedule} asks for no fewer",
+        )
         return policy.min_replicas, (limit,)
     return replicas, ()
 

@@ -123,6 +123,8 @@ class Policy:
     """Waiting requests per replica; None takes the largest batch of the model."""
     utilization_ceiling: float = 0.80
     min_replicas: int = 1
+    schedule: str = ""
+    """Names the schedule that min_replicas come from now; empty: none does."""
     max_replicas: int = 20
     scale_up_stabilization_s: float = 0.0
     scale_up_rate: RateLimit | None = None
@@ -361,6 +363,8 @@ class Decision:
     """False where even an idle replica misses the latency target."""
     floor_latency_s: float | None = None
     """What an idle replica takes: the lowest latency target that can be promised."""
+    floor_replicas: int = 1
+    """min_replicas, or what a schedule makes of them now."""
     floor_rps: float | None = None
     """Arrivals that min_replicas carry within the target; a rise beyond waits for a cold start."""
     cost: CostModel | None = None

@@ -1,0 +1,99 @@
+"""Floors by the wall clock: worked by hand, summer time included."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from pydantic import ValidationError
+
+from headroom.api.schedules import Floor, Schedule, floor_at
+from headroom.api.spec import Scaling
+
+OFFICE = {
+    "name": "office",
+    "timeZone": "Europe/Berlin",
+    "start": "0 8 * * 1-5",
+    "end": "0 18 * * 1-5",
+    "minReplicas": 6,
+}
+
+
+def schedule(**changed: Any) -> Schedule:
+    return Schedule.model_validate(OFFICE | changed)
+
+
+def berlin(text: str) -> float:
+    return datetime.fromisoformat(text).replace(tzinfo=ZoneInfo("Europe/Berlin")).timestamp()
+
+
+@pytest.mark.parametrize(
+    ("at", "replicas"),
+    [
+        ("2026-03-27 07:59:59", 1),  # a Friday
+        ("2026-03-27 08:00:00", 6),
+        ("2026-03-27 17:59:59", 6),
+        ("2026-03-27 18:00:00", 1),
+        ("2026-03-28 12:00:00", 1),  # Saturday: the last end lies after the last start
+        ("2026-03-30 07:59:00", 1),  # Monday, an hour of UTC earlier: clocks went forward
+        ("2026-03-30 08:00:00", 6),
+    ],
+)
+def test_it_acts_from_start_to_end(at: str, replicas: int) -> None:
+    assert floor_at([schedule()], 1, berlin(at)).replicas == replicas
+
+
+def test_it_runs_over_midnight() -> None:
+    night = schedule(start="0 22 * * *", end="0 6 * * *", timeZone="UTC")
+    hours = [23, 24, 29.99, 30, 21.99]
+    assert [floor_at([night], 1, 86_400 * 20_000 + 3600 * h).replicas for h in hours] == [
+        6,
+        6,
+        6,
+        1,
+        1,
+    ]
+
+
+def test_replicas_are_asked_for_one_cold_start_early() -> None:
+    before = berlin("2026-03-27 07:58:00")
+    assert floor_at([schedule()], 1, before, lead_s=119.0).replicas == 1
+    assert floor_at([schedule()], 1, before, lead_s=120.0) == Floor(6, "office")
+
+
+def test_the_lead_does_not_end_it_early() -> None:
+    assert floor_at([schedule()], 1, berlin("2026-03-27 17:59:00"), lead_s=600.0).replicas == 6
+
+
+def test_the_highest_floor_counts_and_is_named() -> None:
+    lunch = schedule(name="lunch", start="0 12 * * *", end="0 13 * * *", minReplicas=9)
+    low = schedule(name="low", minReplicas=2)
+    noon, morning = berlin("2026-03-27 12:30:00"), berlin("2026-03-27 09:00:00")
+    assert floor_at([low, lunch, schedule()], 1, noon) == Floor(9, "lunch")
+    assert floor_at([low, lunch, schedule()], 1, morning) == Floor(6, "office")
+    assert floor_at([low], 3, morning) == Floor(3)
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"start": "0 25 * * *"}, "must be a cron expression of five fields"),
+        ({"start": "@daily"}, "should match pattern"),
+        ({"timeZone": "Mars/Olympus"}, "must be a time zone such as Europe/Berlin"),
+        ({"timeZone": "Europe"}, "must be a time zone such as Europe/Berlin"),
+        ({"end": "0 8 * * 1-5"}, "start and end must differ"),
+        ({"minReplicas": 0}, "greater than or equal to 1"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(changed: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValidationError, match=words):
+        schedule(**changed)
+
+
+def test_it_stays_within_the_bounds_of_scaling() -> None:
+    with pytest.raises(ValidationError, match=r"must be at most scaling\.maxReplicas"):
+        Scaling.model_validate({"maxReplicas": 5, "schedules": [OFFICE]})
+    with pytest.raises(ValidationError, match="entries must differ in name"):
+        Scaling.model_validate({"schedules": [OFFICE, OFFICE]})
