@@ -181,7 +181,7 @@ def test_replicas_without_a_node_are_reported_and_not_multiplied() -> None:
 
 
 def test_a_schedule_raises_the_floor_while_it_acts() -> None:
-    """The world's clock stands at minute 0 of 01:46 UTC and moves a second per second."""
+    """It begins within three minutes, and ends three minutes later."""
 
     async def story(world: World) -> None:
         minute = int(world.clock.now_s() // 60) + 3
