@@ -7,7 +7,6 @@ Each command imports what it needs: `headroom crd` should not wait for an HTTP s
 
 from __future__ import annotations
 
-import asyncio
 import os
 import socket
 import sys
@@ -16,6 +15,8 @@ from typing import Annotated
 
 import typer
 
+from headroom.cli.cluster_commands import app as cluster_app
+from headroom.cli.ending import fail
 from headroom.cli.plan import app as plan_app
 from headroom.cli.simulate_command import app as simulate_app
 
@@ -23,10 +24,10 @@ app = typer.Typer(
     name="headroom",
     help="Keep a latency promise for GPU inference with the fewest GPUs.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 
+app.add_typer(cluster_app)
 app.add_typer(plan_app)
 app.add_typer(simulate_app)
 
@@ -87,7 +88,7 @@ def run(
             )
         )
     except (ClusterError, OSError) as error:
-        _fail(str(error))
+        fail(str(error))
 
 
 @app.command()
@@ -102,11 +103,11 @@ def render(
         text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
         typer.echo(rendered(text), nl=False)
     except UnicodeDecodeError:
-        _fail(f"{file}: not a text file; give YAML with an InferenceService")
+        fail(f"{file}: not a text file; give YAML with an InferenceService")
     except OSError as error:
-        _fail(f"{file}: {error.strerror}; give a YAML file, or - for standard input")
+        fail(f"{file}: {error.strerror}; give a YAML file, or - for standard input")
     except (InvalidSpec, ValueError) as error:
-        _fail(f"{file}: {error}")
+        fail(f"{file}: {error}")
 
 
 @app.command()
@@ -125,28 +126,3 @@ def reference() -> None:
 
     commands = typer.main.get_group(app)
     typer.echo(page(commands, Instruments().page().decode()), nl=False)
-
-
-@app.command()
-def explain(
-    name: Annotated[str, typer.Argument(help="Name of the InferenceService.")],
-    namespace: Annotated[str, typer.Option("--namespace", "-n", help="Its namespace.")] = "default",
-) -> None:
-    """Say why a service has as many replicas as it has, and what one more or less would do."""
-    from rich.console import Console
-
-    from headroom.cli.explain import explained, fetch
-    from headroom.errors import ClusterError, NotFound
-
-    try:
-        service = asyncio.run(fetch(namespace, name))
-    except NotFound as error:
-        _fail(f"{error}: see `kubectl get inferenceservices --all-namespaces`")
-    except ClusterError as error:
-        _fail(str(error))
-    Console().print(explained(service))
-
-
-def _fail(message: str) -> None:
-    typer.echo(f"error: {message}", err=True)
-    raise typer.Exit(1)

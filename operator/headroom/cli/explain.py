@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,7 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 from headroom.adapters.kubernetes_api import KubernetesApi
+from headroom.api.conditions import Condition, read
 from headroom.api.inference_service import API_VERSION, KIND
+from headroom.cli.get import row_json
+from headroom.console.standing import standing, troubled
 
 _COUNTS = {
     "readyReplicas": "ready",
@@ -20,10 +24,17 @@ _COUNTS = {
 }
 
 
-async def fetch(namespace: str, name: str) -> dict[str, Any]:
-    """Read the object; raise ClusterError."""
-    async with KubernetesApi(on_call=_uncounted) as api:
-        return await api.get(API_VERSION, KIND, namespace, name)
+async def fetch(api: KubernetesApi, namespace: str | None, name: str) -> dict[str, Any]:
+    """Read the object, in the context's namespace where none is named; raise ClusterError."""
+    async with api:
+        return await api.get(API_VERSION, KIND, namespace or api.namespace, name)
+
+
+def as_json(service: Mapping[str, Any]) -> str:
+    """Render the same for programs; null is unknown."""
+    status = service.get("status") or {}
+    kept = {key: status.get(key) for key in ("decision", "signals", "model", "coldStart")}
+    return json.dumps(row_json(standing(service)) | kept, indent=2, allow_nan=False)
 
 
 def explained(service: Mapping[str, Any]) -> RenderableType:
@@ -39,7 +50,7 @@ def explained(service: Mapping[str, Any]) -> RenderableType:
             parts += [Text(), _table(decision)]
         if recommendations := decision.get("recommendations"):
             parts += [Text(), _recommendations(recommendations)]
-    conditions = [one for one in status.get("conditions") or () if _asks_for_attention(one)]
+    conditions = troubled(read(status))
     if conditions:
         parts += [Text(), _conditions(conditions)]
     return Group(*parts)
@@ -98,19 +109,13 @@ def _recommendations(recommendations: list[Mapping[str, Any]]) -> Table:
     return table
 
 
-def _conditions(conditions: list[Mapping[str, Any]]) -> Table:
+def _conditions(conditions: list[Condition]) -> Table:
     table = Table(title="What asks for attention", title_justify="left", box=None, pad_edge=False)
     for column in ("condition", "reason", "message"):
         table.add_column(column)
     for row in conditions:
-        table.add_row(f"{row['type']}={row['status']}", row["reason"], row.get("message", ""))
+        table.add_row(f"{row.type}={row.status}", row.reason, row.message)
     return table
-
-
-def _asks_for_attention(condition: Mapping[str, Any]) -> bool:
-    """ScalingLimited is the one condition that is bad when it is true."""
-    good = "False" if condition["type"] == "ScalingLimited" else "True"
-    return bool(condition["status"] != good)
 
 
 def _number(value: float | None) -> str:
@@ -119,7 +124,3 @@ def _number(value: float | None) -> str:
 
 def _share(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.0%}"
-
-
-def _uncounted(verb: str, code: str, seconds: float) -> None:
-    """A command keeps no figures."""

@@ -12,11 +12,16 @@ SIMULATOR = frozenset({"llvmlite", "matplotlib", "numba"})
 
 
 def main() -> None:
-    """Run a command; exit with 2 where a library that it needs is not installed."""
+    """Run a command."""
+    start(None)
+
+
+def start(name: str | None) -> None:
+    """Run a command under a name; exit with 2 where a library that it needs is not installed."""
     try:
         from headroom.cli.commands import app
 
-        app()
+        app(prog_name=name)
     except ModuleNotFoundError as error:
         library = (error.name or "").partition(".")[0]
         if library in ("", "headroom"):

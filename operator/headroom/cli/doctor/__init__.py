@@ -1,0 +1,1 @@
+"""`headroom doctor`: facts gathered once → findings, each with its remedy."""

@@ -1,0 +1,88 @@
+"""One pod's page of metrics, asked for through the API server: how it answered."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from headroom.cli.doctor.facts import Answered, Manifest
+from headroom.errors import Forbidden
+
+if TYPE_CHECKING:
+    from headroom.cli.doctor.gathering import Reader
+
+PATH = "/metrics"
+_NAME = re.compile(rb"^([a-zA-Z_:][a-zA-Z0-9_:]*)", re.MULTILINE)
+How = Answered.How
+
+
+async def ask_pod(
+    api: Reader, service: Manifest, pods: Sequence[dict[str, Any]]
+) -> Answered | None:
+    """Ask the first that is ready, else the first that runs; None where none does.
+
+    Raises Forbidden where the user may not reach pods through the API server.
+    """
+    running = [one for one in pods if one.get("status", {}).get("phase") == "Running"]
+    if not running:
+        return None
+    pod = next((one for one in running if _is_ready(one)), running[0])
+    name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
+    port = int((service["spec"].get("runtime") or {}).get("port") or 8000)
+    found = await api.fetch(f"/api/v1/namespaces/{namespace}/pods/{name}:{port}/proxy{PATH}")
+    how, detail = judged(found.status, found.body)
+    return Answered(
+        how=how,
+        pod=name,
+        port=port,
+        path=PATH,
+        detail=detail,
+        names=metric_names(found.body) if how is How.PAGE else frozenset(),
+        declared=_declared(pod),
+    )
+
+
+def judged(status: int, body: bytes) -> tuple[Answered.How, str]:
+    """Tell what the pod said from what the API server says about reaching it.
+
+    Raises Forbidden where it is the API server that refuses.
+    """
+    said = _api_status(body)
+    message = said.get("message", "") or body[:120].decode("utf-8", "replace").strip()
+    if status == 200:
+        return How.PAGE, ""
+    if said.get("reason") == "Forbidden" and "pods/proxy" in message:
+        raise Forbidden(message)
+    if "connection refused" in message:
+        return How.REFUSED, "connection refused"
+    if status == 504 or any(word in message for word in ("i/o timeout", "deadline exceeded")):
+        return How.SILENT, "no answer in time"
+    if status in (404, 405):
+        return How.NOT_THERE, f"it answers {status}"
+    return How.OTHER, f"it answers {status}: {message}" if message else f"it answers {status}"
+
+
+def metric_names(page: bytes) -> frozenset[str]:
+    """Give the names on a page of metrics in Prometheus' or OpenMetrics' text."""
+    return frozenset(name.decode() for name in _NAME.findall(page))
+
+
+def _api_status(body: bytes) -> dict[str, Any]:
+    try:
+        said = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return {}
+    return said if isinstance(said, dict) and said.get("kind") == "Status" else {}
+
+
+def _is_ready(pod: dict[str, Any]) -> bool:
+    conditions = pod.get("status", {}).get("conditions") or ()
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+
+
+def _declared(pod: dict[str, Any]) -> tuple[int, ...]:
+    containers = pod.get("spec", {}).get("containers") or ()
+    return tuple(port["containerPort"] for one in containers for port in one.get("ports") or ())

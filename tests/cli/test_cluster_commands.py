@@ -1,0 +1,274 @@
+"""get, explain and doctor, as a user types them, against an API server over HTTP."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from api_server import ApiServer, serving
+from headroom.api.crd import custom_resource_definition
+from headroom.api.timestamps import rfc3339
+from headroom.cli.commands import app
+from headroom.console.standing import standing
+from service_world import body
+
+SERVICES = "/apis/headroom.dev/v1alpha1/namespaces/vision/inferenceservices"
+CONDITIONS = [
+    {"type": "Ready", "status": "True", "reason": "Serving", "message": "2 of 3 are warm"},
+    {"type": "SLOMet", "status": "False", "reason": "AboveTarget", "message": "p95 is 310ms"},
+]
+BUSY: dict[str, Any] = body(
+    spec__slo={
+        "latency": {"percentile": 95, "target": "250ms"},
+        "utilizationCeiling": 0.8,
+    },
+    spec__accelerator={"resource": "nvidia.com/gpu", "count": 2},
+    spec__scaling={"mode": "Auto", "minReplicas": 1, "maxReplicas": 20},
+    status={
+        "replicas": 3,
+        "readyReplicas": 2,
+        "warmingReplicas": 1,
+        "selector": "headroom.dev/inference-service=resnet50",
+        "observedGeneration": 3,
+        "decision": {
+            "replicas": 3,
+            "reason": "Burst",
+            "message": "2 -> 3",
+            "time": "2026-11-20T12:00:00Z",
+        },
+        "signals": {
+            "arrivalsPerSecond": 90.0,
+            "waiting": 4.0,
+            "latency": "310ms",
+            "utilization": 1.02,
+            "freshness": "Fresh",
+        },
+        "conditions": CONDITIONS,
+    },
+)
+NEW: dict[str, Any] = body(metadata__name="bert", metadata__uid="other")
+OPERATOR = {
+    "metadata": {"name": "headroom-operator", "namespace": "headroom-system"},
+    "spec": {
+        "replicas": 1,
+        "template": {
+            "spec": {
+                "serviceAccountName": "headroom-operator",
+                "containers": [{"name": "operator", "args": ["run"]}],
+            }
+        },
+    },
+    "status": {"availableReplicas": 1},
+}
+POD = {
+    "metadata": {"name": "resnet50-abc-1", "namespace": "vision"},
+    "spec": {"containers": [{"ports": [{"containerPort": 8080}]}]},
+    "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+}
+PROXIED = "/api/v1/namespaces/vision/pods/resnet50-abc-1:8000/proxy/metrics"
+CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/inferenceservices.headroom.dev"
+
+
+@pytest.fixture
+def api() -> Iterator[ApiServer]:
+    """A cluster in which all is well."""
+    busy = copy.deepcopy(BUSY)
+    busy["status"]["decision"]["time"] = rfc3339(time.time())
+    server = ApiServer(
+        objects={
+            "/version": {"major": "1", "minor": "34+"},
+            CRD: custom_resource_definition(),
+            SERVICES: {"items": [busy, NEW]},
+            f"{SERVICES}/resnet50": busy,
+            "/apis/headroom.dev/v1alpha1/inferenceservices": {"items": [busy, NEW]},
+            "/apis/apps/v1/deployments": {"items": [OPERATOR]},
+            "/apis/apps/v1/namespaces/vision/deployments/resnet50": {"metadata": {"name": "a"}},
+            "/apis/autoscaling/v2/namespaces/vision/horizontalpodautoscalers": {"items": []},
+            "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases": {"items": []},
+            "/apis/coordination.k8s.io/v1/namespaces/headroom-system/leases": {"items": []},
+            "/api/v1/nodes": {"items": [{"status": {"allocatable": {"nvidia.com/gpu": "8"}}}]},
+            "/api/v1/namespaces/vision/pods": {"items": [POD]},
+        },
+        pages={PROXIED: (200, "headroom_requests_waiting 0\n")},
+    )
+    with serving(server):
+        yield server
+
+
+@pytest.fixture
+def kubeconfig(api: ApiServer, tmp_path: Path) -> str:
+    return api.kubeconfig(tmp_path / "kubeconfig")
+
+
+def headroom(kubeconfig: str, *arguments: str) -> Result:
+    return CliRunner().invoke(app, [*arguments, "--kubeconfig", kubeconfig])
+
+
+def test_get_lists_the_services_of_the_contexts_namespace(kubeconfig: str) -> None:
+    result = headroom(kubeconfig, "get")
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert [line.split() for line in lines] == [
+        [
+            *("NAME", "STATE", "PROMISE", "MEASURED", "ARRIVALS/S", "WAITING", "UTILIZATION"),
+            *("READY", "DESIRED", "ACCELERATORS", "REASON"),
+        ],
+        ["bert", "Unknown", "<250ms", *("-" * 4), "0/0", "-", "0", "-"],
+        [
+            *("resnet50", "Missed", "p95<250ms", "310ms", "90", "4", "102%"),
+            *("2/3,", "1", "warming", "3", "6", "Burst"),
+        ],
+    ]
+    assert lines[0].index("REASON") == lines[2].index("Burst"), "words to the left"
+
+
+def test_get_of_all_namespaces_names_them_and_wide_says_why(kubeconfig: str) -> None:
+    result = headroom(kubeconfig, "get", "-A", "-o", "wide")
+    assert result.stdout.splitlines()[0].split()[0] == "NAMESPACE"
+    assert result.stdout.splitlines()[2].startswith("vision")
+    assert "AboveTarget: p95 is 310ms" in result.stdout
+
+
+def test_get_as_json_says_null_for_what_is_unknown(kubeconfig: str) -> None:
+    bert, resnet = json.loads(headroom(kubeconfig, "get", "-o", "json").stdout)["services"]
+    assert (resnet["state"], resnet["arrivalsRps"], resnet["accelerators"]) == ("Missed", 90.0, 6)
+    assert (bert["state"], bert["arrivalsRps"], bert["measured"]) == ("Unknown", None, None)
+    assert resnet["conditions"][1]["reason"] == "AboveTarget"
+
+
+def test_get_says_that_there_is_nothing(api: ApiServer, kubeconfig: str) -> None:
+    api.objects[SERVICES] = {"items": []}
+    result = headroom(kubeconfig, "get")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr == "No InferenceServices found in namespace vision.\n"
+
+
+def test_explain_reads_the_contexts_namespace(kubeconfig: str) -> None:
+    result = headroom(kubeconfig, "explain", "resnet50")
+    assert result.exit_code == 0
+    assert "vision/resnet50: 3 replicas (2 ready, 1 warming)" in result.stdout
+
+
+def test_explain_is_json_too(kubeconfig: str) -> None:
+    said = json.loads(headroom(kubeconfig, "explain", "resnet50", "-o", "json").stdout)
+    assert said["decision"]["reason"] == "Burst"
+    assert said["coldStart"] is None
+    assert said["why"] == "AboveTarget: p95 is 310ms"
+
+
+def test_explain_of_what_is_not_there_says_where_to_look(kubeconfig: str) -> None:
+    result = headroom(kubeconfig, "explain", "nobody")
+    assert result.exit_code == 1
+    assert result.stderr.endswith("see `headroom get --all-namespaces`\n")
+
+
+@pytest.mark.parametrize("command", [["get"], ["explain", "a"], ["doctor"]])
+def test_without_a_cluster_a_command_says_what_to_do(tmp_path: Path, command: list[str]) -> None:
+    result = headroom(str(tmp_path / "absent"), *command)
+    assert result.exit_code == 1
+    assert result.stderr.startswith("error: no credentials for a cluster")
+    assert "set KUBECONFIG" in result.stderr
+
+
+@pytest.mark.parametrize("command", ["get", "doctor"])
+def test_a_word_that_is_no_output_is_misuse(kubeconfig: str, command: str) -> None:
+    assert headroom(kubeconfig, command, "-o", "yml").exit_code == 2
+
+
+def test_the_doctor_finds_nothing_where_all_is_well(kubeconfig: str) -> None:
+    result = headroom(kubeconfig, "doctor")
+    assert result.stdout == "2 services examined, nothing to do\n"
+    assert result.exit_code == 0
+
+
+def test_the_doctor_finds_what_is_missing_and_ends_with_1(api: ApiServer, kubeconfig: str) -> None:
+    refused = {"kind": "Status", "reason": "ServiceUnavailable", "message": "connection refused"}
+    api.pages[PROXIED] = (503, json.dumps(refused))
+    api.lacking.add(("patch", "deployments/scale"))
+    api.objects["/api/v1/nodes"] = {"items": []}
+    result = headroom(kubeconfig, "doctor", "-o", "json")
+    said = json.loads(result.stdout)
+    assert result.exit_code == 1
+    assert [one["finding"] for one in said["findings"]] == [
+        "PermissionMissing",
+        "NoAccelerators",
+        "WrongPort",
+    ]
+    assert said["findings"][0]["subject"].endswith(":headroom-operator")
+    assert "its containers declare 8080" in said["findings"][2]["why"]
+
+
+def test_what_the_doctor_may_not_read_is_said(api: ApiServer, kubeconfig: str) -> None:
+    del api.objects["/api/v1/nodes"]
+    api.pages["/api/v1/nodes"] = (403, json.dumps({"message": "nodes is forbidden"}))
+    result = headroom(kubeconfig, "doctor")
+    assert "NotChecked Node" in result.stdout
+    assert "nodes is forbidden" in result.stdout
+    assert "NoAccelerators" not in result.stdout
+    assert result.exit_code == 0
+
+
+def answered(script: str, *arguments: str, **environment: str) -> list[str]:
+    program = f"from headroom.cli.plugin import {script}; {script}()"
+    ended = subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | environment,
+    )
+    return (ended.stdout + ended.stderr).splitlines()
+
+
+def test_kubectl_completes_commands_options_and_names(kubeconfig: str) -> None:
+    assert answered("complete", "exp") == ["explain", ":4"]
+    assert answered("complete", "get", "--output", "") == ["text", "wide", "json", ":4"]
+    assert answered("complete", "explain", "re", KUBECONFIG=kubeconfig) == ["resnet50", ":4"]
+    assert answered("complete", "explain", "", KUBECONFIG="/absent") == ["", ":4"]
+
+
+def test_the_plugin_calls_itself_by_the_name_its_user_typed() -> None:
+    assert answered("main", "get", "--nope")[0] == "Usage: kubectl headroom get [OPTIONS]"
+
+
+STATES: list[tuple[list[tuple[str, str, str]], str]] = [
+    ([], "Unknown"),
+    ([("Ready", "False", "InvalidSpec"), ("SLOMet", "True", "WithinTarget")], "Blocked"),
+    ([("AbleToScale", "False", "ScaleFailed")], "Blocked"),
+    ([("ScalingActive", "Unknown", "EvaluationFailed")], "Blocked"),
+    ([("Ready", "False", "WarmingUp"), ("SLOMet", "Unknown", "NoReadyReplicas")], "Starting"),
+    ([("Ready", "False", "NoReadyReplicas")], "Down"),
+    ([("Ready", "True", "Serving"), ("SLOMet", "False", "AboveTarget")], "Missed"),
+    ([("CapacityAvailable", "False", "ReplicasUnschedulable")], "Short"),
+    ([("MetricsAvailable", "False", "SignalsStale")], "Blind"),
+    ([("MetricsAvailable", "Unknown", "WindowFilling")], "Unknown"),
+    ([("SLOFeasible", "False", "TargetBelowFloor"), ("SLOMet", "True", "W")], "Infeasible"),
+    ([("SLOMet", "Unknown", "NoTraffic")], "Idle"),
+    ([("Ready", "True", "Serving"), ("SLOMet", "True", "WithinTarget")], "Kept"),
+]
+
+
+@pytest.mark.parametrize(("conditions", "state"), STATES)
+def test_a_service_has_one_state_the_worst_that_its_conditions_tell(
+    conditions: list[tuple[str, str, str]], state: str
+) -> None:
+    service = copy.deepcopy(BUSY)
+    service["status"]["conditions"] = [
+        {"type": kind, "status": status, "reason": reason} for kind, status, reason in conditions
+    ]
+    assert standing(service).state == state
+
+
+@pytest.mark.parametrize("broken", [{}, {"spec": None}, {"status": {"conditions": "none"}}])
+def test_an_object_of_another_shape_is_read_as_far_as_it_goes(broken: dict[str, Any]) -> None:
+    assert standing({"metadata": {"name": "a"}} | broken).state == "Unknown"

@@ -1,0 +1,515 @@
+"""What the doctor finds, one planted mistake a row; and that it finds nothing where all is well."""
+
+from __future__ import annotations
+
+import copy
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from headroom.api.crd import custom_resource_definition
+from headroom.cli.doctor.asking import judged, metric_names
+from headroom.cli.doctor.cluster_checks import difference
+from headroom.cli.doctor.examination import examined, is_well
+from headroom.cli.doctor.facts import Answered, Facts, Permission, Unread
+from headroom.cli.doctor.findings import Finding, Severity
+from headroom.cli.doctor.permissions import NEEDED
+from headroom.cli.doctor.presentation import as_json, as_text
+from headroom.cli.doctor.telemetry_checks import profile_of
+from headroom.errors import Forbidden
+from service_world import body
+
+How = Answered.How
+NOW = "2026-11-20T12:00:00Z"
+NOW_S = 1_795_176_000.0
+UID = body()["metadata"]["uid"]
+SERVICE: dict[str, Any] = body(
+    spec__accelerator={"resource": "nvidia.com/gpu", "count": 1},
+    metadata__creationTimestamp="2026-11-20T11:00:00Z",
+    metadata__managedFields=[{"manager": "headroom", "subresource": "status", "time": NOW}],
+    status__observedGeneration=3,
+    status__selector="headroom.dev/inference-service=resnet50",
+    status__decision={"time": NOW, "replicas": 1},
+    status__conditions=[],
+)
+OPERATOR: dict[str, Any] = {
+    "metadata": {"name": "headroom-operator", "namespace": "headroom-system"},
+    "spec": {"replicas": 1},
+    "status": {"availableReplicas": 1},
+}
+NODE: dict[str, Any] = {
+    "metadata": {"name": "gpu-1"},
+    "status": {"allocatable": {"nvidia.com/gpu": "8"}},
+}
+DEPLOYMENT: dict[str, Any] = {"kind": "Deployment", "metadata": {"name": "resnet50"}, "spec": {}}
+PAGE = Answered(
+    how=How.PAGE,
+    pod="resnet50-abc-1",
+    port=8000,
+    path="/metrics",
+    names=frozenset({"headroom_requests_received_total"}),
+)
+HEALTHY = Facts(
+    version=(1, 34),
+    now_s=NOW_S,
+    crd=custom_resource_definition(),
+    operators=(OPERATOR,),
+    services=(SERVICE,),
+    targets={UID: DEPLOYMENT},
+    nodes=(NODE,),
+    answers={UID: PAGE},
+)
+
+
+def serving(**changes: Any) -> Facts:
+    """The healthy cluster with a service that differs."""
+    one = copy.deepcopy(SERVICE)
+    for path, value in changes.items():
+        *parents, last = path.split("__")
+        inner = one
+        for key in parents:
+            inner = inner.setdefault(key, {})
+        inner[last] = value
+    return replace(HEALTHY, services=(one,))
+
+
+def saying(kind: str, status: str, reason: str, message: str = "as it said") -> dict[str, str]:
+    return {"type": kind, "status": status, "reason": reason, "message": message}
+
+
+def conditioned(*conditions: dict[str, str], **changes: Any) -> Facts:
+    return serving(status__conditions=list(conditions), **changes)
+
+
+def autoscaler(kind: str = "Deployment", name: str = "resnet50", **metadata: Any) -> dict[str, Any]:
+    return {
+        "metadata": {"name": "cpu", "namespace": "vision", **metadata},
+        "spec": {"scaleTargetRef": {"kind": kind, "name": name}},
+    }
+
+
+def lease(renewed: str) -> dict[str, Any]:
+    metadata = {"name": "gpu-1", "managedFields": [{"manager": "kubelet", "time": NOW}]}
+    return {"metadata": metadata, "spec": {"renewTime": renewed}}
+
+
+def answering(**changes: Any) -> Facts:
+    return replace(HEALTHY, answers={UID: replace(PAGE, **changes)})
+
+
+def stale_crd() -> dict[str, Any]:
+    crd = custom_resource_definition()
+    properties = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
+    del properties["spec"]["properties"]["slo"]
+    return crd
+
+
+OF_KEDA = [{"kind": "ScaledObject", "name": "mine", "controller": True}]
+TARGET_REF = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "my-vllm"}
+PAUSED = DEPLOYMENT | {"spec": {"paused": True}}
+
+MISTAKES = [
+    pytest.param(
+        replace(
+            HEALTHY,
+            denied=(
+                (
+                    "system:serviceaccount:headroom-system:headroom-operator",
+                    Permission(verb="patch", group="apps", resource="deployments/scale"),
+                ),
+            ),
+        ),
+        Finding.PERMISSION_MISSING,
+        "it may not patch deployments/scale (apps)",
+        "rbac.yaml",
+        id="missing RBAC",
+    ),
+    pytest.param(
+        answering(how=How.REFUSED, detail="connection refused", declared=(8080,)),
+        Finding.WRONG_PORT,
+        "port 8000, /metrics: connection refused; its containers declare 8080",
+        "spec.runtime.port",
+        id="wrong port",
+    ),
+    pytest.param(
+        answering(how=How.SILENT, detail="no answer in time", declared=(8000,)),
+        Finding.WRONG_PORT,
+        "no answer in time",
+        "spec.runtime.port",
+        id="wrong port, packets dropped",
+    ),
+    pytest.param(
+        answering(names=frozenset({"vllm:num_requests_waiting", "python_info"})),
+        Finding.WRONG_PROFILE,
+        "the profile is headroom, and the metrics",
+        "set spec.runtime.profile to vllm",
+        id="wrong profile",
+    ),
+    pytest.param(
+        answering(how=How.NOT_THERE, detail="it answers 404", names=frozenset()),
+        Finding.NO_METRICS,
+        "the server has no metrics",
+        "switch the server's metrics on",
+        id="no metrics, no page",
+    ),
+    pytest.param(
+        answering(names=frozenset({"python_info"})),
+        Finding.NO_METRICS,
+        "has no metric of profile headroom",
+        "switch the server's metrics on",
+        id="no metrics on the page",
+    ),
+    pytest.param(
+        answering(how=How.OTHER, detail="it answers 500"),
+        Finding.NO_METRICS,
+        "gives no page: it answers 500",
+        "kubectl logs resnet50-abc-1",
+        id="a server that fails",
+    ),
+    pytest.param(
+        replace(HEALTHY, autoscalers=(autoscaler(),)),
+        Finding.AUTOSCALER_CONFLICT,
+        "HorizontalPodAutoscaler vision/cpu scales the same Deployment",
+        "kubectl delete hpa/cpu --namespace vision",
+        id="HPA conflict",
+    ),
+    pytest.param(
+        replace(HEALTHY, autoscalers=(autoscaler(ownerReferences=OF_KEDA),)),
+        Finding.AUTOSCALER_CONFLICT,
+        "scales the same Deployment",
+        "kubectl delete scaledobject/mine",
+        id="KEDA conflict",
+    ),
+    pytest.param(
+        replace(HEALTHY, nodes=()),
+        Finding.NO_ACCELERATORS,
+        "a replica needs 1 nvidia.com/gpu, and the most that a node has is 0",
+        "device plugin",
+        id="no GPUs",
+    ),
+    pytest.param(
+        serving(spec__accelerator={"resource": "nvidia.com/gpu", "count": 16}),
+        Finding.NO_ACCELERATORS,
+        "a replica needs 16 nvidia.com/gpu, and the most that a node has is 8",
+        "spec.accelerator",
+        id="a replica larger than any node",
+    ),
+    pytest.param(
+        conditioned(saying("SLOFeasible", "False", "TargetBelowFloor", "idle takes 210ms")),
+        Finding.INFEASIBLE_SLO,
+        "idle takes 210ms",
+        "raise spec.slo.latency.target",
+        id="bad SLO, below what an idle replica takes",
+    ),
+    pytest.param(
+        serving(spec__slo={"latency": {"target": "soon"}}),
+        Finding.INVALID_SPEC,
+        "spec.slo.latency.target: must be numbers with units",
+        "kubectl edit inferenceservice/resnet50",
+        id="bad SLO, stored before a rule",
+    ),
+    pytest.param(
+        conditioned(saying("Ready", "False", "InvalidSpec", "no such container")),
+        Finding.INVALID_SPEC,
+        "no such container",
+        "kubectl edit",
+        id="a pod template that the API server refuses",
+    ),
+    pytest.param(
+        replace(HEALTHY, crd=stale_crd()),
+        Finding.CRD_STALE,
+        "the first difference is at /properties/spec/properties/slo",
+        "headroom crd | kubectl apply",
+        id="stale CRD",
+    ),
+    pytest.param(
+        replace(HEALTHY, crd=None),
+        Finding.CRD_MISSING,
+        "not defined",
+        "headroom crd | kubectl apply",
+        id="no CRD",
+    ),
+    pytest.param(
+        conditioned(
+            saying("MetricsAvailable", "False", "SignalsAbsent", "prometheus: no route"),
+            spec__telemetry={"source": "Prometheus"},
+        ),
+        Finding.PROMETHEUS_UNREACHABLE,
+        "prometheus: no route",
+        "the source in the operator's settings",
+        id="unreachable Prometheus",
+    ),
+    pytest.param(
+        replace(HEALTHY, leases=(lease("2026-11-20T12:00:42.5Z"),)),
+        Finding.CLOCK_SKEW,
+        "its clock is 42 s ahead of the API server's",
+        "synchronize its clock",
+        id="clock skew of a node",
+    ),
+    pytest.param(
+        serving(status__decision={"time": "2026-11-20T12:00:30Z"}),
+        Finding.CLOCK_SKEW,
+        "the operator's clock is 30 s ahead of",
+        "synchronize its clock",
+        id="clock skew of the operator",
+    ),
+    pytest.param(
+        serving(status__decision={"time": "2026-11-20T11:59:00Z"}),
+        Finding.CLOCK_SKEW,
+        "the operator's clock is 60 s behind",
+        "synchronize its clock",
+        id="clock skew of the operator, behind",
+    ),
+    pytest.param(
+        replace(HEALTHY, targets={UID: PAUSED}),
+        Finding.PAUSED,
+        "the rollout of deployment/resnet50 is paused",
+        "kubectl rollout resume deployment/resnet50",
+        id="paused rollout",
+    ),
+    pytest.param(
+        serving(spec__scaling={"mode": "Recommend"}),
+        Finding.PAUSED,
+        "scaling.mode is Recommend",
+        "spec.scaling.mode to Auto",
+        id="paused by its mode",
+    ),
+    pytest.param(
+        replace(HEALTHY, operators=(OPERATOR | {"spec": {"replicas": 0}},)),
+        Finding.PAUSED,
+        "the operator is scaled to 0",
+        "kubectl scale deployment/headroom-operator",
+        id="paused operator",
+    ),
+    pytest.param(
+        replace(HEALTHY, operators=()),
+        Finding.OPERATOR_MISSING,
+        "no Deployment",
+        "install the operator",
+        id="no operator",
+    ),
+    pytest.param(
+        replace(HEALTHY, operators=(OPERATOR | {"status": {}},)),
+        Finding.OPERATOR_DOWN,
+        "not available",
+        "kubectl logs deployment/headroom-operator",
+        id="an operator that crashes",
+    ),
+    pytest.param(
+        replace(HEALTHY, version=(1, 29)),
+        Finding.OLD_KUBERNETES,
+        "Kubernetes is 1.29",
+        "upgrade",
+        id="old Kubernetes",
+    ),
+    pytest.param(
+        serving(status__observedGeneration=2, status__decision={}, status__conditions=[]),
+        Finding.NOT_EVALUATED,
+        "generation 3 is not observed, 2 was",
+        "watches this namespace",
+        id="a namespace that is not watched",
+    ),
+    pytest.param(
+        replace(HEALTHY, now_s=NOW_S + 3600),
+        Finding.NOT_EVALUATED,
+        "nothing was decided for 60 min",
+        "what its log says",
+        id="an operator that decides no more",
+    ),
+    pytest.param(
+        conditioned(saying("CapacityAvailable", "False", "ReplicasBroken", "ErrImagePull")),
+        Finding.REPLICAS_BROKEN,
+        "ErrImagePull",
+        "--selector headroom.dev/inference-service=resnet50",
+        id="broken replicas",
+    ),
+    pytest.param(
+        conditioned(saying("AbleToScale", "False", "ScaleFailed", "delete the Deployment")),
+        Finding.WRITE_REFUSED,
+        "delete the Deployment",
+        "do what the message says",
+        id="a refused write",
+    ),
+    pytest.param(
+        conditioned(
+            saying("ScalingLimited", "True", "AtMaxReplicas"), saying("SLOMet", "False", "Above")
+        ),
+        Finding.AT_MAX_REPLICAS,
+        "as it said",
+        "raise spec.scaling.maxReplicas",
+        id="a bound that breaks the promise",
+    ),
+]
+
+
+@pytest.mark.parametrize(("facts", "finding", "why", "remedy"), MISTAKES)
+def test_a_planted_mistake_is_found_with_its_remedy(
+    facts: Facts, finding: Finding, why: str, remedy: str
+) -> None:
+    found = [one for one in examined(facts) if one.severity is not Severity.NOTE]
+    assert [one.finding for one in found] == [finding], "nothing else is blamed"
+    assert why in found[0].why
+    assert remedy in found[0].remedy
+    assert not is_well(found)
+
+
+def test_a_healthy_cluster_gives_no_finding() -> None:
+    assert examined(HEALTHY) == []
+
+
+HARMLESS: list[Any] = [
+    pytest.param(replace(HEALTHY, leases=(lease("2026-11-20T12:00:03Z"),)), id="clocks 3 s apart"),
+    pytest.param(replace(HEALTHY, autoscalers=(autoscaler(name="other"),)), id="an HPA of another"),
+    pytest.param(
+        replace(HEALTHY, autoscalers=(autoscaler(kind="StatefulSet"),)), id="an HPA of another kind"
+    ),
+    pytest.param(
+        replace(serving(spec__accelerator={"count": 0}), nodes=()), id="a service without GPUs"
+    ),
+    pytest.param(
+        conditioned(
+            saying("MetricsAvailable", "False", "NoReadyReplicas"),
+            spec__telemetry={"source": "Prometheus"},
+        ),
+        id="Prometheus has nothing to say yet",
+    ),
+    pytest.param(
+        serving(
+            metadata__creationTimestamp="2026-11-20T11:59:30Z",
+            status__observedGeneration=0,
+            status__decision={},
+        ),
+        id="a service of half a minute",
+    ),
+]
+
+
+@pytest.mark.parametrize("facts", HARMLESS)
+def test_what_is_in_order_is_not_blamed(facts: Facts) -> None:
+    assert examined(facts) == []
+
+
+def test_a_target_that_is_missing_is_named() -> None:
+    changed = serving(spec__targetRef=TARGET_REF, spec__runtime={})
+    found = [
+        one
+        for one in examined(replace(changed, targets={UID: None}))
+        if one.finding is Finding.TARGET_MISSING
+    ]
+    assert [one.why for one in found] == [
+        "spec.targetRef names StatefulSet vision/my-vllm, which is not there"
+    ]
+    assert found[0].remedy.endswith("kubectl get statefulset --namespace vision")
+
+
+def test_two_services_of_one_target_are_told() -> None:
+    one = copy.deepcopy(SERVICE) | {"spec": SERVICE["spec"] | {"targetRef": TARGET_REF}}
+    other = copy.deepcopy(one)
+    other["metadata"] |= {"name": "twin", "uid": "twin"}
+    found = examined(replace(HEALTHY, services=(one, other), targets={UID: {}, "twin": {}}))
+    shared = [each for each in found if each.finding is Finding.TARGET_SHARED]
+    assert [(each.subject, "InferenceService vision/resnet50" in each.why) for each in shared] == [
+        ("vision/twin", True)
+    ]
+
+
+def test_what_could_not_be_read_is_noted_and_nothing_is_concluded_from_it() -> None:
+    unread = tuple(
+        Unread(what=what, why="forbidden")
+        for what in ("Node", "CustomResourceDefinition", "Deployment")
+    )
+    blind = replace(HEALTHY, crd=None, nodes=(), operators=(), unread=unread)
+    found = examined(blind)
+    assert {one.finding for one in found} == {Finding.NOT_CHECKED}
+    assert is_well(found)
+
+
+def test_floors_beyond_the_cluster_are_a_note() -> None:
+    facts = serving(spec__scaling={"minReplicas": 9})
+    (found,) = [one for one in examined(facts) if one.severity is Severity.NOTE]
+    assert found.finding is Finding.TOO_FEW_ACCELERATORS
+    assert found.why == "minReplicas of all services need 9, the nodes have 8"
+
+
+def refused(message: str, reason: str = "ServiceUnavailable") -> bytes:
+    return json.dumps({"kind": "Status", "reason": reason, "message": message}).encode()
+
+
+@pytest.mark.parametrize(
+    ("status", "answer", "how"),
+    [
+        (200, b"headroom_requests_waiting 0\n", How.PAGE),
+        (503, refused("error trying to reach service: dial tcp: connection refused"), How.REFUSED),
+        (503, refused("error trying to reach service: dial tcp: i/o timeout"), How.SILENT),
+        (504, b"", How.SILENT),
+        (404, b"404 page not found", How.NOT_THERE),
+        (500, b"oh", How.OTHER),
+    ],
+)
+def test_an_answer_through_the_api_server_is_told_apart(
+    status: int, answer: bytes, how: Answered.How
+) -> None:
+    assert judged(status, answer)[0] is how
+
+
+def test_a_right_that_the_user_lacks_says_nothing_about_the_pod() -> None:
+    words = 'User "a" cannot get resource "pods/proxy" in API group ""'
+    with pytest.raises(Forbidden, match="pods/proxy"):
+        judged(403, refused(words, reason="Forbidden"))
+
+
+def test_a_page_is_known_by_the_names_on_it() -> None:
+    page = b'# HELP x y\nvllm:num_requests_waiting{model="a"} 0\n\npython_info 1\n'
+    assert metric_names(page) == {"vllm:num_requests_waiting", "python_info"}
+    assert profile_of(metric_names(page)) == "vllm"
+    assert profile_of(frozenset({"python_info"})) is None
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "path"),
+    [
+        ({"a": [1, {"b": 2}]}, {"a": [1, {"b": 2.0}]}, None),
+        ({"a": [1, {"b": 2}]}, {"a": [1, {"b": 3}]}, "/a/1/b"),
+        ({"a": [1]}, {"a": [1, 2]}, "/a"),
+        ({}, {"a": None}, "/a"),
+    ],
+)
+def test_the_first_difference_of_two_schemas_is_found(
+    one: object, other: object, path: str | None
+) -> None:
+    assert difference(one, other) == path
+
+
+def test_the_rights_that_are_asked_for_are_those_that_are_shipped() -> None:
+    path = Path(__file__).parents[2] / "deploy" / "base" / "rbac.yaml"
+    roles = yaml.safe_load_all(path.read_text(encoding="utf-8"))
+    role = next(one for one in roles if one["metadata"]["name"] == "headroom-operator")
+    granted = {
+        Permission(verb=verb, group=group, resource=resource)
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    assert set(NEEDED) <= granted
+
+
+def test_findings_are_printed_with_cause_and_remedy() -> None:
+    found = examined(replace(HEALTHY, nodes=()))
+    text = as_text(found, 1).splitlines()
+    assert text[0] == "✕ NoAccelerators vision/resnet50"
+    assert text[1].startswith("    why:    a replica needs 1 nvidia.com/gpu")
+    assert text[2].startswith("    remedy: add nodes")
+    assert text[-1] == "1 service examined, 1 problem"
+    assert as_text([], 2) == "2 services examined, nothing to do"
+
+
+def test_findings_are_json_for_programs() -> None:
+    said = json.loads(as_json(examined(replace(HEALTHY, nodes=())), 1))
+    assert (said["well"], said["servicesExamined"]) == (False, 1)
+    assert said["findings"][0]["finding"] == "NoAccelerators"
+    assert set(said["findings"][0]) == {"finding", "severity", "subject", "why", "remedy"}
