@@ -7,6 +7,7 @@ import random
 from collections.abc import Sequence
 
 from headroom.controller.cache import ServiceCache
+from headroom.controller.evaluation import Onlooker
 from headroom.controller.freshness import keep_fresh
 from headroom.controller.ports import Clock, Cluster, Journal, Manifest, Recorder, Scraper
 from headroom.controller.reconciler import Reconciler
@@ -32,6 +33,7 @@ class Controller:
         tick_s: float = 2.0,
         journal: Journal | None = None,
         chance: random.Random | None = None,
+        onlooker: Onlooker | None = None,
     ) -> None:
         self._cluster = cluster
         self._namespaces = tuple(namespaces)
@@ -53,6 +55,7 @@ class Controller:
             tick_s=tick_s,
             instance=instance,
             recording=None if journal is None else Recording(journal),
+            onlooker=onlooker,
         )
 
     async def run(self) -> None:

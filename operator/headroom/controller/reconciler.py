@@ -10,6 +10,7 @@ from headroom.controller import findings
 from headroom.controller.act import Acted, act, replicas_to_write
 from headroom.controller.cache import ServiceCache
 from headroom.controller.competition import Competition
+from headroom.controller.evaluation import Evaluation, Onlooker
 from headroom.controller.findings import Tick
 from headroom.controller.gather import gather
 from headroom.controller.memory import Memory, remember
@@ -34,6 +35,7 @@ class Reconciler:
         tick_s: float,
         instance: str,
         recording: Recording | None = None,
+        onlooker: Onlooker | None = None,
     ) -> None:
         self._cluster = cluster
         self._scraper = scraper
@@ -41,6 +43,7 @@ class Reconciler:
         self._cache = cache
         self._recorder = recorder
         self._recording = recording
+        self._onlooker = onlooker
         self._reporter = Reporter(cluster, instance)
         self._tick_s = tick_s
         self._competition = Competition()
@@ -86,9 +89,21 @@ class Reconciler:
         )
         policy = service.to_policy(tick_s=self._tick_s, floor=floor)
         observation = replace(gathered.observation, grant=self._competition.grant(memory.uid))
-        decision, memory.state = decide(policy, memory.state, observation)
+        before = memory.state
+        decision, memory.state = decide(policy, before, observation)
         claim = self._competition.note(service, memory.children[-1], observation, decision)
         self._recorder.decided(service, decision)
+        if self._onlooker is not None:
+            self._onlooker.evaluated(
+                Evaluation(
+                    service=service,
+                    policy=policy,
+                    state=before,
+                    observation=observation,
+                    pods=gathered.pods,
+                    decision=decision,
+                )
+            )
         tick = Tick(
             service=service,
             gathered=gathered,
@@ -127,6 +142,8 @@ class Reconciler:
             self._recording.forget(uid)
         if memory is not None:
             self._recorder.forgotten(memory.namespace, memory.name)
+            if self._onlooker is not None:
+                self._onlooker.forgotten(memory.namespace, memory.name)
 
     async def _report(self, memory: Memory, tick: Tick) -> None:
         now_s = self._clock.now_s()
