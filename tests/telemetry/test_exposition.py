@@ -16,7 +16,8 @@ from headroom.telemetry.exposition import ExpositionReader, Series
 
 
 def read(page: str, *wanted: str) -> list[tuple[Series, float]]:
-    return ExpositionReader(frozenset(wanted)).read(page)
+    found = ExpositionReader(frozenset(wanted)).read(page)
+    return list(zip(found.layout.series, found.values, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -132,5 +133,21 @@ def test_what_the_official_client_writes_is_read_as_its_own_parser_reads_it(
 def test_what_is_remembered_is_bounded_and_changes_nothing() -> None:
     reader = ExpositionReader(frozenset({"m"}))
     for number in range(20_000):
-        assert reader.read(f'm{{n="{number}"}} 1\n') == [(Series("m", {"n": str(number)}), 1.0)]
-    assert len(reader._series) <= 16_385
+        page = reader.read(f'm{{n="{number}"}} {number}\n')
+        assert page.layout.series == (Series("m", {"n": str(number)}),)
+        assert tuple(page.values) == (float(number),)
+    assert len(reader._layouts) <= 16_385
+
+
+def test_pages_of_the_same_lines_share_their_layout() -> None:
+    reader = ExpositionReader(frozenset({"a", "b"}))
+    first, second = reader.read("a 1\nx 2\nb 3\n"), reader.read("a 4\nx 5\nb 6\n")
+    assert first.layout is second.layout
+    assert (tuple(first.values), tuple(second.values)) == ((1.0, 3.0), (4.0, 6.0))
+    assert reader.read("b 6\nx 5\na 4\n").layout is not first.layout
+
+
+def test_a_page_says_how_many_series_it_has_wanted_or_not() -> None:
+    reader = ExpositionReader(frozenset({"a"}))
+    assert reader.read("a 1\nx 2\n").layout.lines == 2
+    assert reader.read("# TYPE a gauge\n").layout.lines == 0

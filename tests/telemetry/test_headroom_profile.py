@@ -7,13 +7,18 @@ import re
 
 import pytest
 
+from headroom.profiles.headroom import HEADROOM
 from headroom.scaling.values import CostModel, PodSample
-from headroom.telemetry import headroom_profile
 from headroom.telemetry.errors import InvalidMetric, MissingMetric, TelemetryError
 from headroom.telemetry.headroom_profile import read_sample
 from pods_world import page
 
 PAGE = page(model="resnet", served=40)
+OPTIONAL = {
+    "headroom_max_batch_size",
+    "headroom_cost_fixed_seconds",
+    "headroom_cost_per_item_seconds",
+}
 
 
 def read(text: str, model: str = "resnet") -> PodSample:
@@ -53,10 +58,7 @@ def test_the_order_of_buckets_on_the_page_does_not_matter() -> None:
 
 @pytest.mark.parametrize(
     "metric",
-    sorted(
-        headroom_profile.WANTED
-        - {headroom_profile.MAX_BATCH, headroom_profile.FIXED_COST, headroom_profile.PER_ITEM_COST}
-    ),
+    sorted(HEADROOM.metric_names - OPTIONAL),
 )
 def test_a_metric_that_is_needed_and_missing_is_named(metric: str) -> None:
     with pytest.raises(MissingMetric) as raised:
@@ -76,7 +78,7 @@ def test_a_batch_that_costs_nothing_is_not_measured_yet() -> None:
 
 
 @pytest.mark.parametrize("value", ["NaN", "-1", "+Inf"])
-@pytest.mark.parametrize("metric", sorted(headroom_profile.WANTED))
+@pytest.mark.parametrize("metric", sorted(HEADROOM.metric_names))
 def test_a_value_that_cannot_be_is_refused(metric: str, value: str) -> None:
     with pytest.raises(InvalidMetric) as raised:
         read(with_value(metric, value))
@@ -88,11 +90,11 @@ def test_a_value_that_cannot_be_is_refused(metric: str, value: str) -> None:
     [
         (with_value("headroom_requests_waiting", "1.5"), "is a whole number"),
         (with_value("headroom_max_batch_size", "0"), "is at least 1"),
-        (PAGE + 'headroom_requests_waiting{model="resnet",x="y"} 1\n', "stands once per model"),
+        (PAGE + 'headroom_requests_waiting{model="resnet"} 1\n', "stands once with its labels"),
         (PAGE.replace('le="+Inf"', 'le="100"'), "has +Inf as its last bound"),
-        (PAGE.replace('le="0.001"', 'le="NaN"'), "has +Inf as its last bound"),
+        (PAGE.replace('le="0.001"', 'le="NaN"'), "has numbers for le"),
         (PAGE.replace('le="0.001"', 'le="low"'), "has numbers for le"),
-        (PAGE.replace('le="0.001"', 'le="0.00115"'), "stands once per le"),
+        (PAGE.replace('le="0.001"', 'le="0.00115"'), "stands once with its labels"),
         (PAGE.replace('le="0.001"', 'le="1.15e-3"'), "has each bound once"),
         (re.sub(r'(le="0.001"}) 0', r"\1 7", PAGE), "never falls from bound to bound"),
     ],

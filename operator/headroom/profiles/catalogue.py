@@ -1,0 +1,30 @@
+"""All profiles by the name that `spec.runtime.profile` gives them."""
+
+from __future__ import annotations
+
+from headroom.profiles.headroom import HEADROOM
+from headroom.profiles.mlserver import MLSERVER
+from headroom.profiles.mosec import MOSEC
+from headroom.profiles.profile import Profile
+from headroom.profiles.ray import RAY
+from headroom.profiles.sglang import SGLANG
+from headroom.profiles.tei import TEI
+from headroom.profiles.tgi import TGI
+from headroom.profiles.torchserve import TORCHSERVE
+from headroom.profiles.triton import TRITON
+from headroom.profiles.vllm import VLLM
+
+PROFILES = {
+    one.name: one
+    for one in (
+        *(HEADROOM, TRITON, VLLM, SGLANG, TGI, TEI),
+        *(RAY, MLSERVER, TORCHSERVE, MOSEC),
+    )
+}
+CUSTOM = "custom"
+"""The profile whose metrics the resource names itself."""
+
+
+def profile_named(name: str) -> Profile:
+    """Return the profile; raise KeyError for a name that is none, `custom` too."""
+    return PROFILES[name]

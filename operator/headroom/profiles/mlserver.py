@@ -1,0 +1,43 @@
+"""MLServer: only its HTTP layer says something; its queue histograms stop at a full batch."""
+
+from __future__ import annotations
+
+from headroom.profiles.profile import MISS, SUCCESS, Histogram, Profile, having, metric
+
+_INFER = having("path", ".*/infer")
+
+MLSERVER = Profile(
+    name="mlserver",
+    title="MLServer",
+    port=8080,
+    metrics_port=8082,
+    ready_path="/v2/health/ready",
+    live_path="/v2/health/live",
+    batch_setting="max_batch_size in model-settings.json",
+    witness=metric("python_info"),
+    answered=metric(
+        "rest_server_requests_total", _INFER, having("status_code", SUCCESS), lazy=True
+    ),
+    missed=metric("rest_server_requests_total", _INFER, having("status_code", MISS), lazy=True),
+    in_flight=metric("rest_server_requests_in_progress", having("method", "POST"), lazy=True),
+    running_seconds=metric(
+        "rest_server_request_duration_seconds_sum",
+        _INFER,
+        having("status_code", SUCCESS),
+        lazy=True,
+    ),
+    latency=Histogram(
+        name="rest_server_request_duration_seconds",
+        labels=(_INFER, having("status_code", SUCCESS)),
+        bounds_s=(
+            *(0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25),
+            *(0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0),
+        ),
+    ),
+    missing=(
+        "Requests in flight beyond the largest batch are waiting; it does not tell them apart.",
+        "Arrivals are those ended and in flight: it counts requests when they end.",
+        "A batch is what is in flight at the same time, at most the largest (Little's law).",
+        "Requests over gRPC and of several models on one server are not told apart.",
+    ),
+)

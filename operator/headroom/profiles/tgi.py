@@ -1,0 +1,30 @@
+"""Hugging Face Text Generation Inference: continuous batching; metrics appear on first use."""
+
+from __future__ import annotations
+
+from headroom.profiles.profile import Histogram, Profile, geometric, metric
+
+TGI = Profile(
+    name="tgi",
+    title="Text Generation Inference",
+    port=80,
+    ready_path="/health",
+    live_path="/health",
+    batch_argument="--max-batch-size",
+    batch_setting="--max-batch-size, or what --max-batch-total-tokens leaves room for",
+    witness=metric("tgi_queue_size"),
+    empty_until_asked=True,
+    arrived=metric("tgi_request_count", lazy=True),
+    answered=metric("tgi_request_success", lazy=True),
+    missed=metric("tgi_request_failure", lazy=True),
+    waiting=metric("tgi_queue_size", lazy=True),
+    running=metric("tgi_batch_current_size", lazy=True),
+    waiting_seconds=metric("tgi_request_queue_duration_sum", lazy=True),
+    running_seconds=metric("tgi_request_inference_duration_sum", lazy=True),
+    latency=Histogram(name="tgi_request_duration", bounds_s=geometric(0.0001 * 1.5, 1.5, 35)),
+    output_token=Histogram(name="tgi_request_mean_time_per_token_duration"),
+    missing=(
+        "Time to first token is not measured.",
+        "A batch is what runs at the same time, by Little's law from the time in execution.",
+    ),
+)

@@ -1,0 +1,33 @@
+"""TorchServe (archived): counters of microseconds, and neither a queue nor a histogram."""
+
+from __future__ import annotations
+
+from headroom.profiles.profile import MICROSECONDS, Profile, metric
+
+TORCHSERVE = Profile(
+    name="torchserve",
+    title="TorchServe",
+    port=8080,
+    metrics_port=8082,
+    ready_path="/ping",
+    live_path="/ping",
+    batch_setting="batchSize of the model",
+    model_label="model_name",
+    witness=(
+        *metric("CPUUtilization", optional=True),
+        *metric("ts_inference_requests_total", optional=True),
+    ),
+    empty_until_asked=True,
+    answered=metric("ts_inference_requests_total", lazy=True),
+    waiting_seconds=metric("ts_queue_latency_microseconds", scale=MICROSECONDS, lazy=True),
+    running_seconds=(
+        *metric("ts_inference_latency_microseconds", scale=MICROSECONDS, lazy=True),
+        *metric("ts_queue_latency_microseconds", scale=-MICROSECONDS, lazy=True),
+    ),
+    missing=(
+        "There is no latency histogram: what is promised follows from the batches, unmeasured.",
+        "Requests waiting and running are time in the queue and after it (Little's law).",
+        "Arrivals are those answered, waiting and running; refusals are counted for the host only.",
+        "Nothing is exposed before the first request.",
+    ),
+)

@@ -1,0 +1,242 @@
+"""What a server says → samples: what it does not say is worked out from what it does. Pure.
+
+    arrivals    counted at the door, else ended + in flight; never falling, since a request that
+                ends between two of the page's counters would be missing for a moment
+    in flight   a gauge, else waiting + running
+    waiting     a gauge, else time in the queue per second of time (Little's law), else what is in
+                flight beyond a full batch
+    running     a gauge, else time in execution per second of time, else what is in flight up to a
+                full batch
+    batches     counters of batches, their requests and their seconds; where the seconds are summed
+                over requests, the batches per request take that out; without counters a batch is
+                what was in flight at the same time
+
+Rates need two pages: a pod whose server leaves something to be worked out gives its first sample
+with its second page. Worked, at the last rule: 120 requests ended in 2 s and had spent 12 s in
+execution, so 6 ran at a time; each of 20 batches of 6 took 0.1 s.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from headroom.profiles.profile import Profile
+from headroom.scaling.values import CostModel, LatencyCounts, PodSample
+from headroom.telemetry.errors import InvalidMetric
+from headroom.telemetry.reading import Reading
+
+NO_LATENCY = LatencyCounts(bounds_s=(), counts=())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """The largest batch of a server that does not say it, and how many it runs side by side."""
+
+    largest: int
+    slots: int = 1
+
+    @property
+    def room(self) -> int:
+        """Requests that run at the same time."""
+        return self.largest * self.slots
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """The last page of one pod, and what was worked out up to it."""
+
+    time_s: float
+    reading: Reading
+    arrivals: float
+    batches: float = 0.0
+    batch_items: float = 0.0
+    batch_seconds: float = 0.0
+    waiting: int | None = None
+    running: int | None = None
+
+
+def sample_of(
+    profile: Profile,
+    reading: Reading,
+    before: Account | None,
+    *,
+    pod: str,
+    time_s: float,
+    batch: Batch | None,
+    bounds_s: tuple[float, ...],
+) -> tuple[PodSample | None, Account]:
+    """Return the sample of one pod (its UID), if there can be one yet, and the account after it.
+
+    `batch` is what the resource says; None where the server says it. `bounds_s` are those of the
+    service's other pods, for one whose histogram does not exist before its first request.
+
+    Raises InvalidMetric.
+    """
+    if before is not None and (time_s <= before.time_s or _began_anew(reading, before.reading)):
+        before = None
+    account = _account(reading, before, time_s, batch)
+    if account.waiting is None or account.running is None:
+        return None, account
+    latency = _latency(profile, reading, bounds_s)
+    counted = profile.latency is not None
+    sample = PodSample(
+        pod=pod,
+        time_s=time_s,
+        arrivals=account.arrivals,
+        # Without a histogram a miss would be the only request that is known to have ended.
+        missed=(reading.missed or 0.0) if counted else 0.0,
+        waiting=account.waiting,
+        running=account.running,
+        latency=latency,
+        batches=account.batches,
+        batch_items=account.batch_items,
+        batch_seconds=account.batch_seconds,
+        cost=_cost(profile, reading),
+        max_batch=batch.largest if batch is not None else None,
+        slots=batch.slots if batch is not None else 1,
+    )
+    return sample, account
+
+
+def _began_anew(now: Reading, before: Reading) -> bool:
+    """Whether a counter fell: the process began again from zero."""
+    for name in ("arrived", "answered", "missed", "batches", "batch_items"):
+        newer, older = getattr(now, name), getattr(before, name)
+        if newer is not None and older is not None and newer < older:
+            return True
+    if now.latency is None or before.latency is None:
+        return False
+    return now.latency.counts[-1] < before.latency.counts[-1]
+
+
+def _account(
+    reading: Reading, before: Account | None, time_s: float, batch: Batch | None
+) -> Account:
+    elapsed_s = time_s - before.time_s if before is not None else 0.0
+    waiting, running = _gauges(reading, before, elapsed_s, batch)
+    arrivals = reading.arrived
+    if arrivals is None:
+        in_flight = reading.in_flight
+        if in_flight is None:
+            in_flight = float((waiting or 0) + (running or 0))
+        arrivals = _answered(reading) + (reading.missed or 0.0) + in_flight
+    if before is not None:
+        arrivals = max(arrivals, before.arrivals)
+    batches, items, seconds = _batches(reading, before, elapsed_s, batch)
+    return Account(
+        time_s=time_s,
+        reading=reading,
+        arrivals=arrivals,
+        batches=batches,
+        batch_items=items,
+        batch_seconds=seconds,
+        waiting=waiting,
+        running=running,
+    )
+
+
+def _answered(reading: Reading) -> float:
+    if reading.answered is not None:
+        return reading.answered
+    return reading.latency.counts[-1] if reading.latency is not None else 0.0
+
+
+def _gauges(
+    reading: Reading, before: Account | None, elapsed_s: float, batch: Batch | None
+) -> tuple[int | None, int | None]:
+    """Return requests waiting and running; None where that needs another page."""
+    if reading.waiting is not None and reading.running is not None:
+        return _whole("requests waiting", reading.waiting), _whole(
+            "requests running", reading.running
+        )
+    room = batch.room if batch is not None else 1
+    if reading.in_flight is not None:
+        in_flight = _whole("requests in flight", reading.in_flight)
+        running = min(in_flight, room)
+        return in_flight - running, running
+    waiting = _gauge(reading.waiting, _average(reading, before, "waiting_seconds", elapsed_s))
+    running_average = _average(reading, before, "running_seconds", elapsed_s)
+    if running_average is not None:
+        running_average = min(running_average, float(room))
+    return waiting, _gauge(reading.running, running_average)
+
+
+def _gauge(gauge: float | None, average: float | None) -> int | None:
+    number = gauge if gauge is not None else average
+    return None if number is None else round(number)
+
+
+def _average(reading: Reading, before: Account | None, name: str, elapsed_s: float) -> float | None:
+    """Return how many were there on average since the page before, by Little's law."""
+    spent_s = _grown(reading, before, name)
+    return None if spent_s is None or elapsed_s <= 0.0 else spent_s / elapsed_s
+
+
+def _grown(reading: Reading, before: Account | None, name: str) -> float | None:
+    if before is None:
+        return None
+    now, then = getattr(reading, name), getattr(before.reading, name)
+    return None if now is None or then is None else max(0.0, now - then)
+
+
+def _batches(
+    reading: Reading, before: Account | None, elapsed_s: float, batch: Batch | None
+) -> tuple[float, float, float]:
+    """Return batches, their requests and their seconds, counted on from the page before."""
+    items_now = reading.batch_items if reading.batch_items is not None else _answered(reading)
+    if reading.batches is not None and reading.batch_seconds is not None:
+        return reading.batches, items_now, reading.batch_seconds
+    if before is None:
+        return 0.0, 0.0, 0.0
+    known = before.batches, before.batch_items, before.batch_seconds
+    spent_s = _grown(reading, before, "running_seconds")
+    ended = _answered(reading) - _answered(before.reading)
+    if not spent_s or ended <= 0 or elapsed_s <= 0:
+        return known
+    batches = _grown(reading, before, "batches")
+    if batches is not None:
+        seconds = spent_s * batches / ended
+    else:
+        room = batch.room if batch is not None else math.inf
+        at_a_time = spent_s / elapsed_s
+        batches = ended / min(max(at_a_time, 1.0), room)
+        seconds = elapsed_s * min(at_a_time, 1.0)
+    return known[0] + batches, known[1] + ended, known[2] + seconds
+
+
+def _latency(profile: Profile, reading: Reading, bounds_s: tuple[float, ...]) -> LatencyCounts:
+    if reading.latency is not None:
+        return reading.latency
+    if profile.latency is None:
+        return NO_LATENCY
+    bounds_s = bounds_s or (*profile.latency.bounds_s, math.inf)
+    return LatencyCounts(bounds_s=bounds_s, counts=(0.0,) * len(bounds_s))
+
+
+def _cost(profile: Profile, reading: Reading) -> CostModel | None:
+    """Three gauges or none; a server that has not measured yet shows a batch that costs nothing."""
+    fixed, per_item, max_batch = reading.fixed_cost_s, reading.item_cost_s, reading.max_batch
+    if fixed is None or per_item is None or max_batch is None:
+        return None
+    largest = _whole(profile.max_batch[0].name, max_batch)
+    if largest < 1:
+        raise InvalidMetric(profile.max_batch[0].name, "is at least 1", largest)
+    if fixed + per_item == 0.0:
+        return None
+    return CostModel(fixed_s=fixed, per_item_s=per_item, max_batch=largest)
+
+
+def _whole(name: str, value: float) -> int:
+    if value != int(value):
+        raise InvalidMetric(name, "is a whole number", value)
+    return int(value)
+
+
+def common_bounds_s(accounts: Mapping[str, Account]) -> tuple[float, ...]:
+    """Return the bounds of the latency histogram that the service's pods have; () if none has."""
+    for account in accounts.values():
+        if account.reading.latency is not None:
+            return account.reading.latency.bounds_s
+    return ()

@@ -1,0 +1,60 @@
+"""Pages of a service's pods → samples, page by page; each pod's last page is remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+from headroom.profiles.profile import Profile
+from headroom.scaling.values import PodSample
+from headroom.telemetry.accounts import Account, Batch, common_bounds_s, sample_of
+from headroom.telemetry.exposition import Page
+from headroom.telemetry.reading import ProfileReader
+
+
+class PodSamples:
+    """The samples of one service's pods."""
+
+    def __init__(self, profile: Profile, model: str | None, batch: Batch | None = None) -> None:
+        """Read `model`, or where it is None the only one that a page tells of.
+
+        `batch` is None where the server says what its largest batch is.
+        """
+        self.profile = profile
+        self.model = model
+        self.batch = batch
+        self._reader = reader_of(profile)
+        self._accounts: dict[str, Account] = {}
+
+    def take(self, page: str | Page, *, pod: str, time_s: float) -> PodSample | None:
+        """Return what one pod (its UID) exposed at `time_s`; None where that needs a second page.
+
+        Raises MalformedExposition, MissingMetric or InvalidMetric; there is never half a sample.
+        """
+        reading = (
+            self._reader.read_text(page, self.model)
+            if isinstance(page, str)
+            else self._reader.read(page, self.model)
+        )
+        sample, self._accounts[pod] = sample_of(
+            self.profile,
+            reading,
+            self._accounts.get(pod),
+            pod=pod,
+            time_s=time_s,
+            batch=self.batch,
+            bounds_s=common_bounds_s(self._accounts) if reading.latency is None else (),
+        )
+        return sample
+
+    def keep(self, pods: Iterable[str]) -> None:
+        """Forget all pods but these."""
+        kept = set(pods)
+        for pod in [pod for pod in self._accounts if pod not in kept]:
+            del self._accounts[pod]
+
+
+@lru_cache(maxsize=64)
+def reader_of(profile: Profile) -> ProfileReader:
+    """Return the reader of a profile; services that share one share what it remembers."""
+    return ProfileReader(profile)
