@@ -80,8 +80,10 @@ class _Plan:
     def __init__(self, profile: Profile, layout: Layout, model: str | None) -> None:
         self._layout = layout.series
         series = _of_model(profile, layout, model)
-        self._model = model
         self._sums = [_Sum(profile, name, series, layout.lines == 0) for name in QUANTITIES]
+        for one in self._sums:
+            if one.lacks is not None:
+                raise _missing(profile, one.lacks, model, layout)
         _refuse_strangers(profile, self._sums, layout)
         found = {
             name: _Buckets(histogram, series) for name, histogram in profile.histograms.items()
@@ -89,9 +91,6 @@ class _Plan:
         if profile.latency is not None and not found["latency"] and not profile.latency.bounds_s:
             raise _missing(profile, f"{profile.latency.name}_bucket", model, layout)
         self._histograms = {name: one for name, one in found.items() if one}
-        for one in self._sums:
-            if one.lacks is not None:
-                raise _missing(profile, one.lacks, model, layout)
         used = {place for one in self._sums for place, _ in one.places}
         used |= {place for one in self._histograms.values() for place in one.places}
         self._used = sorted(used)
