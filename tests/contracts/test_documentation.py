@@ -1,0 +1,77 @@
+"""What the documentation shows is so: commands print it, manifests parse, links lead there."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from headroom.api import InferenceService
+from headroom.cli.commands import app
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted(
+    ROOT / name
+    for name in subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.split()
+)
+_BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\]\(([^)#\s]+)?(#[^)\s]+)?\)")
+
+
+def blocks(kind: str) -> list[tuple[str, str]]:
+    return [
+        (page.relative_to(ROOT).as_posix(), text)
+        for page in PAGES
+        for found, text in _BLOCK.findall(page.read_text(encoding="utf-8"))
+        if found == kind
+    ]
+
+
+def anchors(page: Path) -> set[str]:
+    """Headings as they are linked to: lower case, spaces as -, no punctuation."""
+    heads = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).strip().replace(" ", "-") for head in heads}
+
+
+OURS = "$ headroom "
+
+
+@pytest.mark.parametrize(
+    ("page", "text"), [(page, text) for page, text in blocks("console") if text.startswith(OURS)]
+)
+def test_a_command_prints_what_is_shown(page: str, text: str) -> None:
+    command, _, shown = text.removeprefix(OURS).partition("\n")
+    done = CliRunner().invoke(app, shlex.split(command))
+    assert done.exit_code == 0, done.output
+    printed = "\n".join(line.rstrip() for line in done.output.strip("\n").splitlines())
+    assert printed == shown.rstrip("\n"), page
+
+
+@pytest.mark.parametrize(("page", "text"), blocks("yaml"))
+def test_an_inference_service_that_is_shown_is_one(page: str, text: str) -> None:
+    for document in yaml.safe_load_all(text):
+        if document.get("kind") == "InferenceService":
+            metadata = {"namespace": "default", "uid": "shown"} | document["metadata"]
+            InferenceService.parse(document | {"metadata": metadata})
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere(page: Path) -> None:
+    for file, anchor in _LINK.findall(page.read_text(encoding="utf-8")):
+        if file.startswith(("http://", "https://", "mailto:")):
+            continue
+        target = page.parent / file if file else page
+        assert target.exists(), f"{file} is not there"
+        if anchor and target.suffix == ".md":
+            assert anchor[1:] in anchors(target), f"{file}{anchor} is not there"
