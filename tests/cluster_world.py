@@ -19,6 +19,9 @@ class FakeClock:
     def now_s(self) -> float:
         return START_S + asyncio.get_running_loop().time()
 
+    def elapsed_s(self) -> float:
+        return asyncio.get_running_loop().time()
+
 
 class FakeCluster:
     """Objects with resource versions, generations and owners; calls can be made to fail."""
@@ -84,6 +87,14 @@ class FakeCluster:
         ]
         return copy.deepcopy(created)
 
+    async def replace(self, manifest: Manifest, *, field_manager: str) -> Manifest:
+        await self._called("replace", manifest["kind"])
+        metadata = manifest["metadata"]
+        existing = self._existing(manifest["kind"], metadata["namespace"], metadata["name"])
+        _check_version(existing, manifest)
+        self.update(existing, lambda one: one.update(spec=copy.deepcopy(manifest["spec"])))
+        return copy.deepcopy(existing)
+
     async def apply(
         self, manifest: Manifest, *, field_manager: str, dry_run: bool = False
     ) -> Manifest:
@@ -93,6 +104,7 @@ class FakeCluster:
             return manifest
         if existing is None:
             return copy.deepcopy(self.put(manifest))
+        _check_version(existing, manifest)
         self.update(existing, lambda one: _merge(one, manifest))
         return copy.deepcopy(existing)
 
@@ -102,6 +114,7 @@ class FakeCluster:
         existing = self._existing(manifest["kind"], metadata["namespace"], metadata["name"])
         if existing["metadata"]["uid"] != metadata["uid"]:
             raise Conflict("uid mismatch")
+        _check_version(existing, manifest)
         self.update(existing, lambda one: one.update(status=copy.deepcopy(manifest["status"])))
         return copy.deepcopy(existing)
 
@@ -184,6 +197,12 @@ class FakeCluster:
 
 def rejected(message: str) -> Rejected:
     return Rejected(message)
+
+
+def _check_version(existing: Manifest, manifest: Manifest) -> None:
+    expected = manifest["metadata"].get("resourceVersion")
+    if expected not in (None, existing["metadata"]["resourceVersion"]):
+        raise Conflict("the object has been modified")
 
 
 def _key(manifest: Manifest) -> tuple[str, str, str]:

@@ -38,6 +38,10 @@ class Unavailable(ClusterError):
         """How long the server asked to be left alone; 0 where it did not say."""
 
 
+class NotLeading(Unavailable):
+    """This process may not write now: another one may lead, and what was decided is dropped."""
+
+
 class ScrapeFailed(Exception):
     """A pod gave no page of metrics: this scrape has no sample, which is not a sample of zeros."""
 

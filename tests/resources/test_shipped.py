@@ -97,10 +97,18 @@ def test_the_role_is_bound_to_the_account_of_the_pod() -> None:
     assert one("Deployment")["spec"]["template"]["spec"]["serviceAccountName"] == account["name"]
 
 
-def test_one_operator_runs_at_a_time_with_bounded_memory_and_no_limit_on_cpu() -> None:
+def test_a_new_operator_is_ready_before_the_old_one_ends_and_takes_over_its_lease() -> None:
+    strategy = one("Deployment")["spec"]["strategy"]
+    assert strategy == {
+        "type": "RollingUpdate",
+        "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1},
+    }
+
+
+def test_one_operator_runs_with_bounded_memory_and_no_limit_on_cpu() -> None:
     spec = one("Deployment")["spec"]
     (container,) = spec["template"]["spec"]["containers"]
-    assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
+    assert spec["replicas"] == 1
     assert container["resources"]["limits"] == {"memory": "256Mi"}
     assert container["args"] == ["run"]
 

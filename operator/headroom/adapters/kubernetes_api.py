@@ -172,6 +172,11 @@ class KubernetesApi:
         query = {"fieldManager": field_manager}
         return await self._request("POST", "create", path, query=query, body=manifest)
 
+    async def replace(self, manifest: Manifest, *, field_manager: str) -> Manifest:
+        """PUT; with a resourceVersion in it a compare-and-swap."""
+        query = {"fieldManager": field_manager}
+        return await self._request("PUT", "replace", _path_of(manifest), query=query, body=manifest)
+
     async def apply(
         self, manifest: Manifest, *, field_manager: str, dry_run: bool = False
     ) -> Manifest:

@@ -17,6 +17,13 @@ import typer
 
 from headroom.cli.cluster_commands import app as cluster_app
 from headroom.cli.ending import fail
+from headroom.cli.lease_options import (
+    DEFAULT_NAME,
+    LeaseName,
+    LeaseNamespace,
+    WithLease,
+    chosen,
+)
 from headroom.cli.plan import app as plan_app
 from headroom.cli.simulate_command import app as simulate_app
 
@@ -49,6 +56,9 @@ def run(
     port: Annotated[
         int, typer.Option(min=1, max=65535, help="Port of /livez, /readyz and /metrics.")
     ] = 8080,
+    lease: WithLease = True,
+    lease_namespace: LeaseNamespace = None,
+    lease_name: LeaseName = DEFAULT_NAME,
     record: Annotated[
         Path | None,
         typer.Option(
@@ -83,6 +93,7 @@ def run(
                 tick_s=tick_s,
                 port=port,
                 instance=instance,
+                lease=chosen(lease_namespace, lease_name, instance) if lease else None,
                 record=record,
                 record_mib=record_mib,
             )

@@ -18,10 +18,12 @@ from headroom.adapters.kubernetes_api import KubernetesApi
 from headroom.adapters.pod_scraper import PodScraper
 from headroom.adapters.system_clock import SystemClock
 from headroom.api.inference_service import GROUP, PLURAL, VERSION
+from headroom.cli.lease_options import LeaseChoice
 from headroom.console.health import Health, watch_loop_lag
 from headroom.console.instruments import Instruments
 from headroom.console.server import application, serve
 from headroom.controller.controller import Controller
+from headroom.controller.leadership import Candidate, Election
 from headroom.telemetry.recording import header_line
 
 _log = logging.getLogger(__name__)
@@ -39,22 +41,25 @@ async def operate(
     tick_s: float,
     port: int,
     instance: str,
+    lease: LeaseChoice | None,
     record: Path | None,
     record_mib: int,
 ) -> None:
     """Run until SIGTERM or SIGINT; record the ticks in a file where one is named.
 
+    With a lease, decide while it is held; without one, always.
+
     Raises ClusterError where there are no credentials, OSError where the port is taken or the file
     cannot be written.
     """
     _configure_logging()
-    instruments = Instruments()
+    instruments, clock = Instruments(), SystemClock()
     with _journal(record, record_mib) as journal:
         async with KubernetesApi(on_call=instruments.called) as api, PodScraper() as scraper:
             controller = Controller(
                 cluster=api,
                 scraper=scraper,
-                clock=SystemClock(),
+                clock=clock,
                 recorder=instruments,
                 instance=instance,
                 namespaces=namespaces,
@@ -67,7 +72,7 @@ async def operate(
             if journal is not None:
                 _log.info("recording in %s, up to %d MiB", record, record_mib)
             await _until_told_to_end(
-                controller.run(),
+                _decide(controller, api, clock, lease, instruments),
                 _watch(controller, namespaces),
                 serve(app, port),
                 watch_loop_lag(instruments.lagged),
@@ -79,6 +84,30 @@ def _journal(path: Path | None, most_mib: int) -> AbstractContextManager[Journal
     if path is None:
         return nullcontext()
     return JournalFile(path, header=header_line(), most_bytes=most_mib * 1024**2)
+
+
+async def _decide(
+    controller: Controller,
+    api: KubernetesApi,
+    clock: SystemClock,
+    lease: LeaseChoice | None,
+    instruments: Instruments,
+) -> None:
+    if lease is None:
+        instruments.led(leading=True, transitions=0)
+        await controller.run()
+        return
+    election = Election(
+        leases=api,
+        clocks=clock,
+        namespace=lease.namespace,
+        name=lease.name,
+        candidate=Candidate(identity=lease.identity),
+        observer=instruments,
+    )
+    async with asyncio.TaskGroup() as group:
+        group.create_task(controller.follow())
+        group.create_task(election.run(controller.lead))
 
 
 async def _watch(controller: Controller, namespaces: Sequence[str]) -> None:

@@ -26,6 +26,8 @@ class Health:
     def complaint(self) -> str:
         """Say why the process should be restarted; empty while it should not."""
         scheduler = self._controller.scheduler
+        if scheduler is None:  # somebody else decides
+            return ""
         now_s = asyncio.get_running_loop().time()
         last_s = scheduler.last_round_s
         if last_s is not None and now_s - last_s > STUCK_AFTER_S:

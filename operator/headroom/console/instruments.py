@@ -58,6 +58,16 @@ class Instruments:
             "How late the event loop woke up last.",
             registry=registry,
         )
+        self._leader = Gauge(
+            "headroom_operator_leader",
+            "1 while this process holds the lease and decides, 0 while it follows.",
+            registry=registry,
+        )
+        self._transitions = Gauge(
+            "headroom_operator_lease_transitions",
+            "How often the holder of the lease has changed, as the Lease says.",
+            registry=registry,
+        )
         self._replicas = Gauge(
             "headroom_service_replicas",
             "Replicas by what they are worth.",
@@ -111,6 +121,11 @@ class Instruments:
     def lagged(self, seconds: float) -> None:
         """Show by how much the event loop was late."""
         self._loop_lag.set(seconds)
+
+    def led(self, leading: bool, transitions: int) -> None:
+        """Show whether this process leads, and how often the holder has changed."""
+        self._leader.set(1.0 if leading else 0.0)
+        self._transitions.set(transitions)
 
     def page(self) -> bytes:
         """Render everything as Prometheus text."""

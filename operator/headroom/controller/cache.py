@@ -31,6 +31,10 @@ class ServiceCache:
         """Count the services."""
         return len(self._services)
 
+    def uids(self) -> tuple[str, ...]:
+        """Name the services."""
+        return tuple(self._services)
+
     def get(self, uid: str) -> Manifest | None:
         """Give the object as last seen."""
         return self._services.get(uid)

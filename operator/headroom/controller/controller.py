@@ -1,18 +1,30 @@
-"""The parts of the controller, put together over its ports."""
+"""The parts of the controller, put together over its ports.
+
+Knowing (`follow`) and deciding (`lead`) are two: a process that waits for the lease knows what one
+that holds it knows, and decides at once when its turn comes.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 from collections.abc import Sequence
 
 from headroom.controller.cache import ServiceCache
 from headroom.controller.evaluation import Onlooker
-from headroom.controller.freshness import keep_fresh
+from headroom.controller.freshness import keep_fresh, list_once
+from headroom.controller.leadership.guard import Lease, LeasedCluster
 from headroom.controller.ports import Clock, Cluster, Journal, Manifest, Recorder, Scraper
 from headroom.controller.reconciler import Reconciler
 from headroom.controller.recording import Recording
 from headroom.controller.scheduler import Scheduler
+from headroom.errors import ClusterError
+
+_log = logging.getLogger(__name__)
+
+LOOK_WITHIN_S = 5.0
+"""A new leader looks once at what the last one wrote, and does not wait for it for ever."""
 
 
 class Controller:
@@ -36,33 +48,57 @@ class Controller:
         onlooker: Onlooker | None = None,
     ) -> None:
         self._cluster = cluster
+        self._scraper = scraper
+        self._clock = clock
+        self._recorder = recorder
+        self._instance = instance
         self._namespaces = tuple(namespaces)
-        self.scheduler = Scheduler(
-            tick=self._tick,
-            on_failure=self._failed,
-            on_ticked=recorder.ticked,
-            period_s=tick_s,
-            name_of=self._name_of,
-            chance=chance or random.Random(),  # noqa: S311  (spreads load)
-        )
-        self.cache = ServiceCache(on_change=self.scheduler.kick, on_gone=self._gone)
-        self._reconciler = Reconciler(
-            cluster=cluster,
-            scraper=scraper,
-            clock=clock,
-            cache=self.cache,
-            recorder=recorder,
-            tick_s=tick_s,
-            instance=instance,
-            recording=None if journal is None else Recording(journal),
-            onlooker=onlooker,
-        )
+        self._tick_s = tick_s
+        self._recording = None if journal is None else Recording(journal)
+        self._onlooker = onlooker
+        self._chance = chance or random.Random()  # noqa: S311  (spreads load)
+        self.cache = ServiceCache(on_change=self._changed, on_gone=self._gone)
+        self._reconciler: Reconciler | None = None
+        self._lease: Lease | None = None
+        self.scheduler: Scheduler | None = None
+        """There while this process decides."""
 
     async def run(self) -> None:
-        """Keep on until cancelled."""
+        """Know and decide until cancelled, without a lease: nobody else may."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(keep_fresh(self._cluster, self.cache, self._namespaces))
-            group.create_task(self.scheduler.run())
+            group.create_task(self.follow())
+            group.create_task(self.lead())
+
+    async def follow(self) -> None:
+        """Know the services until cancelled."""
+        await keep_fresh(self._cluster, self.cache, self._namespaces)
+
+    async def lead(self, lease: Lease | None = None) -> None:
+        """Decide until cancelled, and write while the lease is held.
+
+        Under the lease of the last time what was remembered still holds; under another one somebody
+        else may have decided since, and every memory begins with what the cluster says.
+        """
+        if self._reconciler is None or lease is not self._lease:
+            self._reconciler, self._lease = self._new_reconciler(lease), lease
+        reconciler = self._reconciler
+        if self.cache.synced.is_set():
+            await self._look_again()
+        self.scheduler = scheduler = Scheduler(
+            tick=reconciler.tick,
+            on_failure=reconciler.report_failure,
+            on_ticked=self._recorder.ticked,
+            period_s=self._tick_s,
+            name_of=self._name_of,
+            chance=self._chance,
+        )
+        try:
+            for uid in self.cache.uids():
+                scheduler.kick(uid)
+            await scheduler.run()
+        finally:
+            self.scheduler = None
+            reconciler.withdraw()
 
     def observe(self, event_type: str | None, service: Manifest) -> None:
         """Take in an event of a watch."""
@@ -71,11 +107,25 @@ class Controller:
         else:
             self.cache.saw(service)
 
-    async def _tick(self, uid: str) -> None:
-        await self._reconciler.tick(uid)
+    def _new_reconciler(self, lease: Lease | None) -> Reconciler:
+        return Reconciler(
+            cluster=self._cluster if lease is None else LeasedCluster(self._cluster, lease),
+            scraper=self._scraper,
+            clock=self._clock,
+            cache=self.cache,
+            recorder=self._recorder,
+            tick_s=self._tick_s,
+            instance=self._instance,
+            recording=self._recording,
+            onlooker=self._onlooker,
+        )
 
-    async def _failed(self, uid: str, error: Exception) -> None:
-        await self._reconciler.report_failure(uid, error)
+    async def _look_again(self) -> None:
+        try:
+            async with asyncio.timeout(LOOK_WITHIN_S):
+                await list_once(self._cluster, self.cache, self._namespaces)
+        except (ClusterError, TimeoutError) as error:
+            _log.warning("deciding from what the watch has said: %s", error)
 
     def _name_of(self, uid: str) -> str:
         service = self.cache.get(uid)
@@ -83,6 +133,12 @@ class Controller:
             return uid
         return f"{service['metadata']['namespace']}/{service['metadata']['name']}"
 
+    def _changed(self, uid: str) -> None:
+        if self.scheduler is not None:
+            self.scheduler.kick(uid)
+
     def _gone(self, uid: str) -> None:
-        self.scheduler.remove(uid)
-        self._reconciler.forget(uid)
+        if self.scheduler is not None:
+            self.scheduler.remove(uid)
+        if self._reconciler is not None:
+            self._reconciler.forget(uid)

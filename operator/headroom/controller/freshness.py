@@ -27,12 +27,9 @@ async def keep_fresh(cluster: Cluster, cache: ServiceCache, namespaces: Sequence
     """
     complaint = ""
     while True:
-        begun = cache.begin_list()
         pause_s = LIST_EVERY_S
         try:
-            found = []
-            for namespace in namespaces or (None,):
-                found += await cluster.list_all(API_VERSION, KIND, namespace)
+            await list_once(cluster, cache, namespaces)
         except ClusterError as error:
             asked_s = error.retry_after_s if isinstance(error, Unavailable) else 0.0
             pause_s = max(RETRY_S, asked_s)
@@ -43,5 +40,13 @@ async def keep_fresh(cluster: Cluster, cache: ServiceCache, namespaces: Sequence
                 _log.warning("InferenceServices cannot be listed: %s", complaint)
         else:
             complaint = ""
-            cache.replace(found, begun)
         await asyncio.sleep(pause_s)
+
+
+async def list_once(cluster: Cluster, cache: ServiceCache, namespaces: Sequence[str]) -> None:
+    """LIST all services, and let that replace what was known. Raises ClusterError."""
+    begun = cache.begin_list()
+    found = []
+    for namespace in namespaces or (None,):
+        found += await cluster.list_all(API_VERSION, KIND, namespace)
+    cache.replace(found, begun)

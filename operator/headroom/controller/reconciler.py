@@ -44,7 +44,7 @@ class Reconciler:
         self._recorder = recorder
         self._recording = recording
         self._onlooker = onlooker
-        self._reporter = Reporter(cluster, instance)
+        self._reporter = Reporter(cluster, cache, instance)
         self._tick_s = tick_s
         self._competition = Competition()
         self._memories: dict[str, Memory] = {}
@@ -144,6 +144,11 @@ class Reconciler:
             self._recorder.forgotten(memory.namespace, memory.name)
             if self._onlooker is not None:
                 self._onlooker.forgotten(memory.namespace, memory.name)
+
+    def withdraw(self) -> None:
+        """Take back the figures that it showed: it does not decide any more."""
+        for memory in self._memories.values():
+            self._recorder.forgotten(memory.namespace, memory.name)
 
     async def _report(self, memory: Memory, tick: Tick) -> None:
         now_s = self._clock.now_s()

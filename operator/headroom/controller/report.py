@@ -13,11 +13,12 @@ from headroom.api import conditions, status
 from headroom.api.conditions import Conditions
 from headroom.api.inference_service import API_VERSION, KIND
 from headroom.controller import events, findings
+from headroom.controller.cache import ServiceCache
 from headroom.controller.events import Happening
 from headroom.controller.findings import Found, Tick
 from headroom.controller.memory import Memory
 from headroom.controller.ports import Cluster
-from headroom.errors import ClusterError
+from headroom.errors import ClusterError, Conflict, NotFound
 from headroom.resources import names
 
 _log = logging.getLogger(__name__)
@@ -30,8 +31,9 @@ SERVICES_PER_S = 4.0
 class Reporter:
     """Writes what was found. `instance` names this process in events."""
 
-    def __init__(self, cluster: Cluster, instance: str) -> None:
+    def __init__(self, cluster: Cluster, cache: ServiceCache, instance: str) -> None:
         self._cluster = cluster
+        self._cache = cache
         self._instance = instance
 
     async def report(self, memory: Memory, tick: Tick, now_s: float, *, services: int) -> None:
@@ -76,28 +78,37 @@ class Reporter:
             "observedGeneration": generation,
             "conditions": [condition.manifest() for condition in after],
         }
-        await self._write(memory, new, now_s)
+        try:
+            await self._write(memory, new, now_s)
+        except Conflict:  # nothing was decided from the older object
+            await self._write(memory, new, now_s)
         memory.conditions, memory.said = after, said
         await self._tell(memory, events.of_conditions(before, after), now_s)
 
     async def _write(self, memory: Memory, new: dict[str, Any], now_s: float) -> None:
-        """Write for this UID only.
+        """Write for the object as it was last seen, and for this UID only.
 
-        An object that was deleted and made anew under the name is another.
+        An object that was deleted and made anew under the name is another. Where it was changed
+        since, the cache learns how, whatever the watch says, before the Conflict is passed on.
         """
-        await self._cluster.apply_status(
-            {
-                "apiVersion": API_VERSION,
-                "kind": KIND,
-                "metadata": {
-                    "name": memory.name,
-                    "namespace": memory.namespace,
-                    "uid": memory.uid,
-                },
-                "status": new,
-            },
-            field_manager=names.FIELD_MANAGER,
-        )
+        known = self._cache.get(memory.uid)
+        if known is None:
+            raise NotFound(f"{KIND} {memory.namespace}/{memory.name} is gone")
+        metadata = {
+            "name": memory.name,
+            "namespace": memory.namespace,
+            "uid": memory.uid,
+            "resourceVersion": known["metadata"]["resourceVersion"],
+        }
+        body = {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "status": new}
+        try:
+            stored = await self._cluster.apply_status(body, field_manager=names.FIELD_MANAGER)
+        except Conflict:
+            self._cache.saw(
+                await self._cluster.get(API_VERSION, KIND, memory.namespace, memory.name)
+            )
+            raise
+        self._cache.saw(stored)
         memory.status, memory.written_s = new, now_s
 
     async def _tell(self, memory: Memory, happenings: Iterable[Happening], now_s: float) -> None:

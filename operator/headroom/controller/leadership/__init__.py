@@ -1,0 +1,11 @@
+"""Which of several operators decides, and for how long it may write.
+
+`record` and `candidate` are pure: what a Lease says, and what a candidate does about it. `election`
+drives a candidate; `guard` stands before every write.
+"""
+
+from headroom.controller.leadership.candidate import Candidate, LeaseTimes
+from headroom.controller.leadership.election import Election, Term
+from headroom.controller.leadership.guard import LeasedCluster
+
+__all__ = ["Candidate", "Election", "LeaseTimes", "LeasedCluster", "Term"]

@@ -1,0 +1,143 @@
+"""One candidate for a Lease: what it has seen and written, and what it does next. Pure.
+
+The algorithm is client-go's. Whoever follows remembers when, by its own clock, the record last
+changed, and takes over once that is longer ago than the record's duration: the clocks of two
+machines are never compared. Every write is a compare-and-swap on the version that was read.
+
+Whoever leads counts from *before* it asked for its last renewal that was answered, and ends
+`renew_within_s` later. The others count from after they saw that renewal, and wait `duration_s`: so
+even clocks whose rates differ by their ratio (12 s to 8 s) never give two leaders.
+
+Times are seconds on a clock of this machine that goes on while the machine sleeps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from headroom.controller.leadership.record import LeaseRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseTimes:
+    """How long a lease lasts. A crashed leader is replaced after about duration_s + retry_s."""
+
+    duration_s: float = 12.0
+    renew_within_s: float = 8.0
+    retry_s: float = 2.0
+
+    def __post_init__(self) -> None:
+        """Refuse times under which a leader would end while all is well, or two would lead."""
+        if not 0.0 < 2.0 * self.retry_s <= self.renew_within_s < self.duration_s:
+            raise ValueError(
+                "a lease needs 2 x retry <= renew within < duration, received "
+                f"{self.retry_s:g} s, {self.renew_within_s:g} s, {self.duration_s:g} s"
+            )
+
+    @property
+    def request_s(self) -> float:
+        """Deadline of one request: a renewal that hangs leaves time for another one."""
+        return self.renew_within_s / 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """Begins as a follower that has seen nothing."""
+
+    identity: str
+    """Not used by any other process, nor by an earlier one."""
+    times: LeaseTimes = LeaseTimes()
+    seen: LeaseRecord | None = None
+    """As last read or written; None: no such Lease, or not read yet."""
+    seen_s: float = 0.0
+    """When it was first seen to say so."""
+    current: bool = False
+    """Nothing was asked for since whose outcome is unknown."""
+    renewed_s: float | None = None
+    """When the last renewal that is known to have succeeded was asked for; None: others lead."""
+    term: int = 0
+    """Counts how often it began to lead with somebody else, or nobody, before it."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether nobody else is known to have taken the lease; it may have run out."""
+        return self.renewed_s is not None
+
+    @property
+    def must_read(self) -> bool:
+        """A leader that knows what stands renews without reading; everybody else looks first."""
+        return not (self.holds and self.current)
+
+    def remaining_s(self, now_s: float) -> float:
+        """How long it may still write; 0 where it does not lead."""
+        if self.renewed_s is None or now_s < self.renewed_s:
+            return 0.0
+        return max(0.0, self.renewed_s + self.times.renew_within_s - now_s)
+
+    def saw(self, record: LeaseRecord | None, now_s: float) -> Candidate:
+        """Take in what was read; None: there is no such Lease."""
+        changed = self.seen is None or record != self.seen
+        mine = record is not None and record.holder == self.identity
+        return replace(
+            self,
+            seen=record,
+            seen_s=now_s if changed else self.seen_s,
+            current=True,
+            renewed_s=self.renewed_s if mine else None,
+        )
+
+    def claim(self, now_s: float, stamp: str) -> LeaseRecord | None:
+        """Say what to write, to take the lease or to renew it; None: somebody else's still runs.
+
+        `stamp` is the time of day, for people who look at the Lease.
+        """
+        old = self.seen
+        if old is not None and old.holder == self.identity:
+            return replace(old, duration_s=self.times.duration_s, renewed=stamp)
+        if old is not None and old.holder and now_s < self.seen_s + old.duration_s:
+            return None
+        return LeaseRecord(
+            holder=self.identity,
+            duration_s=self.times.duration_s,
+            transitions=0 if old is None else old.transitions + 1,
+            acquired=stamp,
+            renewed=stamp,
+            version="" if old is None else old.version,
+        )
+
+    def won(self, record: LeaseRecord, asked_s: float, now_s: float) -> Candidate:
+        """Take in that what it claimed at `asked_s` was stored."""
+        return replace(
+            self,
+            seen=record,
+            seen_s=now_s,
+            current=True,
+            renewed_s=asked_s,
+            term=self.term if self.holds else self.term + 1,
+        )
+
+    def unsure(self) -> Candidate:
+        """Take in that a write was refused, or that nobody knows whether it was done."""
+        return replace(self, current=False)
+
+    def farewell(self, stamp: str) -> LeaseRecord | None:
+        """Say what to write to give the lease up; None: it is not known to be ours as it stands."""
+        if self.seen is None or not self.current or self.seen.holder != self.identity:
+            return None
+        return replace(self.seen, holder="", duration_s=1.0, renewed=stamp)
+
+    def resigned(self) -> Candidate:
+        """Stop leading, whatever the record says."""
+        return replace(self, renewed_s=None)
+
+    def pause_s(self, now_s: float) -> float:
+        """How long until it should act again."""
+        if self.renewed_s is not None:
+            if not self.current:
+                return self.times.retry_s / 4.0
+            due_s = self.renewed_s + self.times.retry_s
+            return max(0.0, min(due_s - now_s, self.times.retry_s))
+        if self.seen is None or not self.seen.holder:
+            return self.times.retry_s
+        runs_out_s = self.seen_s + self.seen.duration_s
+        return min(self.times.retry_s, max(self.times.retry_s / 4.0, runs_out_s - now_s))

@@ -1,0 +1,251 @@
+"""Drives a candidate against the API, and runs the work of a leader for as long as it leads.
+
+Losing the lease does not end the process: a restart by the kubelet would wait for its back-off.
+What a term built up ends with it, since nothing of it can write any more, whatever still runs
+(`guard`), and the next term begins from the cluster. A lease that merely ran out, as while the API
+is away, and that nobody else took goes on as the same term, with what it remembers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+from headroom.controller.leadership.candidate import Candidate
+from headroom.controller.leadership.record import API_VERSION, KIND, LeaseRecord, micro_time
+from headroom.errors import ClusterError, Conflict, NotFound, Unavailable
+
+_log = logging.getLogger(__name__)
+
+FIELD_MANAGER = "headroom-lease"
+END_WITHIN_S = 3.0
+"""How long the work of a leader may take to end. Beyond it the process is not to be trusted."""
+
+
+class Leases(Protocol):
+    """What an election needs of the Kubernetes API."""
+
+    async def get(self, api_version: str, kind: str, namespace: str, name: str) -> dict[str, Any]:
+        """Read one object; raise NotFound where it is not."""
+        ...
+
+    async def create(self, manifest: dict[str, Any], *, field_manager: str) -> dict[str, Any]:
+        """POST; raise Conflict where an object of that name exists."""
+        ...
+
+    async def replace(self, manifest: dict[str, Any], *, field_manager: str) -> dict[str, Any]:
+        """PUT; raise Conflict unless the object has the version that the manifest carries."""
+        ...
+
+
+class Clocks(Protocol):
+    """The time of day, and a clock that goes on while the machine sleeps."""
+
+    def now_s(self) -> float:
+        """Seconds since the epoch."""
+        ...
+
+    def elapsed_s(self) -> float:
+        """Seconds since some moment; never set, and never stopped."""
+        ...
+
+
+class Observer(Protocol):
+    """Takes figures of the election."""
+
+    def led(self, leading: bool, transitions: int) -> None:
+        """Show whether this process leads, and how often the holder has changed."""
+        ...
+
+
+class Term:
+    """One period in which this process leads and nobody else does in between."""
+
+    def __init__(self, election: Election, number: int) -> None:
+        self._election = election
+        self.number = number
+
+    def remaining_s(self) -> float:
+        """How long a write may take from now; 0 when the term is over, or the lease too old."""
+        return self._election.remaining_s(self.number)
+
+
+Work = Callable[[Term], Awaitable[None]]
+"""What a leader does, until cancelled."""
+
+
+class Election:
+    """Stands for one Lease."""
+
+    def __init__(
+        self,
+        *,
+        leases: Leases,
+        clocks: Clocks,
+        namespace: str,
+        name: str,
+        candidate: Candidate,
+        observer: Observer,
+    ) -> None:
+        self._leases = leases
+        self._clocks = clocks
+        self._namespace = namespace
+        self._name = name
+        self._candidate = candidate
+        self._observer = observer
+        self._term = Term(self, 0)
+        self._work: asyncio.Task[None] | None = None
+        self._said = ""
+        self.complaint = ""
+        """Why the Lease could not be read or written when that was last tried."""
+
+    @property
+    def leading(self) -> bool:
+        """Whether this process may write now."""
+        return self._candidate.remaining_s(self._clocks.elapsed_s()) > 0.0
+
+    @property
+    def holder(self) -> str:
+        """Who holds the lease, as far as is known; empty: nobody."""
+        return self._candidate.seen.holder if self._candidate.seen else ""
+
+    def remaining_s(self, term: int) -> float:
+        """How long a write of that term may take."""
+        if term != self._candidate.term:
+            return 0.0
+        return self._candidate.remaining_s(self._clocks.elapsed_s())
+
+    async def run(self, work: Work) -> None:
+        """Stand for the lease until cancelled, and give it up then.
+
+        Raises what the work raises, which ends the candidacy.
+        """
+        try:
+            while True:
+                await self._attempt()
+                await self._follow_up(work)
+                await self._pause()
+        finally:
+            await self._end_work()
+            await self._release()
+
+    async def _attempt(self) -> None:
+        """Read where that is needed, then take the lease or renew it where that is possible."""
+        candidate, left_s = self._candidate, self._candidate.times.request_s
+        if self.leading:
+            left_s = min(left_s, candidate.remaining_s(self._clocks.elapsed_s()))
+        try:
+            async with asyncio.timeout(left_s):
+                if candidate.must_read:
+                    self._candidate = candidate.saw(await self._read(), self._clocks.elapsed_s())
+                await self._claim()
+        except (ClusterError, TimeoutError) as error:
+            self._candidate = self._candidate.unsure()
+            if not isinstance(error, Conflict):  # somebody else was faster, which is no trouble
+                self._complain(str(error) or f"no answer in {left_s:.1f} s")
+        else:
+            self.complaint = ""
+
+    async def _claim(self) -> None:
+        asked_s = self._clocks.elapsed_s()
+        claimed = self._candidate.claim(asked_s, micro_time(self._clocks.now_s()))
+        if claimed is None:
+            return
+        stored = await self._write(claimed)
+        self._candidate = self._candidate.won(stored, asked_s, self._clocks.elapsed_s())
+
+    async def _follow_up(self, work: Work) -> None:
+        """Begin and end the work as leadership comes and goes."""
+        if self._term.number != self._candidate.term:
+            await self._end_work()
+            self._term = Term(self, self._candidate.term)
+        if self.leading and self._work is None:
+            self._work = asyncio.ensure_future(work(self._term))
+        elif not self.leading:
+            await self._end_work()
+        self._tell()
+
+    async def _pause(self) -> None:
+        """Wait until something is to be done: to renew, to end, or that the work has failed."""
+        now_s = self._clocks.elapsed_s()
+        pause_s = self._candidate.pause_s(now_s)
+        if self._work is None:
+            await asyncio.sleep(pause_s)
+            return
+        pause_s = min(pause_s, self._candidate.remaining_s(now_s))
+        done, _ = await asyncio.wait([self._work], timeout=pause_s)
+        if done:
+            work, self._work = self._work, None
+            await work
+            raise RuntimeError("the work of the leader ended by itself")
+
+    async def _end_work(self) -> None:
+        work, self._work = self._work, None
+        if work is None:
+            return
+        work.cancel()
+        await asyncio.wait([work], timeout=END_WITHIN_S)
+        if not work.done():
+            raise RuntimeError(f"the work of the leader did not end within {END_WITHIN_S:g} s")
+        if not work.cancelled() and work.exception() is not None:
+            _log.warning("the work of the leader ended badly: %r", work.exception())
+
+    async def _release(self) -> None:
+        """Give the lease up, so that another one need not wait for it to run out. Best effort."""
+        self._candidate = self._candidate.resigned()
+        self._tell()
+        try:
+            async with asyncio.timeout(self._candidate.times.retry_s):
+                if not self._candidate.current and self.holder == self._candidate.identity:
+                    self._candidate = self._candidate.saw(
+                        await self._read(), self._clocks.elapsed_s()
+                    )
+                farewell = self._candidate.farewell(micro_time(self._clocks.now_s()))
+                if farewell is not None:
+                    await self._write(farewell)
+                    _log.info("gave up the lease %s/%s", self._namespace, self._name)
+        except (ClusterError, TimeoutError) as error:
+            _log.warning("the lease could not be given up: %s", str(error) or "no answer in time")
+
+    async def _read(self) -> LeaseRecord | None:
+        try:
+            lease = await self._leases.get(API_VERSION, KIND, self._namespace, self._name)
+        except NotFound:
+            return None
+        return _parsed(lease)
+
+    async def _write(self, record: LeaseRecord) -> LeaseRecord:
+        manifest = record.manifest(self._namespace, self._name)
+        write = self._leases.replace if record.version else self._leases.create
+        stored = _parsed(await write(manifest, field_manager=FIELD_MANAGER))
+        if stored.holder != record.holder:
+            raise Unavailable(f"the API server says that {stored.holder!r:.80} holds it")
+        return stored
+
+    def _tell(self) -> None:
+        """Log what changed, and show it."""
+        seen = self._candidate.seen
+        self._observer.led(self.leading, seen.transitions if seen else 0)
+        if self.leading:
+            said = "leading"
+        elif self._candidate.holds:
+            said = "the lease was not renewed in time: deciding nothing"
+        else:
+            said = f"following {self.holder or 'nobody'}"
+        if said != self._said:
+            self._said = said
+            _log.info("%s (lease %s/%s)", said, self._namespace, self._name)
+
+    def _complain(self, complaint: str) -> None:
+        if complaint != self.complaint:
+            self.complaint = complaint
+            _log.warning("lease %s/%s: %s", self._namespace, self._name, complaint)
+
+
+def _parsed(lease: dict[str, Any]) -> LeaseRecord:
+    try:
+        return LeaseRecord.parse(lease)
+    except ValueError as error:
+        raise Unavailable(f"the answer is no Lease: {error}") from error

@@ -1,0 +1,85 @@
+"""The API behind the lease: reads pass, and a write is sent only while the lease is held.
+
+What a process sends that slept between the look at the lease and the sending is refused by the API
+server: every write to an object that others write carries the version that was read, or creates it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Protocol
+
+from headroom.controller.ports import Cluster, Manifest
+from headroom.errors import NotLeading
+
+
+class Lease(Protocol):
+    """What a write needs to know of the lease."""
+
+    def remaining_s(self) -> float:
+        """How long a write may take from now; 0: none may begin."""
+        ...
+
+
+class LeasedCluster:
+    """A Cluster whose writes end before the lease does. They may raise NotLeading."""
+
+    def __init__(self, cluster: Cluster, lease: Lease) -> None:
+        self._cluster = cluster
+        self._lease = lease
+
+    async def get(self, api_version: str, kind: str, namespace: str, name: str) -> Manifest:
+        """Read one object."""
+        return await self._cluster.get(api_version, kind, namespace, name)
+
+    async def list_all(
+        self, api_version: str, kind: str, namespace: str | None, label_selector: str = ""
+    ) -> list[Manifest]:
+        """Read all objects of a kind."""
+        return await self._cluster.list_all(api_version, kind, namespace, label_selector)
+
+    async def create(self, manifest: Manifest, *, field_manager: str) -> Manifest:
+        """POST."""
+        async with self._leading():
+            return await self._cluster.create(manifest, field_manager=field_manager)
+
+    async def apply(
+        self, manifest: Manifest, *, field_manager: str, dry_run: bool = False
+    ) -> Manifest:
+        """Apply server-side."""
+        async with self._leading():
+            return await self._cluster.apply(manifest, field_manager=field_manager, dry_run=dry_run)
+
+    async def apply_status(self, manifest: Manifest, *, field_manager: str) -> Manifest:
+        """Apply the status subresource."""
+        async with self._leading():
+            return await self._cluster.apply_status(manifest, field_manager=field_manager)
+
+    async def apply_scale(
+        self, deployment: Manifest, replicas: int, *, field_manager: str
+    ) -> Manifest:
+        """Write replicas through /scale."""
+        async with self._leading():
+            return await self._cluster.apply_scale(
+                deployment, replicas, field_manager=field_manager
+            )
+
+    async def json_patch(
+        self, manifest: Manifest, operations: list[Manifest], *, field_manager: str
+    ) -> Manifest:
+        """Patch with RFC 6902 operations."""
+        async with self._leading():
+            return await self._cluster.json_patch(manifest, operations, field_manager=field_manager)
+
+    @asynccontextmanager
+    async def _leading(self) -> AsyncIterator[None]:
+        left_s = self._lease.remaining_s()
+        if left_s <= 0.0:
+            raise NotLeading("the lease is not held any more: nothing was written")
+        try:
+            async with asyncio.timeout(left_s):
+                yield
+        except TimeoutError:
+            raise NotLeading("the lease ran out before the API server answered a write") from None

@@ -1,0 +1,69 @@
+"""What a Lease says: coordination.k8s.io/v1 → frozen value → coordination.k8s.io/v1. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+API_VERSION = "coordination.k8s.io/v1"
+KIND = "Lease"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseRecord:
+    """Who holds the lease and for how long after its last change.
+
+    Two records are equal where they say the same; the version tells two writes of the same apart.
+    """
+
+    holder: str
+    """Empty: it was given up."""
+    duration_s: float
+    transitions: int
+    """How often the holder changed."""
+    acquired: str
+    renewed: str
+    """Times as written, by the clock of another machine: compared, never reckoned with."""
+    version: str = field(default="", compare=False)
+    """resourceVersion; empty: not stored yet."""
+
+    @classmethod
+    def parse(cls, lease: Mapping[str, Any]) -> LeaseRecord:
+        """Read a Lease; any field of its spec may be absent. Raise ValueError otherwise."""
+        spec, metadata = lease.get("spec") or {}, lease.get("metadata")
+        if not isinstance(spec, Mapping) or not isinstance(metadata, Mapping):
+            raise ValueError("a Lease has metadata and a spec")
+        return cls(
+            holder=str(spec.get("holderIdentity") or ""),
+            duration_s=float(spec.get("leaseDurationSeconds") or 0),
+            transitions=int(spec.get("leaseTransitions") or 0),
+            acquired=str(spec.get("acquireTime") or ""),
+            renewed=str(spec.get("renewTime") or ""),
+            version=str(metadata.get("resourceVersion") or ""),
+        )
+
+    def manifest(self, namespace: str, name: str) -> dict[str, Any]:
+        """Render for POST, or with a version for PUT, which it turns into a compare-and-swap."""
+        metadata = {"name": name, "namespace": namespace}
+        if self.version:
+            metadata["resourceVersion"] = self.version
+        return {
+            "apiVersion": API_VERSION,
+            "kind": KIND,
+            "metadata": metadata,
+            "spec": {
+                "holderIdentity": self.holder,
+                "leaseDurationSeconds": max(1, math.ceil(self.duration_s)),
+                "leaseTransitions": self.transitions,
+                "acquireTime": self.acquired,
+                "renewTime": self.renewed,
+            },
+        }
+
+
+def micro_time(epoch_s: float) -> str:
+    """Render as metav1.MicroTime."""
+    return datetime.fromtimestamp(epoch_s, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,0 +1,264 @@
+"""The election's algorithm: tables of one candidate, and two under everything that can go wrong."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headroom.controller.leadership.candidate import Candidate, LeaseTimes
+from headroom.controller.leadership.record import LeaseRecord, micro_time
+
+OTHERS = LeaseRecord(
+    holder="b", duration_s=12.0, transitions=4, acquired="t1", renewed="t2", version="7"
+)
+
+
+def follower(seen: LeaseRecord | None = OTHERS, at_s: float = 100.0) -> Candidate:
+    return Candidate(identity="a").saw(seen, at_s)
+
+
+def leader(asked_s: float = 100.0, now_s: float = 100.5) -> Candidate:
+    begun = follower(None, asked_s)
+    claimed = begun.claim(asked_s, "t0")
+    assert claimed is not None
+    return begun.won(replace(claimed, version="1"), asked_s, now_s)
+
+
+@pytest.mark.parametrize(
+    ("seen", "now_s", "takes"),
+    [
+        pytest.param(None, 100.0, True, id="there is no lease"),
+        pytest.param(replace(OTHERS, holder=""), 100.0, True, id="it was given up"),
+        pytest.param(OTHERS, 111.9, False, id="it runs"),
+        pytest.param(OTHERS, 112.0, True, id="it ran out, by our clock since we saw it change"),
+        pytest.param(replace(OTHERS, duration_s=60.0), 112.0, False, id="its holder said longer"),
+        pytest.param(replace(OTHERS, holder="a"), 100.0, True, id="it is ours"),
+    ],
+)
+def test_a_lease_is_taken_when_nobody_may_hold_it(
+    seen: LeaseRecord | None, now_s: float, takes: bool
+) -> None:
+    assert (follower(seen).claim(now_s, "t3") is not None) is takes
+
+
+def test_a_take_over_counts_as_a_transition_and_a_renewal_does_not() -> None:
+    taken = follower().claim(112.0, "t3")
+    assert taken == replace(OTHERS, holder="a", transitions=5, acquired="t3", renewed="t3")
+    renewed = leader().claim(102.0, "t9")
+    assert renewed is not None
+    assert (renewed.transitions, renewed.acquired, renewed.renewed) == (0, "t0", "t9")
+    assert renewed.version == "1", "a compare-and-swap on what was stored"
+
+
+def test_a_renewal_by_the_other_begins_the_wait_anew_and_the_same_read_again_does_not() -> None:
+    waited = follower().saw(replace(OTHERS, version="8"), 105.0)
+    assert waited.claim(112.0, "t") is not None, "a label was changed, and nothing renewed"
+    renewed = follower().saw(replace(OTHERS, renewed="t3"), 105.0)
+    assert renewed.claim(116.9, "t") is None
+    assert renewed.claim(117.0, "t") is not None
+
+
+@pytest.mark.parametrize(
+    ("now_s", "left_s"),
+    [(100.5, 7.5), (107.0, 1.0), (108.0, 0.0), (500.0, 0.0), (99.0, 0.0)],
+    ids=["counted from before it was asked", "less and less", "over", "asleep", "clock went back"],
+)
+def test_a_leader_may_write_until_its_renewal_is_too_old(now_s: float, left_s: float) -> None:
+    assert leader().remaining_s(now_s) == pytest.approx(left_s)
+
+
+def test_who_sees_another_holder_does_not_lead_whatever_time_is_left() -> None:
+    lost = leader().saw(OTHERS, 101.0)
+    assert (lost.remaining_s(101.0), lost.holds) == (0.0, False)
+    assert leader().saw(None, 101.0).remaining_s(101.0) == 0.0, "somebody deleted it"
+
+
+def test_a_term_goes_on_when_nobody_came_in_between_and_ends_when_somebody_did() -> None:
+    first = leader()
+    assert first.remaining_s(130.0) == 0.0
+    ours = first.unsure().saw(first.seen, 130.0)
+    claimed = ours.claim(130.0, "t")
+    assert claimed is not None
+    assert ours.won(claimed, 130.0, 130.1).term == first.term == 1
+    other = first.unsure().saw(OTHERS, 130.0).saw(replace(OTHERS, holder=""), 140.0)
+    claimed = other.claim(140.0, "t")
+    assert claimed is not None
+    assert other.won(claimed, 140.0, 140.1).term == 2
+
+
+def test_an_acquisition_whose_answer_was_lost_is_a_new_term_once_it_is_found() -> None:
+    before = follower(None).unsure()
+    found = before.saw(replace(OTHERS, holder="a"), 101.0)
+    assert found.remaining_s(101.0) == 0.0, "when it was renewed is not known"
+    claimed = found.claim(101.0, "t")
+    assert claimed is not None
+    assert found.won(claimed, 101.0, 101.1).term == 1
+
+
+def test_only_what_is_known_to_be_ours_is_given_up() -> None:
+    farewell = leader().resigned().farewell("t5")
+    assert farewell is not None
+    assert (farewell.holder, farewell.transitions, farewell.version) == ("", 0, "1")
+    assert leader().unsure().farewell("t5") is None
+    assert follower().farewell("t5") is None
+
+
+@pytest.mark.parametrize(
+    ("candidate", "now_s", "pause_s"),
+    [
+        pytest.param(leader(), 100.5, 1.5, id="leader: until the next renewal is due"),
+        pytest.param(leader(), 109.0, 0.0, id="leader: it is due"),
+        pytest.param(leader().unsure(), 102.0, 0.5, id="leader: a renewal failed"),
+        pytest.param(follower(), 101.0, 2.0, id="follower: looks now and then"),
+        pytest.param(follower(), 111.0, 1.0, id="follower: is there when it runs out"),
+        pytest.param(follower(), 120.0, 0.5, id="follower: it ran out"),
+        pytest.param(follower(None), 101.0, 2.0, id="it cannot be created"),
+    ],
+)
+def test_when_to_act_again(candidate: Candidate, now_s: float, pause_s: float) -> None:
+    assert candidate.pause_s(now_s) == pytest.approx(pause_s)
+
+
+@pytest.mark.parametrize("times", [(12, 12, 2), (12, 8, 5), (8, 12, 2), (12, 8, 0)])
+def test_times_under_which_two_could_lead_are_refused(times: tuple[float, float, float]) -> None:
+    duration_s, renew_within_s, retry_s = times
+    with pytest.raises(ValueError, match="a lease needs 2 x retry <= renew within < duration"):
+        LeaseTimes(duration_s=duration_s, renew_within_s=renew_within_s, retry_s=retry_s)
+
+
+@pytest.mark.parametrize("lease", [{}, {"metadata": 3}, {"metadata": {}, "spec": "x"}])
+def test_what_is_no_lease_is_refused(lease: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match="metadata and a spec"):
+        LeaseRecord.parse(lease)
+
+
+def test_a_record_is_written_as_it_was_read() -> None:
+    lease = OTHERS.manifest("headroom-system", "headroom-operator")
+    assert LeaseRecord.parse(lease) == OTHERS
+    assert lease["metadata"]["resourceVersion"] == "7"
+    assert lease["spec"]["leaseDurationSeconds"] == 12
+    assert LeaseRecord.parse({"metadata": {"resourceVersion": "1"}}).holder == ""
+    assert micro_time(1_800_000_000.25) == "2027-01-15T08:00:00.250000Z"
+
+
+@dataclass
+class Server:
+    """Stores one Lease, and swaps it only for who knows its version."""
+
+    stored: LeaseRecord | None = None
+
+    def write(self, record: LeaseRecord) -> LeaseRecord | None:
+        if record.version != (self.stored.version if self.stored else ""):
+            return None
+        self.stored = replace(record, version=str(int(record.version or 0) + 1))
+        return self.stored
+
+
+@dataclass
+class Actor:
+    """A candidate with a clock of its own, on a network that it cannot rely on."""
+
+    candidate: Candidate
+    offset_s: float
+    rate: float
+    led: list[tuple[float, float]] = field(default_factory=list)
+    """From when to when it would have written, in true time."""
+
+    def clock(self, true_s: float) -> float:
+        return self.offset_s + self.rate * true_s
+
+    def won(self, record: LeaseRecord, asked_s: float, true_s: float) -> None:
+        self.candidate = self.candidate.won(record, self.clock(asked_s), self.clock(true_s))
+        left_s = self.candidate.remaining_s(self.clock(true_s)) / self.rate
+        self.led.append((true_s, true_s + left_s))
+
+    def saw(self, record: LeaseRecord | None, true_s: float) -> None:
+        self.candidate = self.candidate.saw(record, self.clock(true_s))
+        if not self.candidate.holds and self.led:
+            begun_s, ends_s = self.led[-1]
+            self.led[-1] = (begun_s, min(ends_s, true_s))
+
+
+RATES = st.sampled_from([0.86, 1.0, 1.14])
+DELAYS_S = (0.01,) * 12 + (0.5, 3.0, 9.0, 11.0, 25.0)
+"""Of a request or its answer on the network, or of a process that is stopped."""
+FATES = ("answered",) * 8 + ("request lost", "answer lost")
+
+
+@settings(max_examples=800, deadline=None)
+@given(seed=st.integers(0, 2**32), rates=st.tuples(RATES, RATES))
+def test_two_never_lead_at_once(seed: int, rates: tuple[float, float]) -> None:
+    """Whatever is delayed, lost or paused, with clocks that differ by up to a third in rate."""
+    chance = random.Random(seed)
+    server, order = Server(), itertools.count()
+    actors = [
+        Actor(Candidate(identity=name), chance.uniform(-1e6, 1e6), rate)
+        for name, rate in zip("ab", rates, strict=True)
+    ]
+    agenda: list[tuple[float, int, Callable[[float], None]]] = []
+
+    def later(at_s: float, what: Callable[[float], None]) -> None:
+        heapq.heappush(agenda, (at_s, next(order), what))
+
+    def request(true_s: float, serve: Callable[[], None], done: Callable[[float], None]) -> bool:
+        """Send; `serve` runs when it arrives, if it does, and `done` when the answer does."""
+        there_s, back_s = chance.choice(DELAYS_S), chance.choice(DELAYS_S)
+        fate = chance.choice(FATES)
+        if fate != "request lost":
+            later(true_s + there_s, lambda _: serve())
+        if fate == "answered":
+            later(true_s + there_s + back_s, done)
+        return fate == "answered"
+
+    def attempt(actor: Actor, true_s: float) -> None:
+        found: list[LeaseRecord | None] = []
+
+        def read_done(at_s: float) -> None:
+            actor.saw(found[0], at_s)
+            later(at_s + chance.choice(DELAYS_S), lambda then_s: claim(actor, then_s))
+
+        if not actor.candidate.must_read:
+            claim(actor, true_s)
+        elif not request(true_s, lambda: found.append(server.stored), read_done):
+            again(actor, true_s + 4.0)
+
+    def claim(actor: Actor, true_s: float) -> None:
+        claimed = actor.candidate.claim(actor.clock(true_s), f"{true_s}")
+        stored: list[LeaseRecord | None] = []
+
+        def write_done(at_s: float) -> None:
+            if stored[0] is None:
+                actor.candidate = actor.candidate.unsure()
+            else:
+                actor.won(stored[0], true_s, at_s)
+            again(actor, at_s)
+
+        if claimed is None:
+            again(actor, true_s)
+            return
+        sent_s = true_s + chance.choice(
+            DELAYS_S
+        )  # stopped between the look at the clock and the sending
+        if not request(sent_s, lambda: stored.append(server.write(claimed)), write_done):
+            actor.candidate = actor.candidate.unsure()
+            again(actor, sent_s + 4.0)
+
+    def again(actor: Actor, true_s: float) -> None:
+        pause_s = actor.candidate.pause_s(actor.clock(true_s)) / actor.rate
+        later(true_s + pause_s + 0.01, lambda at_s: attempt(actor, at_s))
+
+    for actor in actors:
+        later(chance.uniform(0.0, 5.0), partial(attempt, actor))
+    for _ in range(300):
+        at_s, _, what = heapq.heappop(agenda)
+        what(at_s)
+    for one, other in itertools.product(actors[0].led, actors[1].led):
+        assert min(one[1], other[1]) <= max(one[0], other[0]), (one, other)
