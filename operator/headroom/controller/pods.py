@@ -56,6 +56,8 @@ class ObservedPod:
     pod: Pod
     name: str
     ip: str
+    running_s: float | None = None
+    """Since when all of its containers run; None while one does not."""
 
 
 def owned_pods(raw: Iterable[_RawPod], deployment: str) -> list[_RawPod]:
@@ -100,6 +102,7 @@ def _observed(raw: _RawPod, now_s: float, warmup_timeout_s: float) -> ObservedPo
         ),
         name=raw["metadata"]["name"],
         ip=raw.get("status", {}).get("podIP", ""),
+        running_s=_running_s(raw),
     )
 
 
@@ -203,6 +206,11 @@ def _transition_s(condition: _RawPod) -> float | None:
 def _containers(status: _RawPod) -> Iterable[_RawPod]:
     yield from status.get("initContainerStatuses") or ()
     yield from status.get("containerStatuses") or ()
+
+
+def _running_s(raw: _RawPod) -> float | None:
+    started = [_started(one) for one in raw.get("status", {}).get("containerStatuses") or ()]
+    return max(map(epoch_s, started)) if started and all(started) else None
 
 
 def _started(container: _RawPod) -> str:
