@@ -157,7 +157,7 @@ def test_a_model_may_be_named_and_else_is_the_only_one() -> None:
     two = page("triton", "second") + page("triton", "second").replace(
         'model="model"', 'model="bert"'
     ).partition("\n")[2].replace("nv_pinned", "x_pinned").replace("nv_cpu", "x_cpu")
-    with pytest.raises(InvalidMetric, match="unless spec.model.name says which"):
+    with pytest.raises(InvalidMetric, match=r"unless spec\.model\.name says which"):
         PodSamples(PROFILES["triton"], None, BATCH).take(two, pod="u", time_s=1.0)
     named = PodSamples(PROFILES["triton"], "bert", BATCH)
     assert named.take(two, pod="u", time_s=1.0) is None
