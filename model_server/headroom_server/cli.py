@@ -1,4 +1,4 @@
-"""`headroom-server serve`, the default, and `headroom-server check <repository>`."""
+"""`headroom-server serve`, the default, `headroom-server check <repository>` and `reference`."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ def main(arguments: Sequence[str]) -> int:
     )
     if arguments and arguments[0] == "check":
         return _check(arguments[1:])
+    if list(arguments) == ["reference"]:
+        return _reference()
     flags = _serve_parser().parse_args(arguments[arguments[:1] == ["serve"] :])
     try:
         settings = configured(vars(flags), os.environ)
@@ -58,8 +60,8 @@ def _serve_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="headroom-server serve",
         description="Serve models until SIGTERM. Each flag is also a variable HEADROOM_*, and a "
-        "key of the TOML file; flags go before variables, variables before the file. The other "
-        "command is `headroom-server check <repository>`.",
+        "key of the TOML file; flags go before variables, variables before the file. Other "
+        "commands: `headroom-server check <repository>`, `headroom-server reference`.",
         argument_default=argparse.SUPPRESS,
         allow_abbrev=False,
     )
@@ -90,3 +92,10 @@ def _check(arguments: Sequence[str]) -> int:
     for finding in findings:
         print(finding)
     return int(not all(finding.sound for finding in findings))
+
+
+def _reference() -> int:
+    from headroom_server.reference import page  # noqa: PLC0415
+
+    sys.stdout.write(page())
+    return 0

@@ -1,0 +1,44 @@
+"""The server's reference: every setting, key and metric, read from the code."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from headroom_server.reference import page
+from headroom_server.settings import Settings, variable
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "| `--port` | `HEADROOM_PORT` | `8000` | 0 lets the system choose; the log says which. |",
+        "| `inputs[].shape` | list of integer |  |",
+        "| `classes.NAME.priority` | integer | `5` |",
+        "| `format` | safetensors or export or aotinductor | `safetensors` |",
+        "| `headroom_cache_bytes` | gauge | Held by kept answers. |",
+        "| `headroom_batch_size` | histogram | Items per batch. |",
+    ],
+)
+def test_rows_are_read_from_the_code(row: str) -> None:
+    assert row in page().splitlines()
+
+
+def test_every_setting_is_there_and_explained() -> None:
+    rows = [line for line in page().splitlines() if line.startswith("| `--")]
+    assert len(rows) == len(Settings.model_fields)
+    assert all(any(variable(key) in row for row in rows) for key in Settings.model_fields)
+    assert [row for row in rows if row.endswith("|  |")] == []
+
+
+def test_the_command_prints_it() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "headroom_server", "reference"],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stdout == page()
