@@ -116,6 +116,7 @@ class FaultProxy:
             connector=aiohttp.TCPConnector(ssl=self._tls, limit=0),
             timeout=aiohttp.ClientTimeout(total=None),
             auto_decompress=False,
+            skip_auto_headers=("Content-Type",),
         )
         application = web.Application(client_max_size=1 << 24)
         application.router.add_route("*", "/{path:.*}", self._handle)
@@ -167,7 +168,7 @@ class FaultProxy:
         self, request: web.Request, sent: bytes
     ) -> tuple[int, bytes, dict[str, str]]:
         async with self._session.request(
-            request.method, request.raw_path, headers=_headers(request), data=sent
+            request.method, request.raw_path, headers=_headers(request), data=sent or None
         ) as answer:
             names = ("Content-Type", "Retry-After", "Date")
             headers = {name: answer.headers[name] for name in names if name in answer.headers}

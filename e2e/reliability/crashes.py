@@ -1,0 +1,215 @@
+"""Kill the operator around each of its writes, start it again, and compare the end.
+
+A scenario runs once unharmed, and every write that the API server took in it is noted. Then it runs
+once for each of these writes and each side of it: the process gets SIGKILL before the request
+reaches the API server, or after it was taken and before the answer comes back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from reliability.calls import Call
+from reliability.crash_scenarios import Scenario
+from reliability.ground import Ground, NotReached, World, world
+from reliability.verdicts import Ending, Memory, Verdict, judge
+
+END_PATIENCE_S = 90.0
+LEASES = "leases"
+"""Renewals are no acts on a service; what a leader may write is shown elsewhere."""
+
+
+class Side(StrEnum):
+    """Of the write."""
+
+    BEFORE = "before"
+    AFTER = "after"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """The n-th write of a kind in a scenario, and a side of it."""
+
+    scenario: str
+    words: str
+    number: int
+    side: Side
+
+    def __str__(self) -> str:
+        """Say it in a line."""
+        return f"{self.scenario}: {self.side} {self.words} no. {self.number}"
+
+
+class Trap:
+    """Lets every request by, but holds one for ever: whoever sent it is to be killed meanwhile."""
+
+    def __init__(self, point: Point | None) -> None:
+        self._point = point
+        self._counts: Counter[str] = Counter()
+        self._armed = False
+        self.sprung = asyncio.Event()
+
+    def arm(self) -> None:
+        """Begin to count."""
+        self._armed = True
+
+    async def before(self, call: Call) -> None:
+        """Count a write; hold it if it is the one."""
+        if self._armed and is_act(call):
+            self._counts[call.words] += 1
+            await self._hold_at(Side.BEFORE, call)
+
+    async def after(self, call: Call, code: int) -> None:
+        """Hold the answer of a write if it was the one."""
+        if self._armed and is_act(call):
+            await self._hold_at(Side.AFTER, call)
+
+    async def _hold_at(self, side: Side, call: Call) -> None:
+        point = self._point
+        if point is None or self.sprung.is_set():
+            return
+        if (side, call.words, self._counts[call.words]) == (point.side, point.words, point.number):
+            self.sprung.set()
+            await asyncio.Event().wait()
+
+
+def is_act(call: Call) -> bool:
+    """Whether it is a write on behalf of a service."""
+    return call.writes and call.resource != LEASES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Baseline:
+    """A scenario unharmed: how it ends, and where it could be interrupted."""
+
+    ending: Ending
+    points: tuple[Point, ...]
+
+
+async def unharmed(on: Ground, scenario: Scenario, *, lease: bool) -> Baseline:
+    """Run without a crash; raise NotReached where even that does not end well."""
+    async with _stage(on, scenario, None, lease) as (one, _):
+        seen = len(one.proxy.exchanges)
+        begun = len(one.replicas_seen)
+        await scenario.act(one)
+        await one.wait(f"{scenario.name}: the end", lambda: scenario.ended(one))
+        taken = [each.call for each in one.proxy.exchanges[seen:] if each.taken]
+        ending = await _ending(one, begun)
+    counts: Counter[str] = Counter()
+    points = []
+    for call in filter(is_act, taken):
+        counts[call.words] += 1
+        points += [
+            Point(scenario=scenario.name, words=call.words, number=counts[call.words], side=side)
+            for side in Side
+        ]
+    return Baseline(ending=ending, points=tuple(points))
+
+
+async def explore(
+    on: Ground, scenario: Scenario, baseline: Baseline, point: Point, *, lease: bool
+) -> Verdict:
+    """Run with a crash at the point, and judge what it came to."""
+    try:
+        async with _stage(on, scenario, point, lease) as (one, trap):
+            begun = len(one.replicas_seen)
+            trap.arm()
+            await scenario.act(one)
+            await one.wait(f"{point}: the write", lambda: _sprung_or_ended(trap, one, scenario))
+            memory = await remembered(one)
+            struck = trap.sprung.is_set()
+            if struck:
+                await one.operator.kill()
+                await one.operator.start()
+            await one.wait(f"{point}: the end", lambda: scenario.ended(one), END_PATIENCE_S)
+            ending = await _ending(one, begun)
+            return judge(str(point), baseline.ending, ending, memory, struck=struck)
+    except NotReached as error:
+        return Verdict(point=str(point), struck=True, wrongs=(str(error),))
+
+
+async def _sprung_or_ended(trap: Trap, one: World, scenario: Scenario) -> bool:
+    """Wait for the write; one that this run does without, as a report at a change, never comes."""
+    if not trap.sprung.is_set() and await scenario.ended(one):
+        await asyncio.sleep(1.0)
+        return True
+    return trap.sprung.is_set()
+
+
+@contextlib.asynccontextmanager
+async def _stage(
+    on: Ground, scenario: Scenario, point: Point | None, lease: bool
+) -> AsyncIterator[tuple[World, Trap]]:
+    trap = Trap(point)
+    async with world(on, scenario.name, gate=trap, lease=lease) as one:
+        await one.operator.start()
+        await scenario.prepare(one)
+        yield one, trap
+
+
+async def _ending(one: World, begun: int) -> Ending:
+    service, deployment = await one.service(), await one.deployment()
+    status = service.get("status", {})
+    managers = deployment.get("metadata", {}).get("managedFields", ())
+    return Ending(
+        replicas=tuple(one.replicas_seen[begun:]),
+        asked=int(deployment.get("spec", {}).get("replicas", 0)),
+        ready=int(status.get("readyReplicas", 0)),
+        conditions=frozenset(
+            (each["type"], each["status"], each["reason"])
+            for each in status.get("conditions", ())
+            if each["type"] in ("Ready", "AbleToScale", "CapacityAvailable")
+        ),
+        owners=frozenset((each["manager"], each["operation"]) for each in managers),
+        template=json.dumps(deployment.get("spec", {}).get("template", {}), sort_keys=True),
+        memory=await remembered(one),
+    )
+
+
+async def remembered(one: World) -> Memory:
+    """Read what the operator's checkpoint keeps."""
+    checkpoint = (await one.service()).get("status", {}).get("checkpoint")
+    if not checkpoint:
+        return Memory()
+    kept = json.loads(checkpoint)
+    return Memory(
+        cold_starts=tuple(kept.get("coldStarts", ())),
+        batch_sizes=frozenset(row[0] for row in kept.get("cost", ())),
+    )
+
+
+async def explore_all(
+    on: Ground, scenarios: Sequence[Scenario], *, side_by_side: int, lease: bool
+) -> AsyncIterator[Verdict]:
+    """Explore every point of the scenarios, several at a time, as they end."""
+    room = asyncio.Semaphore(side_by_side)
+
+    async def baseline_of(scenario: Scenario) -> Baseline:
+        async with room:
+            return await unharmed(on, scenario, lease=lease)
+
+    async def verdict_on(scenario: Scenario, baseline: Baseline, point: Point) -> Verdict:
+        async with room:
+            return await explore(on, scenario, baseline, point, lease=lease)
+
+    async with asyncio.TaskGroup() as group:
+        baselines = [group.create_task(baseline_of(scenario)) for scenario in scenarios]
+    runs = [
+        asyncio.create_task(verdict_on(scenario, baseline.result(), point))
+        for scenario, baseline in zip(scenarios, baselines, strict=True)
+        for point in baseline.result().points
+        if scenario.explores(point.words)
+    ]
+    try:
+        for run in asyncio.as_completed(runs):
+            yield await run
+    finally:
+        for task in runs:
+            task.cancel()
+        await asyncio.gather(*runs, return_exceptions=True)

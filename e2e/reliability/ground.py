@@ -1,0 +1,241 @@
+"""Where the operator is tried: a control plane, nodes that are objects, and worlds on it.
+
+A world is a namespace with its own proxy, operator process and kubelet, so that many runs go on
+side by side without seeing each other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import json
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from cluster import ControlPlane
+from reliability.admin import APPLY, Admin, Object
+from reliability.exporter import Exporter
+from reliability.kubelet import Kubelet
+from reliability.operator_process import OperatorProcess, kubeconfig_through
+from reliability.proxy import FaultProxy, Gate
+
+BASE = Path(__file__).parents[2] / "deploy" / "base"
+SYSTEM, OPERATOR = "headroom-system", "headroom-operator"
+ACCELERATOR = "example.com/accelerator"
+"""Of these nodes alone, so that pods of other tests do not come here, nor ours to their nodes."""
+PODS_PER_NODE = 250
+SERVICES = "/apis/headroom.dev/v1alpha1/namespaces/{}/inferenceservices"
+DEPLOYMENTS = "/apis/apps/v1/namespaces/{}/deployments"
+
+
+class NotReached(Exception):  # noqa: N818  (what is waited for)
+    """Something did not come about in time."""
+
+
+@dataclass(slots=True)
+class Ground:
+    """The cluster as all worlds share it."""
+
+    cluster: ControlPlane
+    admin: Admin
+    exporter: Exporter
+    credentials: Path
+    """The operator's own, as its service account has them."""
+    scratch: Path
+    addresses: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
+
+
+@contextlib.asynccontextmanager
+async def ground(cluster: ControlPlane, scratch: Path, nodes: int = 1) -> AsyncIterator[Ground]:
+    """Install what ships, but the operator's Deployment, and make nodes; they go with the block."""
+    shipped = yaml.safe_load_all(cluster.kubectl("kustomize", BASE))
+    cluster.apply(*(one for one in shipped if one["kind"] != "Deployment"))
+    cluster.kubectl(
+        *("wait", "--for=condition=Established", "--timeout=30s"),
+        *("crd", "inferenceservices.headroom.dev"),
+    )
+    credentials = cluster.service_account_kubeconfig(SYSTEM, OPERATOR)
+    async with Admin(cluster.kubeconfig) as admin, Exporter() as exporter:
+        names = [f"reliability-{number}-{secrets.token_hex(2)}" for number in range(nodes)]
+        for name in names:
+            await _add_node(admin, name)
+        try:
+            yield Ground(cluster, admin, exporter, credentials, scratch)
+        finally:
+            for name in names:
+                await admin.delete(f"/api/v1/nodes/{name}")
+
+
+async def _add_node(admin: Admin, name: str) -> None:
+    room = {"cpu": "640", "memory": "2560Gi", "pods": str(PODS_PER_NODE), ACCELERATOR: "1000"}
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}
+    await admin.create("/api/v1/nodes", node)
+    await admin.patch(f"/api/v1/nodes/{name}", {"spec": {"taints": None}})
+    ready = {"type": "Ready", "status": "True", "reason": "Written"}
+    status = {"capacity": room, "allocatable": room, "conditions": [ready]}
+    await admin.patch(f"/api/v1/nodes/{name}/status", {"status": status})
+
+
+@dataclass(slots=True)
+class World:
+    """One namespace and everything that acts in it."""
+
+    ground: Ground
+    namespace: str
+    proxy: FaultProxy
+    operator: OperatorProcess
+    kubelet: Kubelet
+    replicas_seen: list[int] = field(default_factory=list)
+    """Of the Deployments here, each change in order, as the API server tells it."""
+
+    @property
+    def admin(self) -> Admin:
+        """Past the proxy."""
+        return self.ground.admin
+
+    def manifest(self, name: str = "resnet", **changes: Any) -> Object:
+        """An InferenceService whose pods the exporter answers for."""
+        scaling = {
+            "minReplicas": 1,
+            "maxReplicas": 8,
+            "scaleDown": {"stabilizationWindow": "5s"},
+            **changes.pop("scaling", {}),
+        }
+        runtime = {
+            "image": "localhost/none:1",
+            "port": self.ground.exporter.port,
+            **changes.pop("runtime", {}),
+        }
+        return {
+            "apiVersion": "headroom.dev/v1alpha1",
+            "kind": "InferenceService",
+            "metadata": {"name": name, "namespace": self.namespace},
+            "spec": {
+                "runtime": runtime,
+                "accelerator": {"resource": ACCELERATOR, "count": 1},
+                "slo": {"latency": {"target": "1.5s"}},
+                "scaling": scaling,
+                **changes,
+            },
+        }
+
+    async def apply(self, name: str = "resnet", **changes: Any) -> None:
+        """Apply an InferenceService as a user would."""
+        manifest = self.manifest(name, **changes)
+        await self.admin.patch(self._service(name), manifest, APPLY)
+
+    async def delete_service(self, name: str = "resnet") -> None:
+        """Delete it; children follow by garbage collection."""
+        await self.admin.delete(self._service(name))
+
+    def load(self, rps: float, name: str = "resnet") -> None:
+        """So many requests per second from now on."""
+        self.ground.exporter.load((self.namespace, name), rps)
+
+    async def service(self, name: str = "resnet") -> Object:
+        """The object; empty where it is not."""
+        return await self.admin.find(self._service(name)) or {}
+
+    async def deployment(self, name: str = "resnet") -> Object:
+        """The child; empty where it is not."""
+        return await self.admin.find(f"{DEPLOYMENTS.format(self.namespace)}/{name}") or {}
+
+    async def condition(self, kind: str, name: str = "resnet") -> tuple[str, str]:
+        """Status and reason of a condition, empty before the first report."""
+        found = (await self.service(name)).get("status", {}).get("conditions", ())
+        return next(((c["status"], c["reason"]) for c in found if c["type"] == kind), ("", ""))
+
+    async def serves(self, replicas: int, name: str = "resnet") -> bool:
+        """Whether so many are asked for, ready, and known by the operator to be."""
+        deployment, service = await self.deployment(name), await self.service(name)
+        status = service.get("status", {})
+        return bool(
+            deployment.get("spec", {}).get("replicas") == replicas
+            and deployment.get("status", {}).get("readyReplicas") == replicas
+            and status.get("readyReplicas") == status.get("replicas") == replicas
+            and status.get("observedGeneration") == service["metadata"]["generation"]
+        )
+
+    async def wait(
+        self, what: str, holds: Callable[[], Awaitable[object]], timeout_s: float = 60.0
+    ) -> None:
+        """Wait until it holds; raise NotReached with the state of things."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                while not await holds():  # noqa: ASYNC110  (the other side is a server)
+                    await asyncio.sleep(0.2)
+        except TimeoutError:
+            status = json.dumps((await self.service()).get("status", {}), indent=1)[:6000]
+            said = self.operator.said()[-3000:]
+            raise NotReached(
+                f"{self.namespace}: {what}: not in {timeout_s:g} s\n{status}\n{said}"
+            ) from None
+
+    def _service(self, name: str) -> str:
+        return f"{SERVICES.format(self.namespace)}/{name}"
+
+
+@contextlib.asynccontextmanager
+async def world(
+    on: Ground, name: str, *, gate: Gate | None = None, tick: str = "500ms", lease: bool = False
+) -> AsyncIterator[World]:
+    """Make a namespace with its proxy and kubelet; the operator is for the block to start.
+
+    With a lease the operator stands for one of its own here; else it is alone by construction.
+    """
+    namespace = f"{name[:40]}-{secrets.token_hex(2)}"
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
+    await on.admin.create("/api/v1/namespaces", body)
+    if lease:
+        await _permit_leases(on.admin, namespace)
+    kubelet = Kubelet(on.admin, on.exporter, namespace, addresses=on.addresses)
+    async with FaultProxy(on.admin.server, on.admin.authority_pem, gate) as proxy:
+        kubeconfig = on.scratch / f"{namespace}.kubeconfig"
+        operator = OperatorProcess(
+            kubeconfig_through(proxy.url, on.credentials, kubeconfig),
+            on.scratch / f"{namespace}.log",
+            namespaces=[namespace],
+            tick=tick,
+            lease_namespace=namespace if lease else "",
+        )
+        one = World(on, namespace, proxy, operator, kubelet)
+        tasks = [asyncio.create_task(kubelet.run()), asyncio.create_task(_follow(one))]
+        try:
+            yield one
+        finally:
+            await operator.kill()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await on.admin.delete(f"/api/v1/namespaces/{namespace}")
+
+
+async def _permit_leases(admin: Admin, namespace: str) -> None:
+    """Let the operator have here what the shipped Role lets it have in its own namespace."""
+    root = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}"
+    leases = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"]}
+    rules = [{**leases, "verbs": ["get", "create", "update"]}]
+    await admin.create(f"{root}/roles", {"metadata": {"name": "leases"}, "rules": rules})
+    account = {"kind": "ServiceAccount", "name": OPERATOR, "namespace": SYSTEM}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "leases"}
+    binding = {"metadata": {"name": "leases"}, "roleRef": role, "subjects": [account]}
+    await admin.create(f"{root}/rolebindings", binding)
+
+
+async def _follow(one: World) -> None:
+    """Keep what the Deployments are asked for, change by change."""
+    last: dict[str, int] = {}
+    while True:
+        async for event in one.admin.watch(DEPLOYMENTS.format(one.namespace)):
+            uid = event["object"]["metadata"]["uid"]
+            replicas = event["object"]["spec"]["replicas"]
+            if event["type"] != "DELETED" and last.get(uid) != replicas:
+                last[uid] = replicas
+                one.replicas_seen.append(replicas)
+        await asyncio.sleep(0.1)
