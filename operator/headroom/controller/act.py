@@ -93,7 +93,8 @@ async def act(
         await _apply_other_children(cluster, service, memory, now_s)
         if deployment is None:
             wanted = replicas if service.spec.scaling.mode == "Auto" else standing
-            await _create(cluster, service, memory, wanted)
+            live = await _create(cluster, deployments.build(service, wanted))
+            memory.applied["Deployment"] = Applied.of(memory.children[-1], live)
             return Acted(replicas=wanted, created=True)
         deployment = await _apply_deployment(cluster, service, memory, deployment)
         if _generation(deployment) != _generation(gathered.deployment):
@@ -142,7 +143,11 @@ async def _apply_other_children(
         return
     for manifest in memory.children[:-1]:
         live = await _get(cluster, manifest)
-        await _apply_if_drifted(cluster, service, memory, manifest, live)
+        if live is None:
+            live = await _create(cluster, manifest)
+            memory.applied[manifest["kind"]] = Applied.of(manifest, live)
+        else:
+            await _apply_if_drifted(cluster, service, memory, manifest, live)
     memory.children_checked_s = now_s
 
 
@@ -151,10 +156,6 @@ async def _apply_deployment(
 ) -> Manifest:
     if live["metadata"].get("deletionTimestamp"):
         return live
-    _check_owner(live, service)
-    operations = handover(live)
-    if operations:
-        live = await cluster.json_patch(live, operations, field_manager=FIELD_MANAGER)
     return await _apply_if_drifted(cluster, service, memory, memory.children[-1], live)
 
 
@@ -163,32 +164,35 @@ async def _apply_if_drifted(
     service: InferenceService,
     memory: Memory,
     manifest: Manifest,
-    live: Manifest | None,
+    live: Manifest,
 ) -> Manifest:
-    kind = manifest["kind"]
-    if live is not None:
-        _check_owner(live, service)
-        applied = memory.applied.get(kind)
-        if applied is not None and applied.stands(manifest, live):
-            memory.applied[kind] = applied.seen(live)
-            return live
-    answer = await cluster.apply(manifest, field_manager=FIELD_MANAGER)
+    """Apply to the object as it was read: what an earlier leader still sends is refused."""
+    _check_owner(live, service)
+    operations = handover(live)
+    if operations:
+        live = await cluster.json_patch(live, operations, field_manager=FIELD_MANAGER)
+    kind, metadata = manifest["kind"], manifest["metadata"]
+    applied = memory.applied.get(kind)
+    if applied is not None and applied.stands(manifest, live):
+        memory.applied[kind] = applied.seen(live)
+        return live
+    read = {"resourceVersion": live["metadata"]["resourceVersion"]}
+    answer = await cluster.apply(
+        manifest | {"metadata": metadata | read}, field_manager=FIELD_MANAGER
+    )
     memory.applied[kind] = Applied.of(manifest, answer)
     return answer
 
 
-async def _create(
-    cluster: Cluster, service: InferenceService, memory: Memory, replicas: int
-) -> None:
-    """Create with replicas, then hand the other fields over.
+async def _create(cluster: Cluster, manifest: Manifest) -> Manifest:
+    """POST, which fails where somebody was faster, then hand over all fields but replicas.
 
     A crash in between is made good at a later tick.
     """
-    manifest = deployments.build(service, replicas)
     live = await cluster.create(manifest, field_manager=SCALER_FIELD_MANAGER)
-    with suppress(Conflict):  # the Deployment controller was faster; the next tick hands over
+    with suppress(Conflict):  # a controller was faster; a later tick hands over
         live = await cluster.json_patch(live, handover(live), field_manager=FIELD_MANAGER)
-    memory.applied["Deployment"] = Applied.of(memory.children[-1], live)
+    return live
 
 
 async def _get(cluster: Cluster, manifest: Manifest) -> Manifest | None:

@@ -40,6 +40,10 @@ class LeasedCluster:
         """Read all objects of a kind."""
         return await self._cluster.list_all(api_version, kind, namespace, label_selector)
 
+    async def get_scale(self, api_version: str, kind: str, namespace: str, name: str) -> Manifest:
+        """Read an object's scale."""
+        return await self._cluster.get_scale(api_version, kind, namespace, name)
+
     async def create(self, manifest: Manifest, *, field_manager: str) -> Manifest:
         """POST."""
         async with self._leading():
