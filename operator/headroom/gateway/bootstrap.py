@@ -1,0 +1,229 @@
+"""What a gateway starts with: where the operator is, who it is itself, and its own two ports.
+
+`deploy/gateway/envoy.json` is this, with names in braces that the image's start fills in.
+"""
+
+from __future__ import annotations
+
+from headroom.gateway import runtime
+from headroom.gateway.type_urls import (
+    XDS_CLUSTER,
+    Json,
+    any_of,
+    from_xds,
+    seconds,
+    typed,
+)
+
+OPS_PORT = 8081
+"""Serves /ready and /stats/prometheus, and nothing else of the admin interface."""
+ADMIN_PORT = 9901
+"""On loopback only."""
+XDS_PORT = 18000
+HEAP_BYTES = 512 << 20
+"""Above 95 % of which new requests are refused, so that the process is never killed for memory."""
+MAX_CONNECTIONS = 50_000
+
+_HTTP = "envoy.extensions.filters.http"
+_PROTOCOL_OPTIONS = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
+_SECRET = "operator-token"  # noqa: S105  (its name)
+
+
+def bootstrap(
+    *,
+    xds_address: str,
+    token_folder: str,
+    secret_file: str,
+    xds_port: int | str = XDS_PORT,
+    ops_port: int = OPS_PORT,
+    admin_port: int = ADMIN_PORT,
+) -> Json:
+    """Build the configuration that Envoy starts with.
+
+    `token_folder` holds `token`, which the kubelet renews; `secret_file` is where `secret()` lies.
+    """
+    return {
+        "admin": {"address": _socket("127.0.0.1", admin_port)},
+        "dynamic_resources": {
+            "lds_config": from_xds(XDS_CLUSTER),
+            "cds_config": from_xds(XDS_CLUSTER),
+        },
+        "layered_runtime": {
+            "layers": [
+                {
+                    "name": runtime.LAYER,
+                    "rtds_layer": {"name": runtime.LAYER, "rtds_config": from_xds(XDS_CLUSTER)},
+                }
+            ]
+        },
+        "static_resources": {
+            "listeners": [_ops(ops_port)],
+            "clusters": [
+                _operator(xds_address, xds_port, token_folder, secret_file),
+                _static("admin", "127.0.0.1", admin_port),
+            ],
+        },
+        "stats_config": {"stats_matcher": {"inclusion_list": {"patterns": _STATS}}},
+        "deferred_stat_options": {"enable_deferred_creation_stats": True},
+        "overload_manager": _overload(),
+    }
+
+
+def secret(token_folder: str) -> Json:
+    """Build the file that tells Envoy where its token lies."""
+    return {
+        "resources": [
+            {
+                "@type": any_of("envoy.extensions.transport_sockets.tls.v3.Secret")["@type"],
+                "name": _SECRET,
+                "generic_secret": {"secret": {"filename": f"{token_folder}/token"}},
+            }
+        ]
+    }
+
+
+_STATS = [
+    {"prefix": "server."},
+    {"prefix": "listener_manager."},
+    {"prefix": "cluster_manager."},
+    {
+        "safe_regex": {
+            "regex": r"cluster\..*\.(upstream_rq_(total|active|time|retry|retry_success|"
+            r"retry_overflow|pending_overflow|timeout|[1-5]xx|429|503)|upstream_cx_active|"
+            r"upstream_cx_connect_fail|membership_(total|healthy)|"
+            r"outlier_detection\.ejections_active|update_(success|rejected)|"
+            r"circuit_breakers\..*)"
+        }
+    },
+    {
+        "safe_regex": {
+            "regex": r"http\..*\.(downstream_rq_(total|active|time|[1-5]xx)|"
+            r"downstream_cx_active)"
+        }
+    },
+    {"safe_regex": {"regex": r"runtime\..*"}},
+]
+"""What is kept of Envoy's figures: with all of them 500 services would cost memory for nothing."""
+
+
+def _operator(address: str, port: int | str, token_folder: str, secret_file: str) -> Json:
+    cluster = _static(XDS_CLUSTER, address, port)
+    cluster["connect_timeout"] = "1s"
+    # A question waits for news, so each of them has a connection of its own.
+    cluster["circuit_breakers"] = {
+        "thresholds": [
+            dict.fromkeys(("max_connections", "max_pending_requests", "max_requests"), 100000)
+        ]
+    }
+    cluster["typed_extension_protocol_options"] = {
+        _PROTOCOL_OPTIONS: any_of(
+            _PROTOCOL_OPTIONS,
+            explicit_http_config={"http_protocol_options": {}},
+            http_filters=[
+                _credential(token_folder, secret_file),
+                typed(
+                    "envoy.filters.http.upstream_codec",
+                    f"{_HTTP}.upstream_codec.v3.UpstreamCodec",
+                ),
+            ],
+        )
+    }
+    return cluster
+
+
+def _credential(token_folder: str, secret_file: str) -> Json:
+    """Show the token of the gateway's ServiceAccount; the file is read anew when it is renewed."""
+    generic = typed(
+        "envoy.http.injected_credentials.generic",
+        "envoy.extensions.http.injected_credentials.generic.v3.Generic",
+        credential={
+            "name": _SECRET,
+            "sds_config": {
+                "resource_api_version": "V3",
+                "path_config_source": {
+                    "path": secret_file,
+                    "watched_directory": {"path": token_folder},
+                },
+            },
+        },
+        header="authorization",
+        header_value_prefix="Bearer ",
+    )
+    return typed(
+        "envoy.filters.http.credential_injector",
+        f"{_HTTP}.credential_injector.v3.CredentialInjector",
+        credential=generic,
+        overwrite=True,
+    )
+
+
+def _ops(port: int) -> Json:
+    """Build the port of the kubelet and of Prometheus: two pages, read only."""
+    routes = [
+        {"match": {"path": path, "headers": [_GET]}, "route": {"cluster": "admin"}}
+        for path in ("/ready", "/stats/prometheus")
+    ]
+    manager = typed(
+        "envoy.filters.network.http_connection_manager",
+        "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+        stat_prefix="ops",
+        request_headers_timeout="5s",
+        route_config={
+            "name": "ops",
+            "virtual_hosts": [{"name": "ops", "domains": ["*"], "routes": routes}],
+        },
+        http_filters=[typed("envoy.filters.http.router", f"{_HTTP}.router.v3.Router")],
+    )
+    return {
+        "name": "ops",
+        "address": _socket("0.0.0.0", port),  # noqa: S104  (the kubelet asks at the pod's address)
+        "ignore_global_conn_limit": True,
+        "filter_chains": [{"filters": [manager]}],
+    }
+
+
+_GET = {"name": ":method", "string_match": {"exact": "GET"}}
+
+
+def _overload() -> Json:
+    monitors = "envoy.extensions.resource_monitors"
+    return {
+        "refresh_interval": "0.25s",
+        "resource_monitors": [
+            typed(
+                "envoy.resource_monitors.fixed_heap",
+                f"{monitors}.fixed_heap.v3.FixedHeapConfig",
+                max_heap_size_bytes=HEAP_BYTES,
+            ),
+            typed(
+                "envoy.resource_monitors.global_downstream_max_connections",
+                f"{monitors}.downstream_connections.v3.DownstreamConnectionsConfig",
+                max_active_downstream_connections=MAX_CONNECTIONS,
+            ),
+        ],
+        "actions": [
+            {
+                "name": "envoy.overload_actions.stop_accepting_requests",
+                "triggers": [
+                    {
+                        "name": "envoy.resource_monitors.fixed_heap",
+                        "threshold": {"value": 0.95},
+                    }
+                ],
+            }
+        ],
+    }
+
+
+def _static(name: str, address: str, port: int | str) -> Json:
+    hosts = [{"endpoint": {"address": _socket(address, port)}}]
+    return {
+        "name": name,
+        "type": "STATIC",
+        "connect_timeout": seconds(0.5),
+        "load_assignment": {"cluster_name": name, "endpoints": [{"lb_endpoints": hosts}]},
+    }
+
+
+def _socket(address: str, port: int | str) -> Json:
+    return {"socket_address": {"address": address, "port_value": port}}

