@@ -203,10 +203,14 @@ def test_a_restarted_server_counts_from_zero_again() -> None:
     assert before.batches > 0
 
 
-def test_a_page_that_is_not_newer_is_a_first_one() -> None:
+@pytest.mark.parametrize("time_s", [102.858, 100.0])
+def test_a_page_that_is_not_newer_changes_nothing(time_s: float) -> None:
+    """A Prometheus gives the same page until it has scraped the next."""
     reader = PodSamples(PROFILES["triton"], None, BATCH)
-    reader.take(page("triton", "first"), pod="u", time_s=5.0)
-    assert reader.take(page("triton", "second"), pod="u", time_s=5.0) is None
+    reader.take(page("triton", "first"), pod="u", time_s=100.0)
+    sample = reader.take(page("triton", "second"), pod="u", time_s=102.858)
+    assert sample is not None
+    assert reader.take(page("triton", "first"), pod="u", time_s=time_s) is sample
 
 
 def test_pods_that_are_gone_are_forgotten() -> None:

@@ -29,6 +29,7 @@ MLSERVER = Profile(
     latency=Histogram(
         name="rest_server_request_duration_seconds",
         labels=(_INFER, having("status_code", SUCCESS)),
+        lazy=True,
         bounds_s=(
             *(0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25),
             *(0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0),

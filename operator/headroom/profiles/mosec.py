@@ -20,6 +20,7 @@ MOSEC = Profile(
     latency=Histogram(
         name="mosec_service_process_duration_second",
         labels=(having("stage", "total"),),
+        lazy=True,
         bounds_s=_BOUNDS_S,
     ),
     batches=metric("mosec_service_process_duration_second_count", _WORKERS, lazy=True),

@@ -43,9 +43,10 @@ class Histogram:
     name: str
     labels: tuple[Label, ...] = ()
     scale: float = 1.0
+    lazy: bool = False
+    """Exposed from its first event on."""
     bounds_s: tuple[float, ...] = ()
-    """Of a histogram that is exposed only from its first event on: the bounds that it begins with,
-    in seconds, +Inf left out."""
+    """Of a lazy one, where they are known: its bounds in seconds, +Inf left out."""
 
 
 Quantity = tuple[Metric, ...]

@@ -53,6 +53,7 @@ RAY = Profile(
         name="ray_serve_http_request_latency_ms",
         labels=(_OF_USERS, having("status_code", SUCCESS)),
         scale=MILLISECONDS,
+        lazy=True,
         bounds_s=tuple(MILLISECONDS * bound for bound in _BOUNDS_MS),
     ),
     batches=metric("ray_serve_batch_execution_time_ms_count", optional=True),

@@ -26,13 +26,14 @@ SGLANG = Profile(
     ),
     latency=Histogram(
         name="sglang:e2e_request_latency_seconds",
+        lazy=True,
         bounds_s=(
             *(0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 2.0, 4.0, 6.0, 8.0, 10.0),
             *(20.0, 40.0, 60.0, 80.0, 100.0, 200.0, 400.0, 600.0, 1200.0, 1800.0, 2400.0),
         ),
     ),
-    first_token=Histogram(name="sglang:time_to_first_token_seconds"),
-    output_token=Histogram(name="sglang:request_time_per_output_token_seconds"),
+    first_token=Histogram(lazy=True, name="sglang:time_to_first_token_seconds"),
+    output_token=Histogram(lazy=True, name="sglang:request_time_per_output_token_seconds"),
     missing=(
         "Metrics need --enable-metrics.",
         "Arrivals are those ended, waiting and running: it counts requests when they end.",

@@ -23,7 +23,9 @@ TEI = Profile(
         *metric("te_embed_inference_duration_sum", lazy=True),
         *metric("te_predict_inference_duration_sum", lazy=True),
     ),
-    latency=Histogram(name="te_request_duration", bounds_s=geometric(0.00001 * 1.5, 1.5, 35)),
+    latency=Histogram(
+        name="te_request_duration", lazy=True, bounds_s=geometric(0.00001 * 1.5, 1.5, 35)
+    ),
     batches=metric("te_batch_next_size_count", lazy=True),
     batch_items=metric("te_batch_next_size_sum", lazy=True),
     missing=(

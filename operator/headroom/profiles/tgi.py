@@ -21,8 +21,10 @@ TGI = Profile(
     running=metric("tgi_batch_current_size", lazy=True),
     waiting_seconds=metric("tgi_request_queue_duration_sum", lazy=True),
     running_seconds=metric("tgi_request_inference_duration_sum", lazy=True),
-    latency=Histogram(name="tgi_request_duration", bounds_s=geometric(0.0001 * 1.5, 1.5, 35)),
-    output_token=Histogram(name="tgi_request_mean_time_per_token_duration"),
+    latency=Histogram(
+        name="tgi_request_duration", lazy=True, bounds_s=geometric(0.0001 * 1.5, 1.5, 35)
+    ),
+    output_token=Histogram(lazy=True, name="tgi_request_mean_time_per_token_duration"),
     missing=(
         "Time to first token is not measured.",
         "A batch is what runs at the same time, by Little's law from the time in execution.",

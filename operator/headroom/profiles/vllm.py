@@ -29,9 +29,9 @@ VLLM = Profile(
     waiting=metric("vllm:num_requests_waiting"),
     running=metric("vllm:num_requests_running"),
     running_seconds=metric("vllm:request_inference_time_seconds_sum", lazy=True),
-    latency=Histogram(name="vllm:e2e_request_latency_seconds", bounds_s=_REQUEST_S),
-    first_token=Histogram(name="vllm:time_to_first_token_seconds"),
-    output_token=Histogram(name="vllm:request_time_per_output_token_seconds"),
+    latency=Histogram(name="vllm:e2e_request_latency_seconds", lazy=True, bounds_s=_REQUEST_S),
+    first_token=Histogram(lazy=True, name="vllm:time_to_first_token_seconds"),
+    output_token=Histogram(lazy=True, name="vllm:request_time_per_output_token_seconds"),
     missing=(
         "Arrivals are those ended, waiting and running: it counts requests when they end.",
         "A batch is what runs at the same time, by Little's law from the time in execution.",

@@ -74,7 +74,7 @@ def sample_of(
 
     Raises InvalidMetric.
     """
-    if before is not None and (time_s <= before.time_s or _began_anew(reading, before.reading)):
+    if before is not None and _began_anew(reading, before.reading):
         before = None
     account = _account(reading, before, time_s, batch)
     if account.waiting is None or account.running is None:

@@ -25,33 +25,39 @@ class PodSamples:
         self.batch = batch
         self._reader = reader_of(profile)
         self._accounts: dict[str, Account] = {}
+        self._samples: dict[str, PodSample | None] = {}
 
     def take(self, page: str | Page, *, pod: str, time_s: float) -> PodSample | None:
         """Return what one pod (its UID) exposed at `time_s`; None where that needs a second page.
 
+        A page that is not newer than the pod's last one changes nothing.
+
         Raises MalformedExposition, MissingMetric or InvalidMetric; there is never half a sample.
         """
+        before = self._accounts.get(pod)
+        if before is not None and time_s <= before.time_s:
+            return self._samples[pod]
         reading = (
             self._reader.read_text(page, self.model)
             if isinstance(page, str)
             else self._reader.read(page, self.model)
         )
-        sample, self._accounts[pod] = sample_of(
+        self._samples[pod], self._accounts[pod] = sample_of(
             self.profile,
             reading,
-            self._accounts.get(pod),
+            before,
             pod=pod,
             time_s=time_s,
             batch=self.batch,
             bounds_s=common_bounds_s(self._accounts) if reading.latency is None else (),
         )
-        return sample
+        return self._samples[pod]
 
     def keep(self, pods: Iterable[str]) -> None:
         """Forget all pods but these."""
         kept = set(pods)
         for pod in [pod for pod in self._accounts if pod not in kept]:
-            del self._accounts[pod]
+            del self._accounts[pod], self._samples[pod]
 
 
 @lru_cache(maxsize=64)

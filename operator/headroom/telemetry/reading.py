@@ -88,8 +88,9 @@ class _Plan:
         found = {
             name: _Buckets(histogram, series) for name, histogram in profile.histograms.items()
         }
-        if profile.latency is not None and not found["latency"] and not profile.latency.bounds_s:
-            raise _missing(profile, f"{profile.latency.name}_bucket", model, layout)
+        for name, histogram in profile.histograms.items():
+            if not found[name] and not histogram.lazy:
+                raise _missing(profile, f"{histogram.name}_bucket", model, layout)
         self._histograms = {name: one for name, one in found.items() if one}
         used = {place for one in self._sums for place, _ in one.places}
         used |= {place for one in self._histograms.values() for place in one.places}

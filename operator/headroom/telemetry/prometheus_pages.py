@@ -1,0 +1,125 @@
+"""What a Prometheus answers → the newest page of each pod, as it was scraped. Pure.
+
+All samples of one scrape carry its time, so the samples of one time are one page, whole and
+consistent; what vanished from the pod has no sample of that time. A pod may be scraped more than
+once, by two Prometheus replicas or by two jobs: each of these is an origin, and the newest page of
+any of them counts, never a mixture. Series that agree in everything but the origin would else be
+added up.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from headroom.telemetry.errors import TelemetryError
+from headroom.telemetry.exposition import Layout, Page, Series
+
+POD_LABEL, NAMESPACE_LABEL = "pod", "namespace"
+SCRAPE_LABELS = frozenset({"job", "instance", "container", "endpoint", "service", "node"})
+REPLICA_LABELS = frozenset({"prometheus", "prometheus_replica", "__replica__"})
+_REMEMBERED_SERIES = 65_536
+_NUMBER = re.compile(r"[+-]?(?:[0-9.]+(?:e[+-]?[0-9]+)?|Inf|NaN)")
+
+
+class MalformedAnswer(TelemetryError):  # noqa: N818  (named by what the caller does next)
+    """It is not what the query API of Prometheus answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScrapedPage:
+    """A page and when Prometheus scraped it, by Prometheus' clock."""
+
+    page: Page
+    time_s: float
+
+
+_Labels = tuple[tuple[str, str], ...]
+
+
+class PageReader:
+    """Puts pages together from the samples of a range selector.
+
+    What it remembers changes how fast it is, never what it says.
+    """
+
+    def __init__(self, replica_labels: Iterable[str] = ()) -> None:
+        """`replica_labels` name the replica that scraped, beside the usual ones."""
+        self._origin = SCRAPE_LABELS | REPLICA_LABELS | set(replica_labels)
+        self._dropped = self._origin | {POD_LABEL, NAMESPACE_LABEL, "__name__"}
+        self._layouts: dict[tuple[tuple[str, _Labels], ...], Layout] = {}
+        self._remembered = 0
+
+    def read(self, result: object) -> dict[str, ScrapedPage]:
+        """Return the newest page of each pod that the result tells of.
+
+        `result` is the list that the API gives for a range selector: series with `metric`, a map
+        of labels, and `values`, pairs of a time in seconds and a number as text.
+
+        Raises MalformedAnswer.
+        """
+        if not isinstance(result, list):
+            raise MalformedAnswer(f"a result is a list of series, received {result!r:.80}")
+        samples: dict[tuple[str, _Labels], dict[float, list[tuple[str, _Labels, str]]]] = {}
+        for one in result:
+            labels, points = _series(one)
+            if not points:
+                continue
+            origin = tuple(sorted((k, v) for k, v in labels.items() if k in self._origin))
+            own = tuple(sorted((k, v) for k, v in labels.items() if k not in self._dropped))
+            name = labels.get("__name__", "")
+            times = samples.setdefault((labels.get(POD_LABEL, ""), origin), {})
+            # The newest page alone is asked for: older samples of a series cannot be in it.
+            time_s, value = points[-1]
+            times.setdefault(time_s, []).append((name, own, value))
+        newest: dict[str, tuple[float, list[tuple[str, _Labels, str]]]] = {}
+        for (pod, _), times in samples.items():
+            time_s = max(times)
+            if pod not in newest or time_s > newest[pod][0]:
+                newest[pod] = time_s, times[time_s]
+        return {
+            pod: ScrapedPage(self._page(rows), time_s) for pod, (time_s, rows) in newest.items()
+        }
+
+    def _page(self, rows: list[tuple[str, _Labels, str]]) -> Page:
+        rows.sort()
+        key = tuple((name, labels) for name, labels, _ in rows)
+        layout = self._layouts.get(key)
+        if layout is None:
+            if self._remembered + len(key) > _REMEMBERED_SERIES:
+                self._layouts.clear()
+                self._remembered = 0
+            self._remembered += len(key)
+            series = tuple(Series(name, dict(labels)) for name, labels in key)
+            layout = self._layouts[key] = Layout(series, len(key))
+        return Page(layout, tuple(_number(text) for _, _, text in rows))
+
+
+def _series(one: Any) -> tuple[Mapping[str, str], list[tuple[float, str]]]:
+    """Return labels and points of one series; a native histogram has no points."""
+    try:
+        labels, values = one["metric"], one.get("values", [])
+        if not all(isinstance(text, str) for pair in labels.items() for text in pair):
+            raise TypeError(labels)
+        points = []
+        for time_s, value in values[-1:]:
+            if isinstance(time_s, bool) or not isinstance(time_s, int | float):
+                raise TypeError(time_s)
+            if not isinstance(value, str):
+                raise TypeError(value)
+            points.append((float(time_s), value))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        rule = "a series has a map of labels and pairs of time and number"
+        raise MalformedAnswer(f"{rule}, received {one!r:.120}") from error
+    return labels, points
+
+
+def _number(text: str) -> float:
+    if _NUMBER.fullmatch(text) is None:
+        raise MalformedAnswer(f"a value is a number, NaN or Inf, received {text!r:.80}")
+    try:
+        return float(text)
+    except ValueError as error:
+        raise MalformedAnswer(f"a value is a number, received {text!r:.80}") from error
