@@ -77,8 +77,9 @@ bench-server: setup ## the model server beside other servers, 35 min (ARGS=--qui
 bench-decision: setup ## the decision against every peer in every cell (ARGS=--quick: 10 min); resumes
 	@$(RUN) proof $(ARGS)
 
-crd: setup       ## write the CRD anew from the typed values
+crd: setup       ## write the CRD anew from the typed values, and the chart's copy
 	@$(RUN) headroom crd > deploy/base/crd.yaml
+	@$(RUN) chart
 
 .PHONY: chart
 chart: setup     ## write what the chart shares with deploy/base, and its table of values

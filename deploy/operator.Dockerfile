@@ -2,21 +2,25 @@
 #   docker build -f deploy/operator.Dockerfile -t headroom-operator .
 # No torch and no plots inside; the model server stays out.
 ARG BASE=python:3.11-slim
-FROM ${BASE}
 
+FROM ${BASE} AS build
 COPY deploy/operator.lock /tmp/operator.lock
-RUN python3 -m pip install --no-cache-dir --no-deps --require-hashes -r /tmp/operator.lock \
-    && rm /tmp/operator.lock
-
+RUN python3 -m venv --without-pip /opt/venv \
+    && python3 -m pip --python /opt/venv/bin/python install \
+       --no-cache-dir --no-deps --require-hashes -r /tmp/operator.lock
 COPY operator/headroom /opt/headroom/headroom
 RUN python3 -m compileall -q /opt/headroom
 
+FROM ${BASE}
 # Without an entry here a container of this user runs with group 0.
 RUN echo 'headroom:x:65532:65532:headroom:/tmp:/usr/sbin/nologin' >> /etc/passwd
+COPY --from=build /opt/venv /opt/venv
+COPY --from=build /opt/headroom /opt/headroom
 
 # Nothing is written at run time, so the root file system may be read-only. The decision solves small systems of
 # equations, for which threads of the linear algebra library cost more than they bring.
-ENV PYTHONPATH=/opt/headroom \
+ENV PATH=/opt/venv/bin:${PATH} \
+    PYTHONPATH=/opt/headroom \
     PYTHONSAFEPATH=1 \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \

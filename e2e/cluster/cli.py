@@ -39,6 +39,7 @@ def setup(control_plane_only: PlaneOnly = False) -> None:
         provision.ensure_control_plane(cache, progress)
     else:
         provision.ensure_node(cache, progress)
+    provision.ensure_chart_tools(cache, progress)
     progress.note(f"Everything is there; the cache is {cache.root}")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from cluster import base_image, binaries, debian, locks
+from cluster import base_image, binaries, debian, locks, prometheus
 from cluster.errors import ClusterError, NotPossibleError
 from cluster.layout import Cache
 from cluster.progress import Progress
@@ -35,6 +35,18 @@ def ensure_node(cache: Cache, progress: Progress) -> None:
         binaries.ensure_kubernetes(cache, progress)
         base_image.ensure_pause(cache, progress)
         base_image.ensure_base(cache, progress)
+
+
+def ensure_chart_tools(cache: Cache, progress: Progress) -> None:
+    """Helm and promtool; nothing here needs root.
+
+    Raises:
+        NotPossibleError: this system has no Debian packages.
+        ClusterError: a step failed.
+    """
+    with locks.exclusive(cache.root / "setup.lock", "setting up", progress):
+        binaries.ensure_helm(cache, progress)
+        prometheus.ensure(cache, progress)
 
 
 def require_node(cache: Cache) -> None:

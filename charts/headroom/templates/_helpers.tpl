@@ -1,0 +1,76 @@
+{{/* The stem of every name: 40 characters leave room for "-operator" and the like. */}}
+{{- define "headroom.fullname" -}}
+{{- $name := default .Chart.Name .Values.nameOverride -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride -}}
+{{- else if contains $name .Release.Name -}}
+{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name $name | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "headroom.operator" -}}
+{{ include "headroom.fullname" . }}-operator
+{{- end -}}
+
+{{- define "headroom.serviceAccountName" -}}
+{{- if .Values.serviceAccount.create -}}
+{{- default (include "headroom.operator" .) .Values.serviceAccount.name -}}
+{{- else -}}
+{{- default "default" .Values.serviceAccount.name -}}
+{{- end -}}
+{{- end -}}
+
+{{/* What every object carries. */}}
+{{- define "headroom.labels" -}}
+app.kubernetes.io/part-of: headroom
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{/* What the operator's pods are found by: never changes, for a Deployment's selector cannot. */}}
+{{- define "headroom.operatorSelector" -}}
+app.kubernetes.io/name: headroom-operator
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "headroom.operatorLabels" -}}
+app.kubernetes.io/name: headroom-operator
+{{ include "headroom.labels" . }}
+{{- end -}}
+
+{{- define "headroom.image" -}}
+{{- $image := .Values.image -}}
+{{- if $image.digest -}}
+{{ $image.repository }}@{{ $image.digest }}
+{{- else -}}
+{{ $image.repository }}:{{ default .Chart.AppVersion $image.tag }}
+{{- end -}}
+{{- end -}}
+
+{{- define "headroom.priorityClassName" -}}
+{{- if .Values.priorityClass.create -}}
+{{- default (include "headroom.operator" .) .Values.priorityClass.name -}}
+{{- else -}}
+{{- .Values.priorityClass.name -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The rules of a role of the plain manifests; takes (list kind name), for the file is theirs, verbatim. */}}
+{{- define "headroom.rulesOf" -}}
+{{- $root := index . 0 -}}
+{{- $kind := index . 1 -}}
+{{- $name := index . 2 -}}
+{{- range splitList "\n---\n" ($root.Files.Get "files/rbac.yaml") -}}
+{{- $object := fromYaml . -}}
+{{- if and (eq $object.kind $kind) (eq $object.metadata.name $name) -}}
+{{ toYaml $object.rules }}
+{{- end -}}
+{{- end -}}
+{{- end -}}

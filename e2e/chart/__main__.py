@@ -1,0 +1,9 @@
+"""`python -m chart`: write what the chart shares with the plain manifests, and its values table."""
+
+from __future__ import annotations
+
+from chart.shared import contents
+
+if __name__ == "__main__":
+    for path, text in contents().items():
+        path.write_text(text)

@@ -1,0 +1,14 @@
+"""Where the chart and what it is compared with lie."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+CHART = ROOT / "charts" / "headroom"
+BASE = ROOT / "deploy" / "base"
+README = CHART / "README.md"
+RUNBOOK = CHART / "RUNBOOK.md"
+ALERTS = CHART / "monitoring" / "alerts.yaml"
+ALERT_TESTS = CHART / "monitoring" / "alerts.test.yaml"
+DASHBOARD = CHART / "monitoring" / "dashboard.json"

@@ -1,0 +1,104 @@
+"""The chart's values: every one described, checked, and listed; unknown ones are refused."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from chart import shared, values_table
+from chart.paths import BASE, CHART, ROOT
+
+SCHEMA = json.loads((CHART / "values.schema.json").read_text())
+DEFAULTS = yaml.safe_load((CHART / "values.yaml").read_text())
+PASSED_ON = {
+    "global",
+    "env[].valueFrom",
+    "affinity.nodeAffinity",
+    "affinity.podAffinity",
+    "affinity.podAntiAffinity",
+    "networkPolicy.from[].ipBlock",
+    "networkPolicy.from[].namespaceSelector",
+    "networkPolicy.from[].podSelector",
+}
+"""Parts of Kubernetes objects, which the API server checks."""
+
+
+def parts(schema: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every place of the schema with its path."""
+    yield path, schema
+    for name, part in schema.get("properties", {}).items():
+        yield from parts(part, f"{path}.{name}".lstrip("."))
+    if "items" in schema:
+        yield from parts(schema["items"], f"{path}[]")
+
+
+def test_every_object_is_closed_but_what_the_api_server_checks() -> None:
+    kinds = {path: part for path, part in parts(SCHEMA) if part.get("type") == "object"}
+    opened = {path for path, part in kinds.items() if "additionalProperties" not in part}
+    assert opened == PASSED_ON
+    maps = [
+        part["additionalProperties"] for part in kinds.values() if "additionalProperties" in part
+    ]
+    assert all(each is False or each == {"type": "string"} for each in maps)
+
+
+def test_every_value_has_a_meaning_and_a_type() -> None:
+    for path, part in parts(SCHEMA):
+        assert "type" in part, path
+        if path and path != "watch.namespaces[]":
+            assert part["description"].endswith("."), path
+
+
+def test_the_schema_knows_the_defaults_and_the_defaults_the_schema() -> None:
+    def same(schema: dict[str, Any], defaults: dict[str, Any], path: str) -> None:
+        assert set(defaults) <= set(schema["properties"]), path
+        for name, default in defaults.items():
+            if isinstance(default, dict) and schema["properties"][name].get("properties"):
+                same(schema["properties"][name], default, f"{path}.{name}")
+
+    same(SCHEMA, DEFAULTS, "")
+    assert set(SCHEMA["properties"]) - set(DEFAULTS) == {"global"}
+
+
+@pytest.mark.parametrize("path", shared.contents(), ids=lambda path: path.name)
+def test_what_is_written_from_elsewhere_is_up_to_date(path: Path) -> None:
+    assert path.read_text() == shared.contents()[path], "write it anew with `make chart`"
+
+
+def test_a_table_of_values_by_hand() -> None:
+    schema = {
+        "properties": {
+            "image": {
+                "description": "Of the pod.",
+                "properties": {"tag": {"description": "Its version."}},
+            },
+            "labels": {"description": "Of all."},
+            "global": {"description": "Nobody's."},
+        }
+    }
+    rows = values_table.values(schema, {"image": {"tag": "1"}, "labels": {}})
+    assert values_table.table(rows) == (
+        "| Value | Default | Meaning |\n|---|---|---|\n"
+        '| `image.tag` | `"1"` | Its version. |\n| `labels` | `{}` | Of all. |\n'
+    )
+
+
+def test_a_page_without_marks_is_refused() -> None:
+    with pytest.raises(ValueError, match="needs the marks"):
+        values_table.put_in("a page", "")
+
+
+def test_chart_package_and_plain_manifests_have_one_version() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    manifests = list(yaml.safe_load_all((BASE / "operator.yaml").read_text()))
+    deployment = next(each for each in manifests if each["kind"] == "Deployment")
+    image = deployment["spec"]["template"]["spec"]["containers"][0]["image"]
+    versions = {chart["version"], chart["appVersion"], project["version"], image.split(":")[1]}
+    assert len(versions) == 1
