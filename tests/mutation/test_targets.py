@@ -1,0 +1,65 @@
+"""Which modules are broken and which tests run; and that a planted bug is told from none."""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from mutation.targets import CONTROLLER, GUARDS, SCALING, nearest_tests, targets
+from mutation.workshop import Workshop
+
+ROOT = Path(__file__).parents[2]
+PRESENT = [
+    PurePosixPath(path)
+    for path in (
+        "tests/scaling/test_limits.py",
+        "tests/scaling/test_flaps.py",
+        "tests/controller/test_pool.py",
+        "tests/leadership/test_candidate.py",
+        "tests/simulator/test_limits_of_plants.py",
+    )
+]
+
+
+def test_every_module_that_decides_and_every_guard_is_broken() -> None:
+    modules = [SCALING / "limits.py", SCALING / "surface_table.py", SCALING / "__init__.py"]
+    modules += [CONTROLLER / "act.py", CONTROLLER / "events.py"]
+    assert targets(modules) == [CONTROLLER / "act.py", SCALING / "limits.py"]
+
+
+def test_every_guard_that_is_named_exists() -> None:
+    assert [name for name in GUARDS if not (ROOT / CONTROLLER / f"{name}.py").exists()] == []
+
+
+@pytest.mark.parametrize(
+    ("module", "tests"),
+    [
+        (
+            SCALING / "limits.py",
+            ["tests/scaling/test_limits.py", "tests/scaling", "tests/controller"],
+        ),
+        (SCALING / "decider.py", ["tests/scaling", "tests/controller"]),
+        (
+            CONTROLLER / "leadership" / "candidate.py",
+            ["tests/leadership/test_candidate.py", "tests/controller", "tests/leadership"],
+        ),
+    ],
+)
+def test_the_nearest_tests_run_first(module: PurePosixPath, tests: list[str]) -> None:
+    assert nearest_tests(module, PRESENT) == tests
+
+
+def test_a_bug_is_noticed_and_a_sound_module_is_not_blamed(tmp_path: Path) -> None:
+    (tmp_path / "operator").mkdir()
+    (tmp_path / "tests").mkdir()
+    sound = "def double(number):\n    return 2 * number\n"
+    (tmp_path / "operator" / "doubling.py").write_text(sound)
+    (tmp_path / "tests" / "test_doubling.py").write_text(
+        "from doubling import double\n\n\ndef test_it():\n    assert double(3) == 6\n"
+    )
+    with Workshop(tmp_path) as workshop:
+        assert workshop.notices("operator/doubling.py", sound.replace("*", "+"), ["tests"])
+        assert not workshop.notices("operator/doubling.py", sound, ["tests"])
+        with pytest.raises(RuntimeError, match="no test ran"):
+            workshop.notices("operator/doubling.py", sound, ["tests/none"])
