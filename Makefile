@@ -9,7 +9,7 @@ PATHS := operator/headroom model_server/headroom_server e2e tests
 export PYTHONSAFEPATH := 1
 ROOT := $(filter 0,$(shell id -u))
 
-.PHONY: help setup fmt lint types contracts check unit fuzz scenarios test e2e-full demo bench bench-server bench-decision crd reference proto lock cluster clean
+.PHONY: help setup fmt lint types contracts check unit fuzz scenarios test e2e-full demo bench bench-server bench-decision mutation crd reference proto lock cluster clean
 
 help:            ## list the verbs
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -76,6 +76,9 @@ bench-server: setup ## the model server beside other servers, 35 min (ARGS=--qui
 
 bench-decision: setup ## the decision against every peer in every cell (ARGS=--quick: 10 min); resumes
 	@$(RUN) proof $(ARGS)
+
+mutation: setup  ## plant seeded bugs in the decision and the guards; the share that the tests catch
+	@$(RUN) mutation $(ARGS)
 
 crd: setup       ## write the CRD anew from the typed values, and the chart's copy
 	@$(RUN) headroom crd > deploy/base/crd.yaml
