@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 
 import pytest
@@ -13,6 +13,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from cluster_world import FakeClock, FakeCluster
 from controller_world import FakeRecorder
 from headroom.api import InferenceService
+from headroom.console.checks import Check
 from headroom.console.health import Health, watch_loop_lag
 from headroom.console.instruments import Instruments
 from headroom.console.server import application, serve
@@ -48,6 +49,10 @@ def controller() -> Controller:
     )
 
 
+def complaints(checks: Iterable[Check]) -> dict[str, str]:
+    return {check.name: check.complaint for check in checks if not check.passed}
+
+
 async def nothing(*_: object) -> None:
     """Stand for what is never called."""
 
@@ -64,9 +69,9 @@ def test_it_is_ready_when_everything_was_listed_once() -> None:
     async def story() -> None:
         watched = controller()
         health = Health(watched)
-        assert "CustomResourceDefinition" in health.unready()
+        assert "CustomResourceDefinition" in complaints(health.readyz())["services-listed"]
         watched.cache.replace([], watched.cache.begin_list())
-        assert health.unready() == ""
+        assert complaints(health.readyz()) == {}
 
     virtually(story)
 
@@ -75,17 +80,17 @@ def test_it_lives_while_its_schedule_is_looked_at() -> None:
     async def story() -> None:
         watched = controller()
         health = Health(watched)
-        assert health.complaint() == "", "nothing has begun yet"
+        assert complaints(health.livez()) == {}, "nothing has begun yet"
         task = asyncio.create_task(watched.run())
         await asyncio.sleep(120.0)
-        assert health.complaint() == ""
+        assert complaints(health.livez()) == {}
         loop = asyncio.get_running_loop()
         assert isinstance(loop, VirtualTimeLoop)
         loop.jump(20.0)
-        assert "the schedule was last looked at" in health.complaint()
+        assert "last looked at 2" in complaints(health.livez())["schedule"]
         task.cancel()
         await asyncio.sleep(20.0)
-        assert health.complaint() == "", "another one may decide now"
+        assert complaints(health.livez()) == {}, "another one may decide now"
 
     virtually(story)
 
@@ -99,9 +104,36 @@ def test_it_does_not_live_while_a_service_waits_for_ever() -> None:
         )
         idle.kick("never started")
         await asyncio.sleep(50.0)
-        assert health.complaint() == ""
+        assert complaints(health.livez()) == {}
         await asyncio.sleep(20.0)
-        assert "overdue by 70 s" in health.complaint()
+        assert "overdue by 70 s" in complaints(health.livez())["overdue"]
+
+    virtually(story)
+
+
+class Silent:
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+
+    def silent_s(self) -> float:
+        return self._seconds
+
+
+@pytest.mark.parametrize(("silent_s", "lives"), [(0.0, True), (59.0, True), (61.0, False)])
+def test_it_does_not_live_when_the_loop_of_its_watch_stands(silent_s: float, lives: bool) -> None:
+    async def story() -> None:
+        health = Health(controller(), watch=Silent(silent_s))
+        assert ("watch" not in complaints(health.livez())) is lives
+
+    virtually(story)
+
+
+@pytest.mark.parametrize(("lag_s", "lives"), [(0.0, True), (9.0, True), (11.0, False)])
+def test_it_does_not_live_when_its_loop_is_seconds_late(lag_s: float, lives: bool) -> None:
+    async def story() -> None:
+        health = Health(controller())
+        health.lagged(lag_s)
+        assert ("event-loop" not in complaints(health.livez())) is lives
 
     virtually(story)
 
@@ -162,8 +194,24 @@ async def test_the_pages_are_served() -> None:
     app = application(Health(controller()), instruments)
     async with TestClient(TestServer(app)) as client:
         ready = await client.get("/readyz")
-        assert (ready.status, "listed" in await ready.text()) == (503, True)
-        assert (await client.get("/livez")).status == 200
+        body = await ready.json()
+        assert (ready.status, body["status"]) == (503, "failed")
+        assert body["checks"][-1]["name"] == "services-listed"
+        assert body["leadership"] == {"leading": True, "lease": False}
+        lines = (await (await client.get("/readyz?verbose")).text()).splitlines()
+        assert lines[0].startswith("[-]services-listed failed: InferenceServices were not listed")
+        assert lines[-1] == "readyz check failed"
+        alive = await client.get("/livez?verbose")
+        assert (alive.status, (await alive.text()).splitlines()) == (
+            200,
+            [
+                "[+]schedule ok",
+                "[+]overdue ok",
+                "[+]event-loop ok",
+                "[+]watch ok",
+                "livez check passed",
+            ],
+        )
         page = await (await client.get("/metrics")).text()
     assert 'headroom_operator_ticks_total{outcome="ok"} 1.0' in page
     assert 'headroom_operator_api_requests_total{code="200",verb="get"} 1.0' in page

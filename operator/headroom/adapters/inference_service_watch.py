@@ -26,8 +26,12 @@ OnEvent = Callable[[str | None, dict[str, Any]], None]
 """Takes the type (None: was there already; ADDED, MODIFIED, DELETED) and the object."""
 
 SHORTEST_PAUSE_S = 1.0
-LONGEST_PAUSE_S = 30.0
+LONGEST_PAUSE_S = 5.0
+"""What appears while there is no watch is seen this late at most, once the API answers again."""
+BACK_OFFS_S = (1.0, 2.0, 3.0)
+"""Of kopf's own: soon it gives up, and is begun anew. Its default waits up to 21 s at a time."""
 HEALTHY_AFTER_S = 60.0
+BEAT_EVERY_S = 1.0
 STOP_WITHIN_S = 3.0
 
 
@@ -37,6 +41,16 @@ class InferenceServiceWatch:
     def __init__(self, group: str, version: str, plural: str, namespaces: Sequence[str]) -> None:
         self._kind = (group, version, plural)
         self._namespaces = tuple(namespaces)
+        self._beaten_s: float | None = None
+
+    def silent_s(self) -> float:
+        """How long kopf's event loop has not turned; 0 while there is none.
+
+        Seconds of the caller's event loop, which is the one of `run`.
+        """
+        if self._beaten_s is None:
+            return 0.0
+        return asyncio.get_running_loop().time() - self._beaten_s
 
     async def run(self, on_event: OnEvent, until_served: Callable[[], Awaitable[object]]) -> None:
         """Watch until cancelled. `on_event` is called on the caller's event loop.
@@ -76,10 +90,12 @@ class InferenceServiceWatch:
                 loop.call_soon_threadsafe(finish, fault)
 
         thread = threading.Thread(target=watch, name="watch", daemon=True)
+        self._beaten_s = loop.time()
         thread.start()
         try:
             return await asyncio.shield(ended)
         finally:
+            self._beaten_s = None
             stop.set()
             await asyncio.wait([ended], timeout=STOP_WITHIN_S)
 
@@ -101,18 +117,31 @@ class InferenceServiceWatch:
         async def event(*, event: Any, **_: Any) -> None:
             loop.call_soon_threadsafe(on_event, event["type"], dict(event["object"]))
 
+        async def beat() -> None:
+            while True:
+                loop.call_soon_threadsafe(self._beat)
+                await asyncio.sleep(BEAT_EVERY_S)
+
         kopf.on.login(registry=registry)(login)
         kopf.on.event(*self._kind, registry=registry)(event)
-        await kopf.operator(
-            registry=registry,
-            settings=_settings(),
-            standalone=True,
-            # Else kopf asks for the user's name, which the numeric user of an image has not.
-            identity="headroom",  # type: ignore[arg-type]
-            clusterwide=not self._namespaces,
-            namespaces=self._namespaces,
-            stop_flag=stop,
-        )
+        beating = asyncio.create_task(beat())
+        try:
+            await kopf.operator(
+                registry=registry,
+                settings=_settings(),
+                standalone=True,
+                # Else kopf asks for the user's name, which the numeric user of an image has not.
+                identity="headroom",  # type: ignore[arg-type]
+                clusterwide=not self._namespaces,
+                namespaces=self._namespaces,
+                stop_flag=stop,
+            )
+        finally:
+            beating.cancel()
+
+    def _beat(self) -> None:
+        if self._beaten_s is not None:  # else kopf has ended, and this comes late
+            self._beaten_s = asyncio.get_running_loop().time()
 
 
 def _settings() -> kopf.OperatorSettings:
@@ -121,6 +150,7 @@ def _settings() -> kopf.OperatorSettings:
     settings.scanning.disabled = True  # one look at our group, no watch of CRDs and namespaces
     settings.networking.connect_timeout = 5
     settings.networking.request_timeout = 30
+    settings.networking.error_backoffs = BACK_OFFS_S
     settings.watching.reconnect_backoff = 1.0
     settings.watching.server_timeout = 600
     settings.process.ultimate_exiting_timeout = None  # it would kill this thread with SIGKILL

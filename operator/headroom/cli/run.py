@@ -21,9 +21,12 @@ from headroom.api.inference_service import GROUP, PLURAL, VERSION
 from headroom.cli.lease_options import LeaseChoice
 from headroom.console.health import Health, watch_loop_lag
 from headroom.console.instruments import Instruments
+from headroom.console.prerequisites import Prerequisites
 from headroom.console.server import application, serve
+from headroom.controller import permissions
 from headroom.controller.controller import Controller
 from headroom.controller.leadership import Candidate, Election
+from headroom.controller.permissions import Permission
 from headroom.telemetry.recording import header_line
 
 _log = logging.getLogger(__name__)
@@ -66,16 +69,23 @@ async def operate(
                 tick_s=tick_s,
                 journal=journal,
             )
-            app = application(Health(controller), instruments)
+            election = None if lease is None else _election(lease, api, clock, instruments)
+            prerequisites = Prerequisites(api, _needed(namespaces, lease))
+            watch = InferenceServiceWatch(GROUP, VERSION, PLURAL, namespaces)
+            health = Health(
+                controller, prerequisites=prerequisites.checks, standing=election, watch=watch
+            )
+            app = application(health, instruments)
             where = ", ".join(namespaces) or "all namespaces"
             _log.info("evaluating every %g s in %s", tick_s, where)
             if journal is not None:
                 _log.info("recording in %s, up to %d MiB", record, record_mib)
             await _until_told_to_end(
-                _decide(controller, api, clock, lease, instruments),
-                _watch(controller, namespaces),
+                _decide(controller, election, instruments),
+                watch.run(controller.observe, controller.cache.synced.wait),
+                prerequisites.watch(),
                 serve(app, port),
-                watch_loop_lag(instruments.lagged),
+                watch_loop_lag(instruments.lagged, health.lagged),
             )
     _log.info("ended")
 
@@ -86,18 +96,10 @@ def _journal(path: Path | None, most_mib: int) -> AbstractContextManager[Journal
     return JournalFile(path, header=header_line(), most_bytes=most_mib * 1024**2)
 
 
-async def _decide(
-    controller: Controller,
-    api: KubernetesApi,
-    clock: SystemClock,
-    lease: LeaseChoice | None,
-    instruments: Instruments,
-) -> None:
-    if lease is None:
-        instruments.led(leading=True, transitions=0)
-        await controller.run()
-        return
-    election = Election(
+def _election(
+    lease: LeaseChoice, api: KubernetesApi, clock: SystemClock, instruments: Instruments
+) -> Election:
+    return Election(
         leases=api,
         clocks=clock,
         namespace=lease.namespace,
@@ -105,14 +107,25 @@ async def _decide(
         candidate=Candidate(identity=lease.identity),
         observer=instruments,
     )
+
+
+def _needed(namespaces: Sequence[str], lease: LeaseChoice | None) -> list[Permission]:
+    needed = list(permissions.on_services(namespaces))
+    if lease is not None:
+        needed += permissions.on_lease(lease.namespace, lease.name)
+    return needed
+
+
+async def _decide(
+    controller: Controller, election: Election | None, instruments: Instruments
+) -> None:
+    if election is None:
+        instruments.led(leading=True, transitions=0)
+        await controller.run()
+        return
     async with asyncio.TaskGroup() as group:
         group.create_task(controller.follow())
         group.create_task(election.run(controller.lead))
-
-
-async def _watch(controller: Controller, namespaces: Sequence[str]) -> None:
-    watch = InferenceServiceWatch(GROUP, VERSION, PLURAL, namespaces)
-    await watch.run(controller.observe, controller.cache.synced.wait)
 
 
 async def _until_told_to_end(*parts: Coroutine[None, None, None]) -> None:

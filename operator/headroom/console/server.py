@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST
 
+from headroom.console.checks import Check, as_json, as_lines, passed
 from headroom.console.health import Health
 from headroom.console.instruments import Instruments
 
@@ -14,11 +17,11 @@ from headroom.console.instruments import Instruments
 def application(health: Health, instruments: Instruments) -> web.Application:
     """Build the application; it needs nothing of the cluster to answer."""
 
-    async def livez(_: web.Request) -> web.Response:
-        return _verdict(health.complaint())
+    async def livez(request: web.Request) -> web.Response:
+        return _verdict(request, "livez", health.livez(), health.about())
 
-    async def readyz(_: web.Request) -> web.Response:
-        return _verdict(health.unready())
+    async def readyz(request: web.Request) -> web.Response:
+        return _verdict(request, "readyz", health.readyz(), health.about())
 
     async def metrics(_: web.Request) -> web.Response:
         return web.Response(body=instruments.page(), headers={"Content-Type": CONTENT_TYPE_LATEST})
@@ -41,5 +44,11 @@ async def serve(app: web.Application, port: int) -> None:
         await runner.cleanup()
 
 
-def _verdict(complaint: str) -> web.Response:
-    return web.Response(text=complaint or "ok", status=503 if complaint else 200)
+def _verdict(
+    request: web.Request, endpoint: str, checks: Sequence[Check], about: Mapping[str, Any]
+) -> web.Response:
+    """Answer in JSON, or with `?verbose` as kube components do; 503 where a check fails."""
+    code = 200 if passed(checks) else 503
+    if "verbose" in request.query:
+        return web.Response(text=as_lines(endpoint, checks), status=code)
+    return web.json_response(as_json(checks, about), status=code)

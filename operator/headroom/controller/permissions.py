@@ -1,0 +1,79 @@
+"""What the operator has to be allowed, as deploy/base/rbac.yaml grants it. Pure.
+
+A test holds the two together: what is granted is needed, and what is needed is granted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Permission:
+    """One verb on one resource, in one namespace or, where none is named, in all."""
+
+    verb: str
+    group: str
+    resource: str
+    """Plural, with a subresource behind a slash."""
+    namespace: str = ""
+    name: str = ""
+    """Only on the object of this name."""
+
+    def __str__(self) -> str:
+        """Name it as `kubectl auth can-i` takes it: `list pods -n vision`."""
+        plural, _, subresource = self.resource.partition("/")
+        kind = plural + (f".{self.group}" if self.group else "")
+        words = f"{self.verb} {kind}" + (f"/{self.name}" if self.name else "")
+        words += f" --subresource={subresource}" if subresource else ""
+        return words + (f" -n {self.namespace}" if self.namespace else " -A")
+
+    def review(self) -> dict[str, Any]:
+        """Ask the API server whether whoever asks has it."""
+        plural, _, subresource = self.resource.partition("/")
+        attributes = {
+            "verb": self.verb,
+            "group": self.group,
+            "resource": plural,
+            "subresource": subresource,
+            "namespace": self.namespace,
+            "name": self.name,
+        }
+        return {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": {k: v for k, v in attributes.items() if v}},
+        }
+
+
+_PER_NAMESPACE: Mapping[tuple[str, str], tuple[str, ...]] = {
+    ("headroom.dev", "inferenceservices"): ("get", "list", "watch"),
+    ("headroom.dev", "inferenceservices/status"): ("patch",),
+    ("headroom.dev", "inferenceservices/finalizers"): ("update",),
+    ("apps", "deployments"): ("get", "create", "patch"),
+    ("apps", "deployments/scale"): ("patch",),
+    ("", "services"): ("get", "create", "patch"),
+    ("", "serviceaccounts"): ("get", "create", "patch"),
+    ("policy", "poddisruptionbudgets"): ("get", "create", "patch"),
+    ("", "pods"): ("list",),
+    ("events.k8s.io", "events"): ("create",),
+}
+_LEASES = ("coordination.k8s.io", "leases")
+
+
+def on_services(namespaces: Iterable[str] = ()) -> Iterator[Permission]:
+    """Give what it takes to keep services in these namespaces; none named means all."""
+    for namespace in tuple(namespaces) or ("",):
+        for (group, resource), verbs in _PER_NAMESPACE.items():
+            for verb in verbs:
+                yield Permission(verb=verb, group=group, resource=resource, namespace=namespace)
+
+
+def on_lease(namespace: str, name: str) -> Iterator[Permission]:
+    """Give what it takes to stand for the Lease."""
+    group, resource = _LEASES
+    for verb in ("get", "update"):
+        yield Permission(verb=verb, group=group, resource=resource, namespace=namespace, name=name)
+    yield Permission(verb="create", group=group, resource=resource, namespace=namespace)

@@ -1,0 +1,207 @@
+"""What the operator needs of a cluster, and how it says what is missing."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from headroom.api.crd import custom_resource_definition
+from headroom.api.served_schema import missing_fields, served_schema
+from headroom.console.prerequisites import AGAIN_AFTER_S, UNMET_AGAIN_AFTER_S, Prerequisites
+from headroom.controller.permissions import Permission, on_lease, on_services
+from headroom.errors import Unavailable
+from virtual_time import VirtualTimeLoop
+
+RBAC = Path(__file__).parents[2] / "deploy" / "base" / "rbac.yaml"
+
+
+@dataclass
+class Answered:
+    status: int
+    body: bytes
+
+
+def openapi(change: Callable[[dict[str, Any]], object] = lambda _: None) -> Answered:
+    """What an API server serves where our CRD is installed, changed."""
+    version = custom_resource_definition()["spec"]["versions"][0]
+    schema = copy.deepcopy(version["schema"]["openAPIV3Schema"])
+    change(schema)
+    named = [{"group": "headroom.dev", "kind": "InferenceService", "version": "v1alpha1"}]
+    schemas = {"x": {}, "dev.headroom.X": schema | {"x-kubernetes-group-version-kind": named}}
+    return Answered(200, json.dumps({"components": {"schemas": schemas}}).encode())
+
+
+class FakeReviews:
+    def __init__(self) -> None:
+        self.answer = openapi()
+        self.refused: set[str] = set()
+        self.down = False
+        self.looks = 0
+
+    async def fetch(self, path: str) -> Answered:
+        assert path == "/openapi/v3/apis/headroom.dev/v1alpha1"
+        self.looks += 1
+        if self.down:
+            raise Unavailable("503")
+        return self.answer
+
+    async def create(self, manifest: dict[str, Any], *, field_manager: str) -> dict[str, Any]:
+        asked = manifest["spec"]["resourceAttributes"]
+        return {"status": {"allowed": asked["resource"] not in self.refused}}
+
+
+def watched(story: Callable[[Prerequisites, FakeReviews], Awaitable[None]]) -> None:
+    async def run() -> None:
+        api = FakeReviews()
+        needed = [*on_services(["vision"]), *on_lease("system", "headroom-operator")]
+        prerequisites = Prerequisites(api, needed)
+        task = asyncio.create_task(prerequisites.watch())
+        try:
+            await story(prerequisites, api)
+        finally:
+            task.cancel()
+
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        runner.run(run())
+
+
+def complaints(prerequisites: Prerequisites) -> dict[str, str]:
+    return {check.name: check.complaint for check in prerequisites.checks()}
+
+
+def test_a_cluster_that_has_all_of_it_is_looked_at_now_and_then() -> None:
+    async def story(prerequisites: Prerequisites, api: FakeReviews) -> None:
+        assert not all(check.passed for check in prerequisites.checks())
+        await asyncio.sleep(1.0)
+        assert complaints(prerequisites) == {"crd": "", "rbac": ""}
+        await asyncio.sleep(2.0 * AGAIN_AFTER_S)
+        assert api.looks == 3
+
+    watched(story)
+
+
+def test_missing_verbs_are_named_as_kubectl_takes_them_and_seen_when_they_are_granted() -> None:
+    async def story(prerequisites: Prerequisites, api: FakeReviews) -> None:
+        api.refused = {"pods", "leases"}
+        await asyncio.sleep(1.0)
+        assert complaints(prerequisites)["rbac"] == (
+            "not permitted: list pods -n vision; "
+            "get leases.coordination.k8s.io/headroom-operator -n system; "
+            "update leases.coordination.k8s.io/headroom-operator -n system; "
+            "create leases.coordination.k8s.io -n system"
+        )
+        api.refused = set()
+        await asyncio.sleep(UNMET_AGAIN_AFTER_S)
+        assert complaints(prerequisites)["rbac"] == ""
+
+    watched(story)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (Answered(404, b""), "serves no inferenceservices.headroom.dev/v1alpha1"),
+        (
+            openapi(lambda schema: schema["properties"]["status"]["properties"].pop("checkpoint")),
+            "is another version, without status.checkpoint: apply",
+        ),
+        (
+            openapi(lambda schema: schema["properties"].pop("spec")),
+            "is another version, without spec: apply",
+        ),
+    ],
+    ids=["no CRD", "an older one", "a much older one"],
+)
+def test_a_resource_of_another_version_is_told_by_what_it_lacks(
+    answer: Answered, words: str
+) -> None:
+    async def story(prerequisites: Prerequisites, api: FakeReviews) -> None:
+        api.answer = answer
+        await asyncio.sleep(1.0)
+        assert words in complaints(prerequisites)["crd"]
+        assert "headroom crd" in complaints(prerequisites)["crd"]
+
+    watched(story)
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"[]", b"{}", b'{"components": {"schemas": 3}}'])
+def test_an_api_that_is_away_or_answers_nonsense_changes_nothing(body: bytes) -> None:
+    async def story(prerequisites: Prerequisites, api: FakeReviews) -> None:
+        await asyncio.sleep(1.0)
+        api.answer = Answered(200, body)
+        await asyncio.sleep(AGAIN_AFTER_S)
+        api.down = True
+        await asyncio.sleep(AGAIN_AFTER_S)
+        assert complaints(prerequisites) == {"crd": "", "rbac": ""}
+        assert api.looks > 50, "it asks again soon"
+
+    watched(story)
+
+
+def test_a_newer_resource_that_knows_more_is_fine() -> None:
+    own = {"properties": {"a": {"properties": {"b": {}}}}}
+    newer = {"properties": {"a": {"properties": {"b": {}, "c": {}}}, "d": {}}}
+    assert missing_fields(own, newer) == []
+    assert missing_fields(newer, own) == ["a.c", "d"]
+
+
+@pytest.mark.parametrize(
+    ("own", "served", "missing"),
+    [
+        ({"items": {"properties": {"a": {}}}}, {"items": {"properties": {}}}, ["l[].a"]),
+        (
+            {"additionalProperties": {"properties": {"a": {}}}},
+            {"additionalProperties": {}},
+            ["l{}.a"],
+        ),
+        (
+            {"properties": {"a": {}}},
+            {"x-kubernetes-preserve-unknown-fields": True, "properties": {}},
+            [],
+        ),
+    ],
+    ids=["in a list", "in a map", "where everything is kept"],
+)
+def test_what_is_missing_is_named_by_its_path(
+    own: dict[str, Any], served: dict[str, Any], missing: list[str]
+) -> None:
+    assert missing_fields({"properties": {"l": own}}, {"properties": {"l": served}}) == missing
+
+
+def test_a_kind_that_is_not_served_has_no_schema() -> None:
+    assert served_schema({"components": {"schemas": {"x": {}}}}, "InferenceService") == {}
+
+
+def granted(kind: str) -> set[Permission]:
+    (role,) = [
+        one
+        for one in yaml.safe_load_all(RBAC.read_text())
+        if one["kind"] == kind and one["metadata"]["name"] == "headroom-operator"
+    ]
+    return {
+        Permission(
+            verb=verb,
+            group=group,
+            resource=resource,
+            namespace=role["metadata"].get("namespace", ""),
+            name=name,
+        )
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for name in rule.get("resourceNames", [""])
+        for verb in rule["verbs"]
+    }
+
+
+def test_what_is_granted_is_what_is_asked_for() -> None:
+    assert granted("ClusterRole") == set(on_services())
+    assert granted("Role") == set(on_lease("headroom-system", "headroom-operator"))
