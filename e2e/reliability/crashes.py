@@ -20,7 +20,8 @@ from reliability.crash_scenarios import Scenario
 from reliability.ground import Ground, NotReached, World, world
 from reliability.verdicts import Ending, Memory, Verdict, judge
 
-END_PATIENCE_S = 90.0
+PATIENCE_S = 240.0
+"""Many processes start at once; on a busy machine each may take a minute."""
 LEASES = "leases"
 """Renewals are no acts on a service; what a leader may write is shown elsewhere."""
 
@@ -98,7 +99,7 @@ async def unharmed(on: Ground, scenario: Scenario, *, lease: bool) -> Baseline:
         seen = len(one.proxy.exchanges)
         begun = len(one.replicas_seen)
         await scenario.act(one)
-        await one.wait(f"{scenario.name}: the end", lambda: scenario.ended(one))
+        await one.wait(f"{scenario.name}: the end", lambda: scenario.ended(one), PATIENCE_S)
         taken = [each.call for each in one.proxy.exchanges[seen:] if each.taken]
         ending = await _ending(one, begun)
     counts: Counter[str] = Counter()
@@ -121,13 +122,15 @@ async def explore(
             begun = len(one.replicas_seen)
             trap.arm()
             await scenario.act(one)
-            await one.wait(f"{point}: the write", lambda: _sprung_or_ended(trap, one, scenario))
+            await one.wait(
+                f"{point}: the write", lambda: _sprung_or_ended(trap, one, scenario), PATIENCE_S
+            )
             memory = await remembered(one)
             struck = trap.sprung.is_set()
             if struck:
                 await one.operator.kill()
                 await one.operator.start()
-            await one.wait(f"{point}: the end", lambda: scenario.ended(one), END_PATIENCE_S)
+            await one.wait(f"{point}: the end", lambda: scenario.ended(one), PATIENCE_S)
             ending = await _ending(one, begun)
             return judge(str(point), baseline.ending, ending, memory, struck=struck)
     except NotReached as error:
@@ -185,7 +188,7 @@ async def remembered(one: World) -> Memory:
 
 
 async def explore_all(
-    on: Ground, scenarios: Sequence[Scenario], *, side_by_side: int, lease: bool
+    on: Ground, scenarios: Sequence[Scenario], *, side_by_side: int, lease: bool = False
 ) -> AsyncIterator[Verdict]:
     """Explore every point of the scenarios, several at a time, as they end."""
     room = asyncio.Semaphore(side_by_side)

@@ -163,7 +163,7 @@ class World:
         )
 
     async def wait(
-        self, what: str, holds: Callable[[], Awaitable[object]], timeout_s: float = 60.0
+        self, what: str, holds: Callable[[], Awaitable[object]], timeout_s: float = 180.0
     ) -> None:
         """Wait until it holds; raise NotReached with the state of things."""
         try:

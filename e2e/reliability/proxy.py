@@ -130,7 +130,7 @@ class FaultProxy:
 
     async def __aexit__(self, *_: object) -> None:
         """Break off what is open, and end."""
-        for request, _ in self._streams:
+        for request, _call in list(self._streams):
             _break_off(request)
         await self._runner.cleanup()
         await self._session.close()

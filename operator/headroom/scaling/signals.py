@@ -29,7 +29,8 @@ def read_signals(
     """Return what the windows say now about all ready pods.
 
     The age is that of the ready pod heard least recently: a service is known as well as its least
-    known replica. Where some are heard and others are not, the signals are stale, not absent.
+    known replica. Where some are heard and others are not, the signals are stale, not absent. They
+    are stale as well while the window holds time in which a replica served and was not heard yet.
 
     Rates are absent until one longest burst window has been watched: a rate over two seconds is
     noise, and acting on it would make a restart of the operator change the replicas. Gauges speak
@@ -44,6 +45,11 @@ def read_signals(
     unheard_s = [_silent_s(policy, pod, now_s) for pod in ready if pod.uid not in windows.last]
     age_s = max(ages_s + unheard_s)
     freshness = _freshness(policy, oldest_s=age_s, youngest_s=min(ages_s))
+    watched_s = windows.watched_s(now_s, policy.stable_window_s)
+    if freshness is Freshness.FRESH and windows.partly_unseen(
+        ready, watched_s, now_s, policy.stale_after_s
+    ):
+        freshness = Freshness.STALE
 
     def known(value: float | None) -> Signal:
         if value is None or freshness is Freshness.ABSENT:
@@ -58,7 +64,6 @@ def read_signals(
         in_flight=known(float(waiting + running)),
         coverage=sum([age <= policy.stale_after_s for age in ages_s]) / len(ready),
     )
-    watched_s = windows.watched_s(now_s, policy.stable_window_s)
     if watched_s < max(policy.burst_windows_s, default=policy.tick_s):
         return gauges
     total = windows.total(watched_s)

@@ -89,6 +89,24 @@ class Windows:
         """Seconds of the window that were watched; 0 at the first tick."""
         return 0.0 if self.since_s is None else min(window_s, max(0.0, now_s - self.since_s))
 
+    def partly_unseen(
+        self, pods: Iterable[Pod], window_s: float, now_s: float, patience_s: float
+    ) -> bool:
+        """Whether one of the pods served for long, within the window, before it was first heard.
+
+        What it took until then is not known, so the window's total is too small. A pod that has
+        just become ready has `patience_s` to answer for the first time.
+        """
+        begun_s = self.tracks.times_s[0]
+        if not (begun_s > now_s - window_s).any():
+            return False
+        first_s = {uid: begun_s[column] for uid, column in self.tracks.columns.items()}
+        return any(
+            first_s[pod.uid] > max(now_s - window_s, _since_s(pod) + patience_s)
+            for pod in pods
+            if pod.uid in first_s
+        )
+
     def total(self, window_s: float, *, ago_s: float = 0.0) -> WindowTotal:
         """Sum over all pods what happened in the `window_s` seconds that ended `ago_s` ago."""
         if not self.last:
@@ -171,6 +189,10 @@ def _zero_s(sample: PodSample, pod: Pod | None, since_s: float | None) -> float 
     if pod is None or pod.ready_s is None or since_s is None or pod.created_s < since_s:
         return None
     return pod.ready_s if pod.ready_s < sample.time_s else None
+
+
+def _since_s(pod: Pod) -> float:
+    return pod.created_s if pod.ready_s is None else pod.ready_s
 
 
 def _counters(samples: Sequence[PodSample]) -> Vector:

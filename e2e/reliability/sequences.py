@@ -1,0 +1,200 @@
+"""Generated telemetry: sequences of pages, most of them faulty, and what a service really bears.
+
+A sequence is drawn from its number alone, so that any one can be looked at again. Its replicas take
+even arrivals; each ready pod exposes them, and each pod's pages fall into episodes of one fault.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from enum import StrEnum
+
+FIXED_S, PER_ITEM_S, MAX_BATCH = 0.15, 0.06, 4
+FULL_BATCH_RPS = MAX_BATCH / (FIXED_S + PER_ITEM_S * MAX_BATCH)
+"""10.26: what a replica does in full batches."""
+MODEL = "resnet"
+_BOUNDS = ("0.1", "0.25", "0.5", "1", "2", "+Inf")
+_REQUEST_BOUND = 2
+"""Requests take between 0.25 s and 0.5 s."""
+
+
+class Fault(StrEnum):
+    """What is wrong with a page."""
+
+    MISSING = "no page"
+    EMPTY = "an empty page"
+    HTML = "HTML"
+    CUT = "cut in the middle of a line"
+    PARTIAL = "series left out"
+    NAN = "NaN"
+    NEGATIVE = "negative"
+    INFINITE = "+Inf"
+    GARBLED = "letters for a number"
+    TWICE = "series twice"
+    OTHER_MODEL = "another model's series"
+    NEIGHBOUR = "the neighbour's model label spoofed beside the own"
+    RESTARTED = "counters begin anew"
+    FALLING = "a histogram that falls"
+    INFLATED = "absurdly many arrivals, and the same again at each scrape"
+
+
+TELLS_NOTHING = frozenset(Fault) - {Fault.NEIGHBOUR, Fault.RESTARTED, Fault.INFLATED}
+"""Pages with these faults are no sample: never half of one."""
+
+
+TICK_S = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """What is drawn once for a sequence."""
+
+    number: int
+    replicas: int
+    min_replicas: int
+    max_replicas: int
+    rate_rps: float
+    hold_s: float
+    """The scale-down window."""
+    ticks: int
+    fault_share: float
+    """Chance per pod and tick that an episode of a fault begins."""
+    kinds: tuple[Fault, ...]
+
+    @property
+    def all_needed(self) -> bool:
+        """Whether one replica fewer could not carry the arrivals below the ceiling of 0.8.
+
+        Nobody can know that while a server lies about itself in well-formed pages.
+        """
+        if Fault.INFLATED in self.kinds:
+            return False
+        return self.rate_rps > 0.8 * FULL_BATCH_RPS * (self.replicas - 1)
+
+
+def draw(number: int) -> Trial:
+    """Draw the trial of this number: two of three need all their replicas, one needs the fewest."""
+    chance = random.Random(f"trial {number}")
+    replicas = chance.randint(1, 3)
+    carried_rps = 0.8 * FULL_BATCH_RPS
+    needs_all = chance.random() < 2 / 3
+    load = replicas - chance.uniform(0.1, 0.7) if needs_all else chance.uniform(0.0, 0.3)
+    kinds = tuple(chance.sample(list(Fault), k=chance.randint(1, 4)))
+    return Trial(
+        number=number,
+        replicas=replicas,
+        min_replicas=1,
+        max_replicas=chance.randint(replicas, 6),
+        rate_rps=load * carried_rps,
+        hold_s=chance.choice((4.0, 6.0, 10.0)),
+        ticks=chance.randint(20, 30),
+        fault_share=chance.choice((0.0, 0.02, 0.1, 0.3)),
+        kinds=kinds,
+    )
+
+
+@dataclass(slots=True)
+class Server:
+    """One replica: what it has counted, and what is wrong with its pages now."""
+
+    uid: str
+    served: float = 0.0
+    fault: Fault | None = None
+    ticks_left: int = 0
+
+
+class Pages:
+    """The pages of a trial, tick by tick; with the same trial always the same."""
+
+    def __init__(self, trial: Trial) -> None:
+        self._trial = trial
+        self._chance = random.Random(f"pages {trial.number}")
+        self._servers = [Server(f"pod-{number}") for number in range(trial.replicas)]
+
+    def next(self) -> list[tuple[str, Fault | None, str | None]]:
+        """Return each pod with the fault of its page and the page; None where there is none."""
+        share = self._trial.rate_rps * TICK_S / len(self._servers)
+        return [self._of(server, share) for server in self._servers]
+
+    def _of(self, server: Server, arrivals: float) -> tuple[str, Fault | None, str | None]:
+        server.served += arrivals
+        if server.ticks_left == 0:
+            was_heard, server.fault = server.fault is None, None
+            if self._chance.random() < self._trial.fault_share:
+                server.fault = self._chance.choice(self._trial.kinds)
+                server.ticks_left = self._chance.randint(1, 12)
+                if server.fault is Fault.RESTARTED:  # what came while it was silent nobody knows
+                    server.served = arrivals if was_heard else server.served
+                    server.ticks_left = 1
+        server.ticks_left = max(0, server.ticks_left - 1)
+        text = page(int(server.served))
+        if server.fault is None:
+            return server.uid, None, text
+        return server.uid, server.fault, spoilt(text, server.fault, self._chance)
+
+
+def page(served: int, model: str = MODEL) -> str:
+    """Expose a server that answered so many requests one by one, and has none in flight."""
+    label = f'model="{model}"'
+    bucket = f"headroom_request_duration_seconds_bucket{{{label},le="
+    lines = [
+        f"headroom_requests_received_total{{{label}}} {served}",
+        f'headroom_requests_total{{{label},outcome="ok"}} {served}',
+        f"headroom_requests_waiting{{{label}}} 0",
+        f"headroom_requests_running{{{label}}} 0",
+        f"headroom_max_batch_size{{{label}}} {MAX_BATCH}",
+        f"headroom_cost_fixed_seconds{{{label}}} {FIXED_S}",
+        f"headroom_cost_per_item_seconds{{{label}}} {PER_ITEM_S}",
+        f"headroom_execution_duration_seconds_count{{{label}}} {served}",
+        f"headroom_execution_duration_seconds_sum{{{label}}} {served * 0.21:.6f}",
+        f"headroom_batch_size_sum{{{label}}} {served}",
+        *(
+            f'{bucket}"{le}"}} {served if place >= _REQUEST_BOUND else 0}'
+            for place, le in enumerate(_BOUNDS)
+        ),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def spoilt(text: str, fault: Fault, chance: random.Random) -> str | None:
+    """Do to a page what the fault says; None where nothing comes."""
+    lines = text.splitlines(keepends=True)
+    place = chance.randrange(len(lines))
+    name = lines[place].rpartition(" ")[0]
+    match fault:
+        case Fault.MISSING:
+            return None
+        case Fault.EMPTY:
+            return ""
+        case Fault.HTML:
+            return "<html><body>Bad gateway</body></html>\n"
+        case Fault.CUT:
+            return text[: chance.randrange(1, len(text) - 1)]
+        case Fault.PARTIAL:
+            return "".join(lines[:_NEEDED][: chance.randrange(_NEEDED)])
+        case Fault.NAN | Fault.NEGATIVE | Fault.INFINITE | Fault.GARBLED:
+            lines[place] = f"{name} {_VALUES[fault]}\n"
+            return "".join(lines)
+        case Fault.TWICE:
+            return text + lines[place]
+        case Fault.OTHER_MODEL:
+            return text.replace(MODEL, "bert")
+        case Fault.NEIGHBOUR:
+            return text + page(10**9, "bert")
+        case Fault.FALLING:
+            bucket, _, count = next(line for line in lines if 'le="0.5"' in line).rpartition(" ")
+            return text.replace(f"{bucket} {count}", f"{bucket} {int(count) + 1}\n")
+        case Fault.INFLATED:
+            return page(10**15)
+    return text
+
+
+_NEEDED = 4
+"""Lines without which there is no sample, at the top of the page."""
+_VALUES = {
+    Fault.NAN: "NaN",
+    Fault.NEGATIVE: "-7",
+    Fault.INFINITE: "+Inf",
+    Fault.GARBLED: "many",
+}

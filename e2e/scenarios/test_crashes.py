@@ -1,0 +1,20 @@
+"""The operator killed around the writes that matter most; `make reliability` explores them all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cluster import ControlPlane
+from reliability.crash_scenarios import SHORT
+from reliability.crashes import Side, explore_all
+from reliability.ground import ground
+
+
+async def test_a_crash_before_or_after_a_creation_or_a_scaling_changes_nothing(
+    control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    async with ground(control_plane, tmp_path) as on:
+        verdicts = [verdict async for verdict in explore_all(on, SHORT, side_by_side=4)]
+    assert len(verdicts) == len(SHORT) * len(Side)
+    assert [verdict.wrongs for verdict in verdicts if not verdict.holds] == []
+    assert all(verdict.struck for verdict in verdicts)

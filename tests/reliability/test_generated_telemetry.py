@@ -1,0 +1,49 @@
+"""Generated telemetry through text, samples and decision; `make reliability` plays 200 000."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from headroom.telemetry import headroom_profile
+from headroom.telemetry.errors import TelemetryError
+from reliability.sequences import MODEL, TELLS_NOTHING, Fault, Pages, draw, page, spoilt
+from reliability.telemetry import run
+
+SEQUENCES = 60
+
+
+def test_no_removal_follows_from_what_is_missing_and_bounds_hold() -> None:
+    outcome = run(range(SEQUENCES))
+    assert outcome.wrongs == []
+    assert outcome.sequences == SEQUENCES
+    assert outcome.removals > 0, "where fewer are needed and all speak, one is removed"
+    assert len(outcome.faults) >= 10
+
+
+def test_a_trial_is_the_same_each_time() -> None:
+    trial = draw(7)
+    assert draw(7) == trial
+    one, other = Pages(trial), Pages(trial)
+    assert [one.next() for _ in range(20)] == [other.next() for _ in range(20)]
+    assert draw(8) != trial
+
+
+@pytest.mark.parametrize("fault", sorted(TELLS_NOTHING))
+def test_a_page_with_this_fault_is_no_sample(fault: Fault) -> None:
+    for number in range(30):
+        text = spoilt(page(1000), fault, random.Random(number))
+        if text is None:
+            assert fault is Fault.MISSING
+            continue
+        with pytest.raises(TelemetryError):
+            headroom_profile.read_sample(text, pod="p", model=MODEL, time_s=0.0)
+
+
+@pytest.mark.parametrize("fault", sorted(set(Fault) - TELLS_NOTHING))
+def test_a_page_with_this_fault_is_a_sample_of_the_own_model(fault: Fault) -> None:
+    text = spoilt(page(1000), fault, random.Random(1))
+    assert text is not None
+    sample = headroom_profile.read_sample(text, pod="p", model=MODEL, time_s=0.0)
+    assert sample.arrivals == (10**15 if fault is Fault.INFLATED else 1000)

@@ -1,0 +1,53 @@
+"""When a run that was interrupted counts as having come to the same end."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from reliability.verdicts import Ending, Memory, judge
+
+LEARNT = Memory(cold_starts=(1.5, 2.0), batch_sizes=frozenset({1.0, 2.0}))
+WANTED = Ending(
+    replicas=(1, 3),
+    asked=3,
+    ready=3,
+    conditions=frozenset({("Ready", "True", "Serving")}),
+    owners=frozenset({("headroom", "Apply")}),
+    template="{}",
+    memory=LEARNT,
+)
+
+
+def test_the_same_end_with_all_that_was_learnt_holds() -> None:
+    grown = replace(LEARNT, cold_starts=(1.5, 2.0, 1.9))
+    assert judge("p", WANTED, replace(WANTED, memory=grown), LEARNT, struck=True).holds
+    assert judge("p", WANTED, replace(WANTED, memory=Memory()), Memory(), struck=True).holds
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (replace(WANTED, replicas=(1, 2, 3)), "replicas, change by change: (1, 2, 3)"),
+        (replace(WANTED, replicas=(1, 3, 1, 3)), "replicas, change by change"),
+        (replace(WANTED, asked=2), "replicas asked for: 2 instead of 3"),
+        (replace(WANTED, ready=2), "ready replicas: 2 instead of 3"),
+        (replace(WANTED, conditions=frozenset()), "conditions: []"),
+        (replace(WANTED, owners=frozenset()), "owners"),
+        (replace(WANTED, template='{"a":1}'), "pod template"),
+        (
+            replace(WANTED, memory=replace(LEARNT, cold_starts=(2.0,))),
+            "cold starts forgotten: [1.5",
+        ),
+        (
+            replace(WANTED, memory=replace(LEARNT, batch_sizes=frozenset({1.0}))),
+            "cost of batches forgotten: [2.0]",
+        ),
+    ],
+)
+def test_each_difference_is_named(found: Ending, said: str) -> None:
+    verdict = judge("p", WANTED, found, LEARNT, struck=True)
+    assert not verdict.holds
+    assert len(verdict.wrongs) == 1
+    assert verdict.wrongs[0].startswith(said)
