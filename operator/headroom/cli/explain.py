@@ -13,8 +13,8 @@ from rich.text import Text
 from headroom.adapters.kubernetes_api import KubernetesApi
 from headroom.api.conditions import Condition, read
 from headroom.api.inference_service import API_VERSION, KIND
-from headroom.cli.get import row_json
 from headroom.console.standing import standing, troubled
+from headroom.console.standing_json import standing_json
 
 _COUNTS = {
     "readyReplicas": "ready",
@@ -34,7 +34,7 @@ def as_json(service: Mapping[str, Any]) -> str:
     """Render the same for programs; null is unknown."""
     status = service.get("status") or {}
     kept = {key: status.get(key) for key in ("decision", "signals", "model", "coldStart")}
-    return json.dumps(row_json(standing(service)) | kept, indent=2, allow_nan=False)
+    return json.dumps(standing_json(standing(service)) | kept, indent=2, allow_nan=False)
 
 
 def explained(service: Mapping[str, Any]) -> RenderableType:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
 from headroom.adapters.kubernetes_api import KubernetesApi
 from headroom.api.inference_service import API_VERSION, KIND
 from headroom.console.standing import Standing, standing
+from headroom.console.standing_json import standing_json
 
 UNKNOWN = "-"
 _GAP = "   "
@@ -47,19 +47,7 @@ def table(rows: Sequence[Standing], *, wide: bool, namespaced: bool) -> str:
 
 def as_json(rows: Sequence[Standing]) -> str:
     """Render the services for programs; null is unknown."""
-    return json.dumps({"services": [row_json(row) for row in rows]}, indent=2, allow_nan=False)
-
-
-def row_json(row: Standing) -> dict[str, Any]:
-    """Give one service as JSON values, named as in the resource."""
-    values = asdict(row)
-    conditions = [condition.manifest() for condition in row.conditions]
-    return {_camel(key): value for key, value in values.items()} | {"conditions": conditions}
-
-
-def _camel(name: str) -> str:
-    head, *rest = name.split("_")
-    return head + "".join(word.capitalize() for word in rest)
+    return json.dumps({"services": [standing_json(row) for row in rows]}, indent=2, allow_nan=False)
 
 
 def _promise(row: Standing) -> str:

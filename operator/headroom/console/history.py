@@ -1,0 +1,172 @@
+"""What one service did in the last hour: a ring of samples, a ring of decisions, its cost.
+
+Bounded: 360 samples of 13 numbers are 22 kB, 48 decisions at most 20 kB; a thousand services take
+some 40 MB. Between two ticks of 10 s the worst latency and the longest queue are kept, of the rest
+the last.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headroom.scaling import Decision, Policy, ReplicaCounts
+
+EVERY_S = 10.0
+SAMPLES = 360
+DECISIONS = 48
+LONGEST_MESSAGE = 300
+LONGEST_STEP_S = 60.0
+"""A longer gap between two evaluations is not counted: nobody knows what was held meanwhile."""
+
+COLUMNS = (
+    *("arrivals_rps", "waiting", "latency_s", "target_s", "utilization", "desired", "current"),
+    *("ready", "warming", "late", "unschedulable", "broken", "terminating"),
+)
+_WORST = tuple(COLUMNS.index(name) for name in ("waiting", "latency_s"))
+
+Samples = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """The samples, oldest first; NaN is unknown, infinity never answered."""
+
+    times_s: NDArray[np.float64]
+    """[samples], seconds since the epoch."""
+    values: Samples
+    """[samples, columns]."""
+
+    def __getitem__(self, name: str) -> Samples:
+        """Give one column, [samples]."""
+        column: Samples = self.values[:, COLUMNS.index(name)]
+        return column
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """A decision that asks for another number than the one before."""
+
+    time_s: float
+    before: int
+    after: int
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """Accelerators held, from the first evaluation that was seen."""
+
+    since_s: float
+    watched_s: float = 0.0
+    """Seconds that count: gaps are left out."""
+    accelerator_s: float = 0.0
+    """Accelerators times seconds."""
+    peak: int = 0
+    """The most that were held at once."""
+
+    @property
+    def hours(self) -> float:
+        """Accelerator-hours held."""
+        return self.accelerator_s / 3600.0
+
+    @property
+    def peak_hours(self) -> float:
+        """What the peak would have cost, had it stood all the time."""
+        return self.peak * self.watched_s / 3600.0
+
+
+@dataclass(slots=True)
+class History:
+    """The rings of one service."""
+
+    moves: deque[Move] = field(default_factory=lambda: deque(maxlen=DECISIONS))
+    cost: Cost | None = None
+    _times_s: NDArray[np.float64] = field(default_factory=lambda: np.full(SAMPLES, np.nan))
+    _values: Samples = field(
+        default_factory=lambda: np.full((SAMPLES, len(COLUMNS)), np.nan, dtype=np.float32)
+    )
+    _filled: int = 0
+    """Samples ever begun."""
+    _last_s: float | None = None
+    _asked: int | None = None
+
+    def take(self, policy: Policy, decision: Decision, accelerators: int) -> None:
+        """Take in one decision; each replica holds so many accelerators."""
+        self._sample(_row(policy, decision), decision.time_s)
+        self._count(decision, accelerators)
+        if decision.replicas != (decision.current if self._asked is None else self._asked):
+            self.moves.append(_move(decision))
+        self._asked, self._last_s = decision.replicas, decision.time_s
+
+    def course(self) -> Course:
+        """Give the samples in order."""
+        kept = min(self._filled, SAMPLES)
+        order = np.arange(self._filled - kept, self._filled) % SAMPLES
+        return Course(times_s=self._times_s[order], values=self._values[order])
+
+    def _sample(self, row: Samples, now_s: float) -> None:
+        """Begin a sample where the last one is full, else merge into it."""
+        last = (self._filled - 1) % SAMPLES
+        begun = math.floor(now_s / EVERY_S)
+        if self._filled and math.floor(self._times_s[last] / EVERY_S) >= begun:
+            worst = np.fmax(self._values[last, _WORST], row[list(_WORST)])
+            self._values[last] = row
+            self._values[last, _WORST] = worst
+            return
+        place = self._filled % SAMPLES
+        self._times_s[place], self._values[place] = now_s, row
+        self._filled += 1
+
+    def _count(self, decision: Decision, accelerators: int) -> None:
+        held = accelerators * _holding(decision.counts)
+        before = self.cost or Cost(since_s=decision.time_s)
+        gap_s = 0.0 if self._last_s is None else decision.time_s - self._last_s
+        step_s = gap_s if 0.0 < gap_s <= LONGEST_STEP_S else 0.0
+        self.cost = Cost(
+            since_s=before.since_s,
+            watched_s=before.watched_s + step_s,
+            accelerator_s=before.accelerator_s + held * step_s,
+            peak=max(before.peak, held),
+        )
+
+
+def _row(policy: Policy, decision: Decision) -> Samples:
+    signals, counts = decision.signals, decision.counts
+    numbers: tuple[Any, ...] = (
+        signals.arrival_rps.value,
+        signals.waiting.value,
+        signals.latency_s.value,
+        policy.latency_target_s,
+        decision.utilization,
+        decision.replicas,
+        decision.current,
+        counts.ready,
+        counts.warming,
+        counts.late,
+        counts.unschedulable,
+        counts.broken,
+        counts.terminating,
+    )
+    return np.array([np.nan if one is None else one for one in numbers], dtype=np.float32)
+
+
+def _holding(counts: ReplicaCounts) -> int:
+    """What has no node holds no accelerator; what is leaving still does."""
+    return counts.ready + counts.warming + counts.late + counts.broken + counts.terminating
+
+
+def _move(decision: Decision) -> Move:
+    return Move(
+        time_s=decision.time_s,
+        before=decision.current,
+        after=decision.replicas,
+        reason=decision.reason,
+        message=decision.message[:LONGEST_MESSAGE],
+    )

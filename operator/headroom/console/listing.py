@@ -1,0 +1,117 @@
+"""Which services a page lists: searched, of one state, in an order, a hundred at a time. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from urllib.parse import urlencode
+
+from headroom.console.read_model import Subject
+from headroom.console.standing import Standing, State
+
+PER_PAGE = 100
+LONGEST_SEARCH = 100
+
+_Key = Callable[[Standing], tuple[float, str, str]]
+
+
+def _descending(value: Callable[[Standing], float | None]) -> _Key:
+    """Sort the largest first, and what is unknown last."""
+
+    def key(row: Standing) -> tuple[float, str, str]:
+        number = value(row)
+        return (float("inf") if number is None else -number, row.namespace, row.name)
+
+    return key
+
+
+ORDERS: Mapping[str, _Key | None] = {
+    "attention": None,
+    "name": lambda row: (0.0, row.namespace, row.name),
+    "arrivals": _descending(lambda row: row.arrivals_rps),
+    "waiting": _descending(lambda row: row.waiting),
+    "utilization": _descending(lambda row: row.utilization),
+    "accelerators": _descending(lambda row: row.accelerators),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """Which services are shown, and in which order."""
+
+    search: str = ""
+    state: State | None = None
+    namespace: str | None = None
+    order: str = "attention"
+    number: int = 1
+    """Of the page, from 1."""
+
+    @classmethod
+    def parse(cls, given: Mapping[str, str]) -> Query:
+        """Read an address; what it does not know is left out, as a link may be old."""
+        number, state = given.get("page", ""), given.get("state", "").capitalize()
+        return cls(
+            search=given.get("q", "").strip()[:LONGEST_SEARCH],
+            state=State(state) if state in list(State) else None,
+            namespace=given.get("namespace") or None,
+            order=given.get("sort", "") if given.get("sort", "") in ORDERS else "attention",
+            number=max(1, int(number)) if number.isdecimal() and len(number) < 7 else 1,
+        )
+
+    def address(self) -> str:
+        """Give the address that leads here."""
+        fields = {
+            "q": self.search,
+            "state": self.state.lower() if self.state else "",
+            "namespace": self.namespace or "",
+            "sort": "" if self.order == "attention" else self.order,
+            "page": "" if self.number == 1 else str(self.number),
+        }
+        chosen = {key: value for key, value in fields.items() if value}
+        return f"/?{urlencode(chosen)}" if chosen else "/"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """What the page shows."""
+
+    query: Query
+    states: Mapping[State, int]
+    """Of all services that the search finds, whatever their state."""
+    accelerators: Mapping[str, int]
+    """Held, by resource, of the same."""
+    rows: tuple[Subject, ...]
+    """Of this page."""
+    found: int
+    """Rows on all pages."""
+
+    @property
+    def pages(self) -> int:
+        """How many there are; at least one."""
+        return max(1, -(-self.found // PER_PAGE))
+
+
+def listing(subjects: Sequence[Subject], query: Query) -> Listing:
+    """Choose and count; the subjects come with the worst first."""
+    wanted = query.search.lower()
+    within = [
+        one for one in subjects if wanted in f"{one.standing.namespace}/{one.standing.name}".lower()
+    ]
+    chosen = [one for one in within if query.state in (None, one.standing.state)]
+    key = ORDERS[query.order]
+    if key is not None:
+        chosen.sort(key=lambda one: key(one.standing))
+    accelerators: Counter[str] = Counter()
+    for one in within:
+        accelerators[one.standing.accelerator] += one.standing.accelerators
+    last = max(1, -(-len(chosen) // PER_PAGE))
+    number = min(query.number, last)
+    counted = Counter(one.standing.state for one in within)
+    return Listing(
+        query=replace(query, number=number),
+        states={state: counted[state] for state in State if counted[state]},
+        accelerators={name: held for name, held in sorted(accelerators.items()) if held},
+        rows=tuple(chosen[(number - 1) * PER_PAGE : number * PER_PAGE]),
+        found=len(chosen),
+    )

@@ -1,0 +1,100 @@
+"""The decision on a service's page: in words, beside one more or less, and by each rule."""
+
+from __future__ import annotations
+
+from headroom.console.pages import words
+from headroom.console.pages.markup import Markup, joined, tag
+from headroom.console.pages.tables import simple_table
+from headroom.console.standing import Standing
+from headroom.controller.evaluation import Evaluation
+from headroom.scaling import Decision
+
+
+def decision_section(row: Standing, last: Evaluation | None) -> Markup:
+    """Give the decision, its counterfactuals and what each rule wants."""
+    if last is None:
+        said = tag("p", tag("b", row.reason), f" {row.message or ''}") if row.reason else None
+        nothing = tag("p", "No decision yet.", class_="empty")
+        return tag("section", tag("h2", "Decision"), said or nothing, class_="card")
+    decision = last.decision
+    return joined(
+        (
+            tag(
+                "section",
+                tag("h2", "Decision"),
+                tag("p", tag("b", decision.reason.value), class_="reason"),
+                tag("p", _sentences(decision.message)),
+                class_="card",
+            ),
+            _counterfactuals(decision, last),
+            _rules(decision),
+        )
+    )
+
+
+def _sentences(message: str) -> Markup:
+    """Put each clause on a line of its own: it is read as a list of reasons."""
+    return joined(tag("span", part, class_="clause") for part in message.split("; "))
+
+
+def _counterfactuals(decision: Decision, last: Evaluation) -> Markup | None:
+    if not decision.counterfactuals:
+        return None
+    count = last.service.spec.accelerator.count
+    rows = []
+    for one in decision.counterfactuals:
+        chosen = one.replicas == decision.replicas
+        late = decision.correction * one.latency_s > last.policy.latency_target_s
+        over = one.utilization > last.policy.utilization_ceiling
+        rows.append(
+            tag(
+                "tr",
+                tag("th", str(one.replicas), " (decided)" if chosen else None, scope="row"),
+                _judged(words.seconds(one.latency_s), late),
+                _judged(words.percent(one.utilization), over),
+                tag("td", words.number(one.replicas * count), class_="number"),
+                class_="chosen" if chosen else None,
+            )
+        )
+    percentile = f"p{100 * last.policy.latency_percentile:g}"
+    heads = ("Replicas", percentile, "Utilization", "Accelerators")
+    return tag(
+        "section",
+        tag("h2", "What one more or less would do"),
+        simple_table(heads, rows, numbers=(1, 2, 3)),
+        tag("p", _expected(decision.correction), class_="note"),
+        class_="card",
+    )
+
+
+def _expected(correction: float) -> str:
+    """Say what the figures are, and by how much the model is known to be off."""
+    said = "By the model, at the present arrivals; ! breaks a bound."
+    if abs(correction - 1.0) < 0.05:
+        return said
+    return f"{said} What is measured is {correction:.2g} times as long, which is reckoned with."
+
+
+def _judged(text: str, broken: bool) -> Markup:
+    mark = tag("span", " !", class_="bad", aria_label=" breaks a bound") if broken else None
+    return tag("td", text, mark, class_="number" + (" bad" if broken else ""))
+
+
+def _rules(decision: Decision) -> Markup | None:
+    if not decision.recommendations:
+        return None
+    rows = [
+        tag(
+            "tr",
+            tag("th", one.rule.value, scope="row"),
+            tag("td", words.number(one.replicas), class_="number"),
+            tag("td", one.detail, class_="text"),
+        )
+        for one in decision.recommendations
+    ]
+    return tag(
+        "section",
+        tag("h2", "What each rule wants"),
+        simple_table(("Rule", "Replicas", "Because"), rows, numbers=(1,)),
+        class_="card",
+    )

@@ -1,0 +1,202 @@
+"""All services on a page: what is promised, how it stands, what it holds; a hundred at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from headroom.console.listing import LONGEST_SEARCH, PER_PAGE, Listing, Query
+from headroom.console.pages import words
+from headroom.console.pages.frame import badge, page
+from headroom.console.pages.markup import Inner, Markup, joined, tag
+from headroom.console.pages.plots import sparkline
+from headroom.console.read_model import Subject
+from headroom.console.standing import Standing, State
+
+
+def rendered(seen: Listing, *, now_s: float) -> str:
+    """Render the page."""
+    return page(
+        "Services · Headroom",
+        tag("h1", "Services", class_="hidden"),
+        _tools(seen),
+        tag(
+            "div", _summary(seen), _table(seen, now_s), _pages(seen), id="services", data_live=True
+        ),
+    )
+
+
+def _tools(seen: Listing) -> Markup:
+    query = seen.query
+    kept = {
+        "state": query.state.lower() if query.state else None,
+        "namespace": query.namespace,
+        "sort": None if query.order == "attention" else query.order,
+    }
+    hidden = [
+        tag("input", type="hidden", name=name, value=value) for name, value in kept.items() if value
+    ]
+    search = tag(
+        "input",
+        type="search",
+        name="q",
+        value=query.search,
+        placeholder="Search namespace/name",
+        aria_label="Search services",
+        id="search",
+        autocomplete="off",
+        spellcheck="false",
+        maxlength=LONGEST_SEARCH,
+    )
+    return tag("form", search, *hidden, tag("button", "Search"), class_="tools", role="search")
+
+
+def _summary(seen: Listing) -> Markup:
+    query, total = seen.query, sum(seen.states.values())
+    chips: list[Inner] = [
+        _chip("All", total, replace(query, state=None, number=1), query.state is None)
+    ]
+    chips += [
+        _chip(badge(state), number, replace(query, state=state, number=1), query.state is state)
+        for state, number in seen.states.items()
+    ]
+    held = [
+        joined((tag("b", words.number(number)), f" {name}"))
+        for name, number in seen.accelerators.items()
+    ]
+    cost = tag("p", "held: ", *_listed(held), class_="held") if held else None
+    return tag("div", tag("nav", *chips, class_="chips", aria_label="States"), cost, class_="sums")
+
+
+def _listed(parts: Sequence[Inner]) -> list[Inner]:
+    return [each for part in parts for each in (", ", part)][1:]
+
+
+def _chip(name: Inner, number: int, query: Query, current: bool) -> Markup:
+    return tag(
+        "a",
+        name,
+        tag("b", words.number(number)),
+        href=query.address(),
+        aria_current="true" if current else None,
+    )
+
+
+_HEADS: tuple[tuple[str, str, str], ...] = (
+    ("State", "attention", ""),
+    ("Service", "name", ""),
+    ("Promise", "", ""),
+    ("Measured", "", "number"),
+    ("Arrivals/s", "arrivals", "number"),
+    ("Last hour", "", "wide"),
+    ("Waiting", "waiting", "number"),
+    ("Utilization", "utilization", "number"),
+    ("Ready", "", "number"),
+    ("Accelerators", "accelerators", "number"),
+    ("Because", "", "wide"),
+)
+
+
+def _table(seen: Listing, now_s: float) -> Markup:
+    if not seen.rows:
+        return tag("p", _nothing(seen.query), class_="empty")
+    heads = [_head(seen.query, *head) for head in _HEADS]
+    rows = [_row(one, now_s) for one in seen.rows]
+    caption = f"{words.counted(seen.found, 'service')}, sorted by {seen.query.order}"
+    table = tag(
+        "table",
+        tag("caption", caption, class_="hidden"),
+        tag("thead", tag("tr", *heads)),
+        tag("tbody", *rows),
+        class_="services",
+    )
+    return tag("div", table, class_="scroll")
+
+
+def _nothing(query: Query) -> str:
+    if query.search or query.state or query.namespace:
+        return "No service is like that. Clear the search, or choose All."
+    return "No InferenceService yet: kubectl apply one, and it appears here."
+
+
+def _head(query: Query, title: str, order: str, kind: str) -> Markup:
+    if not order:
+        return tag("th", title, scope="col", class_=kind or None)
+    link = tag("a", title, href=replace(query, order=order, number=1).address())
+    current = query.order == order
+    way = "ascending" if order == "name" else "descending"
+    return tag("th", link, scope="col", class_=kind or None, aria_sort=way if current else None)
+
+
+def _row(one: Subject, now_s: float) -> Markup:
+    row = one.standing
+    name = joined((tag("span", f"{row.namespace}/", class_="soft"), row.name))
+    link = tag("a", name, href=f"/services/{row.namespace}/{row.name}", class_="open")
+    missed = row.state is State.MISSED
+    spark = None if one.seen is None else sparkline(one.seen.history.course(), now_s=now_s)
+    return tag(
+        "tr",
+        tag("td", badge(row.state), title=row.why),
+        tag("th", link, scope="row"),
+        tag("td", _promise(row), class_="soft"),
+        tag(
+            "td",
+            row.measured or words.UNKNOWN,
+            class_="number" + (" bad" if missed else ""),
+            data_name="measured",
+        ),
+        tag("td", words.number(row.arrivals_rps), class_="number", data_name="arrivals/s"),
+        tag("td", spark, class_="wide"),
+        tag("td", words.number(row.waiting), class_="number", data_name="waiting"),
+        tag("td", _utilization(row), class_="number", data_name="utilization"),
+        tag("td", _replicas(row), class_="number", data_name="ready"),
+        tag("td", words.number(row.accelerators), class_="number", data_name="accelerators"),
+        tag("td", row.reason or words.UNKNOWN, class_="wide soft", title=row.message),
+    )
+
+
+def _promise(row: Standing) -> str:
+    if row.target is None:
+        return words.UNKNOWN
+    return f"p{row.percentile or words.UNKNOWN} < {row.target}"
+
+
+def _utilization(row: Standing) -> Markup:
+    """Give the number with a bar on which the ceiling is a stroke."""
+    if row.utilization is None:
+        return joined((words.UNKNOWN,))
+    ceiling = 0.8 if row.ceiling is None else row.ceiling
+    over = " over" if row.utilization > ceiling else ""
+    bar = tag(
+        "svg",
+        tag("rect", class_="rail", width=48, height=6, y=3),
+        tag("rect", class_=f"fill{over}", width=48 * min(1.0, row.utilization), height=6, y=3),
+        tag("rect", class_="ceiling", x=48 * ceiling - 0.75, width=1.5, height=12),
+        viewBox="0 0 48 12",
+        class_="bar",
+        aria_hidden="true",
+    )
+    return joined((bar, words.percent(row.utilization)))
+
+
+def _replicas(row: Standing) -> Markup:
+    coming = [tag("small", f" +{number} {word}") for word, number in row.coming.items()]
+    return joined((f"{row.ready}/{row.current}", *coming))
+
+
+def _pages(seen: Listing) -> Markup | None:
+    if seen.pages == 1:
+        return None
+    number, query = seen.query.number, seen.query
+    first = (number - 1) * PER_PAGE + 1
+    span = f"{first}\N{EN DASH}{first + len(seen.rows) - 1} of {words.number(seen.found)}"
+    before = replace(query, number=number - 1).address() if number > 1 else None
+    after = replace(query, number=number + 1).address() if number < seen.pages else None
+    return tag(
+        "nav",
+        tag("a", "Previous", href=before, rel="prev", aria_disabled="true" if not before else None),
+        tag("span", span),
+        tag("a", "Next", href=after, rel="next", aria_disabled="true" if not after else None),
+        class_="pages",
+        aria_label="Pages",
+    )

@@ -1,0 +1,60 @@
+"""What led here, on a service's page: its decisions, and where the time of its starts went."""
+
+from __future__ import annotations
+
+from headroom.console.cold_starts import Start, starts
+from headroom.console.history import History
+from headroom.console.pages import words
+from headroom.console.pages.markup import Inner, Markup, tag
+from headroom.console.pages.tables import simple_table
+from headroom.controller.evaluation import Evaluation
+
+
+def moves_section(history: History | None, now_s: float) -> Markup:
+    """Give the decisions that changed the number, the newest first."""
+    moves = list(reversed(history.moves)) if history else []
+    rows = [
+        tag(
+            "tr",
+            tag("td", words.clock(one.time_s), tag("small", f" {words.ago(one.time_s, now_s)}")),
+            tag("td", _arrow(one.before, one.after), class_="number"),
+            tag("td", one.reason),
+            tag("td", one.message, class_="text"),
+        )
+        for one in moves
+    ]
+    body: Inner = tag("p", "No change since this process began.", class_="empty")
+    if rows:
+        body = simple_table(("When, UTC", "Replicas", "Reason", "In words"), rows, numbers=(1,))
+    return tag("section", tag("h2", "Decisions"), body, class_="card")
+
+
+def _arrow(before: int, after: int) -> str:
+    return f"{before} \N{RIGHTWARDS ARROW} {after}"
+
+
+def starts_section(last: Evaluation | None) -> Markup:
+    """Give each replica's start, phase by phase."""
+    found = starts(last) if last else []
+    p90_s = last.decision.cold_start_s if last else None
+    rows = [_start(one) for one in found]
+    known = f"p90 of the measured starts, from node to ready: {words.seconds(p90_s)}."
+    heads = ("Replica", "State", "To node", "To running", "To ready", "In all")
+    body: Inner = tag("p", "No replica is there.", class_="empty")
+    if rows:
+        body = simple_table(heads, rows, numbers=(2, 3, 4, 5))
+    return tag(
+        "section", tag("h2", "Cold starts"), body, tag("p", known, class_="note"), class_="card"
+    )
+
+
+def _start(one: Start) -> Markup:
+    return tag(
+        "tr",
+        tag("th", one.pod, scope="row"),
+        tag("td", one.state, title=one.detail or None),
+        *(
+            tag("td", words.seconds(value), class_="number")
+            for value in (one.scheduling_s, one.pulling_s, one.warming_s, one.total_s)
+        ),
+    )

@@ -1,0 +1,240 @@
+"""The last hour of one service as SVG: arrivals, replicas by state, waiting, the tail.
+
+The same panels, colours and marks as in the simulator's report, so that one reads like the other.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headroom.console.history import Course, Move
+from headroom.console.pages import axes, words
+from headroom.console.pages.axes import Axis
+from headroom.console.pages.markup import Markup, path, tag
+
+WIDTH, LEFT, RIGHT = 720.0, 46.0, 10.0
+HEIGHT = 470.0
+SPAN_S = 3600.0
+SHORTEST_S = 300.0
+TARGETS_SHOWN = 3.0
+"""What lies above so many latency targets is drawn at the upper edge."""
+STATES = ("ready", "warming", "late", "unschedulable", "broken")
+"""From the bottom of the stack to its top."""
+GAP_S = 45.0
+"""Where nothing was seen for so long, the pen is lifted."""
+
+Values = NDArray[np.floating[Any]]
+
+_LOAD, _REPLICAS, _WAITING, _TAIL = (18.0, 90.0), (128.0, 228.0), (266.0, 326.0), (364.0, 448.0)
+_UP, _DOWN = "l-4 0l4 -6.5l4 6.5Z", "l-4 0l4 6.5l4 -6.5Z"
+
+
+def course_figure(
+    course: Course, moves: Iterable[Move], *, now_s: float, target_s: float, percentile: float
+) -> Markup:
+    """Draw the course up to now."""
+    time = _time_axis(course, now_s)
+    load = axes.linear(1.05 * _top(course["arrivals_rps"]), _LOAD[1], _LOAD[0])
+    replicas = axes.linear(_highest_stack(course), _REPLICAS[1], _REPLICAS[0] + 12, whole=True)
+    waiting = axes.counts(_top(course["waiting"]), _WAITING[1], _WAITING[0])
+    unit, per_s = ("ms", 1000.0) if target_s < 2.0 else ("s", 1.0)
+    tail = axes.linear(per_s * TARGETS_SHOWN * target_s, _TAIL[1], _TAIL[0])
+    target = f"p{100 * percentile:g}, {unit} (target {words.seconds(target_s)}, dashed)"
+    latency = per_s * course["latency_s"]
+    return tag(
+        "svg",
+        _panel(_LOAD, "arrivals, requests per second", load, time),
+        _line(course, course["arrivals_rps"], time, load, "load"),
+        _panel(_REPLICAS, "replicas; the line is what is asked for", replicas, time),
+        _stack(course, time, replicas),
+        _line(course, course["desired"], time, replicas, "asked", steps=True),
+        _marks(moves, time),
+        _panel(_WAITING, _waiting_title(waiting), waiting, time),
+        _line(course, course["waiting"], time, waiting, "waiting"),
+        _panel(_TAIL, target, tail, time),
+        _target(course, time, tail, per_s),
+        _line(course, latency, time, tail, "tail"),
+        _late(course, time, tail, per_s),
+        _clock(time),
+        tag("line", class_="cursor", x1=0, x2=0, y1=_LOAD[0], y2=_TAIL[1]),
+        viewBox=f"0 0 {WIDTH:g} {HEIGHT:g}",
+        role="img",
+        tabindex=0,
+        aria_label="Course of the last hour: arrivals, replicas, waiting, latency",
+        data_from=str(round(time.low, 1)),
+        data_till=str(round(time.high, 1)),
+    )
+
+
+def readings(course: Course) -> str:
+    """Give what the page reads out under the pointer, as JSON; null is unknown, -1 unbounded."""
+    data: dict[str, list[float | None]] = {
+        "t": [round(value, 1) for value in course.times_s.tolist()]
+    }
+    for name in ("arrivals_rps", "waiting", "latency_s", "utilization", "desired", *STATES):
+        data[name] = [_short(value) for value in course[name].tolist()]
+    return json.dumps(data, separators=(",", ":"), allow_nan=False)
+
+
+def sparkline(course: Course, *, now_s: float, points: int = 60) -> Markup | None:
+    """Draw arrivals of the last hour as a line as high as a line of text; None where none is."""
+    values = course["arrivals_rps"]
+    if not len(values) or not np.isfinite(values).any():
+        return None
+    top = max(_top(values), 1e-9)
+    bins = np.floor((course.times_s - (now_s - SPAN_S)) / SPAN_S * points)
+    shown = []
+    for index in range(points):
+        chosen = values[(bins == index) & np.isfinite(values)]
+        y = 15.0 - 13.0 * float(chosen.max()) / top if len(chosen) else math.nan
+        shown.append((1.5 * index, y))
+    line = tag("path", d=path(shown), class_="line load")
+    return tag("svg", line, viewBox="0 0 90 16", class_="spark", aria_hidden="true")
+
+
+def _time_axis(course: Course, now_s: float) -> Axis:
+    first_s = float(course.times_s[0]) if len(course.times_s) else now_s
+    span_s = min(SPAN_S, max(SHORTEST_S, now_s - first_s))
+    return axes.time(now_s - span_s, now_s, LEFT, WIDTH - RIGHT)
+
+
+def _panel(edges: tuple[float, float], title: str, up: Axis, time: Axis) -> Markup:
+    top, bottom = edges
+    rules = [
+        tag("line", class_="rule", x1=LEFT, x2=WIDTH - RIGHT, y1=up(value), y2=up(value))
+        for value, _ in up.ticks
+    ]
+    names = [
+        tag("text", name, class_="tick end", x=LEFT - 6, y=up(value) + 3.5)
+        for value, name in up.ticks
+    ]
+    uprights = [
+        tag("line", class_="rule faint", x1=time(at), x2=time(at), y1=top, y2=bottom)
+        for at, _ in time.ticks
+    ]
+    heading = tag("text", title, class_="title", x=LEFT, y=top - 6)
+    return tag("g", *uprights, *rules, *names, heading)
+
+
+def _line(
+    course: Course, values: Values, time: Axis, up: Axis, kind: str, *, steps: bool = False
+) -> Markup:
+    return tag(
+        "path", class_=f"line {kind}", d=path(_points(course, values, time, up), steps=steps)
+    )
+
+
+def _points(course: Course, values: Values, time: Axis, up: Axis) -> list[tuple[float, float]]:
+    """Give the points that lie within the axis, with a gap where nothing was seen."""
+    points: list[tuple[float, float]] = []
+    last_s = None
+    for at, value in zip(course.times_s.tolist(), values.tolist(), strict=True):
+        if at < time.low:
+            continue
+        if last_s is not None and at - last_s > GAP_S:
+            points.append((time(at), math.nan))
+        points.append((time(at), up(value)))
+        last_s = at
+    return points
+
+
+def _stack(course: Course, time: Axis, up: Axis) -> Markup:
+    """Draw a bar per sample and state: gaps show by themselves, and no band crosses them."""
+    parts: dict[str, list[str]] = {state: [] for state in STATES}
+    times = course.times_s.tolist()
+    columns = {state: np.nan_to_num(course[state]).tolist() for state in STATES}
+    for index, at in enumerate(times):
+        if at < time.low:
+            continue
+        after = times[index + 1] if index + 1 < len(times) else at + 10.0
+        left, right = time(at), time(min(after, at + GAP_S))
+        base = 0.0
+        for state in STATES:
+            number = columns[state][index]
+            if number:
+                low, high = up(base), up(base + number)
+                parts[state].append(f"M{left:.1f} {low:.1f}V{high:.1f}H{right:.1f}V{low:.1f}Z")
+                base += number
+    return tag(
+        "g",
+        *(
+            tag("path", class_=f"state {state}", d="".join(parts[state]))
+            for state in STATES
+            if parts[state]
+        ),
+    )
+
+
+def _marks(moves: Iterable[Move], time: Axis) -> Markup:
+    """Mark decisions at the upper edge: filled upwards, hollow downwards."""
+    up: list[float] = []
+    down: list[float] = []
+    for move in moves:
+        if move.time_s >= time.low:
+            (up if move.after > move.before else down).append(move.time_s)
+    y = _REPLICAS[0] + 5
+    return tag(
+        "g",
+        tag("path", class_="move up", d="".join(f"M{time(at):.1f} {y + 2:.1f}{_UP}" for at in up)),
+        tag(
+            "path",
+            class_="move down",
+            d="".join(f"M{time(at):.1f} {y - 4:.1f}{_DOWN}" for at in down),
+        ),
+    )
+
+
+def _target(course: Course, time: Axis, tail: Axis, per_s: float) -> Markup:
+    points = _points(course, per_s * course["target_s"], time, tail)
+    return tag("path", class_="line target", d=path(points, steps=True))
+
+
+def _late(course: Course, time: Axis, tail: Axis, per_s: float) -> Markup:
+    """Mark each sample above its target: colour alone would not be seen by all."""
+    over = course["latency_s"] > course["target_s"]
+    places = [
+        f"M{time(at):.1f} {tail(per_s * value):.1f}m-2 -2l4 4m0 -4l-4 4"
+        for at, value, late in zip(
+            course.times_s.tolist(), course["latency_s"].tolist(), over.tolist(), strict=True
+        )
+        if late and at >= time.low
+    ]
+    return tag("path", class_="late", d="".join(places))
+
+
+def _clock(time: Axis) -> Markup:
+    return tag(
+        "g",
+        *(
+            tag("text", name, class_="tick middle", x=time(at), y=HEIGHT - 6)
+            for at, name in time.ticks
+        ),
+    )
+
+
+def _waiting_title(waiting: Axis) -> str:
+    return "waiting, requests" + (" (logarithmic)" if waiting.warp is math.log1p else "")
+
+
+def _highest_stack(course: Course) -> float:
+    if not len(course.times_s):
+        return 1.0
+    stacked = sum(np.nan_to_num(course[state]) for state in STATES)
+    return max(float(np.max(stacked)), _top(course["desired"]), 1.0)
+
+
+def _top(values: Values) -> float:
+    finite = values[np.isfinite(values)]
+    return float(finite.max()) if len(finite) else 0.0
+
+
+def _short(value: float) -> float | None:
+    if math.isnan(value):
+        return None
+    return -1.0 if math.isinf(value) else float(f"{value:.4g}")

@@ -1,0 +1,140 @@
+"""The what-if section of a service's page: a form, its answer, and what its neighbours give."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headroom.console.pages import words
+from headroom.console.pages.markup import Inner, Markup, tag
+from headroom.console.what_if import PERCENTILES, Answer, answer, neighbours, parsed
+from headroom.controller.evaluation import Evaluation
+
+FIELDS = ("target", "percentile", "ceiling", "min", "max")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The fields of the form as they were sent; absent ones are empty."""
+
+    target: str = ""
+    percentile: str = ""
+    ceiling: str = ""
+    min: str = ""
+    max: str = ""
+
+    def fields(self) -> dict[str, str]:
+        """Give the fields by name."""
+        return {name: getattr(self, name) for name in FIELDS}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was asked."""
+        return not any(text.strip() for text in self.fields().values())
+
+
+def section(last: Evaluation | None, asked: Asked, *, action: str) -> Markup:
+    """Render form and answers."""
+    heading = tag("h2", "What if", id="what-if")
+    if last is None:
+        text = "Nothing to decide from yet."
+        return tag("section", heading, tag("p", text, class_="empty"), class_="card")
+    problem, own = _own(last, asked)
+    rows = [
+        _row(one, "as it is" if index == 0 else _difference(one, last), index == 0)
+        for index, one in enumerate(neighbours(last))
+    ]
+    if own is not None:
+        rows.insert(1, _row(own, f"asked: {_difference(own, last)}", False, mine=True))
+    note = (
+        "The same decision, asked again of what was last seen. Settled: what the rules want once "
+        "holds and rates have passed; now: what would be asked for at this tick."
+    )
+    return tag(
+        "section",
+        heading,
+        _form(last, asked, action),
+        tag("p", problem, class_="problem", role="alert") if problem else None,
+        _table(rows, last),
+        tag("p", note, class_="note"),
+        class_="card",
+    )
+
+
+def _own(last: Evaluation, asked: Asked) -> tuple[str, Answer | None]:
+    if asked.is_empty:
+        return "", None
+    try:
+        return "", answer(last, parsed(asked.fields()))
+    except ValueError as error:
+        return str(error), None
+
+
+def _form(last: Evaluation, asked: Asked, action: str) -> Markup:
+    policy = last.policy
+    held = {
+        "target": ("Target", words.seconds(policy.latency_target_s), asked.target),
+        "ceiling": ("Ceiling", f"{policy.utilization_ceiling:g}", asked.ceiling),
+        "min": ("Least replicas", str(policy.min_replicas), asked.min),
+        "max": ("Most replicas", str(policy.max_replicas), asked.max),
+    }
+    inputs: list[Inner] = [
+        tag("label", name, tag("input", name=field, value=value, placeholder=present, size=8))
+        for field, (name, present, value) in held.items()
+    ]
+    options = [tag("option", "as it is", value="")]
+    options += [
+        tag("option", f"p{one}", value=str(one), selected=asked.percentile == str(one))
+        for one in PERCENTILES
+    ]
+    inputs.insert(1, tag("label", "Percentile", tag("select", *options, name="percentile")))
+    return tag(
+        "form",
+        *inputs,
+        tag("button", "Decide"),
+        action=f"{action}#what-if",
+        method="get",
+        class_="what-if",
+        autocomplete="off",
+    )
+
+
+def _table(rows: list[Markup], last: Evaluation) -> Markup:
+    percentile = f"Expected p{100 * last.policy.latency_percentile:g}"
+    heads = ("If", "Settled", "Now", percentile, "Utilization", "Accelerators", "Because")
+    titles = [
+        tag("th", title, scope="col", class_="number" if 0 < index < 6 else None)
+        for index, title in enumerate(heads)
+    ]
+    table = tag("table", tag("thead", tag("tr", *titles)), tag("tbody", *rows), class_="slack")
+    return tag("div", table, class_="scroll")
+
+
+def _row(one: Answer, name: str, present: bool, mine: bool = False) -> Markup:
+    infeasible = None if one.feasible else tag("span", "not feasible", class_="bad")
+    return tag(
+        "tr",
+        tag("th", name, scope="row"),
+        tag("td", words.number(one.settled), class_="number"),
+        tag("td", words.number(one.now), class_="number"),
+        tag("td", words.seconds(one.latency_s), class_="number"),
+        tag("td", words.percent(one.utilization), class_="number"),
+        tag("td", words.number(one.accelerators), class_="number"),
+        tag("td", infeasible or one.reason, class_="soft"),
+        class_="chosen" if present else "mine" if mine else None,
+    )
+
+
+def _difference(one: Answer, last: Evaluation) -> str:
+    """Say in which values the answer's policy differs."""
+    wished, present = one.policy, last.policy
+    parts = [
+        (wished.latency_target_s != present.latency_target_s)
+        and f"target {words.seconds(wished.latency_target_s)}",
+        (wished.latency_percentile != present.latency_percentile)
+        and f"p{100 * wished.latency_percentile:g}",
+        (wished.utilization_ceiling != present.utilization_ceiling)
+        and f"ceiling {words.percent(wished.utilization_ceiling)}",
+        (wished.min_replicas != present.min_replicas) and f"at least {wished.min_replicas}",
+        (wished.max_replicas != present.max_replicas) and f"at most {wished.max_replicas}",
+    ]
+    return ", ".join(part for part in parts if part) or "as it is"

@@ -1,0 +1,56 @@
+"""Numbers as people read them, each with its unit; what is unknown is a dash."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+
+from headroom.api.status import duration_text
+
+UNKNOWN = "\N{EN DASH}"
+NARROW = "\N{NARROW NO-BREAK SPACE}"
+
+
+def number(value: float | None) -> str:
+    """Three digits: 0.25, 12.3, 1 234."""
+    if value is None or math.isnan(value):
+        return UNKNOWN
+    if abs(value) >= 1000:
+        return f"{value:,.0f}".replace(",", NARROW)
+    return f"{value:.3g}"
+
+
+def percent(ratio: float | None) -> str:
+    """A ratio in percent."""
+    return UNKNOWN if ratio is None or math.isnan(ratio) else f"{100 * ratio:.0f}{NARROW}%"
+
+
+def seconds(value_s: float | None) -> str:
+    """A span of time; `unbounded` where nothing is ever answered."""
+    return UNKNOWN if value_s is None or math.isnan(value_s) else duration_text(value_s)
+
+
+def span(length_s: float) -> str:
+    """A length of time in minutes, or in hours from two on."""
+    if length_s < 7200.0:
+        return f"{length_s / 60.0:.0f} min"
+    return f"{number(length_s / 3600.0)} h"
+
+
+def clock(time_s: float) -> str:
+    """The time of day, UTC."""
+    return datetime.fromtimestamp(time_s, UTC).strftime("%H:%M:%S")
+
+
+def ago(time_s: float, now_s: float) -> str:
+    """How long ago, in its largest unit."""
+    gone_s = max(0.0, now_s - time_s)
+    for unit, size_s in (("d", 86400), ("h", 3600), ("min", 60)):
+        if gone_s >= size_s:
+            return f"{gone_s / size_s:.0f} {unit} ago"
+    return f"{gone_s:.0f} s ago"
+
+
+def counted(value: int, noun: str) -> str:
+    """`1 replica`, `2 replicas`."""
+    return f"{number(value)} {noun}{'' if value == 1 else 's'}"

@@ -1,0 +1,87 @@
+"""What the pages are made of: the objects as they are stored, and what was seen of each since.
+
+A process that does not lead sees no evaluations, but knows the objects: it shows those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from headroom.console.history import History
+from headroom.console.standing import Standing, by_attention, standing
+from headroom.controller.evaluation import Evaluation
+
+Objects = Callable[[], Iterable[dict[str, Any]]]
+"""Gives the InferenceServices as last seen."""
+
+
+@dataclass(slots=True)
+class Seen:
+    """One service as this process has evaluated it."""
+
+    history: History = field(default_factory=History)
+    last: Evaluation | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """One service with everything that is known of it."""
+
+    standing: Standing
+    seen: Seen | None
+
+
+class ReadModel:
+    """Takes in evaluations, gives what pages show. Use it on one event loop."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+        self._seen: dict[tuple[str, str], Seen] = {}
+        self._read: dict[str, tuple[str, Standing]] = {}
+        """By UID, with the resourceVersion that it was read at: few change between two pages."""
+
+    def evaluated(self, evaluation: Evaluation) -> None:
+        """Keep an evaluation, and add it to the history."""
+        service = evaluation.service
+        seen = self._seen.get((service.namespace, service.name))
+        if seen is None or (seen.last is not None and seen.last.service.uid != service.uid):
+            seen = self._seen[service.namespace, service.name] = Seen()
+        seen.last = evaluation
+        seen.history.take(evaluation.policy, evaluation.decision, service.spec.accelerator.count)
+
+    def forgotten(self, namespace: str, name: str) -> None:
+        """Drop a service that is gone."""
+        self._seen.pop((namespace, name), None)
+
+    def subjects(self, namespace: str | None = None) -> list[Subject]:
+        """Give the services of a namespace, None for all, the worst first."""
+        rows = [self._standing(one) for one in self._objects()]
+        if len(self._read) > 2 * len(rows) + 100:
+            self._read = {row.uid: self._read[row.uid] for row in rows if row.uid in self._read}
+        chosen = [row for row in rows if namespace in (None, row.namespace)]
+        return [self._subject(row) for row in by_attention(chosen)]
+
+    def subject(self, namespace: str, name: str) -> Subject | None:
+        """Give one service; None where it is not there."""
+        for one in self._objects():
+            metadata = one["metadata"]
+            if (metadata.get("namespace"), metadata.get("name")) == (namespace, name):
+                return self._subject(self._standing(one))
+        return None
+
+    def _standing(self, one: dict[str, Any]) -> Standing:
+        uid, version = one["metadata"].get("uid", ""), one["metadata"].get("resourceVersion", "")
+        known = self._read.get(uid)
+        if known is not None and version and known[0] == version:
+            return known[1]
+        row = standing(one)
+        self._read[uid] = (version, row)
+        return row
+
+    def _subject(self, row: Standing) -> Subject:
+        seen = self._seen.get((row.namespace, row.name))
+        if seen is not None and seen.last is not None and seen.last.service.uid != row.uid:
+            seen = None
+        return Subject(standing=row, seen=seen)

@@ -1,0 +1,133 @@
+"""The console over HTTP: a few pages, read only, under a policy that runs nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from importlib.resources import files
+from typing import Any
+
+from aiohttp import web
+
+from headroom.console import pages
+from headroom.console.access import Asking, Guard, Verdict
+from headroom.console.listing import Query, listing
+from headroom.console.pages import overview as overview_page
+from headroom.console.pages import service as service_page
+from headroom.console.pages.frame import refusal
+from headroom.console.pages.what_if_form import FIELDS, Asked
+from headroom.console.read_model import ReadModel, Subject
+from headroom.console.standing_json import standing_json
+
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; "
+    "frame-ancestors 'none'",
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+STATIC = {"console.css": "text/css", "console.js": "text/javascript"}
+
+_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def console(model: ReadModel, guard: Guard, now_s: Callable[[], float]) -> web.Application:
+    """Build the application; it asks nothing of the cluster but, with tokens, for reviews."""
+    folder = files(pages).joinpath("static")
+    texts = {name: folder.joinpath(name).read_text(encoding="utf-8") for name in STATIC}
+
+    async def services(request: web.Request) -> web.Response:
+        query = Query.parse(request.query)
+        seen = listing(model.subjects(query.namespace), query)
+        return _html(overview_page.rendered(seen, now_s=now_s()))
+
+    async def service(request: web.Request) -> web.Response:
+        found = _found(model, request)
+        if found is None:
+            return _missing(request)
+        asked = Asked(**{name: request.query.get(name, "")[:40] for name in FIELDS})
+        return _html(service_page.rendered(found, asked, now_s=now_s()))
+
+    async def services_json(request: web.Request) -> web.Response:
+        rows = model.subjects(request.query.get("namespace") or None)
+        return _json({"services": [standing_json(one.standing) for one in rows]})
+
+    async def service_json(request: web.Request) -> web.Response:
+        found = _found(model, request)
+        return _missing(request) if found is None else _json(standing_json(found.standing))
+
+    async def static(request: web.Request) -> web.Response:
+        name = request.match_info["name"]
+        if name not in texts:
+            return _missing(request)
+        return web.Response(text=texts[name], content_type=STATIC[name], charset="utf-8")
+
+    app = web.Application(middlewares=[_guarded(guard), _described])
+    app.add_routes(
+        [
+            web.get("/", services),
+            web.get("/services/{namespace}/{name}", service),
+            web.get("/api/services", services_json),
+            web.get("/api/services/{namespace}/{name}", service_json),
+            web.get("/static/{name}", static),
+        ]
+    )
+    return app
+
+
+def _guarded(guard: Guard) -> Any:
+    """Judge a request before anything else of it is looked at; what is static says nothing."""
+
+    @web.middleware
+    async def middleware(request: web.Request, handler: _Handler) -> web.StreamResponse:
+        namespace = request.match_info.get("namespace") or request.query.get("namespace") or None
+        asking = Asking(
+            host=request.headers.get("Host", ""),
+            authorization=request.headers.get("Authorization", ""),
+            namespace=namespace,
+        )
+        if request.path.startswith("/static/"):
+            return await handler(request)
+        verdict = await guard.judge(asking)
+        return await handler(request) if verdict.allows else _refused(verdict)
+
+    return middleware
+
+
+@web.middleware
+async def _described(request: web.Request, handler: _Handler) -> web.StreamResponse:
+    """Turn what aiohttp raises into a page."""
+    try:
+        return await handler(request)
+    except web.HTTPException as error:
+        return _html(refusal(error.status, error.reason), error.status)
+
+
+def _found(model: ReadModel, request: web.Request) -> Subject | None:
+    return model.subject(request.match_info["namespace"], request.match_info["name"])
+
+
+def _missing(request: web.Request) -> web.Response:
+    return _html(refusal(404, f"There is no {request.path[:200]}: see all services."), 404)
+
+
+def _refused(verdict: Verdict) -> web.Response:
+    response = _html(refusal(verdict.status, verdict.message), verdict.status)
+    if verdict.status == 401:
+        response.headers["WWW-Authenticate"] = "Bearer"
+    return response
+
+
+def _html(text: str, status: int = 200) -> web.Response:
+    return web.Response(
+        text=text, status=status, content_type="text/html", charset="utf-8", headers=HEADERS
+    )
+
+
+def _json(value: object) -> web.Response:
+    return web.Response(
+        text=json.dumps(value, allow_nan=False), content_type="application/json", headers=HEADERS
+    )

@@ -1,0 +1,110 @@
+"""What is kept of an hour: how much, and what of it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from headroom.console.history import DECISIONS, EVERY_S, SAMPLES, History
+from headroom.scaling import Decision, Direction, Freshness, Reason, ReplicaCounts, Signal, Signals
+from scaling_world import policy
+
+POLICY = policy()
+
+
+def signal(value: float | None) -> Signal:
+    if value is None:
+        return Signal(freshness=Freshness.ABSENT)
+    return Signal(freshness=Freshness.FRESH, value=value)
+
+
+def decision(
+    time_s: float, replicas: int = 2, *, current: int | None = None, **seen: Any
+) -> Decision:
+    counts = seen.pop("counts", ReplicaCounts(ready=replicas))
+    signals = replace(Signals(), **{name: signal(value) for name, value in seen.items()})
+    return Decision(
+        time_s=time_s,
+        current=replicas if current is None else current,
+        replicas=replicas,
+        direction=Direction.NONE,
+        reason=Reason.BURST,
+        message="m" * 1000,
+        signals=signals,
+        counts=counts,
+    )
+
+
+def history(*decisions: Decision, accelerators: int = 1) -> History:
+    made = History()
+    for each in decisions:
+        made.take(POLICY, each, accelerators)
+    return made
+
+
+def test_within_ten_seconds_the_worst_tail_and_queue_are_kept_and_else_the_last() -> None:
+    course = history(
+        decision(100.0, 2, latency_s=0.3, waiting=9.0, arrival_rps=5.0),
+        decision(102.0, 3, latency_s=0.9, waiting=2.0, arrival_rps=7.0),
+        decision(104.0, 4, latency_s=None, waiting=0.0, arrival_rps=6.0),
+        decision(110.0, 4, latency_s=0.1, waiting=0.0, arrival_rps=4.0),
+    ).course()
+    assert course.times_s.tolist() == [100.0, 110.0]
+    assert course["latency_s"].tolist() == pytest.approx([0.9, 0.1])
+    assert course["waiting"].tolist() == [9.0, 0.0]
+    assert course["arrivals_rps"].tolist() == [6.0, 4.0]
+    assert course["desired"].tolist() == [4.0, 4.0]
+
+
+def test_what_is_absent_is_no_number_and_what_is_never_answered_is_infinite() -> None:
+    course = history(decision(0.0), decision(20.0, latency_s=math.inf)).course()
+    assert math.isnan(course["arrivals_rps"][0])
+    assert math.isinf(course["latency_s"][1])
+
+
+def test_the_ring_holds_an_hour_and_gives_it_in_order() -> None:
+    made = History()
+    for index in range(3 * SAMPLES + 7):
+        made.take(POLICY, decision(index * EVERY_S, arrival_rps=float(index)), 1)
+    course = made.course()
+    assert len(course.times_s) == SAMPLES
+    assert course["arrivals_rps"].tolist() == [float(2 * SAMPLES + 7 + n) for n in range(SAMPLES)]
+
+
+def test_a_clock_that_goes_back_begins_no_sample() -> None:
+    course = history(decision(100.0), decision(40.0), decision(41.0)).course()
+    assert course.times_s.tolist() == [100.0]
+
+
+def test_decisions_that_change_the_number_are_kept_once_each_and_not_for_ever() -> None:
+    held = [decision(2.0 * n, 5, current=3) for n in range(5)]
+    (only,) = history(*held).moves
+    assert (only.before, only.after, len(only.message)) == (3, 5, 300)
+    many = history(*(decision(2.0 * n, 1 + n % 2, current=2 - n % 2) for n in range(200)))
+    assert len(many.moves) == DECISIONS
+    assert many.moves[-1].time_s == 398.0
+
+
+def test_cost_counts_what_holds_accelerators_while_it_was_watched() -> None:
+    counts = ReplicaCounts(ready=2, warming=1, terminating=1, unschedulable=5)
+    ticks = [decision(2.0 * n, 3, counts=counts) for n in range(1801)]
+    cost = history(*ticks, accelerators=2).cost
+    assert cost is not None
+    # 4 replicas of 2 accelerators for an hour; the five without a node hold none.
+    assert cost.peak == 8
+    assert (cost.hours, cost.peak_hours) == pytest.approx((8.0, 8.0))
+
+
+def test_a_gap_costs_nothing_that_anybody_knows_of() -> None:
+    cost = history(decision(0.0), decision(2.0), decision(5000.0)).cost
+    assert cost is not None
+    assert cost.watched_s == 2.0
+    assert cost.peak_hours == pytest.approx(2 * 2.0 / 3600)
+
+
+def test_the_bound_of_its_memory_is_as_stated() -> None:
+    made = history(decision(0.0))
+    assert made._values.nbytes + made._times_s.nbytes < 22_000

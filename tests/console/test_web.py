@@ -1,0 +1,197 @@
+"""The console over HTTP: who is let in, what is served, under which policy."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from aiohttp.test_utils import TestClient, TestServer
+
+from console_world import START_S, an_hour, bystander
+from headroom.console.access import KEPT_S, MOST_KEPT, Asking, LoopbackOnly, TokenReviewed
+from headroom.console.read_model import ReadModel
+from headroom.console.web import console
+from headroom.errors import Unavailable
+
+MODEL, _ = an_hour(seconds=120.0)
+
+
+class Reviews:
+    """An API server that knows one token, and what its user may see."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, dict[str, Any]]] = []
+        self.failing = False
+        self.namespaces: tuple[str | None, ...] = ("vision",)
+
+    async def create(self, manifest: dict[str, Any], *, field_manager: str) -> dict[str, Any]:
+        self.asked.append((manifest["kind"], manifest["spec"]))
+        if self.failing:
+            raise Unavailable("no answer in 10 s")
+        if manifest["kind"] == "TokenReview":
+            known = manifest["spec"]["token"] == "good"
+            user = {"username": "ada", "groups": ["team"], "uid": "7"}
+            return {"status": {"authenticated": known, "user": user if known else {}}}
+        attributes = manifest["spec"]["resourceAttributes"]
+        return {"status": {"allowed": attributes.get("namespace") in self.namespaces}}
+
+
+@asynccontextmanager
+async def served(
+    guard: Any = None, model: ReadModel = MODEL
+) -> AsyncIterator[TestClient[Any, Any]]:
+    app = console(model, guard or LoopbackOnly(), lambda: START_S)
+    async with TestClient(TestServer(app)) as client:
+        yield client
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "holds"),
+    [
+        ("/", "text/html", "demo"),
+        ("/?q=none", "text/html", "No service is like that"),
+        ("/services/vision/demo", "text/html", "What if"),
+        ("/services/vision/demo?ceiling=0.5", "text/html", "asked: ceiling 50"),
+        ("/api/services", "application/json", '"name": "demo"'),
+        ("/api/services/vision/demo", "application/json", '"state": "Kept"'),
+        ("/static/console.css", "text/css", "prefers-color-scheme: dark"),
+        ("/static/console.js", "text/javascript", "use strict"),
+    ],
+)
+async def test_pages_are_served(path: str, kind: str, holds: str) -> None:
+    async with served() as client:
+        answer = await client.get(path)
+        assert answer.status == 200
+        assert answer.content_type == kind
+        assert holds in await answer.text()
+
+
+@pytest.mark.parametrize(
+    "path", ["/services/vision/nobody", "/static/../web.py", "/static/web.py", "/metrics", "/x"]
+)
+async def test_what_is_not_there_is_a_page_that_says_so(path: str) -> None:
+    async with served() as client:
+        answer = await client.get(path)
+        assert answer.status == 404
+        assert answer.headers["Content-Security-Policy"].startswith("default-src 'none'")
+
+
+@pytest.mark.parametrize("method", ["post", "put", "delete", "patch"])
+async def test_nothing_can_be_written(method: str) -> None:
+    async with served() as client:
+        assert (await client.request(method, "/")).status == 405
+
+
+async def test_a_page_runs_nothing_that_is_not_the_consoles() -> None:
+    async with served() as client:
+        answer = await client.get("/")
+        policy = answer.headers["Content-Security-Policy"]
+        assert "script-src 'self'" in policy
+        assert "unsafe" not in policy
+        assert "frame-ancestors 'none'" in policy
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        assert answer.headers["Cache-Control"] == "no-store"
+        page = await answer.text()
+        assert "http://" not in page
+        assert "https://" not in page
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("localhost:8081", 200),
+        ("127.0.0.1", 200),
+        ("[::1]:8081", 200),
+        ("evil.example", 421),
+        ("localhost.evil.example:8081", 421),
+        ("127.0.0.1.evil.example", 421),
+        ("", 421),
+    ],
+)
+async def test_a_loopback_console_answers_to_loopback_names_alone(host: str, status: int) -> None:
+    verdict = await LoopbackOnly().judge(Asking(host=host, authorization="", namespace=None))
+    assert verdict.status == status
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "status", "says"),
+    [
+        ("/services/vision/demo", {}, 401, "kubectl create token"),
+        ("/services/vision/demo", {"Authorization": "Basic Zzo="}, 401, "Bearer TOKEN"),
+        ("/services/vision/demo", bearer("bad"), 401, "does not know this token"),
+        ("/services/vision/demo", bearer("good"), 200, "What if"),
+        ("/services/chat/bot", bearer("good"), 403, "ada may not get inferenceservices"),
+        ("/", bearer("good"), 403, "add ?namespace=NAME for one"),
+        ("/?namespace=vision", bearer("good"), 200, "demo"),
+        ("/api/services", bearer("good"), 403, "in every namespace"),
+        ("/api/services?namespace=vision", bearer("good"), 200, "demo"),
+        ("/services/vision/demo?namespace=chat", bearer("good"), 200, "What if"),
+        ("/services/chat/bot?namespace=vision", bearer("good"), 403, "in namespace chat"),
+    ],
+)
+async def test_a_token_shows_what_its_user_may_get(
+    path: str, headers: dict[str, str], status: int, says: str
+) -> None:
+    async with served(TokenReviewed(Reviews(), lambda: 0.0)) as client:
+        answer = await client.get(path, headers=headers)
+        assert answer.status == status
+        assert says in await answer.text()
+
+
+async def test_namespaces_of_others_are_not_in_the_list_of_one() -> None:
+    both = ReadModel(lambda: [bystander(0), bystander(1)])
+    async with served(TokenReviewed(Reviews(), lambda: 0.0), both) as client:
+        answer = await client.get("/api/services?namespace=vision", headers=bearer("good"))
+        found = [one["namespace"] for one in (await answer.json())["services"]]
+        assert found == ["vision"]
+
+
+def asking(token: str, namespace: str | None = "vision") -> Asking:
+    return Asking(host="10.0.0.1", authorization=f"Bearer {token}", namespace=namespace)
+
+
+def clock() -> tuple[list[float], Callable[[], float]]:
+    now = [0.0]
+    return now, lambda: now[0]
+
+
+async def test_a_verdict_is_asked_for_once_a_minute_and_tokens_are_not_kept() -> None:
+    reviews, (now, now_s) = Reviews(), clock()
+    guard = TokenReviewed(reviews, now_s)
+    for _ in range(3):
+        assert (await guard.judge(asking("good"))).allows
+    assert [kind for kind, _ in reviews.asked] == ["TokenReview", "SubjectAccessReview"]
+    assert reviews.asked[1][1]["groups"] == ["team"]
+    assert "good" not in repr(guard._known)
+    reviews.namespaces = ()
+    now[0] = KEPT_S
+    assert (await guard.judge(asking("good"))).status == 403
+
+
+async def test_an_api_server_that_does_not_answer_lets_nobody_in_and_is_asked_again() -> None:
+    reviews = Reviews()
+    guard = TokenReviewed(reviews, lambda: 0.0)
+    reviews.failing = True
+    verdict = await guard.judge(asking("good"))
+    assert (verdict.status, "no answer" in verdict.message) == (503, True)
+    reviews.failing = False
+    assert (await guard.judge(asking("good"))).allows
+
+
+async def test_tokens_that_are_tried_do_not_fill_the_memory() -> None:
+    guard = TokenReviewed(Reviews(), lambda: 0.0)
+    for number in range(MOST_KEPT + 10):
+        await guard.judge(asking(f"bad-{number}"))
+    assert len(guard._known) <= MOST_KEPT
+
+
+async def test_a_token_longer_than_any_is_not_reviewed() -> None:
+    reviews = Reviews()
+    verdict = await TokenReviewed(reviews, lambda: 0.0).judge(asking("x" * 9000))
+    assert (verdict.status, reviews.asked) == (401, [])
