@@ -74,6 +74,11 @@ def test_labels_of_the_scrape_are_not_the_servers() -> None:
     assert (one.name, dict(one.labels)) == ("a", {"model": "m"})
 
 
+def test_series_with_and_without_a_label_of_the_server_are_one_page() -> None:
+    found = read(series("a", "p", (1.0, "1"), endpoint="/x"), series("b", "p", (1.0, "2")))
+    assert values(found["p"]) == {"a": 1.0, "b": 2.0}
+
+
 def test_what_is_not_a_number_reaches_the_reader_that_refuses_it() -> None:
     found = read(
         series("mosec_service_remaining_task", "p", (1.0, "NaN")),

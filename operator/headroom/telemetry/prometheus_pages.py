@@ -18,7 +18,9 @@ from headroom.telemetry.errors import TelemetryError
 from headroom.telemetry.exposition import Layout, Page, Series
 
 POD_LABEL, NAMESPACE_LABEL = "pod", "namespace"
-SCRAPE_LABELS = frozenset({"job", "instance", "container", "endpoint", "service", "node"})
+SCRAPE_LABELS = frozenset({"job", "instance"})
+"""Prometheus sets these two on every series. Others that it may set, such as endpoint and
+container, may as well be the server's own."""
 REPLICA_LABELS = frozenset({"prometheus", "prometheus_replica", "__replica__"})
 _REMEMBERED_SERIES = 65_536
 _NUMBER = re.compile(r"[+-]?(?:[0-9.]+(?:e[+-]?[0-9]+)?|Inf|NaN)")
