@@ -21,9 +21,10 @@ class Connection:
         """The first answer after this, on the loop's clock, closes the connection."""
         self.on_lost: Callable[[], None] | None = None
         """Called when the client leaves while it is owed an answer."""
-        self.answer: Callable[[Headers, bytes, bool], bool] | None = None
-        """Write a whole 200 at once: headers, body, whether the connection is to end. False where
-        it cannot be written now. None where the server has no such way."""
+        self.answer: Callable[[bytes, bytes, bool], bool] | None = None
+        """Write a whole answer at once: its head as the wire has it, its body, whether the
+        connection is to end. False where it cannot be written now. None where the server has no
+        such way."""
 
     def lost(self) -> None:
         """The client has left."""

@@ -42,7 +42,7 @@ def test_terms(
     grpc_s: float | None,
     expected: Terms,
 ) -> None:
-    raw = [(name.encode(), value.encode()) for name, value in headers.items()]
+    raw = {name.encode(): value.encode() for name, value in headers.items()}
     assert parse_terms(raw, classes, deadline_s=grpc_s) == expected
 
 
@@ -60,7 +60,7 @@ def test_terms(
 )
 def test_a_wrong_header_is_named_with_rule_and_value(header: str, value: str, words: str) -> None:
     with pytest.raises(InvalidRequestError) as caught:
-        parse_terms([(header.encode(), value.encode())], CLASSES)
+        parse_terms({header.encode(): value.encode()}, CLASSES)
     assert caught.value.message.startswith(f"{header}: ")
     assert words in caught.value.message
 
@@ -73,7 +73,7 @@ def test_any_bytes_give_terms_in_range_or_a_short_refusal(header: bytes, value: 
     refused = ""
     terms = Terms()
     try:
-        terms = parse_terms([(header, value)], CLASSES)
+        terms = parse_terms({header: value}, CLASSES)
     except InvalidRequestError as error:
         refused = error.message
     assert len(refused) < 300
@@ -83,6 +83,6 @@ def test_any_bytes_give_terms_in_range_or_a_short_refusal(header: bytes, value: 
 
 def test_the_settings_deadline_is_that_of_requests_that_name_none() -> None:
     classes = slo_classes(Settings(deadline_s=0.25), None)
-    assert parse_terms([], classes).deadline_s == 0.25
-    assert parse_terms([(b"x-request-timeout", b"2")], classes).deadline_s == 2.0
+    assert parse_terms({}, classes).deadline_s == 0.25
+    assert parse_terms({b"x-request-timeout": b"2"}, classes).deadline_s == 2.0
     assert slo_classes(Settings(), None) == {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
 import grpc
@@ -197,10 +197,12 @@ def _earliest(*limits_s: float | None) -> float | None:
     return min((limit for limit in limits_s if limit is not None), default=None)
 
 
-def _headers(context: Any) -> Iterator[tuple[bytes, bytes]]:
-    for name, value in context.invocation_metadata():
-        if name.startswith("x-"):
-            yield name.encode(), value.encode() if isinstance(value, str) else value
+def _headers(context: Any) -> dict[bytes, bytes]:
+    return {
+        name.encode(): value.encode() if isinstance(value, str) else value
+        for name, value in context.invocation_metadata()
+        if name.startswith("x-")
+    }
 
 
 def _trailing(error: RequestError) -> tuple[tuple[str, str], ...]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from headroom_server.errors import InvalidRequestError, TooWideError
+from headroom_server.protocols.flat_tensors import FlatTensors
 from headroom_server.tensors import DYNAMIC, Signature, TensorSpec
 
 
@@ -32,6 +33,7 @@ class Contract:
         self.max_items = max_items
         self.inputs = {spec.name: spec for spec in signature.inputs}
         self.outputs = {spec.name: spec for spec in signature.outputs}
+        self.flat = FlatTensors(signature, max_items)
         self.all_outputs = {
             binary: tuple(Wanted(spec, binary) for spec in signature.outputs)
             for binary in (False, True)

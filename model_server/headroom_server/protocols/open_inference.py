@@ -53,26 +53,15 @@ def parse(contract: Contract, body: bytes, head_bytes: int | None = None) -> Inf
     """
     head, tail = (body, b"") if head_bytes is None else _split(body, head_bytes)
     request = _object(_loaded(head), "the body")
-    tensors = _objects(request.get("inputs"), "inputs")
-    given = [_given(tensor, index) for index, tensor in enumerate(tensors)]
-    items, length = contract.extent(given)
-    inputs, at = {}, 0
-    for tensor in tensors:
-        name = tensor["name"]
-        spec, size = contract.inputs[name], _binary_size(tensor, len(tail) - at)
-        if size is None:
-            inputs[name] = _numbers(spec, tensor)
-        else:
-            piece = tail[at : at + size]
-            inputs[name] = from_bytes(spec, piece, math.prod(tensor["shape"]), f"inputs.{name}")
-            at += size
-    if at != len(tail):
-        raise InvalidRequestError(
-            f"inputs: binary_data_size come to {at} bytes; {len(tail)} follow the JSON"
-        )
+    tensors = request.get("inputs")
+    work = None if tail else contract.flat.read(tensors)
+    if work is None:
+        work = _read(contract, _objects(tensors, "inputs"), tail)
+    elif len(request) == 1:
+        return Inference(work, contract.all_outputs[False], None, None)
     parameters = _options(request, "parameters")
     return Inference(
-        Work(items, inputs, length),
+        work,
         _wanted(contract, request.get("outputs"), parameters),
         _request_id(request.get("id")),
         timeout_s(parameters.get("timeout")),
@@ -106,6 +95,27 @@ def render(model: str, version: str, asked: Inference, outputs: Mapping[str, Num
 def json_values(spec: TensorSpec, numbers: Numbers) -> list[Any]:
     """A tensor's elements as JSON has them, flat."""
     return DATATYPES[spec.datatype].values(numbers)
+
+
+def _read(contract: Contract, tensors: list[dict[str, Any]], tail: bytes) -> Work:
+    """Tensors in any form; `tail` are the bytes behind the JSON."""
+    given = [_given(tensor, index) for index, tensor in enumerate(tensors)]
+    items, length = contract.extent(given)
+    inputs, at = {}, 0
+    for tensor in tensors:
+        name = tensor["name"]
+        spec, size = contract.inputs[name], _binary_size(tensor, len(tail) - at)
+        if size is None:
+            inputs[name] = _numbers(spec, tensor)
+        else:
+            piece = tail[at : at + size]
+            inputs[name] = from_bytes(spec, piece, math.prod(tensor["shape"]), f"inputs.{name}")
+            at += size
+    if at != len(tail):
+        raise InvalidRequestError(
+            f"inputs: binary_data_size come to {at} bytes; {len(tail)} follow the JSON"
+        )
+    return Work(items, inputs, length)
 
 
 def _split(body: bytes, head_bytes: int) -> tuple[bytes, bytes]:

@@ -202,7 +202,10 @@ class Devices:
     @property
     def serving(self) -> bool:
         """Whether one is left that does not hang."""
-        return any(not one.gone and not one.stalled for one in self._all)
+        for one in self._all:  # noqa: SIM110 - asked per request, and a generator costs as much again
+            if not one.gone and not one.stalled:
+                return True
+        return False
 
     @property
     def impaired(self) -> bool:

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 from headroom_server.caching.cache import Asked, Cache
 from headroom_server.connection import Connection
 from headroom_server.device.execution import Outputs
 from headroom_server.engine import Work
-from headroom_server.errors import (
-    DisconnectedError,
-    ExpiredError,
-    QueueFullError,
-    RefusedError,
-    RequestError,
-)
+from headroom_server.errors import RefusedError, RequestError
 from headroom_server.runtime.in_flight import InFlight
+from headroom_server.runtime.outcomes import outcome_of
 from headroom_server.runtime.pending import Told
 from headroom_server.scheduling.admission import Refusal
 from headroom_server.scheduling.refusals import closed_error
@@ -42,6 +36,8 @@ class Door:
         self._closed = closed
         self._clock = clock
         self._cache = cache
+        self.keeps_answers = cache is not None
+        """Whether a request may be answered without an execution of its own."""
 
     async def infer(
         self, work: Work, *, arrived_s: float, terms: Terms, connection: Connection
@@ -60,17 +56,12 @@ class Door:
                 outputs = await self._kept(self._cache, work, arrived_s, terms, connection)
             outcome = Outcome.OK
         except RequestError as error:
-            outcome = _outcome(error)
+            outcome = outcome_of(error)
             raise
         else:
             return outputs
         finally:
             self._ledger.end(outcome, self._clock() - arrived_s, terms.deadline_s)
-
-    @property
-    def keeps_answers(self) -> bool:
-        """Whether a request may be answered without an execution of its own."""
-        return self._cache is not None
 
     def submit(
         self, work: Work, *, arrived_s: float, terms: Terms, connection: Connection, told: Told
@@ -88,18 +79,12 @@ class Door:
                 arrived_s=arrived_s,
                 terms=terms,
                 connection=connection,
-                told=partial(self._count_and_tell, arrived_s, terms.deadline_s, told),
+                told=told,
+                counted=True,
             )
         except RequestError as error:
-            self._ledger.end(_outcome(error), self._clock() - arrived_s, terms.deadline_s)
+            self._ledger.end(outcome_of(error), self._clock() - arrived_s, terms.deadline_s)
             raise
-
-    def _count_and_tell(
-        self, arrived_s: float, deadline_s: float | None, told: Told, result: Outputs | RequestError
-    ) -> None:
-        outcome = _outcome(result) if isinstance(result, RequestError) else Outcome.OK
-        self._ledger.end(outcome, self._clock() - arrived_s, deadline_s)
-        told(result)
 
     async def _executed(
         self, work: Work, arrived_s: float, terms: Terms, connection: Connection
@@ -142,15 +127,3 @@ class Door:
     def _refused(self, refusal: Refusal) -> RefusedError:
         self._ledger.refuse(refusal)
         return closed_error(refusal)
-
-
-_OUTCOMES: dict[type[RequestError], Outcome] = {
-    RefusedError: Outcome.REFUSED,
-    QueueFullError: Outcome.REFUSED,
-    ExpiredError: Outcome.EXPIRED,
-    DisconnectedError: Outcome.CANCELLED,
-}
-
-
-def _outcome(error: RequestError) -> Outcome:
-    return _OUTCOMES.get(type(error), Outcome.FAILED)

@@ -18,15 +18,16 @@ from headroom_server.device.execution import Executed, Outputs
 from headroom_server.engine import Work
 from headroom_server.errors import DisconnectedError, ExpiredError, FailedError, RequestError
 from headroom_server.runtime.batch_account import account
+from headroom_server.runtime.outcomes import outcome_of
 from headroom_server.runtime.pending import Pending, Told
 from headroom_server.scheduling.admission import Refusal
 from headroom_server.scheduling.entries import Entry, Sealed
 from headroom_server.scheduling.refusals import shed_error
-from headroom_server.scheduling.scheduler import Scheduler
+from headroom_server.scheduling.scheduler import ACCEPTED, Offer, Scheduler
 from headroom_server.scheduling.terms import Terms
-from headroom_server.telemetry.accounting import Ledger
+from headroom_server.telemetry.accounting import Ledger, Outcome
 from headroom_server.tensors import Signature
-from headroom_server.tracing.current import TRACE
+from headroom_server.tracing.current import TRACE, Trace
 
 
 class Line(NamedTuple):
@@ -100,6 +101,7 @@ class InFlight:
             terms=terms,
             connection=connection,
             told=partial(_resolve, answer),
+            trace=TRACE.get(),
         )
         try:
             return await answer
@@ -108,16 +110,34 @@ class InFlight:
             raise
 
     def submit(
-        self, work: Work, *, arrived_s: float, terms: Terms, connection: Connection, told: Told
+        self,
+        work: Work,
+        *,
+        arrived_s: float,
+        terms: Terms,
+        connection: Connection,
+        told: Told,
+        trace: Trace | None = None,
+        counted: bool = False,
     ) -> Entry[Pending]:
         """Put a request in line; `told` is called later, once, with its outputs or the error.
 
+        `counted`: how it ends is booked as one outcome, before it is told.
+
         Raises:
-            RequestError: refused; nobody is told.
+            RequestError: refused; nobody is told, and nothing is booked as an outcome.
         """
-        pending = Pending(work, told, connection, TRACE.get())
+        pending = Pending(work, told, connection, trace, counted=counted)
         entry = self._entry(pending, arrived_s, terms)
-        self._enter(entry)
+        with self._lock:
+            offer = self._scheduler.offer(entry, self._clock())
+            idle = self._idle.pop(0) if self._idle and offer.refusal is None else None
+        if offer is not ACCEPTED:
+            self._shed(offer)
+        if idle is not None:
+            self._ring(idle)
+        elif self.joined is not None:
+            self.joined()
         self._accepted[entry.key] = entry
         if entry.deadline_s is not None:
             loop = asyncio.get_running_loop()
@@ -206,17 +226,11 @@ class InFlight:
             sum([len(numbers) * numbers.itemsize for numbers in work.inputs.values()]),
         )
 
-    def _enter(self, entry: Entry[Pending]) -> None:
-        with self._lock:
-            offer = self._scheduler.offer(entry, self._clock())
-            idle = self._idle.pop(0) if self._idle and offer.refusal is None else None
+    def _shed(self, offer: Offer[Pending]) -> None:
+        """Refuse the newcomer, or tell those who had to leave for it."""
         if offer.refusal is not None:
             self._ledger.refuse(offer.refusal)
             raise shed_error(offer.refusal, offer.retry_after_s, self._scheduler.caps)
-        if idle is not None:
-            self._ring(idle)
-        elif self.joined is not None:
-            self.joined()
         for one in offer.evicted:
             self._ledger.refuse(Refusal.EVICTED)
             self._end(one, shed_error(Refusal.EVICTED, offer.retry_after_s, self._scheduler.caps))
@@ -231,12 +245,14 @@ class InFlight:
         if pending.timer is not None:
             pending.timer.cancel()
         del self._accepted[entry.key]
-        if not isinstance(result, RequestError):
-            self._scheduler.ended(entry, self._clock(), answered=True)
-        elif isinstance(result, ExpiredError):
-            self._scheduler.ended(entry, self._clock(), answered=False)
-        else:
+        now_s, error = self._clock(), result if isinstance(result, RequestError) else None
+        if error is not None and not isinstance(error, ExpiredError):
             self._withdraw(entry)
+        elif entry.deadline_s is not None:
+            self._scheduler.ended(entry, now_s, answered=error is None)
+        if pending.counted:
+            outcome = Outcome.OK if error is None else outcome_of(error)
+            self._ledger.end(outcome, now_s - entry.arrived_s, entry.budget_s)
         pending.told(result)
         if not self._accepted:
             self._emptied.set()

@@ -18,16 +18,24 @@ Told = Callable[[Outputs | RequestError], object]
 class Pending:
     """A request's numbers, and whom to tell. Only `work` and `trace` concern the device."""
 
-    __slots__ = ("connection", "done", "timer", "told", "trace", "work")
+    __slots__ = ("connection", "counted", "done", "timer", "told", "trace", "work")
 
     def __init__(
-        self, work: Work, told: Told, connection: Connection, trace: Trace | None = None
+        self,
+        work: Work,
+        told: Told,
+        connection: Connection,
+        trace: Trace | None = None,
+        *,
+        counted: bool = False,
     ) -> None:
         self.work = work
         self.told = told
         self.connection = connection
         self.trace = trace
         """None where it is not sampled."""
+        self.counted = counted
+        """Whether its end is an outcome. Else it is part of what somebody else counts."""
         self.done = False
         """It has its answer, whatever becomes of its batch."""
         self.timer: asyncio.TimerHandle | None = None

@@ -24,7 +24,7 @@ from headroom_server.lifecycle import Lifecycle, Phase
 from headroom_server.runtime.devices import Devices
 from headroom_server.runtime.door import Door
 from headroom_server.runtime.in_flight import InFlight
-from headroom_server.runtime.pending import Pending, Told
+from headroom_server.runtime.pending import Pending
 from headroom_server.scheduling.admission import Caps, Refusal, closed
 from headroom_server.scheduling.cost_model import CostModel
 from headroom_server.scheduling.scheduler import Scheduler
@@ -76,6 +76,8 @@ class Runner:
         self.clock = clock
         self.ledger = Ledger()
         self.lifecycle = Lifecycle(since_s=clock())
+        self.draining = False
+        """On the way out."""
         self.signature: Signature | None = None
         self.self_test: SelfTest | None = None
         self.warm: Warm | None = None
@@ -98,6 +100,8 @@ class Runner:
         self._door = Door(
             self._in_flight, self.ledger, closed=self._closed, clock=clock, cache=cache
         )
+        self.submit = self._door.submit
+        self.keeps_answers = self._door.keeps_answers
         self._devices = Devices(
             engines,
             plan,
@@ -179,14 +183,9 @@ class Runner:
         return self.lifecycle.ready and self.failure is None and self._devices.fit
 
     @property
-    def draining(self) -> bool:
-        """On the way out."""
-        return self.lifecycle.phase is Phase.DRAINING or self.lifecycle.phase is Phase.STOPPED
-
-    @property
     def crowded(self) -> bool:
         """Whether two full batches wait per device: clients do better with another replica."""
-        return self._in_flight.waiting_items > self._crowd
+        return self._scheduler.batcher.items > self._crowd
 
     @property
     def live(self) -> bool:
@@ -227,19 +226,10 @@ class Runner:
             trace.model, trace.accepted_s = self.model, self.clock()
         return self._door.infer(work, arrived_s=arrived_s, terms=terms, connection=connection)
 
-    @property
-    def keeps_answers(self) -> bool:
-        """As `Door.keeps_answers`."""
-        return self._door.keeps_answers
-
-    def submit(
-        self, work: Work, *, arrived_s: float, terms: Terms, connection: Connection, told: Told
-    ) -> None:
-        """As `Door.submit`, for a request that is not traced."""
-        self._door.submit(work, arrived_s=arrived_s, terms=terms, connection=connection, told=told)
-
     def _closed(self) -> Refusal | None:
         serving = self.signature is not None and self.failure is None and self._devices.serving
+        if serving and self.lifecycle.phase is Phase.READY:
+            return None
         draining = self.draining and not (self._door_open and serving)
         return closed(ready=serving, draining=draining)
 
@@ -288,7 +278,9 @@ class Runner:
         A defect in the accounts or the traces is no reason to leave anybody without an answer.
         """
         try:
-            trace_batch(self.model, done, (entry.work.trace for entry in done.sealed.batch))
+            traces = [one for entry in done.sealed.batch if (one := entry.work.trace) is not None]
+            if traces:
+                trace_batch(self.model, done, traces)
             self._in_flight.settle(done, device)
         except Exception:  # the last resort, which logs it
             log.exception("a batch of %d requests was not settled", len(done.sealed.batch))
@@ -332,5 +324,6 @@ class Runner:
     def _enter(self, phase: Phase) -> None:
         left = self.lifecycle
         self.lifecycle = left.advance(phase, self.clock())
+        self.draining = phase is Phase.DRAINING or phase is Phase.STOPPED
         spent_s = self.lifecycle.spent_s[left.phase]
         log.info("%s: %s after %.2f s of %s", self.model, phase, spent_s, left.phase)

@@ -143,7 +143,8 @@ class Batcher(Generic[T]):
             expired += [self._withdrawn(batch[at]) for at in hopeless]
         for entry in batch:
             self._lines[entry.priority].serve(entry.key)
-            self._left(entry)
+            self.items -= entry.items
+            self.size -= entry.size
         return Sealed(tuple(batch), tuple(expired), length, close)
 
     def _company(self, length: int) -> int:

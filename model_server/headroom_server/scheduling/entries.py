@@ -30,6 +30,11 @@ class Entry(NamedTuple, Generic[T]):
         """The deadline; infinite where there is none."""
         return math.inf if self.deadline_s is None else self.deadline_s
 
+    @property
+    def budget_s(self) -> float | None:
+        """From its arrival to its deadline."""
+        return None if self.deadline_s is None else self.deadline_s - self.arrived_s
+
 
 class Close(StrEnum):
     """Why a batch holds no more."""
@@ -58,4 +63,4 @@ class Sealed(NamedTuple, Generic[T]):
     @property
     def items(self) -> int:
         """Rows of the batch."""
-        return sum(entry.items for entry in self.batch)
+        return sum([entry.items for entry in self.batch])

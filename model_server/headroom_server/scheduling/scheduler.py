@@ -76,9 +76,10 @@ class Scheduler(Generic[T]):
         """A newcomer: it waits from now on, or is refused."""
         if entry.deadline_s is not None and self._late(entry, entry.deadline_s, now_s):
             return self._refused(Refusal.DEADLINE, now_s)
-        refusal = self._crowded(entry)
+        batcher = self.batcher
+        refusal = self._crowded(entry) if batcher.items else None
         if refusal is None:
-            self.batcher.add(entry)
+            batcher.add(entry)
             return ACCEPTED
         return self._make_room(entry, refusal, now_s)
 

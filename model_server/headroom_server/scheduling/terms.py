@@ -7,7 +7,7 @@ does not name itself; the class `default` serves those that name no class.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from headroom_server.errors import InvalidRequestError
@@ -51,7 +51,7 @@ USUAL = Terms()
 
 
 def parse_terms(
-    headers: Iterable[tuple[bytes, bytes]],
+    headers: Mapping[bytes, bytes],
     classes: SloClasses = {},  # noqa: B006 - never written
     *,
     deadline_s: float | None = None,
@@ -63,17 +63,16 @@ def parse_terms(
     Raises:
         InvalidRequestError: naming header, rule and value.
     """
-    said = {name: value for name, value in headers if name in _NAMES}
-    if not said and not classes and deadline_s is None:
+    if deadline_s is None and not classes and _NAMES.isdisjoint(headers):
         return USUAL
-    slo = _slo_class(said.get(SLO_CLASS), classes)
-    timeout_s = _seconds(said[TIMEOUT]) if TIMEOUT in said else None
+    slo = _slo_class(headers.get(SLO_CLASS), classes)
+    timeout_s = _seconds(headers[TIMEOUT]) if TIMEOUT in headers else None
     if deadline_s is not None:
         timeout_s = deadline_s if timeout_s is None else min(deadline_s, timeout_s)
     return Terms(
         slo.deadline_s if timeout_s is None else timeout_s,
-        _priority(said[PRIORITY]) if PRIORITY in said else slo.priority,
-        _tenant(said[TENANT]) if TENANT in said else "",
+        _priority(headers[PRIORITY]) if PRIORITY in headers else slo.priority,
+        _tenant(headers[TENANT]) if TENANT in headers else "",
     )
 
 

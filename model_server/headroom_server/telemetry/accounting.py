@@ -8,8 +8,8 @@ counted by reason beside that: refused = sum of reasons.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from headroom_server.device.stages import Stages
 from headroom_server.scheduling.admission import Refusal
@@ -47,8 +47,7 @@ class Waste(StrEnum):
     PADDING = "padding"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
+class Batch(NamedTuple):
     """One executed batch; ratios are shares of its items, or of its padded size."""
 
     items: int
@@ -115,8 +114,7 @@ class Ledger:
         """One batch was executed."""
         self.execution_s.observe(batch.seconds)
         self.batch_size.observe(batch.items)
-        for seconds in batch.queued_s:
-            self.queue_s.observe(seconds)
+        self.queue_s.observe_all(batch.queued_s)
         self.busy_s += batch.seconds
         self.closed[batch.close] += 1
         self.padding.observe(batch.padding)

@@ -11,13 +11,14 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from headroom_server.connection import Connection, Headers
 from headroom_server.device.execution import Outputs
 from headroom_server.errors import InvalidRequestError, RequestError
 from headroom_server.web.closing import Closing
+from headroom_server.web.heads import head_of
 from headroom_server.web.inference import Asked, Inference, Target
 
 if TYPE_CHECKING:
@@ -25,6 +26,13 @@ if TYPE_CHECKING:
 
 _PLAIN = re.compile(rb"/v[12]/models/[^%?#\x00-\x20\x7f-\xff]+")
 """A path that is what it says: without escapes, query or fragment."""
+
+
+@lru_cache(maxsize=64)
+def _plain(url: bytes) -> str | None:
+    return url.decode("ascii") if _PLAIN.fullmatch(url) else None
+
+
 MAX_BODY_BYTES = 64 * 1024
 """Larger bodies are received with back pressure, which is ASGI's."""
 
@@ -65,8 +73,8 @@ class Exchange:
         self.disconnected = self.response_started = self.response_complete = False
 
 
-Respond = Callable[[Exchange, int, Headers, bytes, bool], None]
-"""Write an answer: its status, headers and body, and whether it is the connection's last."""
+Respond = Callable[[Exchange, bytes, bytes, bool], None]
+"""Write an answer: its head and body, and whether it is the connection's last."""
 
 
 class Direct:
@@ -86,10 +94,11 @@ class Direct:
         length = by_name.get(b"content-length")
         if length is None or len(length) > 5 or int(length) > self._max_body_bytes:
             return None
-        if not _PLAIN.fullmatch(url):
+        path = _plain(url)
+        if path is None:
             return None
         try:
-            target = self._inference.find(url.decode("ascii"))
+            target = self._inference.find(path)
         except InvalidRequestError:
             return None
         if target is None or target.served.runner.keeps_answers:
@@ -134,10 +143,11 @@ class Direct:
         except Exception as error:  # noqa: BLE001 - the last resort, which logs it
             self._fail(exchange, connection, respond, error)
             return
-        respond(exchange, 200, answer.headers, answer.body, self._closing.due(connection))
+        respond(exchange, answer.head, answer.body, self._closing.due(connection))
 
     def _fail(
         self, exchange: Exchange, connection: Connection, respond: Respond, error: Exception
     ) -> None:
         answer, last = self._error_answer(error), self._closing.due(connection)
-        respond(exchange, answer.status_code, answer.raw_headers, bytes(answer.body), last)
+        head = head_of(answer.status_code, answer.raw_headers)
+        respond(exchange, head, bytes(answer.body), last)

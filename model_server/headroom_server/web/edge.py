@@ -41,9 +41,10 @@ class Edge:
         if answer is None:
             await self._route(scope, receive, send)
             return
-        headers, connection, close = answer.headers, connection_of(scope), self._closes(scope)
-        if connection.answer is not None and connection.answer(headers, answer.body, close):
+        connection, close = connection_of(scope), self._closes(scope)
+        if connection.answer is not None and connection.answer(answer.head, answer.body, close):
             return
+        headers = answer.headers
         if close:
             headers.append(CLOSE)
         await send({"type": "http.response.start", "status": 200, "headers": headers})

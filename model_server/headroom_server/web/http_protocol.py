@@ -16,8 +16,9 @@ from uvicorn.protocols.http.httptools_impl import (
     RequestResponseCycle,
 )
 
-from headroom_server.connection import STATE_KEY, Connection, Headers
+from headroom_server.connection import STATE_KEY, Connection
 from headroom_server.web.direct import Direct, Exchange
+from headroom_server.web.heads import CLOSE
 
 MAX_HEAD_BYTES = 64 * 1024
 """Request line and headers. What comes in one read (256 KiB) is not counted before it is parsed."""
@@ -130,12 +131,12 @@ def bounded_protocol(
             self._running = cycle
             super()._start_asgi_task(cycle, app)
 
-        def _answer(self, headers: Headers, body: bytes, close: bool) -> bool:
+        def _answer(self, head: bytes, body: bytes, close: bool) -> bool:
             # As uvicorn's two sends, in one write and without checking our own headers.
             cycle = self._running
             if self.flow.write_paused or cycle.response_started:
                 return False
-            self._write(cycle, 200, headers, body, close)
+            self._write(cycle, head, body, close)
             return True
 
         def _passing_by(self) -> Exchange | None:
@@ -156,20 +157,15 @@ def bounded_protocol(
         def _write(
             self,
             cycle: RequestResponseCycle | Exchange,
-            status: int,
-            headers: Headers,
+            head: bytes,
             body: bytes,
             close: bool,
         ) -> None:
-            parts = [STATUS_LINE[status]]
-            for name, value in headers:
-                parts += (name, b": ", value, b"\r\n")
             if close or not cycle.keep_alive:
                 cycle.keep_alive = False
-                parts.append(b"connection: close\r\n")
-            parts += (b"\r\n", body)
+                head += CLOSE
             if not (cycle.disconnected or self.transport.is_closing()):
-                self.transport.write(b"".join(parts))
+                self.transport.write(b"%b\r\n%b" % (head, body))
             cycle.response_started = cycle.response_complete = True
             cycle.message_event.set()
             if not cycle.keep_alive:

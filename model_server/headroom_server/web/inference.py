@@ -7,7 +7,7 @@ routes for its documentation.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from headroom_server.connection import connection_of
@@ -23,6 +23,7 @@ from headroom_server.errors import (
 from headroom_server.protocols import open_inference
 from headroom_server.runtime.catalogue import Catalogue, Forms, Served
 from headroom_server.scheduling.terms import Terms, parse_terms
+from headroom_server.web import heads
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope
@@ -35,10 +36,26 @@ HEAD_LENGTH = open_inference.HEAD_LENGTH.encode()
 
 
 class Answer(NamedTuple):
-    """A body and its headers; the status is 200."""
+    """A body; the status is 200."""
 
     body: bytes
-    headers: list[Header]
+    json_bytes: int | None = None
+    """How many bytes of it are JSON, where tensors follow; None: all."""
+
+    @property
+    def headers(self) -> list[Header]:
+        """As ASGI has them."""
+        length = (b"content-length", b"%d" % len(self.body))
+        if self.json_bytes is None:
+            return [JSON, length]
+        return [BYTES, length, (HEAD_LENGTH, b"%d" % self.json_bytes)]
+
+    @property
+    def head(self) -> bytes:
+        """As the wire has it."""
+        if self.json_bytes is None:
+            return heads.JSON % len(self.body)
+        return heads.head_of(200, self.headers)
 
 
 class Asked(NamedTuple):
@@ -49,8 +66,30 @@ class Asked(NamedTuple):
     render: Callable[[Outputs], Answer]
 
 
+class Named(NamedTuple):
+    """What the path of an inference request says."""
+
+    model: str
+    version: str | None
+    typed: bool
+
+
+@lru_cache(maxsize=64)
+def named_by(path: str) -> Named | None:
+    """None where the path is another. Clients ask for the same few again and again."""
+    if path.endswith("/infer") and path.startswith("/v2/models/"):
+        name, separator, version = path[11:-6].partition("/versions/")
+        if "/" not in name and "/" not in version:
+            return Named(name, version if separator else None, False)
+    elif path.endswith(":predict") and path.startswith("/v1/models/"):
+        name = path[11:-8]
+        if "/" not in name:
+            return Named(name, None, True)
+    return None
+
+
 class Target(NamedTuple):
-    """What the path of an inference request names."""
+    """What an inference request is for."""
 
     served: Served
     typed: bool
@@ -83,15 +122,11 @@ class Inference:
         Raises:
             UnknownModelError: naming what is served here.
         """
-        if path.endswith("/infer") and path.startswith("/v2/models/"):
-            name, separator, version = path[11:-6].partition("/versions/")
-            if "/" not in name and "/" not in version:
-                return Target(self._catalogue.find(name, version if separator else None), False)
-        elif path.endswith(":predict") and path.startswith("/v1/models/"):
-            name = path[11:-8]
-            if "/" not in name:
-                return Target(self._catalogue.find(name, None), True)
-        return None
+        named = named_by(path)
+        if named is None:
+            return None
+        name, version, typed = named
+        return Target(self._catalogue.find(name, version), typed)
 
     async def answer(self, scope: Scope, receive: Receive) -> Answer | None:
         """The answer to an inference request; None where it is something else.
@@ -121,27 +156,22 @@ def _read_tensors(served: Served, forms: Forms, headers: dict[bytes, bytes], bod
         forms.contract, body, None if head_bytes is None else _head_bytes(head_bytes)
     )
     classes = served.runner.limits.classes
-    terms = parse_terms(headers.items(), classes, deadline_s=asked.timeout_s)
+    terms = parse_terms(headers, classes, deadline_s=asked.timeout_s)
     return Asked(asked.work, terms, partial(_write_tensors, served, asked))
 
 
 def _write_tensors(served: Served, asked: open_inference.Inference, outputs: Outputs) -> Answer:
-    content, head = open_inference.render(served.name, served.version, asked, outputs)
-    length = (b"content-length", b"%d" % len(content))
-    if head is None:
-        return Answer(content, [JSON, length])
-    return Answer(content, [BYTES, length, (HEAD_LENGTH, b"%d" % head)])
+    return Answer(*open_inference.render(served.name, served.version, asked, outputs))
 
 
 def _read_typed(served: Served, forms: Forms, headers: dict[bytes, bytes], body: bytes) -> Asked:
     work = forms.typed.parse(body)
-    terms = parse_terms(headers.items(), served.runner.limits.classes)
+    terms = parse_terms(headers, served.runner.limits.classes)
     return Asked(work, terms, partial(_write_typed, forms, work))
 
 
 def _write_typed(forms: Forms, work: Work, outputs: Outputs) -> Answer:
-    content = forms.typed.render(work, outputs)
-    return Answer(content, [JSON, (b"content-length", b"%d" % len(content))])
+    return Answer(forms.typed.render(work, outputs))
 
 
 async def read_body(headers: dict[bytes, bytes], receive: Receive, limit: int) -> bytes:
