@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -38,6 +38,7 @@ _JSON_PATCH = "application/json-patch+json"
 _PLURALS = {
     "CustomResourceDefinition": "customresourcedefinitions",
     "Deployment": "deployments",
+    "EndpointSlice": "endpointslices",
     "Event": "events",
     "HorizontalPodAutoscaler": "horizontalpodautoscalers",
     "InferenceService": "inferenceservices",
@@ -152,6 +153,31 @@ class KubernetesApi:
     async def fetch(self, path: str) -> Fetched:
         """GET any path of the server; raise Unavailable where there is no answer at all."""
         return await self._answer("GET", "fetch", path)
+
+    async def stream(self, path: str, quiet_s: float) -> AsyncIterator[bytes]:
+        """GET what comes in pieces, until it ends.
+
+        Raise Unavailable where it breaks off or nothing comes for `quiet_s`, and what the status of
+        the answer stands for.
+        """
+        assert self._client is not None
+        headers = {"Accept": _JSON, "User-Agent": "headroom"}
+        await self._client.update_params_for_auth(headers, [], ["BearerToken"], path, "GET", None)
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=quiet_s, sock_read=quiet_s)
+        url = self._client.configuration.host + path
+        try:
+            answer = await self._client.rest_client.request(  # type: ignore[no-untyped-call]
+                "GET", url, headers=headers, _request_timeout=timeout
+            )
+            try:
+                if answer.status >= 300:
+                    raise _error(answer.status, await answer.read(), "", f"GET {path}")
+                async for piece in answer.response.content.iter_any():
+                    yield piece
+            finally:
+                answer.response.close()
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise Unavailable(f"GET {path}: {type(error).__name__}: {error}") from error
 
     async def list_all(
         self, api_version: str, kind: str, namespace: str | None, label_selector: str = ""

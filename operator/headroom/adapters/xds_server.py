@@ -26,6 +26,7 @@ _log = logging.getLogger(__name__)
 MAX_QUESTION_BYTES = 1 << 18
 REPEAT_AFTER_S = 0.5
 """The same version is told the same gateway no sooner: it was refused, or lost."""
+ELSEWHERE_AFTER_S = 0.2
 REMEMBERED = 16_384
 
 _Key = tuple[str, str]
@@ -80,6 +81,12 @@ class XdsServer:
             if before.named.get((kind, name)) != answer:
                 self._wake((kind, name))
 
+    def withdraw(self) -> None:
+        """Tell nothing any more: another process decides. What the gateways know stands."""
+        self._snapshot = None
+        for key in list(self._news):
+            self._wake(key)
+
     def application(self) -> web.Application:
         """Build the application."""
         served = web.Application(client_max_size=MAX_QUESTION_BYTES)
@@ -112,6 +119,12 @@ class XdsServer:
         except ValueError as error:
             return web.json_response({"error": str(error)}, status=400)
         answer = await self._news_for(request.match_info["kind"], question)
+        if self._snapshot is None:
+            # Another process decides; the next connection may lead to it.
+            await asyncio.sleep(ELSEWHERE_AFTER_S)
+            refusal = web.json_response({"error": "this operator does not lead"}, status=503)
+            refusal.force_close()
+            return refusal
         if answer is None:
             return web.Response(status=304)
         return web.Response(body=answer.body, content_type="application/json")
@@ -121,8 +134,8 @@ class XdsServer:
         loop = asyncio.get_running_loop()
         until_s = loop.time() + self._hold_s
         asked = (question.node, kind, question.names)
-        while True:
-            answer = self._snapshot.answer(kind, question.names) if self._snapshot else None
+        while self._snapshot is not None:
+            answer = self._snapshot.answer(kind, question.names)
             if answer is not None and answer.version != question.version:
                 version, told_s = self._told.get(asked, ("", 0.0))
                 pause_s = told_s + REPEAT_AFTER_S - loop.time()
@@ -137,6 +150,7 @@ class XdsServer:
                     await self._news[kind, name].wait()
             except TimeoutError:
                 return None
+        return None
 
     def _remember(self, asked: Any, version: str, now_s: float) -> None:
         if len(self._told) >= REMEMBERED:

@@ -111,6 +111,7 @@ class InferenceService:
             scale_up_rate=up.rate.to_limit() if up.rate else None,
             scale_down_stabilization_s=down.stabilization_window.seconds,
             scale_down_rate=down.rate.to_limit() if down.rate else None,
+            routing=self.spec.routing.kind,
             priority=scaling.priority,
             tick_s=tick_s,
             warmup_timeout_s=self.spec.warmup.timeout.seconds,

@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from headroom.api.durations import Duration
+from headroom.api.routing import Routing
 from headroom.api.runtime import Runtime
 from headroom.api.schedules import Schedule
 from headroom.api.target_ref import TargetRef
@@ -218,6 +219,8 @@ class Spec(Value):
     """The promise."""
     scaling: Scaling = Scaling()
     """What the operator may do to the number of replicas."""
+    routing: Routing = Routing()
+    """How requests reach the replicas."""
     drain: Drain = Drain()
     """How a replica leaves."""
 

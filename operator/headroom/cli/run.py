@@ -18,7 +18,9 @@ from headroom.adapters.kubernetes_api import KubernetesApi
 from headroom.adapters.pod_scraper import PodScraper
 from headroom.adapters.system_clock import SystemClock
 from headroom.api.inference_service import GROUP, PLURAL, VERSION
+from headroom.cli.gateway_options import GatewayChoice
 from headroom.cli.lease_options import LeaseChoice
+from headroom.cli.routing import composed
 from headroom.console.health import Health, watch_loop_lag
 from headroom.console.instruments import Instruments
 from headroom.console.prerequisites import Prerequisites
@@ -45,6 +47,7 @@ async def operate(
     port: int,
     instance: str,
     lease: LeaseChoice | None,
+    gateway: GatewayChoice | None,
     record: Path | None,
     record_mib: int,
 ) -> None:
@@ -59,6 +62,7 @@ async def operate(
     instruments, clock = Instruments(), SystemClock()
     with _journal(record, record_mib) as journal:
         async with KubernetesApi(on_call=instruments.called) as api, PodScraper() as scraper:
+            router, xds = composed(api, clock, gateway, namespaces) if gateway else (None, None)
             controller = Controller(
                 cluster=api,
                 scraper=scraper,
@@ -68,6 +72,7 @@ async def operate(
                 namespaces=namespaces,
                 tick_s=tick_s,
                 journal=journal,
+                router=router,
             )
             election = None if lease is None else _election(lease, api, clock, instruments)
             prerequisites = Prerequisites(api, _needed(namespaces, lease))
@@ -85,6 +90,7 @@ async def operate(
                 watch.run(controller.observe, controller.cache.synced.wait),
                 prerequisites.watch(),
                 serve(app, port),
+                *([xds.serve(gateway.port)] if xds and gateway else []),
                 watch_loop_lag(instruments.lagged, health.lagged),
             )
     _log.info("ended")

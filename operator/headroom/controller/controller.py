@@ -18,6 +18,7 @@ from headroom.controller.leadership.guard import Lease, LeasedCluster
 from headroom.controller.ports import Clock, Cluster, Journal, Manifest, Recorder, Scraper
 from headroom.controller.reconciler import Reconciler
 from headroom.controller.recording import Recording
+from headroom.controller.routing import Router
 from headroom.controller.scheduler import Scheduler
 from headroom.errors import ClusterError
 
@@ -46,6 +47,7 @@ class Controller:
         journal: Journal | None = None,
         chance: random.Random | None = None,
         onlooker: Onlooker | None = None,
+        router: Router | None = None,
     ) -> None:
         self._cluster = cluster
         self._scraper = scraper
@@ -56,6 +58,7 @@ class Controller:
         self._tick_s = tick_s
         self._recording = None if journal is None else Recording(journal)
         self._onlooker = onlooker
+        self._router = router
         self._chance = chance or random.Random()  # noqa: S311  (spreads load)
         self.cache = ServiceCache(on_change=self._changed, on_gone=self._gone)
         self._reconciler: Reconciler | None = None
@@ -95,7 +98,10 @@ class Controller:
         try:
             for uid in self.cache.uids():
                 scheduler.kick(uid)
-            await scheduler.run()
+            async with asyncio.TaskGroup() as group:
+                group.create_task(scheduler.run())
+                if self._router is not None:
+                    group.create_task(self._router.lead(self._writing(lease), self.cache))
         finally:
             self.scheduler = None
             reconciler.withdraw()
@@ -109,7 +115,7 @@ class Controller:
 
     def _new_reconciler(self, lease: Lease | None) -> Reconciler:
         return Reconciler(
-            cluster=self._cluster if lease is None else LeasedCluster(self._cluster, lease),
+            cluster=self._writing(lease),
             scraper=self._scraper,
             clock=self._clock,
             cache=self.cache,
@@ -119,6 +125,9 @@ class Controller:
             recording=self._recording,
             onlooker=self._onlooker,
         )
+
+    def _writing(self, lease: Lease | None) -> Cluster:
+        return self._cluster if lease is None else LeasedCluster(self._cluster, lease)
 
     async def _look_again(self) -> None:
         try:
@@ -134,10 +143,14 @@ class Controller:
         return f"{service['metadata']['namespace']}/{service['metadata']['name']}"
 
     def _changed(self, uid: str) -> None:
+        if self._router is not None:
+            self._router.changed()
         if self.scheduler is not None:
             self.scheduler.kick(uid)
 
     def _gone(self, uid: str) -> None:
+        if self._router is not None:
+            self._router.changed()
         if self.scheduler is not None:
             self.scheduler.remove(uid)
         if self._reconciler is not None:

@@ -16,7 +16,14 @@ def desired_children(inference_service: InferenceService) -> list[dict[str, Any]
     """Build every child in the order of creation, replicas left out: they are the scaler's."""
     return [
         service_account.build(inference_service),
-        service.build(inference_service),
+        _service(inference_service),
         pod_disruption_budget.build(inference_service),
         deployment.build(inference_service),
     ]
+
+
+def _service(inference_service: InferenceService) -> dict[str, Any]:
+    """In Gateway mode the Service of the name is the router's; the replicas have their own."""
+    if inference_service.spec.routing.mode == "Gateway":
+        return service.build_replicas(inference_service)
+    return service.build(inference_service)

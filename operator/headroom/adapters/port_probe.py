@@ -1,0 +1,24 @@
+"""Looks whether somebody takes connections at an address."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+WITHIN_S = 0.3
+
+
+class PortProbe:
+    """Connects, and hangs up."""
+
+    async def is_open(self, address: str, port: int) -> bool:
+        """Say whether a connection is taken in time."""
+        try:
+            async with asyncio.timeout(WITHIN_S):
+                _, writer = await asyncio.open_connection(address, port)
+        except (OSError, TimeoutError):
+            return False
+        writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
+        return True

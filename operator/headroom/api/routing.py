@@ -1,0 +1,36 @@
+"""`spec.routing`: how requests reach the replicas."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from headroom.api.durations import Duration
+from headroom.api.values import Value, Within
+from headroom.scaling.values import Routing as Kind
+
+
+class Routing(Value):
+    """How requests reach the replicas; a change takes effect within seconds."""
+
+    mode: Literal["Service", "Gateway"] = "Service"
+    """Service balances connections, as a ClusterIP does; Gateway sends each request to the replica
+    with the fewest in flight, under the same name and port. Without a gateway that is ready it is
+    Service."""
+    request_timeout: Annotated[Duration, Within("1s", "24h")] = Duration.parse("5m")
+    """The longest that a request may take in Gateway mode; one that names a deadline
+    (x-request-timeout, grpc-timeout) is held to its own."""
+    max_body_bytes: Annotated[int, Field(ge=1024, le=1 << 30)] = 16 << 20
+    """The largest body of a request in Gateway mode."""
+    slow_start: Annotated[Duration, Within("1s", "15m")] | None = None
+    """Time over which a fresh replica gets up to its full share in Gateway mode; without it at
+    once."""
+    max_in_flight: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    """Requests in flight per ready replica beyond which the gateway refuses with 429; without it
+    what the learnt model answers within twice the target, and at least two batches."""
+
+    @property
+    def kind(self) -> Kind:
+        """What the model of the tail is asked for."""
+        return Kind.LEAST_IN_FLIGHT if self.mode == "Gateway" else Kind.RANDOM

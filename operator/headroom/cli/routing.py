@@ -1,0 +1,36 @@
+"""The parts that route services through gateways, put together over their adapters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from headroom.adapters.kubernetes_api import KubernetesApi
+from headroom.adapters.pod_watch import PodWatch
+from headroom.adapters.port_probe import PortProbe
+from headroom.adapters.system_clock import SystemClock
+from headroom.adapters.token_review import TokenReview
+from headroom.adapters.xds_server import XdsServer
+from headroom.cli.gateway_options import AUDIENCE, GATEWAY, GatewayChoice
+from headroom.controller.routing import Router
+from headroom.resources.names import SERVICE_LABEL
+
+
+def composed(
+    api: KubernetesApi, clock: SystemClock, choice: GatewayChoice, namespaces: Sequence[str]
+) -> tuple[Router, XdsServer]:
+    """Build what routes, and what tells the gateways."""
+    user = f"system:serviceaccount:{choice.namespace}:{GATEWAY}"
+    server = XdsServer(TokenReview(api, user=user, audience=AUDIENCE))
+    gateways = f"app.kubernetes.io/name={GATEWAY}"
+    router = Router(
+        replicas=PodWatch(
+            api, selector=SERVICE_LABEL, namespace=namespaces[0] if len(namespaces) == 1 else None
+        ),
+        gateways=PodWatch(api, selector=gateways, namespace=choice.namespace),
+        publisher=server,
+        probe=PortProbe(),
+        clock=clock,
+        gateway_namespace=choice.namespace,
+        namespaces=namespaces,
+    )
+    return router, server

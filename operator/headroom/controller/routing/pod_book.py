@@ -1,0 +1,95 @@
+"""Which pods are warm and not leaving, as a watch tells it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from headroom.controller.ports import Manifest
+from headroom.resources.names import SERVICE_LABEL
+
+_Group = tuple[str, str]
+"""Namespace, and the service whose label the pod wears."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WarmPod:
+    """A pod that may be sent requests."""
+
+    uid: str
+    name: str
+    address: str
+    restarts: int
+    """Of its containers: what listened before one does not listen after it."""
+
+
+@dataclass(slots=True)
+class PodBook:
+    """Warm pods by what they belong to; tells `on_change` of what has become another."""
+
+    on_change: Callable[[], None]
+    synced: bool = False
+    """Whether everything that exists has been told once."""
+    _warm: dict[_Group, dict[str, WarmPod]] = field(default_factory=dict)
+
+    def warm(self, namespace: str, name: str = "") -> tuple[WarmPod, ...]:
+        """Give the warm pods of a service; without a name those that wear no service's label."""
+        return tuple(self._warm.get((namespace, name), {}).values())
+
+    def replace(self, pods: Iterable[Manifest]) -> None:
+        """Take in all pods that there are."""
+        before, self._warm, self.synced = self._warm, {}, True
+        for pod in pods:
+            self._enter(pod)
+        if self._warm != before:
+            self.on_change()
+
+    def observe(self, event: str, pod: Manifest) -> None:
+        """Take in one event of a watch."""
+        group, uid = _group(pod), pod["metadata"]["uid"]
+        before = self._warm.get(group, {}).pop(uid, None)
+        after = None if event == "DELETED" else self._enter(pod)
+        if before != after:
+            self.on_change()
+
+    def _enter(self, pod: Manifest) -> WarmPod | None:
+        warm, group = _warm_pod(pod), _group(pod)
+        if warm is None or (group[1] and not _is_of(pod, group[1])):
+            return None
+        self._warm.setdefault(group, {})[warm.uid] = warm
+        return warm
+
+
+def _group(pod: Manifest) -> _Group:
+    labels = pod["metadata"].get("labels") or {}
+    return pod["metadata"]["namespace"], labels.get(SERVICE_LABEL, "")
+
+
+def _is_of(pod: Manifest, deployment: str) -> bool:
+    """Whether it is the Deployment's; its label alone may be worn by anybody's pod.
+
+    A Deployment names its ReplicaSets after itself and the hash that it puts on their pods.
+    """
+    metadata = pod["metadata"]
+    template_hash = (metadata.get("labels") or {}).get("pod-template-hash")
+    return any(
+        owner.get("controller")
+        and owner.get("kind") == "ReplicaSet"
+        and owner.get("name") == f"{deployment}-{template_hash}"
+        for owner in metadata.get("ownerReferences") or ()
+    )
+
+
+def _warm_pod(pod: Manifest) -> WarmPod | None:
+    metadata, status = pod["metadata"], pod.get("status") or {}
+    ready = any(
+        one["type"] == "Ready" and one["status"] == "True" for one in status.get("conditions") or ()
+    )
+    if not ready or metadata.get("deletionTimestamp") or not status.get("podIP"):
+        return None
+    return WarmPod(
+        uid=metadata["uid"],
+        name=metadata["name"],
+        address=status["podIP"],
+        restarts=sum(one.get("restartCount", 0) for one in status.get("containerStatuses") or ()),
+    )

@@ -1,0 +1,40 @@
+"""What routing needs of the world; adapters fit by structure, tests bring fakes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from headroom.controller.ports import Manifest
+from headroom.gateway import Snapshot
+
+OnList = Callable[[list[Manifest]], None]
+OnEvent = Callable[[str, Manifest], None]
+
+
+class Watch(Protocol):
+    """Pods as they are and as they change."""
+
+    async def run(self, on_list: OnList, on_event: OnEvent) -> None:
+        """Tell what is there, then what changes, until cancelled."""
+        ...
+
+
+class Publisher(Protocol):
+    """Tells the gateways."""
+
+    def publish(self, snapshot: Snapshot) -> None:
+        """Tell this from now on."""
+        ...
+
+    def withdraw(self) -> None:
+        """Tell nothing: somebody else decides."""
+        ...
+
+
+class Probe(Protocol):
+    """Looks whether a gateway takes connections."""
+
+    async def is_open(self, address: str, port: int) -> bool:
+        """Say whether somebody listens there, within a fraction of a second."""
+        ...

@@ -1,0 +1,306 @@
+"""Routes services through gateways: tells the gateways who is warm, and Services where to lead.
+
+What the gateways are told follows every change of a pod or a resource at once. Services and their
+slices are written level-triggered, a few at a time, while this process decides.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from headroom.api import InferenceService, InvalidSpec
+from headroom.controller.cache import ServiceCache
+from headroom.controller.ports import Clock, Cluster, Manifest
+from headroom.controller.routing import numbers, telling
+from headroom.controller.routing.handover import RETIRED_AFTER_S, Leads, step
+from headroom.controller.routing.pod_book import PodBook, WarmPod
+from headroom.controller.routing.ports import Probe, Publisher, Watch
+from headroom.controller.routing.writing import Writer
+from headroom.errors import ClusterError
+from headroom.gateway import snapshot
+from headroom.resources import endpoint_slice
+from headroom.resources import service as services
+from headroom.resources.endpoint_slice import (
+    MANAGED_BY_KUBERNETES,
+    MANAGED_BY_SELECTOR,
+    SERVICE_NAME_LABEL,
+)
+
+_log = logging.getLogger(__name__)
+
+GATHERED_S = 0.02
+"""Changes that come together are told together."""
+BOUNDS_EVERY_S = 5.0
+ROUND_S = 0.5
+AT_ONCE = 8
+SEED_AGAIN_S = 1.0
+
+
+@dataclass(slots=True, kw_only=True)
+class Routed:
+    """One service with a port."""
+
+    port: int
+    writer: Writer
+    standing: tuple[str, ...] = ()
+    """Where its slice leads; as it was found, until it is written."""
+    emptied_s: float | None = None
+    """Since when, back in Service mode, its slice has led nowhere."""
+    complaint: str = ""
+
+
+@dataclass(slots=True)
+class _Parsed:
+    generation: int
+    service: InferenceService
+
+
+@dataclass(slots=True, kw_only=True)
+class Router:
+    """Keeps the routes of all services, from one leadership to its end."""
+
+    replicas: Watch
+    gateways: Watch
+    publisher: Publisher
+    probe: Probe
+    clock: Clock
+    gateway_namespace: str
+    namespaces: Sequence[str] = ()
+    _dirty: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def lead(self, cluster: Cluster, cache: ServiceCache) -> None:
+        """Route until cancelled; then nothing is told any more, and what was told stands."""
+        book, gates = PodBook(self._dirty.set), PodBook(self._dirty.set)
+        await cache.synced.wait()
+        lead = _Lead(self, cluster, cache, book, gates, await self._seed(cluster))
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self.replicas.run(book.replace, book.observe))
+                group.create_task(self.gateways.run(gates.replace, gates.observe))
+                group.create_task(lead.tell())
+                group.create_task(lead.write())
+        finally:
+            self.publisher.withdraw()
+
+    def changed(self) -> None:
+        """Look again: a service or its status has changed."""
+        self._dirty.set()
+
+    async def until_changed(self) -> None:
+        """Wait for something to tell; bounds follow what is learnt, which nobody announces."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(BOUNDS_EVERY_S):
+                await self._dirty.wait()
+        self._dirty.clear()
+
+    async def _seed(self, cluster: Cluster) -> dict[str, Routed]:
+        """Read what an operator before this one has left: whose port is which."""
+        while True:
+            try:
+                slices = [
+                    one
+                    for namespace in self.namespaces or (None,)
+                    for one in await cluster.list_all(
+                        "discovery.k8s.io/v1", "EndpointSlice", namespace, MANAGED_BY_SELECTOR
+                    )
+                ]
+            except ClusterError as error:
+                _log.warning("the slices of gateways could not be read: %s", error)
+                await asyncio.sleep(SEED_AGAIN_S)
+                continue
+            addresses = {
+                owner["uid"]: tuple(a for e in one.get("endpoints") or () for a in e["addresses"])
+                for one in slices
+                for owner in one["metadata"].get("ownerReferences") or ()
+            }
+            return {
+                uid: Routed(port=port, writer=Writer(cluster), standing=addresses.get(uid, ()))
+                for uid, port in numbers.read(slices).items()
+            }
+
+
+class _Lead:
+    """What is known while this process decides."""
+
+    def __init__(
+        self,
+        router: Router,
+        cluster: Cluster,
+        cache: ServiceCache,
+        book: PodBook,
+        gates: PodBook,
+        routed: dict[str, Routed],
+    ) -> None:
+        self._router = router
+        self._cluster = cluster
+        self._cache = cache
+        self._parsed: dict[str, _Parsed] = {}
+        self._book = book
+        self._gates = gates
+        self._routed = routed
+        self._open: set[tuple[str, int, int]] = set()
+        """Gateway, restarts and port that took a connection."""
+
+    def _services(self) -> Iterator[tuple[InferenceService, Manifest]]:
+        """Give every service as last understood: one that was made invalid is routed as before."""
+        for uid in self._cache.uids():
+            raw = self._cache.get(uid)
+            if raw is None or raw["metadata"].get("deletionTimestamp"):
+                continue
+            generation, known = raw["metadata"].get("generation", 0), self._parsed.get(uid)
+            if known is None or known.generation != generation:
+                try:
+                    known = _Parsed(generation, InferenceService.parse(raw))
+                except InvalidSpec:
+                    if known is None:
+                        continue
+                self._parsed[uid] = known
+            yield known.service, raw
+
+    async def tell(self) -> None:
+        """Publish after each change, until cancelled."""
+        while True:
+            await self._router.until_changed()
+            await asyncio.sleep(GATHERED_S)
+            if self._book.synced and self._gates.synced:
+                self._assign()
+                self._publish()
+
+    async def write(self) -> None:
+        """Write what Services and slices lack, until cancelled."""
+        gate = asyncio.Semaphore(AT_ONCE)
+
+        async def one(service: InferenceService, routed: Routed) -> None:
+            async with gate:
+                try:
+                    await self._converge(service, routed)
+                    routed.complaint = ""
+                except ClusterError as error:
+                    if str(error) != routed.complaint:
+                        routed.complaint = str(error)
+                        name = f"{service.namespace}/{service.name}"
+                        _log.warning("%s: its routing could not be written: %s", name, error)
+
+        while True:
+            if self._book.synced and self._gates.synced:
+                self._assign()
+                found = [
+                    (service, self._routed[service.uid])
+                    for service, _ in self._services()
+                    if service.uid in self._routed
+                ]
+                await asyncio.gather(*(one(service, routed) for service, routed in found))
+                self._retire()
+            await asyncio.sleep(ROUND_S)
+
+    def _assign(self) -> None:
+        """Give every service in Gateway mode a port; take it from those that are gone."""
+        known = {service.uid: service for service, _ in self._services()}
+        for uid in [uid for uid in self._routed if uid not in known]:
+            del self._routed[uid]
+        taken = {routed.port for routed in self._routed.values()}
+        for uid, service in known.items():
+            if service.spec.routing.mode == "Gateway" and uid not in self._routed:
+                port = numbers.choose(uid, taken)
+                if port is None:
+                    _log.error("no port is left for %s/%s", service.namespace, service.name)
+                    continue
+                taken.add(port)
+                self._routed[uid] = Routed(port=port, writer=Writer(self._cluster))
+
+    def _publish(self) -> None:
+        routes, replicas, bounds = [], {}, {}
+        for service, raw in self._services():
+            routed = self._routed.get(service.uid)
+            if routed is None:
+                continue
+            route = telling.route(service, routed.port)
+            pods = self._book.warm(service.namespace, service.name)
+            routes.append(route)
+            replicas[route.key] = telling.endpoints(service, pods)
+            most = telling.in_flight(service, raw.get("status") or {}, len(pods))
+            if most is not None:
+                bounds[route.key] = most
+        self._router.publisher.publish(snapshot(routes, replicas, bounds))
+
+    async def _converge(self, service: InferenceService, routed: Routed) -> None:
+        """Bring the Service and the slice of one service one step on."""
+        is_routed = service.spec.routing.mode == "Gateway"
+        if is_routed:
+            routed.emptied_s = None
+        elif not routed.standing:
+            return
+        listening = await self._listening(service.uid, routed.port)
+        known = not is_routed and await self._replicas_known(service)
+        following = step(
+            routed=is_routed,
+            gateways=[pod.address for pod in listening],
+            standing=routed.standing,
+            replicas_known=known,
+        )
+        await self._write_slice(service, routed, following.slice_first)
+        now_s = self._router.clock.now_s()
+        if following.service is Leads.GATEWAY:
+            await routed.writer.bring(service, services.build_routed(service), now_s)
+        elif following.service is Leads.REPLICAS:
+            await routed.writer.bring(service, services.build(service), now_s)
+        await self._write_slice(service, routed, following.slice_after)
+
+    async def _write_slice(
+        self, service: InferenceService, routed: Routed, addresses: tuple[str, ...] | None
+    ) -> None:
+        if addresses is None or (not addresses and not routed.standing):
+            return
+        now_s = self._router.clock.now_s()
+        ipv6 = ":" in (addresses or routed.standing)[0]
+        manifest = endpoint_slice.build(service, addresses, routed.port, ipv6=ipv6)
+        await routed.writer.bring(service, manifest, now_s)
+        if addresses != routed.standing:
+            where = ", ".join(addresses) or "nowhere"
+            _log.info("%s/%s: its slice leads to %s", service.namespace, service.name, where)
+        routed.standing = addresses
+        if not addresses:
+            routed.emptied_s = now_s
+
+    async def _listening(self, uid: str, port: int) -> list[WarmPod]:
+        """Give the gateways that take connections for a service, its own first."""
+        pods = sorted(
+            self._gates.warm(self._router.gateway_namespace),
+            key=lambda pod: numbers.preference(uid, pod.name),
+        )
+        for pod in pods:  # the first is enough: the others are for when it is away
+            known = (pod.uid, pod.restarts, port)
+            if known in self._open or await self._router.probe.is_open(pod.address, port):
+                self._open.add(known)
+                return [pod]
+        return []
+
+    async def _replicas_known(self, service: InferenceService) -> bool:
+        """Whether Kubernetes leads the Service to a ready replica again."""
+        slices = await self._cluster.list_all(
+            "discovery.k8s.io/v1",
+            "EndpointSlice",
+            service.namespace,
+            f"{SERVICE_NAME_LABEL}={service.name},{MANAGED_BY_KUBERNETES}",
+        )
+        return any(_is_ready(one) for one in slices)
+
+    def _retire(self) -> None:
+        """Take the port from a service whose slice has led nowhere for long enough."""
+        now_s = self._router.clock.now_s()
+        modes = {service.uid: service.spec.routing.mode for service, _ in self._services()}
+        for uid, routed in list(self._routed.items()):
+            if modes.get(uid) == "Gateway" or routed.standing:
+                continue
+            if routed.emptied_s is None or not 0 <= now_s - routed.emptied_s < RETIRED_AFTER_S:
+                del self._routed[uid]
+                self._router.changed()
+
+
+def _is_ready(one: Manifest) -> bool:
+    endpoints = one.get("endpoints") or ()
+    return any((entry.get("conditions") or {}).get("ready") for entry in endpoints)

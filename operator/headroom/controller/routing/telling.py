@@ -1,0 +1,61 @@
+"""A service as its route: what the resource, its pods and its status come to. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from headroom.api import InferenceService
+from headroom.api.durations import Duration
+from headroom.controller.routing.pod_book import WarmPod
+from headroom.gateway import Endpoint, Route
+from headroom.gateway.runtime import in_flight_per_replica
+from headroom.scaling.values import CostModel
+
+
+def route(service: InferenceService, port: int) -> Route:
+    """Give the route of a service."""
+    routing = service.spec.routing
+    return Route(
+        namespace=service.namespace,
+        name=service.name,
+        port=port,
+        timeout_s=routing.request_timeout.seconds,
+        per_try_timeout_s=None,
+        max_body_bytes=routing.max_body_bytes,
+        slow_start_s=routing.slow_start.seconds if routing.slow_start else None,
+        grpc_port=None,
+    )
+
+
+def endpoints(service: InferenceService, pods: tuple[WarmPod, ...]) -> list[Endpoint]:
+    """Give where its warm replicas are reached."""
+    return [Endpoint(pod.address, service.spec.runtime.port) for pod in pods]
+
+
+def in_flight(service: InferenceService, status: Mapping[str, Any], replicas: int) -> int | None:
+    """Give how many requests may be in flight at all; None where nothing is known of the cost."""
+    per_replica = service.spec.routing.max_in_flight
+    if per_replica is None:
+        cost = _cost(status.get("model"))
+        if cost is None:
+            return None
+        per_replica = in_flight_per_replica(cost, service.spec.slo.latency.target.seconds)
+    return per_replica * max(1, replicas)
+
+
+def _cost(model: Any) -> CostModel | None:
+    """Read what was learnt from the status, as it was written there."""
+    try:
+        cost = CostModel(
+            fixed_s=_seconds(model["fixedCost"]),
+            per_item_s=_seconds(model["perItemCost"]),
+            max_batch=int(model["maxBatch"]),
+        )
+    except (KeyError, TypeError, ValueError):
+        return None
+    return cost if cost.max_batch > 0 and cost.batch_s(cost.max_batch) > 0 else None
+
+
+def _seconds(text: str) -> float:
+    return Duration.parse(text).seconds
