@@ -4,7 +4,8 @@ Each write is guarded.
 
 Replicas are written for the Deployment that the decision was made from (its resourceVersion) or not
 at all; children are written only where the object of that name is ours. What the API server refuses
-becomes a value, not a crash.
+becomes a value, not a crash. What befalls a Service, PodDisruptionBudget or ServiceAccount is said,
+and stops neither the others nor the scaling.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from enum import StrEnum
 from headroom.api import InferenceService
 from headroom.controller.drift import Applied
 from headroom.controller.gather import Gathered
-from headroom.controller.memory import Memory, Refusal
+from headroom.controller.memory import Checked, Memory, Refusal
 from headroom.controller.ownership import handover, is_controlled_by
 from headroom.controller.ports import Cluster, Manifest
-from headroom.errors import Conflict, Forbidden, NotFound, Rejected
+from headroom.errors import ClusterError, Conflict, Forbidden, NotFound, Rejected
 from headroom.resources import deployment as deployments
 from headroom.resources.names import FIELD_MANAGER, SCALER_FIELD_MANAGER
 
@@ -28,6 +29,8 @@ OTHER_CHILDREN_EVERY_S = 30.0
 
 Service, PodDisruptionBudget and ServiceAccount this often.
 """
+TROUBLED_AGAIN_AFTER_S = 6.0
+"""One of these that could not be read or written, for a reason that may pass by itself."""
 REFUSED_AGAIN_AFTER_S = 60.0
 """A refused manifest is not sent again before: what refuses it (quota, policy) changes slowly."""
 
@@ -52,6 +55,8 @@ class Acted:
     refused: Step | None = None
     message: str = ""
     """Why it was refused, in the API server's words."""
+    unapplied: str = ""
+    """Why a Service, PodDisruptionBudget or ServiceAccount is not as it should be."""
 
 
 class NotOurs(Rejected):
@@ -90,21 +95,21 @@ async def act(
             step = Step.VALIDATE
         await _validate(cluster, memory, now_s)
         step = Step.CHILDREN
-        await _apply_other_children(cluster, service, memory, now_s)
+        unapplied = await _apply_other_children(cluster, service, memory, now_s)
         if deployment is None:
             wanted = replicas if service.spec.scaling.mode == "Auto" else standing
             live = await _create(cluster, deployments.build(service, wanted))
             memory.applied["Deployment"] = Applied.of(memory.children[-1], live)
-            return Acted(replicas=wanted, created=True)
+            return Acted(replicas=wanted, created=True, unapplied=unapplied)
         deployment = await _apply_deployment(cluster, service, memory, deployment)
         if _generation(deployment) != _generation(gathered.deployment):
             raise Conflict("the Deployment's spec is not the one that was decided on")
         step = Step.SCALE
         wanted_replicas = replicas_to_write(service, gathered, replicas)
         if wanted_replicas is None:
-            return Acted(replicas=standing)
+            return Acted(replicas=standing, unapplied=unapplied)
         await cluster.apply_scale(deployment, wanted_replicas, field_manager=SCALER_FIELD_MANAGER)
-        return Acted(replicas=wanted_replicas, scaled=True)
+        return Acted(replicas=wanted_replicas, scaled=True, unapplied=unapplied)
     except Rejected as error:
         return Acted(replicas=standing, refused=step, message=str(error))
     except Forbidden as error:  # says nothing about the spec
@@ -133,22 +138,39 @@ async def _validate(cluster: Cluster, memory: Memory, now_s: float) -> None:
 
 async def _apply_other_children(
     cluster: Cluster, service: InferenceService, memory: Memory, now_s: float
-) -> None:
-    checked_s = memory.children_checked_s
-    stands = all(
-        manifest["kind"] in memory.applied and memory.applied[manifest["kind"]].manifest == manifest
-        for manifest in memory.children[:-1]
-    )
-    if stands and checked_s is not None and 0.0 <= now_s - checked_s < OTHER_CHILDREN_EVERY_S:
-        return
+) -> str:
+    """Bring them up to date, each for itself; return why one of them is not.
+
+    The check is noted before it is made: what hangs costs one tick, and not every tick.
+    """
+    checked = memory.children_checked
+    if checked is not None and checked.holds(memory.children, now_s):
+        return checked.trouble
+    again_s = now_s + OTHER_CHILDREN_EVERY_S
+    memory.children_checked = Checked(children=memory.children, at_s=now_s, again_s=again_s)
+    troubles = []
     for manifest in memory.children[:-1]:
-        live = await _get(cluster, manifest)
-        if live is None:
-            live = await _create(cluster, manifest)
-            memory.applied[manifest["kind"]] = Applied.of(manifest, live)
-        else:
-            await _apply_if_drifted(cluster, service, memory, manifest, live)
-    memory.children_checked_s = now_s
+        try:
+            await _apply_other_child(cluster, service, memory, manifest)
+        except ClusterError as error:
+            troubles.append(str(error))
+            if not isinstance(error, Rejected | Forbidden):
+                again_s = now_s + TROUBLED_AGAIN_AFTER_S
+    memory.children_checked = Checked(
+        children=memory.children, at_s=now_s, again_s=again_s, trouble="; ".join(troubles)
+    )
+    return memory.children_checked.trouble
+
+
+async def _apply_other_child(
+    cluster: Cluster, service: InferenceService, memory: Memory, manifest: Manifest
+) -> None:
+    live = await _get(cluster, manifest)
+    if live is None:
+        live = await _create(cluster, manifest)
+        memory.applied[manifest["kind"]] = Applied.of(manifest, live)
+    else:
+        await _apply_if_drifted(cluster, service, memory, manifest, live)
 
 
 async def _apply_deployment(

@@ -79,6 +79,8 @@ def _ready(tick: Tick) -> _Finding:
         return _FALSE, ConditionReason.INVALID_SPEC, tick.acted.message
     if tick.acted.refused is Step.CHILDREN:
         return _FALSE, ConditionReason.APPLY_FAILED, tick.acted.message
+    if tick.acted.unapplied:
+        return _FALSE, ConditionReason.APPLY_FAILED, tick.acted.unapplied
     standing = f"{counts.ready} of {tick.acted.replicas} replicas are warm"
     if counts.ready >= least:
         return _TRUE, ConditionReason.SERVING, standing

@@ -31,6 +31,23 @@ class Refusal:
     at_s: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """A look at the children other than the Deployment."""
+
+    children: tuple[Manifest, ...]
+    """As they were wanted."""
+    at_s: float
+    again_s: float
+    """When to look again."""
+    trouble: str = ""
+    """Why one of them is not as wanted."""
+
+    def holds(self, children: tuple[Manifest, ...], now_s: float) -> bool:
+        """Whether it is still good enough for these children, as the same tuple."""
+        return children is self.children and self.at_s <= now_s < self.again_s
+
+
 @dataclass(slots=True, kw_only=True)
 class Memory:
     """One service's memory, keyed by its UID: a name may come back, a UID does not."""
@@ -54,7 +71,7 @@ class Memory:
     accepted: Manifest | None = None
     """The Deployment that the API server took in a dry run."""
     refused: Refusal | None = None
-    children_checked_s: float | None = None
+    children_checked: Checked | None = None
     claim: str = ""
     """Who yields accelerators to the service, as last told."""
     events_s: dict[str, float] = field(default_factory=dict)

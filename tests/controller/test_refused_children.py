@@ -1,0 +1,66 @@
+"""A Service, PodDisruptionBudget or ServiceAccount in trouble: said, and nothing else stops."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster_world import rejected
+from controller_world import REPLICA_RPS, World, play
+from headroom.errors import ClusterError, Forbidden, Unavailable
+
+KINDS = ["Service", "PodDisruptionBudget", "ServiceAccount"]
+TROUBLES = [
+    Forbidden("exceeded quota: services=0"),
+    rejected("spec: Invalid value"),
+    Unavailable("failed calling webhook: connection refused"),
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("error", TROUBLES, ids=lambda error: type(error).__name__)
+def test_a_refused_child_stops_neither_creation_nor_scaling(kind: str, error: ClusterError) -> None:
+    async def story(world: World) -> None:
+        world.cluster.fail("create", kind, error, times=999)
+        world.create()
+        world.pods.arrivals_rps["resnet"] = 4 * REPLICA_RPS
+        await world.run_for(90.0)
+        assert world.replicas() >= 4
+        assert world.condition("Ready") == ("False", "ApplyFailed")
+        assert str(error) in world.message("Ready")
+        assert world.condition("AbleToScale")[0] == "True"
+        assert world.cluster.find(kind, "resnet") is None
+        for other in (other for other in KINDS if other != kind):
+            assert world.cluster.find(other, "resnet")
+        world.cluster.stop_failing()
+        await world.run_for(35.0)
+        assert world.cluster.find(kind, "resnet")
+        assert world.condition("Ready") == ("True", "Serving")
+
+    play(story)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_foreign_child_is_left_alone_and_scaling_goes_on(kind: str) -> None:
+    async def story(world: World) -> None:
+        theirs = world.cluster.put(
+            {"kind": kind, "metadata": {"name": "resnet", "namespace": "default"}, "spec": {}}
+        )
+        world.create()
+        world.pods.arrivals_rps["resnet"] = 4 * REPLICA_RPS
+        await world.run_for(90.0)
+        assert world.replicas() >= 4
+        assert theirs["spec"] == {}
+        assert world.condition("Ready") == ("False", "ApplyFailed")
+        assert "not controlled by this InferenceService" in world.message("Ready")
+
+    play(story)
+
+
+def test_what_is_refused_is_not_asked_for_at_every_tick() -> None:
+    async def story(world: World) -> None:
+        world.cluster.fail("create", "Service", Forbidden("exceeded quota"), times=999)
+        world.create()
+        await world.run_for(61.0)
+        assert world.cluster.calls.count(("create", "Service")) <= 3
+
+    play(story)
