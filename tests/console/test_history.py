@@ -25,7 +25,9 @@ def decision(
     time_s: float, replicas: int = 2, *, current: int | None = None, **seen: Any
 ) -> Decision:
     counts = seen.pop("counts", ReplicaCounts(ready=replicas))
-    signals = replace(Signals(), **{name: signal(value) for name, value in seen.items()})
+    signals = Signals()
+    for name, value in seen.items():
+        signals = replace(signals, **{name: signal(value)})  # type: ignore[arg-type]
     return Decision(
         time_s=time_s,
         current=replicas if current is None else current,

@@ -16,8 +16,15 @@ from typing import Annotated
 import typer
 
 from headroom.cli.cluster_commands import app as cluster_app
+from headroom.cli.console_options import (
+    DEFAULT_ADDRESS,
+    DEFAULT_PORT,
+    ConsoleAddress,
+    ConsolePort,
+    WithConsole,
+)
+from headroom.cli.console_options import chosen as console_chosen
 from headroom.cli.ending import fail
-from headroom.cli.gateway_options import XDS_PORT, GatewayChoice, GatewayNamespace, XdsPort
 from headroom.cli.lease_options import (
     DEFAULT_NAME,
     LeaseName,
@@ -57,11 +64,12 @@ def run(
     port: Annotated[
         int, typer.Option(min=1, max=65535, help="Port of /livez, /readyz and /metrics.")
     ] = 8080,
+    console: WithConsole = True,
+    console_address: ConsoleAddress = DEFAULT_ADDRESS,
+    console_port: ConsolePort = DEFAULT_PORT,
     lease: WithLease = True,
     lease_namespace: LeaseNamespace = None,
     lease_name: LeaseName = DEFAULT_NAME,
-    gateway_namespace: GatewayNamespace = None,
-    xds_port: XdsPort = XDS_PORT,
     record: Annotated[
         Path | None,
         typer.Option(
@@ -88,6 +96,10 @@ def run(
     if not 0.2 <= tick_s <= 60.0:
         rule = f"an evaluation every 200ms to 1m is possible, received {tick}"
         raise typer.BadParameter(rule, param_hint="--tick")
+    try:
+        shown = console_chosen(console, console_address, console_port)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--console-address") from None
     instance = os.environ.get("HOSTNAME") or socket.gethostname()
     try:
         uvloop.run(
@@ -97,7 +109,7 @@ def run(
                 port=port,
                 instance=instance,
                 lease=chosen(lease_namespace, lease_name, instance) if lease else None,
-                gateway=GatewayChoice(gateway_namespace, xds_port) if gateway_namespace else None,
+                console=shown,
                 record=record,
                 record_mib=record_mib,
             )

@@ -5,6 +5,7 @@ A process that does not lead sees no evaluations, but knows the objects: it show
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +13,8 @@ from typing import Any
 from headroom.console.history import History
 from headroom.console.standing import Standing, by_attention, standing
 from headroom.controller.evaluation import Evaluation
+
+_log = logging.getLogger(__name__)
 
 Objects = Callable[[], Iterable[dict[str, Any]]]
 """Gives the InferenceServices as last seen."""
@@ -43,7 +46,14 @@ class ReadModel:
         """By UID, with the resourceVersion that it was read at: few change between two pages."""
 
     def evaluated(self, evaluation: Evaluation) -> None:
-        """Keep an evaluation, and add it to the history."""
+        """Keep an evaluation, and add it to the history. Never raises: the tick goes on."""
+        try:
+            self._take(evaluation)
+        except Exception as error:  # noqa: BLE001  (whatever it is, scaling does not depend on it)
+            service = f"{evaluation.service.namespace}/{evaluation.service.name}"
+            _log.error("%s is not shown: %s: %s", service, type(error).__name__, error)
+
+    def _take(self, evaluation: Evaluation) -> None:
         service = evaluation.service
         seen = self._seen.get((service.namespace, service.name))
         if seen is None or (seen.last is not None and seen.last.service.uid != service.uid):

@@ -33,12 +33,12 @@ def application(health: Health, instruments: Instruments) -> web.Application:
     return served
 
 
-async def serve(app: web.Application, port: int) -> None:
-    """Serve on all addresses until cancelled. Raises OSError where the port is taken."""
+async def serve(app: web.Application, port: int, address: str | None = None) -> None:
+    """Serve on an address, None is all, until cancelled. Raises OSError where the port is taken."""
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
     await runner.setup()
     try:
-        await web.TCPSite(runner, port=port).start()
+        await web.TCPSite(runner, address, port).start()
         await asyncio.Event().wait()
     finally:
         await runner.cleanup()

@@ -1,0 +1,56 @@
+"""Where the console listens, and whom it lets in there."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import aiohttp
+import pytest
+
+from console_world import START_S, bystander
+from headroom.cli.console_options import ConsoleChoice, chosen, show
+from headroom.console.read_model import ReadModel
+
+
+class Nobody:
+    async def create(self, manifest: dict[str, Any], *, field_manager: str) -> dict[str, Any]:
+        return {"status": {"authenticated": False}}
+
+
+@pytest.mark.parametrize(
+    ("address", "loopback"), [("127.0.0.1", True), ("::1", True), ("0.0.0.0", False)]
+)
+def test_a_loopback_address_needs_no_token(address: str, loopback: bool) -> None:
+    assert ConsoleChoice(address=address).is_loopback is loopback
+
+
+def test_it_listens_on_loopback_unless_told_otherwise_and_not_at_all_where_not_wanted() -> None:
+    assert chosen(True, "127.0.0.1", 8081) == ConsoleChoice()
+    assert chosen(False, "127.0.0.1", 8081) is None
+    with pytest.raises(ValueError, match="an IP address, such as 127"):
+        chosen(True, "localhost", 8081)
+
+
+@pytest.mark.parametrize(("address", "status"), [("127.0.0.1", 200), ("0.0.0.0", 401)])
+async def test_what_is_reached_from_elsewhere_asks_for_a_token(
+    address: str, status: int, unused_tcp_port: int
+) -> None:
+    model = ReadModel(lambda: [bystander(0)])
+    choice = ConsoleChoice(address=address, port=unused_tcp_port)
+    serving = asyncio.create_task(show(choice, model, Nobody(), lambda: START_S))
+    await asyncio.sleep(0.2)
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(f"http://127.0.0.1:{unused_tcp_port}/") as answer,
+    ):
+        assert answer.status == status
+    serving.cancel()
+    await asyncio.gather(serving, return_exceptions=True)
+
+
+async def test_a_console_that_is_not_wanted_only_waits() -> None:
+    waiting = asyncio.create_task(show(None, ReadModel(list), Nobody(), lambda: 0.0))
+    done, _ = await asyncio.wait([waiting], timeout=0.05)
+    waiting.cancel()
+    assert not done
