@@ -25,6 +25,7 @@ from headroom.cli.console_options import (
 )
 from headroom.cli.console_options import chosen as console_chosen
 from headroom.cli.ending import fail
+from headroom.cli.gateway_options import XDS_PORT, GatewayChoice, GatewayNamespace, XdsPort
 from headroom.cli.lease_options import (
     DEFAULT_NAME,
     LeaseName,
@@ -70,6 +71,8 @@ def run(
     lease: WithLease = True,
     lease_namespace: LeaseNamespace = None,
     lease_name: LeaseName = DEFAULT_NAME,
+    gateway_namespace: GatewayNamespace = None,
+    xds_port: XdsPort = XDS_PORT,
     record: Annotated[
         Path | None,
         typer.Option(
@@ -109,6 +112,7 @@ def run(
                 port=port,
                 instance=instance,
                 lease=chosen(lease_namespace, lease_name, instance) if lease else None,
+                gateway=GatewayChoice(gateway_namespace, xds_port) if gateway_namespace else None,
                 console=shown,
                 record=record,
                 record_mib=record_mib,

@@ -18,12 +18,14 @@ from headroom.adapters.kubernetes_api import KubernetesApi
 from headroom.adapters.pod_scraper import PodScraper
 from headroom.adapters.system_clock import SystemClock
 from headroom.api.inference_service import GROUP, PLURAL, VERSION
+from headroom.cli.console_options import ConsoleChoice, services, show
 from headroom.cli.gateway_options import GatewayChoice
 from headroom.cli.lease_options import LeaseChoice
 from headroom.cli.routing import composed
 from headroom.console.health import Health, watch_loop_lag
 from headroom.console.instruments import Instruments
 from headroom.console.prerequisites import Prerequisites
+from headroom.console.read_model import ReadModel
 from headroom.console.server import application, serve
 from headroom.controller import permissions
 from headroom.controller.controller import Controller
@@ -47,6 +49,7 @@ async def operate(
     port: int,
     instance: str,
     lease: LeaseChoice | None,
+    console: ConsoleChoice | None,
     gateway: GatewayChoice | None,
     record: Path | None,
     record_mib: int,
@@ -63,6 +66,7 @@ async def operate(
     with _journal(record, record_mib) as journal:
         async with KubernetesApi(on_call=instruments.called) as api, PodScraper() as scraper:
             router, xds = composed(api, clock, gateway, namespaces) if gateway else (None, None)
+            model = ReadModel(lambda: services(controller.cache))
             controller = Controller(
                 cluster=api,
                 scraper=scraper,
@@ -72,6 +76,7 @@ async def operate(
                 namespaces=namespaces,
                 tick_s=tick_s,
                 journal=journal,
+                onlooker=None if console is None else model,
                 router=router,
             )
             election = None if lease is None else _election(lease, api, clock, instruments)
@@ -90,6 +95,7 @@ async def operate(
                 watch.run(controller.observe, controller.cache.synced.wait),
                 prerequisites.watch(),
                 serve(app, port),
+                show(console, model, api, clock.now_s),
                 *([xds.serve(gateway.port)] if xds and gateway else []),
                 watch_loop_lag(instruments.lagged, health.lagged),
             )
