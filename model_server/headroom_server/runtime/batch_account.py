@@ -10,19 +10,22 @@ from headroom_server.tensors import Signature
 
 def account(done: Executed[Pending], signature: Signature | None) -> Batch:
     """The batch's shares, before its requests are answered. A batch of nobody has none."""
-    sealed, end_s, items = done.sealed, done.began_s + done.seconds, done.sealed.items
-    late = cancelled = real = 0
+    sealed, began_s, end_s = done.sealed, done.began_s, done.began_s + done.seconds
+    items = late = cancelled = real = 0
+    queued_s = []
     for entry in sealed.batch:
+        items += entry.items
         real += entry.items * (entry.work.work.length or 1)
+        queued_s.append(max(0.0, began_s - entry.arrived_s))
         if entry.work.done:
             cancelled += entry.items
-        elif entry.due_s < end_s:
+        elif entry.deadline_s is not None and entry.deadline_s < end_s:
             late += entry.items
     padded = signature.padded_batch(items) if signature and signature.batches else items
     return Batch(
         items=items,
         seconds=done.seconds,
-        queued_s=[max(0.0, done.began_s - entry.arrived_s) for entry in sealed.batch],
+        queued_s=queued_s,
         close=sealed.close,
         failed=not any(answer is not None for answer in done.outputs),
         late=late / items,

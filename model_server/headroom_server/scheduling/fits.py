@@ -111,14 +111,18 @@ class Fit(NamedTuple):
 
     def observe(self, items: int, seconds: float, tail: float) -> Fit:
         """Follow one batch; relative residuals up to `tail` are usual."""
-        settled_s, usual_s = self._settled_s(1.0, items), self.batch_s(items)
-        change = min(CLIP, max(-CLIP, math.log(seconds / settled_s)))
-        slack = max(SLACK, tail / 2)
-        slower = self.slower.add(change - slack, items, seconds)
-        faster = self.faster.add(-change - slack, items, seconds)
-        for drift in (slower, faster):
-            if drift.evidence > ALARM:
-                return self._changed(drift.since)
+        usual_s, slower, faster = self.fixed_s + self.per_item_s * items, NO_DRIFT, NO_DRIFT
+        change = math.log(seconds / self._settled_s(1.0, items))
+        change, slack = min(CLIP, max(-CLIP, change)), max(SLACK, tail / 2)
+        # most batches are as usual: nothing is added where there is nothing to add to
+        if change > slack or self.slower is not NO_DRIFT:
+            slower = self.slower.add(change - slack, items, seconds)
+            if slower.evidence > ALARM:
+                return self._changed(slower.since)
+        if change < -slack or self.faster is not NO_DRIFT:
+            faster = self.faster.add(-change - slack, items, seconds)
+            if faster.evidence > ALARM:
+                return self._changed(faster.since)
         counted_s = min(2.0 * usual_s, max(usual_s / 2.0, seconds))
         return self._followed(self.recent.add(items, counted_s, FORGET), slower, faster)
 
