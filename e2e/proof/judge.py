@@ -5,6 +5,7 @@
 - Tuned in hindsight: of the peers' points those decide that ran with all of Headroom's seeds; all
   that lie on the front of a cell's sweep do.
 - A cell is feasible where the clairvoyant itself attains 95 %.
+- The clairvoyant keeps the ceiling; of what costs less than it, nobody knows that it does.
 """
 
 from __future__ import annotations
@@ -114,6 +115,11 @@ class Loss:
     """The one with the fewest GPU-hours first."""
 
     @property
+    def dear_enough(self) -> bool:
+        """Whether a winner costs at least what the clairvoyant pays to keep the ceiling."""
+        return any(not below_clairvoyant(point) for point, _ in self.winners)
+
+    @property
     def within_interval(self) -> bool:
         """Whether no winner is better beyond the 95 % interval over seeds."""
         return all(margin.certain is False for _, margin in self.winners)
@@ -127,11 +133,20 @@ class Hindsight:
     """Cells in which at least one peer's point has all of Headroom's seeds."""
     losses: tuple[Loss, ...]
 
-    def kept(self, cells: frozenset[str]) -> float | None:
-        """Return the share of these cells, as far as decided, that no peer's point beats."""
+    def kept(self, cells: frozenset[str], *, dear_enough: bool = False) -> float | None:
+        """Return the share of these cells, as far as decided, that no peer's point beats.
+
+        With `dear_enough`, points that cost less than the clairvoyant's do not count.
+        """
         decided = [cell for cell in self.decided if cell in cells]
-        lost = sum(loss.cell in cells for loss in self.losses)
-        return 1 - lost / len(decided) if decided else None
+        lost = [loss for loss in self.losses if loss.dear_enough or not dear_enough]
+        beaten = sum(loss.cell in cells for loss in lost)
+        return 1 - beaten / len(decided) if decided else None
+
+
+def below_clairvoyant(point: Point) -> bool:
+    """Whether it costs less than the clairvoyant, who keeps the ceiling; no, if that is missing."""
+    return point.cost_ratio is not None and point.cost_ratio < 1
 
 
 def hindsight(field: Field) -> Hindsight:

@@ -105,6 +105,14 @@ def test_beating_is_no_worse_in_both_and_better_in_one(
     assert bool(judge.hindsight(found).losses) is beats
 
 
+@pytest.mark.parametrize(("hours", "kept"), [(9.9, 1.0), (10.0, 0.0), (10.5, 0.0)])
+def test_what_is_cheaper_than_the_clairvoyant_can_be_left_out(hours: float, kept: float) -> None:
+    runs = {"headroom": [(98.0, 11.0)], "clairvoyant": [(99.0, 10.0)], "keda": [(98.5, hours)]}
+    found = judge.hindsight(field({"a": runs}))
+    assert found.kept(frozenset("a")) == 0.0
+    assert found.kept(frozenset("a"), dear_enough=True) == kept
+
+
 def test_bounds_beat_nobody() -> None:
     found = field({"a": {"headroom": [(98.0, 10.0)], "oracle": [(99.0, 5.0)]}})
     assert judge.hindsight(found) == judge.Hindsight(decided=(), losses=())
@@ -130,6 +138,7 @@ def test_every_promise_is_a_row() -> None:
     assert figure(figures, "2 attainment").holds is False  # 0.5 points below
     assert figure(figures, "2 cost").holds
     assert figure(figures, "3 not beaten").measured == "0.0 %"
+    assert figure(figures, "3 the same against").measured == "0.0 %"
     assert figure(figures, "3 the same in all 2 cells").measured == "50.0 %"
     assert figure(figures, "3 cells lost").measured == "1, 1"
     assert figure(figures, "4 cheapest").measured == "1.67x"
@@ -216,7 +225,7 @@ def test_tables_say_what_did_not_run_and_who_beats_whom() -> None:
     assert [row[0] for row in grid.rows][1:] == ["keda", "aiad", "clairvoyant", "ideal-reactive"]
     assert single_settings(found).rows[1][:4] == ("aiad", "none reaches it", "-", "-")
     (lost,) = losses(found).rows
-    assert lost[:2] == ("a", "aiad")
-    assert lost[2].startswith("+0.20 ±")
-    assert lost[4] == "within"
-    assert "| a | aiad | +0.20 ±" in as_markdown(losses(found))
+    assert lost[:3] == ("a", "1", "aiad")
+    assert lost[3].startswith("+0.20 ±")
+    assert lost[5:] == ("within", "")
+    assert "| a | 1 | aiad | +0.20 ±" in as_markdown(losses(found))
