@@ -6,6 +6,7 @@ need the API only says so by its own fixture: `def cluster(control_plane): retur
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import secrets
@@ -21,6 +22,8 @@ from cluster import (
     ExternalCluster,
     Node,
     NotPossibleError,
+    binaries,
+    prometheus,
     provision,
     shipped,
 )
@@ -62,6 +65,31 @@ def control_plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
 @pytest.fixture(scope="session")
 def node(request: pytest.FixtureRequest) -> Iterator[Node | ExternalCluster]:
     """A cluster that runs pods, with the project's images: that of `KUBECONFIG` or a local one."""
+    with _node(request.session) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def own_node(request: pytest.FixtureRequest) -> Iterator[Node | ExternalCluster]:
+    """The same for one module alone, which installs and removes what others rely on."""
+    with _node(request.session) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def helm_program() -> Path:
+    """Helm itself."""
+    return binaries.helm(_with_chart_tools())
+
+
+@pytest.fixture(scope="session")
+def promtool() -> Path:
+    """Prometheus' own checker of rules."""
+    return prometheus.program(_with_chart_tools(), "promtool")
+
+
+@contextlib.contextmanager
+def _node(session: pytest.Session) -> Iterator[Node | ExternalCluster]:
     if os.environ.get("KUBECONFIG"):
         with ExternalCluster() as external:
             yield external
@@ -75,7 +103,16 @@ def node(request: pytest.FixtureRequest) -> Iterator[Node | ExternalCluster]:
     names = [BASE_IMAGE, *(archive.image for archive in built)]
     with Node(preload=names, progress=progress) as cluster:
         yield cluster
-        _keep_logs_if_failed(cluster, request.session)
+        _keep_logs_if_failed(cluster, session)
+
+
+def _with_chart_tools() -> Cache:
+    cache = Cache.of_this_user()
+    try:
+        provision.ensure_chart_tools(cache, OnConsole())
+    except NotPossibleError as error:
+        pytest.skip(str(error))
+    return cache
 
 
 @pytest.fixture(scope="session")

@@ -20,6 +20,7 @@ from cluster.progress import Progress
 BASE_IMAGE = "localhost/python-base:3.11"
 INPUTS_LABEL = "dev.headroom.inputs"
 FROM_BASE = {"BASE": BASE_IMAGE}
+STAGE = re.compile(r"^FROM\s+\S+\s+AS\s+(\S+)", re.IGNORECASE | re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -111,17 +112,28 @@ def _build(
         locks.shared(builds_lock(cache)),
     ):
         _stage(context, files, Path(staged))
-        buildah(
-            cache,
-            *("bud", "--pull-never", "--network", "host", "--layers", "--tag", image),
-            *named,
-            *("--file", dockerfile.resolve()),
-            staged,
-            what=f"building {image} from {dockerfile}",
-        )
+        for target, name in targets(image, dockerfile.read_text()):
+            buildah(
+                cache,
+                *("bud", "--pull-never", "--network", "host", "--layers", "--tag", name),
+                *named,
+                *(("--target", target) if target else ()),
+                *("--file", dockerfile.resolve()),
+                staged,
+                what=f"building {name} from {dockerfile}",
+            )
     made = archive(cache, image, inputs, progress)
     forget_earlier_builds(cache, progress)
     return made
+
+
+def targets(image: str, dockerfile_text: str) -> list[tuple[str, str]]:
+    """What to build, in order: each named stage with a name for its image, then the image itself.
+
+    A stage without a name goes when earlier builds are forgotten, and its layers with it.
+    """
+    stages = STAGE.findall(dockerfile_text)
+    return [*((stage, f"{image}-{stage}") for stage in stages), ("", image)]
 
 
 def archive(cache: Cache, image: str, inputs: str, progress: Progress) -> Archive:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.content import key_of, key_of_files
-from cluster.images import context_files, copied_sources, file_name
+from cluster.images import context_files, copied_sources, file_name, targets
 
 PARTS = st.dictionaries(st.text(max_size=8), st.binary(max_size=16), max_size=4)
 
@@ -94,3 +94,9 @@ def test_a_context_is_what_git_sees_of_what_is_copied(tmp_path: Path) -> None:
 
 def test_an_image_name_becomes_a_file_name() -> None:
     assert file_name("localhost/headroom-server:dev") == "localhost_headroom-server_dev"
+
+
+def test_each_named_stage_is_built_under_a_name_before_the_image() -> None:
+    dockerfile = "ARG BASE\nFROM ${BASE} AS build\nRUN x\nFROM ${BASE}\nCOPY --from=build /a /a\n"
+    assert targets("app:dev", dockerfile) == [("build", "app:dev-build"), ("", "app:dev")]
+    assert targets("app:dev", "FROM base\n") == [("", "app:dev")]

@@ -1,0 +1,229 @@
+"""The chart as Helm renders it: beside the plain manifests, at the API server, under promtool."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from chart import expressions
+from chart.comparison import by_identity
+from chart.helm import Helm, objects
+from chart.paths import ALERT_TESTS, ALERTS, BASE, CHART, DASHBOARD
+from cluster import Cluster, ClusterError, ControlPlane
+from cluster.commands import run
+
+EVERYTHING: dict[str, Any] = {
+    "replicas": 2,
+    "commonLabels": {"team": "platform"},
+    "image": {"repository": "registry.example/headroom", "digest": f"sha256:{'0' * 64}"},
+    "imagePullSecrets": [{"name": "registry"}],
+    "tick": "5s",
+    "serviceAccount": {"annotations": {"example.com/role": "scaler"}},
+    "podLabels": {"cost": "shared"},
+    "podAnnotations": {"example.com/scan": "yes"},
+    "env": [{"name": "HTTPS_PROXY", "value": "http://proxy.example:3128"}],
+    "nodeSelector": {"pool": "system"},
+    "tolerations": [{"key": "system", "operator": "Exists", "effect": "NoSchedule"}],
+    "affinity": {"nodeAffinity": {}},
+    "priorityClass": {"create": True},
+    "service": {"port": 9090, "annotations": {"example.com/a": "b"}},
+    "networkPolicy": {"enabled": True, "from": [{"namespaceSelector": {}}]},
+    "monitoring": {
+        "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
+        "prometheusRule": {"enabled": True, "runbookUrl": "https://runbooks.example/headroom.md"},
+        "dashboard": {"enabled": True, "annotations": {"grafana_folder": "Inference"}},
+    },
+}
+OF_PROMETHEUS_OPERATOR = {"ServiceMonitor", "PodMonitor", "PrometheusRule"}
+CLUSTER_WIDE = {"CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding", "PriorityClass"}
+
+
+@pytest.fixture(scope="module")
+def cluster(control_plane: ControlPlane) -> ControlPlane:
+    return control_plane
+
+
+@pytest.fixture(scope="module")
+def helm(helm_program: Path, tmp_path_factory: pytest.TempPathFactory) -> Helm:
+    return Helm(helm_program, tmp_path_factory.mktemp("helm"))
+
+
+def of_kind(manifests: list[dict[str, Any]], kind: str) -> dict[str, Any]:
+    (found,) = [each for each in manifests if each["kind"] == kind]
+    return found
+
+
+def test_lint_finds_nothing(helm: Helm) -> None:
+    helm("lint", "--strict", CHART)
+    helm("lint", "--strict", CHART, values=EVERYTHING)
+
+
+def test_chart_and_plain_manifests_install_the_same(helm: Helm, cluster: Cluster) -> None:
+    plain = by_identity(objects(cluster.kubectl("kustomize", str(BASE))))
+    rendered = by_identity(helm.template(CHART))
+    del plain["Namespace", "", "headroom-system"]  # Helm has --create-namespace
+    del rendered["Pod", "headroom-system", "headroom-test"]  # of `helm test`
+    assert set(plain) == set(rendered)
+    for name, manifest in plain.items():
+        assert rendered[name] == manifest, name
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"replica": 2}, "'replica' not allowed"),
+        ({"replicas": 3}, "'/replicas': maximum: got 3, want 2"),
+        ({"replicas": "2"}, "'/replicas': got string, want integer"),
+        ({"tick": "100ms"}, "'/tick'"),
+        ({"watch": {"namespace": "a"}}, "'/watch': additional properties 'namespace'"),
+        ({"watch": {"namespaces": ["A_B"]}}, "'/watch/namespaces/0'"),
+        ({"watch": {"namespaces": ["a", "a"]}}, "'/watch/namespaces': items at 0 and 1 are equal"),
+        ({"image": {"digest": "latest"}}, "'/image/digest'"),
+        ({"image": {"pullPolicy": "always"}}, "'/image/pullPolicy'"),
+        ({"crds": {"enabled": True}}, "'/crds': additional properties 'enabled'"),
+        ({"resources": {"requests": {"cpu": "much"}}}, "'/resources/requests/cpu'"),
+        ({"resources": {"requests": {"gpu": 1}}}, "'/resources/requests': additional"),
+        ({"env": [{"value": "x"}]}, "'/env/0': missing property 'name'"),
+        ({"service": {"port": 0}}, "'/service/port': minimum"),
+        ({"priorityClass": {"value": 2_000_000_000}}, "'/priorityClass/value': maximum"),
+        ({"networkPolicy": {"enabled": "yes"}}, "'/networkPolicy/enabled': got string"),
+        ({"affinity": {"nodes": {}}}, "'/affinity': additional properties 'nodes'"),
+        ({"monitoring": {"podMonitor": {"interval": "fast"}}}, "'/monitoring/podMonitor/interval'"),
+        (
+            {"monitoring": {each: {"enabled": True} for each in ("serviceMonitor", "podMonitor")}},
+            "monitoring.serviceMonitor.enabled and monitoring.podMonitor.enabled",
+        ),
+    ],
+    ids=str,
+)
+def test_a_bad_value_is_refused_with_its_name(
+    helm: Helm, values: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(ClusterError) as refusal:
+        helm.template(CHART, values)
+    assert said in str(refusal.value)
+
+
+def test_an_older_kubernetes_is_refused(helm: Helm) -> None:
+    with pytest.raises(ClusterError, match=r"requires kubeVersion: >=1\.30\.0-0"):
+        helm.template(CHART, {}, "--kube-version", "1.29.9")
+    helm.template(CHART, {}, "--kube-version", "1.30.0-gke.100")
+
+
+def test_a_release_for_two_namespaces_has_rights_there_alone(helm: Helm) -> None:
+    values = {
+        "watch": {"namespaces": ["a", "b"]},
+        "rbac": {"aggregate": False},
+        "crds": {"install": False},
+    }
+    rendered = helm.template(CHART, values)
+    assert not {each["kind"] for each in rendered} & CLUSTER_WIDE
+    roles = [each["metadata"] for each in rendered if each["kind"] == "Role"]
+    assert {role["namespace"] for role in roles} == {"a", "b", "headroom-system"}
+    container = of_kind(rendered, "Deployment")["spec"]["template"]["spec"]["containers"][0]
+    assert container["args"] == ["run", "--namespace=a", "--namespace=b"]
+
+
+def test_another_release_has_names_and_a_lease_of_its_own(helm: Helm) -> None:
+    rendered = helm.template(CHART, {}, release="canary", namespace="elsewhere")
+    ours = [each for each in rendered if each["kind"] != "CustomResourceDefinition"]
+    assert all(each["metadata"]["name"].startswith("canary-headroom") for each in ours)
+    deployment = of_kind(rendered, "Deployment")
+    assert "--lease-name=canary-headroom-operator" in str(deployment)
+    assert of_kind(rendered, "Role")["rules"][0]["resourceNames"] == ["canary-headroom-operator"]
+
+
+def test_every_value_reaches_its_object(helm: Helm) -> None:
+    rendered = helm.template(CHART, EVERYTHING)
+    deployment = of_kind(rendered, "Deployment")
+    pod = deployment["spec"]["template"]["spec"]
+    assert deployment["spec"]["replicas"] == 2
+    assert pod["containers"][0]["image"] == f"registry.example/headroom@sha256:{'0' * 64}"
+    assert pod["containers"][0]["args"] == ["run", "--tick=5s"]
+    assert pod["containers"][0]["env"] == EVERYTHING["env"]
+    assert pod["tolerations"] == EVERYTHING["tolerations"]
+    assert pod["nodeSelector"] == EVERYTHING["nodeSelector"]
+    assert pod["affinity"] == EVERYTHING["affinity"]
+    assert pod["imagePullSecrets"] == EVERYTHING["imagePullSecrets"]
+    assert pod["priorityClassName"] == of_kind(rendered, "PriorityClass")["metadata"]["name"]
+    assert of_kind(rendered, "PodDisruptionBudget")["spec"]["minAvailable"] == 1
+    assert of_kind(rendered, "Service")["spec"]["ports"][0]["port"] == 9090
+    assert of_kind(rendered, "NetworkPolicy")["spec"]["ingress"][0]["from"]
+    labels = [each["metadata"]["labels"] for each in rendered]
+    assert all(each["team"] == "platform" for each in labels)
+
+
+def test_the_crd_is_kept_unless_it_is_told_not_to_be(helm: Helm) -> None:
+    kept = of_kind(helm.template(CHART), "CustomResourceDefinition")
+    assert kept["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
+    left = of_kind(helm.template(CHART, {"crds": {"keep": False}}), "CustomResourceDefinition")
+    assert "annotations" not in left["metadata"]
+
+
+def test_the_api_server_takes_every_object_in_a_restricted_namespace(
+    helm: Helm, cluster: Cluster, namespace: str
+) -> None:
+    label = "pod-security.kubernetes.io/enforce=restricted"
+    cluster.kubectl("label", "namespace", namespace, label)
+    rendered = helm.template(CHART, EVERYTHING, namespace=namespace)
+    account = {
+        "kind": "ServiceAccount",
+        "apiVersion": "v1",
+        "metadata": {"name": "headroom-operator"},
+    }
+    cluster.kubectl("apply", "-f", "-", "-n", namespace, stdin=json.dumps(account))
+    template = of_kind(rendered, "Deployment")["spec"]["template"]
+    template["spec"].pop("priorityClassName")  # the class is there only after a real install
+    pod = {"apiVersion": "v1", "kind": "Pod"} | template
+    pod["metadata"] |= {"name": "operator", "namespace": namespace}
+    ours = [each for each in rendered if each["kind"] not in OF_PROMETHEUS_OPERATOR]
+    items = {"apiVersion": "v1", "kind": "List", "items": [*ours, pod]}
+    dry = ("apply", "--server-side", "--force-conflicts", "--dry-run=server")
+    said = cluster.kubectl(*dry, "--validate=strict", "-f", "-", stdin=json.dumps(items))
+    assert len(said.splitlines()) == len(ours) + 1
+    assert "Warning" not in said
+
+    pod["spec"]["containers"][0]["securityContext"]["allowPrivilegeEscalation"] = True
+    with pytest.raises(ClusterError, match="violates PodSecurity"):
+        cluster.kubectl(*dry, "-f", "-", stdin=json.dumps(pod))
+
+
+def test_promtool_takes_the_rules_and_sees_every_alert_fire(promtool: Path) -> None:
+    run([promtool, "check", "rules", ALERTS], what="checking the alerts")
+    run([promtool, "test", "rules", ALERT_TESTS], what="testing the alerts")
+
+
+def test_the_rule_of_the_chart_is_the_file_with_the_runbooks_address(helm: Helm) -> None:
+    rule = of_kind(helm.template(CHART, EVERYTHING), "PrometheusRule")
+    address = "runbook_url: https://runbooks.example/headroom.md#"
+    assert rule["spec"] == yaml.safe_load(
+        ALERTS.read_text().replace("runbook_url: RUNBOOK.md#", address)
+    )
+
+
+def test_the_dashboard_of_the_chart_is_the_file_and_promtool_can_read_its_queries(
+    helm: Helm, promtool: Path, tmp_path: Path
+) -> None:
+    board = json.loads(DASHBOARD.read_text())
+    packed = of_kind(helm.template(CHART, EVERYTHING), "ConfigMap")
+    assert json.loads(packed["data"]["headroom.json"]) == board
+    numbers = itertools.count()
+    queries = [*expressions.of_dashboard(board).values(), *expressions.variables_of(board)]
+    rules = [{"record": f"dashboard:{next(numbers)}", "expr": query} for query in queries]
+    file = tmp_path / "queries.json"
+    file.write_text(json.dumps({"groups": [{"name": "dashboard", "rules": rules}]}))
+    run([promtool, "check", "rules", "--lint=none", file], what="reading the dashboard's queries")
+
+
+def test_a_packed_chart_has_what_its_templates_read_and_fits_a_release(
+    helm: Helm, tmp_path: Path
+) -> None:
+    helm("package", CHART, "--destination", tmp_path)
+    (packed,) = tmp_path.glob("headroom-*.tgz")
+    assert packed.stat().st_size < 200_000  # a release is stored in a Secret of at most 1 MiB
+    assert helm.template(packed, EVERYTHING) == helm.template(CHART, EVERYTHING)
