@@ -39,7 +39,7 @@ class ApiServer:
 
     def _review(self, review: Mapping[str, Any]) -> dict[str, Any]:
         asked = review["spec"]["resourceAttributes"]
-        resource = asked["resource"] + (f"/{asked['subresource']}" if asked["subresource"] else "")
+        resource = "/".join(asked[key] for key in ("resource", "subresource") if key in asked)
         return {**review, "status": {"allowed": (asked["verb"], resource) not in self.lacking}}
 
     def kubeconfig(self, path: Path, namespace: str = "vision") -> str:

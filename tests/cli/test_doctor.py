@@ -5,21 +5,19 @@ from __future__ import annotations
 import copy
 import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from headroom.api.crd import custom_resource_definition
 from headroom.cli.doctor.asking import judged, metric_names
 from headroom.cli.doctor.cluster_checks import difference
 from headroom.cli.doctor.examination import examined, is_well
-from headroom.cli.doctor.facts import Answered, Facts, Permission, Unread
+from headroom.cli.doctor.facts import Answered, Facts, Unread
 from headroom.cli.doctor.findings import Finding, Severity
-from headroom.cli.doctor.permissions import NEEDED
 from headroom.cli.doctor.presentation import as_json, as_text
 from headroom.cli.doctor.telemetry_checks import profile_of
+from headroom.controller.permissions import Permission
 from headroom.errors import Forbidden
 from service_world import body
 
@@ -124,7 +122,7 @@ MISTAKES = [
             ),
         ),
         Finding.PERMISSION_MISSING,
-        "it may not patch deployments/scale (apps)",
+        "it may not patch deployments.apps --subresource=scale -A",
         "rbac.yaml",
         id="missing RBAC",
     ),
@@ -482,20 +480,6 @@ def test_the_first_difference_of_two_schemas_is_found(
     one: object, other: object, path: str | None
 ) -> None:
     assert difference(one, other) == path
-
-
-def test_the_rights_that_are_asked_for_are_those_that_are_shipped() -> None:
-    path = Path(__file__).parents[2] / "deploy" / "base" / "rbac.yaml"
-    roles = yaml.safe_load_all(path.read_text(encoding="utf-8"))
-    role = next(one for one in roles if one["metadata"]["name"] == "headroom-operator")
-    granted = {
-        Permission(verb=verb, group=group, resource=resource)
-        for rule in role["rules"]
-        for group in rule["apiGroups"]
-        for resource in rule["resources"]
-        for verb in rule["verbs"]
-    }
-    assert set(NEEDED) <= granted
 
 
 def test_findings_are_printed_with_cause_and_remedy() -> None:

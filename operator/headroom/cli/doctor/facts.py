@@ -10,21 +10,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from headroom.controller.permissions import Permission
+
 Manifest = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Permission:
-    """Something that the operator has to be allowed to do."""
-
-    verb: str
-    group: str
-    resource: str
-    """With its subresource after a slash, as RBAC writes it."""
-
-    def __str__(self) -> str:
-        """Render as `kubectl auth can-i` takes it."""
-        return f"{self.verb} {self.resource}" + (f" ({self.group})" if self.group else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,8 +17,8 @@ import orjson
 from headroom.api.crd import NAME as CRD_NAME
 from headroom.api.inference_service import API_VERSION, KIND
 from headroom.cli.doctor.asking import ask_pod
-from headroom.cli.doctor.facts import Answered, Facts, Manifest, Permission, Unread
-from headroom.cli.doctor.permissions import NEEDED
+from headroom.cli.doctor.facts import Answered, Facts, Manifest, Unread
+from headroom.controller.permissions import Permission, on_services
 from headroom.errors import ClusterError, NotFound
 
 PART_OF = "app.kubernetes.io/part-of=headroom"
@@ -186,30 +186,26 @@ class _Reading:
                 for one in operators
             }
         )
-        asked = [(user, permission) for user in users for permission in NEEDED]
+        asked = [
+            (user, permission)
+            for user in users
+            for permission in on_services([namespace] if namespace else ())
+        ]
         allowed = await asyncio.gather(
-            *(self._allowed(user, permission, namespace) for user, permission in asked)
+            *(self._allowed(user, permission) for user, permission in asked)
         )
         return [pair for pair, yes in zip(asked, allowed, strict=True) if not yes]
 
-    async def _allowed(self, user: str, permission: Permission, namespace: str | None) -> bool:
-        resource, _, subresource = permission.resource.partition("/")
-        attributes = {
-            "verb": permission.verb,
-            "group": permission.group,
-            "resource": resource,
-            "subresource": subresource,
-            "namespace": namespace or "",
-        }
+    async def _allowed(self, user: str, permission: Permission) -> bool:
         account = user.rsplit(":", 2)
+        spec = permission.review()["spec"] | {
+            "user": user,
+            "groups": ["system:serviceaccounts", f"system:serviceaccounts:{account[1]}"],
+        }
         review = {
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SubjectAccessReview",
-            "spec": {
-                "user": user,
-                "groups": ["system:serviceaccounts", f"system:serviceaccounts:{account[1]}"],
-                "resourceAttributes": attributes,
-            },
+            "spec": spec,
         }
         kind = "SubjectAccessReview"
         nobody: dict[str, Any] = {"status": {"allowed": True}}
