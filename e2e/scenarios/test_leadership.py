@@ -21,6 +21,8 @@ from reliability.proxy import FaultProxy
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/{}/leases/headroom-operator"
 STATUS = "inferenceservices/status"
+BESIDES = ("leases", "selfsubjectaccessreviews")
+"""Written by whoever follows, too; reviews change nothing."""
 AFTER_SIGTERM_S = 5.0
 AFTER_SIGKILL_S = 20.0
 REPLICA_RPS = 9.0
@@ -56,7 +58,7 @@ class Contender:
         return [
             each.call.words
             for each in self.proxy.exchanges
-            if each.taken and each.at_s > at_s and each.call.resource != "leases"
+            if each.taken and each.at_s > at_s and each.call.resource not in BESIDES
         ]
 
     def first_status_after(self, at_s: float) -> float | None:
@@ -84,9 +86,15 @@ async def second(of: World, name: str) -> AsyncIterator[Contender]:
         )
         await process.start()
         try:
+            await of.wait(f"{name} follows", lambda: _has_looked(proxy))
             yield Contender(process, proxy)
         finally:
             await process.kill()
+
+
+async def _has_looked(proxy: FaultProxy) -> bool:
+    """Whether it has seen the Lease; a process takes seconds to begin on a busy machine."""
+    return any(each.call.resource == "leases" for each in proxy.exchanges)
 
 
 async def holder(of: World) -> str:
@@ -120,7 +128,7 @@ def never_fell(replicas: list[int]) -> bool:
     return replicas == sorted(replicas)
 
 
-@pytest.mark.timeout(90, func_only=True)
+@pytest.mark.timeout(150, func_only=True)
 async def test_a_leader_that_ends_or_is_killed_is_replaced_in_time(
     control_plane: ControlPlane, tmp_path: Path
 ) -> None:
@@ -134,7 +142,6 @@ async def test_a_leader_that_ends_or_is_killed_is_replaced_in_time(
             await of.operator.stop()
             after_sigterm_s = await taken_over(of, one, begun_s)
             async with second(of, "operator-2") as other:
-                await asyncio.sleep(4.0)
                 begun_s = time.monotonic()
                 await one.process.kill()
                 after_sigkill_s = await taken_over(of, other, begun_s)
@@ -145,7 +152,7 @@ async def test_a_leader_that_ends_or_is_killed_is_replaced_in_time(
         assert never_fell(of.replicas_seen), "no replica goes because the leader did"
 
 
-@pytest.mark.timeout(90, func_only=True)
+@pytest.mark.timeout(150, func_only=True)
 async def test_what_a_stopped_leader_had_on_its_way_is_refused_and_it_writes_no_more(
     control_plane: ControlPlane, tmp_path: Path
 ) -> None:

@@ -147,8 +147,8 @@ def test_an_api_that_is_away_or_answers_nonsense_changes_nothing(body: bytes) ->
 
 
 def test_a_newer_resource_that_knows_more_is_fine() -> None:
-    own = {"properties": {"a": {"properties": {"b": {}}}}}
-    newer = {"properties": {"a": {"properties": {"b": {}, "c": {}}}, "d": {}}}
+    own: dict[str, Any] = {"properties": {"a": {"properties": {"b": {}}}}}
+    newer: dict[str, Any] = {"properties": {"a": {"properties": {"b": {}, "c": {}}}, "d": {}}}
     assert missing_fields(own, newer) == []
     assert missing_fields(newer, own) == ["a.c", "d"]
 

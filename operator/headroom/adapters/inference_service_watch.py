@@ -16,6 +16,7 @@ import logging
 import os
 import threading
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import kopf
@@ -25,22 +26,39 @@ _log = logging.getLogger(__name__)
 OnEvent = Callable[[str | None, dict[str, Any]], None]
 """Takes the type (None: was there already; ADDED, MODIFIED, DELETED) and the object."""
 
-SHORTEST_PAUSE_S = 1.0
-LONGEST_PAUSE_S = 5.0
-"""What appears while there is no watch is seen this late at most, once the API answers again."""
-BACK_OFFS_S = (1.0, 2.0, 3.0)
-"""Of kopf's own: soon it gives up, and is begun anew. Its default waits up to 21 s at a time."""
 HEALTHY_AFTER_S = 60.0
 BEAT_EVERY_S = 1.0
 STOP_WITHIN_S = 3.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long to wait after a fault of the API."""
+
+    shortest_pause_s: float = 1.0
+    longest_pause_s: float = 5.0
+    """What appears while there is no watch is seen this late at most, once the API answers."""
+    back_offs_s: tuple[float, ...] = (1.0, 2.0, 3.0)
+    """Of kopf's own: soon it gives up, and is begun anew. By itself it waits up to 21 s."""
+
+
 class InferenceServiceWatch:
     """Watches the kind in the namespaces given; none given means all."""
 
-    def __init__(self, group: str, version: str, plural: str, namespaces: Sequence[str]) -> None:
+    def __init__(
+        self,
+        group: str,
+        version: str,
+        plural: str,
+        namespaces: Sequence[str],
+        *,
+        login: Callable[..., kopf.ConnectionInfo | None] | None = None,
+        patience: Patience | None = None,
+    ) -> None:
         self._kind = (group, version, plural)
         self._namespaces = tuple(namespaces)
+        self._login = login or _login
+        self._patience = patience or Patience()
         self._beaten_s: float | None = None
 
     def silent_s(self) -> float:
@@ -59,16 +77,16 @@ class InferenceServiceWatch:
         when `until_served` says that it is.
         """
         loop = asyncio.get_running_loop()
-        pause_s = SHORTEST_PAUSE_S
+        pause_s = self._patience.shortest_pause_s
         while True:
             await until_served()
             begun_s = loop.time()
             fault = await self._watch_once(on_event)
             if loop.time() - begun_s > HEALTHY_AFTER_S:
-                pause_s = SHORTEST_PAUSE_S
+                pause_s = self._patience.shortest_pause_s
             _log.warning("the watch ended, and begins again in %.0f s: %s", pause_s, fault)
             await asyncio.sleep(pause_s)
-            pause_s = min(2.0 * pause_s, LONGEST_PAUSE_S)
+            pause_s = min(2.0 * pause_s, self._patience.longest_pause_s)
 
     async def _watch_once(self, on_event: OnEvent) -> BaseException | None:
         """Run kopf in a thread until it ends; return what ended it."""
@@ -105,14 +123,7 @@ class InferenceServiceWatch:
         registry = kopf.OperatorRegistry()
 
         async def login(**kwargs: Any) -> kopf.ConnectionInfo | None:
-            host = os.environ.get("KUBERNETES_SERVICE_HOST")
-            if os.environ.get("KUBECONFIG") or not host:
-                return kopf.login_with_kubeconfig(**kwargs)
-            account = kopf.login_with_service_account(**kwargs)
-            # kopf takes the API server's name, which needs a DNS; the address is given.
-            port = os.environ.get("KUBERNETES_SERVICE_PORT", "443")
-            bracketed = f"[{host}]" if ":" in host else host
-            return account and dataclasses.replace(account, server=f"https://{bracketed}:{port}")
+            return self._login(**kwargs)
 
         async def event(*, event: Any, **_: Any) -> None:
             loop.call_soon_threadsafe(on_event, event["type"], dict(event["object"]))
@@ -128,7 +139,7 @@ class InferenceServiceWatch:
         try:
             await kopf.operator(
                 registry=registry,
-                settings=_settings(),
+                settings=_settings(self._patience),
                 standalone=True,
                 # Else kopf asks for the user's name, which the numeric user of an image has not.
                 identity="headroom",  # type: ignore[arg-type]
@@ -138,21 +149,34 @@ class InferenceServiceWatch:
             )
         finally:
             beating.cancel()
+            stop.set()  # a thread of this loop waits for it, and the loop for the thread
 
     def _beat(self) -> None:
         if self._beaten_s is not None:  # else kopf has ended, and this comes late
             self._beaten_s = asyncio.get_running_loop().time()
 
 
-def _settings() -> kopf.OperatorSettings:
+def _login(**kwargs: Any) -> kopf.ConnectionInfo | None:
+    host = os.environ.get("KUBERNETES_SERVICE_HOST")
+    if os.environ.get("KUBECONFIG") or not host:
+        return kopf.login_with_kubeconfig(**kwargs)
+    account = kopf.login_with_service_account(**kwargs)
+    # kopf takes the API server's name, which needs a DNS; the address is given.
+    port = os.environ.get("KUBERNETES_SERVICE_PORT", "443")
+    bracketed = f"[{host}]" if ":" in host else host
+    return account and dataclasses.replace(account, server=f"https://{bracketed}:{port}")
+
+
+def _settings(patience: Patience) -> kopf.OperatorSettings:
     settings = kopf.OperatorSettings()
     settings.posting.enabled = False
     settings.scanning.disabled = True  # one look at our group, no watch of CRDs and namespaces
     settings.networking.connect_timeout = 5
     settings.networking.request_timeout = 30
-    settings.networking.error_backoffs = BACK_OFFS_S
-    settings.watching.reconnect_backoff = 1.0
+    settings.networking.error_backoffs = patience.back_offs_s
+    settings.watching.reconnect_backoff = patience.shortest_pause_s
     settings.watching.server_timeout = 600
+    settings.queueing.idle_timeout = 0.5  # when kopf ends by a fault it waits 5 s for the others
     settings.process.ultimate_exiting_timeout = None  # it would kill this thread with SIGKILL
     # Written by none of our handlers; were they ever, then not under another operator's name.
     settings.persistence.finalizer = "headroom.dev/watch"
