@@ -46,7 +46,7 @@ class Call:
     @property
     def writes(self) -> bool:
         """Whether it changes the cluster where it is taken."""
-        return self.verb in WRITES and not self.dry_run
+        return self.verb in WRITES and not self.dry_run and self.resource not in REVIEWS
 
     @property
     def words(self) -> str:
