@@ -77,6 +77,10 @@ bench-server: setup ## the model server beside other servers, 35 min (ARGS=--qui
 bench-decision: setup ## the decision against every peer in every cell (ARGS=--quick: 10 min); resumes
 	@$(RUN) proof $(ARGS)
 
+.PHONY: reliability
+reliability: setup ## the promises under faults: telemetry, crashes, outages (ARGS=crashes: one part); an hour
+	@$(RUN) reliability $(ARGS)
+
 mutation: setup  ## plant seeded bugs in the decision and the guards; the share that the tests catch
 	@$(RUN) mutation $(ARGS)
 
