@@ -146,10 +146,15 @@ async def _on(
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="reliability", description=__doc__, allow_abbrev=False)
-    parser.add_argument(
-        "part", nargs="*", choices=list(TITLES), default=[], help=f"of {', '.join(TITLES)}"
-    )
+    words = f"of {', '.join(TITLES)}; all by default"
+    parser.add_argument("part", nargs="*", type=_part, help=words)
     return parser
+
+
+def _part(text: str) -> str:
+    if text not in TITLES:
+        raise argparse.ArgumentTypeError(f"a part is one of {', '.join(TITLES)}; got {text!r}")
+    return text
 
 
 if __name__ == "__main__":

@@ -20,6 +20,8 @@ class Verb(StrEnum):
 
 
 WRITES = frozenset({Verb.CREATE, Verb.UPDATE, Verb.PATCH, Verb.DELETE})
+REVIEWS = frozenset({"selfsubjectaccessreviews"})
+"""Created, and kept nowhere."""
 DISCOVERY = "discovery"
 """The resource of requests that ask what the server serves."""
 
