@@ -53,11 +53,22 @@ class FakeCluster:
         ]
 
     def writes(self) -> list[tuple[str, str]]:
-        return [call for call in self.calls if call[0] not in ("get", "list_all")]
+        return [call for call in self.calls if call[0] not in ("get", "get_scale", "list_all")]
 
     async def get(self, api_version: str, kind: str, namespace: str, name: str) -> Manifest:
         await self._called("get", kind)
         return copy.deepcopy(self._existing(kind, namespace, name))
+
+    async def get_scale(self, api_version: str, kind: str, namespace: str, name: str) -> Manifest:
+        await self._called("get_scale", kind)
+        one = self._existing(kind, namespace, name)
+        if "scale" not in one:
+            raise NotFound(f"{kind} {namespace}/{name} has no /scale")
+        return {
+            "metadata": {key: one["metadata"][key] for key in ("uid", "resourceVersion")},
+            "spec": {"replicas": one["spec"]["replicas"]},
+            "status": copy.deepcopy(one["scale"]),
+        }
 
     async def list_all(
         self, api_version: str, kind: str, namespace: str | None, label_selector: str = ""
@@ -121,12 +132,12 @@ class FakeCluster:
     async def apply_scale(
         self, deployment: Manifest, replicas: int, *, field_manager: str
     ) -> Manifest:
-        await self._called("apply_scale", "Deployment")
+        await self._called("apply_scale", deployment["kind"])
         metadata = deployment["metadata"]
-        existing = self._existing("Deployment", metadata["namespace"], metadata["name"])
+        existing = self._existing(deployment["kind"], metadata["namespace"], metadata["name"])
         if existing["metadata"]["resourceVersion"] != metadata["resourceVersion"]:
             raise Conflict("the object has been modified")
-        self.update(existing, lambda one: one["spec"].update(replicas=replicas))
+        self.write_replicas(existing, replicas, field_manager, operation="Apply")
         self.scale_writes.append(replicas)
         return copy.deepcopy(existing)
 
@@ -141,6 +152,21 @@ class FakeCluster:
         existing["metadata"]["managedFields"] = copy.deepcopy(operations[0]["value"])
         self._touch(existing)
         return copy.deepcopy(existing)
+
+    def write_replicas(
+        self, existing: Manifest, replicas: int, manager: str, operation: str = "Update"
+    ) -> None:
+        """Write replicas through /scale as anybody may, who then owns them."""
+        owned = existing["metadata"].get("managedFields", [])
+        for entry in owned:
+            entry["fieldsV1"].get("f:spec", {}).pop("f:replicas", None)
+        scaled = {"fieldsV1": {"f:spec": {"f:replicas": {}}}, "subresource": "scale"}
+        owned = [one for one in owned if one["fieldsV1"].get("f:spec")]
+        existing["metadata"]["managedFields"] = [
+            *owned,
+            {"manager": manager, "operation": operation, **scaled},
+        ]
+        self.update(existing, lambda one: one["spec"].update(replicas=replicas))
 
     def put(self, manifest: Manifest) -> Manifest:
         """Store a new object as the API server would."""

@@ -38,6 +38,7 @@ class FakeRecorder:
         self.decisions: list[Decision] = []
         self.outcomes: list[str] = []
         self.gone: list[str] = []
+        self.minutes: list[bool] = []
 
     def decided(self, service: Any, decision: Decision) -> None:
         self.decisions.append(decision)
@@ -125,6 +126,26 @@ class World:
             }
         )
 
+    def create_workload(self, name: str = "own", kind: str = "Deployment", **spec: Any) -> Manifest:
+        """Apply a workload as its owner would; its pods wear its name in their label."""
+        labels = {"headroom.dev/inference-service": name}
+        limits = {"limits": {"nvidia.com/gpu": 1}}
+        template = {"spec": {"containers": [{"name": "main", "resources": limits}]}}
+        own = kind in ("Deployment", "StatefulSet")
+        manifest: Manifest = {
+            "apiVersion": "apps/v1" if own else "example.com/v1",
+            "kind": kind,
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": {"replicas": 1, **spec},
+        }
+        if own:
+            manifest["spec"] |= {"selector": {"matchLabels": labels}, "template": template}
+        else:
+            manifest["scale"] = {"selector": f"headroom.dev/inference-service={name}"}
+        stored = self.cluster.put(manifest)
+        self.cluster.write_replicas(stored, stored["spec"]["replicas"], "helm")
+        return stored
+
     def edit(self, name: str = "resnet", **changes: Any) -> None:
         service = self.cluster.find("InferenceService", name)
         assert service is not None
@@ -146,8 +167,8 @@ class World:
         conditions = self.status(name)["conditions"]
         return next(str(one["message"]) for one in conditions if one["type"] == kind)
 
-    def replicas(self, name: str = "resnet") -> int:
-        deployment = self.cluster.find("Deployment", name)
+    def replicas(self, name: str = "resnet", kind: str = "Deployment") -> int:
+        deployment = self.cluster.find(kind, name)
         assert deployment is not None
         return int(deployment["spec"]["replicas"])
 
@@ -157,10 +178,22 @@ class World:
 
 
 def spec(
-    *, scaling: Mapping[str, Any] | None = None, runtime: Mapping[str, Any] | None = None
+    *,
+    scaling: Mapping[str, Any] | None = None,
+    runtime: Mapping[str, Any] | None = None,
+    target: str = "",
+    kind: str = "Deployment",
+    **more: Any,
 ) -> Manifest:
+    """Build a spec; with a target its workload's name, which is its model's too."""
+    described: Manifest = {"runtime": {"image": "registry.example/server:1", **(runtime or {})}}
+    if target:
+        version = "example.com/v1" if kind == "Group" else "apps/v1"
+        reference = {"apiVersion": version, "kind": kind, "name": target}
+        described = {"runtime": {}, "targetRef": reference, "model": {"name": target}}
     return {
-        "runtime": {"image": "registry.example/server:1", **(runtime or {})},
+        **described,
         "slo": {"latency": {"target": "1.5s"}},
         "scaling": {"minReplicas": 1, "maxReplicas": 10, **(scaling or {})},
+        **more,
     }

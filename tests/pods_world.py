@@ -9,6 +9,8 @@ from cluster_world import FakeClock, FakeCluster, Manifest
 from headroom.api.timestamps import epoch_s, rfc3339
 from headroom.errors import ScrapeFailed
 
+RUNNING_PODS = ("Deployment", "StatefulSet", "Group")
+"""Kinds that are followed: Kubernetes' own, and one of somebody else's with a scale subresource."""
 WARMUP_S = 10.0
 BOUNDS_S = tuple(0.001 * 1.15**k for k in range(80))
 
@@ -21,6 +23,8 @@ class Pods:
         self._clock = clock
         self.arrivals_rps: dict[str, float] = {}
         self.silent = False
+        self.rolling: set[str] = set()
+        """Workloads in a rollout that does not end."""
         self.refused = ""
         """Why the API server takes no more pods."""
         self.capacity: float = math.inf
@@ -34,7 +38,7 @@ class Pods:
     def follow(self) -> None:
         """Bring the pods of every Deployment up to date, as controllers and kubelet would."""
         for (kind, namespace, name), deployment in list(self._cluster.objects.items()):
-            if kind == "Deployment":
+            if kind in RUNNING_PODS:
                 self._follow(deployment, namespace, name)
         self._schedule()
 
@@ -68,7 +72,7 @@ class Pods:
         deployment["status"] = {
             "observedGeneration": deployment["metadata"]["generation"],
             "replicas": replicas,
-            "updatedReplicas": replicas,
+            "updatedReplicas": replicas - (name in self.rolling),
             "conditions": [
                 {"type": "ReplicaFailure", "status": "True", "message": self.refused}
                 for _ in range(self.refused != "")

@@ -112,6 +112,18 @@ def _wrong_enum(path: str, value: Any, supported: str, parser_says: str) -> Inva
     )
 
 
+_TARGETED: dict[str, Any] = {
+    "runtime": {},
+    "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "llm"},
+    "slo": {"latency": {"target": "250ms"}},
+}
+
+
+def _targeted(**changes: Any) -> dict[str, Any]:
+    target = {k: v for k, v in (_TARGETED["targetRef"] | changes).items() if v is not ABSENT}
+    return _TARGETED | {"targetRef": target}
+
+
 _ENV = [{"name": f"V{i}", "value": "1"} for i in range(65)]
 _MATCH = "should match pattern"
 
@@ -134,11 +146,11 @@ INVALID_SPECS: tuple[InvalidSpec, ...] = (
         parser_says="is required",
     ),
     InvalidSpec(
-        why="no image",
+        why="neither an image nor a target",
         path="spec.runtime.image",
         value=ABSENT,
-        says="Required value",
-        parser_says="is required",
+        field="spec.targetRef",
+        says="spec needs exactly one of runtime.image",
     ),
     InvalidSpec(
         why="no target",
@@ -169,7 +181,89 @@ INVALID_SPECS: tuple[InvalidSpec, ...] = (
         parser_says="should have at most 512 characters",
     ),
     _wrong_enum("spec.runtime.profile", "vllm", '"headroom"', "should be 'headroom'"),
-    _wrong_enum("spec.scaling.mode", "External", '"Auto", "Recommend"', "'Auto' or 'Recommend'"),
+    _wrong_enum(
+        "spec.scaling.mode",
+        "Manual",
+        '"Auto", "Recommend", "External"',
+        "'Auto', 'Recommend' or 'External'",
+    ),
+    InvalidSpec(
+        why="an image and a target",
+        path="spec.targetRef",
+        value=_TARGETED["targetRef"],
+        says="spec needs exactly one of runtime.image",
+    ),
+    InvalidSpec(
+        why="arguments for pods of a target",
+        path="spec",
+        value=_TARGETED | {"runtime": {"args": ["--fast"]}},
+        field="spec.targetRef",
+        says="the pods of a targetRef are not ours",
+    ),
+    InvalidSpec(
+        why="a model for pods of a target",
+        path="spec",
+        value=_TARGETED | {"model": {"uri": "pvc://claim"}},
+        field="spec.targetRef",
+        says="the pods of a targetRef are not ours",
+    ),
+    InvalidSpec(
+        why="a target of its own kind",
+        path="spec",
+        value=_targeted(apiVersion="headroom.dev/v1alpha1", kind="InferenceService"),
+        field="spec.targetRef.kind",
+        says="targetRef must name what runs pods",
+    ),
+    InvalidSpec(
+        why="a target without a name",
+        path="spec",
+        value=_targeted(name=ABSENT),
+        field="spec.targetRef.name",
+        says="Required value",
+        parser_says="is required",
+    ),
+    *(
+        InvalidSpec(
+            why=f"a target whose {field} leads elsewhere",
+            path="spec",
+            value=_targeted(**{field: value}),
+            field=f"spec.targetRef.{field}",
+            says="should match",
+            parser_says=_MATCH,
+        )
+        for field, value in (
+            ("apiVersion", "apps/v1/namespaces/other"),
+            ("kind", "Deployment/../x"),
+            ("name", "../other/llm"),
+        )
+    ),
+    InvalidSpec(
+        why="External without replicas",
+        path="spec.scaling",
+        value={"mode": "External"},
+        field="spec.replicas",
+        says="replicas must be there where scaling.mode is External",
+    ),
+    InvalidSpec(
+        why="replicas without External",
+        path="spec.replicas",
+        value=2,
+        says="replicas must be there where scaling.mode is External",
+    ),
+    InvalidSpec(
+        why="replicas above the bounds",
+        path="spec",
+        value=MINIMAL["spec"] | {"scaling": {"mode": "External"}, "replicas": 21},
+        field="spec.replicas",
+        says="replicas must be from scaling.minReplicas to scaling.maxReplicas",
+    ),
+    InvalidSpec(
+        why="replicas below the bounds",
+        path="spec",
+        value=MINIMAL["spec"] | {"scaling": {"mode": "External", "minReplicas": 2}, "replicas": 1},
+        field="spec.replicas",
+        says="replicas must be from scaling.minReplicas to scaling.maxReplicas",
+    ),
     _wrong_enum("spec.slo.latency.percentile", 50, '"90", "95", "99"', "90, 95 or 99"),
     _wrong_enum("spec.slo.latency.percentile", 0, '"90", "95", "99"', "90, 95 or 99"),
     *_bounds("spec.runtime.port", 0, "or equal to 1", 70000, "or equal to 65535"),

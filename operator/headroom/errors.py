@@ -29,6 +29,10 @@ class Forbidden(ClusterError):
     """Credentials, RBAC, quota or policy forbid it (401, 403): someone has to permit it."""
 
 
+class NamespaceTerminating(Forbidden):
+    """The namespace is being deleted, and takes nothing new (403 with this cause)."""
+
+
 class Unavailable(ClusterError):
     """The API cannot answer now (429, 5xx, timeout, connection): the same later, after a pause."""
 

@@ -99,7 +99,7 @@ def test_a_printer_column_shows_a_field_that_exists(column: dict[str, Any]) -> N
 def test_a_user_finds_it_by_its_short_name_and_its_category() -> None:
     assert CRD["spec"]["names"]["shortNames"] == ["hisvc"]
     assert CRD["spec"]["names"]["categories"] == ["headroom"]
-    assert VERSION["subresources"] == {"status": {}}
+    assert set(VERSION["subresources"]) == {"status", "scale"}
 
 
 def test_what_has_no_structural_counterpart_is_an_error_rather_than_dropped() -> None:
@@ -108,3 +108,13 @@ def test_what_has_no_structural_counterpart_is_an_error_rather_than_dropped() ->
 
     with pytest.raises(ValueError, match="no alternatives"):
         structural_schema(Undecided)
+
+
+def test_the_scale_subresource_speaks_of_fields_that_exist() -> None:
+    scale = VERSION["subresources"]["scale"]
+    types = {key: PROPERTIES[path]["type"] for key, path in scale.items()}
+    assert types == {
+        "specReplicasPath": "integer",
+        "statusReplicasPath": "integer",
+        "labelSelectorPath": "string",
+    }

@@ -177,12 +177,13 @@ def test_a_pod_holds_its_accelerators_from_when_it_has_a_node_until_it_is_gone()
         reason=Reason.YIELDED_TO_PRIORITY,
         message="",
         limits=(LimitApplied(limit=Reason.YIELDED_TO_PRIORITY, before=7, after=4),),
+        floor_replicas=2,
     )
     ranker = service(
         spec__accelerator={"resource": "nvidia.com/gpu", "count": 2},
         spec__scaling={"minReplicas": 2, "maxReplicas": 9, "priority": 5},
     )
-    found = seen(ranker, Observation(now_s=9.0, current=6, pods=pods), decision)
+    found = seen(ranker, Observation(now_s=9.0, current=6, pods=pods), decision, 2)
     demand = found.demand
     assert (demand.priority, demand.floor, demand.wanted) == (5, 2, 7)
     assert (demand.standing, found.leaving, found.held) == (3, 1, 8)
@@ -212,5 +213,5 @@ def test_only_what_the_scheduler_refuses_for_the_resource_is_short(says: str, re
         reason=Reason.WITHIN_TARGET,
         message="",
     )
-    found = seen(service(), Observation(now_s=9.0, current=1, pods=pods), decision)
+    found = seen(service(), Observation(now_s=9.0, current=1, pods=pods), decision, 1)
     assert found.refused == refused

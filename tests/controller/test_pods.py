@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from headroom.api.timestamps import epoch_s, rfc3339
-from headroom.controller.pods import observe, owned_pods
+from headroom.controller.pods import observe
 from headroom.scaling.values import PodState
 
 NOW_S = epoch_s("2026-11-20T12:00:00Z")
@@ -186,22 +186,3 @@ def test_a_failed_pod_counts_only_while_no_other_has_its_place(
     raw = [pod(ready="True"), pod(phase="Failed"), pod(phase="Failed")]
     seen = observe(raw, now_s=NOW_S, warmup_timeout_s=WARMUP_TIMEOUT_S, replicas=replicas)
     assert [one.pod.state for one in seen].count(PodState.BROKEN) == failed_counted
-
-
-@pytest.mark.parametrize(
-    ("owner", "owned"),
-    [
-        ({"kind": "ReplicaSet", "name": "resnet-abc", "controller": True}, True),
-        ({"kind": "ReplicaSet", "name": "resnet-abc"}, False),
-        ({"kind": "ReplicaSet", "name": "resnet-other-abc", "controller": True}, False),
-        ({"kind": "Job", "name": "resnet-abc", "controller": True}, False),
-        (None, False),
-    ],
-)
-def test_a_pod_that_only_wears_our_labels_is_not_ours(owner: Manifest | None, owned: bool) -> None:
-    raw = pod()
-    raw["metadata"] |= {
-        "labels": {"pod-template-hash": "abc"},
-        "ownerReferences": [owner] if owner else None,
-    }
-    assert bool(owned_pods([raw], "resnet")) is owned

@@ -22,7 +22,15 @@ from kubernetes.aio.client.api_client import ApiClient
 from kubernetes.aio.client.configuration import Configuration
 from kubernetes.aio.config import ConfigException, load_incluster_config, load_kube_config
 
-from headroom.errors import ClusterError, Conflict, Forbidden, NotFound, Rejected, Unavailable
+from headroom.errors import (
+    ClusterError,
+    Conflict,
+    Forbidden,
+    NamespaceTerminating,
+    NotFound,
+    Rejected,
+    Unavailable,
+)
 
 Manifest = dict[str, Any]
 
@@ -30,6 +38,8 @@ DEADLINE_S = 10.0
 _DEFAULT_KUBECONFIG = "~/.kube/config"
 _RETRY_AFTER_S = 1.0
 _MAX_RETRY_AFTER_S = 60.0
+_SHOWN = 1024
+"""Of what the API server says: it ends in logs, events and status."""
 
 _JSON = "application/json"
 _APPLY = "application/apply-patch+yaml"
@@ -46,12 +56,18 @@ _PLURALS = {
     "Node": "nodes",
     "Pod": "pods",
     "PodDisruptionBudget": "poddisruptionbudgets",
+    "ReplicaSet": "replicasets",
     "SelfSubjectAccessReview": "selfsubjectaccessreviews",
     "Service": "services",
     "ServiceAccount": "serviceaccounts",
+    "StatefulSet": "statefulsets",
     "SubjectAccessReview": "subjectaccessreviews",
     "TokenReview": "tokenreviews",
 }
+
+_SCALED_BY_APPLY = frozenset({"apps/v1"})
+_NO_REPLICAS = b"the spec replicas field"
+"""In the words of the API server."""
 
 _ERRORS: dict[int, type[ClusterError]] = {
     400: Rejected,
@@ -106,6 +122,8 @@ class KubernetesApi:
         self._deadline_s = deadline_s
         self._timeout = aiohttp.ClientTimeout(total=deadline_s)
         self._client: ApiClient | None = None
+        self._plurals: dict[tuple[str, str], str] = {}
+        """Of kinds that are not ours, by apiVersion and kind."""
 
     async def __aenter__(self) -> Self:
         """Read the credentials: the file named, or KUBECONFIG, else the pod's, else ~/.kube/config.
@@ -148,7 +166,19 @@ class KubernetesApi:
 
     async def get(self, api_version: str, kind: str, namespace: str | None, name: str) -> Manifest:
         """Read one object; None is the cluster."""
-        return await self._request("GET", "get", _path(api_version, kind, namespace, name))
+        path = await self._found(api_version, kind, namespace, name)
+        return await self._request("GET", "get", path)
+
+    async def get_scale(self, api_version: str, kind: str, namespace: str, name: str) -> Manifest:
+        """Read an object's scale.
+
+        A server answers 500 where the object itself leaves its replicas out, which is Rejected.
+        """
+        path = f"{await self._found(api_version, kind, namespace, name)}/scale"
+        found = await self._answer("GET", "get_scale", path)
+        if found.status == 500 and _NO_REPLICAS in found.body:
+            raise Rejected(f"{path}: the object leaves out its replicas: set them once")
+        return _object(found, f"GET {path}")
 
     async def fetch(self, path: str) -> Fetched:
         """GET any path of the server; raise Unavailable where there is no answer at all."""
@@ -226,10 +256,10 @@ class KubernetesApi:
     ) -> Manifest:
         """Apply /scale server-side, at the resourceVersion of the Deployment as it was read.
 
-        PATCH and PUT on /scale would leave no trace in managedFields; an apply leaves an owner, and
-        a later `kubectl scale` shows as another.
+        An apply leaves an owner in managedFields, and a later `kubectl scale` shows as another. For
+        a custom resource it is answered with 500 (tried, Kubernetes 1.36): there it is a PUT.
         """
-        metadata = deployment["metadata"]
+        metadata, api_version = deployment["metadata"], deployment["apiVersion"]
         scale = {
             "apiVersion": "autoscaling/v1",
             "kind": "Scale",
@@ -240,8 +270,13 @@ class KubernetesApi:
             },
             "spec": {"replicas": replicas},
         }
-        path = _path("apps/v1", "Deployment", metadata["namespace"], metadata["name"]) + "/scale"
-        query = {"fieldManager": field_manager, "force": "true"}
+        path = await self._found(
+            api_version, deployment["kind"], metadata["namespace"], metadata["name"]
+        )
+        path, query = f"{path}/scale", {"fieldManager": field_manager}
+        if api_version not in _SCALED_BY_APPLY:
+            return await self._request("PUT", "put_scale", path, query=query, body=scale)
+        query["force"] = "true"
         return await self._request("PATCH", "apply_scale", path, _APPLY, query=query, body=scale)
 
     async def json_patch(
@@ -253,6 +288,19 @@ class KubernetesApi:
         return await self._request(
             "PATCH", "json_patch", path, _JSON_PATCH, query=query, body=operations
         )
+
+    async def _found(self, api_version: str, kind: str, namespace: str | None, name: str) -> str:
+        """Give the path of an object; a kind that is not ours is asked for once."""
+        if kind in _PLURALS:
+            return _path(api_version, kind, namespace, name)
+        if (api_version, kind) not in self._plurals:
+            answer = await self._request("GET", "discover", _root(api_version))
+            for one in answer.get("resources") or ():
+                if "/" not in one["name"] and one.get("namespaced"):
+                    self._plurals[api_version, one["kind"]] = one["name"]
+            if (api_version, kind) not in self._plurals:
+                raise NotFound(f"the API server knows no namespaced kind {kind} in {api_version}")
+        return _located(api_version, self._plurals[api_version, kind], namespace, name)
 
     async def _request(
         self,
@@ -266,15 +314,7 @@ class KubernetesApi:
     ) -> Manifest:
         asked = f"{method} {path}"
         found = await self._answer(method, verb, path, content_type, query=query, body=body)
-        if found.status >= 300:
-            raise _error(found.status, found.body, found.retry_after, asked)
-        try:
-            answer = orjson.loads(found.body)
-        except orjson.JSONDecodeError as error:
-            raise Unavailable(f"{asked}: the answer is no JSON: {error}") from error
-        if not isinstance(answer, dict):
-            raise Unavailable(f"{asked}: the answer is no object")
-        return answer
+        return _object(found, asked)
 
     async def _answer(
         self,
@@ -338,9 +378,17 @@ def _existing(paths: str) -> str:
 
 
 def _path(api_version: str, kind: str, namespace: str | None, name: str = "") -> str:
-    root = f"/api/{api_version}" if "/" not in api_version else f"/apis/{api_version}"
+    return _located(api_version, _PLURALS[kind], namespace, name)
+
+
+def _located(api_version: str, plural: str, namespace: str | None, name: str) -> str:
     scope = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
-    return f"{root}{scope}/{_PLURALS[kind]}" + (f"/{quote(name, safe='')}" if name else "")
+    of_one = f"/{quote(name, safe='')}" if name else ""
+    return f"{_root(api_version)}{scope}/{plural}{of_one}"
+
+
+def _root(api_version: str) -> str:
+    return f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
 
 
 def _path_of(manifest: Manifest) -> str:
@@ -348,13 +396,28 @@ def _path_of(manifest: Manifest) -> str:
     return _path(manifest["apiVersion"], manifest["kind"], metadata["namespace"], metadata["name"])
 
 
+def _object(found: Fetched, asked: str) -> Manifest:
+    """Read the object of an answer; raise what an answer of its status stands for."""
+    if found.status >= 300:
+        raise _error(found.status, found.body, found.retry_after, asked)
+    try:
+        answer = orjson.loads(found.body)
+    except orjson.JSONDecodeError as error:
+        raise Unavailable(f"{asked}: the answer is no JSON: {error}") from error
+    if not isinstance(answer, dict):
+        raise Unavailable(f"{asked}: the answer is no object")
+    return answer
+
+
 def _error(status: int, payload: bytes, retry_after: str, asked: str) -> ClusterError:
     """Translate an answer, in the API server's words where it gave any."""
     try:
-        message = orjson.loads(payload)["message"]
+        message = str(orjson.loads(payload)["message"])[:_SHOWN]
     except (orjson.JSONDecodeError, KeyError, TypeError):
         message = payload[:200].decode("utf-8", "replace").strip()
     words = f"{message} ({status})" if message else f"{asked} gave {status}"
+    if status == 403 and b'"NamespaceTerminating"' in payload:
+        return NamespaceTerminating(words)
     kind = _ERRORS.get(status)
     if kind is not None:
         return kind(words)

@@ -71,6 +71,15 @@ class ConditionReason(StrEnum):
     """Ready, CapacityAvailable: no node has room for replicas."""
     REPLICAS_REFUSED = "ReplicasRefused"
     """Ready, CapacityAvailable: a quota or an admission policy refuses the pods."""
+    TARGET_NOT_FOUND = "TargetNotFound"
+    """Ready, ScalingActive, AbleToScale: what targetRef names is not there."""
+    TARGET_FORBIDDEN = "TargetForbidden"
+    """Ready, ScalingActive, AbleToScale: the operator may not read what targetRef names."""
+    TARGET_NOT_SCALABLE = "TargetNotScalable"
+    """Ready, ScalingActive, AbleToScale: what targetRef names cannot be scaled or says no
+    selector."""
+    NAMESPACE_TERMINATING = "NamespaceTerminating"
+    """Ready: the namespace is being deleted, and takes nothing new."""
     APPLY_FAILED = "ApplyFailed"
     """Ready: the API server refused a child."""
 
@@ -78,6 +87,19 @@ class ConditionReason(StrEnum):
     """ScalingActive: decisions are made and written."""
     RECOMMEND_ONLY = "RecommendOnly"
     """ScalingActive: decisions are made, and not written, because scaling.mode is Recommend."""
+    FOLLOWING_REPLICAS = "FollowingReplicas"
+    """ScalingActive: decisions are advice, and spec.replicas is followed, because scaling.mode is
+    External."""
+    TARGET_TAKEN = "TargetTaken"
+    """ScalingActive, AbleToScale: another InferenceService scales the same workload."""
+    CONFLICTING_AUTOSCALER = "ConflictingAutoscaler"
+    """ScalingActive, AbleToScale: a HorizontalPodAutoscaler scales the same workload."""
+    SCALED_TO_ZERO = "ScaledToZero"
+    """ScalingActive, AbleToScale: somebody scaled the workload to zero, which switches scaling
+    off."""
+    REPLICAS_CONTESTED = "ReplicasContested"
+    """ScalingActive, AbleToScale: somebody keeps changing the replicas that were written; none are
+    written for a while."""
     SIGNALS_FRESH = "SignalsFresh"
     """MetricsAvailable: every signal is recent."""
     SIGNALS_STALE = "SignalsStale"
@@ -90,6 +112,12 @@ class ConditionReason(StrEnum):
 
     SCALED = "Scaled"
     """AbleToScale: the last write of replicas was accepted."""
+    REPLICAS_OVERRIDDEN = "ReplicasOverridden"
+    """AbleToScale: somebody changed the replicas that were written, and theirs stand."""
+    WORKLOAD_PAUSED = "WorkloadPaused"
+    """AbleToScale: the workload is paused, so that changes of its template reach no pod."""
+    ROLLING_OUT = "RollingOut"
+    """AbleToScale: a rollout replaces pods; none is removed before it ends."""
     NOTHING_TO_SCALE = "NothingToScale"
     """AbleToScale: what stands is what was decided."""
     SCALE_FAILED = "ScaleFailed"

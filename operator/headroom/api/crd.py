@@ -43,6 +43,12 @@ _COLUMNS = (
     ("Why", "string", ".status.decision.message", 1, "The last decision in words."),
 )  # fmt: skip
 
+_SCALE = {
+    "specReplicasPath": ".spec.replicas",
+    "statusReplicasPath": ".status.replicas",
+    "labelSelectorPath": ".status.selector",
+}
+
 
 def custom_resource_definition() -> dict[str, Any]:
     """Generate the manifest."""
@@ -66,7 +72,7 @@ def custom_resource_definition() -> dict[str, Any]:
                     "name": VERSION,
                     "served": True,
                     "storage": True,
-                    "subresources": {"status": {}},
+                    "subresources": {"status": {}, "scale": _SCALE},
                     "additionalPrinterColumns": [_column(*column) for column in _COLUMNS],
                     "schema": {"openAPIV3Schema": _schema()},
                 }

@@ -188,8 +188,8 @@ class Runtime(Value):
 
     profile: Literal["headroom"] = "headroom"
     """How the server is probed and measured; `headroom` is the model server of this project."""
-    image: Annotated[str, Field(min_length=1, max_length=512, pattern=r"^[!-~]+$")]
-    """Container image of the model server."""
+    image: Annotated[str, Field(min_length=1, max_length=512, pattern=r"^[!-~]+$")] | None = None
+    """Container image of the model server; without it spec.targetRef says what runs."""
     port: Annotated[int, Field(ge=1, le=65535)] = 8000
     """Port on which the server listens for HTTP."""
     args: Annotated[
@@ -206,6 +206,13 @@ class Runtime(Value):
     """Compute resources of the server's container; accelerators belong in `spec.accelerator`."""
     pod_template: PodTemplate = PodTemplate()
     """Laid over the generated pod template: nodeSelector, tolerations, volumes, sidecars."""
+
+    @property
+    def describes_pods(self) -> bool:
+        """Whether it says anything about pods that the operator makes."""
+        return bool(
+            self.args or self.env or self.resources.manifest() or self.pod_template.overlay()
+        )
 
     @field_serializer("pod_template")
     def _written(self, template: PodTemplate) -> dict[str, Any]:

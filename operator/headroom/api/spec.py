@@ -159,9 +159,9 @@ class ScaleDown(Value):
 class Scaling(Value):
     """What the operator may do to the number of replicas."""
 
-    mode: Literal["Auto", "Recommend"] = "Auto"
+    mode: Literal["Auto", "Recommend", "External"] = "Auto"
     """Auto writes replicas; Recommend writes the decision to the status, and replicas only at
-    creation."""
+    creation; External follows spec.replicas, which kubectl scale, an HPA or KEDA may set."""
     min_replicas: Annotated[int, Field(ge=1, le=1000)] = 1
     """Never fewer."""
     max_replicas: Annotated[int, Field(ge=1, le=1000)] = 20
@@ -208,7 +208,12 @@ class Spec(Value):
     """What is promised, with what, within which bounds."""
 
     runtime: Runtime
-    """What runs in a replica."""
+    """What runs in a replica; beside targetRef, how it is measured."""
+    target_ref: TargetRef | None = None
+    """A workload that exists, scaled in place of one that the operator makes; never changed but for
+    its replicas."""
+    replicas: Annotated[int, Field(ge=0, le=1000)] | None = None
+    """Replicas wished for from outside, where scaling.mode is External; the scale subresource."""
     model: Model = Model()
     """Which model a replica serves."""
     accelerator: Accelerator = Accelerator()
@@ -225,6 +230,56 @@ class Spec(Value):
     """How a replica leaves."""
 
     rules = (
+        Rule(
+            field="targetRef",
+            cel="has(self.targetRef) != has(self.runtime.image)",
+            holds=lambda spec: (spec.target_ref is None) != (spec.runtime.image is None),
+            message="spec needs exactly one of runtime.image, which the operator runs, and "
+            "targetRef, which it only scales",
+        ),
+        Rule(
+            field="targetRef",
+            cel="!has(self.targetRef) || (size(self.runtime.args) == 0 && "
+            "size(self.runtime.env) == 0 && !has(self.runtime.resources.limits) && "
+            "!has(self.runtime.resources.requests) && !has(self.runtime.podTemplate.metadata) && "
+            "!has(self.runtime.podTemplate.spec) && self.model.uri == '')",
+            holds=lambda spec: (
+                spec.target_ref is None or not (spec.runtime.describes_pods or spec.model.uri)
+            ),
+            message="the pods of a targetRef are not ours: runtime.args, env, resources, "
+            "podTemplate and model.uri must be left out",
+        ),
+        Rule(
+            field="targetRef",
+            cel="has(self.targetRef) == has(oldSelf.targetRef) && "
+            "(!has(self.targetRef) || self.targetRef == oldSelf.targetRef)",
+            holds=lambda spec: True,  # a change is not seen in what it led to
+            message="targetRef must stay as it is: delete the InferenceService, which leaves the "
+            "target alone, and create another",
+        ),
+        Rule(
+            field="routing.mode",
+            cel="!has(self.targetRef) || self.routing.mode == 'Service'",
+            holds=lambda spec: spec.target_ref is None or spec.routing.mode == "Service",
+            message="routing.mode must be Service beside a targetRef, whose Service is not ours",
+        ),
+        Rule(
+            field="replicas",
+            cel="has(self.replicas) == (self.scaling.mode == 'External')",
+            holds=lambda spec: (spec.replicas is not None) == (spec.scaling.mode == "External"),
+            message="replicas must be there where scaling.mode is External, and there only: to "
+            "change nothing, set it to what stands (status.replicas)",
+        ),
+        Rule(
+            field="replicas",
+            cel="!has(self.replicas) || (self.replicas >= self.scaling.minReplicas && "
+            "self.replicas <= self.scaling.maxReplicas)",
+            holds=lambda spec: (
+                spec.replicas is None
+                or spec.scaling.min_replicas <= spec.replicas <= spec.scaling.max_replicas
+            ),
+            message="replicas must be from scaling.minReplicas to scaling.maxReplicas",
+        ),
         Rule(
             field="runtime.resources",
             cel="[has(self.runtime.resources.limits) ? self.runtime.resources.limits : {}, "

@@ -20,7 +20,14 @@ from headroom.controller.gather import Gathered
 from headroom.controller.memory import Checked, Memory, Refusal
 from headroom.controller.ownership import handover, is_controlled_by
 from headroom.controller.ports import Cluster, Manifest
-from headroom.errors import ClusterError, Conflict, Forbidden, NotFound, Rejected
+from headroom.errors import (
+    ClusterError,
+    Conflict,
+    Forbidden,
+    NamespaceTerminating,
+    NotFound,
+    Rejected,
+)
 from headroom.resources import deployment as deployments
 from headroom.resources.names import FIELD_MANAGER, SCALER_FIELD_MANAGER
 
@@ -57,6 +64,8 @@ class Acted:
     """Why it was refused, in the API server's words."""
     unapplied: str = ""
     """Why a Service, PodDisruptionBudget or ServiceAccount is not as it should be."""
+    namespace_ends: bool = False
+    """It was refused because the namespace is being deleted."""
 
 
 class NotOurs(Rejected):
@@ -68,7 +77,9 @@ def replicas_to_write(service: InferenceService, gathered: Gathered, replicas: i
     deployment = gathered.deployment
     if deployment is None or deployment["metadata"].get("deletionTimestamp"):
         return None
-    if service.spec.scaling.mode != "Auto" or not is_controlled_by(deployment, service.uid):
+    if service.spec.scaling.mode == "Recommend":
+        return None
+    if service.spec.target_ref is None and not is_controlled_by(deployment, service.uid):
         return None
     return replicas if replicas != gathered.observation.current else None
 
@@ -81,12 +92,14 @@ async def act(
     replicas: int,
     now_s: float,
 ) -> Acted:
-    """Write what has to be written, in order: validate, children, replicas.
+    """Write what has to be written, in order: validate, children, replicas; of a target the last.
 
     Raises ClusterError for whatever is no refusal: conflicts, absence, an API that does not answer.
     """
-    step = Step.VALIDATE
     standing = gathered.observation.current
+    if service.spec.target_ref is not None:
+        return await _scale_target(cluster, service, gathered, replicas)
+    step = Step.VALIDATE
     deployment = gathered.deployment
     try:
         if deployment is not None:  # a dry run against somebody's own would blame our spec
@@ -114,7 +127,23 @@ async def act(
         return Acted(replicas=standing, refused=step, message=str(error))
     except Forbidden as error:  # says nothing about the spec
         refused = Step.SCALE if step is Step.SCALE else Step.CHILDREN
-        return Acted(replicas=standing, refused=refused, message=str(error))
+        ends = isinstance(error, NamespaceTerminating)
+        return Acted(replicas=standing, refused=refused, message=str(error), namespace_ends=ends)
+
+
+async def _scale_target(
+    cluster: Cluster, service: InferenceService, gathered: Gathered, replicas: int
+) -> Acted:
+    """Write the replicas of somebody else's workload, and nothing else of it."""
+    standing, target = gathered.observation.current, gathered.deployment
+    wanted = replicas_to_write(service, gathered, replicas)
+    if target is None or wanted is None:
+        return Acted(replicas=standing)
+    try:
+        await cluster.apply_scale(target, wanted, field_manager=SCALER_FIELD_MANAGER)
+    except (Rejected, Forbidden) as error:
+        return Acted(replicas=standing, refused=Step.SCALE, message=str(error))
+    return Acted(replicas=wanted, scaled=True)
 
 
 async def _validate(cluster: Cluster, memory: Memory, now_s: float) -> None:
@@ -152,6 +181,8 @@ async def _apply_other_children(
     for manifest in memory.children[:-1]:
         try:
             await _apply_other_child(cluster, service, memory, manifest)
+        except NamespaceTerminating:
+            raise
         except ClusterError as error:
             troubles.append(str(error))
             if not isinstance(error, Rejected | Forbidden):

@@ -9,6 +9,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
 
+from headroom.controller.claims import Claims
 from headroom.controller.ports import Manifest
 
 _TOMBSTONES = 4096
@@ -24,6 +25,8 @@ class ServiceCache:
         self._first_seen: dict[str, int] = {}
         self._moment = 0
         self._tombstones: deque[str] = deque(maxlen=_TOMBSTONES)
+        self.claims = Claims()
+        """Who scales what."""
         self.synced = asyncio.Event()
         """Whether everything that exists has been seen once."""
 
@@ -49,6 +52,7 @@ class ServiceCache:
         if uid in self._tombstones or (known is not None and _version(service) < _version(known)):
             return
         self._services[uid] = service
+        self.claims.saw(service)
         self._first_seen.setdefault(uid, self._moment)
         if known is None or _intent(known) != _intent(service):
             self._on_change(uid)
@@ -60,6 +64,7 @@ class ServiceCache:
         """
         self._tombstones.append(uid)
         self._first_seen.pop(uid, None)
+        self.claims.forget(uid)
         if self._services.pop(uid, None) is not None:
             self._on_gone(uid)
 

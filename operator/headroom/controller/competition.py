@@ -42,18 +42,20 @@ class Competition:
     ) -> str:
         """Take in a tick; say who yields to the service, empty where nobody does.
 
-        `deployment` is the manifest that its replicas follow.
+        `deployment` is the manifest that its replicas follow; one whose kind has its pod template
+        elsewhere takes no part.
         """
-        accelerator, scaling = service.spec.accelerator, service.spec.scaling
-        if accelerator.count == 0 or scaling.mode != "Auto":
+        resource, template = service.spec.accelerator.resource, deployment["spec"].get("template")
+        count = _accelerators(service, template)
+        if template is None or count == 0 or service.spec.scaling.mode != "Auto":
             self.forget(service.uid)
             return ""
-        key = (accelerator.resource, _placement(deployment["spec"]["template"]["spec"]))
+        key = (resource, _placement(template["spec"]))
         if self._key_of.get(service.uid, key) != key:
             self.forget(service.uid)
         self._key_of[service.uid] = key
         pool = self._pools.setdefault(key, Pool())
-        pool.note(seen(service, observation, decision), decision.time_s)
+        pool.note(seen(service, observation, decision, count), decision.time_s)
         return pool.claim(service.uid)
 
     def forget(self, uid: str) -> None:
@@ -70,7 +72,9 @@ class Competition:
         return None if key is None else self._pools[key]
 
 
-def seen(service: InferenceService, observation: Observation, decision: Decision) -> Seen:
+def seen(
+    service: InferenceService, observation: Observation, decision: Decision, accelerators: int
+) -> Seen:
     """Return what the others see of a service: what it holds, lacks and wants.
 
     A pod holds its accelerators from when it has a node until it is gone.
@@ -86,11 +90,21 @@ def seen(service: InferenceService, observation: Observation, decision: Decision
             wanted=decision.alone,
             standing=len(placed) - leaving,
             floor=decision.floor_replicas,
-            accelerators=service.spec.accelerator.count,
+            accelerators=accelerators,
         ),
         leaving=leaving,
         refused=sum(_lacks(pod, resource) for pod in observation.pods),
     )
+
+
+def _accelerators(service: InferenceService, template: Mapping[str, Any] | None) -> int:
+    """Return the accelerators of a replica; a target's own template says them."""
+    accelerator = service.spec.accelerator
+    if service.spec.target_ref is None:
+        return accelerator.count
+    containers = (template or {}).get("spec", {}).get("containers") or ()
+    limits = [(one.get("resources") or {}).get("limits") or {} for one in containers]
+    return sum(int(one.get(accelerator.resource, 0)) for one in limits)
 
 
 def _lacks(pod: Pod, resource: str) -> bool:

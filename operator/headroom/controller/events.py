@@ -12,7 +12,7 @@ from typing import Any
 
 from headroom.api.conditions import Condition, Conditions, ConditionStatus, ConditionType
 from headroom.api.inference_service import API_VERSION, KIND
-from headroom.scaling.values import Decision, Direction
+from headroom.scaling.values import Decision
 
 REPEATED_AFTER_S = 60.0
 """A condition that flaps gives one event of a kind a minute."""
@@ -45,10 +45,13 @@ _TOLD = {
 }
 
 
-def of_scaling(decision: Decision, replicas: int) -> Happening:
-    """Tell a write of replicas with the decision behind it."""
-    reason = "ScaledUp" if decision.direction is Direction.UP else "ScaledDown"
-    note = f"{decision.current} -> {replicas}, {decision.reason}: {decision.message}"
+def of_scaling(decision: Decision, replicas: int, wish: int | None = None) -> Happening:
+    """Tell a write of replicas with the decision behind it, or the wish that was followed."""
+    reason = "ScaledUp" if replicas > decision.current else "ScaledDown"
+    why = f"{decision.reason}: {decision.message}"
+    if wish is not None:
+        why = f"spec.replicas is {wish}"
+    note = f"{decision.current} -> {replicas}, {why}"
     return Happening(reason=reason, note=note, action="Scale", always=True)
 
 

@@ -6,14 +6,16 @@ Pure: one small function per condition, each a ladder where the first match wins
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from headroom.api import InferenceService
 from headroom.api.conditions import Condition, ConditionReason, ConditionStatus, ConditionType
 from headroom.api.status import duration_text
 from headroom.controller.act import Acted, Step
+from headroom.controller.conflicts import Others
 from headroom.controller.gather import Gathered
+from headroom.controller.workload import TargetUnusable, is_paused
 from headroom.scaling.values import Decision, Freshness, PodState, Reason
 
 _TRUE, _FALSE, _UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
@@ -49,6 +51,8 @@ class Tick:
     acted: Acted
     claim: str = ""
     """Who yields accelerators to the service; empty where nobody does."""
+    others: Others = field(default_factory=Others)
+    """Who else scales the same."""
 
 
 def of_tick(tick: Tick) -> list[Found]:
@@ -67,6 +71,12 @@ def of_invalid_spec(message: str) -> list[Found]:
     ]
 
 
+def of_unusable_target(error: TargetUnusable) -> list[Found]:
+    """Give the conditions of a service whose target cannot be scaled as it is."""
+    kinds = (ConditionType.READY, ConditionType.SCALING_ACTIVE, ConditionType.ABLE_TO_SCALE)
+    return [Found(kind, _FALSE, error.reason, str(error)) for kind in kinds]
+
+
 def of_failed_tick(message: str) -> list[Found]:
     """Give the condition of a service whose tick broke off for a reason that nobody foresaw."""
     said = f"the last evaluation failed and is repeated: {message}"
@@ -77,6 +87,8 @@ def _ready(tick: Tick) -> _Finding:
     counts, least = tick.decision.counts, tick.service.spec.scaling.min_replicas
     if tick.acted.refused is Step.VALIDATE:
         return _FALSE, ConditionReason.INVALID_SPEC, tick.acted.message
+    if tick.acted.namespace_ends:
+        return _FALSE, ConditionReason.NAMESPACE_TERMINATING, tick.acted.message
     if tick.acted.refused is Step.CHILDREN:
         return _FALSE, ConditionReason.APPLY_FAILED, tick.acted.message
     if tick.acted.unapplied:
@@ -101,6 +113,14 @@ def _ready(tick: Tick) -> _Finding:
 def _scaling_active(tick: Tick) -> _Finding:
     if tick.acted.refused is Step.VALIDATE:
         return _FALSE, ConditionReason.INVALID_SPEC, tick.acted.message
+    if tick.others.obstacle is not None:
+        return _FALSE, tick.others.obstacle.reason, tick.others.obstacle.message
+    if tick.service.spec.scaling.mode == "External":
+        message = (
+            f"spec.replicas ({tick.service.spec.replicas}) is followed, because scaling.mode is "
+            f"External; the decision ({tick.decision.replicas}) is advice"
+        )
+        return _FALSE, ConditionReason.FOLLOWING_REPLICAS, message
     if tick.service.spec.scaling.mode == "Recommend":
         message = "decisions are not written, because scaling.mode is Recommend"
         return _FALSE, ConditionReason.RECOMMEND_ONLY, message
@@ -114,9 +134,20 @@ def _scaling_active(tick: Tick) -> _Finding:
 def _able_to_scale(tick: Tick) -> _Finding:
     if tick.acted.refused is not None:
         return _FALSE, ConditionReason.SCALE_FAILED, tick.acted.message
+    if tick.others.obstacle is not None:
+        return _FALSE, tick.others.obstacle.reason, tick.others.obstacle.message
     if tick.acted.scaled or tick.acted.created:
         message = f"the workload is asked for {tick.acted.replicas} replicas"
         return _TRUE, ConditionReason.SCALED, message
+    if tick.others.overridden:
+        return _TRUE, ConditionReason.REPLICAS_OVERRIDDEN, tick.others.overridden
+    workload = tick.gathered.deployment or {}
+    if is_paused(workload):
+        message = "the workload is paused, so changes of its template reach no pod: kubectl rollout"
+        return _TRUE, ConditionReason.WORKLOAD_PAUSED, f"{message} resume"
+    if tick.gathered.observation.rolling:
+        message = "a rollout replaces pods; none is removed before it ends"
+        return _TRUE, ConditionReason.ROLLING_OUT, message
     return _TRUE, ConditionReason.NOTHING_TO_SCALE, "what stands is what is asked for"
 
 

@@ -1,6 +1,6 @@
 """All reads of a tick, and nothing else.
 
-The Deployment, its pods, one page of metrics from each ready pod.
+The workload, its pods, one page of metrics from each ready pod.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from headroom.api import InferenceService
-from headroom.controller.pods import ObservedPod, observe, owned_pods
+from headroom.controller.lineage import Lineage
+from headroom.controller.pods import ObservedPod, observe
 from headroom.controller.ports import Clock, Cluster, Manifest, Scraper
-from headroom.errors import NotFound, ScrapeFailed
+from headroom.controller.workload import is_rolling, read_workload
+from headroom.errors import ScrapeFailed
 from headroom.resources import names
 from headroom.scaling.values import Observation, PodSample, PodState
 from headroom.telemetry import headroom_profile
@@ -36,6 +38,9 @@ class Gathered:
 
     observation: Observation
     deployment: Manifest | None
+    """The workload: our own, or what targetRef names."""
+    selector: str = ""
+    """Selects its pods."""
     pods: tuple[ObservedPod, ...] = ()
     unread: tuple[Unread, ...] = ()
 
@@ -46,20 +51,23 @@ async def gather(
     clock: Clock,
     service: InferenceService,
     *,
+    lineage: Lineage,
     replicas_if_absent: int,
 ) -> Gathered:
     """Read everything that a tick of the service needs.
 
-    Where the Deployment is not there, `replicas_if_absent` is what it is asked for: it will be
-    created so.
+    Where our own Deployment is not there, `replicas_if_absent` is what it is asked for: it will be
+    created so. Raises TargetUnusable, or ClusterError.
     """
-    deployment = await _deployment(cluster, service)
-    current = replicas_if_absent if deployment is None else int(deployment["spec"]["replicas"])
-    raw_pods = await cluster.list_all(
-        "v1", "Pod", service.namespace, names.selector_text(service.name)
-    )
+    workload = await read_workload(cluster, service)
+    deployment = None if workload is None else workload.manifest
+    current = replicas_if_absent if workload is None else workload.replicas
+    selector = names.selector_text(service.name) if workload is None else workload.selector
+    selected = await cluster.list_all("v1", "Pod", service.namespace, selector)
+    uid = "" if workload is None else workload.uid
+    ours, strangers = await lineage.of(cluster, selected, uid)
     pods = observe(
-        owned_pods(raw_pods, service.name),
+        ours,
         now_s=clock.now_s(),
         warmup_timeout_s=service.spec.warmup.timeout.seconds,
         replicas=current,
@@ -72,22 +80,13 @@ async def gather(
         samples=samples,
         rolling=deployment is not None and is_rolling(deployment),
     )
-    return Gathered(observation=observation, deployment=deployment, pods=pods, unread=unread)
-
-
-def is_rolling(deployment: Manifest) -> bool:
-    """Whether pods of an older template are there, or a new spec has not been looked at yet."""
-    status = deployment.get("status", {})
-    if status.get("observedGeneration", 0) < deployment["metadata"].get("generation", 0):
-        return True
-    return bool(status.get("replicas", 0) > status.get("updatedReplicas", 0))
-
-
-async def _deployment(cluster: Cluster, service: InferenceService) -> Manifest | None:
-    try:
-        return await cluster.get("apps/v1", "Deployment", service.namespace, service.name)
-    except NotFound:
-        return None
+    return Gathered(
+        observation=observation,
+        deployment=deployment,
+        selector=selector,
+        pods=pods,
+        unread=(*(Unread(pod=one.name, why=one.why) for one in strangers), *unread),
+    )
 
 
 async def _samples(
@@ -103,6 +102,8 @@ async def _samples(
 async def _sample(
     scraper: Scraper, clock: Clock, service: InferenceService, pod: ObservedPod
 ) -> PodSample | Unread:
+    if pod.on_host_network:
+        return Unread(pod=pod.name, why="it is on the host network, whose ports are the node's")
     if not pod.ip:
         return Unread(pod=pod.name, why="it is ready, but its status has no podIP yet")
     host = f"[{pod.ip}]" if ":" in pod.ip else pod.ip

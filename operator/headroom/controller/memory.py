@@ -13,7 +13,9 @@ from typing import Any
 from headroom.api import InferenceService, conditions
 from headroom.api.conditions import Conditions
 from headroom.api.status import checkpoint_of
+from headroom.controller.contest import Contest
 from headroom.controller.drift import Applied
+from headroom.controller.lineage import Lineage
 from headroom.controller.ports import Manifest
 from headroom.errors import ClusterError
 from headroom.resources import desired_children
@@ -72,6 +74,10 @@ class Memory:
     """The Deployment that the API server took in a dry run."""
     refused: Refusal | None = None
     children_checked: Checked | None = None
+    lineage: Lineage = field(default_factory=Lineage)
+    contest: Contest = field(default_factory=Contest)
+    mode: str = ""
+    """scaling.mode at the last tick; empty before the first."""
     claim: str = ""
     """Who yields accelerators to the service, as last told."""
     events_s: dict[str, float] = field(default_factory=dict)
@@ -86,12 +92,20 @@ class Memory:
             self.children = tuple(desired_children(self.service))
         return self.service
 
+    def enter(self, mode: str) -> None:
+        """Begin every hold anew where the mode is another: a switch by itself scales nothing."""
+        if self.mode not in ("", mode):
+            self.state = State.from_checkpoint(self.state.to_checkpoint())
+        self.mode = mode
+
     def replicas_if_absent(self, service: InferenceService) -> int:
         """Replicas of a Deployment that has to be created: what was last decided, else the minimum.
 
-        In Recommend mode decisions are advice, so what last stood counts.
+        In Recommend mode decisions are advice, so what last stood counts; in External the wish.
         """
         scaling = service.spec.scaling
+        if service.spec.replicas is not None:
+            return service.spec.replicas
         decision = self.status.get("decision") or {}
         last = decision.get("current" if scaling.mode == "Recommend" else "replicas", 0)
         return int(min(max(last, scaling.min_replicas), scaling.max_replicas))

@@ -53,6 +53,18 @@ def handover(deployment: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
+def writers_of_replicas(workload: Mapping[str, Any]) -> list[str]:
+    """Return the managers that own the number of replicas, as far as the object says so.
+
+    Where a kind keeps its replicas elsewhere than in spec.replicas, only writes of /scale show.
+    """
+    return [
+        str(entry.get("manager", ""))
+        for entry in workload["metadata"].get("managedFields") or ()
+        if _owns_replicas(entry.get("fieldsV1") or {}) or entry.get("subresource") == "scale"
+    ]
+
+
 def _is_unsplit(entry: Mapping[str, Any]) -> bool:
     return bool(
         entry.get("manager") == SCALER_FIELD_MANAGER

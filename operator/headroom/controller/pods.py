@@ -58,15 +58,7 @@ class ObservedPod:
     ip: str
     running_s: float | None = None
     """Since when all of its containers run; None while one does not."""
-
-
-def owned_pods(raw: Iterable[_RawPod], deployment: str) -> list[_RawPod]:
-    """Keep the pods of this Deployment; labels alone may be worn by anyone's pod.
-
-    A Deployment names its ReplicaSets after itself and the hash that it puts on their pods as a
-    label.
-    """
-    return [pod for pod in raw if _is_owned(pod, deployment)]
+    on_host_network: bool = False
 
 
 def observe(
@@ -103,6 +95,7 @@ def _observed(raw: _RawPod, now_s: float, warmup_timeout_s: float) -> ObservedPo
         name=raw["metadata"]["name"],
         ip=raw.get("status", {}).get("podIP", ""),
         running_s=_running_s(raw),
+        on_host_network=bool((raw.get("spec") or {}).get("hostNetwork")),
     )
 
 
@@ -166,17 +159,6 @@ def _overdue(raw: _RawPod, now_s: float, warmup_timeout_s: float) -> str:
         return ""
     again = f", restarted {restarts} times" if restarts else ""
     return f"not ready for {now_s - since:.0f} s (warm-up timeout {warmup_timeout_s:.0f} s{again})"
-
-
-def _is_owned(raw: _RawPod, deployment: str) -> bool:
-    metadata = raw["metadata"]
-    template_hash = (metadata.get("labels") or {}).get("pod-template-hash")
-    return any(
-        owner.get("controller")
-        and owner.get("kind") == "ReplicaSet"
-        and owner.get("name") == f"{deployment}-{template_hash}"
-        for owner in metadata.get("ownerReferences") or ()
-    )
 
 
 def _is_terminating(raw: _RawPod) -> bool:

@@ -43,6 +43,10 @@ class Cluster(Protocol):
         """Read one object; raise NotFound where it is not."""
         ...
 
+    async def get_scale(self, api_version: str, kind: str, namespace: str, name: str) -> Manifest:
+        """Read an object's scale; raise NotFound where there is none, Rejected for a bad one."""
+        ...
+
     async def list_all(
         self, api_version: str, kind: str, namespace: str | None, label_selector: str = ""
     ) -> list[Manifest]:
@@ -72,9 +76,9 @@ class Cluster(Protocol):
     async def apply_scale(
         self, deployment: Manifest, replicas: int, *, field_manager: str
     ) -> Manifest:
-        """Write replicas through /scale.
+        """Write replicas through /scale of a Deployment, or of any object that has one.
 
-        Raise Conflict unless the Deployment is still the one that was read.
+        Raise Conflict unless the object is still the one that was read.
         """
         ...
 

@@ -10,13 +10,16 @@ from headroom.controller import findings
 from headroom.controller.act import Acted, act, replicas_to_write
 from headroom.controller.cache import ServiceCache
 from headroom.controller.competition import Competition
+from headroom.controller.conflicts import Conflicts
 from headroom.controller.evaluation import Evaluation, Onlooker
-from headroom.controller.findings import Tick
+from headroom.controller.external import followed
+from headroom.controller.findings import Found, Tick
 from headroom.controller.gather import gather
 from headroom.controller.memory import Memory, remember
 from headroom.controller.ports import Clock, Cluster, Recorder, Scraper
 from headroom.controller.recording import Recording
 from headroom.controller.report import Reporter
+from headroom.controller.workload import TargetUnusable
 from headroom.errors import NotFound
 from headroom.scaling import decide
 
@@ -47,6 +50,7 @@ class Reconciler:
         self._reporter = Reporter(cluster, cache, instance)
         self._tick_s = tick_s
         self._competition = Competition()
+        self._conflicts = Conflicts(cluster, cache.claims)
         self._memories: dict[str, Memory] = {}
 
     async def tick(self, uid: str) -> None:
@@ -75,15 +79,23 @@ class Reconciler:
         try:
             service = memory.parse(raw)
         except InvalidSpec as error:
-            await self._hold(memory, str(error), raw["metadata"].get("generation", 0))
+            found = findings.of_invalid_spec(str(error))
+            await self._hold(memory, found, raw["metadata"].get("generation", 0))
             return
-        gathered = await gather(
-            self._cluster,
-            self._scraper,
-            self._clock,
-            service,
-            replicas_if_absent=memory.replicas_if_absent(service),
-        )
+        try:
+            gathered = await gather(
+                self._cluster,
+                self._scraper,
+                self._clock,
+                service,
+                lineage=memory.lineage,
+                replicas_if_absent=memory.replicas_if_absent(service),
+            )
+        except TargetUnusable as error:
+            await self._hold(memory, findings.of_unusable_target(error), service.generation)
+            return
+        others = await self._conflicts.look(memory, service, gathered, self._clock.now_s())
+        memory.enter(service.spec.scaling.mode)
         floor = service.floor_at(
             gathered.observation.now_s, lead_s=memory.state.cold_starts.p90_s or 0.0
         )
@@ -91,7 +103,8 @@ class Reconciler:
         observation = replace(gathered.observation, grant=self._competition.grant(memory.uid))
         before = memory.state
         decision, memory.state = decide(policy, before, observation)
-        claim = self._competition.note(service, memory.children[-1], observation, decision)
+        follows = memory.children[-1] if memory.children else gathered.deployment or {}
+        claim = self._competition.note(service, follows, observation, decision)
         self._recorder.decided(service, decision)
         if self._onlooker is not None:
             self._onlooker.evaluated(
@@ -110,13 +123,20 @@ class Reconciler:
             decision=decision,
             acted=Acted(replicas=gathered.observation.current),
             claim=claim,
+            others=others,
         )
-        if replicas_to_write(service, gathered, decision.replicas) is not None:
+        asked = decision.replicas
+        if others.obstacle is not None and gathered.deployment is not None:
+            asked = observation.current
+        elif service.spec.scaling.mode == "External":
+            changes = memory.state.changes
+            asked = followed(service, observation.current, changes, decision.time_s)
+        if replicas_to_write(service, gathered, asked) is not None:
             # History before the act it explains: whoever finds the new replicas finds the reason.
             await self._report(memory, tick)
-        acted = await act(
-            self._cluster, service, memory, gathered, decision.replicas, self._clock.now_s()
-        )
+        acted = await act(self._cluster, service, memory, gathered, asked, self._clock.now_s())
+        if acted.scaled or acted.created:
+            memory.contest = memory.contest.wrote(acted.replicas, self._clock.now_s())
         if self._recording is not None:
             self._recording.ticked(service, policy, gathered.observation, decision, acted.replicas)
         await self._report(memory, replace(tick, acted=acted))
@@ -154,9 +174,8 @@ class Reconciler:
         now_s = self._clock.now_s()
         await self._reporter.report(memory, tick, now_s, services=len(self._cache))
 
-    async def _hold(self, memory: Memory, message: str, generation: int) -> None:
-        """An invalid spec changes nothing: no child is written, no replica is moved."""
-        found = findings.of_invalid_spec(message)
+    async def _hold(self, memory: Memory, found: list[Found], generation: int) -> None:
+        """What cannot be acted on changes nothing: no child is written, no replica is moved."""
         await self._reporter.report_found(memory, found, generation, self._clock.now_s())
 
     async def _exists(self, memory: Memory) -> bool:

@@ -47,7 +47,7 @@ class Reporter:
         new = status.build(
             generation=tick.service.generation,
             current=tick.acted.replicas,
-            selector=names.selector_text(tick.service.name),
+            selector=tick.gathered.selector,
             conditions=after,
             counts=tick.decision.counts,
             decision=tick.decision,
@@ -60,7 +60,9 @@ class Reporter:
             happenings.insert(0, events.of_claim(tick.claim))
         memory.claim = tick.claim
         if tick.acted.scaled:
-            happenings.insert(0, events.of_scaling(tick.decision, tick.acted.replicas))
+            happenings.insert(
+                0, events.of_scaling(tick.decision, tick.acted.replicas, tick.service.spec.replicas)
+            )
         if tick.acted.created:
             happenings.insert(0, events.of_creation(tick.acted.replicas))
         await self._tell(memory, happenings, now_s)

@@ -13,7 +13,12 @@ __all__ = ["desired_children"]
 
 
 def desired_children(inference_service: InferenceService) -> list[dict[str, Any]]:
-    """Build every child in the order of creation, replicas left out: they are the scaler's."""
+    """Build every child in the order of creation, replicas left out: they are the scaler's.
+
+    None beside a targetRef: what it names is somebody else's.
+    """
+    if inference_service.spec.target_ref is not None:
+        return []
     return [
         service_account.build(inference_service),
         _service(inference_service),

@@ -1,0 +1,61 @@
+"""Somebody else writes the replicas too: noticed, said, and never fought. Pure.
+
+One change by another is a wish: it stands until the decision asks for another number. Three that
+undo what we wrote, within ten minutes, are a contest: then nothing is written for five minutes,
+after which one more write is tried, and each further one that is undone doubles the pause.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+UNDONE = 3
+WITHIN_S = 600.0
+FIRST_PAUSE_S = 300.0
+LONGEST_PAUSE_S = 3600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contest:
+    """What is known of who else writes; a value, replaced as ticks see more."""
+
+    ours: int | None = None
+    """Replicas that we wrote and nobody has changed since."""
+    wrote_s: float = 0.0
+    by: str = ""
+    """Who changed what we wrote; empty while it stands."""
+    instead: int = 0
+    """What we had written then."""
+    undone_s: tuple[float, ...] = ()
+    """When what we wrote was changed, lately."""
+    until_s: float = 0.0
+    """Nothing is written before."""
+    pause_s: float = 0.0
+    """The last pause; 0: what we write stands."""
+
+    def seen(self, replicas: int, writer: str, *, by_us: bool, now_s: float) -> Contest:
+        """Take in what stands, who else wrote it by its managed fields, and whether it is ours.
+
+        What the fields call ours is, also after a restart, or where the answer to a write was lost.
+        """
+        if by_us and replicas != self.ours:
+            return self.wrote(replicas, now_s)
+        if self.ours is None:
+            return self
+        if replicas == self.ours:
+            calm = now_s - self.wrote_s >= WITHIN_S
+            return replace(self, pause_s=0.0, undone_s=()) if calm and self.pause_s else self
+        changed = replace(self, ours=None, by=writer or "somebody", instead=self.ours)
+        undone_s = (*(at_s for at_s in self.undone_s if now_s - at_s < WITHIN_S), now_s)
+        if len(undone_s) < UNDONE and not self.pause_s:
+            return replace(changed, undone_s=undone_s)
+        pause_s = min(max(2.0 * self.pause_s, FIRST_PAUSE_S), LONGEST_PAUSE_S)
+        return replace(changed, undone_s=(), pause_s=pause_s, until_s=now_s + pause_s)
+
+    def wrote(self, replicas: int, now_s: float) -> Contest:
+        """Take in what we wrote."""
+        return replace(self, ours=replicas, wrote_s=now_s, by="")
+
+    def paused(self, now_s: float) -> bool:
+        """Whether nothing is to be written now; a clock that went back ends it in time."""
+        return 0.0 < self.until_s - now_s <= self.pause_s

@@ -1,0 +1,94 @@
+"""Which pods are a workload's: those whose chain of controllers, by UID, reaches it.
+
+Labels may be worn by anybody's pod, and a name may come back; a UID does neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from headroom.controller.ports import Cluster
+from headroom.errors import Forbidden, NotFound, Rejected
+
+DEEPEST = 6
+"""Controllers between a pod and its workload: a LeaderWorkerSet's worker has four."""
+
+_RawPod = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stranger:
+    """A pod that is selected, and whose controllers may not be read."""
+
+    name: str
+    why: str
+
+
+@dataclass(slots=True)
+class Lineage:
+    """The controllers that were looked up for one workload, by UID; each is read once."""
+
+    _above: dict[str, Mapping[str, Any] | None] = field(default_factory=dict)
+
+    async def of(
+        self, cluster: Cluster, pods: Sequence[_RawPod], workload_uid: str
+    ) -> tuple[list[_RawPod], list[Stranger]]:
+        """Return the pods of the workload, and those of which it cannot be said.
+
+        Raises ClusterError where the API does not answer.
+        """
+        ours: list[_RawPod] = []
+        strangers: list[Stranger] = []
+        passed: set[str] = set()
+        for pod in pods:
+            try:
+                if await self._reaches(cluster, pod, workload_uid, passed):
+                    ours.append(pod)
+            except (Forbidden, Rejected) as error:
+                name = str(pod["metadata"]["name"])
+                strangers.append(
+                    Stranger(name=name, why=f"whose pod it is cannot be read: {error}")
+                )
+        self._above = {uid: above for uid, above in self._above.items() if uid in passed}
+        return ours, strangers
+
+    async def _reaches(
+        self, cluster: Cluster, pod: _RawPod, workload_uid: str, passed: set[str]
+    ) -> bool:
+        controller = controller_of(pod)
+        for _ in range(DEEPEST):
+            if controller is None:
+                return False
+            uid = controller["uid"]
+            if uid == workload_uid:
+                return True
+            if uid not in self._above:
+                try:
+                    self._above[uid] = await _read(
+                        cluster, controller, pod["metadata"]["namespace"]
+                    )
+                except NotFound:
+                    return False
+            passed.add(uid)
+            controller = self._above[uid]
+        return False
+
+
+def controller_of(manifest: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the owner reference of what controls the object; None where nothing does."""
+    owners: Sequence[Mapping[str, Any]] = manifest["metadata"].get("ownerReferences") or ()
+    return next((owner for owner in owners if owner.get("controller")), None)
+
+
+async def _read(
+    cluster: Cluster, reference: Mapping[str, Any], namespace: str
+) -> Mapping[str, Any] | None:
+    """Read a controller; return what controls it in turn. Raises NotFound where it is another."""
+    found = await cluster.get(
+        reference["apiVersion"], reference["kind"], namespace, reference["name"]
+    )
+    if found["metadata"].get("uid") != reference["uid"]:
+        raise NotFound(f"{reference['kind']} {namespace}/{reference['name']} is another by now")
+    return controller_of(found)

@@ -1,0 +1,79 @@
+"""Several InferenceServices and one workload: who goes first, whatever the order."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+
+from headroom.controller.claims import Claims
+
+Manifest = dict[str, Any]
+
+
+def claimant(
+    name: str, created: str, *, target: str = "", mode: str = "Auto", version: str = "apps/v1"
+) -> Manifest:
+    reference = {"apiVersion": version, "kind": "Deployment", "name": target}
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": "default",
+            "uid": f"uid-{name}",
+            "creationTimestamp": f"2026-11-20T{created}Z",
+        },
+        "spec": {"scaling": {"mode": mode}, **({"targetRef": reference} if target else {})},
+    }
+
+
+OLD = claimant("old", "10:00:00", target="llm")
+YOUNG = claimant("young", "11:00:00", target="llm")
+ADVISER = claimant("adviser", "09:00:00", target="llm", mode="Recommend")
+OWNER = claimant("llm", "12:00:00")
+NEW_API = claimant("beta", "11:00:00", target="llm", version="apps/v1beta2")
+CORE = claimant("core", "11:00:00", target="llm", version="v1")
+
+
+@pytest.mark.parametrize(
+    ("services", "rivals"),
+    [
+        ([OLD], {"old": ""}),
+        ([OLD, YOUNG], {"old": "", "young": "old"}),
+        ([OLD, ADVISER], {"old": "", "adviser": ""}),
+        ([OLD, OWNER], {"old": "llm", "llm": ""}),
+        ([OLD, NEW_API], {"old": "", "beta": "old"}),
+        ([OLD, CORE], {"old": "", "core": ""}),
+        (
+            [claimant("b", "10:00:00", target="x"), claimant("a", "10:00:00", target="x")],
+            {"b": "a"},
+        ),
+    ],
+    ids=["alone", "older", "an adviser", "its maker", "another version", "another group", "a tie"],
+)
+def test_who_goes_first(services: list[Manifest], rivals: dict[str, str]) -> None:
+    for order in itertools.permutations(services):
+        claims = Claims()
+        for one in order:
+            claims.saw(one)
+        for name, rival in rivals.items():
+            assert claims.rival(f"uid-{name}") == rival
+
+
+def test_the_next_one_goes_first_when_the_first_is_gone_or_wants_another() -> None:
+    claims = Claims()
+    for one in (OLD, YOUNG):
+        claims.saw(one)
+    claims.saw(claimant("old", "10:00:00", target="other"))
+    assert claims.rival("uid-young") == ""
+    claims.saw(OLD)
+    claims.forget("uid-old")
+    assert claims.rival("uid-young") == ""
+    claims.forget("uid-old")
+
+
+@pytest.mark.parametrize("spec", [None, "text", {"targetRef": "text"}, {"targetRef": {}}])
+def test_a_spec_of_any_shape_is_taken_in(spec: object) -> None:
+    claims = Claims()
+    claims.saw(OLD | {"spec": spec})
+    assert claims.rival("uid-old") == ""

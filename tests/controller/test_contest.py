@@ -1,0 +1,109 @@
+"""Somebody else writes the replicas too: what is remembered, and when we pause."""
+
+from __future__ import annotations
+
+import pytest
+
+from headroom.controller.contest import Contest
+from headroom.controller.obstacles import overridden, remedy
+
+Step = tuple[float, str, int]
+"""When, who, and the replicas; `we` is a write of ours, anybody else's is seen at a tick."""
+
+
+def after(*steps: Step) -> Contest:
+    contest = Contest()
+    for now_s, who, replicas in steps:
+        if who == "we":
+            contest = contest.wrote(replicas, now_s)
+        else:
+            contest = contest.seen(replicas, who, by_us=False, now_s=now_s)
+    return contest
+
+
+def fight(begun_s: float, rounds: int, every_s: float = 60.0) -> list[Step]:
+    """Give rounds of our 5 that argocd makes 2."""
+    steps: list[Step] = []
+    for n in range(rounds):
+        steps += [(begun_s + n * every_s, "we", 5), (begun_s + n * every_s + 2.0, "argocd", 2)]
+    return steps
+
+
+@pytest.mark.parametrize(
+    ("steps", "by"),
+    [
+        ([(0.0, "helm", 2), (2.0, "helm", 3)], ""),
+        ([(0.0, "we", 5), (2.0, "", 5)], ""),
+        ([(0.0, "we", 5), (2.0, "kubectl", 9)], "kubectl"),
+        ([(0.0, "we", 5), (2.0, "", 9)], "somebody"),
+        ([(0.0, "we", 5), (2.0, "kubectl", 9), (4.0, "kubectl", 9)], "kubectl"),
+        ([(0.0, "we", 5), (2.0, "kubectl", 9), (4.0, "we", 6)], ""),
+    ],
+    ids=["before us", "ours stands", "named", "without a name", "once", "written anew"],
+)
+def test_whoever_changes_what_we_wrote_is_named_until_we_write_again(
+    steps: list[Step], by: str
+) -> None:
+    contest = after(*steps)
+    assert contest.by == by
+    assert bool(overridden(contest, 9)) is bool(by)
+    assert not contest.paused(5.0)
+
+
+@pytest.mark.parametrize(
+    ("steps", "paused_s"),
+    [
+        (fight(0.0, 2), 0.0),
+        (fight(0.0, 3), 300.0),
+        (fight(0.0, 3, every_s=400.0), 0.0),
+        ([*fight(0.0, 3), *fight(430.0, 1)], 600.0),
+        ([*fight(0.0, 3), *fight(430.0, 1), *fight(1100.0, 1)], 1200.0),
+        ([*fight(0.0, 3), (430.0, "we", 5), (1031.0, "", 5), *fight(1100.0, 1)], 0.0),
+    ],
+    ids=[
+        "two are no fight",
+        "three are",
+        "three in half an hour are not",
+        "again after the pause",
+        "and again",
+        "not after ten minutes of peace",
+    ],
+)
+def test_a_fight_is_left_for_longer_and_longer(steps: list[Step], paused_s: float) -> None:
+    contest, ended_s = after(*steps), steps[-1][0]
+    assert contest.paused(ended_s + 1.0) is (paused_s > 0.0)
+    assert contest.paused(ended_s + paused_s - 1.0) is (paused_s > 0.0)
+    assert not contest.paused(ended_s + paused_s + 1.0)
+
+
+def test_the_pause_has_an_end_however_long_the_fight() -> None:
+    steps, now_s = fight(0.0, 3), 122.0
+    for _ in range(12):
+        now_s += 3601.0
+        steps += fight(now_s, 1)
+    contest = after(*steps)
+    assert contest.pause_s == 3600.0
+
+
+def test_a_clock_that_went_back_does_not_prolong_the_pause() -> None:
+    assert not after(*fight(10_000.0, 3)).paused(5.0)
+
+
+def test_what_the_fields_call_ours_is_ours_after_a_restart_or_a_lost_answer() -> None:
+    restarted = Contest().seen(5, "", by_us=True, now_s=0.0)
+    assert restarted.seen(2, "argocd", by_us=False, now_s=2.0).by == "argocd"
+    unanswered = after((0.0, "we", 5)).seen(7, "", by_us=True, now_s=2.0)
+    assert (unanswered.ours, unanswered.by) == (7, "")
+
+
+@pytest.mark.parametrize(
+    ("manager", "says"),
+    [
+        ("kubectl", "scaling.minReplicas"),
+        ("kube-controller-manager", "delete the HorizontalPodAutoscaler"),
+        ("argocd-controller", "ignoreDifferences"),
+        ("kustomize-controller", "leave spec.replicas out"),
+    ],
+)
+def test_the_remedy_follows_from_who_writes(manager: str, says: str) -> None:
+    assert says in remedy(manager)

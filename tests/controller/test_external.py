@@ -1,0 +1,50 @@
+"""External mode: spec.replicas is followed as far and as fast as the guard rails allow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from headroom.controller.external import followed
+from service_world import service
+
+NOW_S = 1000.0
+UP = {"scaleUp": {"rate": {"period": "1m", "replicas": 2}}}
+DOWN = {"scaleDown": {"rate": {"period": "1m", "percent": 50}}}
+
+
+@pytest.mark.parametrize(
+    ("wish", "current", "scaling", "changes", "asked"),
+    [
+        (7, 3, {}, [], 7),
+        (1, 8, {}, [], 1),
+        (3, 3, UP | DOWN, [], 3),
+        (9, 3, UP, [], 5),
+        (9, 5, UP, [(900.0, 3), (970.0, 5)], 5),
+        (9, 5, UP, [(900.0, 3), (930.0, 5)], 7),
+        (9, 4, UP, [(900.0, 3), (970.0, 4)], 5),
+        (2, 8, DOWN, [], 4),
+        (2, 6, DOWN, [(900.0, 8), (990.0, 6)], 4),
+        (2, 8, UP, [], 2),
+    ],
+    ids=[
+        "up at once",
+        "down at once",
+        "there",
+        "a step up",
+        "the step is spent",
+        "a period later",
+        "half spent",
+        "a step down",
+        "half of the step down is spent",
+        "a rate of the other way",
+    ],
+)
+def test_the_wish_is_followed_at_the_rate(
+    wish: int, current: int, scaling: dict[str, Any], changes: list[tuple[float, int]], asked: int
+) -> None:
+    found = service(
+        spec__replicas=wish, spec__scaling={"mode": "External", "maxReplicas": 10, **scaling}
+    )
+    assert followed(found, current, changes, NOW_S) == asked

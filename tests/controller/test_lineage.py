@@ -1,0 +1,114 @@
+"""A pod is a workload's where its chain of controllers, by UID, reaches it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from cluster_world import FakeClock, FakeCluster
+from headroom.controller.lineage import Lineage
+from headroom.errors import Forbidden, Unavailable
+
+Manifest = dict[str, Any]
+
+
+def owned(kind: str, name: str, uid: str, by: Manifest | None = None) -> Manifest:
+    references = []
+    if by is not None:
+        references = [
+            {
+                "apiVersion": "apps/v1",
+                "kind": by["kind"],
+                "name": by["metadata"]["name"],
+                "uid": by["metadata"]["uid"],
+                "controller": True,
+            }
+        ]
+    metadata = {"name": name, "namespace": "default", "uid": uid, "ownerReferences": references}
+    return {"kind": kind, "metadata": metadata}
+
+
+class Scene:
+    """A cluster of controllers, and one lineage that asks it."""
+
+    def __init__(self, *objects: Manifest) -> None:
+        self.cluster = FakeCluster(FakeClock())
+        self.lineage = Lineage()
+        for one in objects:
+            self.cluster.objects[one["kind"], "default", one["metadata"]["name"]] = one
+
+    def ours(self, *pods: Manifest, uid: str = "d") -> tuple[list[str], list[str]]:
+        found, strangers = asyncio.run(self.lineage.of(self.cluster, pods, uid))
+        return [one["metadata"]["name"] for one in found], [one.why for one in strangers]
+
+
+DEPLOYMENT = owned("Deployment", "llm", "d")
+SET = owned("ReplicaSet", "llm-abc", "rs", by=DEPLOYMENT)
+POD = owned("Pod", "llm-abc-1", "p", by=SET)
+LEADERS = owned("StatefulSet", "group", "sts", by=owned("LeaderWorkerSet", "group", "d"))
+
+
+@pytest.mark.parametrize(
+    ("objects", "pod", "is_ours"),
+    [
+        ([SET], POD, True),
+        ([], owned("Pod", "llm-0", "p", by=DEPLOYMENT), True),
+        ([LEADERS], owned("Pod", "group-0", "p", by=LEADERS), True),
+        ([SET], owned("Pod", "impostor", "p"), False),
+        ([SET], owned("Pod", "other", "p", by=owned("ReplicaSet", "llm-abc", "older")), False),
+        ([], POD, False),
+        ([owned("ReplicaSet", "llm-abc", "rs")], POD, False),
+        ([owned("ReplicaSet", "llm-abc", "rs", by=owned("Deployment", "llm", "x"))], POD, False),
+    ],
+    ids=[
+        "of its ReplicaSet",
+        "its own",
+        "of a set of its own",
+        "labels alone",
+        "of a namesake that is gone",
+        "of a set that is gone",
+        "of a set that nobody controls",
+        "of a Deployment that had the name",
+    ],
+)
+def test_who_controls_a_pod_decides_whose_it_is(
+    objects: list[Manifest], pod: Manifest, is_ours: bool
+) -> None:
+    scene = Scene(*objects)
+    scene.cluster.objects.setdefault(
+        ("Deployment", "default", "llm"), owned("Deployment", "llm", "x")
+    )
+    assert scene.ours(pod) == ([pod["metadata"]["name"]] if is_ours else [], [])
+
+
+def test_a_circle_of_controllers_ends() -> None:
+    one, other = owned("ReplicaSet", "a", "a"), owned("ReplicaSet", "b", "b")
+    scene = Scene(owned("ReplicaSet", "a", "a", by=other), owned("ReplicaSet", "b", "b", by=one))
+    assert scene.ours(owned("Pod", "p", "p", by=one)) == ([], [])
+
+
+def test_each_controller_is_read_once_while_it_has_pods() -> None:
+    scene = Scene(SET)
+    pods = [owned("Pod", f"llm-abc-{n}", f"p{n}", by=SET) for n in range(5)]
+    for _ in range(3):
+        assert len(scene.ours(*pods)[0]) == 5
+    assert scene.cluster.calls == [("get", "ReplicaSet")]
+    scene.ours()
+    scene.ours(*pods)
+    assert scene.cluster.calls == [("get", "ReplicaSet")] * 2
+
+
+def test_what_may_not_be_read_is_said_and_no_pod_of_ours() -> None:
+    scene = Scene(SET)
+    scene.cluster.fail("get", "ReplicaSet", Forbidden("cannot get replicasets"))
+    assert scene.ours(POD) == ([], ["whose pod it is cannot be read: cannot get replicasets"])
+    assert scene.ours(POD) == (["llm-abc-1"], [])
+
+
+def test_an_api_that_does_not_answer_says_nothing_about_a_pod() -> None:
+    scene = Scene(SET)
+    scene.cluster.fail("get", "ReplicaSet", Unavailable("down"))
+    with pytest.raises(Unavailable):
+        scene.ours(POD)

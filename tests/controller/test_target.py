@@ -1,0 +1,188 @@
+"""A workload that exists, scaled and otherwise left alone; External mode; switches of the mode."""
+
+from __future__ import annotations
+
+import pytest
+
+from controller_world import REPLICA_RPS, World, play
+from headroom.errors import Forbidden
+
+SCALING = {"scaleDown": {"stabilizationWindow": "60s"}}
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "Group"])
+def test_a_target_is_scaled_and_nothing_else_is_written(kind: str) -> None:
+    async def story(world: World) -> None:
+        world.create_workload("own", kind)
+        world.create(target="own", kind=kind, scaling=SCALING)
+        await world.run_for(20.0)
+        world.pods.arrivals_rps["own"] = 4 * REPLICA_RPS
+        await world.run_for(60.0)
+        assert 4 <= world.replicas("own", kind) <= 6
+        assert world.status()["readyReplicas"] == world.replicas("own", kind)
+        assert world.status()["selector"] == "headroom.dev/inference-service=own"
+        world.pods.arrivals_rps["own"] = 0.0
+        await world.run_for(400.0)
+        assert world.replicas("own", kind) == 1
+        assert set(world.cluster.writes()) == {
+            ("apply_scale", kind),
+            ("apply_status", "InferenceService"),
+            ("create", "Event"),
+        }
+
+    play(story)
+
+
+def test_deleting_the_service_leaves_the_target_as_it_is() -> None:
+    async def story(world: World) -> None:
+        world.create_workload("own", replicas=2)
+        world.create(target="own", scaling={"minReplicas": 3})
+        await world.run_for(30.0)
+        world.cluster.delete("InferenceService", "resnet")
+        await world.run_for(60.0)
+        assert world.replicas("own") == 3
+
+    play(story)
+
+
+def test_a_target_that_is_missing_is_named_and_found_when_it_comes() -> None:
+    async def story(world: World) -> None:
+        world.create(target="own")
+        await world.run_for(20.0)
+        for kind in ("Ready", "ScalingActive", "AbleToScale"):
+            assert world.condition(kind) == ("False", "TargetNotFound"), kind
+        assert "Deployment default/own" in world.message("Ready")
+        assert "create it" in world.message("Ready")
+        assert {call[0] for call in world.cluster.writes()} == {"apply_status", "create"}
+        world.create_workload("own", replicas=2)
+        await world.run_for(30.0)
+        assert world.condition("Ready") == ("True", "Serving")
+        assert world.replicas("own") == 2
+        world.cluster.delete("Deployment", "own")
+        await world.run_for(10.0)
+        assert world.condition("AbleToScale") == ("False", "TargetNotFound")
+
+    play(story)
+
+
+def test_a_target_that_may_not_be_read_is_said_with_what_to_grant() -> None:
+    async def story(world: World) -> None:
+        world.create_workload("own", "Group")
+        world.cluster.fail("get_scale", "Group", Forbidden("cannot get groups/scale"), times=4)
+        world.create(target="own", kind="Group")
+        await world.run_for(4.0)
+        assert world.condition("AbleToScale") == ("False", "TargetForbidden")
+        assert "grant the operator get on the kind" in world.message("AbleToScale")
+        await world.run_for(30.0)
+        assert world.condition("Ready") == ("True", "Serving")
+
+    play(story)
+
+
+def test_a_target_whose_pods_cannot_be_found_is_not_scaled() -> None:
+    async def story(world: World) -> None:
+        workload = world.create_workload("own", "Group")
+        workload["scale"] = {}
+        world.create(target="own", kind="Group")
+        await world.run_for(10.0)
+        assert world.condition("AbleToScale") == ("False", "TargetNotScalable")
+        assert "no status.selector" in world.message("AbleToScale")
+
+    play(story)
+
+
+def test_a_target_on_the_host_network_is_not_scraped() -> None:
+    async def story(world: World) -> None:
+        world.create_workload("own")
+        world.create(target="own")
+        await world.run_for(20.0)
+        world.pods.ready("own")[0]["spec"] = {"hostNetwork": True}
+        await world.run_for(15.0)
+        assert world.condition("MetricsAvailable") == ("False", "SignalsStale")
+        assert "host network" in world.message("MetricsAvailable")
+
+    play(story)
+
+
+def test_a_pod_that_wears_the_labels_of_the_target_is_not_scraped() -> None:
+    async def story(world: World) -> None:
+        world.create_workload("own")
+        world.create(target="own")
+        await world.run_for(20.0)
+        impostor = world.pods.ready("own")[0]
+        impostor["metadata"]["ownerReferences"] = []
+        await world.run_for(4.0)
+        assert world.status()["readyReplicas"] == 0
+
+    play(story)
+
+
+def test_a_target_is_adopted_as_it_stands_also_in_the_middle_of_load() -> None:
+    async def story(world: World) -> None:
+        world.create_workload("own", replicas=6)
+        world.pods.arrivals_rps["own"] = 4 * REPLICA_RPS
+        await world.run_for(20.0)
+        world.create(target="own", scaling=SCALING)
+        await world.run_for(45.0)
+        assert world.cluster.scale_writes == []
+        assert world.condition("AbleToScale") == ("True", "NothingToScale")
+
+    play(story)
+
+
+def test_external_follows_spec_replicas_and_advises() -> None:
+    async def story(world: World) -> None:
+        world.create(scaling={"mode": "External"}, replicas=2)
+        world.pods.arrivals_rps["resnet"] = 4 * REPLICA_RPS
+        await world.run_for(60.0)
+        assert world.replicas() == 2
+        assert world.status()["decision"]["replicas"] >= 4
+        assert world.condition("ScalingActive") == ("False", "FollowingReplicas")
+        world.edit(scaling={"mode": "External"}, replicas=5)
+        await world.run_for(5.0)
+        assert world.replicas() == 5
+        assert "2 -> 5, spec.replicas is 5" in world.cluster.events("ScaledUp")[0]["note"]
+        world.edit(scaling={"mode": "External"}, replicas=1)
+        await world.run_for(5.0)
+        assert world.replicas() == 1
+        assert world.cluster.events("ScaledDown")
+
+    play(story)
+
+
+@pytest.mark.parametrize("target", ["", "own"])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("Auto", "External"),
+        ("External", "Auto"),
+        ("Recommend", "Auto"),
+        ("Auto", "Recommend"),
+        ("Recommend", "External"),
+        ("External", "Recommend"),
+    ],
+)
+def test_a_switch_of_the_mode_by_itself_changes_no_replicas(
+    before: str, after: str, target: str
+) -> None:
+    """Idle for ten minutes, so that the hold has long passed and Auto would go to one at once."""
+
+    async def story(world: World) -> None:
+        if target:
+            world.create_workload(target, replicas=4)
+
+        def spec(mode: str) -> dict[str, object]:
+            scaling = {"mode": mode, "scaleDown": {"stabilizationWindow": "10m"}}
+            wish = {"replicas": 4} if mode == "External" else {}
+            return {"target": target, "scaling": scaling, **wish}
+
+        world.create(status={"decision": {"replicas": 4, "current": 4}}, **spec(before))  # type: ignore[arg-type]
+        await world.run_for(590.0)
+        assert world.replicas(target or "resnet") == 4
+        writes = list(world.cluster.scale_writes)
+        world.edit(**spec(after))
+        await world.run_for(300.0)
+        assert world.replicas(target or "resnet") == 4
+        assert world.cluster.scale_writes == writes
+
+    play(story)
