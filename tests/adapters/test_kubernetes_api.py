@@ -150,6 +150,16 @@ async def test_an_answer_is_told_by_what_to_do_next(
     assert calls == [("get", str(status))]
 
 
+async def test_a_long_answer_is_cut_and_credentials_are_in_no_message(
+    api: KubernetesApi, server: Answering, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.gives(status=422, text=json.dumps({"message": "x" * 100_000}))
+    with pytest.raises(Rejected) as raised:
+        await api.apply(DEPLOYMENT, field_manager="m")
+    assert len(str(raised.value)) < 1100
+    assert "secret" not in str(raised.value) + caplog.text
+
+
 @pytest.mark.parametrize(("header", "pause_s"), [("7", 7.0), ("", 1.0), ("9999", 60.0)])
 async def test_a_pause_that_is_asked_for_is_passed_on(
     api: KubernetesApi, server: Answering, header: str, pause_s: float
