@@ -30,6 +30,7 @@ SERVER_WITH_TORCH = Shipped(
     "deploy/model-server.Dockerfile",
     {"EXTRAS": "server,torch"},
 )
+GATEWAY = Shipped("localhost/headroom-gateway:dev", "deploy/gateway.Dockerfile")
 SMALL = (OPERATOR, SERVER)
 """What the demo and the scenarios run; torch makes a slow tier of its own (16 GB of disk)."""
 

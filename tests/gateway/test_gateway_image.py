@@ -1,0 +1,19 @@
+"""What the gateway's image holds is what the code says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from headroom.gateway.bootstrap import bootstrap, secret
+
+SHIPPED = Path(__file__).parents[2] / "deploy" / "gateway"
+TOKENS = "/var/run/secrets/headroom"
+
+
+def test_what_a_gateway_starts_with() -> None:
+    expected = bootstrap(
+        xds_address="{xds_address}", token_folder=TOKENS, secret_file="/opt/gateway/secret.json"
+    )
+    assert json.loads((SHIPPED / "envoy.json").read_text()) == expected
+    assert json.loads((SHIPPED / "secret.json").read_text()) == secret(TOKENS)

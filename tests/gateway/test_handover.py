@@ -1,0 +1,101 @@
+"""Where a service leads while its mode changes: at each moment a connection finds somebody."""
+
+from __future__ import annotations
+
+import pytest
+
+from headroom.controller.routing import numbers
+from headroom.controller.routing.handover import Leads, Next, step
+from headroom.controller.routing.pod_book import PodBook
+from headroom.resources import endpoint_slice
+from headroom.resources.names import SERVICE_LABEL
+from service_world import service
+
+A, B = "10.0.0.1", "10.0.0.2"
+TO_REPLICAS = Next(slice_first=None, service=Leads.REPLICAS, slice_after=())
+
+
+@pytest.mark.parametrize(
+    ("routed", "gateways", "standing", "known", "expected"),
+    [
+        pytest.param(
+            *(True, [A, B], (), False),
+            Next(slice_first=(A,), service=Leads.GATEWAY, slice_after=None),
+            id="on: the slice leads to a gateway before the Service lets go of the replicas",
+        ),
+        pytest.param(
+            *(True, [B], (A,), False),
+            Next(slice_first=(B,), service=Leads.GATEWAY, slice_after=None),
+            id="its gateway is away: another one",
+        ),
+        pytest.param(*(True, [], (A,), False), TO_REPLICAS, id="none listens: to the replicas"),
+        pytest.param(
+            *(False, [A], (A,), False),
+            Next(slice_first=None, service=Leads.LEFT, slice_after=None),
+            id="off: the slice stays until the Service has its replicas",
+        ),
+        pytest.param(
+            *(False, [A], (A,), True),
+            Next(slice_first=None, service=Leads.LEFT, slice_after=()),
+            id="and is emptied then",
+        ),
+        pytest.param(
+            *(False, [], (A,), False),
+            Next(slice_first=None, service=Leads.LEFT, slice_after=()),
+            id="off with the gateway away: at once",
+        ),
+    ],
+)
+def test_the_next_step(
+    routed: bool, gateways: list[str], standing: tuple[str, ...], known: bool, expected: Next
+) -> None:
+    found = step(routed=routed, gateways=gateways, standing=standing, replicas_known=known)
+    assert found == expected
+
+
+def test_a_port_is_kept_over_a_restart_and_never_shared() -> None:
+    first = numbers.choose("uid-1", set())
+    assert first is not None
+    second = numbers.choose("uid-1", {first})
+    assert second is not None
+    assert second != first
+    slices = [endpoint_slice.build(service(), ["10.0.0.9"], second)]
+    uid = slices[0]["metadata"]["ownerReferences"][0]["uid"]
+    assert numbers.read(slices) == {uid: second}
+    assert numbers.read([endpoint_slice.build(service(), [], second)]) == {}
+    everything = set(range(numbers.FIRST_PORT, numbers.FIRST_PORT + numbers.PORTS))
+    assert numbers.choose("uid-1", everything) is None
+
+
+def pod(**changes: object) -> dict[str, object]:
+    metadata = {
+        "uid": "p1",
+        "name": "resnet50-abc-1",
+        "namespace": "vision",
+        "labels": {SERVICE_LABEL: "resnet50", "pod-template-hash": "abc"},
+        "ownerReferences": [{"controller": True, "kind": "ReplicaSet", "name": "resnet50-abc"}],
+    }
+    status = {"podIP": "10.0.0.1", "conditions": [{"type": "Ready", "status": "True"}]}
+    return {"metadata": metadata | changes, "status": status}
+
+
+def test_a_pod_is_routed_to_from_its_readiness_to_the_first_word_that_it_leaves() -> None:
+    changes: list[str] = []
+    book = PodBook(lambda: changes.append("changed"))
+    cold = pod()
+    cold["status"] = {"podIP": "10.0.0.1", "conditions": [{"type": "Ready", "status": "False"}]}
+    book.replace([cold])
+    assert book.warm("vision", "resnet50") == ()
+    book.observe("MODIFIED", pod())
+    book.observe("MODIFIED", pod())
+    assert [one.address for one in book.warm("vision", "resnet50")] == ["10.0.0.1"]
+    assert changes == ["changed"]
+    book.observe("MODIFIED", pod(deletionTimestamp="2026-01-01T00:00:00Z"))
+    assert book.warm("vision", "resnet50") == ()
+    assert changes == ["changed", "changed"]
+
+
+def test_a_pod_that_only_wears_the_label_gets_no_requests() -> None:
+    book = PodBook(lambda: None)
+    book.replace([pod(ownerReferences=[])])
+    assert book.warm("vision", "resnet50") == ()
