@@ -70,7 +70,7 @@ def test_an_hpa_is_a_conflict_only_where_two_write_the_same(
 ) -> None:
     async def story(world: World) -> None:
         world.cluster.put(autoscaler(*on))
-        wish = {"replicas": 1} if mode == "External" else {}
+        wish: dict[str, Any] = {"replicas": 1} if mode == "External" else {}
         world.create(scaling={"mode": mode}, **wish)
         await world.run_for(30.0)
         assert world.condition("AbleToScale") == condition

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from controller_world import REPLICA_RPS, World, play
@@ -171,12 +173,12 @@ def test_a_switch_of_the_mode_by_itself_changes_no_replicas(
         if target:
             world.create_workload(target, replicas=4)
 
-        def spec(mode: str) -> dict[str, object]:
+        def spec(mode: str) -> dict[str, Any]:
             scaling = {"mode": mode, "scaleDown": {"stabilizationWindow": "10m"}}
             wish = {"replicas": 4} if mode == "External" else {}
             return {"target": target, "scaling": scaling, **wish}
 
-        world.create(status={"decision": {"replicas": 4, "current": 4}}, **spec(before))  # type: ignore[arg-type]
+        world.create(status={"decision": {"replicas": 4, "current": 4}}, **spec(before))
         await world.run_for(590.0)
         assert world.replicas(target or "resnet") == 4
         writes = list(world.cluster.scale_writes)
