@@ -18,8 +18,9 @@ from headroom_server.process import listen, prompt_device_thread, quiet_garbage_
 from headroom_server.repository import samples
 from headroom_server.repository.description import Description, Emulated
 from headroom_server.runtime.caches import cache_of, second_level_of
+from headroom_server.runtime.limits import Limits
 from headroom_server.runtime.registry import Models
-from headroom_server.runtime.runner import Limits, Runner
+from headroom_server.runtime.runner import Runner
 from headroom_server.runtime.store import Source, Store
 from headroom_server.scheduling.terms import DEFAULT_CLASS, SloClass, SloClasses
 from headroom_server.settings import Settings

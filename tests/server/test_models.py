@@ -12,8 +12,10 @@ from headroom_server.connection import Connection
 from headroom_server.device.startup import WarmUpPlan
 from headroom_server.engine import LoadError, Work
 from headroom_server.errors import RefusedError, UnknownModelError
-from headroom_server.runtime.registry import LoadFailedError, Models, State, Version
-from headroom_server.runtime.runner import Limits, Runner
+from headroom_server.runtime.limits import Limits
+from headroom_server.runtime.registry import Models
+from headroom_server.runtime.runner import Runner
+from headroom_server.runtime.versions import LoadFailedError, State, Version
 from headroom_server.scheduling.terms import USUAL
 from headroom_server.tensors import Signature
 from server_world import FakeEngine, until

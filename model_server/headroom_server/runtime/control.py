@@ -13,8 +13,9 @@ from typing import NamedTuple
 from headroom_server.engine import LoadError
 from headroom_server.errors import InvalidRequestError, RequestError, public
 from headroom_server.repository.folder import NAME
-from headroom_server.runtime.registry import LoadFailedError, Models, State
+from headroom_server.runtime.registry import Models
 from headroom_server.runtime.store import Store
+from headroom_server.runtime.versions import LoadFailedError, State
 
 log = logging.getLogger("headroom_server")
 

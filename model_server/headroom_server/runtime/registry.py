@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from enum import StrEnum
-from typing import NamedTuple
 
 from headroom_server.errors import UnknownModelError
 from headroom_server.lifecycle import Phase
 from headroom_server.runtime.catalogue import Served
 from headroom_server.runtime.runner import Runner
+from headroom_server.runtime.versions import LoadFailedError, State, Version
 from headroom_server.telemetry.accounting import Ledger
 from headroom_server.telemetry.metrics import Snapshot
 
@@ -25,27 +24,6 @@ log = logging.getLogger("headroom_server")
 
 JOIN_S = 0.2
 """How long a device thread may take to notice that it is over."""
-
-
-class Version(NamedTuple):
-    """One version of a model, and how it comes to a runner that has not begun to load."""
-
-    name: str
-    number: int
-    build: Callable[[], Runner]
-
-
-class State(StrEnum):
-    """Where a version stands, in the words of the repository extension."""
-
-    READY = "READY"
-    LOADING = "LOADING"
-    UNLOADING = "UNLOADING"
-    UNAVAILABLE = "UNAVAILABLE"
-
-
-class LoadFailedError(Exception):
-    """A model that did not get warm at run time; what was served before still is."""
 
 
 class Models:

@@ -11,7 +11,6 @@ import logging
 import random
 import time
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass, field
 
 from headroom_server.caching.cache import Cache
 from headroom_server.connection import Connection
@@ -24,11 +23,12 @@ from headroom_server.lifecycle import Lifecycle, Phase
 from headroom_server.runtime.devices import Devices
 from headroom_server.runtime.door import Door
 from headroom_server.runtime.in_flight import InFlight
+from headroom_server.runtime.limits import Limits
 from headroom_server.runtime.pending import Pending
 from headroom_server.scheduling.admission import Caps, Refusal, closed
 from headroom_server.scheduling.cost_model import CostModel
 from headroom_server.scheduling.scheduler import Scheduler
-from headroom_server.scheduling.terms import SloClasses, Terms
+from headroom_server.scheduling.terms import Terms
 from headroom_server.telemetry.accounting import Ledger
 from headroom_server.telemetry.metrics import Snapshot
 from headroom_server.tensors import Signature
@@ -40,20 +40,6 @@ log = logging.getLogger("headroom_server")
 
 STARTUP_SLACK_S = 1.0
 """A device thread that still answers says itself, within this, that its time is over."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """How much is batched and may wait, in items; how long one batch may take."""
-
-    max_batch_size: int
-    max_waiting: int
-    stall_timeout_s: float
-    max_waiting_bytes: int = 1 << 30
-    max_wait_s: float = 0.0
-    """How long a batch that is not full may wait for company; 0 where none was asked for."""
-    classes: SloClasses = field(default_factory=dict)
-    """The model's SLO classes by name."""
 
 
 class Runner:

@@ -9,8 +9,8 @@ from pathlib import Path
 from headroom_server.engine import LoadError
 from headroom_server.repository import folder, model_uri
 from headroom_server.repository.description import Description
-from headroom_server.runtime.registry import Version
 from headroom_server.runtime.runner import Runner
+from headroom_server.runtime.versions import Version
 from headroom_server.settings import Settings
 
 NO_MODEL = (

@@ -18,7 +18,7 @@ from headroom_server.errors import InvalidRequestError, NotJsonError
 from headroom_server.protocols.schemas import ErrorBody, openapi_body
 from headroom_server.repository.folder import NAME
 from headroom_server.runtime.control import Control
-from headroom_server.runtime.registry import State
+from headroom_server.runtime.versions import State
 from headroom_server.web.inference import read_body
 from headroom_server.web.routes import DirectRoute
 
