@@ -137,11 +137,12 @@ async def suffer_all(
 
 
 async def _is_measured(one: World) -> bool:
-    return (await one.condition("MetricsAvailable"))[0] == "True"
+    status, _ = await one.condition("MetricsAvailable")
+    return status == "True"
 
 
 async def _is_asked_for(one: World) -> bool:
-    return (await one.deployment()).get("spec", {}).get("replicas") == WANTED
+    return bool((await one.deployment()).get("spec", {}).get("replicas") == WANTED)
 
 
 def _taken_s(one: World) -> float:
