@@ -138,6 +138,8 @@ class ConditionReason(StrEnum):
     """SLOMet: the promised percentile is below its target."""
     NO_TRAFFIC = "NoTraffic"
     """SLOMet: no request ended in the stable window, so there is no latency."""
+    LATENCY_NOT_MEASURED = "LatencyNotMeasured"
+    """SLOMet: the server has no latency histogram, so the promise is kept by the model alone."""
     ABOVE_TARGET = "AboveTarget"
     """SLOMet: the promised percentile is above its target."""
 

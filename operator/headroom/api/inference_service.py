@@ -115,6 +115,7 @@ class InferenceService:
             priority=scaling.priority,
             tick_s=tick_s,
             warmup_timeout_s=self.spec.warmup.timeout.seconds,
+            stale_after_s=self.spec.telemetry.stale_after_s,
         )
 
 

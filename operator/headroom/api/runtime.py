@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -15,7 +16,9 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from headroom.api.custom_metrics import CustomMetrics
 from headroom.api.values import MapBy, Rule, Value
+from headroom.profiles import PROFILES, Profile
 
 OPERATOR_ENVIRONMENT = (
     "HEADROOM_MODEL_NAME",
@@ -183,15 +186,46 @@ class PodTemplate(Value):
         return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
 
+def _port_of(given: Mapping[str, Any]) -> int:
+    """A `custom` server has no port of its own, and a profile that is none is refused elsewhere."""
+    profile = PROFILES.get(str(given.get("profile")))
+    return profile.port if profile is not None else DEFAULT_PORT
+
+
+DEFAULT_PORT = 8000
+
+
 class Runtime(Value):
     """What runs in a replica."""
 
-    profile: Literal["headroom"] = "headroom"
-    """How the server is probed and measured; `headroom` is the model server of this project."""
+    profile: Literal[
+        "headroom",
+        "triton",
+        "vllm",
+        "sglang",
+        "tgi",
+        "tei",
+        "ray",
+        "mlserver",
+        "torchserve",
+        "mosec",
+        "custom",
+    ] = "headroom"
+    """How the server is probed and measured; `headroom` is the model server of this project,
+    `custom` one whose metrics are named here."""
     image: Annotated[str, Field(min_length=1, max_length=512, pattern=r"^[!-~]+$")] | None = None
     """Container image of the model server; without it spec.targetRef says what runs."""
-    port: Annotated[int, Field(ge=1, le=65535)] = 8000
-    """Port on which the server listens for HTTP."""
+    port: Annotated[int, Field(ge=1, le=65535, default_factory=_port_of)]
+    """Port on which the server listens for HTTP; without it the profile's (8000 for headroom)."""
+    metrics_port: Annotated[int, Field(ge=1, le=65535)] | None = None
+    """Port of its metrics, where it is neither the profile's nor the one above."""
+    max_batch_size: Annotated[int, Field(ge=1, le=65536)] | None = None
+    """Most requests that the server executes together, as it is set up; needed for every profile
+    but headroom, whose server says it."""
+    instances: Annotated[int, Field(ge=1, le=256)] = 1
+    """Batches that one replica executes side by side."""
+    metrics: CustomMetrics | None = None
+    """What a server of the profile custom exposes."""
     args: Annotated[
         tuple[Annotated[str, Field(max_length=4096)], ...],
         Field(max_length=128, strict=False, json_schema_extra={"x-kubernetes-list-type": "atomic"}),
@@ -218,7 +252,34 @@ class Runtime(Value):
     def _written(self, template: PodTemplate) -> dict[str, Any]:
         return template.overlay()
 
+    @property
+    def server(self) -> Profile:
+        """How the server is probed and measured."""
+        if self.metrics is not None:
+            return self.metrics.to_profile(self.port)
+        return PROFILES[self.profile]
+
+    @property
+    def scrape_port(self) -> int:
+        """Where its metrics are read."""
+        return self.metrics_port or self.server.metrics_port or self.port
+
     rules = (
+        Rule(
+            field="metrics",
+            cel="(self.profile == 'custom') == has(self.metrics)",
+            holds=lambda runtime: (runtime.profile == "custom") == (runtime.metrics is not None),
+            message="runtime needs metrics where its profile is custom, and there only",
+        ),
+        Rule(
+            field="maxBatchSize",
+            cel="(self.profile == 'headroom') != has(self.maxBatchSize)",
+            holds=lambda runtime: (
+                (runtime.profile == "headroom") != (runtime.max_batch_size is not None)
+            ),
+            message="runtime needs maxBatchSize for every profile but headroom, whose server "
+            "says it: give the most requests that the server executes together",
+        ),
         Rule(
             field="env",
             cel=f"!self.env.exists(e, e.name in {list(OPERATOR_ENVIRONMENT)})",

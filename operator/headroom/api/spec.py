@@ -16,6 +16,7 @@ from headroom.api.routing import Routing
 from headroom.api.runtime import Runtime
 from headroom.api.schedules import Schedule
 from headroom.api.target_ref import TargetRef
+from headroom.api.telemetry_source import Telemetry
 from headroom.api.values import MapBy, Rule, Value, Within
 from headroom.scaling.values import RateLimit
 
@@ -226,6 +227,8 @@ class Spec(Value):
     """What the operator may do to the number of replicas."""
     routing: Routing = Routing()
     """How requests reach the replicas."""
+    telemetry: Telemetry = Telemetry()
+    """Where the metrics of the pods are read."""
     drain: Drain = Drain()
     """How a replica leaves."""
 

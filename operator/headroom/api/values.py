@@ -13,7 +13,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, model_validator
 from pydantic.alias_generators import to_camel
-from pydantic_core import PydanticCustomError, core_schema, to_jsonable_python
+from pydantic_core import (
+    PydanticCustomError,
+    PydanticUndefined,
+    core_schema,
+    to_jsonable_python,
+)
 
 from headroom.api.durations import Duration
 
@@ -94,7 +99,7 @@ class Value(BaseModel):
         for name, field in cls.model_fields.items():
             described = resolved.get("properties", {}).get(field.alias or name, {})
             described.pop("default", None)
-            if not field.is_required() and field.default is not None:
+            if field.default not in (None, PydanticUndefined):
                 described["default"] = _as_written(field.default)
         return generated
 

@@ -34,6 +34,7 @@ from headroom.cli.lease_options import (
     chosen,
 )
 from headroom.cli.plan import app as plan_app
+from headroom.cli.prometheus_options import PrometheusUrls, ReplicaLabels, sources
 from headroom.cli.simulate_command import app as simulate_app
 
 app = typer.Typer(
@@ -71,6 +72,8 @@ def run(
     lease: WithLease = True,
     lease_namespace: LeaseNamespace = None,
     lease_name: LeaseName = DEFAULT_NAME,
+    prometheus: PrometheusUrls = None,
+    prometheus_replica_label: ReplicaLabels = None,
     gateway_namespace: GatewayNamespace = None,
     xds_port: XdsPort = XDS_PORT,
     record: Annotated[
@@ -100,6 +103,10 @@ def run(
         rule = f"an evaluation every 200ms to 1m is possible, received {tick}"
         raise typer.BadParameter(rule, param_hint="--tick")
     try:
+        urls = sources(prometheus or ())
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--prometheus") from None
+    try:
         shown = console_chosen(console, console_address, console_port)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--console-address") from None
@@ -112,8 +119,10 @@ def run(
                 port=port,
                 instance=instance,
                 lease=chosen(lease_namespace, lease_name, instance) if lease else None,
-                gateway=GatewayChoice(gateway_namespace, xds_port) if gateway_namespace else None,
+                prometheus=urls,
+                replica_labels=prometheus_replica_label or (),
                 console=shown,
+                gateway=GatewayChoice(gateway_namespace, xds_port) if gateway_namespace else None,
                 record=record,
                 record_mib=record_mib,
             )

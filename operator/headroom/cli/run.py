@@ -8,8 +8,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from collections.abc import Coroutine, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from contextlib import (
+    AbstractContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    nullcontext,
+)
 from pathlib import Path
 
 from headroom.adapters.inference_service_watch import InferenceServiceWatch
@@ -31,6 +36,7 @@ from headroom.controller import permissions
 from headroom.controller.controller import Controller
 from headroom.controller.leadership import Candidate, Election
 from headroom.controller.permissions import Permission
+from headroom.controller.ports import Prometheus
 from headroom.telemetry.recording import header_line
 
 _log = logging.getLogger(__name__)
@@ -53,6 +59,8 @@ async def operate(
     gateway: GatewayChoice | None,
     record: Path | None,
     record_mib: int,
+    prometheus: Mapping[str, Sequence[str]],
+    replica_labels: Sequence[str],
 ) -> None:
     """Run until SIGTERM or SIGINT; record the ticks in a file where one is named.
 
@@ -64,9 +72,13 @@ async def operate(
     _configure_logging()
     instruments, clock = Instruments(), SystemClock()
     with _journal(record, record_mib) as journal:
-        async with KubernetesApi(on_call=instruments.called) as api, PodScraper() as scraper:
-            router, xds = composed(api, clock, gateway, namespaces) if gateway else (None, None)
+        async with (
+            KubernetesApi(on_call=instruments.called) as api,
+            PodScraper() as scraper,
+            _sources(prometheus, replica_labels) as sources,
+        ):
             model = ReadModel(lambda: services(controller.cache))
+            router, xds = composed(api, clock, gateway, namespaces) if gateway else (None, None)
             controller = Controller(
                 cluster=api,
                 scraper=scraper,
@@ -77,6 +89,7 @@ async def operate(
                 tick_s=tick_s,
                 journal=journal,
                 onlooker=None if console is None else model,
+                prometheus=sources,
                 router=router,
             )
             election = None if lease is None else _election(lease, api, clock, instruments)
@@ -95,11 +108,27 @@ async def operate(
                 watch.run(controller.observe, controller.cache.synced.wait),
                 prerequisites.watch(),
                 serve(app, port),
-                show(console, model, api, clock.now_s),
                 *([xds.serve(gateway.port)] if xds and gateway else []),
+                show(console, model, api, clock.now_s),
                 watch_loop_lag(instruments.lagged, health.lagged),
             )
     _log.info("ended")
+
+
+@asynccontextmanager
+async def _sources(
+    urls: Mapping[str, Sequence[str]], replica_labels: Sequence[str]
+) -> AsyncIterator[Mapping[str, Prometheus]]:
+    """Import what speaks to a Prometheus only where one is named: it takes 20 MB."""
+    async with AsyncExitStack() as stack:
+        sources: dict[str, Prometheus] = {}
+        if urls:
+            from headroom.adapters.prometheus_source import PrometheusSource  # noqa: PLC0415
+
+            for name, given in urls.items():
+                source = PrometheusSource(name, given, replica_labels=replica_labels)
+                sources[name] = await stack.enter_async_context(source)
+        yield sources
 
 
 def _journal(path: Path | None, most_mib: int) -> AbstractContextManager[JournalFile | None]:

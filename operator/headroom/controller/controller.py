@@ -9,13 +9,22 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from headroom.controller.cache import ServiceCache
 from headroom.controller.evaluation import Onlooker
 from headroom.controller.freshness import keep_fresh, list_once
 from headroom.controller.leadership.guard import Lease, LeasedCluster
-from headroom.controller.ports import Clock, Cluster, Journal, Manifest, Recorder, Scraper
+from headroom.controller.measuring import Measuring
+from headroom.controller.ports import (
+    Clock,
+    Cluster,
+    Journal,
+    Manifest,
+    Prometheus,
+    Recorder,
+    Scraper,
+)
 from headroom.controller.reconciler import Reconciler
 from headroom.controller.recording import Recording
 from headroom.controller.routing import Router
@@ -47,10 +56,11 @@ class Controller:
         journal: Journal | None = None,
         chance: random.Random | None = None,
         onlooker: Onlooker | None = None,
+        prometheus: Mapping[str, Prometheus] | None = None,
         router: Router | None = None,
     ) -> None:
         self._cluster = cluster
-        self._scraper = scraper
+        self._measuring = Measuring(scraper, clock, prometheus or {})
         self._clock = clock
         self._recorder = recorder
         self._instance = instance
@@ -116,7 +126,7 @@ class Controller:
     def _new_reconciler(self, lease: Lease | None) -> Reconciler:
         return Reconciler(
             cluster=self._writing(lease),
-            scraper=self._scraper,
+            measuring=self._measuring,
             clock=self._clock,
             cache=self.cache,
             recorder=self._recorder,

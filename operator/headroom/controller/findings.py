@@ -172,7 +172,7 @@ def _metrics_available(tick: Tick) -> _Finding:
     unread = _join(*(f"{one.pod}: {one.why}" for one in tick.gathered.unread[:3]))
     covered = f"{signals.coverage:.0%} of the warm replicas have a recent sample"
     if signals.freshness is Freshness.FRESH:
-        return _TRUE, ConditionReason.SIGNALS_FRESH, _join(covered, unread)
+        return _TRUE, ConditionReason.SIGNALS_FRESH, _join(covered, unread, _unmeasured(tick))
     if not tick.decision.counts.ready:
         return _FALSE, ConditionReason.NO_READY_REPLICAS, "no replica is warm, so none is measured"
     if _is_filling(tick):
@@ -190,6 +190,8 @@ def _slo_met(tick: Tick) -> _Finding:
         if _is_filling(tick):
             return _UNKNOWN, ConditionReason.WINDOW_FILLING, _FILLING
         if tick.decision.signals.arrival_rps.fresh and signal.value is None:
+            if unmeasured := _unmeasured(tick):
+                return _UNKNOWN, ConditionReason.LATENCY_NOT_MEASURED, unmeasured
             idle = "no request ended in the stable window, so there is no latency"
             return _UNKNOWN, ConditionReason.NO_TRAFFIC, idle
         return _UNKNOWN, ConditionReason.SIGNALS_ABSENT, "the latency is not known"
@@ -251,6 +253,14 @@ _FINDERS = {
 
 
 _FILLING = "replicas answer, but were not watched for long enough to tell a rate"
+
+
+def _unmeasured(tick: Tick) -> str:
+    """Say that the promise cannot be checked; empty where the server measures latency."""
+    server = tick.service.spec.runtime.server
+    if server.latency is not None:
+        return ""
+    return f"{server.title} has no latency histogram: replicas follow from what its batches take"
 
 
 def _is_filling(tick: Tick) -> bool:

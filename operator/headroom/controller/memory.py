@@ -20,6 +20,7 @@ from headroom.controller.ports import Manifest
 from headroom.errors import ClusterError
 from headroom.resources import desired_children
 from headroom.scaling import State
+from headroom.telemetry.pod_samples import PodSamples
 
 _log = logging.getLogger(__name__)
 
@@ -78,6 +79,8 @@ class Memory:
     contest: Contest = field(default_factory=Contest)
     mode: str = ""
     """scaling.mode at the last tick; empty before the first."""
+    samples: PodSamples | None = None
+    """The last pages of its pods; None before the first tick."""
     claim: str = ""
     """Who yields accelerators to the service, as last told."""
     events_s: dict[str, float] = field(default_factory=dict)

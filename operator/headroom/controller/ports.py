@@ -5,10 +5,12 @@ Every method that speaks to the API may raise a `headroom.errors.ClusterError`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from headroom.api import InferenceService
 from headroom.scaling import Decision
+from headroom.telemetry.prometheus_pages import ScrapedPage
 
 Manifest = dict[str, Any]
 """A Kubernetes object as JSON."""
@@ -30,6 +32,19 @@ class Scraper(Protocol):
 
     async def scrape(self, url: str) -> str:
         """Fetch a page within the scraper's own deadline; raise `headroom.errors.ScrapeFailed`."""
+        ...
+
+
+class Prometheus(Protocol):
+    """Has scraped pages of metrics."""
+
+    async def pages(
+        self, metrics: frozenset[str], namespace: str, pods: Sequence[str], window_s: float
+    ) -> Mapping[str, ScrapedPage]:
+        """Return the newest page of each pod by its name, where one is not older than the window.
+
+        Raise `headroom.errors.ScrapeFailed` where the answer is not whole.
+        """
         ...
 
 

@@ -15,8 +15,9 @@ from headroom.controller.evaluation import Evaluation, Onlooker
 from headroom.controller.external import followed
 from headroom.controller.findings import Found, Tick
 from headroom.controller.gather import gather
+from headroom.controller.measuring import Measuring, samples_of
 from headroom.controller.memory import Memory, remember
-from headroom.controller.ports import Clock, Cluster, Recorder, Scraper
+from headroom.controller.ports import Clock, Cluster, Recorder
 from headroom.controller.recording import Recording
 from headroom.controller.report import Reporter
 from headroom.controller.workload import TargetUnusable
@@ -31,7 +32,7 @@ class Reconciler:
         self,
         *,
         cluster: Cluster,
-        scraper: Scraper,
+        measuring: Measuring,
         clock: Clock,
         cache: ServiceCache,
         recorder: Recorder,
@@ -41,7 +42,7 @@ class Reconciler:
         onlooker: Onlooker | None = None,
     ) -> None:
         self._cluster = cluster
-        self._scraper = scraper
+        self._measuring = measuring
         self._clock = clock
         self._cache = cache
         self._recorder = recorder
@@ -82,12 +83,14 @@ class Reconciler:
             found = findings.of_invalid_spec(str(error))
             await self._hold(memory, found, raw["metadata"].get("generation", 0))
             return
+        memory.samples = samples_of(service, memory.samples)
         try:
             gathered = await gather(
                 self._cluster,
-                self._scraper,
+                self._measuring,
                 self._clock,
                 service,
+                samples=memory.samples,
                 lineage=memory.lineage,
                 replicas_if_absent=memory.replicas_if_absent(service),
             )

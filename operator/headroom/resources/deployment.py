@@ -77,7 +77,7 @@ def _template(service: InferenceService) -> dict[str, Any]:
 
 
 def _container(service: InferenceService) -> dict[str, Any]:
-    runtime = service.spec.runtime
+    runtime, server = service.spec.runtime, service.spec.runtime.server
     container: dict[str, Any] = {
         "name": names.CONTAINER,
         "image": runtime.image,
@@ -86,9 +86,9 @@ def _container(service: InferenceService) -> dict[str, Any]:
             {"name": names.PORT_NAME, "containerPort": runtime.port, "protocol": "TCP"},
         ],
         "resources": _resources(service),
-        "startupProbe": probes.startup(service.spec.warmup.timeout),
-        "readinessProbe": probes.readiness(),
-        "livenessProbe": probes.liveness(),
+        "startupProbe": probes.startup(server.ready_path, service.spec.warmup.timeout),
+        "readinessProbe": probes.readiness(server.ready_path),
+        "livenessProbe": probes.liveness(server.live_path),
         "lifecycle": {"preStop": {"sleep": {"seconds": PRE_STOP_S}}},
         "securityContext": {
             "allowPrivilegeEscalation": False,
@@ -97,13 +97,26 @@ def _container(service: InferenceService) -> dict[str, Any]:
         },
         "volumeMounts": _mounts(service),
     }
-    if runtime.args:
-        container["args"] = list(runtime.args)
+    if args := _arguments(service):
+        container["args"] = args
     return container
 
 
+def _arguments(service: InferenceService) -> list[str]:
+    """Give the user's arguments, and the bound on batches unless they say it already."""
+    runtime = service.spec.runtime
+    named = runtime.server.batch_argument
+    given = list(runtime.args)
+    if not named or any(one.partition("=")[0] == named for one in given):
+        return given
+    return [*given, f"{named}={runtime.max_batch_size}"]
+
+
 def _environment(service: InferenceService) -> list[dict[str, str]]:
+    """Tell our own server what other fields say; others have their own words for it."""
     spec = service.spec
+    if spec.runtime.profile != "headroom":
+        return []
     values = {
         "HEADROOM_MODEL_NAME": service.model_name,
         "HEADROOM_MODEL_URI": _local_uri(spec.model.uri),

@@ -8,15 +8,12 @@ from typing import Any
 from headroom.api import Duration
 from headroom.resources import names
 
-_READY = "/v2/health/ready"
-_LIVE = "/v2/health/live"
-
 _START_MARGIN_S = 30
 """The server gives up at the warm-up timeout by itself and says why; only then does the kubelet
 restart it."""
 
 
-def startup(timeout: Duration) -> dict[str, Any]:
+def startup(path: str, timeout: Duration) -> dict[str, Any]:
     """Ask for warmth until the timeout has surely passed.
 
     Asked each second, a warm replica serves at once; warm-ups above ten minutes are asked up to
@@ -24,17 +21,17 @@ def startup(timeout: Duration) -> dict[str, Any]:
     """
     period_s = min(5, max(1, math.ceil(timeout.seconds / 600)))
     threshold = math.ceil((timeout.seconds + _START_MARGIN_S) / period_s)
-    return _probe(_READY, period_s=period_s, timeout_s=2, failures=threshold)
+    return _probe(path, period_s=period_s, timeout_s=2, failures=threshold)
 
 
-def readiness() -> dict[str, Any]:
+def readiness(path: str) -> dict[str, Any]:
     """Ask for warmth; three refusals, so that one slow answer does not shift load to the others."""
-    return _probe(_READY, period_s=1, timeout_s=2, failures=3)
+    return _probe(path, period_s=1, timeout_s=2, failures=3)
 
 
-def liveness() -> dict[str, Any]:
+def liveness(path: str) -> dict[str, Any]:
     """Ask whether the event loop turns; load never fails it, a minute without an answer does."""
-    return _probe(_LIVE, period_s=10, timeout_s=5, failures=6)
+    return _probe(path, period_s=10, timeout_s=5, failures=6)
 
 
 def _probe(path: str, *, period_s: int, timeout_s: int, failures: int) -> dict[str, Any]:
