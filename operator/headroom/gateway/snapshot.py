@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import lru_cache
 
 from headroom.gateway import clusters, endpoints, listeners, runtime
 from headroom.gateway.type_urls import CLUSTER, ENDPOINTS, LISTENER, RUNTIME, Json
@@ -23,6 +23,7 @@ KINDS = {
     "runtime": RUNTIME,
 }
 """The last word of a path of Envoy's REST API, and the type that is asked for there."""
+ROUTES_KEPT = 4096
 _BY_NAME = ("endpoints", "runtime")
 """Asked for by name; of the other kinds everything is told."""
 
@@ -61,26 +62,36 @@ def snapshot(
     ordered = sorted(routes, key=lambda route: route.key)
     return Snapshot(
         everything={
-            "listeners": answer_of("listeners", [listeners.build(route) for route in ordered]),
-            "clusters": answer_of(
-                "clusters", [one for route in ordered for one in clusters.build(route)]
-            ),
+            "listeners": _answer("listeners", [_listener(route) for route in ordered]),
+            "clusters": _answer("clusters", [one for r in ordered for one in _clusters(r)]),
         },
         named={
-            ("endpoints", assignment["cluster_name"]): answer_of("endpoints", [assignment])
+            ("endpoints", assignment["cluster_name"]): _answer("endpoints", [_text(assignment)])
             for route in ordered
             for assignment in endpoints.build(route, replicas.get(route.key, ()))
         }
-        | {("runtime", runtime.LAYER): answer_of("runtime", [runtime.build(in_flight)])},
+        | {("runtime", runtime.LAYER): _answer("runtime", [_text(runtime.build(in_flight))])},
     )
 
 
-def answer_of(kind: str, resources: Sequence[Json]) -> Answer:
-    """Write a DiscoveryResponse."""
-    version = hashlib.sha256(_text(resources)).hexdigest()[:16]
-    body = {"version_info": version, "type_url": KINDS[kind], "resources": resources}
-    return Answer(version=version, body=_text(body))
+@lru_cache(maxsize=ROUTES_KEPT)
+def _listener(route: Route) -> bytes:
+    """A route changes with its resource only; replicas change all the time."""
+    return _text(listeners.build(route))
 
 
-def _text(value: Any) -> bytes:
+@lru_cache(maxsize=ROUTES_KEPT)
+def _clusters(route: Route) -> tuple[bytes, ...]:
+    return tuple(_text(cluster) for cluster in clusters.build(route))
+
+
+def _answer(kind: str, resources: Sequence[bytes]) -> Answer:
+    """Write a DiscoveryResponse around resources that are text already."""
+    content = b",".join(resources)
+    version = hashlib.sha256(content).hexdigest()[:16]
+    head = _text({"version_info": version, "type_url": KINDS[kind]})
+    return Answer(version=version, body=head[:-1] + b',"resources":[' + content + b"]}")
+
+
+def _text(value: Json) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
