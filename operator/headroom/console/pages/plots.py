@@ -88,12 +88,12 @@ def sparkline(course: Course, *, now_s: float, points: int = 60) -> Markup | Non
     if not len(values) or not np.isfinite(values).any():
         return None
     top = max(_top(values), 1e-9)
-    bins = np.floor((course.times_s - (now_s - SPAN_S)) / SPAN_S * points)
-    shown = []
-    for index in range(points):
-        chosen = values[(bins == index) & np.isfinite(values)]
-        y = 15.0 - 13.0 * float(chosen.max()) / top if len(chosen) else math.nan
-        shown.append((1.5 * index, y))
+    bins = np.floor((course.times_s - (now_s - SPAN_S)) / SPAN_S * points).astype(int)
+    seen = np.isfinite(values) & (bins >= 0) & (bins < points)
+    most = np.full(points, -1.0)
+    np.maximum.at(most, bins[seen], values[seen])
+    heights = np.where(most < 0.0, np.nan, 15.0 - 13.0 * most / top).tolist()
+    shown = [(1.5 * index, y) for index, y in enumerate(heights)]
     line = tag("path", d=path(shown), class_="line load")
     return tag("svg", line, viewBox="0 0 90 16", class_="spark", aria_hidden="true")
 

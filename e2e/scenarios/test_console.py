@@ -1,0 +1,104 @@
+"""The console in a real browser: first paint, keys, refreshing, the dark, a narrow screen."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from aiohttp.test_utils import TestServer
+
+from console_world import START_S, an_hour, bystander
+from headroom.console.access import LoopbackOnly
+from headroom.console.history import History
+from headroom.console.read_model import ReadModel, Seen
+from headroom.console.web import console
+from scenarios.browser import Browser, browser, is_there
+
+SERVICES = 1000
+FIRST_PAINT_MS = 1000.0
+
+pytestmark = pytest.mark.skipif(not is_there(), reason="the Debian package chromium is missing")
+
+
+@pytest.fixture
+async def address() -> AsyncIterator[str]:
+    """A console of a thousand services, each with an hour of history."""
+    lived, hour = an_hour(seconds=900.0)
+    demo = lived.subject("vision", "demo")
+    assert demo is not None
+    assert demo.seen is not None
+    stored = [hour.stored(), *(bystander(number) for number in range(SERVICES - 1))]
+    model = ReadModel(lambda: stored)
+    history: History = demo.seen.history
+    for one in stored:
+        metadata = one["metadata"]
+        model._seen[metadata["namespace"], metadata["name"]] = Seen(history=history)
+    model._seen["vision", "demo"] = demo.seen
+    async with TestServer(console(model, LoopbackOnly(), lambda: START_S)) as server:
+        yield f"http://127.0.0.1:{server.port}"
+
+
+@pytest.fixture
+async def tab() -> AsyncIterator[Browser]:
+    async with browser() as opened:
+        yield opened
+
+
+async def test_a_thousand_services_are_painted_within_a_second(tab: Browser, address: str) -> None:
+    painted_ms = [await tab.open(f"{address}/?page={n}") for n in (1, 2, 3)]
+    print("first paint, ms:", painted_ms)
+    assert await tab.value("document.querySelectorAll('.services tbody tr').length") == 100
+    assert "of 1" in await tab.value("document.querySelector('.pages').textContent")
+    assert sorted(painted_ms)[1] < FIRST_PAINT_MS
+
+
+async def test_services_are_walked_opened_and_left_by_keys(tab: Browser, address: str) -> None:
+    await tab.open(f"{address}/?q=vision/demo")
+    await tab.press("j")
+    assert await tab.value("document.activeElement.pathname") == "/services/vision/demo"
+    await tab.value("document.activeElement.click()")
+    await _until(tab, "!!document.querySelector('#course svg')")
+    await tab.value("document.querySelector('#course svg').focus()")
+    await tab.press("ArrowLeft")
+    assert "asked for" in await tab.value("document.querySelector('.reading').textContent")
+    await tab.press("u")
+    await _until(tab, "location.pathname === '/'")
+    await tab.press("/")
+    assert await tab.value("document.activeElement.id") == "search"
+    assert tab.refusals == []
+
+
+async def test_a_page_refreshes_itself_and_keeps_the_focus(tab: Browser, address: str) -> None:
+    await tab.open(f"{address}/")
+    await tab.press("j")
+    before = await tab.value("document.activeElement.href")
+    await tab.value("document.querySelector('#services').append('changed')")
+    await tab.value("refresh()")
+    await _until(tab, "!document.querySelector('#services').textContent.includes('changed')")
+    assert await tab.value("document.activeElement.href") == before
+    assert await tab.value("document.getElementById('pulse').textContent") == "live"
+    assert tab.refusals == []
+
+
+@pytest.mark.parametrize("width", [1440, 420])
+@pytest.mark.parametrize("dark", [False, True])
+async def test_nothing_runs_out_of_the_screen_light_or_dark(
+    tab: Browser, address: str, width: int, dark: bool, tmp_path: Path
+) -> None:
+    await tab.dark(dark)
+    pictures = Path(os.environ.get("CONSOLE_PICTURES", tmp_path))
+    for name, path in (("list", "/"), ("service", "/services/vision/demo?ceiling=0.6")):
+        await tab.open(f"{address}{path}", width=width, height=1600)
+        assert await tab.value("document.documentElement.scrollWidth") <= width
+        await tab.picture(pictures / f"{name}-{width}-{'dark' if dark else 'light'}.png")
+        page = await tab.value("getComputedStyle(document.body).backgroundColor")
+        assert (page == "rgb(17, 22, 28)") is dark
+
+
+async def _until(tab: Browser, expression: str) -> None:
+    async with asyncio.timeout(20.0):
+        while not await tab.value(expression):  # noqa: ASYNC110  (it is the browser that knows)
+            await asyncio.sleep(0.05)
