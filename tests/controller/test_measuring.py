@@ -1,0 +1,193 @@
+"""Where pods are measured, and what is said of one that could not be. Through the ports."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headroom.api import InferenceService
+from headroom.controller.measuring import Measured, Measuring, samples_of
+from headroom.controller.pods import ObservedPod
+from headroom.errors import ScrapeFailed
+from headroom.scaling.values import Pod, PodState
+from headroom.telemetry.exposition import Layout, Page, Series
+from headroom.telemetry.prometheus_pages import ScrapedPage
+
+PAGES = Path(__file__).parents[1] / "telemetry" / "pages"
+MOSEC = (PAGES / "mosec_second.prom").read_text()
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.time_s = 1000.0
+
+    def now_s(self) -> float:
+        return self.time_s
+
+
+class Scraper:
+    def __init__(self, page: str = MOSEC) -> None:
+        self.page = page
+        self.asked: list[str] = []
+
+    async def scrape(self, url: str) -> str:
+        self.asked.append(url)
+        return self.page
+
+
+class Prometheus:
+    """Gives what it was given, or fails."""
+
+    def __init__(self, pages: Mapping[str, ScrapedPage] | ScrapeFailed) -> None:
+        self._pages = pages
+        self.asked: list[tuple[str, Sequence[str], float]] = []
+
+    async def pages(
+        self, metrics: frozenset[str], namespace: str, pods: Sequence[str], window_s: float
+    ) -> Mapping[str, ScrapedPage]:
+        self.asked.append((namespace, pods, window_s))
+        if isinstance(self._pages, ScrapeFailed):
+            raise self._pages
+        return self._pages
+
+
+def service(runtime: Mapping[str, Any], **spec: Any) -> InferenceService:
+    return InferenceService.parse(
+        {
+            "metadata": {"name": "resnet", "namespace": "shop", "uid": "s"},
+            "spec": {
+                "runtime": {"image": "x", **runtime},
+                "slo": {"latency": {"target": "1s"}},
+                **spec,
+            },
+        }
+    )
+
+
+def pod(name: str, **changes: Any) -> ObservedPod:
+    seen = Pod(uid=f"uid-{name}", state=PodState.READY, created_s=500.0)
+    return ObservedPod(pod=seen, name=name, ip="10.0.0.1", **changes)
+
+
+def scraped(in_flight: float, time_s: float) -> ScrapedPage:
+    layout = Layout((Series("mosec_service_remaining_task", {}),), 1)
+    return ScrapedPage(Page(layout, (in_flight,)), time_s)
+
+
+def measure(measuring: Measuring, of: InferenceService, *pods: ObservedPod) -> Measured:
+    return asyncio.run(measuring.measure(of, pods, samples_of(of, None)))
+
+
+MOSEC_RUNTIME = {"profile": "mosec", "maxBatchSize": 8}
+FROM_PROMETHEUS = {"telemetry": {"source": "Prometheus"}}
+
+
+@pytest.mark.parametrize(
+    ("runtime", "url"),
+    [
+        ({}, "http://10.0.0.1:8000/metrics"),
+        (MOSEC_RUNTIME, "http://10.0.0.1:8000/metrics"),
+        (MOSEC_RUNTIME | {"port": 9000}, "http://10.0.0.1:9000/metrics"),
+        ({"profile": "triton", "maxBatchSize": 8}, "http://10.0.0.1:8002/metrics"),
+        ({"profile": "triton", "maxBatchSize": 8, "metricsPort": 7}, "http://10.0.0.1:7/metrics"),
+        ({"profile": "sglang", "maxBatchSize": 8}, "http://10.0.0.1:30000/metrics"),
+    ],
+)
+def test_a_pod_is_scraped_where_its_profile_exposes(runtime: dict[str, Any], url: str) -> None:
+    scraper = Scraper()
+    measure(Measuring(scraper, Clock(), {}), service(runtime), pod("p"))
+    assert scraper.asked == [url]
+
+
+def test_a_page_of_another_server_is_unread_with_the_remedy() -> None:
+    found = measure(
+        Measuring(Scraper(), Clock(), {}),
+        service({"profile": "triton", "maxBatchSize": 8}),
+        pod("p"),
+    )
+    assert found.samples == ()
+    assert "the page is not one of NVIDIA Triton" in found.unread[0].why
+
+
+def test_all_pods_are_asked_for_at_once_and_have_the_times_of_their_scrapes() -> None:
+    source = Prometheus({"p": scraped(3.0, 990.0), "q": scraped(11.0, 1007.0)})
+    found = measure(
+        Measuring(Scraper(), Clock(), {"default": source}),
+        service(MOSEC_RUNTIME, **FROM_PROMETHEUS),
+        pod("p"),
+        pod("q"),
+    )
+    assert source.asked == [("shop", ["p", "q"], 45.0)]
+    # A Prometheus whose clock is ahead has scraped now, not later.
+    assert [(one.time_s, one.waiting, one.running) for one in found.samples] == [
+        (990.0, 0, 3),
+        (1000.0, 3, 8),
+    ]
+
+
+def test_the_same_page_again_is_the_same_sample() -> None:
+    of = service(MOSEC_RUNTIME, **FROM_PROMETHEUS)
+    samples = samples_of(of, None)
+    source = Prometheus({"p": scraped(3.0, 990.0)})
+    measuring = Measuring(Scraper(), Clock(), {"default": source})
+    first = asyncio.run(measuring.measure(of, [pod("p")], samples))
+    second = asyncio.run(measuring.measure(of, [pod("p")], samples))
+    assert first.samples[0] is second.samples[0]
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ({}, "name no Prometheus 'default' (--prometheus; none)"),
+        ({"main": Prometheus({})}, "name no Prometheus 'default' (--prometheus; main)"),
+        ({"default": Prometheus({})}, "has no recent sample of it"),
+        ({"default": Prometheus({"p": scraped(1.0, 499.0)})}, "has no recent sample of it"),
+        ({"default": Prometheus(ScrapeFailed("it hangs"))}, "it hangs"),
+        ({"default": Prometheus({"p": scraped(float("nan"), 990.0)})}, "is a finite number"),
+    ],
+)
+def test_what_a_prometheus_does_not_say_is_unread_and_not_zero(
+    source: dict[str, Prometheus], words: str
+) -> None:
+    found = measure(
+        Measuring(Scraper(), Clock(), source), service(MOSEC_RUNTIME, **FROM_PROMETHEUS), pod("p")
+    )
+    assert found.samples == ()
+    assert words in found.unread[0].why
+
+
+def test_a_custom_server_is_read_by_the_names_of_the_resource() -> None:
+    count = {"name": "bentoml_service_request_total"}
+    latency = {"name": "bentoml_service_request_duration_seconds"}
+    endpoint = {"label": "endpoint", "values": ["/predict"]}
+    metrics = {
+        "inFlight": {"name": "bentoml_service_request_in_progress", "labels": [endpoint]},
+        "latency": latency
+        | {"labels": [endpoint, {"label": "http_response_code", "values": ["200"]}]},
+        "missed": count
+        | {"labels": [endpoint, {"label": "http_response_code", "values": ["500", "503"]}]},
+        "runningTime": {
+            "name": "bentoml_service_request_duration_seconds_sum",
+            "labels": [endpoint],
+        },
+    }
+    of = service({"profile": "custom", "maxBatchSize": 8, "port": 3000, "metrics": metrics})
+    page = (PAGES / "bentoml_second.prom").read_text()
+    scraper = Scraper(page)
+    found = measure(Measuring(scraper, Clock(), {}), of, pod("p"))
+    assert scraper.asked == ["http://10.0.0.1:3000/metrics"]
+    (sample,) = found.samples
+    # 1497 answered, 16 in flight; the readiness probe and the malformed request are no load.
+    assert (sample.arrivals, sample.missed, sample.waiting, sample.running) == (1513, 0, 8, 8)
+
+
+def test_what_is_remembered_ends_where_the_spec_reads_otherwise() -> None:
+    of = service(MOSEC_RUNTIME)
+    known = samples_of(of, None)
+    assert samples_of(of, known) is known
+    assert samples_of(service(MOSEC_RUNTIME | {"maxBatchSize": 4}), known) is not known
+    assert samples_of(service({}), known) is not known
