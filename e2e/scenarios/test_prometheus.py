@@ -155,6 +155,10 @@ def arrivals(found: Mapping[str, ScrapedPage], pod: str) -> float | None:
     return None if sample is None else sample.arrivals
 
 
+def _shows(pod: str, count: int) -> Callable[[Mapping[str, ScrapedPage]], bool]:
+    return lambda found: arrivals(found, pod) == count
+
+
 def test_pages_have_their_own_times_and_what_is_gone_is_not_there(
     program: Path, tmp_path: Path
 ) -> None:
@@ -201,7 +205,7 @@ def test_of_two_that_scrape_the_same_pods_one_may_die(program: Path, tmp_path: P
                 times = []
                 for served in range(11, 15):
                     exporter.served("p", served)
-                    found = await until(source, lambda _, n=served: arrivals(_, "p") == n)
+                    found = await until(source, _shows("p", served))
                     times.append(found["p"].time_s)  # never the older of the two, never their sum
                 assert times == sorted(times)
 

@@ -1,0 +1,61 @@
+"""Pods of other model servers: their own probes, ports and arguments, and none of our variables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from headroom.api import InferenceService
+from headroom.resources import deployment
+
+
+def container(**runtime: Any) -> dict[str, Any]:
+    service = InferenceService.parse(
+        {
+            "metadata": {"name": "llm", "namespace": "shop", "uid": "u"},
+            "spec": {
+                "runtime": {"image": "x", "maxBatchSize": 64, **runtime},
+                "slo": {"latency": {"target": "30s"}},
+            },
+        }
+    )
+    built: dict[str, Any] = deployment.build(service)["spec"]["template"]["spec"]["containers"][0]
+    return built
+
+
+@pytest.mark.parametrize(
+    ("profile", "port", "ready", "live"),
+    [
+        ("vllm", 8000, "/health", "/health"),
+        ("sglang", 30000, "/health_generate", "/health"),
+        ("triton", 8000, "/v2/health/ready", "/v2/health/live"),
+        ("torchserve", 8080, "/ping", "/ping"),
+    ],
+)
+def test_probes_and_port_are_the_servers(profile: str, port: int, ready: str, live: str) -> None:
+    one = container(profile=profile)
+    assert one["ports"][0]["containerPort"] == port
+    assert one["startupProbe"]["httpGet"]["path"] == ready
+    assert one["readinessProbe"]["httpGet"]["path"] == ready
+    assert one["livenessProbe"]["httpGet"]["path"] == live
+    assert one["env"] == []
+
+
+@pytest.mark.parametrize(
+    ("given", "args"),
+    [
+        ([], ["--max-num-seqs=64"]),
+        (["--model", "m"], ["--model", "m", "--max-num-seqs=64"]),
+        (["--max-num-seqs", "32"], ["--max-num-seqs", "32"]),
+        (["--max-num-seqs=32"], ["--max-num-seqs=32"]),
+    ],
+)
+def test_the_bound_on_batches_is_an_argument_unless_it_is_given(
+    given: list[str], args: list[str]
+) -> None:
+    assert container(profile="vllm", args=given)["args"] == args
+
+
+def test_a_server_that_is_set_up_elsewhere_gets_no_argument() -> None:
+    assert "args" not in container(profile="triton")
