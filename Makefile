@@ -94,8 +94,8 @@ chart: setup     ## write what the chart shares with deploy/base, and its table 
 
 reference: setup ## write the pages REFERENCE.md anew from the code
 	@$(RUN) headroom reference > operator/REFERENCE.md
-
 	@$(RUN) headroom_server reference > model_server/REFERENCE.md
+
 proto: setup     ## write the gRPC messages anew from their .proto
 	@cd model_server/headroom_server/open_inference_grpc && UV_SYSTEM_CERTS=1 $(CURDIR)/$(VENV)/bin/uv tool run \
 	  --from grpcio-tools==1.76.0 python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. messages.proto && \

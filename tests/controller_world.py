@@ -43,6 +43,9 @@ class FakeRecorder:
     def decided(self, service: Any, decision: Decision) -> None:
         self.decisions.append(decision)
 
+    def judged(self, service: Any, *, kept: bool) -> None:
+        self.minutes.append(kept)
+
     def ticked(self, seconds: float, lag_s: float, outcome: str) -> None:
         self.outcomes.append(outcome)
 

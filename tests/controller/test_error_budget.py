@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ DAY = 1440
 BOUNDS_S = (0.1, 0.2, math.inf)
 
 
-def after(outcomes: dict[int, bool | None]) -> ErrorBudget:
+def after(outcomes: Mapping[int, bool | None]) -> ErrorBudget:
     budget = ErrorBudget()
     for minute, kept in outcomes.items():
         budget = budget.judge(minute, kept)

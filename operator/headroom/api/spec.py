@@ -101,8 +101,17 @@ class ServiceLevel(Value):
     utilization_ceiling: float = 0.8
     """Share of the full-batch throughput of the ready replicas that arrivals may take after any
     decision."""
+    objective: float = 0.99
+    """Share of one-minute windows in which the percentile is to hold; the rest, over 28 days, is
+    the error budget. It is reported and alerted on, and decides nothing."""
 
     rules = (
+        Rule(
+            field="objective",
+            cel="self.objective >= 0.5 && self.objective <= 0.9999",
+            holds=lambda slo: 0.5 <= slo.objective <= 0.9999,
+            message="slo.objective must be from 0.5 to 0.9999",
+        ),
         # Not as minimum and maximum: of an integer such as 80 the API server would say that it
         # "should be less than or equal to 0", since it prints such bounds without their decimals.
         Rule(

@@ -95,6 +95,19 @@ class ColdStartStatus(Value):
     p90: Word
 
 
+class SloStatus(Value):
+    """How the promise was kept over the last 28 days; minutes without traffic do not count."""
+
+    attainment: float | None = None
+    """Share of one-minute windows in which the percentile held."""
+    minutes_kept: Count = 0
+    minutes_missed: Count = 0
+    error_budget_remaining: float
+    """Share left of the minutes that slo.objective allows; negative when overspent."""
+    burn_rate: float | None = None
+    """How many times too fast the last hour spent it."""
+
+
 class Status(Value):
     """What the cluster shows of the service, and what the operator decided."""
 
@@ -116,6 +129,7 @@ class Status(Value):
     signals: SignalsStatus | None = None
     model: ModelStatus | None = None
     cold_start: ColdStartStatus | None = None
+    slo: SloStatus | None = None
     checkpoint: Annotated[str, Field(max_length=MAX_CHECKPOINT)] | None = None
     """The operator's memory, so that a restart changes nothing. Compact JSON; not an API."""
     conditions: Annotated[
@@ -131,6 +145,7 @@ def build(
     conditions: Conditions,
     counts: ReplicaCounts,
     decision: Decision | None = None,
+    slo: SloStatus | None = None,
     checkpoint: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Render the whole status; without a decision what depends on one is left out.
@@ -155,6 +170,7 @@ def build(
             if decision and decision.cold_start_s is not None
             else None
         ),
+        slo=slo,
         checkpoint=memory if memory is not None and len(memory) <= MAX_CHECKPOINT else None,
         conditions=conditions,
     )

@@ -5,6 +5,8 @@ What is absent has no series; a service that is gone takes its series along.
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from headroom.api import InferenceService
@@ -74,6 +76,12 @@ class Instruments:
             [*_SERVICE, "state"],
             registry=registry,
         )
+        self._minutes = Counter(
+            "headroom_service_minutes",
+            "Minutes with traffic, by whether the promised percentile held.",
+            [*_SERVICE, "kept"],
+            registry=registry,
+        )
         self._measured = {
             name: Gauge(name, text, _SERVICE, registry=registry) for name, text in _MEASURED.items()
         }
@@ -87,6 +95,12 @@ class Instruments:
             self._show(self._replicas, (*owner, state), number)
         for name, value in _measurements(service, decision).items():
             self._show(self._measured[name], owner, value)
+
+    def judged(self, service: InferenceService, *, kept: bool) -> None:
+        """Count a minute that counts towards the objective."""
+        owner = (service.namespace, service.name)
+        for outcome in ("true", "false"):  # both from the first minute on, so that a rate exists
+            self._minutes.labels(*owner, outcome).inc(outcome == str(kept).lower())
 
     def _show(self, gauge: Gauge, labels: tuple[str, ...], value: float | None) -> None:
         """Set a series; looking one up by its labels costs ten times as much as setting it."""
@@ -109,6 +123,9 @@ class Instruments:
 
     def forgotten(self, namespace: str, name: str) -> None:
         """Drop every series of a service."""
+        for outcome in ("true", "false"):
+            with suppress(KeyError):  # no minute of it has counted
+                self._minutes.remove(namespace, name, outcome)
         for gauge, labels in [key for key in self._series if key[1][:2] == (namespace, name)]:
             gauge.remove(*labels)
             del self._series[gauge, labels]
@@ -138,6 +155,7 @@ _MEASURED = {
     "headroom_service_latency_seconds": "The promised percentile, misses as +Inf.",
     "headroom_service_latency_target_seconds": "What the percentile must stay below.",
     "headroom_service_utilization_ratio": "Arrivals over full-batch throughput.",
+    "headroom_service_objective_ratio": "Share of minutes in which the percentile is to hold.",
     "headroom_service_utilization_ceiling_ratio": "What utilization must stay below.",
     "headroom_service_last_decision_timestamp_seconds": "When it was last decided.",
 }
@@ -165,6 +183,7 @@ def _measurements(service: InferenceService, decision: Decision) -> dict[str, fl
         signals.latency_s.value,
         slo.latency.target.seconds,
         decision.utilization,
+        slo.objective,
         slo.utilization_ceiling,
         decision.time_s,
     )

@@ -15,6 +15,7 @@ from headroom.api.conditions import Conditions
 from headroom.api.status import checkpoint_of
 from headroom.controller.contest import Contest
 from headroom.controller.drift import Applied
+from headroom.controller.error_budget import ErrorBudget
 from headroom.controller.lineage import Lineage
 from headroom.controller.ports import Manifest
 from headroom.errors import ClusterError
@@ -59,6 +60,7 @@ class Memory:
     namespace: str
     name: str
     state: State
+    budget: ErrorBudget
     conditions: Conditions
     status: dict[str, Any]
     """As last written, or as found at the start."""
@@ -121,26 +123,35 @@ def remember(raw: Manifest, now_s: float) -> Memory:
     """
     metadata = raw["metadata"]
     status = dict(raw.get("status") or {})
+    state, budget = _kept(metadata, status)
     return Memory(
         uid=metadata["uid"],
         namespace=metadata["namespace"],
         name=metadata["name"],
-        state=_state(metadata, status),
+        state=state,
+        budget=budget,
         conditions=conditions.read(status)
         or conditions.pending(metadata.get("generation", 0), now_s),
         status=status,
     )
 
 
-def _state(metadata: Mapping[str, Any], status: Mapping[str, Any]) -> State:
+def _kept(metadata: Mapping[str, Any], status: Mapping[str, Any]) -> tuple[State, ErrorBudget]:
+    """Read the checkpoint; what cannot be read begins anew, each of the two by itself."""
     checkpoint = checkpoint_of(status)
+    state, budget = State.initial(), ErrorBudget()
     if checkpoint is None:
-        return State.initial()
+        return state, budget
+    service = f"{metadata['namespace']}/{metadata['name']}"
     try:
         if not isinstance(checkpoint, Mapping):
             raise ValueError(f"checkpoint must be an object, not {checkpoint!r:.80}")
-        return State.from_checkpoint(checkpoint)
+        state = State.from_checkpoint(checkpoint)
     except ValueError as error:
-        service = f"{metadata['namespace']}/{metadata['name']}"
         _log.warning("%s: starting without memory: %s", service, error)
-        return State.initial()
+    try:
+        if isinstance(checkpoint, Mapping) and "errorBudget" in checkpoint:
+            budget = ErrorBudget.from_checkpoint(checkpoint["errorBudget"])
+    except ValueError as error:
+        _log.warning("%s: starting with a whole error budget: %s", service, error)
+    return state, budget

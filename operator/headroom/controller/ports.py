@@ -111,6 +111,10 @@ class Recorder(Protocol):
         """Count a decision, and show what it saw."""
         ...
 
+    def judged(self, service: InferenceService, *, kept: bool) -> None:
+        """Count a minute that counts towards the objective."""
+        ...
+
     def ticked(self, seconds: float, lag_s: float, outcome: str) -> None:
         """Count a tick: how long it took, how late it began, how it ended."""
         ...

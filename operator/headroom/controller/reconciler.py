@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from headroom.api import InvalidSpec
+from headroom.api import InferenceService, InvalidSpec
 from headroom.api.inference_service import API_VERSION, KIND
 from headroom.controller import findings
 from headroom.controller.act import Acted, act, replicas_to_write
 from headroom.controller.cache import ServiceCache
 from headroom.controller.competition import Competition
 from headroom.controller.conflicts import Conflicts
+from headroom.controller.error_budget import judged
 from headroom.controller.evaluation import Evaluation, Onlooker
 from headroom.controller.external import followed
 from headroom.controller.findings import Found, Tick
@@ -22,7 +23,7 @@ from headroom.controller.recording import Recording
 from headroom.controller.report import Reporter
 from headroom.controller.workload import TargetUnusable
 from headroom.errors import NotFound
-from headroom.scaling import decide
+from headroom.scaling import Decision, Policy, decide
 
 
 class Reconciler:
@@ -106,6 +107,7 @@ class Reconciler:
         observation = replace(gathered.observation, grant=self._competition.grant(memory.uid))
         before = memory.state
         decision, memory.state = decide(policy, before, observation)
+        self._judge(memory, service, policy, decision)
         follows = memory.children[-1] if memory.children else gathered.deployment or {}
         claim = self._competition.note(service, follows, observation, decision)
         self._recorder.decided(service, decision)
@@ -143,6 +145,18 @@ class Reconciler:
         if self._recording is not None:
             self._recording.ticked(service, policy, gathered.observation, decision, acted.replicas)
         await self._report(memory, replace(tick, acted=acted))
+
+    def _judge(
+        self, memory: Memory, service: InferenceService, policy: Policy, decision: Decision
+    ) -> None:
+        """Enter into the error budget whether the promise held in the minute that has ended."""
+        before = memory.budget
+        memory.budget = judged(
+            before, policy, memory.state.windows, decision.signals.freshness, decision.time_s
+        )
+        kept, missed = memory.budget.recent_kept & 1, memory.budget.recent_missed & 1
+        if memory.budget is not before and kept | missed:
+            self._recorder.judged(service, kept=bool(kept))
 
     async def report_failure(self, uid: str, error: Exception) -> None:
         """Say in a condition that the last tick broke off.

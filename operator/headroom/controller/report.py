@@ -12,8 +12,10 @@ from typing import Any
 from headroom.api import conditions, status
 from headroom.api.conditions import Conditions
 from headroom.api.inference_service import API_VERSION, KIND
+from headroom.api.status import SloStatus
 from headroom.controller import events, findings
 from headroom.controller.cache import ServiceCache
+from headroom.controller.error_budget import ErrorBudget
 from headroom.controller.events import Happening
 from headroom.controller.findings import Found, Tick
 from headroom.controller.memory import Memory
@@ -51,7 +53,9 @@ class Reporter:
             conditions=after,
             counts=tick.decision.counts,
             decision=tick.decision,
-            checkpoint=memory.state.to_checkpoint(),
+            slo=_slo(memory.budget, tick.service.spec.slo.objective),
+            checkpoint=memory.state.to_checkpoint()
+            | {"errorBudget": memory.budget.to_checkpoint()},
         )
         await self._write(memory, new, now_s)
         memory.conditions, memory.said = after, _said_by(tick, found)
@@ -133,6 +137,17 @@ class Reporter:
                 await self._cluster.create(event, field_manager=names.FIELD_MANAGER)
             except ClusterError as error:
                 _log.warning("%s: event %s was not posted: %s", service, happening.reason, error)
+
+
+def _slo(budget: ErrorBudget, objective: float) -> SloStatus:
+    attainment, burn_rate = budget.attainment, budget.burn_rate(objective)
+    return SloStatus(
+        attainment=None if attainment is None else round(attainment, 5),
+        minutes_kept=budget.kept,
+        minutes_missed=budget.missed,
+        error_budget_remaining=round(budget.remaining(objective), 3),
+        burn_rate=None if burn_rate is None else round(burn_rate, 2),
+    )
 
 
 def _upserted(

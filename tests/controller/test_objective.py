@@ -1,0 +1,40 @@
+"""The objective: minutes are judged while there is traffic, told in status, kept over a restart."""
+
+from __future__ import annotations
+
+from controller_world import REPLICA_RPS, World, play
+
+
+def test_minutes_are_judged_while_requests_end() -> None:
+    async def story(world: World) -> None:
+        world.create(scaling={"maxReplicas": 1})
+        await world.run_for(300.0)
+        assert world.recorder.minutes == []
+        assert world.status()["slo"]["errorBudgetRemaining"] == 1.0
+        world.pods.arrivals_rps["resnet"] = 0.3 * REPLICA_RPS
+        await world.run_for(320.0)
+        kept = world.status()["slo"]["minutesKept"]
+        assert 4 <= kept <= 6  # status is written once a minute where nothing else changes
+        assert world.status()["slo"]["minutesMissed"] == 0
+        assert world.status()["slo"]["attainment"] == 1.0
+
+    play(story)
+
+
+def test_what_is_answered_too_late_spends_the_budget_and_a_restart_forgets_nothing() -> None:
+    """The world's servers take 250 ms for whatever they answer."""
+
+    async def story(world: World) -> None:
+        world.create(scaling={"maxReplicas": 1}, slo={"latency": {"target": "230ms"}})
+        world.pods.arrivals_rps["resnet"] = 0.3 * REPLICA_RPS
+        await world.run_for(600.0)
+        before = world.status()["slo"]
+        assert before["minutesMissed"] >= 5
+        assert before["burnRate"] > 10
+        assert before["errorBudgetRemaining"] < 1.0
+        await world.restart_operator()
+        world.pods.arrivals_rps["resnet"] = 0.0
+        await world.run_for(20.0)
+        assert world.status()["slo"]["minutesMissed"] == before["minutesMissed"]
+
+    play(story)
