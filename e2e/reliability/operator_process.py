@@ -49,6 +49,7 @@ class OperatorProcess:
         """Begin a life; what it keeps it finds in the cluster."""
         self.port = free_port()
         words = ["run", "--tick", self._tick, "--port", str(self.port), *self._lease]
+        words += ["--console-port", str(free_port())]
         words += [word for namespace in self._namespaces for word in ("--namespace", namespace)]
         own = {"KUBECONFIG": str(self._kubeconfig), "HOSTNAME": self._instance}
         with self._log.open("ab") as log:
