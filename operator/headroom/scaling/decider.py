@@ -35,6 +35,7 @@ from headroom.scaling.values import (
     Reason,
     Recommendation,
     ReplicaCounts,
+    Routing,
     Signals,
 )
 
@@ -48,15 +49,17 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
     cost = state.learner.fit(claim_of(state.windows.last.values()))
     if cost is not None and not policy.law.has(Element.VARIATION):
         cost = replace(cost, cv=0.0)
-    tail = (
-        TailLatency(cost=cost, percentile=policy.latency_percentile, routing=policy.routing)
-        if cost
-        else None
+    rerouting, correction = state.rerouting.observe(
+        policy.routing, state.correction, now_s, policy.law.correction_s
     )
+    state = replace(state, rerouting=rerouting, correction=correction)
+    routing, kappa = rerouting.acting(policy.routing, correction)
+    tail = _tail(policy, cost, routing)
 
-    target_s = corrected_target_s(policy, tail, state.correction.kappa)
+    target_s = corrected_target_s(policy, tail, kappa)
     advice = _recommend(policy, state, observation, signals, tail, counts, target_s)
-    state = _correct(policy, state, signals, tail, counts, advice, now_s)
+    measured = tail if routing is policy.routing else _tail(policy, cost, policy.routing)
+    state = _correct(policy, state, signals, measured, counts, advice, now_s)
     state = _remember(policy, state, signals, advice, now_s)
     situation = Situation(
         policy=policy,
@@ -137,6 +140,12 @@ def _learn(policy: Policy, state: State, observation: Observation) -> tuple[Stat
         ready_since_s=observation.now_s if moved else state.ready_since_s,
     )
     return state, counts
+
+
+def _tail(policy: Policy, cost: CostModel | None, routing: Routing) -> TailLatency | None:
+    if cost is None:
+        return None
+    return TailLatency(cost=cost, percentile=policy.latency_percentile, routing=routing)
 
 
 def _standing(policy: Policy, state: State, now_s: float) -> int | None:

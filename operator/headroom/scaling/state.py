@@ -15,6 +15,7 @@ from headroom.scaling.cold_start import KEPT, ColdStarts
 from headroom.scaling.correction import LARGEST, SMALLEST, Correction
 from headroom.scaling.cost_learning import SUMS, CostLearner, Sums
 from headroom.scaling.flaps import Flaps
+from headroom.scaling.rerouting import Rerouting
 from headroom.scaling.stabilization import Coverage, SlidingExtreme
 from headroom.scaling.values import CostModel
 from headroom.scaling.windows import Windows
@@ -43,6 +44,7 @@ class State:
     """Requests waiting, of the shortest burst window."""
     coverage: Coverage = field(default_factory=Coverage)
     correction: Correction = field(default_factory=Correction)
+    rerouting: Rerouting = field(default_factory=Rerouting)
     sufficed_since_s: float | None = None
     """Since when the ready replicas have been enough by the model; None while they are not."""
     flaps: Flaps = field(default_factory=Flaps)
