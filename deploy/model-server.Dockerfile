@@ -3,32 +3,38 @@
 #   docker build -f deploy/model-server.Dockerfile --build-arg EXTRAS=server,torch -t headroom-model-server-torch .
 # The first has the emulated engine alone; the second also torch. Each image has a lock of its own.
 ARG BASE=python:3.11-slim
-FROM ${BASE}
 
+FROM ${BASE} AS build
 ARG EXTRAS=server
 COPY deploy/model-server.lock deploy/model-server-torch.lock /tmp/locks/
+# With pip, for images that add packages of their own.
 RUN case "${EXTRAS}" in \
       server) lock=model-server.lock ;; \
       server,torch) lock=model-server-torch.lock ;; \
       *) echo "EXTRAS is server or server,torch; got ${EXTRAS}" >&2; exit 1 ;; \
     esac \
-    && python3 -m pip install --no-cache-dir --no-deps --require-hashes -r "/tmp/locks/${lock}" \
-    && rm -r /tmp/locks
+    && python3 -m venv /opt/venv \
+    && /opt/venv/bin/python -m pip install \
+       --no-cache-dir --no-deps --require-hashes -r "/tmp/locks/${lock}"
 
 # Only this package of the project: the operator and its dependencies stay out.
 # A path file makes it importable, so that PYTHONPATH is the user's, for a class of their own.
 COPY model_server/headroom_server /opt/headroom/headroom_server
 RUN python3 -m compileall -q /opt/headroom \
-    && echo /opt/headroom \
-       > "$(python3 -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/headroom.pth"
+    && echo /opt/headroom > "$(/opt/venv/bin/python -c \
+       'import sysconfig; print(sysconfig.get_path("purelib"))')/headroom.pth"
 
+FROM ${BASE}
 # Kubernetes takes the group from here alone: without an entry it would be root's.
 RUN echo 'headroom:x:65532:65532:headroom:/tmp:/usr/sbin/nologin' >> /etc/passwd \
     && echo 'headroom:x:65532:' >> /etc/group
+COPY --from=build /opt/venv /opt/venv
+COPY --from=build /opt/headroom /opt/headroom
 
 # Nothing is written at run time, so the root file system may be read-only. What a model's libraries
 # keep in the home folder (compiled kernels, downloads) goes where the operator mounts room.
 ENV HOME=/tmp \
+    PATH=/opt/venv/bin:${PATH} \
     PYTHONSAFEPATH=1 \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1

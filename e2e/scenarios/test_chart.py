@@ -1,0 +1,175 @@
+"""A release of the chart from install to reinstall, with Helm itself, on a node with services."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chart.helm import Helm
+from chart.paths import CHART
+from cluster import Cluster
+from scenarios.world import OPERATOR, SYSTEM, Service, emulated
+
+READY_WITHIN_S = 30.0
+"""Promised, from `helm install --wait` to its return."""
+CRD = "inferenceservices.headroom.dev"
+LOCAL_IMAGE = {"image": {"repository": "localhost/headroom-operator", "tag": "dev"}}
+RELEASE = ("headroom", CHART, "--namespace", SYSTEM, "--wait", "--timeout", "60s")
+PREVIOUS = "0.0.9"
+IN_CATEGORY = "    categories:\n    - headroom\n"
+
+
+@pytest.fixture(scope="module")
+def cluster(own_node: Cluster) -> Cluster:
+    return own_node
+
+
+@pytest.fixture(scope="module")
+def helm(helm_program: Path, cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Helm:
+    return Helm(helm_program, tmp_path_factory.mktemp("helm"), cluster.kubeconfig)
+
+
+@pytest.fixture(scope="module")
+def team(cluster: Cluster) -> Iterator[str]:
+    """A namespace that outlives the single steps, under restricted pod security."""
+    cluster.create_namespace("chart-team")
+    restrict(cluster, "chart-team")
+    yield "chart-team"
+    cluster.kubectl("delete", "namespace", "chart-team", "--wait=false")
+
+
+@pytest.fixture(scope="module")
+def previous(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The chart of an earlier version, whose definition was in no category."""
+    folder = tmp_path_factory.mktemp("previous") / "headroom"
+    shutil.copytree(CHART, folder)
+    about = folder / "Chart.yaml"
+    about.write_text(about.read_text().replace("version: 0.1.0", f"version: {PREVIOUS}"))
+    definition = folder / "files" / "crd.yaml"
+    text = definition.read_text()
+    assert IN_CATEGORY in text
+    definition.write_text(text.replace(IN_CATEGORY, ""))
+    return folder
+
+
+def restrict(cluster: Cluster, namespace: str) -> None:
+    label = "pod-security.kubernetes.io/enforce=restricted"
+    cluster.kubectl("label", "namespace", namespace, label, "--overwrite")
+
+
+def footprint(service: Service) -> dict[str, Any]:
+    """What an operator that comes or goes must not change."""
+    deployment = service.deployment()
+    pods = {
+        pod["metadata"]["name"]: pod["status"]["containerStatuses"][0]["restartCount"]
+        for pod in service.pods()
+    }
+    return {
+        "uid": deployment["metadata"]["uid"],
+        "generation": deployment["metadata"]["generation"],
+        "replicas": deployment["spec"]["replicas"],
+        "pods": pods,
+    }
+
+
+def serves(service: Service) -> bool:
+    target = f"service/{service.name}"
+    with (
+        service.cluster.forward(target, 80, service.namespace) as endpoint,
+        urllib.request.urlopen(f"{endpoint.url}/v2/health/ready", timeout=5) as answer,
+    ):
+        return int(answer.status) == 200
+
+
+def obeyed(service: Service) -> None:
+    """Change what a Deployment does not show, and wait until an operator has taken it in."""
+    most = service.get()["spec"]["scaling"]["maxReplicas"] + 1
+    patch = json.dumps({"spec": {"scaling": {"maxReplicas": most}}})
+    scope = ("--namespace", service.namespace)
+    service.cluster.kubectl("patch", "hisvc", service.name, *scope, "--type=merge", "-p", patch)
+
+    def taken_in() -> bool:
+        found = service.get()
+        return bool(found["status"]["observedGeneration"] == found["metadata"]["generation"])
+
+    service.wait("the new bound is taken in", taken_in, 40)
+
+
+def categories(cluster: Cluster) -> list[str]:
+    return list(cluster.get("crd", CRD)["spec"]["names"].get("categories", []))
+
+
+def test_a_release_lives_through_upgrade_rollback_removal_and_return(
+    cluster: Cluster, helm: Helm, team: str, previous: Path
+) -> None:
+    cluster.create_namespace(SYSTEM)
+    restrict(cluster, SYSTEM)
+    begun_s = time.monotonic()
+    helm("install", RELEASE[0], previous, *RELEASE[2:], values=LOCAL_IMAGE)
+    took_s = time.monotonic() - begun_s
+    print(f"helm install --wait: {took_s:.1f} s")
+    assert took_s <= READY_WITHIN_S
+    assert "Phase:          Succeeded" in helm("test", "headroom", "--namespace", SYSTEM, "--logs")
+
+    service = Service.create(cluster, team, emulated("kept", scaling={"minReplicas": 2}))
+    service.wait_ready(60)
+    before = footprint(service)
+    assert before["replicas"] == 2
+    assert categories(cluster) == []
+
+    helm("upgrade", *RELEASE, values=LOCAL_IMAGE)
+    assert categories(cluster) == ["headroom"]
+    obeyed(service)
+    assert footprint(service) == before
+
+    helm("rollback", "headroom", "1", "--namespace", SYSTEM, "--wait", "--timeout", "60s")
+    assert categories(cluster) == []
+    helm("upgrade", *RELEASE, values=LOCAL_IMAGE | {"replicas": 2})
+    obeyed(service)
+    assert footprint(service) == before
+    budget = cluster.get("pdb", OPERATOR, "--namespace", SYSTEM)
+    assert budget["status"]["currentHealthy"] == 2
+
+    helm("uninstall", "headroom", "--namespace", SYSTEM, "--wait")
+    assert footprint(service) == before
+    assert serves(service)
+    assert service.condition("Ready")["status"] == "True"
+
+    helm("install", *RELEASE, values=LOCAL_IMAGE | {"watch": {"namespaces": [team]}})
+    obeyed(service)
+    assert footprint(service) == before
+
+
+def test_a_release_for_one_namespace_leaves_the_others_alone(
+    cluster: Cluster, helm: Helm, team: str, namespace: str
+) -> None:
+    values = LOCAL_IMAGE | {"watch": {"namespaces": [team]}}
+    helm("upgrade", "--install", *RELEASE, values=values)
+    Service.create(cluster, namespace, emulated("foreign"))
+    watched = Service.create(cluster, team, emulated("watched"))
+    watched.wait_ready()
+    assert not cluster.get("deployments", "--namespace", namespace)["items"]
+    account = f"--as=system:serviceaccount:{SYSTEM}:{OPERATOR}"
+    allowed = cluster.kubectl("auth", "can-i", "--list", account, "--namespace", namespace)
+    assert "inferenceservices" not in allowed
+
+
+def test_whoever_may_edit_a_namespace_may_edit_its_services(
+    cluster: Cluster, helm: Helm, namespace: str
+) -> None:
+    helm("upgrade", "--install", *RELEASE, values=LOCAL_IMAGE)
+    words = ("--clusterrole=edit", "--user=editor", "--namespace", namespace)
+    cluster.kubectl("create", "rolebinding", "editor", *words)
+
+    def allowed(verb: str) -> str:
+        question = ("auth", "can-i", verb, CRD, "--as=editor", "--namespace", namespace)
+        return cluster.kubectl(*question).strip()
+
+    assert [allowed(verb) for verb in ("get", "create", "delete")] == ["yes"] * 3
