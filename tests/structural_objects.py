@@ -75,7 +75,7 @@ def _number(schema: Schema, value: float, path: str) -> Iterator[str]:
 
 
 def _array(schema: Schema, value: list[Any], path: str) -> Iterator[str]:
-    if len(value) > schema.get("maxItems", len(value)):
+    if not schema.get("minItems", 0) <= len(value) <= schema.get("maxItems", len(value)):
         yield f"{path}: {len(value)} items"
     for index, item in enumerate(value):
         yield from violations(schema["items"], item, f"{path}[{index}]")
@@ -133,7 +133,8 @@ def _texts(schema: Schema) -> st.SearchStrategy[Any]:
 def _arrays(schema: Schema) -> st.SearchStrategy[list[Any]]:
     keys = schema.get("x-kubernetes-list-map-keys")
     unique = (lambda item: tuple(item[key] for key in keys)) if keys else None
-    return st.lists(objects(schema["items"]), max_size=3, unique_by=unique)
+    least = schema.get("minItems", 0)
+    return st.lists(objects(schema["items"]), min_size=least, max_size=3, unique_by=unique)
 
 
 def _dictionaries(schema: Schema) -> st.SearchStrategy[dict[str, Any]]:

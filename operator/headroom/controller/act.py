@@ -182,6 +182,7 @@ async def _apply_other_children(
         try:
             await _apply_other_child(cluster, service, memory, manifest)
         except NamespaceTerminating:
+            memory.children_checked = None
             raise
         except ClusterError as error:
             troubles.append(str(error))
