@@ -53,7 +53,7 @@ fuzz: setup      ## every fuzzer of the model server for FUZZ_S seconds each (60
 	@FUZZ_S=$(or $(FUZZ_S),600) $(RUN) pytest tests/server/test_fuzzing.py --numprocesses auto --timeout 0
 
 scenarios: setup ## the scenarios on a real API server, and on a real node where root allows
-	@$(RUN) cluster setup $(if $(KUBECONFIG)$(ROOT),,--control-plane-only)
+	@$(RUN) cluster setup --browser $(if $(KUBECONFIG)$(ROOT),,--control-plane-only)
 	@$(RUN) pytest e2e/scenarios --numprocesses 2 --dist loadfile
 
 test: check unit scenarios  ## everything that must hold: what CI runs

@@ -88,6 +88,16 @@ def promtool() -> Path:
     return prometheus.program(_with_chart_tools(), "promtool")
 
 
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """The browser, by the name of its program."""
+    try:
+        provision.ensure_browser(Cache.of_this_user(), OnConsole())
+    except NotPossibleError as error:
+        pytest.skip(str(error))
+    return "chromium"
+
+
 @contextlib.contextmanager
 def _node(session: pytest.Session) -> Iterator[Node | ExternalCluster]:
     if os.environ.get("KUBECONFIG"):

@@ -12,7 +12,7 @@ from rich.markup import escape
 
 from cluster import images, ownership, provision
 from cluster.control_plane import ControlPlane
-from cluster.errors import ClusterError
+from cluster.errors import ClusterError, NotPossibleError
 from cluster.layout import Cache, Layout
 from cluster.node import Node
 from cluster.plan import Plan
@@ -32,7 +32,10 @@ PlaneOnly = Annotated[bool, typer.Option(help="Without a node: needs no root and
 
 
 @app.command()
-def setup(control_plane_only: PlaneOnly = False) -> None:
+def setup(
+    control_plane_only: PlaneOnly = False,
+    browser: Annotated[bool, typer.Option("--browser", help="Chromium too, if root.")] = False,
+) -> None:
     """Build and install, once, everything that clusters need."""
     cache, progress = Cache.of_this_user(), OnConsole()
     if control_plane_only:
@@ -40,6 +43,11 @@ def setup(control_plane_only: PlaneOnly = False) -> None:
     else:
         provision.ensure_node(cache, progress)
     provision.ensure_chart_tools(cache, progress)
+    if browser:
+        try:
+            provision.ensure_browser(cache, progress)
+        except NotPossibleError as error:
+            progress.note(f"The console's pages will not be looked at: {error}")
     progress.note(f"Everything is there; the cache is {cache.root}")
 
 

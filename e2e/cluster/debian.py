@@ -1,4 +1,4 @@
-"""The Debian packages that a node needs, installed where they are missing."""
+"""The Debian packages that nodes and browsers come from, installed where they are missing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cluster.configuration import CNI_PROGRAMS
 from cluster.errors import NotPossibleError
 from cluster.progress import Progress
 
-PROGRAM_OF_PACKAGE: Mapping[str, str] = {
+NODE: Mapping[str, str] = {
     "containerd": "containerd",
     "runc": "runc",
     "containernetworking-plugins": f"{CNI_PROGRAMS}/ptp",
@@ -25,28 +25,30 @@ PROGRAM_OF_PACKAGE: Mapping[str, str] = {
     "ca-certificates": "update-ca-certificates",
 }
 """A program of each package, by which its presence is known."""
+BROWSER: Mapping[str, str] = {"chromium": "chromium"}
+"""The same for what looks at pages; 90 MB to fetch."""
 
 
-def missing() -> list[str]:
+def missing(programs: Mapping[str, str]) -> list[str]:
     """The packages whose programs are not on this machine."""
-    return [package for package, program in PROGRAM_OF_PACKAGE.items() if not _present(program)]
+    return [package for package, program in programs.items() if not _present(program)]
 
 
-def ensure(progress: Progress) -> None:
-    """Install what is missing.
+def ensure(programs: Mapping[str, str], progress: Progress) -> None:
+    """Install the packages whose programs are missing.
 
     Raises:
         NotPossibleError: packages are missing, and this user or this system cannot install them.
         ClusterError: the installation failed.
     """
-    wanted = missing()
+    wanted = missing(programs)
     if not wanted:
         return
     by_hand = f"apt-get install {' '.join(wanted)}"
     if shutil.which("apt-get", path=SYSTEM_PATH) is None:
         raise NotPossibleError(
             f"programs of the Debian packages {', '.join(wanted)} are missing, and this system has "
-            "no apt-get. Install their equivalents, or set KUBECONFIG to a cluster to use instead."
+            "no apt-get: install their equivalents"
         )
     if os.geteuid() != 0:
         raise NotPossibleError(f"packages are missing and only root can install them: {by_hand}")

@@ -9,9 +9,9 @@ from cluster.errors import ClusterError, NotPossibleError
 from cluster.layout import Cache
 from cluster.progress import Progress
 
+OR_ELSE = "Or set KUBECONFIG to a cluster to use instead (kind, minikube, a real one)."
 NEEDS_ROOT = (
-    "a local node needs root, for its namespaces and its container runtime. Run as root, or set "
-    "KUBECONFIG to a cluster to use instead (kind, minikube, a real one)."
+    f"a local node needs root, for its namespaces and its container runtime. Run as root. {OR_ELSE}"
 )
 
 
@@ -31,7 +31,10 @@ def ensure_node(cache: Cache, progress: Progress) -> None:
     if os.geteuid() != 0:
         raise NotPossibleError(NEEDS_ROOT)
     with locks.exclusive(cache.root / "setup.lock", "setting up", progress):
-        debian.ensure(progress)
+        try:
+            debian.ensure(debian.NODE, progress)
+        except NotPossibleError as error:
+            raise NotPossibleError(f"{error}. {OR_ELSE}") from error
         binaries.ensure_kubernetes(cache, progress)
         base_image.ensure_pause(cache, progress)
         base_image.ensure_base(cache, progress)
@@ -49,6 +52,17 @@ def ensure_chart_tools(cache: Cache, progress: Progress) -> None:
         prometheus.ensure(cache, progress)
 
 
+def ensure_browser(cache: Cache, progress: Progress) -> None:
+    """Chromium, which looks at the console's pages.
+
+    Raises:
+        NotPossibleError: it is missing, and this user or this system cannot install it.
+        ClusterError: the installation failed.
+    """
+    with locks.exclusive(cache.root / "setup.lock", "setting up", progress):
+        debian.ensure(debian.BROWSER, progress)
+
+
 def require_node(cache: Cache) -> None:
     """Check, in a few milliseconds and without changing anything, that a node can start.
 
@@ -58,7 +72,7 @@ def require_node(cache: Cache) -> None:
     """
     if os.geteuid() != 0:
         raise NotPossibleError(NEEDS_ROOT)
-    lacking = [f"package {package}" for package in debian.missing()]
+    lacking = [f"package {package}" for package in debian.missing(debian.NODE)]
     if not binaries.kubernetes(cache).complete:
         lacking.append("the Kubernetes program")
     if not base_image.is_complete(cache):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-import shutil
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,7 +14,6 @@ from typing import Any
 
 import aiohttp
 
-PROGRAM = "chromium"
 FLAGS = (
     *("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run"),
     *("--remote-debugging-port=0", "--disable-background-networking"),
@@ -31,7 +29,7 @@ _PAINT = """new Promise(done => {
 
 
 class Browser:
-    """One tab."""
+    """A browser with one tab."""
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         self._socket = socket
@@ -101,17 +99,12 @@ class Browser:
             self.refusals.append(str(said["params"]["exceptionDetails"]))
 
 
-def is_there() -> bool:
-    """Whether the Debian package chromium is installed."""
-    return shutil.which(PROGRAM) is not None
-
-
 @asynccontextmanager
-async def browser() -> AsyncIterator[Browser]:
-    """Start a browser with a profile of its own, and end it."""
+async def browser(program: str) -> AsyncIterator[Browser]:
+    """Start a browser with a profile of its own, and end it; give its only tab."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         process = await asyncio.create_subprocess_exec(
-            PROGRAM,
+            program,
             *FLAGS,
             f"--user-data-dir={profile}",
             stdout=asyncio.subprocess.DEVNULL,

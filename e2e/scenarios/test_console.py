@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from aiohttp.test_utils import TestServer
 
 from console_world import START_S, an_hour, bystander
@@ -15,15 +16,17 @@ from headroom.console.access import LoopbackOnly
 from headroom.console.history import History
 from headroom.console.read_model import ReadModel, Seen
 from headroom.console.web import console
-from scenarios.browser import Browser, browser, is_there
+from scenarios.browser import Browser, browser
 
 SERVICES = 1000
 FIRST_PAINT_MS = 1000.0
+LOADED = "document.readyState === 'complete'"
+"""Keys are heard from then on."""
 
-pytestmark = pytest.mark.skipif(not is_there(), reason="the Debian package chromium is missing")
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def address() -> AsyncIterator[str]:
     """A console of a thousand services, each with an hour of history."""
     lived, hour = an_hour(seconds=900.0)
@@ -41,10 +44,19 @@ async def address() -> AsyncIterator[str]:
         yield f"http://127.0.0.1:{server.port}"
 
 
-@pytest.fixture
-async def tab() -> AsyncIterator[Browser]:
-    async with browser() as opened:
-        yield opened
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def running(chromium: str) -> AsyncIterator[Browser]:
+    async with browser(chromium) as started:
+        yield started
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def tab(running: Browser) -> Browser:
+    """The tab, on an empty page, light, with nothing refused so far."""
+    await running.dark(False)
+    await running.call("Page.navigate", url="about:blank")
+    running.refusals.clear()
+    return running
 
 
 async def test_a_thousand_services_are_painted_within_a_second(tab: Browser, address: str) -> None:
@@ -60,12 +72,12 @@ async def test_services_are_walked_opened_and_left_by_keys(tab: Browser, address
     await tab.press("j")
     assert await tab.value("document.activeElement.pathname") == "/services/vision/demo"
     await tab.value("document.activeElement.click()")
-    await _until(tab, "!!document.querySelector('#course svg')")
+    await _until(tab, f"{LOADED} && !!document.querySelector('#course svg')")
     await tab.value("document.querySelector('#course svg').focus()")
     await tab.press("ArrowLeft")
     assert "asked for" in await tab.value("document.querySelector('.reading').textContent")
     await tab.press("u")
-    await _until(tab, "location.pathname === '/'")
+    await _until(tab, f"{LOADED} && location.pathname === '/'")
     await tab.press("/")
     assert await tab.value("document.activeElement.id") == "search"
     assert tab.refusals == []
