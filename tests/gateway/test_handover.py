@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headroom.controller.routing import numbers
+from headroom.controller.routing import port_numbers
 from headroom.controller.routing.handover import Leads, Next, step
 from headroom.controller.routing.pod_book import PodBook
 from headroom.resources import endpoint_slice
@@ -54,17 +54,17 @@ def test_the_next_step(
 
 
 def test_a_port_is_kept_over_a_restart_and_never_shared() -> None:
-    first = numbers.choose("uid-1", set())
+    first = port_numbers.choose("uid-1", set())
     assert first is not None
-    second = numbers.choose("uid-1", {first})
+    second = port_numbers.choose("uid-1", {first})
     assert second is not None
     assert second != first
     slices = [endpoint_slice.build(service(), ["10.0.0.9"], second)]
     uid = slices[0]["metadata"]["ownerReferences"][0]["uid"]
-    assert numbers.read(slices) == {uid: second}
-    assert numbers.read([endpoint_slice.build(service(), [], second)]) == {}
-    everything = set(range(numbers.FIRST_PORT, numbers.FIRST_PORT + numbers.PORTS))
-    assert numbers.choose("uid-1", everything) is None
+    assert port_numbers.read(slices) == {uid: second}
+    assert port_numbers.read([endpoint_slice.build(service(), [], second)]) == {}
+    everything = set(range(port_numbers.FIRST_PORT, port_numbers.FIRST_PORT + port_numbers.PORTS))
+    assert port_numbers.choose("uid-1", everything) is None
 
 
 def pod(**changes: object) -> dict[str, object]:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from headroom.api.values import Rule, Value
-from headroom.profiles.profile import (
+from headroom.profiles.values import (
     MICROSECONDS,
     MILLISECONDS,
     Histogram,

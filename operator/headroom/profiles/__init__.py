@@ -1,6 +1,6 @@
 """How each model server is probed, started and measured: one value per server. Pure data."""
 
 from headroom.profiles.catalogue import CUSTOM, PROFILES, profile_named
-from headroom.profiles.profile import Histogram, Label, Metric, Profile
+from headroom.profiles.values import Histogram, Label, Metric, Profile
 
 __all__ = ["CUSTOM", "PROFILES", "Histogram", "Label", "Metric", "Profile", "profile_named"]

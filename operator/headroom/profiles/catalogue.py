@@ -5,13 +5,13 @@ from __future__ import annotations
 from headroom.profiles.headroom import HEADROOM
 from headroom.profiles.mlserver import MLSERVER
 from headroom.profiles.mosec import MOSEC
-from headroom.profiles.profile import Profile
 from headroom.profiles.ray import RAY
 from headroom.profiles.sglang import SGLANG
 from headroom.profiles.tei import TEI
 from headroom.profiles.tgi import TGI
 from headroom.profiles.torchserve import TORCHSERVE
 from headroom.profiles.triton import TRITON
+from headroom.profiles.values import Profile
 from headroom.profiles.vllm import VLLM
 
 PROFILES = {

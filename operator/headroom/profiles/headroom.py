@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headroom.profiles.profile import Histogram, Profile, having, lacking, metric
+from headroom.profiles.values import Histogram, Profile, having, lacking, metric
 
 HEADROOM = Profile(
     name="headroom",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headroom.profiles.profile import MISS, SUCCESS, Histogram, Profile, having, metric
+from headroom.profiles.values import MISS, SUCCESS, Histogram, Profile, having, metric
 
 _INFER = having("path", ".*/infer")
 

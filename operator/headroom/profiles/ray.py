@@ -7,7 +7,7 @@ as the source spares the operator the large page.
 
 from __future__ import annotations
 
-from headroom.profiles.profile import (
+from headroom.profiles.values import (
     MILLISECONDS,
     MISS,
     SUCCESS,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headroom.profiles.profile import Histogram, Profile, metric
+from headroom.profiles.values import Histogram, Profile, metric
 
 SGLANG = Profile(
     name="sglang",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headroom.profiles.profile import MICROSECONDS, Profile, metric
+from headroom.profiles.values import MICROSECONDS, Profile, metric
 
 TORCHSERVE = Profile(
     name="torchserve",

@@ -6,7 +6,7 @@ A batch of eight that computes for 10 ms adds 80 ms to `compute_infer`: read as 
 
 from __future__ import annotations
 
-from headroom.profiles.profile import MICROSECONDS, Profile, metric
+from headroom.profiles.values import MICROSECONDS, Profile, metric
 
 TRITON = Profile(
     name="triton",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headroom.profiles.profile import Histogram, Profile, having, lacking, metric
+from headroom.profiles.values import Histogram, Profile, having, lacking, metric
 
 _REQUEST_S = (
     *(0.3, 0.5, 0.8, 1.0, 1.5, 2.0, 2.5, 5.0, 10.0, 15.0, 20.0, 30.0),

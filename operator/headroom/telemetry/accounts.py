@@ -22,7 +22,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from headroom.profiles.profile import Profile
+from headroom.profiles.values import Profile
 from headroom.scaling.values import CostModel, LatencyCounts, PodSample
 from headroom.telemetry.errors import InvalidMetric
 from headroom.telemetry.reading import Reading

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
-from headroom.profiles.profile import Profile
+from headroom.profiles.values import Profile
 from headroom.scaling.values import PodSample
 from headroom.telemetry.accounts import Account, Batch, common_bounds_s, sample_of
 from headroom.telemetry.exposition import Page

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from weakref import WeakKeyDictionary
 
-from headroom.profiles.profile import QUANTITIES, Histogram, Label, Metric, Profile
+from headroom.profiles.values import QUANTITIES, Histogram, Label, Metric, Profile
 from headroom.scaling.values import LatencyCounts
 from headroom.telemetry.errors import InvalidMetric, MissingMetric
 from headroom.telemetry.exposition import ExpositionReader, Layout, Page, Series

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from headroom.api import InferenceService, InvalidSpec
 from headroom.controller.cache import ServiceCache
 from headroom.controller.ports import Clock, Cluster, Manifest
-from headroom.controller.routing import numbers, telling
+from headroom.controller.routing import port_numbers, telling
 from headroom.controller.routing.handover import RETIRED_AFTER_S, Leads, step
 from headroom.controller.routing.pod_book import PodBook, WarmPod
 from headroom.controller.routing.ports import Probe, Publisher, Watch
@@ -119,7 +119,7 @@ class Router:
             }
             return {
                 uid: Routed(port=port, writer=Writer(cluster), standing=addresses.get(uid, ()))
-                for uid, port in numbers.read(slices).items()
+                for uid, port in port_numbers.read(slices).items()
             }
 
 
@@ -205,7 +205,7 @@ class _Lead:
         taken = {routed.port for routed in self._routed.values()}
         for uid, service in known.items():
             if service.spec.routing.mode == "Gateway" and uid not in self._routed:
-                port = numbers.choose(uid, taken)
+                port = port_numbers.choose(uid, taken)
                 if port is None:
                     _log.error("no port is left for %s/%s", service.namespace, service.name)
                     continue
@@ -270,7 +270,7 @@ class _Lead:
         """Give the gateways that take connections for a service, its own first."""
         pods = sorted(
             self._gates.warm(self._router.gateway_namespace),
-            key=lambda pod: numbers.preference(uid, pod.name),
+            key=lambda pod: port_numbers.preference(uid, pod.name),
         )
         for pod in pods:  # the first is enough: the others are for when it is away
             known = (pod.uid, pod.restarts, port)
