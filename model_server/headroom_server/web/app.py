@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Any
 
-import orjson
 from fastapi import FastAPI, Response
-from starlette.exceptions import HTTPException
 
 from headroom_server import __version__
-from headroom_server.errors import InvalidRequestError, RefusedError, RequestError
+from headroom_server.errors import InvalidRequestError
 from headroom_server.runtime.control import Control
 from headroom_server.runtime.registry import Models
 from headroom_server.runtime.store import Store
@@ -18,14 +15,13 @@ from headroom_server.web.closing import Closing
 from headroom_server.web.control import add_control
 from headroom_server.web.direct import Direct
 from headroom_server.web.edge import Edge
+from headroom_server.web.failures import failure_of
 from headroom_server.web.inference import Inference
 from headroom_server.web.openapi import paths_of
 from headroom_server.web.routes import add_routes
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
-
-log = logging.getLogger("headroom_server")
 
 
 class Application(FastAPI):
@@ -82,16 +78,6 @@ class Application(FastAPI):
 
 
 def error_answer(error: Exception) -> Response:
-    """The answer to a request that failed; what nobody foresaw is logged, and says nothing."""
-    headers = {"content-type": "application/json"}
-    if isinstance(error, RefusedError):
-        headers["retry-after"] = str(error.retry_after_s)
-    if isinstance(error, RequestError):
-        status, message = error.status, error.message
-    elif isinstance(error, HTTPException):
-        status, message = error.status_code, error.detail
-        headers |= error.headers or {}
-    else:
-        log.error("a request failed", exc_info=error)
-        status, message = 500, "internal error; the server's log says more"
-    return Response(orjson.dumps({"error": message}), status, headers)
+    """The answer to a request that failed."""
+    failure = failure_of(error)
+    return Response(failure.body, failure.status_code, failure.headers)

@@ -1,0 +1,44 @@
+"""What a request that failed is answered: status, headers and body, whoever writes them."""
+
+from __future__ import annotations
+
+import logging
+from typing import NamedTuple
+
+import orjson
+from starlette.exceptions import HTTPException
+
+from headroom_server.connection import Headers
+from headroom_server.errors import RefusedError, RequestError
+
+log = logging.getLogger("headroom_server")
+
+
+class Failure(NamedTuple):
+    """An answer."""
+
+    status_code: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def raw_headers(self) -> Headers:
+        """As the wire has them, with the body's length."""
+        said = [(name.encode(), value.encode()) for name, value in self.headers.items()]
+        return [*said, (b"content-length", b"%d" % len(self.body))]
+
+
+def failure_of(error: Exception) -> Failure:
+    """The answer to an error; what nobody foresaw is logged, and says nothing."""
+    headers = {"content-type": "application/json"}
+    if isinstance(error, RefusedError):
+        headers["retry-after"] = str(error.retry_after_s)
+    if isinstance(error, RequestError):
+        status, message = error.status, error.message
+    elif isinstance(error, HTTPException):
+        status, message = error.status_code, error.detail
+        headers |= error.headers or {}
+    else:
+        log.error("a request failed", exc_info=error)
+        status, message = 500, "internal error; the server's log says more"
+    return Failure(status, headers, orjson.dumps({"error": message}))
