@@ -5,129 +5,24 @@ The API server and the operator's own parser are held to the same table.
 
 from __future__ import annotations
 
-import copy
-from dataclasses import dataclass
-from typing import Any
-
-MINIMAL: dict[str, Any] = {
-    "apiVersion": "headroom.dev/v1alpha1",
-    "kind": "InferenceService",
-    "metadata": {"name": "minimal", "namespace": "default"},
-    "spec": {
-        "runtime": {"image": "registry.example/server:1"},
-        "slo": {"latency": {"target": "250ms"}},
-    },
-}
-"""What a user has to say, and nothing else."""
-
-ABSENT = object()
-
-
-@dataclass(frozen=True, kw_only=True)
-class InvalidSpec:
-    """One change to the minimal object that breaks a rule."""
-
-    why: str
-    path: str
-    """Where the change is made, dots between keys."""
-    value: Any
-    """What is put there; ABSENT removes."""
-    field: str = ""
-    """The field that is named; without it the path."""
-    says: str
-    """The rule, as the API server states it."""
-    parser_says: str = ""
-    """The rule, as the operator states it; without it the same."""
-
-    @property
-    def named_field(self) -> str:
-        """The field that a message has to name."""
-        return self.field or self.path
-
-    def body(self) -> dict[str, Any]:
-        """Give the object with the change."""
-        return changed(MINIMAL, self.path, self.value)
-
-
-def changed(body: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
-    """Copy an object and put a value at a path, or remove what is there."""
-    copied = copy.deepcopy(body)
-    *parents, last = path.split(".")
-    inner = copied
-    for key in parents:
-        inner = inner.setdefault(key, {})
-    if value is ABSENT:
-        inner.pop(last, None)
-    else:
-        inner[last] = value
-    return copied
-
-
-def _bounds(path: str, below: Any, least: str, above: Any, most: str) -> list[InvalidSpec]:
-    low = InvalidSpec(why=f"{path} {below}", path=path, value=below, says=f"greater than {least}")
-    high = InvalidSpec(why=f"{path} {above}", path=path, value=above, says=f"less than {most}")
-    return [low, high]
-
-
-def _no_duration(text: Any) -> InvalidSpec:
-    return InvalidSpec(
-        why=f"duration {text!r}",
-        path="spec.slo.latency.target",
-        value=text,
-        says="should match '^([0-9]{1,6}",
-        parser_says="numbers with units ms, s, m or h",
-    )
-
-
-def _duration_bounds(path: str, shortest: str, longest: str, *outside: str) -> list[InvalidSpec]:
-    return [
-        InvalidSpec(
-            why=f"{path} {text}",
-            path=path,
-            value=text,
-            says=f"must be a duration from {shortest} to {longest}",
-        )
-        for text in outside
-    ]
-
-
-def _too_many(path: str, most: int, value: list[Any] | dict[str, Any]) -> InvalidSpec:
-    unit = "items" if isinstance(value, list) else "properties"
-    return InvalidSpec(
-        why=f"{path} with {len(value)} {unit}",
-        path=path,
-        value=value,
-        says=f"must have at most {most} items",
-        parser_says=f"should have at most {most} items",
-    )
-
-
-def _wrong_enum(path: str, value: Any, supported: str, parser_says: str) -> InvalidSpec:
-    return InvalidSpec(
-        why=f"{path} {value}",
-        path=path,
-        value=value,
-        says=f"supported values: {supported}",
-        parser_says=parser_says,
-    )
-
-
-_TARGETED: dict[str, Any] = {
-    "runtime": {},
-    "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "llm"},
-    "slo": {"latency": {"target": "250ms"}},
-}
-
-
-def _targeted(**changes: Any) -> dict[str, Any]:
-    target = {k: v for k, v in (_TARGETED["targetRef"] | changes).items() if v is not ABSENT}
-    return _TARGETED | {"targetRef": target}
-
+from scenarios.invalid_scaling import INVALID_SCALING
+from scenarios.invalid_servers import INVALID_SERVERS
+from scenarios.spec_cases import (
+    ABSENT,
+    MATCH,
+    InvalidSpec,
+    bounds,
+    duration_bounds,
+    no_duration,
+    too_many,
+    wrong_enum,
+)
 
 _ENV = [{"name": f"V{i}", "value": "1"} for i in range(65)]
-_MATCH = "should match pattern"
 
 INVALID_SPECS: tuple[InvalidSpec, ...] = (
+    *INVALID_SCALING,
+    *INVALID_SERVERS,
     InvalidSpec(
         why="no spec", path="spec", value=ABSENT, says="Required value", parser_says="must be"
     ),
@@ -135,8 +30,8 @@ INVALID_SPECS: tuple[InvalidSpec, ...] = (
         why="no runtime",
         path="spec.runtime",
         value=ABSENT,
-        says="Required value",
-        parser_says="is required",
+        field="spec.targetRef",
+        says="spec needs exactly one of runtime.image",
     ),
     InvalidSpec(
         why="no slo",
@@ -144,13 +39,6 @@ INVALID_SPECS: tuple[InvalidSpec, ...] = (
         value=ABSENT,
         says="Required value",
         parser_says="is required",
-    ),
-    InvalidSpec(
-        why="neither an image nor a target",
-        path="spec.runtime.image",
-        value=ABSENT,
-        field="spec.targetRef",
-        says="spec needs exactly one of runtime.image",
     ),
     InvalidSpec(
         why="no target",
@@ -171,7 +59,7 @@ INVALID_SPECS: tuple[InvalidSpec, ...] = (
         path="spec.runtime.image",
         value="server: 1",
         says=r"should match '^[!-~]+$'",
-        parser_says=_MATCH,
+        parser_says=MATCH,
     ),
     InvalidSpec(
         why="endless image",
@@ -180,99 +68,21 @@ INVALID_SPECS: tuple[InvalidSpec, ...] = (
         says="may not be more than 512 bytes",
         parser_says="should have at most 512 characters",
     ),
-    _wrong_enum("spec.runtime.profile", "vllm", '"headroom"', "should be 'headroom'"),
-    _wrong_enum(
+    wrong_enum(
         "spec.scaling.mode",
         "Manual",
         '"Auto", "Recommend", "External"',
         "'Auto', 'Recommend' or 'External'",
     ),
-    InvalidSpec(
-        why="an image and a target",
-        path="spec.targetRef",
-        value=_TARGETED["targetRef"],
-        says="spec needs exactly one of runtime.image",
-    ),
-    InvalidSpec(
-        why="arguments for pods of a target",
-        path="spec",
-        value=_TARGETED | {"runtime": {"args": ["--fast"]}},
-        field="spec.targetRef",
-        says="the pods of a targetRef are not ours",
-    ),
-    InvalidSpec(
-        why="a model for pods of a target",
-        path="spec",
-        value=_TARGETED | {"model": {"uri": "pvc://claim"}},
-        field="spec.targetRef",
-        says="the pods of a targetRef are not ours",
-    ),
-    InvalidSpec(
-        why="a target of its own kind",
-        path="spec",
-        value=_targeted(apiVersion="headroom.dev/v1alpha1", kind="InferenceService"),
-        field="spec.targetRef.kind",
-        says="targetRef must name what runs pods",
-    ),
-    InvalidSpec(
-        why="a target without a name",
-        path="spec",
-        value=_targeted(name=ABSENT),
-        field="spec.targetRef.name",
-        says="Required value",
-        parser_says="is required",
-    ),
-    *(
-        InvalidSpec(
-            why=f"a target whose {field} leads elsewhere",
-            path="spec",
-            value=_targeted(**{field: value}),
-            field=f"spec.targetRef.{field}",
-            says="should match",
-            parser_says=_MATCH,
-        )
-        for field, value in (
-            ("apiVersion", "apps/v1/namespaces/other"),
-            ("kind", "Deployment/../x"),
-            ("name", "../other/llm"),
-        )
-    ),
-    InvalidSpec(
-        why="External without replicas",
-        path="spec.scaling",
-        value={"mode": "External"},
-        field="spec.replicas",
-        says="replicas must be there where scaling.mode is External",
-    ),
-    InvalidSpec(
-        why="replicas without External",
-        path="spec.replicas",
-        value=2,
-        says="replicas must be there where scaling.mode is External",
-    ),
-    InvalidSpec(
-        why="replicas above the bounds",
-        path="spec",
-        value=MINIMAL["spec"] | {"scaling": {"mode": "External"}, "replicas": 21},
-        field="spec.replicas",
-        says="replicas must be from scaling.minReplicas to scaling.maxReplicas",
-    ),
-    InvalidSpec(
-        why="replicas below the bounds",
-        path="spec",
-        value=MINIMAL["spec"] | {"scaling": {"mode": "External", "minReplicas": 2}, "replicas": 1},
-        field="spec.replicas",
-        says="replicas must be from scaling.minReplicas to scaling.maxReplicas",
-    ),
-    _wrong_enum("spec.slo.latency.percentile", 50, '"90", "95", "99"', "90, 95 or 99"),
-    _wrong_enum("spec.slo.latency.percentile", 0, '"90", "95", "99"', "90, 95 or 99"),
-    *_bounds("spec.runtime.port", 0, "or equal to 1", 70000, "or equal to 65535"),
-    *_bounds("spec.scaling.minReplicas", 0, "or equal to 1", 10**6, "or equal to 1000"),
-    *_bounds("spec.scaling.maxReplicas", 0, "or equal to 1", 10**6, "or equal to 1000"),
-    *_bounds("spec.scaling.priority", -1001, "or equal to -1000", 1001, "or equal to 1000"),
-    *_bounds("spec.accelerator.count", -1, "or equal to 0", 65, "or equal to 64"),
-    *_bounds("spec.warmup.requests", 0, "or equal to 1", 10**9, "or equal to 1000"),
-    *_bounds("spec.slo.queueDepth", 0, "or equal to 1", 10**6, "or equal to 100000"),
+    wrong_enum("spec.slo.latency.percentile", 50, '"90", "95", "99"', "90, 95 or 99"),
+    wrong_enum("spec.slo.latency.percentile", 0, '"90", "95", "99"', "90, 95 or 99"),
+    *bounds("spec.runtime.port", 0, "or equal to 1", 70000, "or equal to 65535"),
+    *bounds("spec.scaling.minReplicas", 0, "or equal to 1", 10**6, "or equal to 1000"),
+    *bounds("spec.scaling.maxReplicas", 0, "or equal to 1", 10**6, "or equal to 1000"),
+    *bounds("spec.scaling.priority", -1001, "or equal to -1000", 1001, "or equal to 1000"),
+    *bounds("spec.accelerator.count", -1, "or equal to 0", 65, "or equal to 64"),
+    *bounds("spec.warmup.requests", 0, "or equal to 1", 10**9, "or equal to 1000"),
+    *bounds("spec.slo.queueDepth", 0, "or equal to 1", 10**6, "or equal to 100000"),
     *(
         InvalidSpec(
             why=f"ceiling {ceiling}",
@@ -303,7 +113,7 @@ INVALID_SPECS: tuple[InvalidSpec, ...] = (
         parser_says="should be a valid integer",
     ),
     *(
-        _no_duration(text)
+        no_duration(text)
         for text in (
             "2 days",
             "-5s",
@@ -332,12 +142,12 @@ INVALID_SPECS: tuple[InvalidSpec, ...] = (
         says="may not be more than 20 bytes",
         parser_says="numbers with units ms, s, m or h",
     ),
-    *_duration_bounds("spec.slo.latency.target", "1ms", "10m", "0s", "0.999ms", "10m0.001ms", "1h"),
-    *_duration_bounds("spec.warmup.timeout", "1s", "24h", "0s", "999ms", "24h0.001ms", "999999h"),
-    *_duration_bounds("spec.warmup.maxLatency", "1ms", "10m", "0ms", "11m"),
-    *_duration_bounds("spec.drain.gracePeriod", "1s", "1h", "0s", "2h"),
-    *_duration_bounds("spec.scaling.scaleUp.stabilizationWindow", "0s", "1h", "61m"),
-    *_duration_bounds("spec.scaling.scaleDown.stabilizationWindow", "0s", "1h", "1h1s"),
+    *duration_bounds("spec.slo.latency.target", "1ms", "10m", "0s", "0.999ms", "10m0.001ms", "1h"),
+    *duration_bounds("spec.warmup.timeout", "1s", "24h", "0s", "999ms", "24h0.001ms", "999999h"),
+    *duration_bounds("spec.warmup.maxLatency", "1ms", "10m", "0ms", "11m"),
+    *duration_bounds("spec.drain.gracePeriod", "1s", "1h", "0s", "2h"),
+    *duration_bounds("spec.scaling.scaleUp.stabilizationWindow", "0s", "1h", "61m"),
+    *duration_bounds("spec.scaling.scaleDown.stabilizationWindow", "0s", "1h", "1h1s"),
     InvalidSpec(
         why="rate without an amount",
         path="spec.scaling.scaleUp.rate",
@@ -352,9 +162,9 @@ INVALID_SPECS: tuple[InvalidSpec, ...] = (
         says="Required value",
         parser_says="is required",
     ),
-    _too_many("spec.runtime.args", 128, ["x"] * 10**5),
-    _too_many("spec.runtime.env", 64, _ENV),
-    _too_many("spec.runtime.resources.limits", 32, {f"example.com/r{i}": 1 for i in range(33)}),
+    too_many("spec.runtime.args", 128, ["x"] * 10**5),
+    too_many("spec.runtime.env", 64, _ENV),
+    too_many("spec.runtime.resources.limits", 32, {f"example.com/r{i}": 1 for i in range(33)}),
     InvalidSpec(
         why="env without a name",
         path="spec.runtime.env",
@@ -417,7 +227,7 @@ INVALID_SPECS: tuple[InvalidSpec, ...] = (
         path="spec.accelerator.resource",
         value="gpu",
         says="should match '^[a-z0-9]",
-        parser_says=_MATCH,
+        parser_says=MATCH,
     ),
     *(
         InvalidSpec(
@@ -439,7 +249,7 @@ INVALID_SPECS: tuple[InvalidSpec, ...] = (
         path="spec.model.name",
         value="a/b",
         says="should match '^[A-Za-z0-9]",
-        parser_says=_MATCH,
+        parser_says=MATCH,
     ),
     InvalidSpec(
         why="container without a name",

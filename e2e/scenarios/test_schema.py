@@ -15,8 +15,12 @@ from cluster.interface import Cluster
 from headroom.api import InferenceService
 from headroom.api.crd import custom_resource_definition
 from headroom.api.inference_service import API_VERSION, PLURAL
+from headroom.profiles import PROFILES
 from headroom.resources import desired_children
-from scenarios.invalid_specs import INVALID_SPECS, MINIMAL, InvalidSpec, changed
+from scenarios.invalid_scaling import TARGETED
+from scenarios.invalid_servers import CUSTOM
+from scenarios.invalid_specs import INVALID_SPECS
+from scenarios.spec_cases import MINIMAL, InvalidSpec, changed
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 SAMPLES = sorted(DEPLOY.glob("samples/*.yaml"))
@@ -69,10 +73,74 @@ def test_a_pod_template_may_not_be_laid_out_like_a_pod(cluster: Cluster) -> None
 
 
 def test_what_is_left_out_is_stored_with_the_defaults_of_the_operator(cluster: Cluster) -> None:
-    stored = _create(cluster, MINIMAL)
+    stored = _create(cluster, changed(MINIMAL, "metadata.name", "left-out"))
     minimal = MINIMAL | {"metadata": stored["metadata"]}
-    assert stored["spec"] == InferenceService.parse(minimal).spec.manifest()
+    expected = InferenceService.parse(minimal).spec.manifest()
+    del expected["runtime"]["port"]  # the profile's, so it is not fixed by what was the profile
+    assert stored["spec"] == expected
     assert InferenceService.parse(stored).spec == InferenceService.parse(minimal).spec
+
+
+@pytest.mark.parametrize("profile", sorted(set(PROFILES) - {"headroom"}))
+def test_a_server_that_is_known_needs_a_batch_size_and_nothing_else(
+    cluster: Cluster, profile: str
+) -> None:
+    body = changed(MINIMAL, "spec.runtime", {"profile": profile, "maxBatchSize": 8, "image": "a:1"})
+    stored = _create(cluster, body, dry_run=True)
+    assert InferenceService.parse(stored).spec.runtime.server is PROFILES[profile]
+
+
+def test_a_custom_server_says_its_metrics(cluster: Cluster) -> None:
+    stored = _create(cluster, changed(MINIMAL, "spec.runtime", CUSTOM), dry_run=True)
+    assert InferenceService.parse(stored).spec.runtime.server.name == "custom"
+
+
+def test_schedules_and_sources_are_stored_with_their_defaults(cluster: Cluster) -> None:
+    office = {"name": "office", "start": "0 8 * * 1-5", "end": "0 18 * * 1-5", "minReplicas": 20}
+    body = changed(MINIMAL, "spec.scaling.schedules", [office])
+    body = changed(body, "spec.telemetry", {"source": "Prometheus"})
+    spec = _create(cluster, body, dry_run=True)["spec"]
+    assert spec["scaling"]["schedules"] == [office | {"timeZone": "UTC"}]
+    assert spec["telemetry"] == {"source": "Prometheus"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (TARGETED, TARGETED | {"targetRef": TARGETED["targetRef"] | {"name": "another"}}),
+        (TARGETED, TARGETED | {"targetRef": TARGETED["targetRef"] | {"kind": "StatefulSet"}}),
+        (TARGETED, MINIMAL["spec"]),
+        (MINIMAL["spec"], TARGETED),
+    ],
+    ids=["another name", "another kind", "an image instead", "a target instead"],
+)
+def test_what_is_scaled_stays_what_it_is(
+    cluster: Cluster, namespace: str, before: dict[str, Any], after: dict[str, Any]
+) -> None:
+    body = {**MINIMAL, "metadata": {"name": "minimal", "namespace": namespace}}
+    cluster.apply({**body, "spec": before})
+    with pytest.raises(ClusterError, match="targetRef must stay as it is") as refused:
+        cluster.apply({**body, "spec": after})
+    assert "spec.targetRef" in str(refused.value)
+    cluster.apply({**body, "spec": before | {"drain": {"gracePeriod": "5s"}}})  # and nothing else
+
+
+def test_external_is_scaled_within_bounds_alone(cluster: Cluster, namespace: str) -> None:
+    scaling = {"mode": "External", "minReplicas": 2, "maxReplicas": 6}
+    body = changed(changed(MINIMAL, "spec.scaling", scaling), "spec.replicas", 3)
+    cluster.apply({**body, "metadata": {"name": "minimal", "namespace": namespace}})
+    scale = ("scale", "hisvc/minimal", "--namespace", namespace)
+    cluster.kubectl(*scale, "--replicas=6")
+    for outside in (0, 1, 7, 10**6):
+        with pytest.raises(ClusterError, match=r"spec\.replicas"):
+            cluster.kubectl(*scale, f"--replicas={outside}")
+    assert cluster.get("hisvc", "minimal", "--namespace", namespace)["spec"]["replicas"] == 6
+
+
+def test_a_service_that_decides_itself_is_not_scaled(cluster: Cluster, namespace: str) -> None:
+    cluster.apply({**MINIMAL, "metadata": {"name": "minimal", "namespace": namespace}})
+    with pytest.raises(ClusterError, match=r"replicas must be there where scaling\.mode is Ext"):
+        cluster.kubectl("scale", "hisvc/minimal", "--replicas=3", "--namespace", namespace)
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.name)

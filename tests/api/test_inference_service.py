@@ -17,7 +17,7 @@ from headroom.api.values import VALIDATIONS
 from headroom.resources import desired_children
 from headroom.scaling.values import Policy, RateLimit
 from scenarios.invalid_specs import INVALID_SPECS
-from scenarios.invalid_specs import InvalidSpec as InvalidCase
+from scenarios.spec_cases import InvalidSpec as InvalidCase
 from service_world import body, service
 from structural_objects import JSON, objects, parts, violations
 
@@ -192,7 +192,7 @@ def test_what_the_schema_accepts_is_read_or_breaks_a_rule_that_cel_states(spec: 
         found = InferenceService.parse(body(spec=spec))
     except InvalidSpec as refused:
         found_rules = {p.rule for p in refused.problems if not p.rule.startswith(BEYOND_A_SCHEMA)}
-        assert found_rules <= CEL_MESSAGES  # noqa: PT017
+        assert found_rules <= CEL_MESSAGES
     else:
         assert InferenceService.parse(body(spec=found.spec.manifest())).spec == found.spec
         assert found.to_policy().latency_target_s > 0

@@ -215,7 +215,7 @@ class Runtime(Value):
     `custom` one whose metrics are named here."""
     image: Annotated[str, Field(min_length=1, max_length=512, pattern=r"^[!-~]+$")] | None = None
     """Container image of the model server; without it spec.targetRef says what runs."""
-    port: Annotated[int, Field(ge=1, le=65535, default_factory=_port_of)]
+    port: Annotated[int, Field(ge=1, le=65535)] = Field(default_factory=_port_of)
     """Port on which the server listens for HTTP; without it the profile's (8000 for headroom)."""
     metrics_port: Annotated[int, Field(ge=1, le=65535)] | None = None
     """Port of its metrics, where it is neither the profile's nor the one above."""

@@ -217,7 +217,7 @@ class Drain(Value):
 class Spec(Value):
     """What is promised, with what, within which bounds."""
 
-    runtime: Runtime
+    runtime: Runtime = Runtime()
     """What runs in a replica; beside targetRef, how it is measured."""
     target_ref: TargetRef | None = None
     """A workload that exists, scaled in place of one that the operator makes; never changed but for

@@ -143,9 +143,15 @@ class MapBy:
 
 
 def _as_written(value: object) -> Any:
+    """Render a default; what follows from other fields (a factory) is left to whoever reads it."""
     if isinstance(value, Duration):
         return str(value)
-    return to_jsonable_python(value, by_alias=True, exclude_none=True)
+    written = to_jsonable_python(value, by_alias=True, exclude_none=True)
+    if isinstance(value, Value):
+        for name, field in type(value).model_fields.items():
+            if field.default_factory is not None:
+                written.pop(field.alias or name, None)
+    return written
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,7 +125,7 @@ def samples_of(service: InferenceService, known: PodSamples | None) -> PodSample
     """Return what remembers the service's pages: `known`, unless the spec reads them otherwise."""
     runtime = service.spec.runtime
     model, batch = service.spec.model.name, None
-    if runtime.profile == "headroom":
+    if runtime.profile == "headroom" and service.spec.target_ref is None:
         model = service.model_name  # it is told so by the operator
     if runtime.max_batch_size is not None:
         batch = Batch(largest=runtime.max_batch_size, slots=runtime.instances)

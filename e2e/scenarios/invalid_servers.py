@@ -1,0 +1,143 @@
+"""Specs that say wrongly what serves and how it is measured; none of them may be stored."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scenarios.spec_cases import (
+    ABSENT,
+    MATCH,
+    InvalidSpec,
+    bounds,
+    duration_bounds,
+    wrong_enum,
+)
+
+CUSTOM: dict[str, Any] = {
+    "image": "registry.example/server:1",
+    "profile": "custom",
+    "maxBatchSize": 8,
+    "metrics": {
+        "inFlight": {"name": "in_flight"},
+        "answered": {"name": "answered_total"},
+        "runningTime": {"name": "busy_milliseconds_total", "unit": "ms"},
+    },
+}
+"""A server whose metrics are named one by one."""
+
+
+def _custom(**metrics: Any) -> dict[str, Any]:
+    changed = CUSTOM["metrics"] | metrics
+    return CUSTOM | {"metrics": {k: v for k, v in changed.items() if v is not ABSENT}}
+
+
+def _of_metrics(why: str, says: str, **metrics: Any) -> InvalidSpec:
+    return InvalidSpec(
+        why=why,
+        path="spec.runtime",
+        value=_custom(**metrics),
+        field="spec.runtime.metrics",
+        says=says,
+    )
+
+
+INVALID_SERVERS: tuple[InvalidSpec, ...] = (
+    wrong_enum(
+        "spec.runtime.profile",
+        "tensorrt",
+        '"headroom", "triton", "vllm", "sglang", "tgi", "tei", "ray", "mlserver", "torchserve", '
+        '"mosec", "custom"',
+        "'mosec' or 'custom'",
+    ),
+    InvalidSpec(
+        why="another server without its batch size",
+        path="spec.runtime.profile",
+        value="vllm",
+        field="spec.runtime.maxBatchSize",
+        says="runtime needs maxBatchSize for every profile but headroom",
+    ),
+    InvalidSpec(
+        why="a batch size that the server says itself",
+        path="spec.runtime.maxBatchSize",
+        value=8,
+        says="runtime needs maxBatchSize for every profile but headroom",
+    ),
+    *bounds("spec.runtime.maxBatchSize", 0, "or equal to 1", 70000, "or equal to 65536"),
+    *bounds("spec.runtime.instances", 0, "or equal to 1", 257, "or equal to 256"),
+    *bounds("spec.runtime.metricsPort", 0, "or equal to 1", 70000, "or equal to 65535"),
+    InvalidSpec(
+        why="a custom server without metrics",
+        path="spec.runtime",
+        value={key: value for key, value in CUSTOM.items() if key != "metrics"},
+        field="spec.runtime.metrics",
+        says="runtime needs metrics where its profile is custom, and there only",
+    ),
+    InvalidSpec(
+        why="metrics of a server that is known",
+        path="spec.runtime",
+        value=CUSTOM | {"profile": "vllm"},
+        field="spec.runtime.metrics",
+        says="runtime needs metrics where its profile is custom, and there only",
+    ),
+    _of_metrics("no queue", "metrics needs inFlight, or waiting", inFlight=ABSENT),
+    _of_metrics("no ends of requests", "metrics needs answered or latency", answered=ABSENT),
+    _of_metrics(
+        "nothing of what runs",
+        "metrics needs inFlight, or waiting",
+        inFlight=ABSENT,
+        waiting={"name": "waiting"},
+        runningTime=ABSENT,
+        batches={"name": "batches_total"},
+        batchTime={"name": "busy_seconds_total"},
+    ),
+    _of_metrics("no cost", "metrics needs runningTime, or batches", runningTime=ABSENT),
+    _of_metrics(
+        "batches without their time",
+        "metrics needs runningTime, or batches",
+        runningTime=ABSENT,
+        batches={"name": "batches_total"},
+    ),
+    InvalidSpec(
+        why="a metric with a query for a name",
+        path="spec.runtime",
+        value=_custom(inFlight={"name": "rate(in_flight[1m])"}),
+        field="spec.runtime.metrics.inFlight.name",
+        says="should match",
+        parser_says=MATCH,
+    ),
+    InvalidSpec(
+        why="a label without values",
+        path="spec.runtime",
+        value=_custom(inFlight={"name": "in_flight", "labels": [{"label": "a", "values": []}]}),
+        field="spec.runtime.metrics.inFlight.labels[0].values",
+        says="should have at least 1 items",
+        parser_says="should have at least 1 item",
+    ),
+    InvalidSpec(
+        why="a metrics path elsewhere",
+        path="spec.runtime",
+        value=_custom(path="http://elsewhere/metrics"),
+        field="spec.runtime.metrics.path",
+        says="should match",
+        parser_says=MATCH,
+    ),
+    InvalidSpec(
+        why="a Prometheus that is not asked",
+        path="spec.telemetry",
+        value={"prometheus": "default"},
+        field="spec.telemetry.prometheus",
+        says="telemetry.prometheus needs telemetry.source Prometheus",
+    ),
+    InvalidSpec(
+        why="a Prometheus by its address",
+        path="spec.telemetry",
+        value={"source": "Prometheus", "prometheus": "http://prometheus:9090"},
+        field="spec.telemetry.prometheus",
+        says="should match",
+        parser_says=MATCH,
+    ),
+    wrong_enum(
+        "spec.telemetry.source", "Datadog", '"Pods", "Prometheus"', "'Pods' or 'Prometheus'"
+    ),
+    *duration_bounds("spec.telemetry.staleAfter", "2s", "100s", "1s", "2m"),
+)
