@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -75,3 +76,18 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert target.exists(), f"{file} is not there"
         if anchor and target.suffix == ".md":
             assert anchor[1:] in anchors(target), f"{file}{anchor} is not there"
+
+
+@pytest.mark.parametrize(
+    ("package", "page"),
+    [("headroom", "operator/REFERENCE.md"), ("headroom_server", "model_server/REFERENCE.md")],
+)
+def test_the_reference_is_the_one_that_the_code_gives(package: str, page: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", package, "reference"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == (ROOT / page).read_text(encoding="utf-8"), "run `make reference`"
