@@ -110,7 +110,7 @@ def test_a_decision_is_shown_with_everything_that_explains_it() -> None:
                 "type": "Ready",
                 "status": "Unknown",
                 "reason": "Pending",
-                "message": "nothing is known yet",
+                "message": "nothing is known yet; if it stays so, see kubectl headroom doctor",
                 "observedGeneration": 3,
                 "lastTransitionTime": "2027-01-15T08:00:00Z",
             }

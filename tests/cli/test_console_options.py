@@ -39,14 +39,21 @@ async def test_what_is_reached_from_elsewhere_asks_for_a_token(
     model = ReadModel(lambda: [bystander(0)])
     choice = ConsoleChoice(address=address, port=unused_tcp_port)
     serving = asyncio.create_task(show(choice, model, Nobody(), lambda: START_S))
-    await asyncio.sleep(0.2)
-    async with (
-        aiohttp.ClientSession() as session,
-        session.get(f"http://127.0.0.1:{unused_tcp_port}/") as answer,
-    ):
-        assert answer.status == status
+    async with aiohttp.ClientSession() as session:
+        assert await answered(session, f"http://127.0.0.1:{unused_tcp_port}/") == status
     serving.cancel()
     await asyncio.gather(serving, return_exceptions=True)
+
+
+async def answered(session: aiohttp.ClientSession, url: str) -> int:
+    """The status of the first answer, once something listens."""
+    async with asyncio.timeout(20.0):
+        while True:
+            try:
+                async with session.get(url) as answer:
+                    return answer.status
+            except aiohttp.ClientConnectorError:
+                await asyncio.sleep(0.02)
 
 
 async def test_a_console_that_is_not_wanted_only_waits() -> None:

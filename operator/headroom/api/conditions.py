@@ -208,7 +208,7 @@ def pending(generation: int, now_s: float) -> Conditions:
                 type=kind,
                 status=ConditionStatus.UNKNOWN,
                 reason=ConditionReason.PENDING,
-                message="nothing is known yet",
+                message="nothing is known yet; if it stays so, see kubectl headroom doctor",
                 observed_generation=generation,
             )
             for kind in ConditionType

@@ -1,6 +1,7 @@
 """What a tick found, as conditions.
 
-Pure: one small function per condition, each a ladder where the first match wins.
+Pure: one small function per condition, each a ladder where the first match wins. What is not as it
+should be says the next step.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from headroom.api.status import duration_text
 from headroom.controller.act import Acted, Step
 from headroom.controller.conflicts import Others
 from headroom.controller.gather import Gathered
+from headroom.controller.next_steps import with_next_step
 from headroom.controller.workload import TargetUnusable, is_paused
 from headroom.scaling.values import Decision, Freshness, PodState, Reason
 
@@ -57,7 +59,7 @@ class Tick:
 
 def of_tick(tick: Tick) -> list[Found]:
     """Give every condition as this tick sees it."""
-    return [Found(kind, *find(tick)) for kind, find in _FINDERS.items()]
+    return [_found(kind, *find(tick)) for kind, find in _FINDERS.items()]
 
 
 def of_invalid_spec(message: str) -> list[Found]:
@@ -66,7 +68,7 @@ def of_invalid_spec(message: str) -> list[Found]:
     What was found before about anything else stays as it is.
     """
     return [
-        Found(kind, _FALSE, ConditionReason.INVALID_SPEC, message)
+        _found(kind, _FALSE, ConditionReason.INVALID_SPEC, message)
         for kind in (ConditionType.READY, ConditionType.SCALING_ACTIVE)
     ]
 
@@ -74,13 +76,20 @@ def of_invalid_spec(message: str) -> list[Found]:
 def of_unusable_target(error: TargetUnusable) -> list[Found]:
     """Give the conditions of a service whose target cannot be scaled as it is."""
     kinds = (ConditionType.READY, ConditionType.SCALING_ACTIVE, ConditionType.ABLE_TO_SCALE)
-    return [Found(kind, _FALSE, error.reason, str(error)) for kind in kinds]
+    return [_found(kind, _FALSE, error.reason, str(error)) for kind in kinds]
 
 
 def of_failed_tick(message: str) -> list[Found]:
     """Give the condition of a service whose tick broke off for a reason that nobody foresaw."""
     said = f"the last evaluation failed and is repeated: {message}"
-    return [Found(ConditionType.SCALING_ACTIVE, _UNKNOWN, ConditionReason.EVALUATION_FAILED, said)]
+    reason = ConditionReason.EVALUATION_FAILED
+    return [_found(ConditionType.SCALING_ACTIVE, _UNKNOWN, reason, said)]
+
+
+def _found(
+    kind: ConditionType, status: ConditionStatus, reason: ConditionReason, message: str
+) -> Found:
+    return Found(kind, status, reason, with_next_step(kind, status, reason, message))
 
 
 def _ready(tick: Tick) -> _Finding:

@@ -1,0 +1,67 @@
+"""What is not as it should be says the next step, whatever the reason."""
+
+from __future__ import annotations
+
+import pytest
+
+from headroom.api.conditions import (
+    ConditionReason,
+    ConditionStatus,
+    ConditionType,
+    pending,
+)
+from headroom.controller.next_steps import SAID_ALREADY, with_next_step
+
+TRUE, FALSE, UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
+GOOD = {
+    ConditionReason.SERVING,
+    ConditionReason.AUTO,
+    ConditionReason.SIGNALS_FRESH,
+    ConditionReason.SCALED,
+    ConditionReason.REPLICAS_OVERRIDDEN,
+    ConditionReason.WORKLOAD_PAUSED,
+    ConditionReason.ROLLING_OUT,
+    ConditionReason.NOTHING_TO_SCALE,
+    ConditionReason.WITHIN_BOUNDS,
+    ConditionReason.WITHIN_TARGET,
+    ConditionReason.FEASIBLE,
+    ConditionReason.CAPACITY_FOUND,
+}
+"""Of conditions that are as they should be."""
+LONGEST_STEP = 70
+
+
+@pytest.mark.parametrize("reason", sorted(set(ConditionReason) - GOOD - SAID_ALREADY))
+def test_a_bad_condition_says_what_to_do_in_a_few_words(reason: ConditionReason) -> None:
+    for kind in ConditionType:
+        bad = TRUE if kind is ConditionType.SCALING_LIMITED else FALSE
+        message = with_next_step(kind, bad, reason, "so it is")
+        assert message.startswith("so it is; ")
+        assert len(message) <= len("so it is; ") + LONGEST_STEP
+
+
+@pytest.mark.parametrize("reason", sorted(GOOD | SAID_ALREADY))
+def test_a_good_one_and_one_that_says_it_already_stay_as_they_are(reason: ConditionReason) -> None:
+    for kind in ConditionType:
+        good = FALSE if kind is ConditionType.SCALING_LIMITED else TRUE
+        for status in {good, FALSE} if reason in SAID_ALREADY else {good}:
+            assert with_next_step(kind, status, reason, "so it is") == "so it is"
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason", "step"),
+    [
+        (ConditionType.READY, ConditionReason.NO_READY_REPLICAS, "no pod is on its way"),
+        (ConditionType.SLO_MET, ConditionReason.NO_READY_REPLICAS, "see Ready"),
+        (ConditionType.METRICS_AVAILABLE, ConditionReason.SIGNALS_ABSENT, "kubectl headroom"),
+        (ConditionType.SCALING_ACTIVE, ConditionReason.SIGNALS_ABSENT, "see MetricsAvailable"),
+    ],
+)
+def test_what_several_conditions_say_is_explained_by_one(
+    kind: ConditionType, reason: ConditionReason, step: str
+) -> None:
+    assert with_next_step(kind, UNKNOWN, reason, "so it is").startswith(f"so it is; {step}")
+
+
+def test_a_service_that_nobody_looks_at_says_where_to_look() -> None:
+    assert all("kubectl headroom doctor" in one.message for one in pending(1, 0.0))
