@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import aiohttp
 import yaml
 
 from cluster.addresses import free_port
@@ -59,6 +60,15 @@ class OperatorProcess:
                 stderr=log,
                 env=environment(own),
             )
+
+    async def ready(self) -> bool:
+        """Whether it says that it could decide: rights looked at, services listed."""
+        session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=5.0))
+        try:
+            async with session, session.get(f"http://127.0.0.1:{self.port}/readyz") as answer:
+                return answer.status == 200
+        except (aiohttp.ClientError, TimeoutError):
+            return False
 
     async def kill(self) -> None:
         """End it as the kernel does: no word to anybody."""

@@ -1,4 +1,4 @@
-"""Two operators on one API server: take-overs in time, and no write of a leader that was."""
+"""Several operators on one API server: take-overs in time, and no write of a leader that was."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +15,7 @@ import pytest
 
 from cluster import ControlPlane
 from reliability.calls import Call
-from reliability.ground import World, ground, world
+from reliability.ground import Ground, World, ground, world
 from reliability.operator_process import OperatorProcess, kubeconfig_through
 from reliability.proxy import FaultProxy
 
@@ -35,15 +35,21 @@ class Holding:
         self.armed = False
         self.caught = asyncio.Event()
         self.released = asyncio.Event()
+        self.answered = asyncio.Event()
+        self.code = 0
+        """What the API server answered to the write that was held."""
+        self._held: Call | None = None
 
     async def before(self, call: Call) -> None:
         if self.armed and call.resource == STATUS:
-            self.armed = False
+            self.armed, self._held = False, call
             self.caught.set()
             await self.released.wait()
 
     async def after(self, call: Call, code: int) -> None:
-        """Go on."""
+        if call is self._held:
+            self.code = code
+            self.answered.set()
 
 
 @dataclass(frozen=True)
@@ -72,7 +78,7 @@ class Contender:
 
 
 @contextlib.asynccontextmanager
-async def second(of: World, name: str) -> AsyncIterator[Contender]:
+async def follower(of: World, name: str) -> AsyncIterator[Contender]:
     """Run another operator for the same Lease, with a proxy of its own."""
     on = of.ground
     async with FaultProxy(on.admin.server, on.admin.authority_pem) as proxy:
@@ -86,15 +92,9 @@ async def second(of: World, name: str) -> AsyncIterator[Contender]:
         )
         await process.start()
         try:
-            await of.wait(f"{name} follows", lambda: _has_looked(proxy))
             yield Contender(process, proxy)
         finally:
             await process.kill()
-
-
-async def _has_looked(proxy: FaultProxy) -> bool:
-    """Whether it has seen the Lease; a process takes seconds to begin on a busy machine."""
-    return any(each.call.resource == "leases" for each in proxy.exchanges)
 
 
 async def holder(of: World) -> str:
@@ -103,79 +103,88 @@ async def holder(of: World) -> str:
     return str(lease.get("spec", {}).get("holderIdentity") or "").partition("_")[0]
 
 
-async def begin(of: World) -> Contender:
-    """Let the first operator lead a service that serves."""
+async def leads(of: World) -> Contender:
+    """Let the first operator hold the Lease and look after a service."""
     await of.operator.start()
     await of.apply()
-    await of.wait("one replica serves", lambda: of.serves(1))
-    assert await holder(of) == "operator-0"
+    await of.wait("a leader", lambda: holder(of))
     return Contender(of.operator, of.proxy)
 
 
-async def taken_over(of: World, by: Contender, since_s: float) -> float:
-    """Wait for the first status of the new leader, and say after how many seconds it came."""
+async def stand_by(of: World, *followers: Contender) -> None:
+    """Wait until the service serves, and every follower could take over at once."""
+    for one in followers:
+        await of.wait("a follower is ready", one.process.ready)
+    await of.wait("one replica serves", lambda: of.serves(1))
+    assert await holder(of) == "operator-0"
+    assert [one.wrote_after(0.0) for one in followers] == [[] for _ in followers]
+
+
+async def taken_over(of: World, by: Sequence[Contender], since_s: float) -> tuple[Contender, float]:
+    """Wait for the first status of a new leader; give who it is, and its seconds."""
 
     async def has_written() -> bool:
-        return by.first_status_after(since_s) is not None
+        return any(one.first_status_after(since_s) is not None for one in by)
 
     await of.wait("a new leader's status", has_written, 40.0)
-    written_s = by.first_status_after(since_s)
-    assert written_s is not None
-    return written_s - since_s
+    written = [(one, one.first_status_after(since_s)) for one in by]
+    ((new, at_s),) = [(one, at_s) for one, at_s in written if at_s is not None]
+    return new, at_s - since_s
 
 
 def never_fell(replicas: list[int]) -> bool:
     return replicas == sorted(replicas)
 
 
-@pytest.mark.timeout(150, func_only=True)
-async def test_a_leader_that_ends_or_is_killed_is_replaced_in_time(
+@pytest.mark.timeout(300, func_only=True)
+async def test_leaders_are_replaced_in_time_and_write_no_more(
     control_plane: ControlPlane, tmp_path: Path
 ) -> None:
-    async with ground(control_plane, tmp_path) as on, world(on, "killed", lease=True) as of:
-        await begin(of)
-        of.load(2 * REPLICA_RPS)
-        async with second(of, "operator-1") as one:
+    async with ground(control_plane, tmp_path) as on, asyncio.TaskGroup() as side_by_side:
+        side_by_side.create_task(a_leader_that_ends_or_is_killed_is_replaced_in_time(on))
+        side_by_side.create_task(what_a_stopped_leader_had_on_its_way_is_refused(on))
+
+
+async def a_leader_that_ends_or_is_killed_is_replaced_in_time(on: Ground) -> None:
+    async with world(on, "killed", lease=True) as of:
+        first = await leads(of)
+        async with follower(of, "operator-1") as one, follower(of, "operator-2") as other:
+            await stand_by(of, one, other)
+            of.load(2 * REPLICA_RPS)
             await of.wait("more replicas", lambda: of.serves(3))
-            assert one.wrote_after(0.0) == [], "a follower writes nothing"
             begun_s = time.monotonic()
-            await of.operator.stop()
-            after_sigterm_s = await taken_over(of, one, begun_s)
-            async with second(of, "operator-2") as other:
-                begun_s = time.monotonic()
-                await one.process.kill()
-                after_sigkill_s = await taken_over(of, other, begun_s)
-                await asyncio.sleep(2.0)
+            await first.process.stop()
+            second, after_sigterm_s = await taken_over(of, (one, other), begun_s)
+            begun_s = time.monotonic()
+            await second.process.kill()
+            (third,) = {one, other} - {second}
+            _, after_sigkill_s = await taken_over(of, [third], begun_s)
+            await asyncio.sleep(2.0)
         print(f"taken over {after_sigterm_s:.1f} s after SIGTERM, {after_sigkill_s:.1f} s SIGKILL")
         assert after_sigterm_s < AFTER_SIGTERM_S
         assert after_sigkill_s < AFTER_SIGKILL_S
         assert never_fell(of.replicas_seen), "no replica goes because the leader did"
 
 
-@pytest.mark.timeout(150, func_only=True)
-async def test_what_a_stopped_leader_had_on_its_way_is_refused_and_it_writes_no_more(
-    control_plane: ControlPlane, tmp_path: Path
-) -> None:
+async def what_a_stopped_leader_had_on_its_way_is_refused(on: Ground) -> None:
     gate = Holding()
-    async with (
-        ground(control_plane, tmp_path) as on,
-        world(on, "stopped", gate=gate, lease=True) as of,
-    ):
-        old = await begin(of)
-        async with second(of, "operator-1") as new:
+    async with world(on, "stopped", gate=gate, lease=True) as of:
+        old = await leads(of)
+        async with follower(of, "operator-1") as new:
+            await stand_by(of, new)
             gate.armed = True
             of.load(2 * REPLICA_RPS)  # its status is written before the replicas that it explains
-            await asyncio.wait_for(gate.caught.wait(), 30.0)
+            await asyncio.wait_for(gate.caught.wait(), 60.0)
             os.kill(old.process.pid, signal.SIGSTOP)
             stopped_s = time.monotonic()
-            await taken_over(of, new, stopped_s)
+            await taken_over(of, [new], stopped_s)
             gate.released.set()
+            await asyncio.wait_for(gate.answered.wait(), 30.0)
+            assert gate.code == 409
             os.kill(old.process.pid, signal.SIGCONT)
             await asyncio.sleep(4.0)
             first_s = new.first_status_after(stopped_s)
             assert first_s is not None
-            statuses = [one for one in old.proxy.exchanges if one.call.resource == STATUS]
-            assert statuses[-1].code == 409
             assert old.wrote_after(first_s) == []
             assert await holder(of) == "operator-1"
             assert not old.process.ended, "it follows now"
