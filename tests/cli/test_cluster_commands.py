@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import os
 import subprocess
 import sys
 import time
@@ -19,6 +18,7 @@ from api_server import ApiServer, serving
 from headroom.api.crd import custom_resource_definition
 from headroom.api.timestamps import rfc3339
 from headroom.cli.commands import app
+from headroom.cli.plugin import asked
 from headroom.console.standing import standing
 from service_world import body
 
@@ -218,23 +218,31 @@ def test_what_the_doctor_may_not_read_is_said(api: ApiServer, kubeconfig: str) -
     assert result.exit_code == 0
 
 
-def answered(script: str, *arguments: str, **environment: str) -> list[str]:
+def answered(script: str, *arguments: str) -> list[str]:
     program = f"from headroom.cli.plugin import {script}; {script}()"
     ended = subprocess.run(
         [sys.executable, "-c", program, *arguments],
         capture_output=True,
         text=True,
         check=False,
-        env=os.environ | environment,
     )
     return (ended.stdout + ended.stderr).splitlines()
 
 
-def test_kubectl_completes_commands_options_and_names(kubeconfig: str) -> None:
+def completed(*given: str, **environment: str) -> list[str]:
+    told = {**asked(given), **environment}
+    return CliRunner().invoke(app, [], prog_name="headroom", env=told).stdout.splitlines()
+
+
+def test_commands_options_and_names_are_completed(kubeconfig: str) -> None:
+    assert completed("exp") == ["explain"]
+    assert completed("get", "--output", "") == ["text", "wide", "json"]
+    assert completed("explain", "re", KUBECONFIG=kubeconfig) == ["resnet50"]
+    assert completed("explain", "", KUBECONFIG="/absent") == [""]
+
+
+def test_kubectl_is_told_that_no_file_comes_next() -> None:
     assert answered("complete", "exp") == ["explain", ":4"]
-    assert answered("complete", "get", "--output", "") == ["text", "wide", "json", ":4"]
-    assert answered("complete", "explain", "re", KUBECONFIG=kubeconfig) == ["resnet50", ":4"]
-    assert answered("complete", "explain", "", KUBECONFIG="/absent") == ["", ":4"]
 
 
 def test_the_plugin_calls_itself_by_the_name_its_user_typed() -> None:

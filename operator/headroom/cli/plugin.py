@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from collections.abc import Mapping, Sequence
 
 from headroom.cli.main import start
 
@@ -23,13 +24,18 @@ def main() -> None:
 
 def complete() -> None:
     """Print the words that may come next, one a line; the last argument is the word begun."""
-    words = ["headroom", *(sys.argv[1:] or [""])]
-    os.environ |= {
-        "_HEADROOM_COMPLETE": "complete_bash",
-        "COMP_WORDS": shlex.join(words),
-        "COMP_CWORD": str(len(words) - 1),
-    }
+    os.environ |= asked(sys.argv[1:])
     try:
         start("headroom")
     finally:
         print(NO_FILES)
+
+
+def asked(given: Sequence[str]) -> Mapping[str, str]:
+    """Give the environment in which a shell asks for the next word after these."""
+    words = ["headroom", *(given or [""])]
+    return {
+        "_HEADROOM_COMPLETE": "complete_bash",
+        "COMP_WORDS": shlex.join(words),
+        "COMP_CWORD": str(len(words) - 1),
+    }
