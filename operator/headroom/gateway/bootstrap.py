@@ -108,7 +108,9 @@ _STATS = [
 
 def _operator(address: str, port: int | str, token_folder: str, secret_file: str) -> Json:
     cluster = _static(XDS_CLUSTER, address, port)
-    cluster["connect_timeout"] = "1s"
+    # With many services told at once the main thread is busy for seconds, and would find that its
+    # own connections took too long.
+    cluster["connect_timeout"] = "10s"
     # A question waits for news, so each of them has a connection of its own.
     cluster["circuit_breakers"] = {
         "thresholds": [

@@ -38,6 +38,8 @@ BOUNDS_EVERY_S = 5.0
 ROUND_S = 0.5
 AT_ONCE = 8
 SEED_AGAIN_S = 1.0
+ANEW_AFTER_S = 5.0
+"""After a failure of this program itself."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -70,21 +72,33 @@ class Router:
     clock: Clock
     gateway_namespace: str
     namespaces: Sequence[str] = ()
+    anew_after_s: float = ANEW_AFTER_S
     _dirty: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def lead(self, cluster: Cluster, cache: ServiceCache) -> None:
-        """Route until cancelled; then nothing is told any more, and what was told stands."""
+        """Route until cancelled; then nothing is told any more, and what was told stands.
+
+        A failure in here is logged and routing begins anew: scaling goes on meanwhile.
+        """
+        try:
+            while True:
+                try:
+                    await self._route(cluster, cache)
+                except Exception:  # noqa: BLE001  (whatever it is, scaling goes on)
+                    _log.exception("routing failed, and begins anew in %g s", self.anew_after_s)
+                await asyncio.sleep(self.anew_after_s)
+        finally:
+            self.publisher.withdraw()
+
+    async def _route(self, cluster: Cluster, cache: ServiceCache) -> None:
         book, gates = PodBook(self._dirty.set), PodBook(self._dirty.set)
         await cache.synced.wait()
         lead = _Lead(self, cluster, cache, book, gates, await self._seed(cluster))
-        try:
-            async with asyncio.TaskGroup() as group:
-                group.create_task(self.replicas.run(book.replace, book.observe))
-                group.create_task(self.gateways.run(gates.replace, gates.observe))
-                group.create_task(lead.tell())
-                group.create_task(lead.write())
-        finally:
-            self.publisher.withdraw()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.replicas.run(book.replace, book.observe))
+            group.create_task(self.gateways.run(gates.replace, gates.observe))
+            group.create_task(lead.tell())
+            group.create_task(lead.write())
 
     def changed(self) -> None:
         """Look again: a service or its status has changed."""

@@ -1,0 +1,142 @@
+"""Gateway mode on a real node: switched on and off under load, with a replica killed in between."""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import count
+from threading import Event
+
+import pytest
+
+from cluster import Cluster, Node, shipped
+from cluster.interface import Endpoint
+from cluster.layout import Cache
+from cluster.progress import OnConsole
+from load.outcomes import input_of, is_right, question
+from scenarios.world import ROOT, SYSTEM, Service, emulated
+
+OVERLAY = ROOT / "deploy" / "overlays" / "local-gateway"
+GATEWAY = "headroom-gateway"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def gateways(cluster: Cluster) -> None:
+    """The operator and two gateways as they ship, with images made on this machine."""
+    if isinstance(cluster, Node):
+        shipped.build(Cache.of_this_user(), [shipped.GATEWAY], OnConsole())
+        cluster.load(shipped.GATEWAY.image)
+    cluster.kubectl("apply", "--server-side", "--force-conflicts", "-k", str(OVERLAY))
+    for name in ("headroom-operator", GATEWAY):
+        cluster.kubectl(
+            *("rollout", "status", f"deployment/{name}", "--namespace", SYSTEM, "--timeout=90s")
+        )
+
+
+@pytest.fixture
+def service(cluster: Cluster, namespace: str) -> Service:
+    env = {"HEADROOM_EMULATED_FIXED_COST_S": "0.03", "HEADROOM_EMULATED_PER_ITEM_COST_S": "0.005"}
+    manifest = emulated("front", env=env, scaling={"minReplicas": 2, "maxReplicas": 2})
+    service = Service.create(cluster, namespace, manifest)
+    service.wait_ready()
+    service.wait("both replicas", lambda: service.ready_replicas() == 2)
+    return service
+
+
+def route(service: Service, mode: str) -> None:
+    patch = json.dumps({"spec": {"routing": {"mode": mode}}})
+    words = ("patch", "hisvc", service.name, "--type=merge", "-p", patch)
+    service.cluster.kubectl(*words, "--namespace", service.namespace)
+
+
+def led_to(service: Service) -> set[str]:
+    """Read the addresses to which the Service of the name leads."""
+    label = f"kubernetes.io/service-name={service.name}"
+    found = service.cluster.get("endpointslices", "--namespace", service.namespace, "-l", label)
+    return {
+        address
+        for one in found["items"]
+        for endpoint in one.get("endpoints") or ()
+        if endpoint["conditions"].get("ready")
+        for address in endpoint["addresses"]
+    }
+
+
+def addresses(cluster: Cluster, namespace: str, label: str) -> set[str]:
+    found = cluster.get("pods", "--namespace", namespace, "-l", label)
+    return {pod["status"].get("podIP", "") for pod in found["items"]}
+
+
+@dataclass
+class Traffic:
+    """Requests one after the other from a few clients, each over a connection of its own."""
+
+    endpoint: Endpoint
+    model: str
+    numbers: Iterator[int] = field(default_factory=count)
+    ended: Event = field(default_factory=Event)
+    right: list[int] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+
+    def client(self) -> None:
+        url = f"{self.endpoint.url}/v2/models/{self.model}"
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            tensor, size = input_of(json.load(answer))
+        while not self.ended.is_set():
+            number = next(self.numbers)
+            body = json.dumps(question(number, size, tensor)).encode()
+            request = urllib.request.Request(f"{url}/infer", data=body)
+            request.add_header("Content-Type", "application/json")
+            try:
+                with urllib.request.urlopen(request, timeout=10) as answer:
+                    assert is_right(number, size, json.load(answer))
+                self.right.append(number)
+            except (OSError, AssertionError) as error:
+                self.said.append(f"{time.time():.1f} {error}")
+
+
+@pytest.fixture
+def traffic(service: Service) -> Iterator[Traffic]:
+    with (
+        service.cluster.forward(f"service/{service.name}", 80, service.namespace) as endpoint,
+        ThreadPoolExecutor(4) as clients,
+    ):
+        traffic = Traffic(endpoint, service.name)
+        for _ in range(4):
+            clients.submit(traffic.client)
+        yield traffic
+        traffic.ended.set()
+
+
+@pytest.mark.timeout(300, func_only=True)
+def test_on_and_off_under_load_and_a_replica_killed_cost_no_request(
+    service: Service, traffic: Traffic
+) -> None:
+    cluster = service.cluster
+    replicas = addresses(
+        cluster, service.namespace, f"headroom.dev/inference-service={service.name}"
+    )
+    doors = addresses(cluster, SYSTEM, f"app.kubernetes.io/name={GATEWAY}")
+    assert led_to(service) == replicas
+
+    route(service, "Gateway")
+    service.wait("led to a gateway", lambda: led_to(service) and led_to(service) <= doors, 20)
+    time.sleep(2)
+    assert service.replicas() == 2
+
+    killed = service.pods()[0]["metadata"]["name"]
+    scope = ("--namespace", service.namespace)
+    cluster.kubectl("delete", "pod", killed, *scope, "--grace-period=0", "--force")
+    service.wait("another replica", lambda: service.ready_replicas() == 2, 60)
+    time.sleep(1)
+
+    route(service, "Service")
+    service.wait("led to the replicas", lambda: led_to(service).isdisjoint(doors), 20)
+    time.sleep(2)
+    traffic.ended.set()
+    assert not traffic.said
+    assert len(traffic.right) > 50

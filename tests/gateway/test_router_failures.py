@@ -1,0 +1,76 @@
+"""A failure inside routing ends neither the operator nor routing."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from headroom.controller.cache import ServiceCache
+from headroom.controller.routing import Router
+from headroom.controller.routing.ports import OnEvent, OnList
+from headroom.gateway import Snapshot
+
+
+class FailsOnce:
+    """A watch with a bug at its first pod; afterwards there are no pods."""
+
+    def __init__(self, fails: int) -> None:
+        self.fails = fails
+
+    async def run(self, on_list: OnList, on_event: OnEvent) -> None:
+        if self.fails:
+            self.fails -= 1
+            raise KeyError("metadata")
+        on_list([])
+        await asyncio.Event().wait()
+
+
+class Told:
+    """Remembers what the gateways are told."""
+
+    def __init__(self) -> None:
+        self.snapshots: list[Snapshot] = []
+        self.first = asyncio.Event()
+        self.withdrawn = False
+
+    def publish(self, snapshot: Snapshot) -> None:
+        self.snapshots.append(snapshot)
+        self.first.set()
+
+    def withdraw(self) -> None:
+        self.withdrawn = True
+
+
+class Nothing:
+    """A cluster without slices, a clock and a probe that nobody needs here."""
+
+    async def list_all(self, *_: Any) -> list[Any]:
+        return []
+
+    def now_s(self) -> float:
+        return 0.0
+
+    async def is_open(self, address: str, port: int) -> bool:
+        return False
+
+
+async def test_routing_begins_anew_after_a_failure_of_its_own() -> None:
+    told, nothing = Told(), Nothing()
+    cache = ServiceCache(on_change=lambda _: None, on_gone=lambda _: None)
+    cache.synced.set()
+    router = Router(
+        replicas=FailsOnce(2),
+        gateways=FailsOnce(0),
+        publisher=told,
+        probe=nothing,
+        clock=nothing,
+        gateway_namespace="headroom-system",
+        anew_after_s=0.01,
+    )
+    leading = asyncio.create_task(router.lead(nothing, cache))  # type: ignore[arg-type]
+    async with asyncio.timeout(5):
+        await told.first.wait()
+    assert not told.withdrawn
+    leading.cancel()
+    await asyncio.gather(leading, return_exceptions=True)
+    assert told.withdrawn
