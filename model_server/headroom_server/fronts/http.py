@@ -87,9 +87,8 @@ class FrontConnection(asyncio.Protocol):
         if not self._buffer and not self._answering:
             self._since_s = self._loop.time()
         self._buffer += data
-        if not self._answering:
-            self._proceed()
-        elif len(self._buffer) > MAX_HEAD_BYTES:
+        self._proceed()
+        if self._answering and len(self._buffer) > MAX_HEAD_BYTES and not self._read_paused:
             self._read_paused = True
             self._transport.pause_reading()
 
@@ -104,8 +103,7 @@ class FrontConnection(asyncio.Protocol):
     def resume_writing(self) -> None:
         """It has read."""
         self._write_paused = False
-        if not self._answering:
-            self._proceed()
+        self._proceed()
 
     # ---- as the parser calls it
 
@@ -121,7 +119,9 @@ class FrontConnection(asyncio.Protocol):
 
     def _proceed(self) -> None:
         """The next request, as far as it has come."""
-        if self._moving or self._write_paused or not self._buffer or self._transport.is_closing():
+        if self._answering or self._moving or self._write_paused or not self._buffer:
+            return
+        if self._transport.is_closing():
             return
         if self._exchange is None and not self._begin():
             return
