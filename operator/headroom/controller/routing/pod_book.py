@@ -38,10 +38,11 @@ class PodBook:
 
     def replace(self, pods: Iterable[Manifest]) -> None:
         """Take in all pods that there are."""
-        before, self._warm, self.synced = self._warm, {}, True
+        before, self._warm = self._warm, {}
+        known, self.synced = self.synced, True
         for pod in pods:
             self._enter(pod)
-        if self._warm != before:
+        if self._warm != before or not known:
             self.on_change()
 
     def observe(self, event: str, pod: Manifest) -> None:
