@@ -86,6 +86,8 @@ def test_a_pod_is_routed_to_from_its_readiness_to_the_first_word_that_it_leaves(
     cold["status"] = {"podIP": "10.0.0.1", "conditions": [{"type": "Ready", "status": "False"}]}
     book.replace([cold])
     assert book.warm("vision", "resnet50") == ()
+    assert changes == ["changed"]  # that there is none is news
+    changes.clear()
     book.observe("MODIFIED", pod())
     book.observe("MODIFIED", pod())
     assert [one.address for one in book.warm("vision", "resnet50")] == ["10.0.0.1"]
