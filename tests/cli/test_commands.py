@@ -51,7 +51,7 @@ def test_render_reads_standard_input_and_passes_over_other_documents() -> None:
     [
         ("kind: Namespace", "no document of kind InferenceService"),
         ("{", "not YAML"),
-        ("kind: InferenceService\nmetadata: {name: a}\nspec: {}", "spec.runtime: is required"),
+        ("kind: InferenceService\nmetadata: {name: a}\nspec: {}", "spec.slo: is required"),
         ("kind: InferenceService\nspec: {}", "metadata: must be an object"),
     ],
 )

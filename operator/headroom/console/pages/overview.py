@@ -151,8 +151,13 @@ def _row(one: Subject, now_s: float) -> Markup:
         tag("td", _utilization(row), class_="number", data_name="utilization"),
         tag("td", _replicas(row), class_="number", data_name="ready"),
         tag("td", words.number(row.accelerators), class_="number", data_name="accelerators"),
-        tag("td", row.reason or words.UNKNOWN, class_="wide soft", title=row.message),
+        tag("td", tag("div", _because(row)), class_="wide soft because", title=row.message),
     )
+
+
+def _because(row: Standing) -> str:
+    """Say what is wrong where somebody should look, else why there are so many replicas."""
+    return row.why if row.state.needs_attention else row.reason or words.UNKNOWN
 
 
 def _promise(row: Standing) -> str:
