@@ -142,8 +142,10 @@ def waiting(pod: Object, reason: str, message: str = "", *, restarts: int = 0) -
 
 
 def _owner(pod: Object) -> Owner:
+    """What the operator made says whose it is; of what others made the label `app` does."""
     metadata = pod["metadata"]
-    return metadata["namespace"], metadata.get("labels", {}).get(SERVICE_LABEL, "")
+    labels = metadata.get("labels", {})
+    return metadata["namespace"], labels.get(SERVICE_LABEL) or labels.get("app", "")
 
 
 def _path(pod: Object) -> str:
