@@ -268,7 +268,9 @@ def course(**columns: list[float]) -> Course:
     values = np.full((length, len(COLUMNS)), np.nan, dtype=np.float32)
     for name, column in columns.items():
         values[:, COLUMNS.index(name)] = column
-    return Course(times_s=START_S - 10.0 * np.arange(length, 0, -1, dtype=np.float64), values=values)
+    return Course(
+        times_s=START_S - 10.0 * np.arange(length, 0, -1, dtype=np.float64), values=values
+    )
 
 
 def drawn(one: Course) -> str:
