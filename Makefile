@@ -71,6 +71,10 @@ bench: setup     ## the figures, measured side by side
 bench-gpu: setup ## real models on the GPU beside a bare loop; tiny ones on the CPU where there is none
 	@$(RUN) bench gpu
 
+.PHONY: bench-gateway
+bench-gateway: setup ## least in flight beside pinned connections, and what Envoy costs; 3 min
+	@$(RUN) bench gateway
+
 bench-server: setup ## the model server beside other servers, 35 min (ARGS=--quick: 5; ARGS=--soak: the soak); resumes
 	@$(RUN) serverbench $(ARGS)
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from rich.console import Console
 from rich.markup import escape
 
-from bench import decision, footprint, gpu, reaction, server, simulator, stage, starts
+from bench import decision, footprint, gateway, gpu, reaction, server, simulator, stage, starts
 from bench.figures import Figure, all_hold, table
 from cluster import ClusterError, Node
 from cluster.progress import OnConsole, Progress
@@ -22,6 +22,7 @@ WIDTH_WITHOUT_TERMINAL = 120
 
 ALONE: dict[str, Callable[[], Sequence[Figure]]] = {
     "decision": decision.measure,
+    "gateway": gateway.measure,
     "gpu": gpu.measure,
     "server": server.measure,
     "simulator": simulator.measure,
@@ -33,6 +34,7 @@ ON_A_NODE: dict[str, Callable[[Node, Progress], Sequence[Figure]]] = {
 }
 TITLES = {
     "decision": "The decision",
+    "gateway": "The gateway",
     "gpu": "Real models on a device",
     "server": "The model server",
     "simulator": "The simulator",

@@ -1,0 +1,98 @@
+"""Replicas that take time and nothing else, all in one process: `--ports` of one replica each.
+
+A replica answers up to `--batch` requests at once, in the order of their arrival. Without batching
+its times are lognormal with a coefficient of variation of `--cv`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import math
+import random
+from functools import partial
+from typing import cast
+
+import uvloop
+
+from bench.server_load import ANSWER
+
+REPLY = (
+    f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(ANSWER)}\r\n\r\n"
+).encode() + ANSWER
+
+
+class Replica:
+    """One device: a queue, and who takes from it."""
+
+    def __init__(self, options: argparse.Namespace, seed: int) -> None:
+        self.waiting: asyncio.Queue[asyncio.Transport] = asyncio.Queue()
+        self._options = options
+        self._chance = random.Random(seed)
+
+    async def work(self) -> None:
+        """Answer until cancelled."""
+        while True:
+            taken = [await self.waiting.get()]
+            while len(taken) < self._options.batch and not self.waiting.empty():
+                taken.append(self.waiting.get_nowait())
+            seconds = self._seconds(len(taken))
+            if seconds:
+                await asyncio.sleep(seconds)
+            for transport in taken:
+                transport.write(REPLY)
+
+    def _seconds(self, items: int) -> float:
+        mean: float = self._options.fixed + self._options.per_item * items
+        if not self._options.cv:
+            return mean
+        variance = math.log(1.0 + self._options.cv**2)
+        return mean * self._chance.lognormvariate(-variance / 2.0, math.sqrt(variance))
+
+
+class Door(asyncio.Protocol):
+    """One connection: a request is put into the queue once its body is there."""
+
+    def __init__(self, replica: Replica) -> None:
+        self._replica = replica
+        self._buffer = b""
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep where the answer goes."""
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Collect one request; clients send the next after its answer."""
+        self._buffer += data
+        head, separator, body = self._buffer.partition(b"\r\n\r\n")
+        length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0] or 0)
+        if separator and len(body) >= length and self._transport is not None:
+            self._buffer = body[length:]
+            self._replica.waiting.put_nowait(self._transport)
+
+
+async def serve(options: argparse.Namespace) -> None:
+    """Serve until killed."""
+    loop = asyncio.get_running_loop()
+    workers = []
+    for number, port in enumerate(options.ports):
+        replica = Replica(options, number)
+        workers.append(asyncio.create_task(replica.work()))
+        await loop.create_server(partial(Door, replica), "127.0.0.1", port)
+    await asyncio.gather(*workers)
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--ports", type=int, nargs="+", required=True)
+    parser.add_argument("--batch", type=int, default=1)
+    parser.add_argument("--fixed", type=float, default=0.0, help="seconds")
+    parser.add_argument("--per-item", type=float, default=0.0, help="seconds")
+    parser.add_argument("--cv", type=float, default=0.0)
+    uvloop.run(serve(parser.parse_args()))
+
+
+if __name__ == "__main__":
+    main()
