@@ -25,7 +25,7 @@ GATEWAY = "headroom-gateway"
 
 
 @pytest.fixture(scope="module", autouse=True)
-def gateways(cluster: Cluster) -> None:
+def gateways(cluster: Cluster) -> Iterator[None]:
     """The operator and two gateways as they ship, with images made on this machine."""
     if isinstance(cluster, Node):
         shipped.build(Cache.of_this_user(), [shipped.GATEWAY], OnConsole())
@@ -35,6 +35,8 @@ def gateways(cluster: Cluster) -> None:
         cluster.kubectl(
             *("rollout", "status", f"deployment/{name}", "--namespace", SYSTEM, "--timeout=90s")
         )
+    yield
+    cluster.kubectl("delete", "deployment", GATEWAY, "--namespace", SYSTEM, "--wait=false")
 
 
 @pytest.fixture
