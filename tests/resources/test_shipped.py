@@ -87,7 +87,8 @@ def test_viewers_and_editors_of_a_namespace_get_our_resource_without_more() -> N
     label = "rbac.authorization.k8s.io/aggregate-to-"
     assert view["metadata"]["labels"][f"{label}view"] == "true"
     assert f"{label}view" not in edit["metadata"]["labels"]
-    assert [rule["resources"] for rule in edit["rules"]] == [["inferenceservices"]]
+    ours = [["inferenceservices"], ["inferenceservices/scale"]]
+    assert [rule["resources"] for rule in edit["rules"]] == ours
 
 
 def test_the_role_is_bound_to_the_account_of_the_pod() -> None:

@@ -23,8 +23,8 @@ from headroom_server.errors import (
 from headroom_server.fronts import catalogue, wire
 from headroom_server.fronts.arena import GRAIN_BYTES, Arena, rounded
 from headroom_server.fronts.catalogue import Known
+from headroom_server.fronts.client_connection import Bounds
 from headroom_server.fronts.front import Opening
-from headroom_server.fronts.http import Bounds
 from headroom_server.fronts.wire import Blob, Frames, Kind, Submit
 from headroom_server.scheduling.terms import SloClass, Terms
 from headroom_server.tensors import Signature, TensorSpec

@@ -13,7 +13,7 @@ import orjson
 
 from headroom_server.fronts import catalogue, wire
 from headroom_server.fronts.channel import Channel
-from headroom_server.fronts.http import Bounds, FrontConnection
+from headroom_server.fronts.client_connection import Bounds, FrontConnection
 from headroom_server.fronts.remote import Owed, RemoteCatalogue
 from headroom_server.fronts.wire import Kind
 from headroom_server.process import BACKLOG

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 from headroom_server.fronts import wire
 from headroom_server.fronts.channel import ARENA_BYTES, Channel
+from headroom_server.fronts.client_connection import Bounds
 from headroom_server.fronts.counter import Counter
 from headroom_server.fronts.front import Opening
-from headroom_server.fronts.http import Bounds
 from headroom_server.fronts.register import Register
 from headroom_server.fronts.visits import Visits
 from headroom_server.fronts.wire import Kind

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from socket import socket
 from typing import TYPE_CHECKING
 
+from headroom_server.fronts.client_connection import Bounds
 from headroom_server.fronts.fronts import Fronts
-from headroom_server.fronts.http import Bounds
 from headroom_server.fronts.register import Register
 from headroom_server.fronts.visits import Visits
 from headroom_server.runtime.registry import Models
