@@ -43,7 +43,7 @@ class Unavailable(ClusterError):
 
 
 class NotLeading(Unavailable):
-    """No write is allowed to this process now: another one may lead, and what was decided is dropped."""
+    """No write is allowed now: another process may lead, and what was decided is dropped."""
 
 
 class ScrapeFailed(Exception):
