@@ -39,7 +39,7 @@ class Visits:
         config = self._server.config
 
         def protocol() -> asyncio.Protocol:
-            return _visiting(config.http_protocol_class)(
+            visiting: asyncio.Protocol = _visiting(config.http_protocol_class)(
                 counter,
                 retire_at_s,
                 data,
@@ -47,6 +47,7 @@ class Visits:
                 server_state=self._server.server_state,
                 app_state=self._server.lifespan.state,
             )
+            return visiting
 
         try:
             await asyncio.get_running_loop().connect_accepted_socket(protocol, visitor)
