@@ -105,7 +105,7 @@ class Admin:
         async with self._session.request(
             method, path, data=data, headers=headers, params=query
         ) as answer:
-            found = await answer.json(content_type=None)
-            if answer.status >= 300:
-                raise Refused(answer.status, f"{method} {path}: {found.get('message')}")
-            return dict(found)
+            text = await answer.text()
+            if answer.status >= 300:  # a kind that is not served yet is refused in plain text
+                raise Refused(answer.status, f"{method} {path}: {text[:1000]}")
+            return dict(json.loads(text))
