@@ -13,7 +13,7 @@ from headroom.api.conditions import Condition
 from headroom.api.timestamps import rfc3339
 from headroom.console.read_model import ReadModel
 from headroom.controller.evaluation import Evaluation
-from headroom.controller.pods import ObservedPod
+from headroom.controller.reads.pods import ObservedPod
 from headroom.scaling import Decision, Observation, PodState
 from scaling_world import Service, policy
 from service_world import body

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headroom.controller.claims import Claims
+from headroom.controller.others.claims import Claims
 
 Manifest = dict[str, Any]
 

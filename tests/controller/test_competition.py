@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from controller_world import REPLICA_RPS, World, play
-from headroom.controller.competition import seen
+from headroom.controller.sharing.competition import seen
 from headroom.scaling import Decision, Direction, LimitApplied, Observation, Pod, PodState, Reason
 from service_world import service
 

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headroom.controller.pool import (
+from headroom.controller.sharing.pool import (
     FORGET_AFTER_S,
     GIVE_BACK_AFTER_S,
     IN_VAIN_AFTER_S,
     RETRIED_AFTER_S,
     Pool,
 )
-from headroom.controller.pool_member import ATTENDED_S, HOLD_S, Seen
+from headroom.controller.sharing.pool_member import ATTENDED_S, HOLD_S, Seen
 from headroom.scaling.sharing import Demand
 
 TICK_S = 2.0

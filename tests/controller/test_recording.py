@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from controller_world import World, play
-from headroom.controller.door import Door
+from headroom.controller.reports.door import Door
 from headroom.scaling import Observation, Pod, PodSample, PodState, Policy
 from headroom.simulator.arrivals import PoissonArrivals
 from headroom.simulator.arrivals.recording import RecordedService, read_recording

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headroom.controller.evaluation import Evaluation
-from headroom.controller.pods import ObservedPod
+from headroom.controller.reads.pods import ObservedPod
 
 SHOWN = 20
 

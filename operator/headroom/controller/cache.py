@@ -9,7 +9,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
 
-from headroom.controller.claims import Claims
+from headroom.controller.others.claims import Claims
 from headroom.controller.ports import Manifest
 
 _TOMBSTONES = 4096

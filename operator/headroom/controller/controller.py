@@ -15,7 +15,6 @@ from headroom.controller.cache import ServiceCache
 from headroom.controller.evaluation import Onlooker
 from headroom.controller.freshness import keep_fresh, list_once
 from headroom.controller.leadership.guard import Lease, LeasedCluster
-from headroom.controller.measuring import Measuring
 from headroom.controller.ports import (
     Clock,
     Cluster,
@@ -25,8 +24,9 @@ from headroom.controller.ports import (
     Recorder,
     Scraper,
 )
+from headroom.controller.reads.measuring import Measuring
 from headroom.controller.reconciler import Reconciler
-from headroom.controller.recording import Recording
+from headroom.controller.reports.recording import Recording
 from headroom.controller.routing import Router
 from headroom.controller.scheduler import Scheduler
 from headroom.errors import ClusterError

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from headroom.api import InferenceService
-from headroom.controller.pods import ObservedPod
+from headroom.controller.reads.pods import ObservedPod
 from headroom.scaling import Decision, Observation, Policy, State
 
 

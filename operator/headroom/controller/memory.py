@@ -13,11 +13,11 @@ from typing import Any
 from headroom.api import InferenceService, conditions
 from headroom.api.conditions import Conditions
 from headroom.api.status import checkpoint_of
-from headroom.controller.contest import Contest
-from headroom.controller.drift import Applied
-from headroom.controller.error_budget import ErrorBudget
-from headroom.controller.lineage import Lineage
+from headroom.controller.others.contest import Contest
 from headroom.controller.ports import Manifest
+from headroom.controller.reads.lineage import Lineage
+from headroom.controller.reports.error_budget import ErrorBudget
+from headroom.controller.writes.drift import Applied
 from headroom.errors import ClusterError
 from headroom.resources import desired_children
 from headroom.scaling import State

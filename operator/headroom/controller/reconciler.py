@@ -6,22 +6,22 @@ from dataclasses import replace
 
 from headroom.api import InferenceService, InvalidSpec
 from headroom.api.inference_service import API_VERSION, KIND
-from headroom.controller import findings
-from headroom.controller.act import Acted, act, replicas_to_write
 from headroom.controller.cache import ServiceCache
-from headroom.controller.competition import Competition
-from headroom.controller.conflicts import Conflicts
-from headroom.controller.error_budget import judged
 from headroom.controller.evaluation import Evaluation, Onlooker
-from headroom.controller.external import followed
-from headroom.controller.findings import Found, Tick
-from headroom.controller.gather import gather
-from headroom.controller.measuring import Measuring, samples_of
 from headroom.controller.memory import Memory, remember
+from headroom.controller.others.conflicts import Conflicts
+from headroom.controller.others.external import followed
 from headroom.controller.ports import Clock, Cluster, Recorder
-from headroom.controller.recording import Recording
-from headroom.controller.report import Reporter
-from headroom.controller.workload import TargetUnusable
+from headroom.controller.reads.gather import gather
+from headroom.controller.reads.measuring import Measuring, samples_of
+from headroom.controller.reads.workload import TargetUnusable
+from headroom.controller.reports import findings
+from headroom.controller.reports.error_budget import judged
+from headroom.controller.reports.findings import Found, Tick
+from headroom.controller.reports.recording import Recording
+from headroom.controller.reports.report import Reporter
+from headroom.controller.sharing.competition import Competition
+from headroom.controller.writes.act import Acted, act, replicas_to_write
 from headroom.errors import NotFound
 from headroom.scaling import Decision, Policy, decide
 

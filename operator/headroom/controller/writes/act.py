@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from headroom.api import InferenceService
-from headroom.controller.drift import Applied
-from headroom.controller.gather import Gathered
 from headroom.controller.memory import Checked, Memory, Refusal
-from headroom.controller.ownership import handover, is_controlled_by
 from headroom.controller.ports import Cluster, Manifest
+from headroom.controller.reads.gather import Gathered
+from headroom.controller.writes.drift import Applied
+from headroom.controller.writes.ownership import handover, is_controlled_by
 from headroom.errors import (
     ClusterError,
     Conflict,

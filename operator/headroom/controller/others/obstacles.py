@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from headroom.api import InferenceService
 from headroom.api.conditions import ConditionReason
 from headroom.api.timestamps import rfc3339
-from headroom.controller.contest import UNDONE, WITHIN_S, Contest
+from headroom.controller.others.contest import UNDONE, WITHIN_S, Contest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

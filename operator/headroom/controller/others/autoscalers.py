@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from headroom.controller.lineage import controller_of
 from headroom.controller.ports import Cluster
+from headroom.controller.reads.lineage import controller_of
 from headroom.errors import ClusterError, Forbidden, NotFound
 
 _log = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from headroom.controller.pool_member import NOTHING, Member, Seen
+from headroom.controller.sharing.pool_member import NOTHING, Member, Seen
 from headroom.scaling.sharing import share
 from headroom.scaling.stabilization import SlidingExtreme
 from headroom.scaling.values import Grant

@@ -13,11 +13,11 @@ from typing import NamedTuple
 from headroom.api import InferenceService
 from headroom.api.conditions import Condition, ConditionReason, ConditionStatus, ConditionType
 from headroom.api.status import duration_text
-from headroom.controller.act import Acted, Step
-from headroom.controller.conflicts import Others
-from headroom.controller.gather import Gathered
-from headroom.controller.next_steps import with_next_step
-from headroom.controller.workload import TargetUnusable, is_paused
+from headroom.controller.others.conflicts import Others
+from headroom.controller.reads.gather import Gathered
+from headroom.controller.reads.workload import TargetUnusable, is_paused
+from headroom.controller.reports.next_steps import with_next_step
+from headroom.controller.writes.act import Acted, Step
 from headroom.scaling.values import Decision, Freshness, PodState, Reason
 
 _TRUE, _FALSE, _UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headroom.api import InferenceService
-from headroom.controller.pool import Pool
-from headroom.controller.pool_member import Seen
+from headroom.controller.sharing.pool import Pool
+from headroom.controller.sharing.pool_member import Seen
 from headroom.scaling.sharing import Demand
 from headroom.scaling.values import Decision, Grant, Observation, Pod, PodState
 

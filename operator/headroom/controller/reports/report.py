@@ -13,13 +13,13 @@ from headroom.api import conditions, status
 from headroom.api.conditions import Conditions
 from headroom.api.inference_service import API_VERSION, KIND
 from headroom.api.status import SloStatus
-from headroom.controller import events, findings
 from headroom.controller.cache import ServiceCache
-from headroom.controller.error_budget import ErrorBudget
-from headroom.controller.events import Happening
-from headroom.controller.findings import Found, Tick
 from headroom.controller.memory import Memory
 from headroom.controller.ports import Cluster
+from headroom.controller.reports import events, findings
+from headroom.controller.reports.error_budget import ErrorBudget
+from headroom.controller.reports.events import Happening
+from headroom.controller.reports.findings import Found, Tick
 from headroom.errors import ClusterError, Conflict, NotFound
 from headroom.resources import names
 

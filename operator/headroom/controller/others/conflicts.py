@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headroom.api import InferenceService
-from headroom.controller.autoscalers import Autoscalers
-from headroom.controller.claims import Claims
-from headroom.controller.gather import Gathered
 from headroom.controller.memory import Memory
-from headroom.controller.obstacles import Obstacle, obstacle, overridden
-from headroom.controller.ownership import writers_of_replicas
+from headroom.controller.others.autoscalers import Autoscalers
+from headroom.controller.others.claims import Claims
+from headroom.controller.others.obstacles import Obstacle, obstacle, overridden
 from headroom.controller.ports import Cluster
+from headroom.controller.reads.gather import Gathered
+from headroom.controller.writes.ownership import writers_of_replicas
 from headroom.resources.names import SCALER_FIELD_MANAGER
 
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from headroom.api import InferenceService
-from headroom.controller.pods import ObservedPod
 from headroom.controller.ports import Clock, Prometheus, Scraper
+from headroom.controller.reads.pods import ObservedPod
 from headroom.errors import ScrapeFailed
 from headroom.scaling.values import PodSample
 from headroom.telemetry.accounts import Batch

@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headroom.api import InferenceService
-from headroom.controller.lineage import Lineage
-from headroom.controller.measuring import Measuring, Unread
-from headroom.controller.pods import ObservedPod, observe
 from headroom.controller.ports import Clock, Cluster, Manifest
-from headroom.controller.workload import is_rolling, read_workload
+from headroom.controller.reads.lineage import Lineage
+from headroom.controller.reads.measuring import Measuring, Unread
+from headroom.controller.reads.pods import ObservedPod, observe
+from headroom.controller.reads.workload import is_rolling, read_workload
 from headroom.resources import names
 from headroom.scaling.values import Observation, PodState
 from headroom.telemetry.pod_samples import PodSamples

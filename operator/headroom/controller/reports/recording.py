@@ -10,8 +10,8 @@ import logging
 from dataclasses import dataclass, field
 
 from headroom.api import InferenceService
-from headroom.controller.door import Door
 from headroom.controller.ports import Journal
+from headroom.controller.reports.door import Door
 from headroom.scaling import CostModel, Decision, Observation, Policy
 from headroom.telemetry.recording import MOST_ARRIVALS, service_line, tick_line
 

@@ -1,0 +1,1 @@
+"""Who else scales what a service scales: noticed, said, and never fought."""

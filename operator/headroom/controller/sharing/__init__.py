@@ -1,0 +1,1 @@
+"""Services that compete for the same accelerators."""
