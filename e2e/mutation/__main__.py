@@ -8,8 +8,7 @@ import json
 import os
 import subprocess
 import sys
-import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path, PurePosixPath
@@ -21,7 +20,7 @@ from rich.markup import escape
 from rich.progress import Progress
 
 from bench.figures import all_hold, at_least, shown, table
-from mutation.targets import nearest_tests, targets
+from mutation.targets import all_tests, nearest_tests, targets
 from mutation.workshop import Workshop
 
 ROOT = Path(__file__).parents[2]
@@ -45,8 +44,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     console.print(f"{asked.number} bugs from seed {asked.seed}")
     files = _tracked()
     bugs = _drawn(asked.seed, asked.number, targets(files))
-    survivors = _survivors(bugs, files, asked.jobs, console)
-    for bug in survivors:
+    survivors = []
+    for bug in _survivors(bugs, files, asked.jobs, console):
+        survivors.append(bug)
         console.print(f"\n[bold]not noticed[/bold] {bug.path}:{bug.line} {bug.operator}")
         console.print(escape(_difference(bug)), soft_wrap=True)
     caught = 100 * (1 - len(survivors) / len(bugs))
@@ -90,29 +90,35 @@ def _drawn(seed: int, number: int, modules: Sequence[PurePosixPath]) -> list[Bug
 
 def _survivors(
     bugs: Sequence[Bug], files: Sequence[PurePosixPath], jobs: int, console: Console
-) -> list[Bug]:
+) -> Iterator[Bug]:
+    """Give each bug that nothing notices, as soon as that is known."""
     tests = [path for path in files if path.parts[0] == "tests" and path.stem.startswith("test_")]
     with ExitStack() as stack:
+        workshops = [stack.enter_context(Workshop(ROOT)) for _ in range(jobs)]
+        for folders in {all_tests(PurePosixPath(bug.path)) for bug in bugs}:
+            cpu_s = workshops[0].measure(folders)
+            console.print(f"{' and '.join(folders)} pass without a bug, {cpu_s:.0f} s of CPU")
         free: SimpleQueue[Workshop] = SimpleQueue()
-        for _ in range(jobs):
-            free.put(stack.enter_context(Workshop(ROOT)))
+        for workshop in workshops:
+            if workshop is not workshops[0]:
+                workshop.take_measures_of(workshops[0])
+            free.put(workshop)
         progress = stack.enter_context(Progress(console=console))
-        task, lock = progress.add_task("planting", total=len(bugs)), threading.Lock()
+        task = progress.add_task("planting", total=len(bugs))
 
         def noticed(bug: Bug) -> bool:
             workshop = free.get()
             try:
-                return workshop.notices(
-                    bug.path, bug.text, nearest_tests(PurePosixPath(bug.path), tests)
-                )
+                stages = nearest_tests(PurePosixPath(bug.path), tests)
+                return workshop.notices(bug.path, bug.text, stages)
             finally:
                 free.put(workshop)
-                with lock:
-                    progress.advance(task)
 
         with ThreadPoolExecutor(jobs) as pool:
-            verdicts = list(pool.map(noticed, bugs))
-    return [bug for bug, seen in zip(bugs, verdicts, strict=True) if not seen]
+            for bug, seen in zip(bugs, pool.map(noticed, bugs), strict=True):
+                progress.advance(task)
+                if not seen:
+                    yield bug
 
 
 def _difference(bug: Bug) -> str:

@@ -8,17 +8,21 @@ from pathlib import PurePosixPath
 SCALING = PurePosixPath("operator/headroom/scaling")
 CONTROLLER = PurePosixPath("operator/headroom/controller")
 GUARDS = (
-    *("act", "cache", "competition", "conflicts", "contest", "drift", "external", "freshness"),
-    *("gather", "lineage", "memory", "ownership", "pods", "pool", "scheduler"),
+    *("cache", "freshness", "memory", "scheduler"),
     *("leadership/candidate", "leadership/guard", "leadership/record"),
+    *("others/claims", "others/conflicts", "others/contest", "others/external", "others/obstacles"),
+    *("reads/gather", "reads/lineage", "reads/pods", "reads/workload"),
+    *("sharing/competition", "sharing/pool", "sharing/pool_member"),
+    *("writes/act", "writes/drift", "writes/ownership"),
 )
 """What keeps the controller from a wrong write."""
 DATA = ("surface_table",)
 """Numbers that a generator wrote: their errors are measured against the simulator."""
 FOLDERS = {
-    SCALING: ("tests/scaling", "tests/controller"),
-    CONTROLLER: ("tests/controller", "tests/leadership", "tests/reliability"),
+    SCALING: ("tests/scaling",),
+    CONTROLLER: ("tests/controller", "tests/leadership"),
 }
+"""A bug that only other tests would notice counts as not noticed."""
 
 
 def targets(present: Sequence[PurePosixPath]) -> list[PurePosixPath]:
@@ -31,21 +35,21 @@ def targets(present: Sequence[PurePosixPath]) -> list[PurePosixPath]:
     )
 
 
-def nearest_tests(module: PurePosixPath, present: Sequence[PurePosixPath]) -> list[str]:
-    """Return what to run until something fails: the tests that name the module, then all others.
+def nearest_tests(module: PurePosixPath, present: Sequence[PurePosixPath]) -> list[tuple[str, ...]]:
+    """Return what to run until something fails: the tests that name the module, then the others.
 
-    `present` are all test files. Worked: scaling/limits.py runs tests/scaling/test_limits.py first,
-    then tests/scaling, then tests/controller.
+    `present` are all test files. Worked: of scaling/limits.py tests/scaling/test_limits.py, then
+    tests/scaling.
     """
-    package = SCALING if module.is_relative_to(SCALING) else CONTROLLER
-    folders = [folder for folder in FOLDERS[package] if _inside(folder, present)]
-    named = [
+    everything = all_tests(module)
+    named = tuple(
         str(path)
         for path in present
-        if module.stem in path.stem and any(path.is_relative_to(folder) for folder in folders)
-    ]
-    return [*named, *folders]
+        if module.stem in path.stem and any(path.is_relative_to(folder) for folder in everything)
+    )
+    return [named, everything] if named else [everything]
 
 
-def _inside(folder: str, present: Sequence[PurePosixPath]) -> bool:
-    return any(path.is_relative_to(folder) for path in present)
+def all_tests(module: PurePosixPath) -> tuple[str, ...]:
+    """Return the folders of tests that should notice a bug of the module."""
+    return FOLDERS[SCALING if module.is_relative_to(SCALING) else CONTROLLER]

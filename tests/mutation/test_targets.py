@@ -24,8 +24,8 @@ PRESENT = [
 
 def test_every_module_that_decides_and_every_guard_is_broken() -> None:
     modules = [SCALING / "limits.py", SCALING / "surface_table.py", SCALING / "__init__.py"]
-    modules += [CONTROLLER / "act.py", CONTROLLER / "events.py"]
-    assert targets(modules) == [CONTROLLER / "act.py", SCALING / "limits.py"]
+    modules += [CONTROLLER / "writes" / "act.py", CONTROLLER / "reports" / "events.py"]
+    assert targets(modules) == [CONTROLLER / "writes" / "act.py", SCALING / "limits.py"]
 
 
 def test_every_guard_that_is_named_exists() -> None:
@@ -33,21 +33,18 @@ def test_every_guard_that_is_named_exists() -> None:
 
 
 @pytest.mark.parametrize(
-    ("module", "tests"),
+    ("module", "stages"),
     [
-        (
-            SCALING / "limits.py",
-            ["tests/scaling/test_limits.py", "tests/scaling", "tests/controller"],
-        ),
-        (SCALING / "decider.py", ["tests/scaling", "tests/controller"]),
+        (SCALING / "limits.py", [("tests/scaling/test_limits.py",), ("tests/scaling",)]),
+        (SCALING / "decider.py", [("tests/scaling",)]),
         (
             CONTROLLER / "leadership" / "candidate.py",
-            ["tests/leadership/test_candidate.py", "tests/controller", "tests/leadership"],
+            [("tests/leadership/test_candidate.py",), ("tests/controller", "tests/leadership")],
         ),
     ],
 )
-def test_the_nearest_tests_run_first(module: PurePosixPath, tests: list[str]) -> None:
-    assert nearest_tests(module, PRESENT) == tests
+def test_the_nearest_tests_run_first(module: PurePosixPath, stages: list[tuple[str, ...]]) -> None:
+    assert nearest_tests(module, PRESENT) == stages
 
 
 def test_a_bug_is_noticed_and_a_sound_module_is_not_blamed(tmp_path: Path) -> None:
@@ -58,8 +55,13 @@ def test_a_bug_is_noticed_and_a_sound_module_is_not_blamed(tmp_path: Path) -> No
     (tmp_path / "tests" / "test_doubling.py").write_text(
         "from doubling import double\n\n\ndef test_it():\n    assert double(3) == 6\n"
     )
-    with Workshop(tmp_path) as workshop:
-        assert workshop.notices("operator/doubling.py", sound.replace("*", "+"), ["tests"])
-        assert not workshop.notices("operator/doubling.py", sound, ["tests"])
+    (tmp_path / "tests" / "red.py").write_text("def test_it():\n    assert False\n")
+    with Workshop(tmp_path, imported=()) as workshop:
+        assert workshop.measure(["tests"]) > 0.0
+        assert workshop.notices("operator/doubling.py", sound.replace("*", "+"), [["tests"]])
+        assert not workshop.notices("operator/doubling.py", sound, [["tests"]])
+        assert workshop.notices("operator/doubling.py", "broken(", [["tests"]])
         with pytest.raises(RuntimeError, match="no test ran"):
-            workshop.notices("operator/doubling.py", sound, ["tests/none"])
+            workshop.notices("operator/doubling.py", sound, [["tests/none"]])
+        with pytest.raises(RuntimeError, match="without any bug"):
+            workshop.measure(["tests/red.py"])

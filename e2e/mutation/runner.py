@@ -1,0 +1,112 @@
+"""Runs tests on request, each time in a child that has everything but the project imported already.
+
+A script beside the project and no part of it: what it imported of the project, a planted bug would
+not reach. One request per line on standard input, one answer per line on standard output.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import resource
+import select
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PLUGINS = ("pytest_asyncio.plugin", "pytest_timeout", "_hypothesis_pytestplugin")
+OPTIONS = ("-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", "--timeout", "0")
+DURATIONS, OUTPUT = "durations.json", "output.txt"
+OUT_OF_TIME = -1
+
+
+class Order:
+    """Runs the shortest first, by what each took when nothing was broken, and notes what it took.
+
+    Most bugs are noticed by many tests; the dear ones run only where the cheap ones saw nothing.
+    """
+
+    def __init__(self, known: dict[str, float]) -> None:
+        self.took_s = dict(known)
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Sort; what is not known yet keeps its place at the front."""
+        items.sort(key=lambda one: self.took_s.get(one.nodeid, 0.0))
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note one phase of a test."""
+        self.took_s[report.nodeid] = self.took_s.get(report.nodeid, 0.0) + report.duration
+
+
+def serve(imported: Sequence[str]) -> None:
+    """Import the modules named, answer every request, end."""
+    for name in (*PLUGINS, *imported):
+        importlib.import_module(name)
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    _settle_hypothesis()
+    for line in sys.stdin:
+        asked = json.loads(line)
+        begun_s = time.monotonic()
+        code, cpu_s = _in_a_child(asked)
+        answer = {"code": code, "cpu_s": cpu_s, "wall_s": time.monotonic() - begun_s}
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()
+
+
+def _settle_hypothesis() -> None:
+    """A crowded machine is no bug, and the same bug meets the same examples."""
+    hypothesis: Any = importlib.import_module("hypothesis")
+    slow = [hypothesis.HealthCheck.too_slow]
+    hypothesis.settings.register_profile(
+        "mutation", derandomize=True, deadline=None, database=None, suppress_health_check=slow
+    )
+    hypothesis.settings.load_profile("mutation")
+
+
+def _in_a_child(asked: dict[str, Any]) -> tuple[int, float]:
+    """Return pytest's exit status, or OUT_OF_TIME, and the processor's time."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    child = os.fork()
+    if child == 0:
+        _run(asked["tests"], asked["learn"], asked["most_cpu_s"])
+    ended = os.pidfd_open(child)
+    try:
+        in_time, _, _ = select.select([ended], [], [], asked["most_wall_s"])
+        if not in_time:
+            os.kill(child, signal.SIGKILL)
+        _, status = os.waitpid(child, 0)
+    finally:
+        os.close(ended)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return (OUT_OF_TIME if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)), cpu_s
+
+
+def _run(tests: Sequence[str], learn: bool, most_cpu_s: int) -> None:
+    """Be the child: run the tests and end with pytest's status, whatever happens."""
+    code = 3
+    try:
+        resource.setrlimit(resource.RLIMIT_CPU, (most_cpu_s, most_cpu_s))
+        output = os.open(OUTPUT, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        durations = Path(DURATIONS)
+        known = json.loads(durations.read_text()) if durations.exists() else {}
+        order = Order({} if learn else known)
+        loaded = [part for name in PLUGINS for part in ("-p", name)]
+        code = int(pytest.main([*OPTIONS, *loaded, *tests], plugins=[order]))
+        if learn:
+            durations.write_text(json.dumps(known | order.took_s))
+    finally:
+        sys.stdout.flush()
+        os._exit(code)
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1:])
