@@ -14,6 +14,7 @@ import select
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,10 @@ from typing import Any
 import pytest
 
 PLUGINS = ("pytest_asyncio.plugin", "pytest_timeout", "_hypothesis_pytestplugin")
-OPTIONS = ("-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", "--timeout", "0")
+OPTIONS = (
+    *("-x", "-q", "-p", "no:cacheprovider", "--timeout", "0"),
+    *("-W", "ignore::pytest.PytestAssertRewriteWarning"),  # of plugins that are imported already
+)
 DURATIONS, OUTPUT = "durations.json", "output.txt"
 OUT_OF_TIME = -1
 
@@ -103,8 +107,11 @@ def _run(tests: Sequence[str], learn: bool, most_cpu_s: int) -> None:
         code = int(pytest.main([*OPTIONS, *loaded, *tests], plugins=[order]))
         if learn:
             durations.write_text(json.dumps(known | order.took_s))
+    except BaseException:  # noqa: BLE001  (a child must not go on as its parent)
+        traceback.print_exc()
     finally:
         sys.stdout.flush()
+        sys.stderr.flush()
         os._exit(code)
 
 
