@@ -7,6 +7,7 @@ from dataclasses import replace
 from headroom.api import InferenceService, InvalidSpec
 from headroom.api.inference_service import API_VERSION, KIND
 from headroom.controller.cache import ServiceCache
+from headroom.controller import pace
 from headroom.controller.evaluation import Evaluation, Onlooker
 from headroom.controller.memory import Memory, remember
 from headroom.controller.others.conflicts import Conflicts
@@ -103,7 +104,8 @@ class Reconciler:
         floor = service.floor_at(
             gathered.observation.now_s, lead_s=memory.state.cold_starts.p90_s or 0.0
         )
-        policy = service.to_policy(tick_s=self._tick_s, floor=floor)
+        period_s = pace.period_s(self._tick_s, len(self._cache))
+        policy = service.to_policy(tick_s=period_s, floor=floor)
         observation = replace(gathered.observation, grant=self._competition.grant(memory.uid))
         before = memory.state
         decision, memory.state = decide(policy, before, observation)

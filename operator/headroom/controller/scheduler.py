@@ -16,12 +16,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from headroom.controller import pace
 from headroom.errors import ClusterError, Conflict, NotFound, Unavailable
 
 _log = logging.getLogger(__name__)
 
 JITTER = 0.05
-"""Share of the period by which ticks are spread, so that many services do not fall into step."""
+"""Share of a pause after a failure by which it is spread."""
 AT_ONCE_S = 0.02
 AT_ONCE_TIMES = 3
 """Conflicts in a row after which a service waits for its next period like any other."""
@@ -44,6 +45,8 @@ class _Entry:
     """One service's place in the schedule."""
 
     due_s: float
+    phase: float
+    """Where in the period its ticks lie, 0 to 1: services do not fall into step."""
     running: bool = False
     kicked: bool = False
     conflicts: int = 0
@@ -54,7 +57,7 @@ class _Entry:
 
 @dataclass(slots=True)
 class Scheduler:
-    """Runs `tick` for each service every `period_s`."""
+    """Runs `tick` for each service every `period_s`; of very many, less often."""
 
     tick: Callable[[str], Awaitable[None]]
     on_failure: Callable[[str, Exception], Awaitable[None]]
@@ -78,7 +81,7 @@ class Scheduler:
         now_s = asyncio.get_running_loop().time()
         entry = self._entries.get(uid)
         if entry is None:
-            self._entries[uid] = _Entry(due_s=now_s)
+            self._entries[uid] = _Entry(due_s=now_s, phase=self.chance.random())
         elif entry.running:
             entry.kicked = True
             return
@@ -166,8 +169,8 @@ class Scheduler:
         """The cadence holds however long a tick takes, but what was missed is not made up for."""
         if pause_s is not None:
             return now_s + pause_s
-        period_s = self.period_s * (1.0 + JITTER * (2.0 * self.chance.random() - 1.0))
-        return max(now_s, entry.due_s + period_s)
+        period_s = pace.period_s(self.period_s, len(self._entries))
+        return max(now_s, pace.next_slot_s(entry.due_s, period_s, entry.phase))
 
     async def _after_failure(self, uid: str, entry: _Entry, error: Exception) -> float:
         """Say it once, and give the pause until the next attempt."""

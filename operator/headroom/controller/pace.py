@@ -1,0 +1,33 @@
+"""How often services are evaluated: the more there are, the rarer each. Pure.
+
+    services        up to 133     200     500    1000    5000
+    period, 2 s     2 s           3 s     7.5 s  15 s    75 s
+
+So the operator's work stays within what one process can do, whatever the number of services.
+"""
+
+from __future__ import annotations
+
+import math
+
+TICKS_PER_S = 1000 / 15.0
+"""Of all services together."""
+STEP_S = 0.5
+"""Periods change in steps: a service more is no other policy for all."""
+
+
+def period_s(tick_s: float, services: int) -> float:
+    """Return the time between two evaluations of one of so many services, at least `tick_s`."""
+    return max(tick_s, math.ceil(services / TICKS_PER_S / STEP_S) * STEP_S)
+
+
+def next_slot_s(due_s: float, period_s: float, phase: float) -> float:
+    """Return when a service is due after it was due at `due_s`.
+
+    Its slots lie a period apart, at its phase (0 to 1) of each: services that were due at the same
+    time once, as all are at a start, are spread over the period from then on, and stay so. The gap
+    is the period from slot to slot; from elsewhere it is half to one and a half of it.
+    """
+    earliest_s = due_s + period_s / 2.0
+    offset_s = phase * period_s
+    return math.ceil((earliest_s - offset_s) / period_s) * period_s + offset_s

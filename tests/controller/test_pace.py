@@ -1,0 +1,45 @@
+"""How often a service has its turn among so many, and when."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headroom.controller import pace
+
+
+@pytest.mark.parametrize(
+    ("services", "expected_s"),
+    [
+        (0, 2.0),
+        (1, 2.0),
+        (100, 2.0),
+        (133, 2.0),
+        (134, 2.5),
+        (500, 7.5),
+        (1000, 15.0),
+        (5000, 75.0),
+    ],
+)
+def test_the_period_stretches_with_the_services(services: int, expected_s: float) -> None:
+    assert pace.period_s(2.0, services) == expected_s
+
+
+def test_a_longer_tick_that_was_asked_for_stands() -> None:
+    assert pace.period_s(60.0, 1000) == 60.0
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.floats(0.0, 1e6),
+    st.sampled_from([0.5, 2.0, 7.5, 15.0]),
+    st.floats(0.0, 1.0, exclude_max=True),
+)
+def test_slots_lie_a_period_apart_however_it_began(
+    due_s: float, period_s: float, phase: float
+) -> None:
+    first_s = pace.next_slot_s(due_s, period_s, phase)
+    assert 0.499 * period_s <= first_s - due_s <= 1.501 * period_s
+    second_s = pace.next_slot_s(first_s, period_s, phase)
+    assert second_s - first_s == pytest.approx(period_s, abs=1e-6)
