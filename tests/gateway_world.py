@@ -159,12 +159,13 @@ async def gateway(folder: Path, concurrency: int = 1) -> AsyncIterator[Gateway]:
         )
     try:
         async with ClientSession() as client:
-            yield Gateway(xds, port, ops_port, admin_port, client, process, serving)
+            front = Gateway(xds, port, ops_port, admin_port, client, process, serving)
+            yield front
     finally:
         process.kill()
         process.wait()
-        serving.cancel()
-        await asyncio.gather(serving, return_exceptions=True)
+        front.xds_task.cancel()
+        await asyncio.gather(front.xds_task, return_exceptions=True)
 
 
 async def is_open(port: int) -> bool:

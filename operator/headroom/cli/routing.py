@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from headroom.adapters.kubernetes_api import KubernetesApi
 from headroom.adapters.pod_watch import PodWatch
 from headroom.adapters.port_probe import PortProbe
 from headroom.adapters.system_clock import SystemClock
 from headroom.adapters.token_review import TokenReview
-from headroom.adapters.xds_server import XdsServer
 from headroom.cli.gateway_options import AUDIENCE, GATEWAY, GatewayChoice
 from headroom.controller.routing import Router
 from headroom.resources.names import SERVICE_LABEL
+
+if TYPE_CHECKING:
+    from headroom.adapters.xds_server import XdsServer
 
 
 def composed(
     api: KubernetesApi, clock: SystemClock, choice: GatewayChoice, namespaces: Sequence[str]
 ) -> tuple[Router, XdsServer]:
     """Build what routes, and what tells the gateways."""
+    # 30 MB, which an operator without gateways need not hold.
+    from headroom.adapters.xds_server import XdsServer  # noqa: PLC0415
+
     user = f"system:serviceaccount:{choice.namespace}:{GATEWAY}"
     server = XdsServer(TokenReview(api, user=user, audience=AUDIENCE))
     gateways = f"app.kubernetes.io/name={GATEWAY}"

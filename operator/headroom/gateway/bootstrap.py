@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from headroom.gateway import runtime
 from headroom.gateway.type_urls import (
+    FROM_OPERATOR,
     XDS_CLUSTER,
     Json,
     any_of,
-    from_xds,
     seconds,
     typed,
 )
@@ -45,14 +45,15 @@ def bootstrap(
     return {
         "admin": {"address": _socket("127.0.0.1", admin_port)},
         "dynamic_resources": {
-            "lds_config": from_xds(XDS_CLUSTER),
-            "cds_config": from_xds(XDS_CLUSTER),
+            "ads_config": _stream(),
+            "lds_config": FROM_OPERATOR,
+            "cds_config": FROM_OPERATOR,
         },
         "layered_runtime": {
             "layers": [
                 {
                     "name": runtime.LAYER,
-                    "rtds_layer": {"name": runtime.LAYER, "rtds_config": from_xds(XDS_CLUSTER)},
+                    "rtds_layer": {"name": runtime.LAYER, "rtds_config": FROM_OPERATOR},
                 }
             ]
         },
@@ -108,19 +109,13 @@ _STATS = [
 
 def _operator(address: str, port: int | str, token_folder: str, secret_file: str) -> Json:
     cluster = _static(XDS_CLUSTER, address, port)
-    # With many services told at once the main thread is busy for seconds, and would find that its
-    # own connections took too long.
-    cluster["connect_timeout"] = "10s"
-    # A question waits for news, so each of them has a connection of its own.
-    cluster["circuit_breakers"] = {
-        "thresholds": [
-            dict.fromkeys(("max_connections", "max_pending_requests", "max_requests"), 100000)
-        ]
-    }
     cluster["typed_extension_protocol_options"] = {
         _PROTOCOL_OPTIONS: any_of(
             _PROTOCOL_OPTIONS,
-            explicit_http_config={"http_protocol_options": {}},
+            # Each stream has a connection of its own: one that led to an operator that does not
+            # decide is not taken again.
+            common_http_protocol_options={"max_requests_per_connection": 1},
+            explicit_http_config={"http2_protocol_options": {"connection_keepalive": _PINGS}},
             http_filters=[
                 _credential(token_folder, secret_file),
                 typed(
@@ -131,6 +126,20 @@ def _operator(address: str, port: int | str, token_folder: str, secret_file: str
         )
     }
     return cluster
+
+
+_PINGS = {"interval": "10s", "timeout": "5s"}
+
+
+def _stream() -> Json:
+    """Ask for everything on one stream, on which only what has changed is told."""
+    again = {"retry_back_off": {"base_interval": "0.1s", "max_interval": "1s"}}
+    return {
+        "api_type": "DELTA_GRPC",
+        "transport_api_version": "V3",
+        "set_node_on_first_message_only": True,
+        "grpc_services": [{"envoy_grpc": {"cluster_name": XDS_CLUSTER, "retry_policy": again}}],
+    }
 
 
 def _credential(token_folder: str, secret_file: str) -> Json:

@@ -7,7 +7,7 @@ retries are bounded by a budget, and a replica that fails in a row is left out f
 
 from __future__ import annotations
 
-from headroom.gateway.type_urls import CLUSTER, XDS_CLUSTER, Json, any_of, from_xds, seconds, typed
+from headroom.gateway.type_urls import CLUSTER, FROM_OPERATOR, Json, any_of, seconds, typed
 from headroom.gateway.values import Route
 
 CONNECT_TIMEOUT_S = 0.5
@@ -45,7 +45,7 @@ def _cluster(route: Route, name: str, protocol: Json) -> Json:
         "@type": CLUSTER,
         "name": name,
         "type": "EDS",
-        "eds_cluster_config": {"eds_config": from_xds(XDS_CLUSTER)},
+        "eds_cluster_config": {"eds_config": FROM_OPERATOR},
         "connect_timeout": seconds(CONNECT_TIMEOUT_S),
         # A replica that leaves gets no request more, whatever is known of its health.
         "ignore_health_on_host_removal": True,

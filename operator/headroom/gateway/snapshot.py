@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -17,40 +17,33 @@ from headroom.gateway.type_urls import CLUSTER, ENDPOINTS, LISTENER, RUNTIME, Js
 from headroom.gateway.values import Endpoint, Route
 
 KINDS = {
-    "listeners": LISTENER,
     "clusters": CLUSTER,
     "endpoints": ENDPOINTS,
+    "listeners": LISTENER,
     "runtime": RUNTIME,
 }
-"""The last word of a path of Envoy's REST API, and the type that is asked for there."""
+TOLD_IN_ORDER = tuple(KINDS)
+"""A listener that is told leads to a cluster that is known."""
 ROUTES_KEPT = 4096
-_BY_NAME = ("endpoints", "runtime")
-"""Asked for by name; of the other kinds everything is told."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What is told of one kind."""
+class Resource:
+    """One thing that is told."""
 
     version: str
     body: bytes
-    """A DiscoveryResponse in JSON."""
+    """As JSON, with its type."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """What the gateways are told."""
 
-    everything: Mapping[str, Answer] = field(default_factory=dict)
-    named: Mapping[tuple[str, str], Answer] = field(default_factory=dict)
-
-    def answer(self, kind: str, names: Sequence[str]) -> Answer | None:
-        """Give what is told of a kind; None where nothing is told of these names (yet)."""
-        if kind not in _BY_NAME:
-            return self.everything.get(kind)
-        found = [self.named[kind, name] for name in names if (kind, name) in self.named]
-        # Envoy asks for one name at a time over REST.
-        return found[0] if len(found) == 1 else None
+    resources: Mapping[str, Mapping[str, Resource]] = field(
+        default_factory=lambda: {kind: {} for kind in KINDS}
+    )
+    """By kind and name."""
 
 
 def snapshot(
@@ -59,39 +52,39 @@ def snapshot(
     in_flight: Mapping[str, int],
 ) -> Snapshot:
     """Build what is told from routes, and from warm replicas and bounds by a route's key."""
-    ordered = sorted(routes, key=lambda route: route.key)
+    listeners_told: dict[str, Resource] = {}
+    clusters_told: dict[str, Resource] = {}
+    endpoints_told: dict[str, Resource] = {}
+    for route in routes:
+        listeners_told[route.key] = _listener(route)
+        clusters_told |= _clusters(route)
+        endpoints_told |= _endpoints(route, frozenset(replicas.get(route.key, ())))
     return Snapshot(
-        everything={
-            "listeners": _answer("listeners", [_listener(route) for route in ordered]),
-            "clusters": _answer("clusters", [one for r in ordered for one in _clusters(r)]),
-        },
-        named={
-            ("endpoints", assignment["cluster_name"]): _answer("endpoints", [_text(assignment)])
-            for route in ordered
-            for assignment in endpoints.build(route, replicas.get(route.key, ()))
+        {
+            "clusters": clusters_told,
+            "endpoints": endpoints_told,
+            "listeners": listeners_told,
+            "runtime": {runtime.LAYER: _resource(runtime.build(in_flight))},
         }
-        | {("runtime", runtime.LAYER): _answer("runtime", [_text(runtime.build(in_flight))])},
     )
 
 
 @lru_cache(maxsize=ROUTES_KEPT)
-def _listener(route: Route) -> bytes:
-    """A route changes with its resource only; replicas change all the time."""
-    return _text(listeners.build(route))
+def _listener(route: Route) -> Resource:
+    """A route changes with its resource only; replicas change all the time, but few at once."""
+    return _resource(listeners.build(route))
 
 
 @lru_cache(maxsize=ROUTES_KEPT)
-def _clusters(route: Route) -> tuple[bytes, ...]:
-    return tuple(_text(cluster) for cluster in clusters.build(route))
+def _clusters(route: Route) -> Mapping[str, Resource]:
+    return {cluster["name"]: _resource(cluster) for cluster in clusters.build(route)}
 
 
-def _answer(kind: str, resources: Sequence[bytes]) -> Answer:
-    """Write a DiscoveryResponse around resources that are text already."""
-    content = b",".join(resources)
-    version = hashlib.sha256(content).hexdigest()[:16]
-    head = _text({"version_info": version, "type_url": KINDS[kind]})
-    return Answer(version=version, body=head[:-1] + b',"resources":[' + content + b"]}")
+@lru_cache(maxsize=ROUTES_KEPT)
+def _endpoints(route: Route, replicas: frozenset[Endpoint]) -> Mapping[str, Resource]:
+    return {one["cluster_name"]: _resource(one) for one in endpoints.build(route, replicas)}
 
 
-def _text(value: Json) -> bytes:
-    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
+def _resource(value: Json) -> Resource:
+    body = json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
+    return Resource(hashlib.sha256(body).hexdigest()[:16], body)

@@ -29,26 +29,13 @@ def seconds(value: float) -> str:
     return f"{value:.3f}".rstrip("0").rstrip(".") + "s"
 
 
-def from_xds(cluster: str) -> Json:
-    """Say where a resource comes from: a question to the operator that waits for news."""
-    return {
-        "resource_api_version": "V3",
-        "initial_fetch_timeout": seconds(INITIAL_FETCH_S),
-        "api_config_source": {
-            "api_type": "REST",
-            "transport_api_version": "V3",
-            "cluster_names": [cluster],
-            "refresh_delay": seconds(ASK_AGAIN_S),
-            "request_timeout": seconds(ANSWER_WITHIN_S),
-        },
-    }
-
-
 XDS_CLUSTER = "headroom-operator"
-HOLD_S = 25.0
-"""How long the operator holds a question to which there is nothing new."""
-ANSWER_WITHIN_S = HOLD_S + 5.0
-ASK_AGAIN_S = 0.05
-"""Between an answer and the next question; a busy fleet is told twenty times a second at most."""
 INITIAL_FETCH_S = 5.0
 """After which a gateway begins with what it has."""
+
+FROM_OPERATOR: Json = {
+    "resource_api_version": "V3",
+    "initial_fetch_timeout": seconds(INITIAL_FETCH_S),
+    "ads": {},
+}
+"""Where a resource comes from: the one stream from the operator."""

@@ -1,0 +1,83 @@
+"""Envoy's messages on the wire: discovery requests read, resources written from JSON.
+
+The descriptions of the messages are those that the pinned Envoy itself carries
+(`envoy_api.binpb.z`, a compressed FileDescriptorSet; a test holds it against the program), in a
+pool of their own.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Mapping
+from importlib.resources import files
+from typing import Any
+
+from google.protobuf import json_format
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message_factory import GetMessageClass
+
+from headroom.adapters.xds_server.knowledge import Question
+from headroom.gateway.snapshot import KINDS
+
+METHOD = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources"
+DESCRIPTIONS = "envoy_api.binpb.z"
+
+_KIND_OF = {type_url: kind for kind, type_url in KINDS.items()}
+
+
+def _pool() -> DescriptorPool:
+    packed = files("headroom.adapters.xds_server").joinpath(DESCRIPTIONS).read_bytes()
+    pool = DescriptorPool()
+    for one in FileDescriptorSet.FromString(zlib.decompress(packed)).file:
+        pool.Add(one)
+    return pool
+
+
+_POOL = _pool()
+
+
+def _message(name: str) -> Any:
+    return GetMessageClass(_POOL.FindMessageTypeByName(name))
+
+
+_Any = _message("google.protobuf.Any")
+_Request = _message("envoy.service.discovery.v3.DeltaDiscoveryRequest")
+_Response = _message("envoy.service.discovery.v3.DeltaDiscoveryResponse")
+
+
+def read(data: bytes) -> tuple[str, Question | None]:
+    """Read who asks and what; None for a kind that is none of ours. Raises ValueError."""
+    try:
+        asked = _Request.FromString(data)
+    except Exception as error:  # DecodeError is no ValueError
+        raise ValueError(f"no DeltaDiscoveryRequest: {error}") from error
+    kind = _KIND_OF.get(asked.type_url)
+    if kind is None:
+        return asked.node.id, None
+    return asked.node.id, Question(
+        kind=kind,
+        subscribed=tuple(asked.resource_names_subscribe),
+        unsubscribed=tuple(asked.resource_names_unsubscribe),
+        has=dict(asked.initial_resource_versions),
+        refused=asked.error_detail.message if asked.HasField("error_detail") else "",
+    )
+
+
+def encode(resource: Mapping[str, Any]) -> bytes:
+    """Write a resource as the Any that Envoy takes. Raises ValueError naming the field."""
+    try:
+        packed = json_format.ParseDict(dict(resource), _Any(), descriptor_pool=_POOL)
+    except json_format.ParseError as error:
+        raise ValueError(f"Envoy's API does not know this: {error}") from error
+    return bytes(packed.SerializeToString(deterministic=True))
+
+
+def answer(
+    kind: str, changed: Iterable[tuple[str, str, bytes]], removed: Iterable[str], nonce: str
+) -> bytes:
+    """Write what is told: name, version and encoded resource of each, and what is gone."""
+    told = _Response(type_url=KINDS[kind], nonce=nonce, removed_resources=list(removed))
+    for name, version, body in changed:
+        told.resources.add(name=name, version=version).resource.MergeFromString(body)
+    return bytes(told.SerializeToString())

