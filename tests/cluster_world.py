@@ -34,6 +34,8 @@ class FakeCluster:
         self.on_change: Callable[[str, Manifest], None] = lambda *_: None
         self.before_call: Callable[[str, str], None] = lambda *_: None
         self._failures: list[tuple[str, str, ClusterError]] = []
+        self.applied: dict[tuple[str, str], set[str]] = {}
+        """By object and field manager."""
         self._version = 100
 
     def fail(self, verb: str, kind: str, error: ClusterError, times: int = 1) -> None:
@@ -116,8 +118,20 @@ class FakeCluster:
         if existing is None:
             return copy.deepcopy(self.put(manifest))
         _check_version(existing, manifest)
+        uid = existing["metadata"]["uid"]
+        if manifest["metadata"].get("uid", uid) != uid:
+            raise Conflict("the UID in the precondition is another")
+        self.update(existing, lambda one: self._merge_annotations(one, manifest, field_manager))
         self.update(existing, lambda one: _merge(one, manifest))
         return copy.deepcopy(existing)
+
+    def _merge_annotations(self, one: Manifest, manifest: Manifest, manager: str) -> None:
+        """Take away what the manager applied before and leaves out now."""
+        key = (one["metadata"]["uid"], manager)
+        applied = manifest["metadata"].get("annotations") or {}
+        for name in self.applied.get(key, set()) - set(applied):
+            one["metadata"].get("annotations", {}).pop(name, None)
+        self.applied[key] = set(applied)
 
     async def apply_status(self, manifest: Manifest, *, field_manager: str) -> Manifest:
         await self._called("apply_status", manifest["kind"])

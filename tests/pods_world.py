@@ -8,6 +8,7 @@ import math
 from cluster_world import FakeClock, FakeCluster, Manifest
 from headroom.api.timestamps import epoch_s, rfc3339
 from headroom.errors import ScrapeFailed
+from headroom.resources.names import DELETION_COST
 
 RUNNING_PODS = ("Deployment", "StatefulSet", "Group")
 """Kinds that are followed: Kubernetes' own, and one of somebody else's with a scale subresource."""
@@ -22,6 +23,8 @@ class Pods:
         self._cluster = cluster
         self._clock = clock
         self.arrivals_rps: dict[str, float] = {}
+        self.running: dict[str, int] = {}
+        """Requests in a batch, by pod; 0 where it is not said."""
         self.silent = False
         self.rolling: set[str] = set()
         """Workloads in a rollout that does not end."""
@@ -67,7 +70,7 @@ class Pods:
         replicas = deployment["spec"]["replicas"]
         for _ in range(len(pods), len(pods) if self.refused else replicas):
             self._start(deployment, namespace, name)
-        for extra in pods[replicas:]:
+        for extra in sorted(pods, key=_removed_last)[replicas:]:
             extra["metadata"]["deletionTimestamp"] = rfc3339(self._clock.now_s())
         deployment["status"] = {
             "observedGeneration": deployment["metadata"]["generation"],
@@ -142,17 +145,24 @@ class Pods:
         share = self.arrivals_rps.get(name, 0.0) / max(len(self.ready(name)), 1)
         count += share * (now_s - seen_s)
         self._served[uid] = (count, now_s)
-        return page(model=name, served=int(count))
+        running = self.running.get(pod["metadata"]["name"], 0)
+        return page(model=name, served=int(count), running=running)
 
 
-def page(*, model: str, served: int) -> str:
+def _removed_last(pod: Manifest) -> tuple[bool, int]:
+    """Order as a ReplicaSet does: it removes from the end."""
+    annotations = pod["metadata"].get("annotations") or {}
+    return not _is_ready(pod), -int(annotations.get(DELETION_COST, "0"))
+
+
+def page(*, model: str, served: int, running: int = 0) -> str:
     """Expose a server that answers each request in 250 ms, one per batch."""
     label = f'model="{model}"'
     lines = [
         f"headroom_requests_received_total{{{label}}} {served}",
         f'headroom_requests_total{{{label},outcome="ok"}} {served}',
         f"headroom_requests_waiting{{{label}}} 0",
-        f"headroom_requests_running{{{label}}} 0",
+        f"headroom_requests_running{{{label}}} {running}",
         f"headroom_max_batch_size{{{label}}} 4",
         f"headroom_cost_fixed_seconds{{{label}}} 0.15",
         f"headroom_cost_per_item_seconds{{{label}}} 0.06",

@@ -16,7 +16,7 @@ import yaml
 from headroom.api.crd import custom_resource_definition
 from headroom.api.served_schema import missing_fields, served_schema
 from headroom.console.prerequisites import AGAIN_AFTER_S, UNMET_AGAIN_AFTER_S, Prerequisites
-from headroom.controller.permissions import Permission, on_lease, on_services
+from headroom.controller.permissions import Permission, best_effort, on_lease, on_services
 from headroom.errors import Unavailable
 from virtual_time import VirtualTimeLoop
 
@@ -203,5 +203,5 @@ def granted(kind: str) -> set[Permission]:
 
 
 def test_what_is_granted_is_what_is_asked_for() -> None:
-    assert granted("ClusterRole") == set(on_services())
+    assert granted("ClusterRole") == {*on_services(), *best_effort()}
     assert granted("Role") == set(on_lease("headroom-system", "headroom-operator"))

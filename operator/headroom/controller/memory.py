@@ -85,6 +85,8 @@ class Memory:
     """The last pages of its pods; None before the first tick."""
     claim: str = ""
     """Who yields accelerators to the service, as last told."""
+    marks_again_s: float = 0.0
+    """Before, no pod is marked: it was forbidden."""
     events_s: dict[str, float] = field(default_factory=dict)
     """When an event of a reason was last posted."""
 

@@ -64,13 +64,26 @@ _PER_NAMESPACE: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("", "pods"): ("list",),
     ("events.k8s.io", "events"): ("create",),
 }
+_BEST_EFFORT: Mapping[tuple[str, str], tuple[str, ...]] = {("", "pods"): ("patch",)}
+"""Marks what a scale-down takes first; without it pods go in the ReplicaSet's own order."""
 _LEASES = ("coordination.k8s.io", "leases")
 
 
 def on_services(namespaces: Iterable[str] = ()) -> Iterator[Permission]:
     """Give what it takes to keep services in these namespaces; none named means all."""
+    return _in_each(namespaces, _PER_NAMESPACE)
+
+
+def best_effort(namespaces: Iterable[str] = ()) -> Iterator[Permission]:
+    """Give what the operator makes use of and can do without."""
+    return _in_each(namespaces, _BEST_EFFORT)
+
+
+def _in_each(
+    namespaces: Iterable[str], rules: Mapping[tuple[str, str], tuple[str, ...]]
+) -> Iterator[Permission]:
     for namespace in tuple(namespaces) or ("",):
-        for (group, resource), verbs in _PER_NAMESPACE.items():
+        for (group, resource), verbs in rules.items():
             for verb in verbs:
                 yield Permission(verb=verb, group=group, resource=resource, namespace=namespace)
 

@@ -14,6 +14,13 @@ FIELD_MANAGER = "headroom"
 SCALER_FIELD_MANAGER = "headroom-scaler"
 """Writes replicas, and nothing else."""
 
+VICTIM_FIELD_MANAGER = "headroom-victims"
+"""Marks pods that a scale-down takes first."""
+
+DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+"""Of two pods that are both ready a ReplicaSet removes the one with less."""
+REMOVED_FIRST = f"{GROUP}/removed-first"
+"""Says beside a cost of ours why."""
 SERVICE_LABEL = f"{GROUP}/inference-service"
 ROUTED_LABEL = f"{GROUP}/routed-by"
 """No pod carries it."""

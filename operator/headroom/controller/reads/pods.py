@@ -17,9 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from headroom.api.timestamps import epoch_s
+from headroom.resources.names import DELETION_COST, REMOVED_FIRST
 from headroom.scaling.values import Pod, PodState
 
 STUCK_REASONS = frozenset(
@@ -49,6 +51,14 @@ CrashLoopBackOff shows between restarts only, so the count has to speak as well.
 _RawPod = Mapping[str, Any]
 
 
+class MarkedBy(StrEnum):
+    """Who gave a pod the cost by which a ReplicaSet chooses what it removes."""
+
+    NOBODY = "Nobody"
+    US = "Us"
+    OTHERS = "Others"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedPod:
     """A pod, and where it can be scraped."""
@@ -59,6 +69,8 @@ class ObservedPod:
     running_s: float | None = None
     """Since when all of its containers run; None while one does not."""
     on_host_network: bool = False
+    in_replica_set: bool = False
+    marked_by: MarkedBy = MarkedBy.NOBODY
 
 
 def observe(
@@ -96,6 +108,8 @@ def _observed(raw: _RawPod, now_s: float, warmup_timeout_s: float) -> ObservedPo
         ip=raw.get("status", {}).get("podIP", ""),
         running_s=_running_s(raw),
         on_host_network=bool((raw.get("spec") or {}).get("hostNetwork")),
+        in_replica_set=_in_replica_set(raw),
+        marked_by=_marked_by(raw),
     )
 
 
@@ -167,6 +181,18 @@ def _is_terminating(raw: _RawPod) -> bool:
 
 def _is_finished(raw: _RawPod) -> bool:
     return raw.get("status", {}).get("phase") in ("Failed", "Succeeded")
+
+
+def _in_replica_set(raw: _RawPod) -> bool:
+    owners = raw["metadata"].get("ownerReferences") or ()
+    return any(owner.get("controller") and owner["kind"] == "ReplicaSet" for owner in owners)
+
+
+def _marked_by(raw: _RawPod) -> MarkedBy:
+    annotations = raw["metadata"].get("annotations") or {}
+    if REMOVED_FIRST in annotations:
+        return MarkedBy.US
+    return MarkedBy.OTHERS if DELETION_COST in annotations else MarkedBy.NOBODY
 
 
 def _created_s(raw: _RawPod) -> float:

@@ -147,7 +147,9 @@ def _able_to_scale(tick: Tick) -> _Finding:
         return _FALSE, tick.others.obstacle.reason, tick.others.obstacle.message
     if tick.acted.scaled or tick.acted.created:
         message = f"the workload is asked for {tick.acted.replicas} replicas"
-        return _TRUE, ConditionReason.SCALED, message
+        why = tick.acted.unmarked
+        unmarked = why and f"pods were not marked to go first: {why}"
+        return _TRUE, ConditionReason.SCALED, _join(message, unmarked)
     if tick.others.overridden:
         return _TRUE, ConditionReason.REPLICAS_OVERRIDDEN, tick.others.overridden
     workload = tick.gathered.deployment or {}

@@ -20,6 +20,7 @@ from headroom.controller.ports import Cluster, Manifest
 from headroom.controller.reads.gather import Gathered
 from headroom.controller.writes.drift import Applied
 from headroom.controller.writes.ownership import handover, is_controlled_by
+from headroom.controller.writes.victims import mark
 from headroom.errors import (
     ClusterError,
     Conflict,
@@ -64,6 +65,8 @@ class Acted:
     """Why it was refused, in the API server's words."""
     unapplied: str = ""
     """Why a Service, PodDisruptionBudget or ServiceAccount is not as it should be."""
+    unmarked: str = ""
+    """Why pods that a scale-down should take could not be marked."""
     namespace_ends: bool = False
     """It was refused because the namespace is being deleted."""
 
@@ -98,7 +101,7 @@ async def act(
     """
     standing = gathered.observation.current
     if service.spec.target_ref is not None:
-        return await _scale_target(cluster, service, gathered, replicas)
+        return await _scale_target(cluster, service, memory, gathered, replicas, now_s)
     step = Step.VALIDATE
     deployment = gathered.deployment
     try:
@@ -118,11 +121,13 @@ async def act(
         if _generation(deployment) != _generation(gathered.deployment):
             raise Conflict("the Deployment's spec is not the one that was decided on")
         step = Step.SCALE
-        wanted_replicas = replicas_to_write(service, gathered, replicas)
-        if wanted_replicas is None:
+        changed = replicas_to_write(service, gathered, replicas)
+        asked = standing if changed is None else changed
+        unmarked = await mark(cluster, service, memory, gathered, asked, now_s)
+        if changed is None:
             return Acted(replicas=standing, unapplied=unapplied)
-        await cluster.apply_scale(deployment, wanted_replicas, field_manager=SCALER_FIELD_MANAGER)
-        return Acted(replicas=wanted_replicas, scaled=True, unapplied=unapplied)
+        await cluster.apply_scale(deployment, changed, field_manager=SCALER_FIELD_MANAGER)
+        return Acted(replicas=changed, scaled=True, unapplied=unapplied, unmarked=unmarked)
     except Rejected as error:
         return Acted(replicas=standing, refused=step, message=str(error))
     except Forbidden as error:  # says nothing about the spec
@@ -132,18 +137,25 @@ async def act(
 
 
 async def _scale_target(
-    cluster: Cluster, service: InferenceService, gathered: Gathered, replicas: int
+    cluster: Cluster,
+    service: InferenceService,
+    memory: Memory,
+    gathered: Gathered,
+    replicas: int,
+    now_s: float,
 ) -> Acted:
     """Write the replicas of somebody else's workload, and nothing else of it."""
     standing, target = gathered.observation.current, gathered.deployment
     wanted = replicas_to_write(service, gathered, replicas)
+    asked = standing if wanted is None else wanted
+    unmarked = await mark(cluster, service, memory, gathered, asked, now_s)
     if target is None or wanted is None:
         return Acted(replicas=standing)
     try:
         await cluster.apply_scale(target, wanted, field_manager=SCALER_FIELD_MANAGER)
     except (Rejected, Forbidden) as error:
         return Acted(replicas=standing, refused=Step.SCALE, message=str(error))
-    return Acted(replicas=wanted, scaled=True)
+    return Acted(replicas=wanted, scaled=True, unmarked=unmarked)
 
 
 async def _validate(cluster: Cluster, memory: Memory, now_s: float) -> None:
