@@ -234,9 +234,33 @@ INVALID_SPECS: tuple[InvalidSpec, ...] = (
             why=f"model at {uri}",
             path="spec.model.uri",
             value=uri,
-            says="model.uri must be empty, file:///path or pvc://claim/path",
+            says="model.uri must be empty, file:///path, pvc://claim/path",
         )
-        for uri in ("s3://bucket/x", "/models/x", "file://host/x", "pvc://", "pvc://Claim/x", " ")
+        for uri in (
+            *("/models/x", "file://host/x", "pvc://", "pvc://Claim/x", " "),
+            *("https://host/x", "s3://", "s3://Bucket/x", "hf://", "hf://a/b/c", "hf://a/b@-x"),
+            *("oci://", "oci://-x", "oci://registry/x y"),
+        )
+    ),
+    *(
+        InvalidSpec(
+            why=f"what only a download has, beside {uri or 'a model in the image'}",
+            path="spec.model",
+            value={"uri": uri, **beside},
+            field="spec.model.uri",
+            says="model.digest and model.secretName must be left out beside",
+        )
+        for uri, beside in (
+            ("", {"secretName": "hub"}),
+            ("oci://registry.example/m:1", {"digest": f"sha256:{'0' * 64}"}),
+        )
+    ),
+    InvalidSpec(
+        why="model with another digest",
+        path="spec.model.digest",
+        value="md5:00",
+        says="should match '^sha256:",
+        parser_says="should match pattern '^sha256:",
     ),
     InvalidSpec(
         why="model above its claim",

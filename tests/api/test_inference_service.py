@@ -45,7 +45,7 @@ def test_a_minimal_body_takes_its_identity_and_every_default() -> None:
             "resources": {},
             "podTemplate": {},
         },
-        "model": {"uri": ""},
+        "model": {"uri": "", "sizeLimit": "100Gi"},
         "accelerator": {"resource": "nvidia.com/gpu", "count": 1},
         "warmup": {"requests": 16, "timeout": "10m"},
         "slo": {

@@ -259,7 +259,7 @@ def test_an_empty_cluster_says_what_to_do() -> None:
 def test_the_phases_of_a_start_add_up(last: Evaluation) -> None:
     for one in starts(last):
         assert one.total_s is not None
-        phases = (one.scheduling_s, one.pulling_s, one.warming_s)
+        phases = (one.scheduling_s, one.pulling_s, one.fetching_s, one.warming_s)
         assert sum(each or 0.0 for each in phases) == pytest.approx(one.total_s)
 
 

@@ -30,8 +30,9 @@ def laid_over(**spec: Any) -> dict[str, Any]:
 
 def test_replicas_are_in_the_manifest_only_where_it_is_created() -> None:
     assert "replicas" not in deployment.build(service())["spec"]
-    assert deployment.build(service(), 0)["spec"]["replicas"] == 0
-    assert deployment.build(service(), 3)["spec"]["replicas"] == 3
+    for replicas in (0, 3):
+        created = deployment.with_replicas(deployment.build(service()), replicas)
+        assert created["spec"]["replicas"] == replicas
     assert desired_children(service())[-1] == deployment.build(service())
 
 

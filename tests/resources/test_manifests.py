@@ -57,6 +57,17 @@ SERVICES: dict[str, InferenceService] = {
         spec__warmup={"requests": 32, "maxLatency": "400ms", "timeout": "1h"},
         spec__drain={"gracePeriod": "90s"},
     ),
+    "model-from-hugging-face": service(
+        spec__model={
+            "uri": "hf://acme/resnet50@5c38ec7c405ec4b44b94cc5a9bb96e735b38267a",
+            "digest": f"sha256:{'ab' * 32}",
+            "secretName": "hub",
+            "sizeLimit": "2Gi",
+        },
+        spec__runtime__resources={"requests": {"cpu": 1}, "limits": {"memory": "4Gi"}},
+    ),
+    "model-from-s3": service(spec__model={"uri": "s3://models/vision/resnet50"}),
+    "model-in-an-image": service(spec__model={"uri": "oci://registry.example/resnet50:1"}),
     "without-accelerator": service(spec__accelerator={"count": 0}),
     **{f"sample-{path.stem}": from_sample(path) for path in DEPLOY.glob("samples/*.yaml")},
 }

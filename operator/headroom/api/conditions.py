@@ -67,6 +67,9 @@ class ConditionReason(StrEnum):
     REPLICAS_BROKEN = "ReplicasBroken"
     """Ready, CapacityAvailable: replicas cannot get ready as they are: image, crash loop, warm-up
     timed out."""
+    MODEL_UNAVAILABLE = "ModelUnavailable"
+    """Ready, CapacityAvailable: what model.uri names could not be fetched, or has another digest.
+    """
     REPLICAS_UNSCHEDULABLE = "ReplicasUnschedulable"
     """Ready, CapacityAvailable: no node has room for replicas."""
     REPLICAS_REFUSED = "ReplicasRefused"

@@ -6,12 +6,12 @@ implemented is not in the schema.
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from headroom.api.durations import Duration
+from headroom.api.model import Model
 from headroom.api.routing import Routing
 from headroom.api.runtime import Runtime
 from headroom.api.schedules import Schedule
@@ -20,38 +20,8 @@ from headroom.api.telemetry_source import Telemetry
 from headroom.api.values import MapBy, Rule, Value, Within
 from headroom.scaling.values import RateLimit
 
-_MODEL_URI = r"^(file:///[!-~]+|pvc://[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?(/[!-~]*)?)?$"
-
 Latency = Annotated[Duration, Within("1ms", "10m")]
 StabilizationWindow = Annotated[Duration, Within("0s", "1h")]
-
-
-class Model(Value):
-    """Which model a replica serves."""
-
-    name: (
-        Annotated[str, Field(max_length=128, pattern=r"^[A-Za-z0-9]([-._A-Za-z0-9]*[A-Za-z0-9])?$")]
-        | None
-    ) = None
-    """Name under which the model is served; without it the name of the InferenceService."""
-    uri: Annotated[str, Field(max_length=1024)] = ""
-    """Where the weights lie: empty (in the image), file:///path, or pvc://claim/path (mounted read-
-    only at /models)."""
-
-    rules = (
-        Rule(
-            field="uri",
-            cel=f"self.uri.matches(r'{_MODEL_URI}')",
-            holds=lambda model: re.fullmatch(_MODEL_URI, model.uri) is not None,
-            message="model.uri must be empty, file:///path or pvc://claim/path",
-        ),
-        Rule(
-            field="uri",
-            cel="!self.uri.split('/').exists(part, part == '..')",
-            holds=lambda model: ".." not in model.uri.split("/"),
-            message="model.uri must not contain a .. segment",
-        ),
-    )
 
 
 class Accelerator(Value):

@@ -24,6 +24,7 @@ from headroom.cli.console_options import (
     WithConsole,
 )
 from headroom.cli.console_options import chosen as console_chosen
+from headroom.cli.downloader_options import DownloaderImage
 from headroom.cli.ending import fail
 from headroom.cli.gateway_options import XDS_PORT, GatewayChoice, GatewayNamespace, XdsPort
 from headroom.cli.lease_options import (
@@ -76,6 +77,7 @@ def run(
     prometheus_replica_label: ReplicaLabels = None,
     gateway_namespace: GatewayNamespace = None,
     xds_port: XdsPort = XDS_PORT,
+    downloader_image: DownloaderImage = None,
     record: Annotated[
         Path | None,
         typer.Option(
@@ -94,6 +96,7 @@ def run(
     from headroom.api.durations import Duration
     from headroom.cli.run import operate
     from headroom.errors import ClusterError
+    from headroom.resources.settings import DOWNLOADER_IMAGE, Settings
 
     try:
         tick_s = Duration.parse(tick).seconds
@@ -125,6 +128,7 @@ def run(
                 gateway=GatewayChoice(gateway_namespace, xds_port) if gateway_namespace else None,
                 record=record,
                 record_mib=record_mib,
+                settings=Settings(downloader_image=downloader_image or DOWNLOADER_IMAGE),
             )
         )
     except (ClusterError, OSError) as error:

@@ -37,6 +37,7 @@ from headroom.controller.controller import Controller
 from headroom.controller.leadership import Candidate, Election
 from headroom.controller.permissions import Permission
 from headroom.controller.ports import Prometheus
+from headroom.resources.settings import Settings
 from headroom.telemetry.recording import header_line
 
 _log = logging.getLogger(__name__)
@@ -61,6 +62,7 @@ async def operate(
     record_mib: int,
     prometheus: Mapping[str, Sequence[str]],
     replica_labels: Sequence[str],
+    settings: Settings,
 ) -> None:
     """Run until SIGTERM or SIGINT; record the ticks in a file where one is named.
 
@@ -91,6 +93,7 @@ async def operate(
                 onlooker=None if console is None else model,
                 prometheus=sources,
                 router=router,
+                settings=settings,
             )
             election = None if lease is None else _election(lease, api, clock, instruments)
             prerequisites = Prerequisites(api, _needed(namespaces, lease))

@@ -21,7 +21,10 @@ class Start:
     scheduling_s: float | None
     """From its creation to its node."""
     pulling_s: float | None
-    """From its node until its containers ran: images, volumes, init containers."""
+    """From its node until its containers ran: images, volumes, init containers; less what
+    follows."""
+    fetching_s: float | None
+    """The download of its model; None where it has none."""
     warming_s: float | None
     """From there to ready: loading and warming."""
     total_s: float | None
@@ -34,14 +37,17 @@ def starts(evaluation: Evaluation) -> list[Start]:
 
 
 def _start(one: ObservedPod) -> Start:
-    pod, running_s = one.pod, one.running_s
+    pod, running_s, fetch = one.pod, one.running_s, one.fetch
+    pulling_s = _between(pod.scheduled_s, running_s)
+    fetching_s = None if fetch is None else _between(fetch.since_s, fetch.until_s)
     return Start(
         pod=one.name,
         state=pod.state.value,
         detail=pod.detail,
         created_s=pod.created_s,
         scheduling_s=_between(pod.created_s, pod.scheduled_s),
-        pulling_s=_between(pod.scheduled_s, running_s),
+        pulling_s=None if pulling_s is None else max(0.0, pulling_s - (fetching_s or 0.0)),
+        fetching_s=fetching_s,
         warming_s=_between(running_s, pod.ready_s),
         total_s=_between(pod.created_s, pod.ready_s),
     )

@@ -30,6 +30,7 @@ from headroom.controller.reports.recording import Recording
 from headroom.controller.routing import Router
 from headroom.controller.scheduler import Scheduler
 from headroom.errors import ClusterError
+from headroom.resources.settings import DEFAULTS, Settings
 
 _log = logging.getLogger(__name__)
 
@@ -58,6 +59,7 @@ class Controller:
         onlooker: Onlooker | None = None,
         prometheus: Mapping[str, Prometheus] | None = None,
         router: Router | None = None,
+        settings: Settings = DEFAULTS,
     ) -> None:
         self._cluster = cluster
         self._measuring = Measuring(scraper, clock, prometheus or {})
@@ -69,6 +71,7 @@ class Controller:
         self._recording = None if journal is None else Recording(journal)
         self._onlooker = onlooker
         self._router = router
+        self._settings = settings
         self._chance = chance or random.Random()  # noqa: S311  (spreads load)
         self.cache = ServiceCache(on_change=self._changed, on_gone=self._gone)
         self._reconciler: Reconciler | None = None
@@ -134,6 +137,7 @@ class Controller:
             instance=self._instance,
             recording=self._recording,
             onlooker=self._onlooker,
+            settings=self._settings,
         )
 
     def _writing(self, lease: Lease | None) -> Cluster:

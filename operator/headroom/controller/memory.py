@@ -20,6 +20,7 @@ from headroom.controller.reports.error_budget import ErrorBudget
 from headroom.controller.writes.drift import Applied
 from headroom.errors import ClusterError
 from headroom.resources import desired_children
+from headroom.resources.settings import DEFAULTS, Settings
 from headroom.scaling import State
 from headroom.telemetry.pod_samples import PodSamples
 
@@ -90,13 +91,13 @@ class Memory:
     events_s: dict[str, float] = field(default_factory=dict)
     """When an event of a reason was last posted."""
 
-    def parse(self, raw: Manifest) -> InferenceService:
+    def parse(self, raw: Manifest, settings: Settings = DEFAULTS) -> InferenceService:
         """Parse the object, once per generation; raise InvalidSpec."""
         generation = raw["metadata"].get("generation", 0)
         if self.service is None or self.service.generation != generation:
             self.service = None
             self.service = InferenceService.parse(raw)
-            self.children = tuple(desired_children(self.service))
+            self.children = tuple(desired_children(self.service, settings))
         return self.service
 
     def enter(self, mode: str) -> None:

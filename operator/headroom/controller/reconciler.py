@@ -24,6 +24,7 @@ from headroom.controller.reports.report import Reporter
 from headroom.controller.sharing.competition import Competition
 from headroom.controller.writes.act import Acted, act, replicas_to_write
 from headroom.errors import NotFound
+from headroom.resources.settings import DEFAULTS, Settings
 from headroom.scaling import Decision, Policy, decide
 
 
@@ -42,6 +43,7 @@ class Reconciler:
         instance: str,
         recording: Recording | None = None,
         onlooker: Onlooker | None = None,
+        settings: Settings = DEFAULTS,
     ) -> None:
         self._cluster = cluster
         self._measuring = measuring
@@ -50,6 +52,7 @@ class Reconciler:
         self._recorder = recorder
         self._recording = recording
         self._onlooker = onlooker
+        self._settings = settings
         self._reporter = Reporter(cluster, cache, instance)
         self._tick_s = tick_s
         self._competition = Competition()
@@ -80,7 +83,7 @@ class Reconciler:
         if raw is None:
             return
         try:
-            service = memory.parse(raw)
+            service = memory.parse(raw, self._settings)
         except InvalidSpec as error:
             found = findings.of_invalid_spec(str(error))
             await self._hold(memory, found, raw["metadata"].get("generation", 0))

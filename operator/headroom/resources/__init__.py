@@ -5,14 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from headroom.resources import deployment, pod_disruption_budget, service, service_account
+from headroom.resources.settings import DEFAULTS, Settings
 
 if TYPE_CHECKING:
     from headroom.api import InferenceService
 
-__all__ = ["desired_children"]
+__all__ = ["Settings", "desired_children"]
 
 
-def desired_children(inference_service: InferenceService) -> list[dict[str, Any]]:
+def desired_children(
+    inference_service: InferenceService, settings: Settings = DEFAULTS
+) -> list[dict[str, Any]]:
     """Build every child in the order of creation, replicas left out: they are the scaler's.
 
     None beside a targetRef: what it names is somebody else's.
@@ -23,7 +26,7 @@ def desired_children(inference_service: InferenceService) -> list[dict[str, Any]
         service_account.build(inference_service),
         _service(inference_service),
         pod_disruption_budget.build(inference_service),
-        deployment.build(inference_service),
+        deployment.build(inference_service, settings),
     ]
 
 

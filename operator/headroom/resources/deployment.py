@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from headroom.resources import names, probes
+from headroom.resources import model_source, names, probes
 from headroom.resources.overlay import lay_over
+from headroom.resources.settings import DEFAULTS, Settings
 
 if TYPE_CHECKING:
     from headroom.api import Duration, InferenceService
@@ -20,25 +21,34 @@ EXIT_S = 10
 PULL_ALLOWANCE_S = 1800
 """Time for scheduling and for pulling an image of tens of gigabytes, before a rollout counts as
 stuck."""
+DOWNLOAD_ALLOWANCE_S = 7200
+"""Time for fetching a model of hundreds of gigabytes, on top."""
 
 
-def build(service: InferenceService, replicas: int | None = None) -> dict[str, Any]:
-    """Build the Deployment; `replicas` only to create it, afterwards they are the scaler's."""
-    spec: dict[str, Any] = {} if replicas is None else {"replicas": replicas}
+def build(service: InferenceService, settings: Settings = DEFAULTS) -> dict[str, Any]:
+    """Build the Deployment without its replicas, which are the scaler's."""
     warmup_s = math.ceil(service.spec.warmup.timeout.seconds)
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": names.metadata(service),
-        "spec": spec
-        | {
+        "spec": {
             "selector": {"matchLabels": names.selector_labels(service.name)},
-            "progressDeadlineSeconds": warmup_s + PULL_ALLOWANCE_S,
+            "progressDeadlineSeconds": warmup_s + _allowance_s(service),
             "revisionHistoryLimit": 3,
             "strategy": {"type": "RollingUpdate", "rollingUpdate": _rolling_update(service)},
-            "template": _template(service),
+            "template": _template(service, settings),
         },
     }
+
+
+def with_replicas(manifest: dict[str, Any], replicas: int) -> dict[str, Any]:
+    """Give the Deployment as it is created."""
+    return manifest | {"spec": {"replicas": replicas, **manifest["spec"]}}
+
+
+def _allowance_s(service: InferenceService) -> int:
+    return PULL_ALLOWANCE_S + (DOWNLOAD_ALLOWANCE_S if service.spec.model.is_fetched else 0)
 
 
 def _rolling_update(service: InferenceService) -> dict[str, Any]:
@@ -52,7 +62,8 @@ def _rolling_update(service: InferenceService) -> dict[str, Any]:
     return {"maxSurge": 1, "maxUnavailable": 0}
 
 
-def _template(service: InferenceService) -> dict[str, Any]:
+def _template(service: InferenceService, settings: Settings) -> dict[str, Any]:
+    fetching = model_source.init_containers(service, settings)
     generated = {
         "metadata": {"labels": names.labels(service.name)},
         "spec": {
@@ -66,6 +77,7 @@ def _template(service: InferenceService) -> dict[str, Any]:
                 "runAsNonRoot": True,
                 "seccompProfile": {"type": "RuntimeDefault"},
             },
+            **({"initContainers": fetching} if fetching else {}),
             "containers": [_container(service)],
             "volumes": _volumes(service),
         },
@@ -119,7 +131,7 @@ def _environment(service: InferenceService) -> list[dict[str, str]]:
         return []
     values = {
         "HEADROOM_MODEL_NAME": service.model_name,
-        "HEADROOM_MODEL_URI": _local_uri(spec.model.uri),
+        "HEADROOM_MODEL_URI": model_source.local_uri(spec.model.uri),
         "HEADROOM_PORT": str(spec.runtime.port),
         "HEADROOM_WARMUP_REQUESTS": str(spec.warmup.requests),
         "HEADROOM_WARMUP_MAX_LATENCY_S": _seconds(service.warmup_max_latency),
@@ -144,30 +156,9 @@ def _resources(service: InferenceService) -> dict[str, Any]:
     return {**resources, "limits": {**resources.get("limits", {}), **requested}}
 
 
-def _claim(uri: str) -> tuple[str, str] | None:
-    """Split pvc://claim/path into claim and path."""
-    if not uri.startswith("pvc://"):
-        return None
-    claim, _, path = uri.removeprefix("pvc://").partition("/")
-    return claim, path
-
-
-def _local_uri(uri: str) -> str:
-    """Say where the server finds the weights in its own file system."""
-    claim = _claim(uri)
-    return uri if claim is None else f"file://{names.MODEL_MOUNT}/{claim[1]}".rstrip("/")
-
-
 def _volumes(service: InferenceService) -> list[dict[str, Any]]:
-    volumes: list[dict[str, Any]] = [{"name": "tmp", "emptyDir": {}}]
-    if claim := _claim(service.spec.model.uri):
-        source = {"claimName": claim[0], "readOnly": True}
-        volumes.append({"name": "model", "persistentVolumeClaim": source})
-    return volumes
+    return [{"name": "tmp", "emptyDir": {}}, *model_source.volumes(service)]
 
 
 def _mounts(service: InferenceService) -> list[dict[str, Any]]:
-    mounts: list[dict[str, Any]] = [{"name": "tmp", "mountPath": "/tmp"}]  # noqa: S108
-    if _claim(service.spec.model.uri):
-        mounts.append({"name": "model", "mountPath": names.MODEL_MOUNT, "readOnly": True})
-    return mounts
+    return [{"name": "tmp", "mountPath": "/tmp"}, *model_source.mounts(service)]  # noqa: S108

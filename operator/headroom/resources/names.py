@@ -28,6 +28,9 @@ CONTAINER = "server"
 PORT_NAME = "http"
 SERVICE_PORT = 80
 MODEL_MOUNT = "/models"
+MODEL_VOLUME = "model"
+DOWNLOADER = "model"
+"""The init container that fetches the weights."""
 
 
 def selector_labels(name: str) -> dict[str, str]:

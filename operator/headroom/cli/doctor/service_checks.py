@@ -143,7 +143,7 @@ def replicas_can_start(facts: Facts) -> Iterator[Diagnosis]:
     """What the cluster says about replicas that do not become ready, or are not taken."""
     for one in facts.services:
         capacity, able = condition(one, "CapacityAvailable"), condition(one, "AbleToScale")
-        if capacity.get("reason") in ("ReplicasBroken", "ReplicasRefused"):
+        if capacity.get("reason") in ("ReplicasBroken", "ReplicasRefused", "ModelUnavailable"):
             yield problem(
                 Finding.REPLICAS_BROKEN,
                 subject(one),

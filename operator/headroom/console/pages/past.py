@@ -39,10 +39,10 @@ def starts_section(last: Evaluation | None) -> Markup:
     p90_s = last.decision.cold_start_s if last else None
     rows = [_start(one) for one in found]
     known = f"p90 of the measured starts, from node to ready: {words.seconds(p90_s)}."
-    heads = ("Replica", "State", "To node", "To running", "To ready", "In all")
+    heads = ("Replica", "State", "To node", "To running", "Model", "To ready", "In all")
     body: Inner = tag("p", "No replica is there.", class_="empty")
     if rows:
-        body = simple_table(heads, rows, numbers=(2, 3, 4, 5))
+        body = simple_table(heads, rows, numbers=(2, 3, 4, 5, 6))
     return tag(
         "section", tag("h2", "Cold starts"), body, tag("p", known, class_="note"), class_="card"
     )
@@ -55,6 +55,9 @@ def _start(one: Start) -> Markup:
         tag("td", one.state, title=one.detail or None),
         *(
             tag("td", words.seconds(value), class_="number")
-            for value in (one.scheduling_s, one.pulling_s, one.warming_s, one.total_s)
+            for value in (
+                *(one.scheduling_s, one.pulling_s, one.fetching_s, one.warming_s),
+                one.total_s,
+            )
         ),
     )

@@ -21,6 +21,7 @@ from enum import StrEnum
 from typing import Any
 
 from headroom.api.timestamps import epoch_s
+from headroom.controller.reads.fetching import Fetch, fetch_of
 from headroom.resources.names import DELETION_COST, REMOVED_FIRST
 from headroom.scaling.values import Pod, PodState
 
@@ -71,6 +72,8 @@ class ObservedPod:
     on_host_network: bool = False
     in_replica_set: bool = False
     marked_by: MarkedBy = MarkedBy.NOBODY
+    fetch: Fetch | None = None
+    """The download of its model; None where it has none."""
 
 
 def observe(
@@ -110,6 +113,7 @@ def _observed(raw: _RawPod, now_s: float, warmup_timeout_s: float) -> ObservedPo
         on_host_network=bool((raw.get("spec") or {}).get("hostNetwork")),
         in_replica_set=_in_replica_set(raw),
         marked_by=_marked_by(raw),
+        fetch=fetch_of(raw),
     )
 
 

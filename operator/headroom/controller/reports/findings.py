@@ -108,12 +108,12 @@ def _ready(tick: Tick) -> _Finding:
     wanted = f"{standing}, minReplicas is {least}"
     if counts.broken:
         why = _detail(tick, PodState.BROKEN)
-        return _FALSE, ConditionReason.REPLICAS_BROKEN, f"{wanted}; {why}"
+        return _FALSE, _why_broken(tick), f"{wanted}; {why}"
     if counts.unschedulable:
         why = _detail(tick, PodState.UNSCHEDULABLE)
         return _FALSE, ConditionReason.REPLICAS_UNSCHEDULABLE, f"{wanted}; {why}"
     if counts.warming + counts.late:
-        return _FALSE, ConditionReason.WARMING_UP, wanted
+        return _FALSE, ConditionReason.WARMING_UP, _join(wanted, _fetching(tick))
     if failure := _replica_failure(tick):
         return _FALSE, ConditionReason.REPLICAS_REFUSED, f"{wanted}; {failure}"
     return _FALSE, ConditionReason.NO_READY_REPLICAS, wanted
@@ -245,7 +245,7 @@ def _capacity_available(tick: Tick) -> _Finding:
         return _FALSE, ConditionReason.REPLICAS_UNSCHEDULABLE, _join(message, tick.claim)
     if counts.broken:
         message = f"{counts.broken} replicas: {_detail(tick, PodState.BROKEN)}"
-        return _FALSE, ConditionReason.REPLICAS_BROKEN, message
+        return _FALSE, _why_broken(tick), message
     if failure := _replica_failure(tick):
         return _FALSE, ConditionReason.REPLICAS_REFUSED, failure
     return _TRUE, ConditionReason.CAPACITY_FOUND, "every replica has a node"
@@ -286,6 +286,29 @@ def _detail(tick: Tick, state: PodState) -> str:
         if one.pod.state is state:
             return f"{one.name}: {one.pod.detail}"
     return ""
+
+
+def _why_broken(tick: Tick) -> ConditionReason:
+    """Of the pod whose words are shown."""
+    for one in tick.gathered.pods:
+        if one.pod.state is PodState.BROKEN:
+            if one.fetch is not None and one.fetch.failed:
+                return ConditionReason.MODEL_UNAVAILABLE
+            break
+    return ConditionReason.REPLICAS_BROKEN
+
+
+def _fetching(tick: Tick) -> str:
+    """Say how many replicas fetch their model, and for how long the first of them has."""
+    now_s = tick.decision.time_s
+    since_s = [
+        one.fetch.since_s
+        for one in tick.gathered.pods
+        if one.fetch is not None and one.fetch.running and one.fetch.since_s is not None
+    ]
+    if not since_s:
+        return ""
+    return f"{len(since_s)} fetch their model, the first for {max(0.0, now_s - min(since_s)):.0f} s"
 
 
 def _replica_failure(tick: Tick) -> str:

@@ -14,6 +14,7 @@ _STEPS: Mapping[ConditionReason, str] = {
     ConditionReason.WARMING_UP: "wait; if it lasts, see the pod's log",
     ConditionReason.NO_READY_REPLICAS: "no pod is on its way: kubectl describe the workload",
     ConditionReason.REPLICAS_BROKEN: "see kubectl describe pod, and kubectl logs --previous",
+    ConditionReason.MODEL_UNAVAILABLE: "mend spec.model, or see kubectl logs POD --container model",
     ConditionReason.REPLICAS_UNSCHEDULABLE: "add nodes, free accelerators, or lower maxReplicas",
     ConditionReason.REPLICAS_REFUSED: "raise the quota, or mend what the policy refuses",
     ConditionReason.TARGET_NOT_SCALABLE: "name in targetRef what has a scale",

@@ -114,7 +114,7 @@ async def act(
         unapplied = await _apply_other_children(cluster, service, memory, now_s)
         if deployment is None:
             wanted = replicas if service.spec.scaling.mode == "Auto" else standing
-            live = await _create(cluster, deployments.build(service, wanted))
+            live = await _create(cluster, deployments.with_replicas(memory.children[-1], wanted))
             memory.applied["Deployment"] = Applied.of(memory.children[-1], live)
             return Acted(replicas=wanted, created=True, unapplied=unapplied)
         deployment = await _apply_deployment(cluster, service, memory, deployment)

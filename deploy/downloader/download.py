@@ -1,0 +1,124 @@
+"""Fetches a model into a folder before its server starts, and checks that it is the one meant.
+
+    python download.py hf://org/name@revision /models --digest sha256:...
+
+The work is left to the downloader of each store: `hf` of huggingface_hub, `aws s3 sync`.
+Credentials are theirs to find in the environment. A container that starts again goes on where it
+ended. What went wrong is said in one sentence, which the kubelet puts into the pod's status.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+SAID = Path(os.environ.get("TERMINATION_LOG", "/dev/termination-log"))
+BOOKKEEPING = ".cache"
+"""Of `hf` in the folder: what is whole already. Gone once the model is."""
+FAILED, WRONG = 1, 3
+_TAIL = 400
+
+
+class FetchError(Exception):
+    """No model; the sentence says why, and what to do."""
+
+    def __init__(self, message: str, code: int = FAILED) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Fetch, check, and say how it ended."""
+    parser = argparse.ArgumentParser(description=__doc__, add_help=True)
+    parser.add_argument("uri", help="hf://org/name[@revision] or s3://bucket/prefix")
+    parser.add_argument("folder", type=Path, help="where the model is to lie")
+    parser.add_argument("--digest", default="", help="sha256:... that the folder must have")
+    given = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as process 1 it would be ignored
+    try:
+        found = fetch(given.uri, given.folder, given.digest)
+    except FetchError as failure:
+        print(failure, file=sys.stderr, flush=True)
+        with suppress(OSError):  # outside a pod; inside, the kubelet takes the log's end instead
+            SAID.write_text(str(failure), encoding="utf-8")
+        return failure.code
+    print(f"{given.uri} is in {given.folder}, digest {found}", flush=True)
+    return 0
+
+
+def fetch(uri: str, folder: Path, wanted: str) -> str:
+    """Return the digest of the model that is in the folder now; raise FetchError."""
+    words = command(uri, folder)
+    print(" ".join(words), flush=True)
+    try:
+        done = subprocess.run(words, stderr=subprocess.PIPE, check=False)
+    except OSError as error:
+        raise FetchError(
+            f"{words[0]} cannot be run: {error.strerror}; see the downloader's image"
+        ) from None
+    sys.stderr.buffer.write(done.stderr)
+    sys.stderr.flush()
+    if done.returncode:
+        said = done.stderr.decode("utf-8", "replace").strip().replace("\n", " ")[-_TAIL:]
+        raise FetchError(f"{uri} was not fetched: {words[0]} ended with {done.returncode}: {said}")
+    if next(files(folder), None) is None:
+        raise FetchError(f"{uri} has no files: correct model.uri")
+    found = digest(folder)
+    if wanted and found != wanted:
+        rule = "correct model.digest if this is the model that is meant"
+        raise FetchError(f"the digest of {uri} is {found}, model.digest is {wanted}: {rule}", WRONG)
+    shutil.rmtree(folder / BOOKKEEPING, ignore_errors=True)
+    return found
+
+
+def command(uri: str, folder: Path) -> list[str]:
+    """Return what fetches the model."""
+    scheme, _, rest = uri.partition("://")
+    if scheme == "hf":
+        name, _, revision = rest.partition("@")
+        pinned = ["--revision", revision] if revision else []
+        return ["hf", "download", name, *pinned, "--local-dir", str(folder)]
+    if scheme == "s3":
+        return ["aws", "s3", "sync", uri, str(folder), "--only-show-errors", "--no-follow-symlinks"]
+    raise FetchError(f"a model is fetched from hf:// or s3://, received {uri}")
+
+
+def digest(folder: Path) -> str:
+    """Return what `sha256sum` says of the folder's list of `sha256sum`, by path.
+
+    As a command, in the folder:
+    find . -type f -not -path './.cache/*' -print0 | LC_ALL=C sort -z |
+      xargs -0 sha256sum | sha256sum
+    """
+    whole = hashlib.sha256()
+    for name, path in sorted(
+        (os.fsencode(f"./{one.relative_to(folder)}"), one) for one in files(folder)
+    ):
+        with path.open("rb") as file:
+            whole.update(
+                hashlib.file_digest(file, "sha256").hexdigest().encode() + b"  " + name + b"\n"
+            )
+    return f"sha256:{whole.hexdigest()}"
+
+
+def files(folder: Path) -> Iterator[Path]:
+    """Yield the files of the model."""
+    for parent, folders, names in os.walk(folder):
+        if Path(parent) == folder and BOOKKEEPING in folders:
+            folders.remove(BOOKKEEPING)
+        for name in names:
+            path = Path(parent, name)
+            if path.is_file() and not path.is_symlink():
+                yield path
+
+
+if __name__ == "__main__":
+    sys.exit(main())

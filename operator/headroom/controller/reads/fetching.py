@@ -1,0 +1,48 @@
+"""How the download of a pod's model goes, from the status of its init container. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from headroom.api.timestamps import epoch_s
+from headroom.resources.names import DOWNLOADER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetch:
+    """The download of one pod."""
+
+    since_s: float | None = None
+    """When the last attempt began; None where none has, as while its image is pulled."""
+    until_s: float | None = None
+    """When it was done; None while it is not."""
+    failed: bool = False
+    """An attempt has failed, and none has succeeded since."""
+
+    @property
+    def running(self) -> bool:
+        """Whether it goes on now."""
+        return self.since_s is not None and self.until_s is None
+
+
+def fetch_of(pod: Mapping[str, Any]) -> Fetch | None:
+    """Return how it goes; None where the pod has nothing to fetch, or no node yet."""
+    statuses = pod.get("status", {}).get("initContainerStatuses") or ()
+    one = next((each for each in statuses if each["name"] == DOWNLOADER), None)
+    if one is None:
+        return None
+    state = one.get("state") or {}
+    ended = state.get("terminated") or {}
+    if ended and ended.get("exitCode") == 0:
+        return Fetch(since_s=_moment(ended, "startedAt"), until_s=_moment(ended, "finishedAt"))
+    before = (one.get("lastState") or {}).get("terminated") or {}
+    return Fetch(
+        since_s=_moment(state.get("running") or {}, "startedAt"),
+        failed=bool(ended or before or (state.get("waiting") or {}).get("message")),
+    )
+
+
+def _moment(state: Mapping[str, Any], key: str) -> float | None:
+    return epoch_s(state[key]) if state.get(key) else None

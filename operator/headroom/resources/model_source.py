@@ -1,0 +1,78 @@
+"""How the weights reach a replica: in its image, mounted, or fetched before its server starts.
+
+file:///path                nothing: they are in the image
+pvc://claim/path            the claim, read-only
+oci://image                 an image volume; the kubelet pulls it and checks its digest
+hf://name, s3://bucket      an emptyDir, filled by an init container
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from headroom.resources import names
+
+if TYPE_CHECKING:
+    from headroom.api import InferenceService
+    from headroom.resources.settings import Settings
+
+
+def local_uri(uri: str) -> str:
+    """Say where the server finds the weights in its own file system."""
+    scheme, _, rest = uri.partition("://")
+    if scheme in ("", "file"):
+        return uri
+    path = rest.partition("/")[2] if scheme == "pvc" else ""
+    return f"file://{names.MODEL_MOUNT}/{path}".rstrip("/")
+
+
+def volumes(service: InferenceService) -> list[dict[str, Any]]:
+    """Give the volume that holds the weights, if they are in one."""
+    model = service.spec.model
+    place = model.uri.partition("://")[2]
+    source: dict[str, Any]
+    if model.scheme == "pvc":
+        claim = place.partition("/")[0]
+        source = {"persistentVolumeClaim": {"claimName": claim, "readOnly": True}}
+    elif model.scheme == "oci":
+        source = {"image": {"reference": place}}
+    elif model.is_fetched:
+        source = {"emptyDir": {"sizeLimit": str(model.size_limit)}}
+    else:
+        return []
+    return [{"name": names.MODEL_VOLUME, **source}]
+
+
+def mounts(service: InferenceService) -> list[dict[str, Any]]:
+    """Give the mount of that volume in the server's container."""
+    return [_mount(one["name"]) | {"readOnly": True} for one in volumes(service)]
+
+
+def init_containers(service: InferenceService, settings: Settings) -> list[dict[str, Any]]:
+    """Give what fetches the weights; its credentials are the pod's to find, and never ours."""
+    model = service.spec.model
+    if not model.is_fetched:
+        return []
+    checked = ["--digest", model.digest] if model.digest else []
+    container: dict[str, Any] = {
+        "name": names.DOWNLOADER,
+        "image": settings.downloader_image,
+        "args": [model.uri, names.MODEL_MOUNT, *checked],
+        # A quota that wants requests and limits wants them here too; a pod is worth the larger of
+        # its init containers and its containers, so this costs nothing.
+        "resources": service.spec.runtime.resources.manifest(),
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
+        "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}, _mount(names.MODEL_VOLUME)],  # noqa: S108
+    }
+    if model.secret_name:
+        container["envFrom"] = [{"secretRef": {"name": model.secret_name}}]
+    return [container]
+
+
+def _mount(volume: str) -> dict[str, Any]:
+    return {"name": volume, "mountPath": names.MODEL_MOUNT}

@@ -1,0 +1,142 @@
+"""The download of a model: how it goes, and what is said of one that fails."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from headroom.api.conditions import ConditionReason, ConditionType
+from headroom.api.timestamps import epoch_s, rfc3339
+from headroom.console.cold_starts import starts
+from headroom.controller.evaluation import Evaluation
+from headroom.controller.reads.fetching import Fetch, fetch_of
+from headroom.controller.reads.gather import Gathered
+from headroom.controller.reads.pods import observe
+from headroom.controller.reports.findings import Tick, of_tick
+from headroom.controller.writes.act import Acted
+from headroom.scaling import Observation, State, decide
+from service_world import service
+
+NOW_S = epoch_s("2026-11-20T12:00:00Z")
+SERVICE = service(spec__model={"uri": "hf://acme/resnet50"})
+Manifest = dict[str, Any]
+
+
+def ago(seconds: float) -> str:
+    return rfc3339(NOW_S - seconds)
+
+
+def ended(code: int, message: str = "") -> Manifest:
+    moments = {"startedAt": ago(50), "finishedAt": ago(20)}
+    return {"terminated": {"exitCode": code, "reason": "Error", "message": message, **moments}}
+
+
+def waiting(reason: str, message: str = "") -> Manifest:
+    return {"waiting": {"reason": reason, "message": message}}
+
+
+def pod(state: Manifest, last: Manifest | None = None, name: str = "model") -> Manifest:
+    conditions = [
+        {"type": "PodScheduled", "status": "True", "lastTransitionTime": ago(58)},
+        {"type": "Ready", "status": "False", "lastTransitionTime": ago(60)},
+    ]
+    init = {"name": name, "restartCount": 3 if last else 0, "state": state, "lastState": last or {}}
+    return {
+        "metadata": {"uid": "u1", "name": "p1", "creationTimestamp": ago(60)},
+        "status": {
+            "phase": "Pending",
+            "conditions": conditions,
+            "initContainerStatuses": [init],
+            "containerStatuses": [
+                {"name": "server", "restartCount": 0, "state": waiting("PodInitializing")}
+            ],
+        },
+    }
+
+
+PULLING = pod(waiting("PodInitializing"))
+NO_IMAGE = pod(waiting("ImagePullBackOff", 'pulling "headroom-downloader:0.1.0": not found'))
+FETCHING = pod({"running": {"startedAt": ago(35)}})
+DONE = pod(ended(0))
+FAILED = pod(
+    waiting("CrashLoopBackOff", "back-off 40s"), ended(1, "hf://acme/resnet50 was not fetched")
+)
+WRONG = pod(waiting("CrashLoopBackOff", "back-off 40s"), ended(3, "the digest is sha256:00"))
+AGAIN = pod({"running": {"startedAt": ago(5)}}, ended(1, "no route"))
+
+
+@pytest.mark.parametrize(
+    ("manifest", "expected"),
+    [
+        (PULLING, Fetch()),
+        (NO_IMAGE, Fetch(failed=True)),
+        (FETCHING, Fetch(since_s=NOW_S - 35)),
+        (DONE, Fetch(since_s=NOW_S - 50, until_s=NOW_S - 20)),
+        (FAILED, Fetch(failed=True)),
+        (AGAIN, Fetch(since_s=NOW_S - 5, failed=True)),
+        (pod({"running": {"startedAt": ago(35)}}, name="theirs"), None),
+        ({"metadata": {}, "status": {}}, None),
+    ],
+    ids=["its image", "no image", "fetching", "done", "failed", "again", "another's", "no node"],
+)
+def test_how_it_goes(manifest: Manifest, expected: Fetch | None) -> None:
+    assert fetch_of(manifest) == expected
+
+
+def evaluation(manifest: Manifest) -> tuple[Tick, Evaluation]:
+    pods = observe([manifest], now_s=NOW_S, warmup_timeout_s=600.0, replicas=1)
+    observation = Observation(now_s=NOW_S, current=1, pods=tuple(one.pod for one in pods))
+    policy, state = SERVICE.to_policy(), State.initial()
+    decision, _ = decide(policy, state, observation)
+    gathered = Gathered(observation=observation, deployment=None, pods=pods)
+    tick = Tick(service=SERVICE, gathered=gathered, decision=decision, acted=Acted(replicas=1))
+    seen = Evaluation(
+        service=SERVICE,
+        policy=policy,
+        state=state,
+        observation=observation,
+        pods=pods,
+        decision=decision,
+    )
+    return tick, seen
+
+
+@pytest.mark.parametrize(
+    ("manifest", "reason", "words"),
+    [
+        (FETCHING, ConditionReason.WARMING_UP, ["1 fetch their model, the first for 35 s"]),
+        (NO_IMAGE, ConditionReason.MODEL_UNAVAILABLE, ["ImagePullBackOff", "not found"]),
+        (FAILED, ConditionReason.MODEL_UNAVAILABLE, ["was not fetched", "mend spec.model"]),
+        (WRONG, ConditionReason.MODEL_UNAVAILABLE, ["the digest is sha256:00", "(code 3)"]),
+    ],
+    ids=["fetching", "no image", "failed", "wrong digest"],
+)
+def test_the_condition_says_what_is_wrong_with_it(
+    manifest: Manifest, reason: ConditionReason, words: list[str]
+) -> None:
+    tick, _ = evaluation(manifest)
+    (ready,) = [one for one in of_tick(tick) if one.kind is ConditionType.READY]
+    assert ready.reason is reason
+    for word in words:
+        assert word in ready.message
+
+
+def test_a_crash_of_the_server_is_no_fault_of_the_model() -> None:
+    crashed = pod(ended(0))
+    crashed["status"]["containerStatuses"][0]["state"] = waiting("CrashLoopBackOff", "back-off")
+    tick, _ = evaluation(crashed)
+    (ready,) = [one for one in of_tick(tick) if one.kind is ConditionType.READY]
+    assert ready.reason is ConditionReason.REPLICAS_BROKEN
+
+
+def test_it_is_a_phase_of_the_cold_start() -> None:
+    served = pod(ended(0))
+    served["status"]["phase"] = "Running"
+    served["status"]["conditions"][1] |= {"status": "True", "lastTransitionTime": ago(5)}
+    served["status"]["containerStatuses"][0]["state"] = {"running": {"startedAt": ago(18)}}
+    _, seen = evaluation(served)
+    (start,) = starts(seen)
+    # created 60 s ago, a node 58, fetched from 50 to 20, running 18, ready 5
+    assert (start.scheduling_s, start.fetching_s, start.pulling_s) == (2.0, 30.0, 10.0)
+    assert (start.warming_s, start.total_s) == (13.0, 55.0)
