@@ -27,7 +27,7 @@ COPIED = (
     "pyproject.toml",
     "README.md",
 )
-UNREAD = shutil.ignore_patterns("__pycache__", ".*", "traces")
+UNREAD = shutil.ignore_patterns("__pycache__", ".*")
 IMPORTED = ("aiohttp", "hypothesis.strategies", "numpy", "orjson", "pydantic", "yaml")
 """Once and not for every bug: most of what the tests import besides the project."""
 RUNNER = Path(__file__).with_name("runner.py")
