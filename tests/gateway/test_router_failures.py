@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from typing import Any
 
 from headroom.controller.cache import ServiceCache
 from headroom.controller.routing import Router
 from headroom.controller.routing.ports import OnEvent, OnList
 from headroom.gateway import Snapshot
+from headroom.gateway.activation import Served
 
 
 class FailsOnce:
@@ -41,6 +43,22 @@ class Told:
         self.withdrawn = True
 
 
+class NoActivators:
+    """Nobody holds anything."""
+
+    def publish(self, services: Iterable[Served]) -> None:
+        list(services)
+
+    def withdraw(self) -> None:
+        pass
+
+    def standing(self, port: int) -> tuple[str, ...]:
+        return ()
+
+    def held(self, key: str) -> int:
+        return 0
+
+
 class Nothing:
     """A cluster without slices, a clock and a probe that nobody needs here."""
 
@@ -62,6 +80,7 @@ async def test_routing_begins_anew_after_a_failure_of_its_own() -> None:
         replicas=FailsOnce(2),
         gateways=FailsOnce(0),
         publisher=told,
+        activators=NoActivators(),
         probe=nothing,
         clock=nothing,
         gateway_namespace="headroom-system",

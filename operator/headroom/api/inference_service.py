@@ -94,7 +94,8 @@ class InferenceService:
     def to_policy(self, tick_s: float = 2.0, floor: Floor | None = None) -> Policy:
         """Give the decision what it may and must do, evaluated every `tick_s` seconds.
 
-        Without a floor, that of `minReplicas` holds.
+        Without a floor, that of `minReplicas` holds. Of 0 it decides as of 1; whether the last one
+        goes is decided after it.
         """
         least, schedule = floor or Floor(self.spec.scaling.min_replicas)
         slo, scaling = self.spec.slo, self.spec.scaling
@@ -104,7 +105,7 @@ class InferenceService:
             latency_percentile=slo.latency.percentile / 100,
             queue_depth=slo.queue_depth,
             utilization_ceiling=slo.utilization_ceiling,
-            min_replicas=least,
+            min_replicas=max(1, least),
             schedule=schedule,
             max_replicas=scaling.max_replicas,
             scale_up_stabilization_s=up.stabilization_window.seconds,

@@ -18,6 +18,8 @@ from headroom.api.schedules import Schedule
 from headroom.api.target_ref import TargetRef
 from headroom.api.telemetry_source import Telemetry
 from headroom.api.values import MapBy, Rule, Value, Within
+from headroom.api.warmup import Latency, Warmup
+from headroom.api.zero import Zero
 from headroom.scaling.values import RateLimit
 
 Latency = Annotated[Duration, Within("1ms", "10m")]
@@ -142,8 +144,10 @@ class Scaling(Value):
     mode: Literal["Auto", "Recommend", "External"] = "Auto"
     """Auto writes replicas; Recommend writes the decision to the status, and replicas only at
     creation; External follows spec.replicas, which kubectl scale, an HPA or KEDA may set."""
-    min_replicas: Annotated[int, Field(ge=1, le=1000)] = 1
-    """Never fewer."""
+    min_replicas: Annotated[int, Field(ge=0, le=1000)] = 1
+    """Never fewer. 0 is possible where routing.mode is Gateway."""
+    zero: Zero = Zero()
+    """When the last replica goes, where minReplicas is 0."""
     max_replicas: Annotated[int, Field(ge=1, le=1000)] = 20
     """Never more, whatever the promise needs."""
     priority: Annotated[int, Field(ge=-1000, le=1000)] = 0
@@ -253,6 +257,13 @@ class Spec(Value):
             "change nothing, set it to what stands (status.replicas)",
         ),
         Rule(
+        Rule(
+            field="scaling.minReplicas",
+            cel="self.scaling.minReplicas > 0 || self.routing.mode == 'Gateway'",
+            holds=lambda spec: spec.scaling.min_replicas > 0 or spec.routing.mode == "Gateway",
+            message="scaling.minReplicas may be 0 where routing.mode is Gateway only, which holds "
+            "requests until a replica is warm",
+        ),
             field="replicas",
             cel="!has(self.replicas) || (self.replicas >= self.scaling.minReplicas && "
             "self.replicas <= self.scaling.maxReplicas)",

@@ -15,6 +15,7 @@ from typing import Annotated
 
 import typer
 
+from headroom.cli.activator import activator
 from headroom.cli.cluster_commands import app as cluster_app
 from headroom.cli.console_options import (
     DEFAULT_ADDRESS,
@@ -26,7 +27,14 @@ from headroom.cli.console_options import (
 from headroom.cli.console_options import chosen as console_chosen
 from headroom.cli.downloader_options import DownloaderImage
 from headroom.cli.ending import fail
-from headroom.cli.gateway_options import XDS_PORT, GatewayChoice, GatewayNamespace, XdsPort
+from headroom.cli.gateway_options import (
+    ACTIVATOR_PORT,
+    XDS_PORT,
+    ActivatorPort,
+    GatewayChoice,
+    GatewayNamespace,
+    XdsPort,
+)
 from headroom.cli.lease_options import (
     DEFAULT_NAME,
     LeaseName,
@@ -77,6 +85,7 @@ def run(
     prometheus_replica_label: ReplicaLabels = None,
     gateway_namespace: GatewayNamespace = None,
     xds_port: XdsPort = XDS_PORT,
+    activator_port: ActivatorPort = ACTIVATOR_PORT,
     downloader_image: DownloaderImage = None,
     record: Annotated[
         Path | None,
@@ -125,7 +134,11 @@ def run(
                 prometheus=urls,
                 replica_labels=prometheus_replica_label or (),
                 console=shown,
-                gateway=GatewayChoice(gateway_namespace, xds_port) if gateway_namespace else None,
+                gateway=(
+                    GatewayChoice(gateway_namespace, xds_port, activator_port)
+                    if gateway_namespace
+                    else None
+                ),
                 record=record,
                 record_mib=record_mib,
                 settings=Settings(downloader_image=downloader_image or DOWNLOADER_IMAGE),
@@ -133,6 +146,9 @@ def run(
         )
     except (ClusterError, OSError) as error:
         fail(str(error))
+
+
+app.command()(activator)
 
 
 @app.command()

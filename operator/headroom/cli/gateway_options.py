@@ -8,10 +8,13 @@ from typing import Annotated
 import typer
 
 XDS_PORT = 18000
+ACTIVATOR_PORT = 18001
 GATEWAY = "headroom-gateway"
 """Name of the gateways' ServiceAccount, and of their pods by label."""
+ACTIVATOR = "headroom-activator"
+"""Name of the activators' ServiceAccount."""
 AUDIENCE = "headroom-operator"
-"""That the gateways' tokens are issued for: they open nothing else."""
+"""That the gateways' and activators' tokens are issued for: they open nothing else."""
 
 GatewayNamespace = Annotated[
     str | None,
@@ -25,6 +28,10 @@ XdsPort = Annotated[
     int, typer.Option(min=1, max=65535, help="Port at which the gateways ask what they route.")
 ]
 
+ActivatorPort = Annotated[
+    int, typer.Option(min=1, max=65535, help="Port at which the activators ask what is served.")
+]
+
 
 @dataclass(frozen=True, slots=True)
 class GatewayChoice:
@@ -32,3 +39,4 @@ class GatewayChoice:
 
     namespace: str
     port: int = XDS_PORT
+    activator_port: int = ACTIVATOR_PORT

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from headroom.adapters.activator_desk import ActivatorDesk
 from headroom.adapters.kubernetes_api import KubernetesApi
 from headroom.adapters.pod_watch import PodWatch
 from headroom.adapters.port_probe import PortProbe
 from headroom.adapters.system_clock import SystemClock
 from headroom.adapters.token_review import TokenReview
-from headroom.cli.gateway_options import AUDIENCE, GATEWAY, GatewayChoice
+from headroom.cli.gateway_options import ACTIVATOR, AUDIENCE, GATEWAY, GatewayChoice
 from headroom.controller.routing import Router
 from headroom.resources.names import SERVICE_LABEL
 
@@ -20,13 +21,14 @@ if TYPE_CHECKING:
 
 def composed(
     api: KubernetesApi, clock: SystemClock, choice: GatewayChoice, namespaces: Sequence[str]
-) -> tuple[Router, XdsServer]:
-    """Build what routes, and what tells the gateways."""
+) -> tuple[Router, XdsServer, ActivatorDesk]:
+    """Build what routes, what tells the gateways, and what hears the activators."""
     # 30 MB, which an operator without gateways need not hold.
     from headroom.adapters.xds_server import XdsServer  # noqa: PLC0415
 
-    user = f"system:serviceaccount:{choice.namespace}:{GATEWAY}"
-    server = XdsServer(TokenReview(api, user=user, audience=AUDIENCE))
+    accounts = f"system:serviceaccount:{choice.namespace}"
+    server = XdsServer(TokenReview(api, user=f"{accounts}:{GATEWAY}", audience=AUDIENCE))
+    desk = ActivatorDesk(TokenReview(api, user=f"{accounts}:{ACTIVATOR}", audience=AUDIENCE))
     gateways = f"app.kubernetes.io/name={GATEWAY}"
     router = Router(
         replicas=PodWatch(
@@ -34,9 +36,10 @@ def composed(
         ),
         gateways=PodWatch(api, selector=gateways, namespace=choice.namespace),
         publisher=server,
+        activators=desk,
         probe=PortProbe(),
         clock=clock,
         gateway_namespace=choice.namespace,
         namespaces=namespaces,
     )
-    return router, server
+    return router, server, desk

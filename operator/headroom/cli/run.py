@@ -80,7 +80,9 @@ async def operate(
             _sources(prometheus, replica_labels) as sources,
         ):
             model = ReadModel(lambda: services(controller.cache))
-            router, xds = composed(api, clock, gateway, namespaces) if gateway else (None, None)
+            router, xds, desk = (
+                composed(api, clock, gateway, namespaces) if gateway else (None, None, None)
+            )
             controller = Controller(
                 cluster=api,
                 scraper=scraper,
@@ -99,6 +101,8 @@ async def operate(
             prerequisites = Prerequisites(api, _needed(namespaces, lease))
             watch = InferenceServiceWatch(GROUP, VERSION, PLURAL, namespaces)
             health = Health(
+            if desk is not None:
+                desk.listen(on_held=controller.wake, on_change=controller.reroute)
                 controller, prerequisites=prerequisites.checks, standing=election, watch=watch
             )
             app = application(health, instruments)
@@ -116,6 +120,7 @@ async def operate(
                 watch_loop_lag(instruments.lagged, health.lagged),
             )
     _log.info("ended")
+                *([desk.serve(gateway.activator_port)] if desk and gateway else []),
 
 
 @asynccontextmanager

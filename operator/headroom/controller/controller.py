@@ -129,6 +129,18 @@ class Controller:
     def _new_reconciler(self, lease: Lease | None) -> Reconciler:
         return Reconciler(
             cluster=self._writing(lease),
+    def wake(self, key: str) -> None:
+        """Evaluate a service now, by `namespace/name`: somebody is held for it."""
+        self.reroute()
+        for uid in self.cache.uids():
+            if self.scheduler is not None and self._name_of(uid) == key:
+                self.scheduler.kick(uid)
+
+    def reroute(self) -> None:
+        """Look again at what gateways are told: who holds requests has changed."""
+        if self._router is not None:
+            self._router.changed()
+
             measuring=self._measuring,
             clock=self._clock,
             cache=self.cache,
@@ -155,16 +167,16 @@ class Controller:
         if service is None:
             return uid
         return f"{service['metadata']['namespace']}/{service['metadata']['name']}"
+            caps=self._caps,
+            standing=None if self._router is None else self._router.standing,
 
     def _changed(self, uid: str) -> None:
-        if self._router is not None:
-            self._router.changed()
+        self.reroute()
         if self.scheduler is not None:
             self.scheduler.kick(uid)
 
     def _gone(self, uid: str) -> None:
-        if self._router is not None:
-            self._router.changed()
+        self.reroute()
         if self.scheduler is not None:
             self.scheduler.remove(uid)
         if self._reconciler is not None:

@@ -18,6 +18,7 @@ from headroom.controller.ports import Manifest
 from headroom.controller.reads.lineage import Lineage
 from headroom.controller.reports.error_budget import ErrorBudget
 from headroom.controller.writes.drift import Applied
+from headroom.controller.zero.rule import Quiet
 from headroom.errors import ClusterError
 from headroom.resources import desired_children
 from headroom.resources.settings import DEFAULTS, Settings
@@ -85,6 +86,7 @@ class Memory:
     samples: PodSamples | None = None
     """The last pages of its pods; None before the first tick."""
     claim: str = ""
+    quiet: Quiet = field(default_factory=Quiet)
     """Who yields accelerators to the service, as last told."""
     marks_again_s: float = 0.0
     """Before, no pod is marked: it was forbidden."""
@@ -109,13 +111,15 @@ class Memory:
     def replicas_if_absent(self, service: InferenceService) -> int:
         """Replicas of a Deployment that has to be created: what was last decided, else the minimum.
 
-        In Recommend mode decisions are advice, so what last stood counts; in External the wish.
+        In Recommend mode decisions are advice, so what last stood counts; in External the wish. The
+        first is made also where the minimum is 0: what has never been warm would be found wanting
+        by whoever asks first.
         """
         scaling = service.spec.scaling
         if service.spec.replicas is not None:
             return service.spec.replicas
         decision = self.status.get("decision") or {}
-        last = decision.get("current" if scaling.mode == "Recommend" else "replicas", 0)
+        last = decision.get("current" if scaling.mode == "Recommend" else "replicas", 1)
         return int(min(max(last, scaling.min_replicas), scaling.max_replicas))
 
 

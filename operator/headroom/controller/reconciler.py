@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from headroom.api import InferenceService, InvalidSpec
@@ -21,9 +22,12 @@ from headroom.controller.reports.error_budget import judged
 from headroom.controller.reports.findings import Found, Tick
 from headroom.controller.reports.recording import Recording
 from headroom.controller.reports.report import Reporter
+from headroom.controller.routing.standing import Standing
+from headroom.controller.sharing.ceilings import Caps, Ceiling, Ceilings
 from headroom.controller.sharing.competition import Competition
 from headroom.controller.writes.act import Acted, act, replicas_to_write
 from headroom.errors import NotFound
+from headroom.controller.zero.rule import settled
 from headroom.resources.settings import DEFAULTS, Settings
 from headroom.scaling import Decision, Policy, decide
 
@@ -47,6 +51,7 @@ class Reconciler:
     ) -> None:
         self._cluster = cluster
         self._measuring = measuring
+        standing: Callable[[InferenceService], Standing] | None = None,
         self._clock = clock
         self._cache = cache
         self._recorder = recorder
@@ -57,6 +62,7 @@ class Reconciler:
         self._tick_s = tick_s
         self._competition = Competition()
         self._conflicts = Conflicts(cluster, cache.claims)
+        self._standing_of = standing or (lambda _: Standing())
         self._memories: dict[str, Memory] = {}
 
     async def tick(self, uid: str) -> None:
@@ -125,6 +131,18 @@ class Reconciler:
                     observation=observation,
                     pods=gathered.pods,
                     decision=decision,
+        standing = self._standing_of(service)
+        memory.quiet = memory.quiet.observe(
+            memory.state, decision, standing, observation.now_s, 3.0 * policy.tick_s
+        )
+        decision = settled(
+            decision,
+            observation,
+            memory.quiet,
+            standing,
+            least=floor.replicas,
+            idle_s=service.spec.scaling.zero.idle_for.seconds,
+        )
                 )
             )
         tick = Tick(
@@ -204,3 +222,18 @@ class Reconciler:
         """Whether it was something else than the service itself that was not found."""
         found = await self._cluster.list_all(API_VERSION, KIND, memory.namespace)
         return any(one["metadata"]["uid"] == memory.uid for one in found)
+    def _ceiling(
+        self, service: InferenceService, gathered: Gathered, follows: Manifest
+    ) -> Ceiling:
+        """Give the most that may be asked for; of what is not made yet nothing stands."""
+        standing = 0 if gathered.deployment is None else gathered.observation.current
+        return self._known_ceilings().of(service, _template(follows), standing)
+
+    def _known_ceilings(self) -> Ceilings:
+        """Begin, at the first tick, with what services say that were not looked at yet."""
+        if self._ceilings is None:
+            self._ceilings = Ceilings(caps=self._caps)
+            found = (self._cache.get(uid) for uid in self._cache.uids())
+            self._ceilings.begin(one for one in found if one is not None)
+        return self._ceilings
+

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from headroom.controller.ports import Manifest
 from headroom.gateway import Snapshot
+from headroom.gateway.activation import Served
 
 OnList = Callable[[list[Manifest]], None]
 OnEvent = Callable[[str, Manifest], None]
@@ -37,4 +38,24 @@ class Probe(Protocol):
 
     async def is_open(self, address: str, port: int) -> bool:
         """Say whether somebody listens there, within a fraction of a second."""
+        ...
+
+
+class Activators(Protocol):
+    """Hold requests while a service has no warm replica."""
+
+    def publish(self, services: Iterable[Served]) -> None:
+        """Tell this from now on."""
+        ...
+
+    def withdraw(self) -> None:
+        """Tell nothing: somebody else decides."""
+        ...
+
+    def standing(self, port: int) -> tuple[str, ...]:
+        """Give the addresses of those that take requests at a service's port."""
+        ...
+
+    def held(self, key: str) -> int:
+        """Count the requests that are held for a service, by `namespace/name`."""
         ...

@@ -18,10 +18,11 @@ from headroom.controller.ports import Clock, Cluster, Manifest
 from headroom.controller.routing import port_numbers, telling
 from headroom.controller.routing.handover import RETIRED_AFTER_S, Leads, step
 from headroom.controller.routing.pod_book import PodBook, WarmPod
-from headroom.controller.routing.ports import Probe, Publisher, Watch
+from headroom.controller.routing.ports import Activators, Probe, Publisher, Watch
+from headroom.controller.routing.standing import Standing
 from headroom.controller.routing.writing import Writer
 from headroom.errors import ClusterError
-from headroom.gateway import snapshot
+from headroom.gateway import Endpoint, snapshot
 from headroom.resources import endpoint_slice
 from headroom.resources import service as services
 from headroom.resources.endpoint_slice import (
@@ -68,12 +69,15 @@ class Router:
     replicas: Watch
     gateways: Watch
     publisher: Publisher
+    activators: Activators
     probe: Probe
     clock: Clock
     gateway_namespace: str
     namespaces: Sequence[str] = ()
     anew_after_s: float = ANEW_AFTER_S
     _dirty: asyncio.Event = field(default_factory=asyncio.Event)
+    _routed: dict[str, Routed] = field(default_factory=dict)
+    """By UID, as the present leadership knows them."""
 
     async def lead(self, cluster: Cluster, cache: ServiceCache) -> None:
         """Route until cancelled; then nothing is told any more, and what was told stands.
@@ -89,11 +93,25 @@ class Router:
                 await asyncio.sleep(self.anew_after_s)
         finally:
             self.publisher.withdraw()
+            self.activators.withdraw()
+
+    def standing(self, service: InferenceService) -> Standing:
+        """Say how requests reach a service now."""
+        routed = self._routed.get(service.uid)
+        if routed is None:
+            return Standing()
+        return Standing(
+            gateways=routed.standing,
+            activators=len(self.activators.standing(routed.port)),
+            held=self.activators.held(f"{service.namespace}/{service.name}"),
+            trouble=routed.complaint,
+        )
 
     async def _route(self, cluster: Cluster, cache: ServiceCache) -> None:
         book, gates = PodBook(self._dirty.set), PodBook(self._dirty.set)
         await cache.synced.wait()
-        lead = _Lead(self, cluster, cache, book, gates, await self._seed(cluster))
+        self._routed = await self._seed(cluster)
+        lead = _Lead(self, cluster, cache, book, gates, self._routed)
         async with asyncio.TaskGroup() as group:
             group.create_task(self.replicas.run(book.replace, book.observe))
             group.create_task(self.gateways.run(gates.replace, gates.observe))
@@ -227,19 +245,27 @@ class _Lead:
                 self._routed[uid] = Routed(port=port, writer=Writer(self._cluster))
 
     def _publish(self) -> None:
-        routes, replicas, bounds = [], {}, {}
+        """Tell gateways and activators; without a warm replica gateways lead to the activators."""
+        activators = self._router.activators
+        routes, hosts, bounds, served = [], {}, {}, []
         for service, raw in self._services():
             routed = self._routed.get(service.uid)
             if routed is None:
                 continue
-            route = telling.route(service, routed.port)
+            route, status = telling.route(service, routed.port), raw.get("status") or {}
             pods = self._book.warm(service.namespace, service.name)
             routes.append(route)
-            replicas[route.key] = telling.endpoints(service, pods)
-            most = telling.in_flight(service, raw.get("status") or {}, len(pods))
+            served.append(telling.served(service, routed.port, status, pods))
+            if not pods:  # activators bound what they hold
+                standing = activators.standing(routed.port)
+                hosts[route.key] = [Endpoint(address, routed.port) for address in standing]
+                continue
+            hosts[route.key] = telling.endpoints(service, pods)
+            most = telling.in_flight(service, status, len(pods))
             if most is not None:
-                bounds[route.key] = most
-        self._router.publisher.publish(snapshot(routes, replicas, bounds))
+                bounds[route.key] = most + activators.held(route.key)
+        activators.publish(served)
+        self._router.publisher.publish(snapshot(routes, hosts, bounds))
 
     async def _converge(self, service: InferenceService, routed: Routed) -> None:
         """Bring the Service and the slice of one service one step on."""

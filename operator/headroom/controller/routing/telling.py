@@ -9,6 +9,7 @@ from headroom.api import InferenceService
 from headroom.api.durations import Duration
 from headroom.controller.routing.pod_book import WarmPod
 from headroom.gateway import Endpoint, Route
+from headroom.gateway.activation import UNKNOWN_IN_FLIGHT, Served
 from headroom.gateway.runtime import in_flight_per_replica
 from headroom.scaling.values import CostModel
 
@@ -33,6 +34,22 @@ def endpoints(service: InferenceService, pods: tuple[WarmPod, ...]) -> list[Endp
     return [Endpoint(pod.address, service.spec.runtime.port) for pod in pods]
 
 
+def served(
+    service: InferenceService, port: int, status: Mapping[str, Any], pods: tuple[WarmPod, ...]
+) -> Served:
+    """Give what activators are told of a service."""
+    routing = service.spec.routing
+    return Served(
+        key=f"{service.namespace}/{service.name}",
+        port=port,
+        timeout_s=routing.request_timeout.seconds,
+        max_body_bytes=routing.max_body_bytes,
+        cold_start_s=_cold_start_s(status.get("coldStart")),
+        in_flight=in_flight(service, status, 1) or UNKNOWN_IN_FLIGHT,
+        replicas=tuple(sorted(endpoints(service, pods))),
+    )
+
+
 def in_flight(service: InferenceService, status: Mapping[str, Any], replicas: int) -> int | None:
     """Give how many requests may be in flight at all; None where nothing is known of the cost."""
     per_replica = service.spec.routing.max_in_flight
@@ -42,6 +59,14 @@ def in_flight(service: InferenceService, status: Mapping[str, Any], replicas: in
             return None
         per_replica = in_flight_per_replica(cost, service.spec.slo.latency.target.seconds)
     return per_replica * max(1, replicas)
+
+
+def _cold_start_s(cold_start: Any) -> float | None:
+    """Read how long a start takes from the status, as it was written there."""
+    try:
+        return _seconds(cold_start["p90"])
+    except (KeyError, TypeError, ValueError):
+        return None
 
 
 def _cost(model: Any) -> CostModel | None:

@@ -1,0 +1,135 @@
+"""One HTTP/1.1 request as bytes: where it ends, its deadline, and how it is passed on. Pure.
+
+It is passed on as it came, but for what concerns one connection only, and for its deadline, from
+which the time that it was held is taken.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+
+import httptools
+
+from headroom.activator.holding import HEAD_BYTES, Refusal
+from headroom.gateway.routes import DEADLINE, GRPC_DEADLINE, IDEMPOTENT
+
+_GRPC_UNITS = {"H": 3600.0, "M": 60.0, "S": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}
+_HEAD_END = b"\r\n\r\n"
+_CONNECTION = frozenset({b"connection", b"keep-alive", b"proxy-connection"})
+NOT_TRIED_AGAIN = "x-envoy-ratelimited"
+"""A gateway passes an answer with this header on, and does not try once more."""
+
+
+class MalformedError(ValueError):
+    """What came is no HTTP request."""
+
+
+@dataclass(slots=True)
+class Incoming:
+    """A request that is being read; feed it what comes until it is complete."""
+
+    head: bytes = b""
+    """Request line and headers, with the empty line; empty until all of it is there."""
+    rest: bytearray = field(default_factory=bytearray)
+    """What followed: the body as it is framed."""
+    complete: bool = False
+    upgrade: bool = False
+    headers: dict[str, str] = field(default_factory=dict)
+    """By names in lower case; of several the last."""
+    _raw: bytearray = field(default_factory=bytearray)
+    _parser: httptools.HttpRequestParser | None = None
+
+    def feed(self, data: bytes) -> None:
+        """Take in bytes; raise MalformedError."""
+        if self._parser is None:
+            self._parser = httptools.HttpRequestParser(self)
+        if self.head:
+            self.rest += data
+        else:
+            self._raw += data
+            head, end, body = bytes(self._raw).partition(_HEAD_END)
+            if end:
+                self.head, self.rest, self._raw = head + end, bytearray(body), bytearray()
+            elif len(self._raw) > HEAD_BYTES:
+                raise MalformedError(f"a request's head has at most {HEAD_BYTES} bytes")
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            self.upgrade = self.complete = True
+        except httptools.HttpParserError as error:
+            raise MalformedError(str(error)) from error
+
+    @property
+    def timeout_s(self) -> float | None:
+        """Seconds within which an answer is wanted; None where the request does not say."""
+        try:
+            seconds = float(self.headers.get(DEADLINE, ""))
+        except ValueError:
+            seconds = 0.0
+        if 0.0 < seconds < float("inf"):
+            return seconds
+        found = re.fullmatch(r"([0-9]{1,8})([HMSmun])", self.headers.get(GRPC_DEADLINE, ""))
+        return float(found[1]) * _GRPC_UNITS[found[2]] if found else None
+
+    @property
+    def may_repeat(self) -> bool:
+        """Whether it may be computed twice."""
+        return self.headers.get(IDEMPOTENT, "").lower() != "false"
+
+    def forwarded(self, held_s: float) -> bytes:
+        """Give the bytes for a replica: one request on one connection, its deadline shortened."""
+        first, *lines = self.head[: -len(_HEAD_END)].split(b"\r\n")
+        kept = [line for line in lines if not self._is_rewritten(_name(line))]
+        left_s = None if self.timeout_s is None else max(0.001, self.timeout_s - held_s)
+        if left_s is not None and DEADLINE in self.headers:
+            kept.append(f"{DEADLINE}: {left_s:.3f}".encode())
+        if left_s is not None and GRPC_DEADLINE in self.headers:
+            kept.append(f"{GRPC_DEADLINE}: {max(1, round(1e3 * left_s))}m".encode())
+        if not self.upgrade:
+            kept.append(b"connection: close")
+        return b"\r\n".join([first, *kept]) + _HEAD_END + bytes(self.rest)
+
+    def _is_rewritten(self, name: bytes) -> bool:
+        if name in _CONNECTION:
+            return not self.upgrade
+        timed = name in (DEADLINE.encode(), GRPC_DEADLINE.encode())
+        return timed and self.timeout_s is not None
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Called by the parser."""
+        self.headers[name.decode("latin-1").lower()] = value.decode("latin-1").strip()
+
+    def on_message_complete(self) -> None:
+        """Called by the parser."""
+        self.complete = True
+
+
+def _name(line: bytes) -> bytes:
+    return line.partition(b":")[0].strip().lower()
+
+
+_REASONS = {400: "Bad Request", 413: "Content Too Large", 429: "Too Many Requests"}
+
+
+def answer(refusal: Refusal) -> bytes:
+    """Write an answer of the activator's own: JSON with a reason, as the model server's."""
+    body = json.dumps({"error": refusal.words, "reason": str(refusal.why)}).encode()
+    phrase = _REASONS.get(refusal.status, "Service Unavailable")
+    again_s = refusal.retry_after_s
+    lines = [
+        f"HTTP/1.1 {refusal.status} {phrase}",
+        "content-type: application/json",
+        f"content-length: {len(body)}",
+        f"{NOT_TRIED_AGAIN}: true",
+        *([] if again_s is None else [f"retry-after: {again_s}"]),
+        "connection: close",
+    ]
+    return "\r\n".join(lines).encode() + _HEAD_END + body
+
+
+def status_of(data: bytes) -> int | None:
+    """Read the status of an answer from its first bytes; None where it is none."""
+    found = re.match(rb"HTTP/1\.[01] ([1-5][0-9]{2})[ \r]", data)
+    return int(found[1]) if found else None

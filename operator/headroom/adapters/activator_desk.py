@@ -1,0 +1,154 @@
+"""Where activators ask what is served, and say who is held: two paths on a port of their own.
+
+`POST /v1/served` is answered at once where the activator has another version, else when there is
+one, or with 304. `POST /v1/held` wakes: services that nobody was held for before are told on.
+Nobody is answered who does not show the activator's own token.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+
+from aiohttp import web
+
+from headroom.gateway.activation import (
+    ASK_WITHIN_S,
+    GONE_AFTER_S,
+    Report,
+    Served,
+    read_report,
+    told,
+)
+
+MAX_REPORT_BYTES = 1 << 20
+FORGOTTEN_AFTER_S = 60.0
+
+Authenticate = Callable[[str], Awaitable[bool]]
+"""Whether this bearer token is an activator's."""
+
+
+class ActivatorDesk:
+    """Knows the activators by what they said last."""
+
+    def __init__(self, authenticate: Authenticate, hold_s: float = ASK_WITHIN_S) -> None:
+        self._authenticate = authenticate
+        self._hold_s = hold_s
+        self._told: tuple[str, bytes] | None = None
+        self._news = asyncio.Event()
+        self._reports: dict[str, tuple[Report, float]] = {}
+        self._on_held: Callable[[str], None] = lambda _: None
+        self._on_change: Callable[[], None] = lambda: None
+
+    def listen(self, *, on_held: Callable[[str], None], on_change: Callable[[], None]) -> None:
+        """Have these called.
+
+        `on_held` when somebody is first held for a service, by its key; `on_change` when what
+        activators take or hold has changed.
+        """
+        self._on_held, self._on_change = on_held, on_change
+
+    def publish(self, services: Iterable[Served]) -> None:
+        """Tell this from now on."""
+        new = told(services)
+        if new != self._told:
+            self._told = new
+            self._wake()
+
+    def withdraw(self) -> None:
+        """Tell nothing: another process decides. What activators know stands."""
+        self._told = None
+        self._wake()
+
+    def standing(self, port: int) -> tuple[str, ...]:
+        """Give the addresses of the activators that take requests at a service's port."""
+        return tuple(
+            sorted(
+                report.address
+                for report in self._fresh()
+                if port in report.listening and not report.leaving
+            )
+        )
+
+    def held(self, key: str) -> int:
+        """Count the requests that are held for a service, over all activators."""
+        return sum(dict(report.held).get(key, 0) for report in self._fresh())
+
+    async def serve(self, port: int, host: str | None = None) -> None:
+        """Serve until cancelled. Raises OSError where the port is taken."""
+        served = web.Application(client_max_size=MAX_REPORT_BYTES)
+        served.add_routes([web.post("/v1/served", self._served), web.post("/v1/held", self._held)])
+        runner = web.AppRunner(
+            served, access_log=None, shutdown_timeout=0.5, keepalive_timeout=120.0
+        )
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, host=host, port=port).start()
+            await asyncio.Event().wait()
+        finally:
+            await runner.cleanup()
+
+    def _fresh(self) -> list[Report]:
+        now_s = asyncio.get_running_loop().time()
+        return [one for one, at_s in self._reports.values() if now_s - at_s < GONE_AFTER_S]
+
+    def _wake(self) -> None:
+        self._news.set()
+        self._news = asyncio.Event()
+
+    async def _served(self, request: web.Request) -> web.Response:
+        report = await self._heard(request)
+        if isinstance(report, web.Response):
+            return report
+        if self._told is not None and self._told[0] == report.version:
+            try:
+                async with asyncio.timeout(self._hold_s):
+                    await self._news.wait()
+            except TimeoutError:
+                return web.Response(status=304)
+        if self._told is None:
+            return _elsewhere()
+        return web.Response(body=self._told[1], content_type="application/json")
+
+    async def _held(self, request: web.Request) -> web.Response:
+        report = await self._heard(request)
+        return report if isinstance(report, web.Response) else web.Response(status=204)
+
+    async def _heard(self, request: web.Request) -> Report | web.Response:
+        """Take in what an activator says; give the refusal where it may not, or not here."""
+        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+        if scheme != "Bearer" or not await self._authenticate(token):
+            return web.json_response({"error": "the token of the activator is needed"}, status=401)
+        try:
+            report = read_report(await request.read())
+        except ValueError as error:
+            return web.json_response({"error": str(error)}, status=400)
+        if self._told is None:
+            return _elsewhere()
+        self._take_in(report)
+        return report
+
+    def _take_in(self, report: Report) -> None:
+        now_s = asyncio.get_running_loop().time()
+        before, at_s = self._reports.get(report.address, (Report(address=""), 0.0))
+        if now_s - at_s >= GONE_AFTER_S:
+            before = Report(address="")
+        self._reports = {
+            address: known
+            for address, known in self._reports.items()
+            if now_s - known[1] < FORGOTTEN_AFTER_S
+        } | {report.address: (report, now_s)}
+        if (before.listening, before.leaving) != (report.listening, report.leaving):
+            self._on_change()
+        known = dict(before.held)
+        for key, number in report.held:
+            if number and not known.get(key):
+                self._on_held(key)
+        if known != dict(report.held):
+            self._on_change()
+
+
+def _elsewhere() -> web.Response:
+    refusal = web.json_response({"error": "this operator does not lead"}, status=503)
+    refusal.force_close()
+    return refusal

@@ -1,0 +1,24 @@
+"""Where a service leads, and who holds its requests while no replica is warm. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """How requests reach a service now."""
+
+    gateways: tuple[str, ...] = ()
+    """Addresses that its Service leads to; empty: to its replicas."""
+    activators: int = 0
+    """Those that take its requests while no replica is warm."""
+    held: int = 0
+    """Requests that wait there or are being answered through it."""
+    trouble: str = ""
+    """Why its routing could not be written; empty where it could."""
+
+    @property
+    def wakeable(self) -> bool:
+        """Whether a request reaches somebody while there is no replica."""
+        return bool(self.gateways) and self.activators > 0
