@@ -20,9 +20,9 @@ from headroom.api.telemetry_source import Telemetry
 from headroom.api.values import MapBy, Rule, Value, Within
 from headroom.api.warmup import Latency, Warmup
 from headroom.api.zero import Zero
+Latency = Annotated[Duration, Within("1ms", "10m")]
 from headroom.scaling.values import RateLimit
 
-Latency = Annotated[Duration, Within("1ms", "10m")]
 StabilizationWindow = Annotated[Duration, Within("0s", "1h")]
 
 
@@ -39,8 +39,6 @@ class Accelerator(Value):
     """Extended resource that stands for an accelerator."""
     count: Annotated[int, Field(ge=0, le=64)] = 1
     """Accelerators per replica; 0 requests none."""
-
-
 class Warmup(Value):
     """What a replica must show before it takes requests."""
 
@@ -50,6 +48,8 @@ class Warmup(Value):
     """Slowest self-test request that counts as warm; without it slo.latency.target."""
     timeout: Annotated[Duration, Within("1s", "24h")] = Duration.parse("10m")
     """Time from the start of the container within which a replica must be warm."""
+
+
 
 
 class LatencyObjective(Value):
@@ -250,6 +250,13 @@ class Spec(Value):
             message="routing.mode must be Service beside a targetRef, whose Service is not ours",
         ),
         Rule(
+            field="scaling.minReplicas",
+            cel="self.scaling.minReplicas > 0 || self.routing.mode == 'Gateway'",
+            holds=lambda spec: spec.scaling.min_replicas > 0 or spec.routing.mode == "Gateway",
+            message="scaling.minReplicas must be at least 1 where routing.mode is not Gateway, "
+            "which alone holds requests until a replica is warm",
+        ),
+        Rule(
             field="replicas",
             cel="has(self.replicas) == (self.scaling.mode == 'External')",
             holds=lambda spec: (spec.replicas is not None) == (spec.scaling.mode == "External"),
@@ -257,13 +264,6 @@ class Spec(Value):
             "change nothing, set it to what stands (status.replicas)",
         ),
         Rule(
-        Rule(
-            field="scaling.minReplicas",
-            cel="self.scaling.minReplicas > 0 || self.routing.mode == 'Gateway'",
-            holds=lambda spec: spec.scaling.min_replicas > 0 or spec.routing.mode == "Gateway",
-            message="scaling.minReplicas may be 0 where routing.mode is Gateway only, which holds "
-            "requests until a replica is warm",
-        ),
             field="replicas",
             cel="!has(self.replicas) || (self.replicas >= self.scaling.minReplicas && "
             "self.replicas <= self.scaling.maxReplicas)",

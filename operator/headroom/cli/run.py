@@ -97,12 +97,12 @@ async def operate(
                 router=router,
                 settings=settings,
             )
+            if desk is not None:
+                desk.listen(on_held=controller.wake, on_change=controller.reroute)
             election = None if lease is None else _election(lease, api, clock, instruments)
             prerequisites = Prerequisites(api, _needed(namespaces, lease))
             watch = InferenceServiceWatch(GROUP, VERSION, PLURAL, namespaces)
             health = Health(
-            if desk is not None:
-                desk.listen(on_held=controller.wake, on_change=controller.reroute)
                 controller, prerequisites=prerequisites.checks, standing=election, watch=watch
             )
             app = application(health, instruments)
@@ -116,11 +116,11 @@ async def operate(
                 prerequisites.watch(),
                 serve(app, port),
                 *([xds.serve(gateway.port)] if xds and gateway else []),
+                *([desk.serve(gateway.activator_port)] if desk and gateway else []),
                 show(console, model, api, clock.now_s),
                 watch_loop_lag(instruments.lagged, health.lagged),
             )
     _log.info("ended")
-                *([desk.serve(gateway.activator_port)] if desk and gateway else []),
 
 
 @asynccontextmanager

@@ -119,16 +119,6 @@ class Controller:
             self.scheduler = None
             reconciler.withdraw()
 
-    def observe(self, event_type: str | None, service: Manifest) -> None:
-        """Take in an event of a watch."""
-        if event_type == "DELETED":
-            self.cache.forget(service["metadata"]["uid"])
-        else:
-            self.cache.saw(service)
-
-    def _new_reconciler(self, lease: Lease | None) -> Reconciler:
-        return Reconciler(
-            cluster=self._writing(lease),
     def wake(self, key: str) -> None:
         """Evaluate a service now, by `namespace/name`: somebody is held for it."""
         self.reroute()
@@ -141,6 +131,16 @@ class Controller:
         if self._router is not None:
             self._router.changed()
 
+    def observe(self, event_type: str | None, service: Manifest) -> None:
+        """Take in an event of a watch."""
+        if event_type == "DELETED":
+            self.cache.forget(service["metadata"]["uid"])
+        else:
+            self.cache.saw(service)
+
+    def _new_reconciler(self, lease: Lease | None) -> Reconciler:
+        return Reconciler(
+            cluster=self._writing(lease),
             measuring=self._measuring,
             clock=self._clock,
             cache=self.cache,
@@ -149,6 +149,8 @@ class Controller:
             instance=self._instance,
             recording=self._recording,
             onlooker=self._onlooker,
+            caps=self._caps,
+            standing=None if self._router is None else self._router.standing,
             settings=self._settings,
         )
 
@@ -167,8 +169,6 @@ class Controller:
         if service is None:
             return uid
         return f"{service['metadata']['namespace']}/{service['metadata']['name']}"
-            caps=self._caps,
-            standing=None if self._router is None else self._router.standing,
 
     def _changed(self, uid: str) -> None:
         self.reroute()

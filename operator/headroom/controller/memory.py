@@ -83,10 +83,10 @@ class Memory:
     contest: Contest = field(default_factory=Contest)
     mode: str = ""
     """scaling.mode at the last tick; empty before the first."""
+    quiet: Quiet = field(default_factory=Quiet)
     samples: PodSamples | None = None
     """The last pages of its pods; None before the first tick."""
     claim: str = ""
-    quiet: Quiet = field(default_factory=Quiet)
     """Who yields accelerators to the service, as last told."""
     marks_again_s: float = 0.0
     """Before, no pod is marked: it was forbidden."""

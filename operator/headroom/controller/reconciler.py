@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from headroom.api import InferenceService, InvalidSpec
-from headroom.api.inference_service import API_VERSION, KIND
 from headroom.controller.cache import ServiceCache
+from headroom.api.inference_service import API_VERSION, KIND
 from headroom.controller import pace
 from headroom.controller.evaluation import Evaluation, Onlooker
 from headroom.controller.memory import Memory, remember
@@ -23,11 +23,11 @@ from headroom.controller.reports.findings import Found, Tick
 from headroom.controller.reports.recording import Recording
 from headroom.controller.reports.report import Reporter
 from headroom.controller.routing.standing import Standing
-from headroom.controller.sharing.ceilings import Caps, Ceiling, Ceilings
+from headroom.controller.sharing.ceilings import NO_CAPS, Caps, Ceilings
 from headroom.controller.sharing.competition import Competition
 from headroom.controller.writes.act import Acted, act, replicas_to_write
-from headroom.errors import NotFound
 from headroom.controller.zero.rule import settled
+from headroom.errors import NotFound
 from headroom.resources.settings import DEFAULTS, Settings
 from headroom.scaling import Decision, Policy, decide
 
@@ -48,21 +48,21 @@ class Reconciler:
         recording: Recording | None = None,
         onlooker: Onlooker | None = None,
         settings: Settings = DEFAULTS,
+        standing: Callable[[InferenceService], Standing] | None = None,
     ) -> None:
         self._cluster = cluster
         self._measuring = measuring
-        standing: Callable[[InferenceService], Standing] | None = None,
         self._clock = clock
         self._cache = cache
         self._recorder = recorder
         self._recording = recording
         self._onlooker = onlooker
         self._settings = settings
+        self._standing_of = standing or (lambda _: Standing())
         self._reporter = Reporter(cluster, cache, instance)
         self._tick_s = tick_s
         self._competition = Competition()
         self._conflicts = Conflicts(cluster, cache.claims)
-        self._standing_of = standing or (lambda _: Standing())
         self._memories: dict[str, Memory] = {}
 
     async def tick(self, uid: str) -> None:
@@ -113,24 +113,12 @@ class Reconciler:
         floor = service.floor_at(
             gathered.observation.now_s, lead_s=memory.state.cold_starts.p90_s or 0.0
         )
+        follows = memory.children[-1] if memory.children else gathered.deployment or {}
         period_s = pace.period_s(self._tick_s, len(self._cache))
         policy = service.to_policy(tick_s=period_s, floor=floor)
         observation = replace(gathered.observation, grant=self._competition.grant(memory.uid))
         before = memory.state
         decision, memory.state = decide(policy, before, observation)
-        self._judge(memory, service, policy, decision)
-        follows = memory.children[-1] if memory.children else gathered.deployment or {}
-        claim = self._competition.note(service, follows, observation, decision)
-        self._recorder.decided(service, decision)
-        if self._onlooker is not None:
-            self._onlooker.evaluated(
-                Evaluation(
-                    service=service,
-                    policy=policy,
-                    state=before,
-                    observation=observation,
-                    pods=gathered.pods,
-                    decision=decision,
         standing = self._standing_of(service)
         memory.quiet = memory.quiet.observe(
             memory.state, decision, standing, observation.now_s, 3.0 * policy.tick_s
@@ -143,6 +131,18 @@ class Reconciler:
             least=floor.replicas,
             idle_s=service.spec.scaling.zero.idle_for.seconds,
         )
+        self._judge(memory, service, policy, decision)
+        claim = self._competition.note(service, follows, observation, decision)
+        self._recorder.decided(service, decision)
+        if self._onlooker is not None:
+            self._onlooker.evaluated(
+                Evaluation(
+                    service=service,
+                    policy=policy,
+                    state=before,
+                    observation=observation,
+                    pods=gathered.pods,
+                    decision=decision,
                 )
             )
         tick = Tick(
@@ -222,18 +222,3 @@ class Reconciler:
         """Whether it was something else than the service itself that was not found."""
         found = await self._cluster.list_all(API_VERSION, KIND, memory.namespace)
         return any(one["metadata"]["uid"] == memory.uid for one in found)
-    def _ceiling(
-        self, service: InferenceService, gathered: Gathered, follows: Manifest
-    ) -> Ceiling:
-        """Give the most that may be asked for; of what is not made yet nothing stands."""
-        standing = 0 if gathered.deployment is None else gathered.observation.current
-        return self._known_ceilings().of(service, _template(follows), standing)
-
-    def _known_ceilings(self) -> Ceilings:
-        """Begin, at the first tick, with what services say that were not looked at yet."""
-        if self._ceilings is None:
-            self._ceilings = Ceilings(caps=self._caps)
-            found = (self._cache.get(uid) for uid in self._cache.uids())
-            self._ceilings.begin(one for one in found if one is not None)
-        return self._ceilings
-
