@@ -149,7 +149,6 @@ class Controller:
             instance=self._instance,
             recording=self._recording,
             onlooker=self._onlooker,
-            caps=self._caps,
             standing=None if self._router is None else self._router.standing,
             settings=self._settings,
         )

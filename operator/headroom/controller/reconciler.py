@@ -23,7 +23,6 @@ from headroom.controller.reports.findings import Found, Tick
 from headroom.controller.reports.recording import Recording
 from headroom.controller.reports.report import Reporter
 from headroom.controller.routing.standing import Standing
-from headroom.controller.sharing.ceilings import NO_CAPS, Caps, Ceilings
 from headroom.controller.sharing.competition import Competition
 from headroom.controller.writes.act import Acted, act, replicas_to_write
 from headroom.controller.zero.rule import settled
