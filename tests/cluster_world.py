@@ -140,7 +140,10 @@ class FakeCluster:
         if existing["metadata"]["uid"] != metadata["uid"]:
             raise Conflict("uid mismatch")
         _check_version(existing, manifest)
-        self.update(existing, lambda one: one.update(status=copy.deepcopy(manifest["status"])))
+        if manifest["kind"] == "Pod":
+            self.update(existing, lambda one: _merge_conditions(one, manifest["status"]))
+        else:
+            self.update(existing, lambda one: one.update(status=copy.deepcopy(manifest["status"])))
         return copy.deepcopy(existing)
 
     async def apply_scale(
@@ -256,3 +259,10 @@ def _merge(one: Manifest, other: Mapping[str, Any]) -> None:
             _merge(one[key], value)
         else:
             one[key] = copy.deepcopy(value)
+
+
+def _merge_conditions(pod: Manifest, applied: Mapping[str, Any]) -> None:
+    """Conditions are a map by type: those of others stay."""
+    kinds = {one["type"] for one in applied["conditions"]}
+    others = [one for one in pod["status"].get("conditions", ()) if one["type"] not in kinds]
+    pod["status"]["conditions"] = [*others, *copy.deepcopy(applied["conditions"])]

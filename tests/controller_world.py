@@ -14,8 +14,10 @@ from typing import Any
 
 from cluster_world import FakeClock, FakeCluster, Manifest
 from headroom.controller.controller import Controller
+from headroom.controller.warmth import Warmth
 from headroom.scaling import Decision
 from pods_world import Pods
+from servers_world import Servers
 from virtual_time import VirtualTimeLoop
 
 REPLICA_RPS = 9.0
@@ -79,6 +81,7 @@ class World:
         self.cluster.before_call = lambda *_: self.pods.follow()
         self.cluster.on_change = self._changed
         self.watching = True
+        self.servers = Servers(self.pods)
         self.start_operator()
 
     def start_operator(self) -> None:
@@ -92,6 +95,7 @@ class World:
             instance="operator-0",
             journal=self.journal,
             chance=random.Random(7),
+            warmth=Warmth(requester=self.servers),
         )
 
     async def __aenter__(self) -> World:
@@ -113,6 +117,9 @@ class World:
     async def run_for(self, seconds: float) -> None:
         if self._task.done():
             await self._task
+        await asyncio.sleep(seconds)
+
+    async def run_for_without_operator(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
 
     def create(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import math
 
 from cluster_world import FakeClock, FakeCluster, Manifest
@@ -36,6 +37,7 @@ class Pods:
         """How long a leaving pod keeps its accelerator."""
         self._placed_s: dict[str, float] = {}
         self._served: dict[str, tuple[float, float]] = {}
+        self._restarted_s: dict[str, float] = {}
         self._number = 0
 
     def follow(self) -> None:
@@ -51,6 +53,13 @@ class Pods:
             for (kind, _, _), one in self._cluster.objects.items()
             if kind == "Pod" and one["metadata"]["labels"]["headroom.dev/inference-service"] == name
         ]
+
+    def all(self) -> list[Manifest]:
+        return [one for (kind, _, _), one in self._cluster.objects.items() if kind == "Pod"]
+
+    def restart(self, pod: Manifest) -> None:
+        """End the containers of a pod; they come back at once, and are as cold as new ones."""
+        self._restarted_s[pod["metadata"]["uid"]] = self._clock.now_s()
 
     def ready(self, name: str) -> list[Manifest]:
         return [one for one in self.of(name) if _is_ready(one)]
@@ -84,6 +93,7 @@ class Pods:
 
     def _start(self, deployment: Manifest, namespace: str, name: str) -> None:
         self._number += 1
+        template = deployment["spec"].get("template", {}).get("spec", {})
         self._cluster.put(
             {
                 "kind": "Pod",
@@ -96,12 +106,18 @@ class Pods:
                     },
                     "ownerReferences": [
                         {
+                            "apiVersion": "apps/v1",
                             "kind": "ReplicaSet",
                             "name": f"{name}-abc",
                             "controller": True,
                             "uid": deployment["metadata"]["uid"],
                         }
                     ],
+                },
+                "spec": {
+                    key: copy.deepcopy(template[key])
+                    for key in ("readinessGates", "containers", "hostNetwork")
+                    if key in template
                 },
                 "status": {"phase": "Pending", "podIP": f"10.0.0.{self._number}"},
             }
@@ -126,9 +142,15 @@ class Pods:
 
     def _progress(self, pod: Manifest, placed_s: float | None) -> None:
         created_s = epoch_s(pod["metadata"]["creationTimestamp"])
-        ready = placed_s is not None and self._clock.now_s() - placed_s >= WARMUP_S
-        since_s = placed_s + WARMUP_S if ready and placed_s is not None else created_s
-        conditions = [_condition("Ready", ready, since_s)]
+        began_s = self._restarted_s.get(pod["metadata"]["uid"], placed_s)
+        started = began_s is not None and self._clock.now_s() - began_s >= WARMUP_S
+        since_s = began_s + WARMUP_S if started and began_s is not None else created_s
+        conditions = [_condition("ContainersReady", started, since_s)]
+        gates = [_gate(pod, one["conditionType"]) for one in pod["spec"].get("readinessGates", ())]
+        ready = started and all(gate.get("status") == "True" for gate in gates)
+        if ready:
+            since_s = max(since_s, *(epoch_s(gate["lastTransitionTime"]) for gate in gates), 0.0)
+        conditions += [_condition("Ready", ready, since_s), *(gate for gate in gates if gate)]
         if placed_s is None:
             conditions.append(
                 _condition("PodScheduled", False, created_s)
@@ -136,7 +158,18 @@ class Pods:
             )
         else:
             conditions.append(_condition("PodScheduled", True, placed_s))
-        pod["status"] |= {"phase": "Running" if ready else "Pending", "conditions": conditions}
+        status = {"phase": "Running" if started else "Pending", "conditions": conditions}
+        if gates:
+            status["containerStatuses"] = [
+                {
+                    "name": one["name"],
+                    "restartCount": int(pod["metadata"]["uid"] in self._restarted_s),
+                    "containerID": f"containerd://{pod['metadata']['uid']}/{began_s}",
+                    "state": {"running": {"startedAt": rfc3339(began_s)}} if began_s else {},
+                }
+                for one in pod["spec"]["containers"]
+            ]
+        self._cluster.update(pod, lambda one: one["status"].update(status))
 
     def _page(self, pod: Manifest) -> str:
         name = pod["metadata"]["labels"]["headroom.dev/inference-service"]
@@ -184,6 +217,12 @@ def _condition(kind: str, holds: bool, since_s: float) -> Manifest:
         "status": "True" if holds else "False",
         "lastTransitionTime": rfc3339(since_s),
     }
+
+
+def _gate(pod: Manifest, kind: str) -> Manifest:
+    """Give a condition that is not the kubelet's; empty where nobody has written it."""
+    conditions: list[Manifest] = pod["status"].get("conditions", [])
+    return next((one for one in conditions if one["type"] == kind), {})
 
 
 def _is_ready(pod: Manifest) -> bool:

@@ -52,3 +52,7 @@ class ScrapeFailed(Exception):
 
 class Unmeasurable(Exception):
     """A live server cannot be measured as it was asked for; the message says what to change."""
+
+
+class RequestFailed(Exception):
+    """A pod gave no answer to a request: refused, broken off, or not in time."""

@@ -18,7 +18,7 @@ from pydantic_core import PydanticCustomError
 
 from headroom.api.custom_metrics import CustomMetrics
 from headroom.api.values import MapBy, Rule, Value
-from headroom.profiles import PROFILES, Profile
+from headroom.profiles import CUSTOM, PROFILES, Profile
 
 OPERATOR_ENVIRONMENT = (
     "HEADROOM_MODEL_NAME",
@@ -193,6 +193,11 @@ def _port_of(given: Mapping[str, Any]) -> int:
 
 
 DEFAULT_PORT = 8000
+WITHOUT_WARMUP = (
+    *(name for name, one in PROFILES.items() if one.warmup is None and name != "headroom"),
+    CUSTOM,
+)
+"""Profiles that know no request which every model of theirs answers."""
 
 
 class Runtime(Value):

@@ -13,14 +13,13 @@ from pydantic import Field
 from headroom.api.durations import Duration
 from headroom.api.model import Model
 from headroom.api.routing import Routing
-from headroom.api.runtime import Runtime
+from headroom.api.runtime import WITHOUT_WARMUP, Runtime
 from headroom.api.schedules import Schedule
 from headroom.api.target_ref import TargetRef
 from headroom.api.telemetry_source import Telemetry
 from headroom.api.values import MapBy, Rule, Value, Within
 from headroom.api.warmup import Latency, Warmup
 from headroom.api.zero import Zero
-Latency = Annotated[Duration, Within("1ms", "10m")]
 from headroom.scaling.values import RateLimit
 
 StabilizationWindow = Annotated[Duration, Within("0s", "1h")]
@@ -39,17 +38,6 @@ class Accelerator(Value):
     """Extended resource that stands for an accelerator."""
     count: Annotated[int, Field(ge=0, le=64)] = 1
     """Accelerators per replica; 0 requests none."""
-class Warmup(Value):
-    """What a replica must show before it takes requests."""
-
-    requests: Annotated[int, Field(ge=1, le=1000)] = 16
-    """Self-test requests."""
-    max_latency: Latency | None = None
-    """Slowest self-test request that counts as warm; without it slo.latency.target."""
-    timeout: Annotated[Duration, Within("1s", "24h")] = Duration.parse("10m")
-    """Time from the start of the container within which a replica must be warm."""
-
-
 
 
 class LatencyObjective(Value):
@@ -234,6 +222,26 @@ class Spec(Value):
             ),
             message="the pods of a targetRef are not ours: runtime.args, env, resources, "
             "podTemplate and model.uri must be left out",
+        ),
+        Rule(
+            field="warmup.request",
+            cel="has(self.warmup.request) || !has(self.warmup.by) || self.warmup.by == 'Server' || "
+            f"!(self.runtime.profile in {list(WITHOUT_WARMUP)})",
+            holds=lambda spec: (
+                spec.warmup.request is not None
+                or not spec.warmup.by_operator
+                or spec.runtime.profile not in WITHOUT_WARMUP
+            ),
+            message="warmup.request must say what the operator sends, since runtime.profile does "
+            f"not for {', '.join(WITHOUT_WARMUP)}",
+        ),
+        Rule(
+            field="warmup.by",
+            cel="self.runtime.profile != 'headroom' || (!has(self.warmup.request) && "
+            "(!has(self.warmup.by) || self.warmup.by == 'Server'))",
+            holds=lambda spec: spec.runtime.profile != "headroom" or not spec.warmup.by_operator,
+            message="warmup is the server's own where runtime.profile is headroom: leave out "
+            "warmup.by and warmup.request",
         ),
         Rule(
             field="targetRef",

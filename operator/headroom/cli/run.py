@@ -20,9 +20,11 @@ from pathlib import Path
 from headroom.adapters.inference_service_watch import InferenceServiceWatch
 from headroom.adapters.journal_file import JournalFile
 from headroom.adapters.kubernetes_api import KubernetesApi
+from headroom.adapters.pod_requester import PodRequester
 from headroom.adapters.pod_scraper import PodScraper
 from headroom.adapters.system_clock import SystemClock
 from headroom.api.inference_service import GROUP, PLURAL, VERSION
+from headroom.cli import warmth
 from headroom.cli.console_options import ConsoleChoice, services, show
 from headroom.cli.gateway_options import GatewayChoice
 from headroom.cli.lease_options import LeaseChoice
@@ -77,6 +79,7 @@ async def operate(
         async with (
             KubernetesApi(on_call=instruments.called) as api,
             PodScraper() as scraper,
+            PodRequester() as requester,
             _sources(prometheus, replica_labels) as sources,
         ):
             model = ReadModel(lambda: services(controller.cache))
@@ -95,6 +98,7 @@ async def operate(
                 onlooker=None if console is None else model,
                 prometheus=sources,
                 router=router,
+                warmth=warmth.composed(api, requester, namespaces),
                 settings=settings,
             )
             if desk is not None:

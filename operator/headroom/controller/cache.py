@@ -22,6 +22,7 @@ class ServiceCache:
         self._on_change = on_change
         self._on_gone = on_gone
         self._services: dict[str, Manifest] = {}
+        self._by_name: dict[tuple[str, str], str] = {}
         self._first_seen: dict[str, int] = {}
         self._moment = 0
         self._tombstones: deque[str] = deque(maxlen=_TOMBSTONES)
@@ -42,6 +43,9 @@ class ServiceCache:
         """Give the object as last seen."""
         return self._services.get(uid)
 
+        """Give the UID of the service of a name."""
+        return self._by_name.get((namespace, name))
+
     def saw(self, service: Manifest) -> None:
         """Take in one object.
 
@@ -52,6 +56,7 @@ class ServiceCache:
         if uid in self._tombstones or (known is not None and _version(service) < _version(known)):
             return
         self._services[uid] = service
+        self._by_name[_name(service)] = uid
         self.claims.saw(service)
         self._first_seen.setdefault(uid, self._moment)
         if known is None or _intent(known) != _intent(service):
@@ -65,7 +70,10 @@ class ServiceCache:
         self._tombstones.append(uid)
         self._first_seen.pop(uid, None)
         self.claims.forget(uid)
-        if self._services.pop(uid, None) is not None:
+        gone = self._services.pop(uid, None)
+        if gone is not None:
+            if self._by_name.get(_name(gone)) == uid:  # else another has the name by now
+                del self._by_name[_name(gone)]
             self._on_gone(uid)
 
     def begin_list(self) -> int:
@@ -88,6 +96,10 @@ class ServiceCache:
         for service in listed.values():
             self.saw(service)
         self.synced.set()
+
+
+def _name(service: Manifest) -> tuple[str, str]:
+    return service["metadata"].get("namespace", ""), service["metadata"].get("name", "")
 
 
 def _intent(service: Manifest) -> tuple[object, object]:

@@ -29,7 +29,9 @@ from headroom.controller.reconciler import Reconciler
 from headroom.controller.reports.recording import Recording
 from headroom.controller.routing import Router
 from headroom.controller.scheduler import Scheduler
+from headroom.controller.warmth import Warmer, Warmth
 from headroom.errors import ClusterError
+from headroom.resources.names import WARMED_LABEL
 from headroom.resources.settings import DEFAULTS, Settings
 
 _log = logging.getLogger(__name__)
@@ -59,6 +61,7 @@ class Controller:
         onlooker: Onlooker | None = None,
         prometheus: Mapping[str, Prometheus] | None = None,
         router: Router | None = None,
+        warmth: Warmth | None = None,
         settings: Settings = DEFAULTS,
     ) -> None:
         self._cluster = cluster
@@ -71,6 +74,7 @@ class Controller:
         self._recording = None if journal is None else Recording(journal)
         self._onlooker = onlooker
         self._router = router
+        self._warmth = warmth
         self._settings = settings
         self._chance = chance or random.Random()  # noqa: S311  (spreads load)
         self.cache = ServiceCache(on_change=self._changed, on_gone=self._gone)
@@ -115,6 +119,8 @@ class Controller:
                 group.create_task(scheduler.run())
                 if self._router is not None:
                     group.create_task(self._router.lead(self._writing(lease), self.cache))
+                for watch in () if self._warmth is None else self._warmth.watches:
+                    group.create_task(watch.run(lambda _: None, self._pod_changed))
         finally:
             self.scheduler = None
             reconciler.withdraw()
@@ -139,8 +145,12 @@ class Controller:
             self.cache.saw(service)
 
     def _new_reconciler(self, lease: Lease | None) -> Reconciler:
+        cluster, warmth = self._writing(lease), self._warmth
         return Reconciler(
-            cluster=self._writing(lease),
+            warmer=None
+            if warmth is None
+            else Warmer(requester=warmth.requester, cluster=cluster, clock=self._clock),
+            cluster=cluster,
             measuring=self._measuring,
             clock=self._clock,
             cache=self.cache,
@@ -172,6 +182,14 @@ class Controller:
     def _changed(self, uid: str) -> None:
         self.reroute()
         if self.scheduler is not None:
+            self.scheduler.kick(uid)
+
+    def _pod_changed(self, _: str, pod: Manifest) -> None:
+        """Evaluate at once whoever warms the pod: its server may be ready, or have restarted."""
+        metadata = pod["metadata"]
+        name = (metadata.get("labels") or {}).get(WARMED_LABEL, "")
+        uid = self.cache.named(metadata["namespace"], name)
+        if uid is not None and self.scheduler is not None:
             self.scheduler.kick(uid)
 
     def _gone(self, uid: str) -> None:

@@ -61,7 +61,8 @@ _PER_NAMESPACE: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("", "services"): ("get", "create", "patch"),
     ("", "serviceaccounts"): ("get", "create", "patch"),
     ("policy", "poddisruptionbudgets"): ("get", "create", "patch"),
-    ("", "pods"): ("list",),
+    ("", "pods"): ("list", "watch"),
+    ("", "pods/status"): ("patch",),
     ("events.k8s.io", "events"): ("create",),
 }
 _BEST_EFFORT: Mapping[tuple[str, str], tuple[str, ...]] = {("", "pods"): ("patch",)}

@@ -24,6 +24,7 @@ from headroom.controller.reports.recording import Recording
 from headroom.controller.reports.report import Reporter
 from headroom.controller.routing.standing import Standing
 from headroom.controller.sharing.competition import Competition
+from headroom.controller.warmth import Warmer
 from headroom.controller.writes.act import Acted, act, replicas_to_write
 from headroom.controller.zero.rule import settled
 from headroom.errors import NotFound
@@ -46,6 +47,7 @@ class Reconciler:
         instance: str,
         recording: Recording | None = None,
         onlooker: Onlooker | None = None,
+        warmer: Warmer | None = None,
         settings: Settings = DEFAULTS,
         standing: Callable[[InferenceService], Standing] | None = None,
     ) -> None:
@@ -56,6 +58,7 @@ class Reconciler:
         self._recorder = recorder
         self._recording = recording
         self._onlooker = onlooker
+        self._warmer = warmer
         self._settings = settings
         self._standing_of = standing or (lambda _: Standing())
         self._reporter = Reporter(cluster, cache, instance)
@@ -107,6 +110,8 @@ class Reconciler:
         except TargetUnusable as error:
             await self._hold(memory, findings.of_unusable_target(error), service.generation)
             return
+        if self._warmer is not None:
+            self._warmer.see(service, gathered.raw_pods)
         others = await self._conflicts.look(memory, service, gathered, self._clock.now_s())
         memory.enter(service.spec.scaling.mode)
         floor = service.floor_at(
@@ -197,6 +202,8 @@ class Reconciler:
         """Drop what is known of a service that is gone."""
         memory = self._memories.pop(uid, None)
         self._competition.forget(uid)
+        if self._warmer is not None:
+            self._warmer.forget(uid)
         if self._recording is not None:
             self._recording.forget(uid)
         if memory is not None:
@@ -205,7 +212,9 @@ class Reconciler:
                 self._onlooker.forgotten(memory.namespace, memory.name)
 
     def withdraw(self) -> None:
-        """Take back the figures that it showed: it does not decide any more."""
+        """Take back the figures that it showed, and warm nothing more: it does not decide."""
+        if self._warmer is not None:
+            self._warmer.stop()
         for memory in self._memories.values():
             self._recorder.forgotten(memory.namespace, memory.name)
 

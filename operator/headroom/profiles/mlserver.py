@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headroom.profiles.values import MISS, SUCCESS, Histogram, Profile, having, metric
+from headroom.profiles.values import MISS, SUCCESS, Histogram, Profile, WarmupCall, having, metric
 
 _INFER = having("path", ".*/infer")
 
@@ -13,6 +13,7 @@ MLSERVER = Profile(
     metrics_port=8082,
     ready_path="/v2/health/ready",
     live_path="/v2/health/live",
+    warmup=WarmupCall(path="/v2/models/{model}/infer", inputs_path="/v2/models/{model}"),
     batch_setting="max_batch_size in model-settings.json",
     witness=metric("python_info"),
     answered=metric(

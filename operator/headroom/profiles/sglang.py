@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headroom.profiles.values import Histogram, Profile, metric
+from headroom.profiles.values import Histogram, Profile, WarmupCall, metric
 
 SGLANG = Profile(
     name="sglang",
@@ -10,6 +10,9 @@ SGLANG = Profile(
     port=30000,
     ready_path="/health_generate",
     live_path="/health",
+    warmup=WarmupCall(
+        path="/generate", body={"text": "Warm.", "sampling_params": {"max_new_tokens": 16}}
+    ),
     batch_argument="--max-running-requests",
     batch_setting="--max-running-requests",
     model_label="model_name",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headroom.profiles.values import Histogram, Profile, geometric, metric
+from headroom.profiles.values import Histogram, Profile, WarmupCall, geometric, metric
 
 TEI = Profile(
     name="tei",
@@ -10,6 +10,7 @@ TEI = Profile(
     port=80,
     ready_path="/health",
     live_path="/health",
+    warmup=WarmupCall(path="/embed", body={"inputs": "Warm."}),
     batch_argument="--max-batch-requests",
     batch_setting="--max-batch-requests, or what --max-batch-tokens leaves room for",
     witness=metric("te_queue_size"),

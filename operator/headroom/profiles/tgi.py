@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headroom.profiles.values import Histogram, Profile, geometric, metric
+from headroom.profiles.values import Histogram, Profile, WarmupCall, geometric, metric
 
 TGI = Profile(
     name="tgi",
@@ -10,6 +10,9 @@ TGI = Profile(
     port=80,
     ready_path="/health",
     live_path="/health",
+    warmup=WarmupCall(
+        path="/generate", body={"inputs": "Warm.", "parameters": {"max_new_tokens": 16}}
+    ),
     batch_argument="--max-batch-size",
     batch_setting="--max-batch-size, or what --max-batch-total-tokens leaves room for",
     witness=metric("tgi_queue_size"),

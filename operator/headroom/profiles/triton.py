@@ -6,7 +6,7 @@ A batch of eight that computes for 10 ms adds 80 ms to `compute_infer`: read as 
 
 from __future__ import annotations
 
-from headroom.profiles.values import MICROSECONDS, Profile, metric
+from headroom.profiles.values import MICROSECONDS, Profile, WarmupCall, metric
 
 TRITON = Profile(
     name="triton",
@@ -15,6 +15,7 @@ TRITON = Profile(
     metrics_port=8002,
     ready_path="/v2/health/ready",
     live_path="/v2/health/live",
+    warmup=WarmupCall(path="/v2/models/{model}/infer", inputs_path="/v2/models/{model}"),
     batch_setting="max_batch_size in the model's config.pbtxt",
     model_label="model",
     answered=metric("nv_inference_request_success"),

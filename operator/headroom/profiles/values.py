@@ -7,7 +7,9 @@ expose; what takes its place is decided where samples are made, and `missing` sa
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 MICROSECONDS, MILLISECONDS = 1e-6, 1e-3
 
@@ -53,6 +55,19 @@ Quantity = tuple[Metric, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WarmupCall:
+    """A request that every model of a server answers; `{model}` stands for the model's name."""
+
+    path: str
+    body: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """Sent as JSON; empty where it follows from what is at `inputs_path`."""
+    inputs_path: str = ""
+    """Where the server names the model's inputs, as the Open Inference Protocol has it."""
+    takes_model: bool = False
+    """Whether the body says the model's name where the service does, as `model`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
     """One model server."""
 
@@ -70,6 +85,8 @@ class Profile:
     batch_setting: str = ""
     """What bounds a batch, in the server's own words."""
 
+    warmup: WarmupCall | None = None
+    """What the operator may send to warm it; None: it depends on the model."""
     model_label: str | None = None
     """Label that tells models apart; None: a page tells of one."""
     witness: Quantity = ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headroom.profiles.values import Histogram, Profile, having, lacking, metric
+from headroom.profiles.values import Histogram, Profile, WarmupCall, having, lacking, metric
 
 _REQUEST_S = (
     *(0.3, 0.5, 0.8, 1.0, 1.5, 2.0, 2.5, 5.0, 10.0, 15.0, 20.0, 30.0),
@@ -15,6 +15,9 @@ VLLM = Profile(
     port=8000,
     ready_path="/health",
     live_path="/health",
+    warmup=WarmupCall(
+        path="/v1/completions", body={"prompt": "Warm.", "max_tokens": 16}, takes_model=True
+    ),
     batch_argument="--max-num-seqs",
     batch_setting="--max-num-seqs",
     model_label="model_name",

@@ -85,6 +85,16 @@ def _template(service: InferenceService, settings: Settings) -> dict[str, Any]:
     template = lay_over(generated, service.spec.runtime.pod_template.overlay())
     own_labels = {"metadata": {"labels": names.labels(service.name)}}
     merged: dict[str, Any] = lay_over(template, own_labels)
+    return _gated(merged, service) if service.spec.warmup.by_operator else merged
+
+
+def _gated(template: dict[str, Any], service: InferenceService) -> dict[str, Any]:
+    """Have the pods become ready only when the operator has warmed them."""
+    gate = {"conditionType": names.WARM_GATE}
+    gates = template["spec"].get("readinessGates") or []
+    label = {"metadata": {"labels": {names.WARMED_LABEL: service.name}}}
+    gated = {"spec": {"readinessGates": [*(one for one in gates if one != gate), gate]}}
+    merged: dict[str, Any] = lay_over(lay_over(template, label), gated)
     return merged
 
 

@@ -5,7 +5,9 @@ The workload, its pods, one page of metrics from each ready pod.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from headroom.api import InferenceService
 from headroom.controller.ports import Clock, Cluster, Manifest
@@ -31,6 +33,8 @@ class Gathered:
     selector: str = ""
     """Selects its pods."""
     pods: tuple[ObservedPod, ...] = ()
+    raw_pods: tuple[Mapping[str, Any], ...] = ()
+    """The same as the API server gave them, also those that are over."""
     unread: tuple[Unread, ...] = ()
 
 
@@ -76,5 +80,6 @@ async def gather(
         deployment=deployment,
         selector=selector,
         pods=pods,
+        raw_pods=tuple(ours),
         unread=(*(Unread(pod=one.name, why=one.why) for one in strangers), *measured.unread),
     )

@@ -22,6 +22,7 @@ from typing import Any
 
 from headroom.api.timestamps import epoch_s
 from headroom.controller.reads.fetching import Fetch, fetch_of
+from headroom.controller.warmth import gate
 from headroom.resources.names import DELETION_COST, REMOVED_FIRST
 from headroom.scaling.values import Pod, PodState
 
@@ -72,6 +73,10 @@ class ObservedPod:
     on_host_network: bool = False
     in_replica_set: bool = False
     marked_by: MarkedBy = MarkedBy.NOBODY
+    gated: bool = False
+    """Whether it becomes ready only when the operator has warmed it."""
+    waits_for: gate.Said | None = None
+    """What that waits for, where nothing else is missing."""
     fetch: Fetch | None = None
     """The download of its model; None where it has none."""
 
@@ -97,6 +102,7 @@ def observe(
 
 def _observed(raw: _RawPod, now_s: float, warmup_timeout_s: float) -> ObservedPod:
     state, detail = _classify(raw, now_s, warmup_timeout_s)
+    waits_for = gate.waits_for(raw) if state in (PodState.WARMING, PodState.BROKEN) else None
     ready, scheduled = _condition(raw, "Ready"), _condition(raw, "PodScheduled")
     return ObservedPod(
         pod=Pod(
@@ -105,7 +111,7 @@ def _observed(raw: _RawPod, now_s: float, warmup_timeout_s: float) -> ObservedPo
             created_s=_created_s(raw),
             scheduled_s=_transition_s(scheduled) if scheduled.get("status") == "True" else None,
             ready_s=_transition_s(ready) if state is PodState.READY else None,
-            detail=detail,
+            detail=_words(detail, str(waits_for) if waits_for else None),
         ),
         name=raw["metadata"]["name"],
         ip=raw.get("status", {}).get("podIP", ""),
@@ -113,6 +119,8 @@ def _observed(raw: _RawPod, now_s: float, warmup_timeout_s: float) -> ObservedPo
         on_host_network=bool((raw.get("spec") or {}).get("hostNetwork")),
         in_replica_set=_in_replica_set(raw),
         marked_by=_marked_by(raw),
+        gated=gate.has_gate(raw),
+        waits_for=waits_for,
         fetch=fetch_of(raw),
     )
 

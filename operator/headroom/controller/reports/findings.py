@@ -18,6 +18,7 @@ from headroom.controller.reads.gather import Gathered
 from headroom.controller.reads.workload import TargetUnusable, is_paused
 from headroom.controller.reports.next_steps import with_next_step
 from headroom.controller.writes.act import Acted, Step
+from headroom.resources.names import WARM_GATE
 from headroom.scaling.values import Decision, Freshness, PodState, Reason
 
 _TRUE, _FALSE, _UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
@@ -104,7 +105,7 @@ def _ready(tick: Tick) -> _Finding:
         return _FALSE, ConditionReason.APPLY_FAILED, tick.acted.unapplied
     standing = f"{counts.ready} of {tick.acted.replicas} replicas are warm"
     if counts.ready >= least:
-        return _TRUE, ConditionReason.SERVING, standing
+        return _TRUE, ConditionReason.SERVING, _join(standing, _cold(tick))
     wanted = f"{standing}, minReplicas is {least}"
     if counts.broken:
         why = _detail(tick, PodState.BROKEN)
@@ -113,7 +114,7 @@ def _ready(tick: Tick) -> _Finding:
         why = _detail(tick, PodState.UNSCHEDULABLE)
         return _FALSE, ConditionReason.REPLICAS_UNSCHEDULABLE, f"{wanted}; {why}"
     if counts.warming + counts.late:
-        return _FALSE, ConditionReason.WARMING_UP, _join(wanted, _fetching(tick))
+        return _FALSE, ConditionReason.WARMING_UP, _join(wanted, _fetching(tick), _gate(tick))
     if failure := _replica_failure(tick):
         return _FALSE, ConditionReason.REPLICAS_REFUSED, f"{wanted}; {failure}"
     return _FALSE, ConditionReason.NO_READY_REPLICAS, wanted
@@ -296,6 +297,25 @@ def _why_broken(tick: Tick) -> ConditionReason:
                 return ConditionReason.MODEL_UNAVAILABLE
             break
     return ConditionReason.REPLICAS_BROKEN
+
+
+def _gate(tick: Tick) -> str:
+    """What the first pod waits for that only the operator's requests keep from being ready."""
+    waiting = (one for one in tick.gathered.pods if one.waits_for)
+    return next((f"{one.name}: {one.waits_for}" for one in waiting), "")
+
+
+def _cold(tick: Tick) -> str:
+    """Say how many take requests without having been warmed, since their template has no gate."""
+    pods = [one for one in tick.gathered.pods if one.pod.state is PodState.READY]
+    cold = sum(not one.gated for one in pods) if tick.service.spec.warmup.by_operator else 0
+    if not cold:
+        return ""
+    whose = "targetRef's template" if tick.service.spec.target_ref else "pods of an earlier rollout"
+    return (
+        f"{cold} of them lack the readiness gate {WARM_GATE} and are warmed by nobody ({whose}): "
+        "add it to spec.readinessGates of the pods"
+    )
 
 
 def _fetching(tick: Tick) -> str:

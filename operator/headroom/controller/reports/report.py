@@ -172,5 +172,6 @@ def _said_by(tick: Tick, found: Iterable[Found]) -> tuple[object, ...]:
         tick.claim,
         (decision.replicas, decision.current, decision.direction, decision.reason),
         decision.counts,
+        {one.waits_for.reason for one in tick.gathered.pods if one.waits_for is not None},
         tuple((one.kind, one.status, one.reason) for one in found),
     )

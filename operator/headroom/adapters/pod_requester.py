@@ -1,0 +1,90 @@
+"""Requests to pods over HTTP, which are not trusted.
+
+Deadline over all, answers of bounded size, no redirects, no proxies, no cookies.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+import aiohttp
+
+from headroom.errors import RequestFailed
+
+KEPT_BYTES = 1 << 18
+"""Of an answer: what a server says of its model's inputs, or why it refuses a request."""
+MAX_ANSWER_BYTES = 1 << 26
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """One answer."""
+
+    status: int
+    text: str
+    """Its beginning; what is no UTF-8 is replaced."""
+    seconds: float
+
+
+class PodRequester:
+    """Asks pods, with a connection each time. Use as an async context manager."""
+
+    def __init__(self) -> None:
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        """Open the session."""
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, force_close=True),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers={"User-Agent": "headroom", "Accept-Encoding": "identity"},
+            trust_env=False,
+            auto_decompress=False,
+        )
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close it."""
+        assert self._session is not None
+        await self._session.close()
+
+    async def get(self, url: str, deadline_s: float) -> Answered:
+        """GET; raise RequestFailed where nothing whole is answered in time."""
+        return await self._ask("GET", url, deadline_s)
+
+    async def post(self, url: str, body: str, content_type: str, deadline_s: float) -> Answered:
+        """POST; raise RequestFailed where nothing whole is answered in time."""
+        headers = {"Content-Type": content_type}
+        return await self._ask("POST", url, deadline_s, data=body.encode(), headers=headers)
+
+    async def _ask(self, method: str, url: str, deadline_s: float, **given: Any) -> Answered:
+        assert self._session is not None
+        timeout = aiohttp.ClientTimeout(total=deadline_s)
+        begun_s = time.perf_counter()
+        try:
+            async with self._session.request(
+                method, url, timeout=timeout, allow_redirects=False, **given
+            ) as response:
+                kept, size = bytearray(), 0
+                async for chunk in response.content.iter_any():
+                    size += len(chunk)
+                    if size > MAX_ANSWER_BYTES:
+                        raise RequestFailed(f"{url} answered more than {MAX_ANSWER_BYTES} bytes")
+                    kept += chunk[: KEPT_BYTES - len(kept)]
+                return Answered(
+                    status=response.status,
+                    text=kept.decode("utf-8", "replace"),
+                    seconds=time.perf_counter() - begun_s,
+                )
+        except TimeoutError:
+            raise RequestFailed(f"{url} gave no answer within {deadline_s:.3g} s") from None
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            raise RequestFailed(f"{url}: {type(error).__name__}: {error}") from error

@@ -1,0 +1,60 @@
+"""What warming needs of the world; adapters fit by structure, tests bring fakes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from headroom.controller.ports import Manifest
+
+OnList = Callable[[list[Manifest]], None]
+OnEvent = Callable[[str, Manifest], None]
+
+
+class Answer(Protocol):
+    """What a server answered."""
+
+    @property
+    def status(self) -> int:
+        """HTTP status."""
+        ...
+
+    @property
+    def text(self) -> str:
+        """The body, or its beginning."""
+        ...
+
+    @property
+    def seconds(self) -> float:
+        """From sending to the last byte."""
+        ...
+
+
+class Requester(Protocol):
+    """Sends requests to pods."""
+
+    async def get(self, url: str, deadline_s: float) -> Answer:
+        """GET; raise `headroom.errors.RequestFailed` where nothing is answered in time."""
+        ...
+
+    async def post(self, url: str, body: str, content_type: str, deadline_s: float) -> Answer:
+        """POST; raise `headroom.errors.RequestFailed` where nothing is answered in time."""
+        ...
+
+
+class PodWatch(Protocol):
+    """Pods as they are and as they change."""
+
+    async def run(self, on_list: OnList, on_event: OnEvent) -> None:
+        """Tell what is there, then what changes, until cancelled."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Warmth:
+    """What a controller needs to warm pods."""
+
+    requester: Requester
+    watches: Sequence[PodWatch] = ()
+    """Of pods that wear the label of those that are warmed; they only hasten the next look."""

@@ -1,0 +1,103 @@
+"""When a pod counts as warm, what is sent next, and when it is late: tables of answers."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headroom.controller.warmth.course import (
+    LATE_PAUSE_S,
+    LONGEST_PAUSE_S,
+    ROUND_PAUSE_S,
+    SHORTEST_PAUSE_S,
+    Course,
+    Fault,
+    Terms,
+)
+
+TERMS = Terms(requests=4, max_latency_s=0.25, timeout_s=60.0)
+
+
+def after(*seconds: float | None, terms: Terms = TERMS, begun_s: float = 0.0) -> Course:
+    """Give the course after answers that took so long; None is a request without an answer."""
+    course, now_s = Course(begun_s=begun_s), begun_s
+    for one in seconds:
+        now_s += one or 0.0
+        if one is None:
+            course = course.failed(Fault.UNANSWERED, "connection refused", now_s)
+        else:
+            course = course.answered(one, now_s, terms)
+    return course
+
+
+@pytest.mark.parametrize(
+    ("answers", "warm"),
+    [
+        ((), False),
+        ((0.1, 0.1, 0.1), False),
+        ((0.1, 0.1, 0.1, 0.1), True),
+        ((9.0, 2.0, 0.1, 0.1, 0.1, 0.25), True),
+        ((9.0, 0.1, 0.1, 0.1, 0.26), False),
+        ((0.1, 0.1, 0.1, None, 0.1), False),
+        ((0.1, 0.1, 0.1, None, 0.1, 0.1, 0.1, 0.1), True),
+    ],
+)
+def test_it_is_warm_once_the_last_requests_were_all_quick(
+    answers: tuple[float | None, ...], warm: bool
+) -> None:
+    assert after(*answers).is_warm(TERMS) is warm
+
+
+@pytest.mark.parametrize(("slow", "warm"), [(1, True), (2, False)])
+def test_of_twenty_one_may_be_slow(slow: int, warm: bool) -> None:
+    terms = Terms(requests=20, max_latency_s=0.25, timeout_s=60.0)
+    assert after(*[0.1] * (20 - slow), *[3.0] * slow, terms=terms).is_warm(terms) is warm
+
+
+def test_the_first_request_is_sent_at_once_and_each_after_the_last_answer() -> None:
+    assert after().next_s(TERMS, 7.0) == 7.0
+    assert after(9.0, 0.5).next_s(TERMS, 9.5) == 9.5
+
+
+def test_after_failures_in_a_row_the_pauses_grow_up_to_ten_seconds() -> None:
+    pauses = [after(*[None] * n).next_s(TERMS, 0.0) for n in (1, 2, 3, 4, 5, 6, 7, 20)]
+    assert pauses == [SHORTEST_PAUSE_S, 0.5, 1.0, 2.0, 4.0, 8.0, LONGEST_PAUSE_S, LONGEST_PAUSE_S]
+    assert after(None, None, 0.1).next_s(TERMS, 0.1) == 0.1
+
+
+def test_a_pod_that_stays_slow_is_not_flooded() -> None:
+    assert after(0.3, 0.3, 0.3).next_s(TERMS, 0.9) == pytest.approx(0.9)
+    assert after(0.3, 0.3, 0.3, 0.3).next_s(TERMS, 1.2) == pytest.approx(1.2 + ROUND_PAUSE_S)
+
+
+@pytest.mark.parametrize(
+    ("answers", "now_s", "late", "next_s"),
+    [
+        ((0.3,), 59.0, False, 0.3),
+        ((0.3,), 61.0, True, 0.3 + LATE_PAUSE_S),
+        ((None,), 61.0, True, LATE_PAUSE_S),
+        ((0.1,), 61.0, True, 0.1),
+    ],
+)
+def test_when_its_time_is_up_it_is_asked_now_and_then_until_it_answers_well(
+    answers: tuple[float | None, ...], now_s: float, late: bool, next_s: float
+) -> None:
+    course = after(*answers)
+    assert course.is_late(TERMS, now_s) is late
+    assert course.next_s(TERMS, now_s) == pytest.approx(next_s)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.one_of(st.none(), st.floats(0.0, 300.0)), max_size=40), st.integers(1, 6))
+def test_it_is_warm_exactly_when_its_last_requests_say_so(
+    answers: list[float | None], requests: int
+) -> None:
+    terms = Terms(requests=requests, max_latency_s=0.25, timeout_s=60.0)
+    last = answers[-requests:]
+    quick = len(last) == requests and all(one is not None and one <= 0.25 for one in last)
+    course = after(*answers, terms=terms)
+    assert course.is_warm(terms) is quick
+    assert course.sent == len(answers)
+    assert len(course.answered_s) <= requests
+    assert course.last_s is None or course.next_s(terms, course.last_s) >= course.last_s

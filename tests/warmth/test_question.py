@@ -1,0 +1,93 @@
+"""What is sent to warm a pod: the service's request, or what its profile knows."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from headroom.controller.warmth.question import Inputs, NoQuestion, Question, question_of
+from headroom.profiles import PROFILES
+from service_world import service
+
+OTHER = {"image": "x", "maxBatchSize": 8}
+
+
+def asked(profile: str, **spec: Any) -> Question | Inputs | None:
+    warmup = spec.pop("warmup", {"by": "Operator"})
+    changes = {f"spec__{key}": value for key, value in spec.items()}
+    return question_of(
+        service(spec__runtime={**OTHER, "profile": profile}, spec__warmup=warmup, **changes)
+    )
+
+
+def test_nothing_is_sent_where_the_server_warms_itself() -> None:
+    assert question_of(service()) is None
+    assert asked("vllm", warmup={}) is None
+    assert asked("vllm", warmup={"by": "Server"}) is None
+
+
+def test_a_request_that_is_given_is_sent_as_it_is() -> None:
+    given = {"path": "/inference", "body": "{}", "contentType": "text/plain"}
+    sent = Question(path="/inference", body="{}", content_type="text/plain")
+    assert asked("mosec", warmup={"request": given}) == sent
+    assert asked("vllm", warmup={"by": "Operator", "request": given}) == sent
+
+
+def test_a_profile_that_knows_a_request_needs_none() -> None:
+    known = {name for name, one in PROFILES.items() if one.warmup is not None}
+    assert known == {"triton", "mlserver", "vllm", "sglang", "tgi", "tei"}
+    for name in known:
+        question = asked(name)
+        if isinstance(question, Question):
+            assert isinstance(json.loads(question.body), dict)
+            assert question.path.startswith("/")
+
+
+def test_a_model_is_named_only_where_the_service_does() -> None:
+    unnamed, named = asked("vllm"), asked("vllm", model={"name": "llama-3"})
+    assert isinstance(unnamed, Question)
+    assert isinstance(named, Question)
+    assert "model" not in json.loads(unnamed.body)
+    assert json.loads(named.body)["model"] == "llama-3"
+
+
+def test_inputs_are_made_of_what_the_server_says_of_its_model() -> None:
+    question = asked("triton", model={"name": "resnet"})
+    assert question == Inputs(path="/v2/models/resnet", then="/v2/models/resnet/infer")
+    said = {
+        "name": "resnet",
+        "inputs": [
+            {"name": "X", "datatype": "FP32", "shape": [-1, 2, 3]},
+            {"name": "IDS", "datatype": "INT64", "shape": [-1, -1]},
+            {"name": "TEXT", "datatype": "BYTES", "shape": [1]},
+        ],
+    }
+    made = question.question(json.dumps(said))
+    assert made.path == "/v2/models/resnet/infer"
+    assert json.loads(made.body)["inputs"] == [
+        {"name": "X", "datatype": "FP32", "shape": [1, 2, 3], "data": [1.0] * 6},
+        {"name": "IDS", "datatype": "INT64", "shape": [1, 1], "data": [1]},
+        {"name": "TEXT", "datatype": "BYTES", "shape": [1], "data": ["1"]},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ("<html>", "says no inputs"),
+        ("{}", "says no inputs"),
+        ('{"inputs": []}', "names no inputs"),
+        ('{"inputs": [7]}', "says no inputs"),
+        ('{"inputs": [{"name": "X", "datatype": "FP32", "shape": ["a"]}]}', "says no inputs"),
+        ('{"inputs": [{"name": "X", "datatype": "FP16", "shape": [1]}]}', "FP16"),
+        ('{"inputs": [{"name": "X", "datatype": "FP32", "shape": [4096, 4096]}]}', "16777216"),
+    ],
+)
+def test_what_cannot_be_asked_names_the_way_out(said: str, why: str) -> None:
+    question = asked("mlserver")
+    assert isinstance(question, Inputs)
+    with pytest.raises(NoQuestion, match=why) as refused:
+        question.question(said)
+    assert "give warmup.request" in str(refused.value)

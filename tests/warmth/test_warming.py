@@ -1,0 +1,346 @@
+"""Pods that the operator warms: nothing takes requests cold, whatever happens on the way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from controller_world import REPLICA_RPS, World, play
+from headroom.errors import Conflict, Forbidden
+from pods_world import WARMUP_S
+
+GATE = "headroom.dev/warm"
+REQUEST = {"path": "/inference", "body": '{"x": [1]}'}
+SERVER = {"image": "registry.example/other:1", "profile": "custom", "maxBatchSize": 4}
+METRICS = {
+    "readyPath": "/ready",
+    "inFlight": {"name": "headroom_requests_running"},
+    "answered": {"name": "headroom_requests_received_total"},
+    "batches": {"name": "headroom_execution_duration_seconds_count"},
+    "batchTime": {"name": "headroom_execution_duration_seconds_sum"},
+}
+RUNTIME = SERVER | {"metrics": METRICS}
+COURSE_S = 3 * 2.0 + 4 * 0.1
+"""Three cold answers, then four quick ones."""
+
+
+def create(world: World, **changes: Any) -> None:
+    warmup = {"request": REQUEST, "requests": 4, "maxLatency": "250ms", "timeout": "60s"}
+    warmup |= changes.pop("warmup", {})
+    world.create(**{"runtime": RUNTIME, "warmup": warmup, **changes})
+
+
+def create_target(world: World, *, gated: bool, **changes: Any) -> None:
+    """Apply somebody's own workload, with the gate in its template or without."""
+    gates = {"readinessGates": [{"conditionType": GATE}]} if gated else {}
+    workload = world.create_workload("own", **changes.pop("workload", {}))
+    world.cluster.update(workload, lambda one: one["spec"]["template"]["spec"].update(gates))
+    runtime = {key: value for key, value in RUNTIME.items() if key != "image"}
+    create(world, target="own", **changes)
+    service = world.cluster.find("InferenceService", "resnet")
+    assert service is not None
+    world.cluster.update(service, lambda one: one["spec"].update(runtime=runtime))
+
+
+def said(world: World, name: str = "resnet") -> list[tuple[str, str]]:
+    """Status and reason of each pod's gate."""
+    conditions = [one["status"].get("conditions", ()) for one in world.pods.of(name)]
+    found = [{one["type"]: one for one in each}.get(GATE, {}) for each in conditions]
+    return [(one.get("status", ""), one.get("reason", "")) for one in found]
+
+
+def writes(world: World) -> int:
+    return world.cluster.writes().count(("apply_status", "Pod"))
+
+
+def test_a_new_pod_is_ready_once_it_answers_quickly_and_not_before() -> None:
+    async def story(world: World) -> None:
+        create(world)
+        await world.run_for(WARMUP_S + 3.0)
+        assert not world.pods.ready("resnet")
+        assert world.condition("Ready") == ("False", "WarmingUp")
+        assert "headroom.dev/warm" in world.message("Ready")
+        await world.run_for(COURSE_S + 2.0)
+        assert len(world.pods.ready("resnet")) == 1
+        assert said(world) == [("True", "Warm")]
+        assert world.condition("Ready") == ("True", "Serving")
+        (bodies,) = world.servers.asked.values()
+        assert bodies == [REQUEST["body"]] * 7
+        assert set(world.servers.urls) == {"http://10.0.0.1:8000/inference"}
+        sent = len(world.servers.urls), writes(world)
+        await world.run_for(120.0)
+        assert (len(world.servers.urls), writes(world)) == sent
+        assert sent[1] <= 2
+
+    play(story)
+
+
+def test_the_time_it_takes_to_warm_is_learnt_as_part_of_the_cold_start() -> None:
+    async def story(world: World) -> None:
+        create(world)
+        await world.run_for(30.0)
+        world.edit(runtime=RUNTIME, warmup=_spec_of(world), scaling={"minReplicas": 2})
+        await world.run_for(120.0)
+        cold_start_s = float(world.status()["coldStart"]["p90"].removesuffix("s"))
+        assert WARMUP_S + COURSE_S <= cold_start_s <= WARMUP_S + COURSE_S + 3.0
+
+    play(story)
+
+
+def test_the_template_has_the_gate_and_the_label_only_where_the_operator_warms() -> None:
+    async def story(world: World) -> None:
+        create(world)
+        world.create("other")
+        await world.run_for(5.0)
+        gated, other = (world.cluster.find("Deployment", name) for name in ("resnet", "other"))
+        assert gated is not None
+        assert other is not None
+        template = gated["spec"]["template"]
+        assert template["spec"]["readinessGates"] == [{"conditionType": GATE}]
+        assert template["metadata"]["labels"]["headroom.dev/warmed-for"] == "resnet"
+        assert "readinessGates" not in other["spec"]["template"]["spec"]
+
+    play(story)
+
+
+def test_many_pods_are_warmed_side_by_side() -> None:
+    async def story(world: World) -> None:
+        create(world, scaling={"minReplicas": 8})
+        await world.run_for(WARMUP_S + COURSE_S + 5.0)
+        assert len(world.pods.ready("resnet")) == 8
+        assert world.servers.most_at_once == 8
+
+    play(story)
+
+
+def test_a_restarted_container_is_closed_and_warmed_anew() -> None:
+    async def story(world: World) -> None:
+        create(world)
+        await world.run_for(30.0)
+        (pod,) = world.pods.ready("resnet")
+        world.pods.restart(pod)
+        await world.run_for(3.0)
+        assert said(world) == [("False", "ContainerRestarted")]
+        await world.run_for(WARMUP_S)
+        assert not world.pods.ready("resnet")
+        await world.run_for(COURSE_S + 3.0)
+        assert said(world) == [("True", "Warm")]
+        assert [len(bodies) for bodies in world.servers.asked.values()] == [7, 7]
+
+    play(story)
+
+
+def test_what_restarted_while_no_operator_ran_is_warmed_while_it_serves() -> None:
+    async def story(world: World) -> None:
+        create(world)
+        await world.run_for(30.0)
+        (pod,) = world.pods.ready("resnet")
+        await world.__aexit__()
+        world.pods.restart(pod)
+        world.pods.follow()
+        await world.run_for_without_operator(WARMUP_S + 5.0)
+        world.pods.follow()
+        assert world.pods.ready("resnet")
+        await world.__aenter__()
+        for _ in range(40):
+            await world.run_for(0.5)
+            assert world.pods.ready("resnet"), "what takes requests is not taken away"
+        assert [len(bodies) for bodies in world.servers.asked.values()] == [7, 7]
+
+    play(story)
+
+
+def test_an_operator_that_begins_anew_leaves_what_is_warm_and_finishes_what_is_not() -> None:
+    async def story(world: World) -> None:
+        create(world)
+        await world.run_for(30.0)
+        asked = len(world.servers.urls)
+        world.edit(runtime=RUNTIME, warmup=_spec_of(world), scaling={"minReplicas": 2})
+        await world.run_for(WARMUP_S + 4.0)
+        assert said(world)[1][0] != "True"
+        await world.restart_operator()
+        await world.run_for(COURSE_S + 4.0)
+        assert said(world) == [("True", "Warm")] * 2
+        first, second = (len(bodies) for bodies in world.servers.asked.values())
+        assert first == asked
+        assert second <= 7 + 3
+
+    play(story)
+
+
+def test_while_no_operator_runs_nothing_becomes_ready_and_what_is_warm_stays() -> None:
+    async def story(world: World) -> None:
+        create(world)
+        await world.run_for(30.0)
+        await world.__aexit__()
+        deployment = world.cluster.find("Deployment", "resnet")
+        assert deployment is not None
+        world.cluster.write_replicas(deployment, 2, "kubectl")
+        for _ in range(60):
+            await world.run_for_without_operator(1.0)
+            world.pods.follow()
+        assert len(world.pods.ready("resnet")) == 1
+        assert said(world) == [("True", "Warm"), ("", "")]
+
+    play(story)
+
+
+@pytest.mark.parametrize(
+    ("refusal", "reason", "remedy"),
+    [
+        ((400, "no such\ninput"), "RequestRefused", "(no such input): correct warmup.request"),
+        ((503, ""), "RequestFailed", "answered 503: see the pod's log"),
+        ((302, ""), "RequestFailed", "answered 302"),
+    ],
+)
+def test_a_request_that_is_not_answered_well_is_named_with_the_remedy_and_mended(
+    refusal: tuple[int, str], reason: str, remedy: str
+) -> None:
+    async def story(world: World) -> None:
+        world.servers.refusal = refusal
+        create(world)
+        await world.run_for(WARMUP_S + 20.0)
+        assert said(world) == [("False", reason)]
+        assert remedy in world.message("Ready")
+        await world.run_for(60.0)
+        assert said(world) == [("False", "TimedOut")]
+        assert world.condition("Ready") == ("False", "ReplicasBroken")
+        assert remedy in world.message("CapacityAvailable")
+        assert any(remedy in one["note"] for one in world.cluster.events("CapacityShortage"))
+        world.servers.refusal = None
+        corrected = REQUEST | {"path": "/predict"}
+        world.edit(runtime=RUNTIME, warmup=_spec_of(world) | {"request": corrected})
+        await world.run_for(15.0)
+        assert said(world) == [("True", "Warm")]
+
+    play(story)
+
+
+def test_a_server_that_does_not_answer_or_stays_slow_is_named() -> None:
+    async def story(world: World) -> None:
+        world.servers.warm_s = 0.4
+        create(world)
+        await world.run_for(WARMUP_S + 15.0)
+        assert said(world) == [("False", "TooSlow")]
+        assert "the last in 400 ms (warmup.maxLatency 250 ms)" in world.message("Ready")
+        world.servers.silent = True
+        await world.run_for(90.0)
+        assert said(world) == [("False", "TimedOut")]
+        assert writes(world) < 20
+        world.servers.silent, world.servers.warm_s = False, 0.1
+        await world.run_for(45.0)
+        assert said(world) == [("True", "Warm")]
+
+    play(story)
+
+
+def test_a_target_whose_template_has_the_gate_is_warmed_and_otherwise_left_alone() -> None:
+    async def story(world: World) -> None:
+        create_target(world, gated=True)
+        await world.run_for(WARMUP_S + COURSE_S + 6.0)
+        assert said(world, "own") == [("True", "Warm")]
+        kinds = {("apply_status", "InferenceService"), ("apply_status", "Pod"), ("create", "Event")}
+        assert set(world.cluster.writes()) <= kinds
+
+    play(story)
+
+
+def test_a_target_without_the_gate_is_told_how_to_get_it() -> None:
+    async def story(world: World) -> None:
+        create_target(world, gated=False)
+        await world.run_for(WARMUP_S + 6.0)
+        assert world.condition("Ready") == ("True", "Serving")
+        assert "lack the readiness gate headroom.dev/warm" in world.message("Ready")
+        assert not world.servers.urls
+
+    play(story)
+
+
+def test_a_gate_that_nobody_needs_is_opened() -> None:
+    async def story(world: World) -> None:
+        create_target(world, gated=True)
+        service = world.cluster.find("InferenceService", "resnet")
+        assert service is not None
+        world.cluster.update(service, lambda one: one["spec"].update(warmup={}))
+        await world.run_for(WARMUP_S + 4.0)
+        assert said(world, "own") == [("True", "WarmedByServer")]
+        assert not world.servers.urls
+
+    play(story)
+
+
+def test_a_pod_on_the_host_network_is_sent_nothing() -> None:
+    async def story(world: World) -> None:
+        create(world, runtime=RUNTIME | {"podTemplate": {"spec": {"hostNetwork": True}}})
+        await world.run_for(WARMUP_S + 20.0)
+        assert said(world) == [("False", "HostNetwork")]
+        assert not world.servers.urls
+
+    play(story)
+
+
+def test_pods_of_anybody_else_are_sent_nothing_whatever_they_wear() -> None:
+    async def story(world: World) -> None:
+        world.create_workload("stranger", replicas=1)
+        create(world, scaling={"minReplicas": 2})
+        await world.run_for(5.0)
+        (stranger,) = world.pods.of("stranger")
+        worn = {"headroom.dev/inference-service": "resnet", "headroom.dev/warmed-for": "resnet"}
+        gates = {"readinessGates": [{"conditionType": GATE}], "containers": [{"name": "x"}]}
+        world.cluster.update(stranger, lambda one: one["metadata"].update(labels=worn))
+        world.cluster.update(stranger, lambda one: one.update(spec=gates))
+        await world.run_for(60.0)
+        strangers = f"http://{stranger['status']['podIP']}:8000/inference"
+        assert world.servers.urls
+        assert strangers not in world.servers.urls
+
+    play(story)
+
+
+@pytest.mark.parametrize("error", [Conflict("modified"), Forbidden("pods/status is forbidden")])
+def test_a_write_that_is_refused_is_repeated_without_asking_the_pod_again(
+    error: Conflict | Forbidden,
+) -> None:
+    async def story(world: World) -> None:
+        create(world)
+        world.cluster.fail("apply_status", "Pod", error, times=3)
+        await world.run_for(60.0)
+        assert said(world) == [("True", "Warm")]
+        (bodies,) = world.servers.asked.values()
+        assert len(bodies) == 7
+
+    play(story)
+
+
+def test_pods_that_go_while_they_are_warmed_leave_nothing_behind() -> None:
+    async def story(world: World) -> None:
+        create(world, scaling={"minReplicas": 3})
+        await world.run_for(WARMUP_S + 3.0)
+        world.edit(runtime=RUNTIME, warmup=_spec_of(world), scaling={"minReplicas": 1})
+        world.cluster.delete("InferenceService", "resnet")
+        await world.run_for(5.0)
+        sent = len(world.servers.urls)
+        await world.run_for(30.0)
+        assert len(world.servers.urls) == sent
+
+    play(story)
+
+
+def test_replicas_that_load_asks_for_come_warm() -> None:
+    async def story(world: World) -> None:
+        create(world)
+        await world.run_for(40.0)
+        world.pods.arrivals_rps["resnet"] = 3 * REPLICA_RPS
+        await world.run_for(90.0)
+        assert len(world.pods.ready("resnet")) >= 3
+        assert set(said(world)) == {("True", "Warm")}
+
+    play(story)
+
+
+def _spec_of(world: World) -> dict[str, Any]:
+    service = world.cluster.find("InferenceService", "resnet")
+    assert service is not None
+    warmup: dict[str, Any] = service["spec"]["warmup"]
+    return warmup
