@@ -85,6 +85,12 @@ class FakeCluster:
             and wanted.items() <= one["metadata"].get("labels", {}).items()
         ]
 
+    async def list_at(
+        self, api_version: str, kind: str, namespace: str | None
+    ) -> tuple[list[Manifest], str]:
+        listed = await self.list_all(api_version, kind, namespace)
+        return listed, str(self._version)
+
     async def create(self, manifest: Manifest, *, field_manager: str) -> Manifest:
         await self._called("create", manifest["kind"])
         key = _key(manifest)

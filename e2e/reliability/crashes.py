@@ -2,7 +2,9 @@
 
 A scenario runs once unharmed, and every write that the API server took in it is noted. Then it runs
 once for each of these writes and each side of it: the process gets SIGKILL before the request
-reaches the API server, or after it was taken and before the answer comes back.
+reaches the API server, or after it was taken and before the answer comes back. Or it is stopped
+with the request on its way, another operator takes the lease over and ends the scenario, and only
+then the request arrives and the process goes on.
 """
 
 from __future__ import annotations
@@ -10,18 +12,25 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
+import signal
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Collection, Sequence
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 
 from reliability.calls import Call
+from reliability.contenders import contender
 from reliability.crash_scenarios import Scenario
 from reliability.ground import Ground, NotReached, World, world
+from reliability.kept import Kept
 from reliability.verdicts import Ending, Memory, Verdict, judge
 
+PART = "crashes"
 PATIENCE_S = 240.0
 """Many processes start at once; on a busy machine each may take a minute."""
+LEFT_OVER_S = 3.0
+"""What the one that was stopped is given to write what it still wants to."""
 LEASES = "leases"
 """Renewals are no acts on a service; what a leader may write is shown elsewhere."""
 
@@ -31,6 +40,8 @@ class Side(StrEnum):
 
     BEFORE = "before"
     AFTER = "after"
+    STOPPED = "stopped in"
+    """Not killed, and the write arrives when another leads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +66,7 @@ class Trap:
         self._counts: Counter[str] = Counter()
         self._armed = False
         self.sprung = asyncio.Event()
+        self.released = asyncio.Event()
 
     def arm(self) -> None:
         """Begin to count."""
@@ -64,20 +76,20 @@ class Trap:
         """Count a write; hold it if it is the one."""
         if self._armed and is_act(call):
             self._counts[call.words] += 1
-            await self._hold_at(Side.BEFORE, call)
+            await self._hold_at((Side.BEFORE, Side.STOPPED), call)
 
     async def after(self, call: Call, code: int) -> None:
         """Hold the answer of a write if it was the one."""
         if self._armed and is_act(call):
-            await self._hold_at(Side.AFTER, call)
+            await self._hold_at((Side.AFTER,), call)
 
-    async def _hold_at(self, side: Side, call: Call) -> None:
+    async def _hold_at(self, sides: Collection[Side], call: Call) -> None:
         point = self._point
-        if point is None or self.sprung.is_set():
+        if point is None or point.side not in sides or self.sprung.is_set():
             return
-        if (side, call.words, self._counts[call.words]) == (point.side, point.words, point.number):
+        if (call.words, self._counts[call.words]) == (point.words, point.number):
             self.sprung.set()
-            await asyncio.Event().wait()
+            await self.released.wait()
 
 
 def is_act(call: Call) -> bool:
@@ -109,6 +121,7 @@ async def unharmed(on: Ground, scenario: Scenario, *, lease: bool) -> Baseline:
         points += [
             Point(scenario=scenario.name, words=call.words, number=counts[call.words], side=side)
             for side in Side
+            if lease or side is not Side.STOPPED
         ]
     return Baseline(ending=ending, points=tuple(points))
 
@@ -127,7 +140,9 @@ async def explore(
             )
             memory = await remembered(one)
             struck = trap.sprung.is_set()
-            if struck:
+            if struck and point.side is Side.STOPPED:
+                await _pass_over(one, trap, scenario, point)
+            elif struck:
                 await one.operator.kill()
                 await one.operator.start()
             await one.wait(f"{point}: the end", lambda: scenario.ended(one), PATIENCE_S)
@@ -135,6 +150,16 @@ async def explore(
             return judge(str(point), baseline.ending, ending, memory, struck=struck)
     except NotReached as error:
         return Verdict(point=str(point), struck=True, wrongs=(str(error),))
+
+
+async def _pass_over(one: World, trap: Trap, scenario: Scenario, point: Point) -> None:
+    """Stop the operator, let another end the scenario, and then let the first go on."""
+    os.kill(one.operator.pid, signal.SIGSTOP)
+    async with contender(one, "operator-1"):
+        await one.wait(f"{point}: the other's end", lambda: scenario.ended(one), PATIENCE_S)
+        trap.released.set()
+        os.kill(one.operator.pid, signal.SIGCONT)
+        await asyncio.sleep(LEFT_OVER_S)
 
 
 async def _sprung_or_ended(trap: Trap, one: World, scenario: Scenario) -> bool:
@@ -188,9 +213,14 @@ async def remembered(one: World) -> Memory:
 
 
 async def explore_all(
-    on: Ground, scenarios: Sequence[Scenario], *, side_by_side: int, lease: bool = False
+    on: Ground,
+    scenarios: Sequence[Scenario],
+    *,
+    side_by_side: int,
+    lease: bool = False,
+    kept: Kept | None = None,
 ) -> AsyncIterator[Verdict]:
-    """Explore every point of the scenarios, several at a time, as they end."""
+    """Explore every point of the scenarios, several at a time, as they end; those kept at once."""
     room = asyncio.Semaphore(side_by_side)
 
     async def baseline_of(scenario: Scenario) -> Baseline:
@@ -198,8 +228,14 @@ async def explore_all(
             return await unharmed(on, scenario, lease=lease)
 
     async def verdict_on(scenario: Scenario, baseline: Baseline, point: Point) -> Verdict:
+        row = kept.get(PART, str(point)) if kept else None
+        if row is not None:
+            return Verdict(**{**row, "wrongs": tuple(row["wrongs"])})
         async with room:
-            return await explore(on, scenario, baseline, point, lease=lease)
+            verdict = await explore(on, scenario, baseline, point, lease=lease)
+        if kept is not None:
+            kept.put(PART, str(point), asdict(verdict))
+        return verdict
 
     async with asyncio.TaskGroup() as group:
         baselines = [group.create_task(baseline_of(scenario)) for scenario in scenarios]

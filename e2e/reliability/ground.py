@@ -93,6 +93,8 @@ class World:
     kubelet: Kubelet
     replicas_seen: list[int] = field(default_factory=list)
     """Of the Deployments here, each change in order, as the API server tells it."""
+    replicas_of: dict[str, list[int]] = field(default_factory=dict)
+    """The same by name."""
 
     @property
     def admin(self) -> Admin:
@@ -238,4 +240,6 @@ async def _follow(one: World) -> None:
             if event["type"] != "DELETED" and last.get(uid) != replicas:
                 last[uid] = replicas
                 one.replicas_seen.append(replicas)
+                name = event["object"]["metadata"]["name"]
+                one.replicas_of.setdefault(name, []).append(replicas)
         await asyncio.sleep(0.1)

@@ -1,25 +1,31 @@
-"""Every fault on every verb that the operator uses, for a minute, while load rises.
+"""Every fault on every verb that the operator uses, for a minute, under load.
 
-The load that needs one more replica comes while the fault lasts, so that the first decision after
-its end has something to write: what counts is when that write is taken, and that no other is.
+While a fault lasts three services need a decision: of one the load rises, of one a user raises the
+floor, one is created. What counts is when the writes that follow from it are taken once the fault
+has ended, and that no other is. A lane is one operator that suffers one outage after another, as a
+long-lived process does; several lanes go on side by side.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import partial
 
 from reliability.calls import Verb
-from reliability.exporter import REPLICA_RPS
+from reliability.exporter import REPLICA_RPS, PodFault
 from reliability.ground import Ground, NotReached, World, world
+from reliability.kept import Kept
 from reliability.rules import (
     Delay,
     DelayEvents,
     Drip,
     Fault,
     Hang,
+    InStream,
     LoginPage,
     LoseEvents,
     Refuse,
@@ -33,12 +39,15 @@ from reliability.rules import (
     can_strike,
 )
 
+PART = "outages"
 FAULT_S = 60.0
 TICK_S = 2.0
 BOUND_S = 2 * TICK_S + 5.0
-STANDING, WANTED = 1, 2
+PATIENCE_S = 60.0
+"""After the end: what takes longer than the bound is still measured."""
 
 VERBS = (Verb.GET, Verb.LIST, Verb.WATCH, Verb.CREATE, Verb.PATCH)
+EVERY_VERB = frozenset(VERBS)
 FAULTS: tuple[Fault, ...] = (
     Refuse(code=429, retry_after_s=1),
     Refuse(code=500),
@@ -62,16 +71,34 @@ FAULTS: tuple[Fault, ...] = (
     DelayEvents(seconds=5.0),
     RepeatEvents(),
 )
+AWAY: tuple[Fault, ...] = (Refuse(code=503), Refuse(code=403), Reset(), Hang(), LoginPage())
+"""Also on every verb at once: the API server is away."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strike:
+    """What goes wrong at the same time."""
+
+    name: str
+    rules: tuple[Rule, ...] = ()
+    pods: PodFault | None = None
+    """What is wrong with the pages of the service whose load rises."""
+
+    @property
+    def ends_watches(self) -> bool:
+        """Whether a watch cannot go on under it."""
+        return any(
+            Verb.WATCH in rule.verbs and not isinstance(rule.fault, InStream) for rule in self.rules
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outage:
-    """One fault on one verb, and what became of it."""
+    """What became of it."""
 
-    fault: Fault
-    verb: Verb
+    strike: str
     decided_s: float = 0.0
-    """From the end of the fault until the write that the load asks for; 0 where it came before."""
+    """From the end of the fault until the last write that was due; 0 where all came before."""
     wrongs: tuple[str, ...] = ()
 
     @property
@@ -81,80 +108,151 @@ class Outage:
 
     def __str__(self) -> str:
         """Say it in a line."""
-        return f"{self.fault} on {self.verb}"
+        return f"{self.strike}: {self.decided_s:.1f} s" + "".join(f"; {one}" for one in self.wrongs)
 
 
-def cells() -> list[tuple[Fault, Verb]]:
-    """Every fault with every verb that it can strike."""
-    return [(fault, verb) for fault in FAULTS for verb in VERBS if can_strike(fault, verb)]
+def strikes() -> list[Strike]:
+    """Every fault on every verb that it can strike, alone; some on all; every fault of pods."""
+    found = [
+        Strike(name=f"{fault} on {verb}", rules=(Rule(fault=fault, verbs=frozenset({verb})),))
+        for fault in FAULTS
+        for verb in VERBS
+        if can_strike(fault, verb)
+    ]
+    found += [
+        Strike(name=f"{fault} on everything", rules=(Rule(fault=fault, verbs=EVERY_VERB),))
+        for fault in AWAY
+    ]
+    return found + [Strike(name=f"pods: {fault.value}", pods=fault) for fault in PodFault]
 
 
-async def suffer(on: Ground, fault: Fault, verb: Verb, fault_s: float = FAULT_S) -> Outage:
-    """Play one: a service that serves and is measured, the fault, more load, the end of it."""
+@contextlib.asynccontextmanager
+async def lane(on: Ground) -> AsyncIterator[World]:
+    """Run an operator to which outages happen."""
+    async with world(on, "outage", tick=f"{TICK_S:g}s") as one:
+        await one.operator.start()
+        yield one
+
+
+async def suffer(one: World, number: int, strike: Strike, fault_s: float = FAULT_S) -> Outage:
+    """Play one: services that serve and are measured, the fault, what it asks for, the end of it.
+
+    Raises NotReached where even the beginning does not come about.
+    """
+    loaded, edited, created = (f"{kind}-{number}" for kind in ("loaded", "edited", "created"))
+    await one.apply(loaded, scaling={"maxReplicas": 2})
+    await one.apply(edited)
+    one.load(0.5 * REPLICA_RPS, loaded)
+    for name in (loaded, edited):
+        await one.wait(f"{strike.name}: {name} serves", partial(one.serves, 1, name))
+    await one.wait(f"{strike.name}: measured", lambda: _is_measured(one, loaded))
+    one.proxy.strike(strike.rules)
+    if strike.pods is not None:
+        one.ground.exporter.faults[one.namespace, loaded] = strike.pods
+    await asyncio.sleep(fault_s / 2)
+    one.load(1.6 * REPLICA_RPS, loaded)
+    await one.apply(edited, scaling={"minReplicas": 2})
+    await one.apply(created)
+    await asyncio.sleep(fault_s / 2)
+    one.proxy.strike([])
+    one.ground.exporter.faults.pop((one.namespace, loaded), None)
+    ended_s = time.monotonic()
+    due = {loaded: [1, 2], edited: [1, 2], created: [1]}
+
+    async def is_done() -> bool:
+        return all(_taken_s(one, name, wanted[-1]) is not None for name, wanted in due.items())
+
+    wrongs = []
     try:
-        async with world(on, "outage", tick=f"{TICK_S:g}s") as one:
-            await one.operator.start()
-            await one.apply(scaling={"maxReplicas": 3})
-            await one.wait("serves", lambda: one.serves(STANDING))
-            one.load(0.5 * REPLICA_RPS)
-            await one.wait("measured", lambda: _is_measured(one))
-            one.proxy.strike([Rule(fault=fault, verbs=frozenset({verb}))])
-            await asyncio.sleep(fault_s / 2)
-            one.load(1.6 * REPLICA_RPS)
-            await asyncio.sleep(fault_s / 2)
-            one.proxy.strike([])
-            ended_s = time.monotonic()
-            await one.wait("scaled", lambda: _is_asked_for(one), timeout_s=180.0)
-            await asyncio.sleep(2 * TICK_S)
-            return Outage(
-                fault=fault,
-                verb=verb,
-                decided_s=max(0.0, _taken_s(one) - ended_s),
-                wrongs=_wrongs(one),
-            )
+        await one.wait(f"{strike.name}: decided", is_done, PATIENCE_S)
     except NotReached as error:
-        return Outage(fault=fault, verb=verb, wrongs=(str(error),))
+        wrongs.append(str(error))
+    await asyncio.sleep(2 * TICK_S)
+    at_s = [_taken_s(one, name, wanted[-1]) or time.monotonic() for name, wanted in due.items()]
+    wrongs += [
+        f"replicas of {name}: {one.replicas_of.get(name)} instead of {wanted}"
+        for name, wanted in due.items()
+        if one.replicas_of.get(name) != wanted
+    ]
+    if one.operator.ended:
+        wrongs.append("the operator's process has ended")
+    if strike.ends_watches and not _watches_since(one, ended_s):
+        wrongs.append("no watch has begun anew")
+    for name in due:
+        await one.delete_service(name)
+    decided_s = max(0.0, max(at_s) - ended_s)
+    return Outage(strike=strike.name, decided_s=decided_s, wrongs=tuple(wrongs))
 
 
 async def suffer_all(
-    on: Ground, chosen: Sequence[tuple[Fault, Verb]], *, side_by_side: int, fault_s: float = FAULT_S
+    on: Ground,
+    chosen: Sequence[Strike],
+    *,
+    side_by_side: int,
+    fault_s: float = FAULT_S,
+    kept: Kept | None = None,
 ) -> AsyncIterator[Outage]:
-    """Play several at a time, and give each as it ends."""
-    room = asyncio.Semaphore(side_by_side)
+    """Play them in several lanes, and give each as it ends; those that are kept at once."""
+    left: list[tuple[int, Strike]] = []
+    for number, strike in enumerate(chosen):
+        row = kept.get(PART, f"{strike.name} for {fault_s:g} s") if kept else None
+        if row is None:
+            left.append((number, strike))
+        else:
+            yield Outage(**{**row, "wrongs": tuple(row["wrongs"])})
+    ended: asyncio.Queue[Outage] = asyncio.Queue()
+    left.reverse()
 
-    async def play(fault: Fault, verb: Verb) -> Outage:
-        async with room:
-            return await suffer(on, fault, verb, fault_s)
+    async def run_lane() -> None:
+        while left:
+            async with lane(on) as one:
+                await _suffer_in_turn(one, left, fault_s, ended)
 
-    runs = [asyncio.create_task(play(fault, verb)) for fault, verb in chosen]
-    try:
-        for run in asyncio.as_completed(runs):
-            yield await run
-    finally:
-        for task in runs:
-            task.cancel()
-        await asyncio.gather(*runs, return_exceptions=True)
+    expected = len(left)
+    async with asyncio.TaskGroup() as group:
+        for _ in range(min(side_by_side, expected)):
+            group.create_task(run_lane())
+        for _ in range(expected):
+            outage = await ended.get()
+            if kept is not None:
+                kept.put(PART, f"{outage.strike} for {fault_s:g} s", asdict(outage))
+            yield outage
 
 
-async def _is_measured(one: World) -> bool:
-    status, _ = await one.condition("MetricsAvailable")
+async def _suffer_in_turn(
+    one: World, left: list[tuple[int, Strike]], fault_s: float, ended: asyncio.Queue[Outage]
+) -> None:
+    """Take what is left, one after another, until something goes wrong: then begin a new lane."""
+    while left:
+        number, strike = left.pop()
+        try:
+            outage = await suffer(one, number, strike, fault_s)
+        except NotReached as error:
+            outage = Outage(strike=strike.name, wrongs=(str(error),))
+        await ended.put(outage)
+        if not outage.holds:
+            return
+
+
+async def _is_measured(one: World, name: str) -> bool:
+    status, _ = await one.condition("MetricsAvailable", name)
     return status == "True"
 
 
-async def _is_asked_for(one: World) -> bool:
-    return bool((await one.deployment()).get("spec", {}).get("replicas") == WANTED)
+def _taken_s(one: World, name: str, replicas: int) -> float | None:
+    """When they were written; a fault may have hidden the answer, not the write."""
+    return next(
+        (
+            each.at_s
+            for each in one.proxy.exchanges
+            if each.taken and each.replicas == replicas and each.name == name
+        ),
+        None,
+    )
 
 
-def _taken_s(one: World) -> float:
-    """When the wanted replicas were written; a fault may have hidden the answer, not the write."""
-    writes = (each for each in one.proxy.exchanges if each.taken and each.replicas == WANTED)
-    return next((each.at_s for each in writes), 0.0)
-
-
-def _wrongs(one: World) -> tuple[str, ...]:
-    wrongs = []
-    if one.replicas_seen != [STANDING, WANTED]:
-        wrongs.append(f"replicas {one.replicas_seen} instead of {[STANDING, WANTED]}")
-    if one.operator.ended:
-        wrongs.append("the operator's process has ended")
-    return tuple(wrongs)
+def _watches_since(one: World, at_s: float) -> bool:
+    return any(
+        each.at_s >= at_s and each.call.verb is Verb.WATCH and each.fault is None
+        for each in one.proxy.exchanges
+    )

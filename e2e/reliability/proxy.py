@@ -56,11 +56,21 @@ class Exchange:
     fault: Fault | None = None
     sent: bytes = b""
     """The body of a write."""
+    version: int = 0
+    """resourceVersion that a write which was taken gave its object."""
 
     @property
     def taken(self) -> bool:
         """Whether it changed the cluster."""
         return self.call.writes and 200 <= self.code < 300
+
+    @property
+    def name(self) -> str:
+        """Of the object; a creation has it in its body alone."""
+        if self.call.name or not self.sent:
+            return self.call.name
+        body = json.loads(self.sent)
+        return str(body["metadata"].get("name", "")) if isinstance(body, dict) else ""
 
     @property
     def replicas(self) -> int | None:
@@ -159,7 +169,9 @@ class FaultProxy:
             self.exchanges.append(exchange)
             return await self._watch(request, call)
         code, answer, headers = await self._forward(request, sent)
-        self.exchanges.append(replace(exchange, code=code))
+        taken = replace(exchange, code=code)
+        version = _version(answer) if taken.taken else 0
+        self.exchanges.append(replace(taken, version=version))
         await self.gate.after(call, code)
         body = self._as_it_was(request, fault, answer, exchange.at_s)
         return await self._answer(request, fault, code, headers, body)
@@ -241,6 +253,14 @@ class FaultProxy:
         finally:
             self._streams.remove((request, call))
         return response
+
+
+def _version(answer: bytes) -> int:
+    """Read what a write was numbered; 0 where the answer does not say."""
+    try:
+        return int(json.loads(answer)["metadata"]["resourceVersion"])
+    except (ValueError, KeyError, TypeError):
+        return 0
 
 
 def _is_instead(fault: Fault | None) -> bool:

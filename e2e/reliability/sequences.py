@@ -1,14 +1,17 @@
 """Generated telemetry: sequences of pages, most of them faulty, and what a service really bears.
 
-A sequence is drawn from its number alone, so that any one can be looked at again. Its replicas take
-even arrivals; each ready pod exposes them, and each pod's pages fall into episodes of one fault.
+A trial is drawn from its number alone, and a sequence of it from its path, so that any one can be
+looked at again. Replicas take even arrivals; each ready pod exposes them, and each pod's pages fall
+into episodes of one fault.
 """
 
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import NamedTuple
 
 FIXED_S, PER_ITEM_S, MAX_BATCH = 0.15, 0.06, 4
 FULL_BATCH_RPS = MAX_BATCH / (FIXED_S + PER_ITEM_S * MAX_BATCH)
@@ -23,6 +26,7 @@ class Fault(StrEnum):
     """What is wrong with a page."""
 
     MISSING = "no page"
+    STALE = "the page of some time ago, with its time, as a Prometheus gives it"
     EMPTY = "an empty page"
     HTML = "HTML"
     CUT = "cut in the middle of a line"
@@ -39,7 +43,12 @@ class Fault(StrEnum):
     INFLATED = "absurdly many arrivals, and the same again at each scrape"
 
 
-TELLS_NOTHING = frozenset(Fault) - {Fault.NEIGHBOUR, Fault.RESTARTED, Fault.INFLATED}
+TELLS_NOTHING = frozenset(Fault) - {
+    Fault.STALE,
+    Fault.NEIGHBOUR,
+    Fault.RESTARTED,
+    Fault.INFLATED,
+}
 """Pages with these faults are no sample: never half of one."""
 
 
@@ -48,7 +57,7 @@ TICK_S = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """What is drawn once for a sequence."""
+    """What is drawn once for a tree of sequences."""
 
     number: int
     replicas: int
@@ -57,7 +66,6 @@ class Trial:
     rate_rps: float
     hold_s: float
     """The scale-down window."""
-    ticks: int
     fault_share: float
     """Chance per pod and tick that an episode of a fault begins."""
     kinds: tuple[Fault, ...]
@@ -88,7 +96,6 @@ def draw(number: int) -> Trial:
         max_replicas=chance.randint(replicas, 6),
         rate_rps=load * carried_rps,
         hold_s=chance.choice((4.0, 6.0, 10.0)),
-        ticks=chance.randint(20, 30),
         fault_share=chance.choice((0.0, 0.02, 0.1, 0.3)),
         kinds=kinds,
     )
@@ -102,23 +109,42 @@ class Server:
     served: float = 0.0
     fault: Fault | None = None
     ticks_left: int = 0
+    last: str = ""
+    """Its last page without a fault."""
+    since_last: int = 0
+    """Ticks that have passed since then."""
+
+
+class Scraped(NamedTuple):
+    """What one scrape of a pod gave."""
+
+    pod: str
+    fault: Fault | None
+    page: str | None
+    """None: nothing came."""
+    age_s: float = 0.0
 
 
 class Pages:
-    """The pages of a trial, tick by tick; with the same trial always the same."""
+    """The pages of a trial, tick by tick; with the same trial and path always the same."""
 
-    def __init__(self, trial: Trial) -> None:
+    def __init__(self, trial: Trial, path: str = "", servers: Sequence[Server] = ()) -> None:
         self._trial = trial
-        self._chance = random.Random(f"pages {trial.number}")
-        self._servers = [Server(f"pod-{number}") for number in range(trial.replicas)]
+        self._chance = random.Random(f"pages {trial.number} {path}")
+        self._servers = list(servers) or [Server(f"pod-{n}") for n in range(trial.replicas)]
 
-    def next(self) -> list[tuple[str, Fault | None, str | None]]:
-        """Return each pod with the fault of its page and the page; None where there is none."""
+    def branch(self, path: str) -> Pages:
+        """Go on from here by chances of the path's own."""
+        return Pages(self._trial, path, [replace(server) for server in self._servers])
+
+    def next(self) -> list[Scraped]:
+        """Return what is scraped of each pod."""
         share = self._trial.rate_rps * TICK_S / len(self._servers)
         return [self._of(server, share) for server in self._servers]
 
-    def _of(self, server: Server, arrivals: float) -> tuple[str, Fault | None, str | None]:
+    def _of(self, server: Server, arrivals: float) -> Scraped:
         server.served += arrivals
+        server.since_last += 1
         if server.ticks_left == 0:
             was_heard, server.fault = server.fault is None, None
             if self._chance.random() < self._trial.fault_share:
@@ -130,8 +156,11 @@ class Pages:
         server.ticks_left = max(0, server.ticks_left - 1)
         text = page(int(server.served))
         if server.fault is None:
-            return server.uid, None, text
-        return server.uid, server.fault, spoilt(text, server.fault, self._chance)
+            server.last, server.since_last = text, 0
+            return Scraped(server.uid, None, text)
+        if server.fault is Fault.STALE and server.last:
+            return Scraped(server.uid, Fault.STALE, server.last, server.since_last * TICK_S)
+        return Scraped(server.uid, server.fault, spoilt(text, server.fault, self._chance))
 
 
 def page(served: int, model: str = MODEL) -> str:
@@ -163,7 +192,7 @@ def spoilt(text: str, fault: Fault, chance: random.Random) -> str | None:
     place = chance.randrange(len(lines))
     name = lines[place].rpartition(" ")[0]
     match fault:
-        case Fault.MISSING:
+        case Fault.MISSING | Fault.STALE:
             return None
         case Fault.EMPTY:
             return ""

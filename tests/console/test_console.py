@@ -70,7 +70,7 @@ def test_it_is_ready_when_everything_was_listed_once() -> None:
         watched = controller()
         health = Health(watched)
         assert "CustomResourceDefinition" in complaints(health.readyz())["services-listed"]
-        watched.cache.replace([], watched.cache.begin_list())
+        watched.cache.synced.set()
         assert complaints(health.readyz()) == {}
 
     virtually(story)

@@ -56,7 +56,22 @@ def test_a_list_replaces_everything(told: Told) -> None:
     told.cache.replace([service("b"), service("c")], begun)
     assert told.news == ["changed a", "changed b", "gone a", "changed c"]
     assert len(told.cache) == 2
-    assert told.cache.synced.is_set()
+
+
+def test_a_list_from_the_past_buries_nothing_that_is_newer(told: Told) -> None:
+    told.cache.saw(service("old", version=5))
+    told.cache.saw(service("young", version=50))
+    told.cache.replace([], told.cache.begin_list(), version="40")
+    assert told.news == ["changed old", "changed young", "gone old"]
+    told.cache.replace([], told.cache.begin_list(), version="50")
+    assert told.news[3:] == ["gone young"]
+
+
+def test_a_list_of_a_namespace_says_nothing_of_others(told: Told) -> None:
+    told.cache.saw(service("here", namespace="here"))
+    told.cache.saw(service("there", namespace="there"))
+    told.cache.replace([], told.cache.begin_list(), namespace="here")
+    assert told.news == ["changed here", "changed there", "gone here"]
 
 
 def test_what_is_created_while_a_list_is_under_way_stays(told: Told) -> None:

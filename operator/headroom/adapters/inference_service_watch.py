@@ -70,11 +70,17 @@ class InferenceServiceWatch:
             return 0.0
         return asyncio.get_running_loop().time() - self._beaten_s
 
-    async def run(self, on_event: OnEvent, until_served: Callable[[], Awaitable[object]]) -> None:
+    async def run(
+        self,
+        on_event: OnEvent,
+        until_served: Callable[[], Awaitable[object]],
+        on_end: Callable[[], None] = lambda: None,
+    ) -> None:
         """Watch until cancelled. `on_event` is called on the caller's event loop.
 
         kopf looks once for the kind and idles for ever where it is not there, so the watch begins
-        when `until_served` says that it is.
+        when `until_served` says that it is. `on_end` hears of every end: until the watch is back
+        nothing is told.
         """
         loop = asyncio.get_running_loop()
         pause_s = self._patience.shortest_pause_s
@@ -82,6 +88,7 @@ class InferenceServiceWatch:
             await until_served()
             begun_s = loop.time()
             fault = await self._watch_once(on_event)
+            on_end()
             if loop.time() - begun_s > HEALTHY_AFTER_S:
                 pause_s = self._patience.shortest_pause_s
             _log.warning("the watch ended, and begins again in %.0f s: %s", pause_s, fault)

@@ -116,7 +116,7 @@ async def operate(
                 _log.info("recording in %s, up to %d MiB", record, record_mib)
             await _until_told_to_end(
                 _decide(controller, election, instruments),
-                watch.run(controller.observe, controller.cache.synced.wait),
+                watch.run(controller.observe, controller.cache.synced.wait, controller.doubt),
                 prerequisites.watch(),
                 serve(app, port),
                 *([xds.serve(gateway.port)] if xds and gateway else []),

@@ -6,6 +6,7 @@ Watching keeps it fast; a LIST, which replaces all of it, keeps it right.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Callable, Iterable
 
@@ -43,6 +44,7 @@ class ServiceCache:
         """Give the object as last seen."""
         return self._services.get(uid)
 
+    def named(self, namespace: str, name: str) -> str | None:
         """Give the UID of the service of a name."""
         return self._by_name.get((namespace, name))
 
@@ -84,18 +86,33 @@ class ServiceCache:
         self._moment += 1
         return self._moment
 
-    def replace(self, services: Iterable[Manifest], begun: int) -> None:
-        """Take in a LIST that began then.
+    def replace(
+        self,
+        services: Iterable[Manifest],
+        begun: int,
+        *,
+        version: str = "",
+        namespace: str | None = None,
+    ) -> None:
+        """Take in a LIST of one namespace, or of all, that began then.
 
-        What is not in it is gone, also where no event has said so.
+        What is not in it is gone, also where no event has said so; but not what is newer than the
+        answer, which an API server gives that lags behind.
         """
         listed = {service["metadata"]["uid"]: service for service in services}
-        gone = [uid for uid, seen in self._first_seen.items() if seen < begun and uid not in listed]
+        as_of = int(version) if version.isdigit() else math.inf
+        gone = [
+            uid
+            for uid, known in self._services.items()
+            if uid not in listed
+            and self._first_seen[uid] < begun
+            and _version(known) <= as_of
+            and namespace in (None, known["metadata"].get("namespace"))
+        ]
         for uid in gone:
             self.forget(uid)
         for service in listed.values():
             self.saw(service)
-        self.synced.set()
 
 
 def _name(service: Manifest) -> tuple[str, str]:

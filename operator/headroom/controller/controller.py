@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from headroom.controller.cache import ServiceCache
 from headroom.controller.evaluation import Onlooker
-from headroom.controller.freshness import keep_fresh, list_once
+from headroom.controller.freshness import Freshness
 from headroom.controller.leadership.guard import Lease, LeasedCluster
 from headroom.controller.ports import (
     Clock,
@@ -81,6 +81,7 @@ class Controller:
         self._reconciler: Reconciler | None = None
         self._lease: Lease | None = None
         self.scheduler: Scheduler | None = None
+        self._freshness = Freshness(cluster, self.cache, namespaces)
         """There while this process decides."""
 
     async def run(self) -> None:
@@ -91,7 +92,7 @@ class Controller:
 
     async def follow(self) -> None:
         """Know the services until cancelled."""
-        await keep_fresh(self._cluster, self.cache, self._namespaces)
+        await self._freshness.keep()
 
     async def lead(self, lease: Lease | None = None) -> None:
         """Decide until cancelled, and write while the lease is held.
@@ -147,6 +148,10 @@ class Controller:
     def _new_reconciler(self, lease: Lease | None) -> Reconciler:
         cluster, warmth = self._writing(lease), self._warmth
         return Reconciler(
+    def doubt(self) -> None:
+        """Take in that a watch has ended: it may have missed something."""
+        self._freshness.doubt()
+
             warmer=None
             if warmth is None
             else Warmer(requester=warmth.requester, cluster=cluster, clock=self._clock),
@@ -169,7 +174,7 @@ class Controller:
     async def _look_again(self) -> None:
         try:
             async with asyncio.timeout(LOOK_WITHIN_S):
-                await list_once(self._cluster, self.cache, self._namespaces)
+                await self._freshness.list_once()
         except (ClusterError, TimeoutError) as error:
             _log.warning("deciding from what the watch has said: %s", error)
 

@@ -34,7 +34,10 @@ class Refusal:
 
     manifest: Manifest
     error: ClusterError
+    since_s: float
+    """When it was refused for the first time."""
     at_s: float
+    """When it was refused last."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -71,6 +71,12 @@ class Cluster(Protocol):
         """
         ...
 
+    async def list_at(
+        self, api_version: str, kind: str, namespace: str | None
+    ) -> tuple[list[Manifest], str]:
+        """Read all objects of a kind, and the resourceVersion that the answer stands for."""
+        ...
+
     async def create(self, manifest: Manifest, *, field_manager: str) -> Manifest:
         """POST; raise Conflict where an object of that name exists."""
         ...

@@ -26,9 +26,11 @@ JITTER = 0.05
 AT_ONCE_S = 0.02
 AT_ONCE_TIMES = 3
 """Conflicts in a row after which a service waits for its next period like any other."""
-LONGEST_BACK_OFF_S = 60.0
-LONGEST_OUTAGE_BACK_OFF_S = 10.0
-"""An API that is back should not find its services unattended for a minute more."""
+BACK_OFF_BEYOND_S = 2.0
+"""However long it has failed, a service waits for two periods and this at most, from the beginning
+of one tick to that of the next: once a fault has ended, decisions are to be back within two periods
+and 5 s, of which a request may take 3 s. Fewer calls than those of ticks that succeed are nothing
+to spare the API server from; what it asks for by Retry-After is kept besides."""
 HEARTBEAT_S = 1.0
 
 
@@ -151,7 +153,7 @@ class Scheduler:
                 await self.tick(uid)
         except Exception as error:  # noqa: BLE001  (the one place: no service's trouble may reach another)
             outcome = type(error).__name__
-            pause_s = await self._after_failure(uid, entry, error)
+            pause_s = await self._after_failure(uid, entry, error, begun_s)
         else:
             outcome = "ok"
             entry.conflicts = entry.failures = 0
@@ -172,7 +174,9 @@ class Scheduler:
         period_s = pace.period_s(self.period_s, len(self._entries))
         return max(now_s, pace.next_slot_s(entry.due_s, period_s, entry.phase))
 
-    async def _after_failure(self, uid: str, entry: _Entry, error: Exception) -> float:
+    async def _after_failure(
+        self, uid: str, entry: _Entry, error: Exception, begun_s: float
+    ) -> float:
         """Say it once, and give the pause until the next attempt."""
         if isinstance(error, Conflict | NotFound) and entry.conflicts < AT_ONCE_TIMES:
             entry.conflicts += 1
@@ -190,12 +194,13 @@ class Scheduler:
                 exc_info=None if expected else error,
             )
             await self._try_to_report(uid, error)
-        outage = isinstance(error, Unavailable)
-        longest_s = LONGEST_OUTAGE_BACK_OFF_S if outage else LONGEST_BACK_OFF_S
-        back_off_s = min(self.period_s * 2.0 ** min(entry.failures - 1, 10), longest_s)
-        spread = 1.0 + JITTER * self.chance.random()
+        period_s = pace.period_s(self.period_s, len(self._entries))
+        longest_s = 2.0 * period_s + BACK_OFF_BEYOND_S
+        back_off_s = min(period_s * 2.0 ** min(entry.failures - 1, 10), longest_s)
+        passed_s = asyncio.get_running_loop().time() - begun_s
         asked_s = error.retry_after_s if isinstance(error, Unavailable) else 0.0
-        return max(back_off_s, asked_s) * spread
+        spread = 1.0 - JITTER * self.chance.random()
+        return max(back_off_s * spread - passed_s, asked_s * (2.0 - spread), AT_ONCE_S)
 
     async def _try_to_report(self, uid: str, error: Exception) -> None:
         try:

@@ -40,6 +40,12 @@ class LeasedCluster:
         """Read all objects of a kind."""
         return await self._cluster.list_all(api_version, kind, namespace, label_selector)
 
+    async def list_at(
+        self, api_version: str, kind: str, namespace: str | None
+    ) -> tuple[list[Manifest], str]:
+        """Read all objects of a kind, and the version of the answer."""
+        return await self._cluster.list_at(api_version, kind, namespace)
+
     async def get_scale(self, api_version: str, kind: str, namespace: str, name: str) -> Manifest:
         """Read an object's scale."""
         return await self._cluster.get_scale(api_version, kind, namespace, name)

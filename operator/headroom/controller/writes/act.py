@@ -39,8 +39,9 @@ Service, PodDisruptionBudget and ServiceAccount this often.
 """
 TROUBLED_AGAIN_AFTER_S = 6.0
 """One of these that could not be read or written, for a reason that may pass by itself."""
-REFUSED_AGAIN_AFTER_S = 60.0
-"""A refused manifest is not sent again before: what refuses it (quota, policy) changes slowly."""
+REFUSED_AGAIN_SHARE, REFUSED_AGAIN_S = 1.0 / 15.0, (4.0, 60.0)
+"""A refused manifest is sent again after this share of the time for which it has been refused, from
+every 4 s in the first minute to once a minute: a hiccup ends soon, a quota changes slowly."""
 
 
 class Step(StrEnum):
@@ -167,14 +168,23 @@ async def _validate(cluster: Cluster, memory: Memory, now_s: float) -> None:
     if manifest == memory.accepted:
         return
     refused = memory.refused
-    if refused and refused.manifest == manifest and now_s - refused.at_s < REFUSED_AGAIN_AFTER_S:
+    if refused and refused.manifest != manifest:
+        refused = None
+    if refused and now_s - refused.at_s < _refused_again_after_s(refused):
         raise refused.error
     try:
         await cluster.apply(manifest, field_manager=FIELD_MANAGER, dry_run=True)
     except (Rejected, Forbidden) as error:
-        memory.refused = Refusal(manifest=manifest, error=error, at_s=now_s)
+        since_s = refused.since_s if refused else now_s
+        memory.refused = Refusal(manifest=manifest, error=error, since_s=since_s, at_s=now_s)
         raise
     memory.accepted, memory.refused = manifest, None
+
+def _refused_again_after_s(refused: Refusal) -> float:
+    shortest_s, longest_s = REFUSED_AGAIN_S
+    refused_for_s = refused.at_s - refused.since_s
+    return max(shortest_s, min(longest_s, REFUSED_AGAIN_SHARE * refused_for_s))
+
 
 
 async def _apply_other_children(

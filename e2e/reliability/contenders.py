@@ -1,0 +1,120 @@
+"""Operators that stand for the same Lease, each behind a proxy of its own, and who holds it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Collection
+from dataclasses import dataclass, field
+
+from reliability.calls import REVIEWS, Call
+from reliability.ground import World
+from reliability.operator_process import OperatorProcess, kubeconfig_through
+from reliability.proxy import FaultProxy
+
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/{}/leases/headroom-operator"
+LEASES = "leases"
+STATUS = "inferenceservices/status"
+BESIDES = REVIEWS | {LEASES}
+"""Written by whoever follows, too; reviews change nothing."""
+
+
+class Holding:
+    """Holds the next write of a kind between the operator and the API server, when it is armed."""
+
+    def __init__(self) -> None:
+        self._resource = ""
+        self._held: Call | None = None
+        self._release()
+
+    def arm(self, resource: str = STATUS) -> None:
+        """Hold the next one."""
+        self._resource, self._held = resource, None
+        self._release()
+
+    def _release(self) -> None:
+        self.caught, self.released = asyncio.Event(), asyncio.Event()
+        self.answered = asyncio.Event()
+        self.code = 0
+        """What the API server answered to the write that was held."""
+
+    async def before(self, call: Call) -> None:
+        """Hold it if it is the one."""
+        if self._resource and call.writes and call.resource == self._resource:
+            self._resource, self._held = "", call
+            self.caught.set()
+            await self.released.wait()
+
+    async def after(self, call: Call, code: int) -> None:
+        """Note what became of it."""
+        if call is self._held:
+            self.code = code
+            self.answered.set()
+
+
+@dataclass(frozen=True)
+class Contender:
+    """An operator process, and everything that it said to the API server."""
+
+    name: str
+    process: OperatorProcess
+    proxy: FaultProxy
+    gate: Holding = field(default_factory=Holding)
+
+    def wrote_after(self, at_s: float) -> list[str]:
+        """Name what the API server took of it, but its Lease."""
+        return [
+            each.call.words
+            for each in self.proxy.exchanges
+            if each.taken and each.at_s > at_s and each.call.resource not in BESIDES
+        ]
+
+    def first_status_after(self, at_s: float) -> float | None:
+        """When it first wrote a status since."""
+        times = (
+            each.at_s
+            for each in self.proxy.exchanges
+            if each.taken and each.call.resource == STATUS and each.at_s > at_s
+        )
+        return next(times, None)
+
+
+@contextlib.asynccontextmanager
+async def contender(of: World, name: str, tick: str = "500ms") -> AsyncIterator[Contender]:
+    """Run one more operator for the world's Lease."""
+    on, gate = of.ground, Holding()
+    async with FaultProxy(on.admin.server, on.admin.authority_pem, gate) as proxy:
+        kubeconfig = on.scratch / f"{of.namespace}-{name}.kubeconfig"
+        process = OperatorProcess(
+            kubeconfig_through(proxy.url, on.credentials, kubeconfig),
+            on.scratch / f"{of.namespace}-{name}.log",
+            namespaces=[of.namespace],
+            tick=tick,
+            instance=name,
+            lease_namespace=of.namespace,
+        )
+        await process.start()
+        try:
+            yield Contender(name, process, proxy, gate)
+        finally:
+            await process.kill()
+
+
+async def holder(of: World) -> str:
+    """Name the instance that holds the Lease; empty where nobody does."""
+    lease = await of.admin.find(LEASE.format(of.namespace)) or {}
+    return str(lease.get("spec", {}).get("holderIdentity") or "").partition("_")[0]
+
+
+async def taken_over(
+    of: World, by: Collection[Contender], since_s: float
+) -> tuple[Contender, float]:
+    """Wait for the first status of a new leader; give who it is, and its seconds."""
+
+    async def has_written() -> bool:
+        return any(one.first_status_after(since_s) is not None for one in by)
+
+    await of.wait("a new leader's status", has_written, 60.0)
+    written = [(one, one.first_status_after(since_s)) for one in by]
+    ((new, at_s),) = [(one, at_s) for one, at_s in written if at_s is not None]
+    return new, at_s - since_s

@@ -1,0 +1,145 @@
+"""Two operators, and the one that leads is ended, killed or stopped every half a minute.
+
+The load of one service rises now and then, also while nobody leads; that of the others stands.
+Nothing may be taken from an earlier leader once the next one has written to the same object, and no
+replica may go: at no time are fewer needed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import partial
+
+from reliability.contenders import Contender, contender, holder, taken_over
+from reliability.exporter import REPLICA_RPS
+from reliability.ground import Ground, World, world
+from reliability.reigns import fallen, too_late, writes_of
+
+EVERY_S = 30.0
+AFTER_SIGTERM_S, AFTER_SIGKILL_S = 5.0, 20.0
+TICK = "1s"
+RISING, STEADY, BUSY = "rising", "steady", "busy"
+LEFT_OVER_S = 2.0
+"""What a leader that goes on after its time is given to write what it still wants to."""
+
+
+class Blow(StrEnum):
+    """What befalls a leader."""
+
+    TERM = "SIGTERM"
+    KILL = "SIGKILL"
+    STOP = "SIGSTOP until another leads"
+    STOP_IN_A_WRITE = "SIGSTOP with a write on its way, which arrives when another leads"
+
+
+@dataclass(slots=True)
+class Rivalry:
+    """What came of it."""
+
+    blows: list[Blow] = field(default_factory=list)
+    taken_over_s: dict[Blow, list[float]] = field(default_factory=lambda: defaultdict(list))
+    """From each blow to the next leader's first status."""
+    late_writes_refused: int = 0
+    wrongs: list[str] = field(default_factory=list)
+    writes: int = 0
+    """Those that were taken, of all leaders."""
+
+    def slowest_s(self, blow: Blow) -> float:
+        """The longest take-over after such a blow; 0 where there was none."""
+        return max(self.taken_over_s[blow], default=0.0)
+
+
+def drawn(seed: int, count: int) -> list[Blow]:
+    """Draw blows, each kind as often as the others."""
+    chance, found = random.Random(f"blows {seed}"), list[Blow]()
+    while len(found) < count:
+        found += chance.sample(list(Blow), k=len(Blow))
+    return found[:count]
+
+
+async def contend(on: Ground, blows: Sequence[Blow], every_s: float = EVERY_S) -> Rivalry:
+    """Deal the blows one after another; raise NotReached where nobody takes over at all."""
+    rivalry = Rivalry()
+    async with (
+        world(on, "leaders", lease=True) as of,
+        contender(of, "operator-1", TICK) as one,
+        contender(of, "operator-2", TICK) as other,
+    ):
+        both = (one, other)
+        await _settle(of, both)
+        begun_s, load = time.monotonic(), 0.5
+        for number, blow in enumerate(blows):
+            await asyncio.sleep(max(0.0, begun_s + number * every_s - time.monotonic()))
+            if number % 3 == 1 or blow is Blow.STOP_IN_A_WRITE:
+                load = min(load + 0.9, 6.0)
+            await _deal(of, both, blow, load * REPLICA_RPS, rivalry)
+            rivalry.blows.append(blow)
+        await asyncio.sleep(every_s / 3)
+        writes = [write for each in both for write in writes_of(each.proxy.exchanges, each.name)]
+        rivalry.writes = len(writes)
+        rivalry.wrongs += too_late(writes) + fallen(of.replicas_of)
+        rivalry.wrongs += [
+            f"{name}: {of.replicas_of[name]} instead of {wanted}"
+            for name, wanted in ((STEADY, [1, 2]), (BUSY, [1]))
+            if of.replicas_of[name] != wanted
+        ]
+    return rivalry
+
+
+async def _settle(of: World, both: Sequence[Contender]) -> None:
+    """Begin: one leads, the other could, and all services serve."""
+    for name in (RISING, STEADY, BUSY):
+        await of.apply(name)
+    for each in both:
+        await of.wait(f"{each.name} is ready", each.process.ready)
+    for name in (RISING, STEADY, BUSY):
+        await of.wait(f"{name} serves", partial(of.serves, 1, name))
+    for name, share in ((RISING, 0.5), (STEADY, 1.5), (BUSY, 0.6)):
+        of.load(share * REPLICA_RPS, name)
+    await of.wait("two steady ones serve", lambda: of.serves(2, STEADY))
+
+
+async def _deal(
+    of: World, both: Sequence[Contender], blow: Blow, rate_rps: float, rivalry: Rivalry
+) -> None:
+    """Strike whoever leads, wait for the other, and let the struck one come back."""
+    await of.wait("a leader", lambda: holder(of))
+    name = await holder(of)
+    (leader,) = (each for each in both if each.name == name)
+    (follower,) = (each for each in both if each is not leader)
+    await of.wait(f"{follower.name} is ready", follower.process.ready)
+    if blow is Blow.STOP_IN_A_WRITE:
+        leader.gate.arm()
+        of.load(rate_rps, RISING)  # its status is written before the replicas that it explains
+        await asyncio.wait_for(leader.gate.caught.wait(), 90.0)
+    struck_s = time.monotonic()
+    match blow:
+        case Blow.TERM:
+            await leader.process.stop()
+        case Blow.KILL:
+            await leader.process.kill()
+        case _:
+            os.kill(leader.process.pid, signal.SIGSTOP)
+    of.load(rate_rps, RISING)
+    _, seconds = await taken_over(of, [follower], struck_s)
+    rivalry.taken_over_s[blow].append(seconds)
+    if blow in (Blow.TERM, Blow.KILL):
+        await leader.process.start()
+        return
+    if blow is Blow.STOP_IN_A_WRITE:
+        leader.gate.released.set()
+        await asyncio.wait_for(leader.gate.answered.wait(), 30.0)
+        rivalry.late_writes_refused += leader.gate.code == 409
+    os.kill(leader.process.pid, signal.SIGCONT)
+    await asyncio.sleep(LEFT_OVER_S)
+    if leader.process.ended:
+        rivalry.wrongs.append(f"{leader.name} ended after {blow}")
+        await leader.process.start()

@@ -1,0 +1,167 @@
+"""What each part measures under faults, and which figures come of it.
+
+What was measured on the same sources is kept in `.bench/reliability`, and not measured again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from bench.figures import Figure, at_least, at_most, shown
+from reliability import leaders, outages, telemetry
+from reliability.crash_scenarios import SCENARIOS
+from reliability.crashes import Side, explore_all
+from reliability.ground import Ground
+from reliability.kept import FOLDER, Kept
+
+CORES = os.cpu_count() or 1
+SIDE_BY_SIDE = 4 * CORES
+"""Most of a run is waiting: for windows, for holds, for a fault to pass."""
+SEQUENCES, TREES = 200_000, 4600
+"""A tree has some 45 sequences."""
+CRASH_POINTS, CRASH_SCENARIOS = 40, 6
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What the command line says."""
+
+    trees: int
+    fault_s: float
+    minutes: float
+    seed: int
+    side_by_side: int
+    only: str
+    """Cells whose name has this in it."""
+    kept: Kept
+
+    @classmethod
+    def of(cls, given: argparse.Namespace) -> Self:
+        """Take it from the options."""
+        folder = Path(tempfile.mkdtemp()) if given.anew else FOLDER
+        return cls(
+            trees=given.trees,
+            fault_s=given.fault_seconds,
+            minutes=given.minutes,
+            seed=given.seed,
+            side_by_side=given.side_by_side,
+            only=given.only,
+            kept=Kept.of_these_sources(folder),
+        )
+
+
+def measure_telemetry(asked: Asked, say: Say) -> Sequence[Figure]:
+    """Generated telemetry through text, samples and decision."""
+    outcome = telemetry.run_side_by_side(asked.trees, CORES, asked.kept)
+    for wrong in outcome.wrongs[:20]:
+        say(wrong)
+    return (
+        at_least("generated sequences", outcome.sequences, SEQUENCES, "", 0),
+        at_most(
+            "removals from missing data, and numbers out of bounds", len(outcome.wrongs), 0, ""
+        ),
+        shown("decisions", f"{outcome.ticks}"),
+        shown("pages with a fault", f"{sum(outcome.faults.values())}"),
+        shown("sequences in which a removal was right, and came", f"{outcome.removals}"),
+    )
+
+
+async def measure_crashes(on: Ground, say: Say, asked: Asked) -> Sequence[Figure]:
+    """SIGKILL before and after every write of every scenario, and SIGSTOP in it."""
+    struck, wrong, scenarios = Counter[str](), 0, set()
+    chosen = [one for one in SCENARIOS if asked.only in one.name]
+    async for verdict in explore_all(
+        on, chosen, side_by_side=asked.side_by_side, lease=True, kept=asked.kept
+    ):
+        scenario, _, rest = verdict.point.partition(": ")
+        if verdict.struck:
+            struck["stopped" if rest.startswith(Side.STOPPED) else "killed"] += 1
+            scenarios.add(scenario)
+        if not verdict.holds:
+            wrong += 1
+            say(f"{verdict.point}: {'; '.join(verdict.wrongs)}")
+    return (
+        at_least("distinct crash points", struck["killed"], CRASH_POINTS, "", 0),
+        at_least("scenarios with crashes", len(scenarios), CRASH_SCENARIOS, "", 0),
+        shown("writes that arrived when another had taken over", f"{struck['stopped']}"),
+        at_most("of these with another end, another scale action, or a loss", wrong, 0, "", 0),
+    )
+
+
+async def measure_outages(on: Ground, say: Say, asked: Asked) -> Sequence[Figure]:
+    """Each fault on each verb for a minute, under load."""
+    suffered = []
+    chosen = [strike for strike in outages.strikes() if asked.only in strike.name]
+    async for outage in outages.suffer_all(
+        on, chosen, side_by_side=asked.side_by_side, fault_s=asked.fault_s, kept=asked.kept
+    ):
+        suffered.append(outage)
+        if not outage.holds:
+            say(f"{outage}")
+    slowest_s = max((one.decided_s for one in suffered), default=math.nan)
+    wrong = sum(1 for one in suffered if one.wrongs)
+    return (
+        shown(f"faults of {asked.fault_s:g} s, one verb or all", f"{len(suffered)}"),
+        shown("decisions that were due under them", f"{3 * len(suffered)}"),
+        at_most("from the end of a fault to the last of them", slowest_s, outages.BOUND_S, " s"),
+        at_most("faults with a wrong write, or one missing", wrong, 0, "", 0),
+    )
+
+
+async def measure_leaders(on: Ground, say: Say, asked: Asked) -> Sequence[Figure]:
+    """Two operators, the leader struck every half a minute."""
+    count = max(1, round(asked.minutes * 60.0 / leaders.EVERY_S))
+    rivalry = await leaders.contend(on, leaders.drawn(asked.seed, count))
+    for wrong in rivalry.wrongs:
+        say(wrong)
+    counts = Counter(rivalry.blows)
+    return (
+        shown(f"blows to a leader in {asked.minutes:g} min (seed {asked.seed})", f"{count}"),
+        *(shown(f"of these {blow}", f"{counts[blow]}") for blow in leaders.Blow),
+        shown("writes that were taken, of all leaders", f"{rivalry.writes}"),
+        shown("writes of a leader that was, refused with 409", f"{rivalry.late_writes_refused}"),
+        at_most(
+            "such writes taken, scale-downs, scale actions too many", len(rivalry.wrongs), 0, "", 0
+        ),
+        at_most(
+            "taken over after SIGTERM, slowest",
+            rivalry.slowest_s(leaders.Blow.TERM),
+            leaders.AFTER_SIGTERM_S,
+            " s",
+        ),
+        at_most(
+            "taken over after SIGKILL, slowest",
+            rivalry.slowest_s(leaders.Blow.KILL),
+            leaders.AFTER_SIGKILL_S,
+            " s",
+        ),
+    )
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what these parts can be told."""
+    add = parser.add_argument_group("telemetry, crashes, outages, leaders").add_argument
+    add("--trees", type=int, default=TREES, help="of generated telemetry (%(default)s)")
+    add("--only", default="", help="crashes and outages with this in their name")
+    add("--fault-seconds", type=float, default=outages.FAULT_S, help="of an outage (%(default)g)")
+    add("--minutes", type=float, default=10.0, help="in which leaders are struck (%(default)g)")
+    add("--seed", type=int, default=1, help="of the blows (%(default)s)")
+    add("--side-by-side", type=int, default=SIDE_BY_SIDE, help="operators (%(default)s)")
+    add("--anew", action="store_true", help="measure also what is kept of these sources")
+
+
+ON_A_CLUSTER: dict[str, Callable[..., Awaitable[Sequence[Figure]]]] = {
+    "crashes": measure_crashes,
+    "outages": measure_outages,
+    "leaders": measure_leaders,
+}

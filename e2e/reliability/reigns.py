@@ -1,0 +1,76 @@
+"""Whether anybody wrote to an object after somebody else had begun to rule over it. Pure.
+
+The API server's resource versions are the order in which it took the writes, whatever clocks say.
+"""
+
+from __future__ import annotations
+
+import bisect
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from reliability.proxy import Exchange
+
+LEASES = "leases"
+UNFENCED = frozenset({LEASES, "events"})
+"""The Lease itself, and what is only ever created under a name of its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Write:
+    """A write that was taken."""
+
+    target: str
+    """Kind, namespace and name; a subresource writes to its object."""
+    version: int
+    reign: int
+    """How often the Lease had changed hands when its writer began to lead."""
+    words: str
+
+
+def writes_of(exchanges: Sequence[Exchange], identity: str) -> list[Write]:
+    """Give what one instance wrote, each under the reign in which the request was sent."""
+    begun_s: list[float] = []
+    numbers: list[int] = []
+    found = []
+    for each in sorted(exchanges, key=lambda one: one.at_s):
+        if not each.taken:
+            continue
+        if each.call.resource == LEASES:
+            spec = json.loads(each.sent)["spec"]
+            if str(spec.get("holderIdentity") or "").startswith(identity):
+                begun_s.append(each.at_s)
+                numbers.append(int(spec["leaseTransitions"]))
+        elif each.call.resource not in UNFENCED:
+            place = bisect.bisect(begun_s, each.at_s) - 1
+            kind = each.call.resource.partition("/")[0]
+            found.append(
+                Write(
+                    target=f"{kind} {each.call.namespace}/{each.name}",
+                    version=each.version,
+                    reign=numbers[place] if place >= 0 else -1,
+                    words=f"{identity}: {each.call.words}",
+                )
+            )
+    return found
+
+
+def too_late(writes: Iterable[Write]) -> list[str]:
+    """Name each write of a reign to an object that a later reign had written to before."""
+    wrongs, latest = [], dict[str, Write]()
+    for write in sorted(writes, key=lambda one: one.version):
+        before = latest.get(write.target)
+        if before is not None and write.reign < before.reign:
+            wrongs.append(
+                f"{write.target}: {write.words} of reign {write.reign} "
+                f"after {before.words} of reign {before.reign}"
+            )
+        else:
+            latest[write.target] = write
+    return wrongs
+
+
+def fallen(replicas: Mapping[str, Sequence[int]]) -> list[str]:
+    """Name each Deployment whose replicas ever fell."""
+    return [f"{name}: {seen}" for name, seen in replicas.items() if list(seen) != sorted(seen)]

@@ -1,0 +1,32 @@
+"""The API server misbehaves by each verb in another way; `make reliability` plays each alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cluster import ControlPlane
+from reliability.calls import Verb
+from reliability.ground import ground
+from reliability.outages import Strike, lane, suffer
+from reliability.rules import Fault, Refuse, Reset, Rule, Truncate
+
+FAULTS: dict[Verb, Fault] = {
+    Verb.GET: Refuse(code=503),
+    Verb.LIST: Truncate(),
+    Verb.WATCH: Refuse(code=403),  # ends kopf at once
+    Verb.CREATE: Reset(taken=True),
+    Verb.PATCH: Refuse(code=429, retry_after_s=1),
+}
+FAULT_S = 6.0
+
+
+@pytest.mark.timeout(300, func_only=True)
+async def test_decisions_are_back_soon_after_a_fault_and_nothing_else_was_written(
+    control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    rules = tuple(Rule(fault=fault, verbs=frozenset({verb})) for verb, fault in FAULTS.items())
+    async with ground(control_plane, tmp_path) as on, lane(on) as one:
+        outage = await suffer(one, 0, Strike(name="one for each verb", rules=rules), FAULT_S)
+    assert outage.holds, outage

@@ -1,0 +1,121 @@
+"""LISTs keep the cache true: how often, after a watch has ended, and when some of them fail."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, cast
+
+import pytest
+
+from headroom.controller.cache import ServiceCache
+from headroom.controller.freshness import Freshness
+from headroom.controller.ports import Cluster
+from headroom.errors import ClusterError, Forbidden, NotFound, Unavailable
+from virtual_time import VirtualTimeLoop
+
+Story = Callable[[Freshness], Coroutine[Any, Any, None]]
+
+
+class Lists:
+    """A cluster that is only ever listed."""
+
+    def __init__(self, services: int = 1) -> None:
+        self.services = services
+        self.failures: dict[str | None, ClusterError] = {}
+        self.at_s: list[float] = []
+        self.cache = ServiceCache(on_change=lambda _: None, on_gone=lambda _: None)
+
+    async def list_at(
+        self, api_version: str, kind: str, namespace: str | None
+    ) -> tuple[list[dict[str, Any]], str]:
+        self.at_s.append(asyncio.get_running_loop().time())
+        if namespace in self.failures:
+            raise self.failures[namespace]
+        place = namespace or "default"
+        return [_service(f"{place}-{n}", place) for n in range(self.services)], "100"
+
+
+def _service(uid: str, namespace: str) -> dict[str, Any]:
+    return {"metadata": {"uid": uid, "namespace": namespace, "resourceVersion": "7"}}
+
+
+def play(lists: Lists, story: Story, *namespaces: str) -> None:
+    async def run() -> None:
+        freshness = Freshness(cast(Cluster, lists), lists.cache, namespaces)
+        keeping = asyncio.create_task(freshness.keep())
+        await story(freshness)
+        keeping.cancel()
+
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        runner.run(run())
+
+
+async def a_minute(_: Freshness) -> None:
+    await asyncio.sleep(61.0)
+
+
+@pytest.mark.parametrize(
+    ("services", "every_s"), [(1, 5.0), (166, 5.0), (1000, 30.0), (5000, 60.0)]
+)
+def test_lists_are_rarer_where_services_are_many(services: int, every_s: float) -> None:
+    lists = Lists(services)
+    play(lists, a_minute)
+    assert lists.at_s == pytest.approx([n * every_s for n in range(int(61 / every_s) + 1)])
+
+
+def test_the_end_of_a_watch_is_followed_by_a_list_and_many_ends_by_no_flood() -> None:
+    async def story(freshness: Freshness) -> None:
+        await asyncio.sleep(12.0)
+        freshness.doubt()
+        await asyncio.sleep(1.0)
+        for _ in range(60):
+            freshness.doubt()
+            await asyncio.sleep(0.1)
+        await asyncio.sleep(20.0)
+
+    lists = Lists(1000)
+    play(lists, story)
+    assert lists.at_s == pytest.approx([0.0, 12.0, 17.0, 22.0])
+
+
+@pytest.mark.parametrize(
+    ("error", "retried_s"),
+    [
+        (Unavailable("down"), 2.0),
+        (Unavailable("busy", retry_after_s=7.0), 7.0),
+        (Forbidden("no"), 2.0),
+    ],
+)
+def test_a_list_that_fails_comes_again_soon(error: ClusterError, retried_s: float) -> None:
+    async def story(_: Freshness) -> None:
+        await asyncio.sleep(1.0)
+        lists.failures.clear()
+        await asyncio.sleep(9.0)
+
+    lists = Lists()
+    lists.failures[None] = error
+    play(lists, story)
+    assert lists.at_s[:2] == pytest.approx([0.0, retried_s])
+    assert lists.cache.synced.is_set()
+
+
+def test_a_namespace_that_cannot_be_listed_hides_no_other() -> None:
+    lists = Lists()
+    lists.failures["a"] = Forbidden("no")
+    play(lists, a_minute, "a", "b")
+    assert lists.cache.uids() == ("b-0",)
+    assert not lists.cache.synced.is_set()
+
+
+def test_a_kind_that_is_not_served_any_more_ends_the_readiness() -> None:
+    async def story(_: Freshness) -> None:
+        await asyncio.sleep(1.0)
+        assert lists.cache.synced.is_set()
+        lists.failures[None] = NotFound("no such kind")
+        await asyncio.sleep(5.0)
+
+    lists = Lists()
+    play(lists, story)
+    assert not lists.cache.synced.is_set()
+    assert lists.cache.uids() == ("default-0",)
