@@ -78,10 +78,10 @@ class Controller:
         self._settings = settings
         self._chance = chance or random.Random()  # noqa: S311  (spreads load)
         self.cache = ServiceCache(on_change=self._changed, on_gone=self._gone)
+        self._freshness = Freshness(cluster, self.cache, namespaces)
         self._reconciler: Reconciler | None = None
         self._lease: Lease | None = None
         self.scheduler: Scheduler | None = None
-        self._freshness = Freshness(cluster, self.cache, namespaces)
         """There while this process decides."""
 
     async def run(self) -> None:
@@ -145,13 +145,13 @@ class Controller:
         else:
             self.cache.saw(service)
 
-    def _new_reconciler(self, lease: Lease | None) -> Reconciler:
-        cluster, warmth = self._writing(lease), self._warmth
-        return Reconciler(
     def doubt(self) -> None:
         """Take in that a watch has ended: it may have missed something."""
         self._freshness.doubt()
 
+    def _new_reconciler(self, lease: Lease | None) -> Reconciler:
+        cluster, warmth = self._writing(lease), self._warmth
+        return Reconciler(
             warmer=None
             if warmth is None
             else Warmer(requester=warmth.requester, cluster=cluster, clock=self._clock),
