@@ -7,6 +7,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 CHART = ROOT / "charts" / "headroom"
 BASE = ROOT / "deploy" / "base"
+COMPONENT = ROOT / "deploy" / "components" / "gateway"
 README = CHART / "README.md"
 RUNBOOK = CHART / "RUNBOOK.md"
 ALERTS = CHART / "monitoring" / "alerts.yaml"

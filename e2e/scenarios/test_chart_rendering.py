@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import yaml
 from chart import expressions
 from chart.comparison import by_identity
 from chart.helm import Helm, objects
-from chart.paths import ALERT_TESTS, ALERTS, BASE, CHART, DASHBOARD
+from chart.paths import ALERT_TESTS, ALERTS, BASE, CHART, COMPONENT, DASHBOARD
 from cluster import Cluster, ClusterError, ControlPlane
 from cluster.commands import run
 
@@ -73,6 +74,58 @@ def test_chart_and_plain_manifests_install_the_same(helm: Helm, cluster: Cluster
         assert rendered[name] == manifest, name
 
 
+def test_with_gateways_chart_and_plain_manifests_install_the_same(
+    helm: Helm, cluster: Cluster, tmp_path: Path
+) -> None:
+    overlay = {
+        "resources": [os.path.relpath(BASE, tmp_path)],
+        "components": [os.path.relpath(COMPONENT, tmp_path)],
+    }
+    (tmp_path / "kustomization.yaml").write_text(json.dumps(overlay))
+    plain = by_identity(objects(cluster.kubectl("kustomize", str(tmp_path))))
+    rendered = by_identity(helm.template(CHART, {"gateway": {"enabled": True}}))
+    del plain["Namespace", "", "headroom-system"]
+    del rendered["Pod", "headroom-system", "headroom-test"]
+    assert set(plain) == set(rendered)
+    for name, manifest in plain.items():
+        assert rendered[name] == manifest, name
+
+
+def test_gateways_and_sources_are_as_the_values_say(helm: Helm) -> None:
+    values = {
+        "image": {"repository": "registry.example/headroom", "tag": "1"},
+        "imagePullSecrets": [{"name": "registry"}],
+        "networkPolicy": {"enabled": True},
+        "prometheus": {"sources": {"main": "http://prometheus.monitoring:9090"}},
+        "gateway": {
+            "enabled": True,
+            "replicas": 3,
+            "image": {"repository": "registry.example/gateway", "digest": f"sha256:{'1' * 64}"},
+            "resources": {"limits": {"memory": "1Gi"}},
+        },
+    }
+    rendered = by_identity(helm.template(CHART, values, release="canary", namespace="elsewhere"))
+    gateway = rendered["Deployment", "elsewhere", "headroom-gateway"]["spec"]
+    envoy = gateway["template"]["spec"]["containers"][0]
+    assert gateway["replicas"] == 3
+    assert gateway["template"]["spec"]["imagePullSecrets"] == [{"name": "registry"}]
+    assert envoy["image"] == f"registry.example/gateway@sha256:{'1' * 64}"
+    assert envoy["resources"] == {
+        "requests": {"cpu": "500m", "memory": "128Mi"},
+        "limits": {"memory": "1Gi"},
+    }
+    activator = rendered["Deployment", "elsewhere", "headroom-activator"]["spec"]["template"]
+    assert activator["spec"]["containers"][0]["image"] == "registry.example/headroom:1"
+    operator = rendered["Deployment", "elsewhere", "canary-headroom-operator"]["spec"]["template"]
+    arguments = operator["spec"]["containers"][0]["args"]
+    assert arguments[:3] == ["run", "--gateway-namespace", "elsewhere"]
+    assert "--prometheus=main=http://prometheus.monitoring:9090" in arguments
+    binding = rendered["ClusterRoleBinding", "", "canary-headroom-operator-gateway"]
+    assert binding["subjects"][0]["name"] == "canary-headroom-operator"
+    policy = rendered["NetworkPolicy", "elsewhere", "headroom-operator-xds"]["spec"]["ingress"]
+    assert 8080 not in [port["port"] for rule in policy for port in rule["ports"]]
+
+
 @pytest.mark.parametrize(
     ("values", "said"),
     [
@@ -92,6 +145,13 @@ def test_chart_and_plain_manifests_install_the_same(helm: Helm, cluster: Cluster
         ({"service": {"port": 0}}, "'/service/port': minimum"),
         ({"priorityClass": {"value": 2_000_000_000}}, "'/priorityClass/value': maximum"),
         ({"networkPolicy": {"enabled": "yes"}}, "'/networkPolicy/enabled': got string"),
+        ({"gateway": {"replicas": 0}}, "'/gateway/replicas': minimum"),
+        ({"gateway": {"image": {"name": "x"}}}, "'/gateway/image': additional properties 'name'"),
+        ({"prometheus": {"sources": {"main": 9090}}}, "'/prometheus/sources/main': got number"),
+        (
+            {"gateway": {"enabled": True}, "watch": {"namespaces": ["a"]}},
+            "gateway.enabled and watch.namespaces",
+        ),
         ({"affinity": {"nodes": {}}}, "'/affinity': additional properties 'nodes'"),
         ({"monitoring": {"podMonitor": {"interval": "fast"}}}, "'/monitoring/podMonitor/interval'"),
         (

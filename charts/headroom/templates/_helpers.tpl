@@ -46,11 +46,17 @@ app.kubernetes.io/name: headroom-operator
 {{- end -}}
 
 {{- define "headroom.image" -}}
-{{- $image := .Values.image -}}
+{{ include "headroom.imageOf" (list . .Values.image) }}
+{{- end -}}
+
+{{/* An image by its values; takes (list root image). */}}
+{{- define "headroom.imageOf" -}}
+{{- $root := index . 0 -}}
+{{- $image := index . 1 -}}
 {{- if $image.digest -}}
 {{ $image.repository }}@{{ $image.digest }}
 {{- else -}}
-{{ $image.repository }}:{{ default .Chart.AppVersion $image.tag }}
+{{ $image.repository }}:{{ default $root.Chart.AppVersion $image.tag }}
 {{- end -}}
 {{- end -}}
 
