@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from aiohttp import ClientResponse, ClientSession, WSMsgType, web
+from aiohttp import ClientResponse, WSMsgType, web
 
-from activator_world import KEY, Stage, stage
+from activator_world import KEY, TOKEN, Stage, stage
 from gateway_world import Replica
 from headroom.activator.holding import Bounds
 
@@ -55,4 +54,135 @@ async def test_a_request_is_held_wakes_the_operator_and_is_answered_once_a_repli
     assert [await one.read() for one in answered] == bodies
     assert {one.status for one in answered} == {200}
     assert {one.headers["x-path"] for one in answered} == {"/v2/infer"}
-    await held.held(0)
+    await held.held(1)  # somebody has knocked within the last seconds
+
+
+@pytest.mark.parametrize("status", [429, 503])
+async def test_what_a_replica_refuses_waits_for_its_next_try(
+    held: Stage, started: list[Replica], status: int
+) -> None:
+    """A replica with room for two, told that it may have eight."""
+    inside = 0
+
+    async def narrow(request: web.Request) -> web.Response:
+        nonlocal inside
+        if inside >= 2:
+            return web.Response(status=status, headers={"Retry-After": "1"})
+        inside += 1
+        await asyncio.sleep(0.02)
+        inside -= 1
+        return web.Response(body=await request.read())
+
+    await held.opened()
+    asked = [ask(held) for _ in range(20)]
+    await held.held(20)
+    started.append(await Replica(narrow).start())
+    held.tell(started[0])
+    answered = await asyncio.gather(*asked)
+    assert {one.status for one in answered} == {200}
+
+
+async def test_deadlines_and_bounds_are_answered_with_when_to_come_back(
+    tmp_path: Path, started: list[Replica]
+) -> None:
+    async with stage(tmp_path, Bounds(requests_per_service=3)) as held:
+        await held.opened(cold_start_s=6.0)
+        late = await ask(held, x_request_timeout="2")
+        assert (late.status, late.headers["Retry-After"]) == (503, "6")
+        assert (await late.json())["reason"] == "TooLate"
+        await held.held(1)
+        assert held.woken == [KEY]  # who comes back finds it warm
+        asked = [ask(held) for _ in range(3)]
+        await held.held(3)
+        many = await ask(held)
+        assert many.status == 429
+        assert 1 <= int(many.headers["Retry-After"]) <= 6
+        held.tell(cold_start_s=None)
+        for one in asked:
+            one.cancel()
+        await held.held(1)  # somebody has knocked within the last seconds
+        brief = await ask(held, x_request_timeout="0.5")
+        assert (brief.status, (await brief.json())["reason"]) == (503, "Expired")
+
+
+async def test_a_replica_that_breaks_off_is_tried_once_more_where_that_is_allowed(
+    held: Stage, started: list[Replica]
+) -> None:
+    async def dies_first(request: web.Request) -> web.Response:
+        if len(started[0].seen) == 1:
+            assert request.transport is not None
+            request.transport.abort()
+        return web.Response(text="second")
+
+    started.append(await Replica(dies_first).start())
+    await held.opened()
+    held.tell(started[0])
+    answered = await ask(held)
+    assert (answered.status, await answered.text()) == (200, "second")
+    started[0].seen.clear()
+    answered = await ask(held, x_headroom_idempotent="false")
+    assert (answered.status, (await answered.json())["reason"]) == (503, "Failed")
+
+
+async def test_streams_and_websockets_pass(held: Stage, started: list[Replica]) -> None:
+    async def talks(request: web.Request) -> web.StreamResponse:
+        socket = web.WebSocketResponse()
+        await socket.prepare(request)
+        async for message in socket:
+            await socket.send_str(f"{message.data}!")
+        return socket
+
+    await held.opened()
+    connecting = asyncio.create_task(held.client.ws_connect(held.url))
+    await held.held(1)
+    started.append(await Replica(talks).start())
+    held.tell(started[0])
+    async with await connecting as socket:
+        await socket.send_str("hello")
+        answer = await socket.receive()
+        assert (answer.type, answer.data) == (WSMsgType.TEXT, "hello!")
+
+
+async def test_a_client_that_leaves_is_not_waited_for(held: Stage, started: list[Replica]) -> None:
+    await held.opened()
+    asked = ask(held)
+    await held.held(1)
+    asked.cancel()
+    await asyncio.gather(asked, return_exceptions=True)
+    started.append(await Replica(echo).start())
+    held.tell(started[0])
+    assert (await ask(held, b"mine")).status == 200
+    assert len(started[0].seen) == 1
+
+
+async def test_at_its_end_whoever_waits_is_told_when_to_come_back(tmp_path: Path) -> None:
+    async with stage(tmp_path, drain_s=0.3) as held:
+        await held.opened(cold_start_s=20.0)
+        asked = [ask(held) for _ in range(5)]
+        await held.held(5)
+        held.ended.set()
+        answered = await asyncio.gather(*asked)
+        assert {one.status for one in answered} == {503}
+        assert all(18 <= int(one.headers["Retry-After"]) <= 20 for one in answered)
+        assert held.desk.standing(held.port) == ()
+        await held.running
+
+
+async def test_the_operator_hears_activators_alone_and_only_where_it_decides(held: Stage) -> None:
+    await held.opened()
+    desk_url = held.activator.link.url
+    for token, body, status in (
+        ("somebody's", b"{}", 401),
+        (TOKEN, b"[]", 400),
+        (TOKEN, b'{"address":"10.0.0.9","held":{"a/b":-1}}', 400),
+        (TOKEN, b'{"address":"10.0.0.9","held":{"a/b":1}}', 204),
+    ):
+        headers = {"Authorization": f"Bearer {token}"}
+        async with held.client.post(f"{desk_url}/v1/held", data=body, headers=headers) as said:
+            assert said.status == status, body
+    assert held.woken == ["a/b"]
+    held.desk.withdraw()
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    body = b'{"address":"10.0.0.9"}'
+    async with held.client.post(f"{desk_url}/v1/held", data=body, headers=headers) as said:
+        assert said.status == 503

@@ -56,6 +56,7 @@ def test_a_minimal_body_takes_its_identity_and_every_default() -> None:
         "scaling": {
             "mode": "Auto",
             "minReplicas": 1,
+            "zero": {"idleFor": "10m"},
             "maxReplicas": 20,
             "priority": 0,
             "scaleUp": {"stabilizationWindow": "0s"},

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import count, takewhile
 
 from headroom.gateway.activation import Served
 from headroom.gateway.values import Endpoint
@@ -67,6 +68,8 @@ class Ticket:
     """One request that is held."""
 
     key: str
+    number: int
+    """In the order of arrival."""
     arrived_s: float
     until_s: float
     """When it is answered at the latest, by a refusal."""
@@ -133,6 +136,7 @@ class Holding:
     def __init__(self, bounds: Bounds) -> None:
         self._bounds = bounds
         self._lines: dict[str, _Line] = {}
+        self._numbers = count()
         self._requests = 0
         self._bytes = 0
         self._leaving = False
@@ -180,8 +184,13 @@ class Holding:
             words = f"no replica is warm before the deadline, {within_s:g} s"
             return self._refusal(line, now_s, 503, Why.TOO_LATE, words)
         before_s = min(ANSWERED_BEFORE_S, 0.2 * within_s)
-        ticket = Ticket(key=key, arrived_s=now_s, until_s=now_s + within_s - before_s)
-        ticket.not_before_s = math.inf  # its body is still to come
+        ticket = Ticket(
+            key=key,
+            number=next(self._numbers),
+            arrived_s=now_s,
+            until_s=now_s + within_s - before_s,
+            not_before_s=math.inf,  # its body is still to come
+        )
         line.waiting.append(ticket)
         self._requests += 1
         return ticket
@@ -211,13 +220,14 @@ class Holding:
         return Turn(tuple(given), tuple(refused))
 
     def put_back(self, ticket: Ticket, now_s: float) -> None:
-        """A replica refused it: it goes first again, a little later, and the replica gets fewer."""
+        """A replica refused it: it is in line where it was, and the replica gets fewer at once."""
         line, at = self._lines[ticket.key], ticket.at
         if at is not None:
             line.release(at)
             line.most[at] = max(1, line.busy.get(at, 0))
         ticket.at, ticket.not_before_s = None, now_s + AGAIN_AFTER_S
-        line.waiting.appendleft(ticket)
+        earlier = takewhile(lambda one: one.number < ticket.number, line.waiting)
+        line.waiting.insert(sum(1 for _ in earlier), ticket)
 
     def expire(self, ticket: Ticket, now_s: float) -> Refusal:
         """Say what is answered to one that waits no longer."""

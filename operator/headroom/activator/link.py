@@ -39,7 +39,7 @@ class Link:
         metrics: Metrics,
     ) -> None:
         self._session = session
-        self._url = url.rstrip("/")
+        self.url = url.rstrip("/")
         self._token_file = token_file
         self._report = report
         self._metrics = metrics
@@ -70,7 +70,7 @@ class Link:
                 said = f"{type(error).__name__}: {error}"
             if said != complaint:
                 complaint = said
-                _log.warning("the operator at %s cannot be asked: %s", self._url, said)
+                _log.warning("the operator at %s cannot be asked: %s", self.url, said)
             await asyncio.sleep(pause_s)
             pause_s = min(2.0 * pause_s, LONGEST_PAUSE_S)
 
@@ -102,7 +102,7 @@ class Link:
         token = self._token_file.read_text().strip()
         headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
         async with self._session.post(
-            self._url + path, data=report_body(self._report()), headers=headers, timeout=within
+            self.url + path, data=report_body(self._report()), headers=headers, timeout=within
         ) as answered:
             return answered.status, await answered.read()
 

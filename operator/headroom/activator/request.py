@@ -13,13 +13,11 @@ from dataclasses import dataclass, field
 import httptools
 
 from headroom.activator.holding import HEAD_BYTES, Refusal
-from headroom.gateway.routes import DEADLINE, GRPC_DEADLINE, IDEMPOTENT
+from headroom.gateway.routes import DEADLINE, GRPC_DEADLINE, IDEMPOTENT, NOT_TRIED_AGAIN
 
 _GRPC_UNITS = {"H": 3600.0, "M": 60.0, "S": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}
 _HEAD_END = b"\r\n\r\n"
 _CONNECTION = frozenset({b"connection", b"keep-alive", b"proxy-connection"})
-NOT_TRIED_AGAIN = "x-envoy-ratelimited"
-"""A gateway passes an answer with this header on, and does not try once more."""
 
 
 class MalformedError(ValueError):

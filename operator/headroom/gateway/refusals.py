@@ -16,6 +16,7 @@ def build() -> Json:
             _mapper("UO", 429, "too many requests in flight for the replicas that are ready"),
             _mapper("UH", 503, "no replica is ready"),
             _mapper("UF", 503, "no replica could be reached"),
+            _mapper("UC", 503, "the connection to the replica ended before its answer"),
             _mapper("URX", 503, "two replicas could not answer"),
         ],
         "body_format": _body("%LOCAL_REPLY_BODY%"),

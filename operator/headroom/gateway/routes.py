@@ -16,6 +16,8 @@ DEADLINE = "x-request-timeout"
 GRPC_DEADLINE = "grpc-timeout"
 """The same, as gRPC writes it, and as Envoy enforces it."""
 IDEMPOTENT = "x-headroom-idempotent"
+NOT_TRIED_AGAIN = "x-envoy-ratelimited"
+"""An answer with this header is passed on and not tried once more, whatever its status."""
 BODY_FILTER = "envoy.filters.http.buffer"
 
 REFUSED = (429, 503)
@@ -39,6 +41,7 @@ def build(route: Route) -> Json:
         "name": route.key,
         "validate_clusters": False,
         "request_headers_to_remove": ["x-envoy-external-address"],
+        "response_headers_to_remove": [NOT_TRIED_AGAIN],
         "virtual_hosts": [{"name": route.key, "domains": ["*"], "routes": matches}],
     }
 

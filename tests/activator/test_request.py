@@ -1,0 +1,92 @@
+"""A request as bytes: its end, its deadline, and what a replica is given of it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headroom.activator.holding import Refusal, Why
+from headroom.activator.request import Incoming, MalformedError, answer, status_of
+
+HEAD = b"POST /v2/infer HTTP/1.1\r\nhost: resnet50\r\ncontent-length: 5\r\n"
+
+
+def fed(*pieces: bytes) -> Incoming:
+    incoming = Incoming()
+    for piece in pieces:
+        incoming.feed(piece)
+    return incoming
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.integers(min_value=1, max_value=90), max_size=8), st.booleans())
+def test_a_request_is_the_same_however_it_is_cut(cuts: list[int], chunked: bool) -> None:
+    body = b"2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n" if chunked else b"hello"
+    head = HEAD.replace(b"content-length: 5", b"transfer-encoding: chunked") if chunked else HEAD
+    whole = head + b"\r\n" + body
+    places = sorted({cut for cut in cuts if cut < len(whole)})
+    pieces = [whole[a:b] for a, b in zip([0, *places], [*places, len(whole)], strict=True)]
+    incoming = fed(*pieces)
+    assert incoming.complete
+    assert incoming.head == head + b"\r\n"
+    assert bytes(incoming.rest) == body
+    assert not fed(whole[:-1]).complete
+
+
+@pytest.mark.parametrize(
+    ("line", "timeout_s"),
+    [
+        (b"x-request-timeout: 2.5", 2.5),
+        (b"x-request-timeout: soon", None),
+        (b"x-request-timeout: -1", None),
+        (b"x-request-timeout: inf", None),
+        (b"grpc-timeout: 1500m", 1.5),
+        (b"grpc-timeout: 2S", 2.0),
+        (b"grpc-timeout: 2", None),
+        (b"x-other: 1", None),
+    ],
+)
+def test_the_deadline_that_a_request_names(line: bytes, timeout_s: float | None) -> None:
+    assert fed(HEAD + line + b"\r\n\r\nhello").timeout_s == timeout_s
+
+
+def test_a_replica_gets_the_rest_of_the_deadline_and_one_request_on_its_connection() -> None:
+    lines = b"X-Request-Timeout: 5\r\nConnection: keep-alive\r\nX-Kept: As It Was\r\n"
+    said = fed(HEAD + lines + b"\r\nhello").forwarded(held_s=1.25)
+    assert said == (
+        HEAD + b"X-Kept: As It Was\r\nx-request-timeout: 3.750\r\nconnection: close\r\n\r\nhello"
+    )
+
+
+def test_an_upgrade_keeps_its_connection() -> None:
+    head = b"GET /ws HTTP/1.1\r\nhost: a\r\nconnection: Upgrade\r\nupgrade: websocket\r\n\r\n"
+    incoming = fed(head)
+    assert (incoming.complete, incoming.upgrade) == (True, True)
+    assert incoming.forwarded(held_s=1.0) == head
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [b"GARBAGE\r\n\r\n", b"GET / HTTP/1.1\r\nx: " + b"y" * 70_000, b"\x16\x03\x01\x00\xa5"],
+)
+def test_what_is_no_request_is_said_to_be_none(raw: bytes) -> None:
+    with pytest.raises(MalformedError):
+        fed(raw)
+
+
+def test_a_refusal_says_when_to_come_back_and_is_not_tried_again() -> None:
+    refusal = Refusal(status=503, why=Why.TOO_LATE, words="not before", retry_after_s=7)
+    head, _, body = answer(refusal).partition(b"\r\n\r\n")
+    assert json.loads(body) == {"error": "not before", "reason": "TooLate"}
+    lines = head.split(b"\r\n")
+    assert lines[0] == b"HTTP/1.1 503 Service Unavailable"
+    assert {b"retry-after: 7", b"x-envoy-ratelimited: true", b"connection: close"} < set(lines)
+    assert status_of(answer(refusal)) == 503
+
+
+@pytest.mark.parametrize("data", [b"", b"HTTP/1.1", b"HTTP/2 200", b"SMTP 220 hello"])
+def test_what_is_no_answer_has_no_status(data: bytes) -> None:
+    assert status_of(data) is None
