@@ -10,15 +10,15 @@ import pytest
 from aiohttp import web
 
 from answering import Answering
-from headroom.adapters.pod_scraper import MAX_PAGE_BYTES, PodScraper
+from headroom.adapters.pod_scraper import MAX_PAGE_BYTES, MAX_SENT_BYTES, PodScraper
 from headroom.errors import ScrapeFailed
 
 DEADLINE_S = 0.3
 
 
-async def scrape(server: Answering, deadline_s: float = DEADLINE_S) -> str:
+async def scrape(server: Answering, deadline_s: float = DEADLINE_S, prefix: str = "") -> str:
     async with PodScraper(deadline_s=deadline_s) as scraper:
-        return await scraper.scrape(f"{server.url}/metrics")
+        return await scraper.scrape(f"{server.url}/metrics", prefix)
 
 
 async def test_a_page_is_given_as_it_is(server: Answering) -> None:
@@ -130,3 +130,30 @@ async def test_an_address_that_is_none_is_an_error(url: str) -> None:
     async with PodScraper() as scraper:
         with pytest.raises(ScrapeFailed):
             await scraper.scrape(url)
+
+
+async def test_of_a_page_that_others_share_only_the_lines_asked_for_are_kept(
+    server: Answering,
+) -> None:
+    other = '# HELP other x\nother_1{a="ours_"} 1\n' * 20_000
+    assert len(other) > MAX_PAGE_BYTES
+    server.gives(text=f"ours_1 1\n{other}ours_2 2\n{other}ours_")
+    assert await scrape(server, 5.0, "ours_") == "ours_1 1\nours_2 2\nours_"
+    with pytest.raises(ScrapeFailed, match=f"more than {MAX_PAGE_BYTES} bytes"):
+        await scrape(server, 5.0)
+
+
+@pytest.mark.parametrize(
+    ("line", "times", "words"),
+    [
+        ("other 1\n", MAX_SENT_BYTES // 8 + 1, f"more than {MAX_SENT_BYTES} bytes"),
+        ("ours_ 1\n", MAX_PAGE_BYTES // 8 + 1, f"{MAX_PAGE_BYTES} bytes in lines of ours_"),
+        ("x", MAX_PAGE_BYTES + 1, f"{MAX_PAGE_BYTES} bytes in lines of ours_"),
+    ],
+)
+async def test_what_is_kept_and_what_is_sent_are_bounded(
+    server: Answering, line: str, times: int, words: str
+) -> None:
+    server.gives(text=line * times)
+    with pytest.raises(ScrapeFailed, match=words):
+        await scrape(server, 5.0, "ours_")

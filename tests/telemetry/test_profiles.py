@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from headroom.profiles import PROFILES
+from headroom.profiles import PROFILES, Profile
 from headroom.scaling.values import PodSample
 from headroom.telemetry.accounts import Batch
 from headroom.telemetry.errors import InvalidMetric, MissingMetric, TelemetryError
@@ -249,3 +249,8 @@ def test_a_profile_can_be_acted_on(name: str) -> None:
     assert one.batch_setting
     assert one.missing or name == "headroom"
     assert all(text.endswith((".", ").")) for text in one.missing)
+
+
+@pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda one: one.name)
+def test_every_metric_that_is_read_is_kept_of_a_page_that_others_share(profile: Profile) -> None:
+    assert all(name.startswith(profile.prefix) for name in profile.metric_names)

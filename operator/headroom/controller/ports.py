@@ -30,8 +30,11 @@ class Clock(Protocol):
 class Scraper(Protocol):
     """Reads pages of metrics."""
 
-    async def scrape(self, url: str) -> str:
-        """Fetch a page within the scraper's own deadline; raise `headroom.errors.ScrapeFailed`."""
+    async def scrape(self, url: str, prefix: str = "") -> str:
+        """Fetch a page within the scraper's own deadline, or its lines that begin with a prefix.
+
+        Raise `headroom.errors.ScrapeFailed`.
+        """
         ...
 
 

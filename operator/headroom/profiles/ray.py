@@ -1,8 +1,8 @@
 """Ray Serve, as the agent of a Ray node exposes it: milliseconds, renewed every ten seconds.
 
 The agent tells of every replica on its node, among 600 kB of its own, and gives sums of histograms
-from the middles of their buckets, so a mean is known only within the width of a bucket. Prometheus
-as the source spares the operator the large page.
+from the middles of their buckets, so a mean is known only within the width of a bucket. Only lines
+of Serve's metrics are kept of the large page; Prometheus as the source spares the operator it.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ RAY = Profile(
     title="Ray Serve",
     port=8000,
     metrics_port=8080,
+    prefix="ray_serve_",
     ready_path="/-/healthz",
     live_path="/-/healthz",
     batch_setting="max_batch_size of @serve.batch, else max_ongoing_requests",

@@ -78,6 +78,8 @@ class Profile:
     metrics_port: int | None = None
     """Where it exposes metrics; None: where it listens for requests."""
     metrics_path: str = "/metrics"
+    prefix: str = ""
+    """Of its own metrics on a page that others share, and that is too large to be read whole."""
     ready_path: str
     live_path: str
     batch_argument: str = ""

@@ -75,8 +75,9 @@ class Measuring:
             return Unread(pod=pod.name, why="it is ready, but its status has no podIP yet")
         host = f"[{pod.ip}]" if ":" in pod.ip else pod.ip
         port = service.spec.runtime.scrape_port
+        url, prefix = f"http://{host}:{port}{samples.profile.metrics_path}", samples.profile.prefix
         try:
-            page = await self._scraper.scrape(f"http://{host}:{port}{samples.profile.metrics_path}")
+            page = await self._scraper.scrape(url, prefix)
             sample = samples.take(page, pod=pod.pod.uid, time_s=self._clock.now_s())
         except (ScrapeFailed, TelemetryError) as error:
             return Unread(pod=pod.name, why=str(error))
