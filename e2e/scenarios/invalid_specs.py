@@ -262,6 +262,16 @@ INVALID_SPECS: tuple[InvalidSpec, ...] = (
             ("oci://registry.example/m:1", {"digest": f"sha256:{'0' * 64}"}),
         )
     ),
+    *(
+        InvalidSpec(
+            why=f"{promise} of a server that does not measure it",
+            path="spec.slo",
+            value={"latency": {"target": "5s"}, promise: {"target": "500ms"}},
+            field=f"spec.slo.{promise}",
+            says=f"slo.{promise} needs a runtime.profile whose server measures it: vllm, sglang",
+        )
+        for promise in ("timeToFirstToken", "timePerOutputToken")
+    ),
     InvalidSpec(
         why="model with another digest",
         path="spec.model.digest",

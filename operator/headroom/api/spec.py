@@ -17,6 +17,7 @@ from headroom.api.runtime import WITHOUT_WARMUP, Runtime
 from headroom.api.schedules import Schedule
 from headroom.api.target_ref import TargetRef
 from headroom.api.telemetry_source import Telemetry
+from headroom.api.token_objectives import TOKEN_RULES, TokenObjective
 from headroom.api.values import MapBy, Rule, Value, Within
 from headroom.api.warmup import Latency, Warmup
 from headroom.api.zero import Zero
@@ -55,6 +56,10 @@ class ServiceLevel(Value):
 
     latency: LatencyObjective
     """Tail latency, measured by the server from the arrival of a request to its answer."""
+    time_to_first_token: TokenObjective | None = None
+    """Time from the arrival of a request to its first token, of servers that generate."""
+    time_per_output_token: TokenObjective | None = None
+    """Time between two tokens after the first, a mean per request, of servers that generate."""
     queue_depth: Annotated[int, Field(ge=1, le=100_000)] | None = None
     """Waiting requests per replica that are tolerated; without it the largest batch of the
     model."""
@@ -294,4 +299,5 @@ class Spec(Value):
             ),
             message="runtime.resources must not name accelerator.resource; accelerator.count does",
         ),
+        *TOKEN_RULES,
     )

@@ -76,6 +76,9 @@ class SignalsStatus(Value):
     """Requests queued over all replicas, those in a batch not counted."""
     latency: Word | None = None
     """The promised percentile in the stable window; `unbounded` where too many requests missed."""
+    time_to_first_token: Word | None = None
+    """Of servers that generate, where it is promised: its percentile in the last minute."""
+    time_per_output_token: Word | None = None
     utilization: float | None = None
     freshness: Word
     """Fresh, Stale or Absent: the worst of those that a removal depends on."""
@@ -146,6 +149,7 @@ def build(
     counts: ReplicaCounts,
     decision: Decision | None = None,
     slo: SloStatus | None = None,
+    tokens: Mapping[str, float | None] | None = None,
     checkpoint: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Render the whole status; without a decision what depends on one is left out.
@@ -163,7 +167,7 @@ def build(
         broken_replicas=counts.broken,
         selector=selector,
         decision=_decision(decision) if decision else None,
-        signals=_signals(decision) if decision else None,
+        signals=_signals(decision, tokens or {}) if decision else None,
         model=_model(decision.cost) if decision and decision.cost else None,
         cold_start=(
             ColdStartStatus(p90=duration_text(decision.cold_start_s))
@@ -223,13 +227,15 @@ def _decision(decision: Decision) -> DecisionStatus:
     )
 
 
-def _signals(decision: Decision) -> SignalsStatus:
+def _signals(decision: Decision, tokens: Mapping[str, float | None]) -> SignalsStatus:
     signals = decision.signals
     latency_s = signals.latency_s.value
     return SignalsStatus(
         arrivals_per_second=_value(signals.arrival_rps),
         waiting=_value(signals.waiting),
-        latency=None if latency_s is None else duration_text(latency_s),
+        latency=_text(latency_s),
+        time_to_first_token=_text(tokens.get("timeToFirstToken")),
+        time_per_output_token=_text(tokens.get("timePerOutputToken")),
         utilization=_rounded(decision.utilization),
         freshness=signals.freshness,
     )
@@ -241,6 +247,10 @@ def _model(cost: CostModel) -> ModelStatus:
         per_item_cost=duration_text(cost.per_item_s),
         max_batch=cost.max_batch,
     )
+
+
+def _text(seconds: float | None) -> str | None:
+    return None if seconds is None else duration_text(seconds)
 
 
 def _value(signal: Signal) -> float | None:

@@ -5,6 +5,7 @@ What is absent has no series; a service that is gone takes its series along.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -82,6 +83,24 @@ class Instruments:
             [*_SERVICE, "kept"],
             registry=registry,
         )
+        self._token_latency = Gauge(
+            "headroom_service_token_latency_seconds",
+            "The promised percentile of a promise on tokens.",
+            [*_SERVICE, "promise"],
+            registry=registry,
+        )
+        self._token_target = Gauge(
+            "headroom_service_token_latency_target_seconds",
+            "What that percentile must stay below.",
+            [*_SERVICE, "promise"],
+            registry=registry,
+        )
+        self._token_room = Gauge(
+            "headroom_service_token_room_ratio",
+            "How many times the replicas are left free for the promises on tokens.",
+            _SERVICE,
+            registry=registry,
+        )
         self._measured = {
             name: Gauge(name, text, _SERVICE, registry=registry) for name, text in _MEASURED.items()
         }
@@ -95,6 +114,21 @@ class Instruments:
             self._show(self._replicas, (*owner, state), number)
         for name, value in _measurements(service, decision).items():
             self._show(self._measured[name], owner, value)
+
+    def tokens_measured(
+        self, service: InferenceService, measured: Mapping[str, float | None], room: float
+    ) -> None:
+        """Show what is measured of each promise on tokens; nothing of those that are not made."""
+        owner, slo = (service.namespace, service.name), service.spec.slo
+        promises = {
+            "timeToFirstToken": slo.time_to_first_token,
+            "timePerOutputToken": slo.time_per_output_token,
+        }
+        for name, promise in promises.items():
+            target_s = None if promise is None else promise.target.seconds
+            self._show(self._token_target, (*owner, name), target_s)
+            self._show(self._token_latency, (*owner, name), measured.get(name))
+        self._show(self._token_room, owner, room if measured else None)
 
     def judged(self, service: InferenceService, *, kept: bool) -> None:
         """Count a minute that counts towards the objective."""

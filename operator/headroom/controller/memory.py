@@ -17,6 +17,7 @@ from headroom.controller.others.contest import Contest
 from headroom.controller.ports import Manifest
 from headroom.controller.reads.lineage import Lineage
 from headroom.controller.reports.error_budget import ErrorBudget
+from headroom.controller.tokens.promises import NOTHING_PROMISED, TokenPromises
 from headroom.controller.writes.drift import Applied
 from headroom.controller.zero.rule import Quiet
 from headroom.errors import ClusterError
@@ -87,6 +88,7 @@ class Memory:
     mode: str = ""
     """scaling.mode at the last tick; empty before the first."""
     quiet: Quiet = field(default_factory=Quiet)
+    tokens: TokenPromises = NOTHING_PROMISED
     samples: PodSamples | None = None
     """The last pages of its pods; None before the first tick."""
     claim: str = ""
@@ -133,25 +135,28 @@ def remember(raw: Manifest, now_s: float) -> Memory:
     """
     metadata = raw["metadata"]
     status = dict(raw.get("status") or {})
-    state, budget = _kept(metadata, status)
+    state, budget, tokens = _kept(metadata, status)
     return Memory(
         uid=metadata["uid"],
         namespace=metadata["namespace"],
         name=metadata["name"],
         state=state,
         budget=budget,
+        tokens=tokens,
         conditions=conditions.read(status)
         or conditions.pending(metadata.get("generation", 0), now_s),
         status=status,
     )
 
 
-def _kept(metadata: Mapping[str, Any], status: Mapping[str, Any]) -> tuple[State, ErrorBudget]:
-    """Read the checkpoint; what cannot be read begins anew, each of the two by itself."""
+def _kept(
+    metadata: Mapping[str, Any], status: Mapping[str, Any]
+) -> tuple[State, ErrorBudget, TokenPromises]:
+    """Read the checkpoint; what cannot be read begins anew, each part by itself."""
     checkpoint = checkpoint_of(status)
-    state, budget = State.initial(), ErrorBudget()
+    state, budget, tokens = State.initial(), ErrorBudget(), NOTHING_PROMISED
     if checkpoint is None:
-        return state, budget
+        return state, budget, tokens
     service = f"{metadata['namespace']}/{metadata['name']}"
     try:
         if not isinstance(checkpoint, Mapping):
@@ -164,4 +169,9 @@ def _kept(metadata: Mapping[str, Any], status: Mapping[str, Any]) -> tuple[State
             budget = ErrorBudget.from_checkpoint(checkpoint["errorBudget"])
     except ValueError as error:
         _log.warning("%s: starting with a whole error budget: %s", service, error)
-    return state, budget
+    try:
+        if isinstance(checkpoint, Mapping):
+            tokens = TokenPromises.from_checkpoint(checkpoint)
+    except ValueError as error:
+        _log.warning("%s: starting without room for tokens: %s", service, error)
+    return state, budget, tokens

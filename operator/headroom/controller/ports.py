@@ -120,6 +120,12 @@ class Recorder(Protocol):
         """Count a decision, and show what it saw."""
         ...
 
+    def tokens_measured(
+        self, service: InferenceService, measured: Mapping[str, float | None], room: float
+    ) -> None:
+        """Show what is measured of each promise on tokens, in seconds, and what is left for it."""
+        ...
+
     def judged(self, service: InferenceService, *, kept: bool) -> None:
         """Count a minute that counts towards the objective."""
         ...

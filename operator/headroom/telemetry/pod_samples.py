@@ -9,7 +9,7 @@ from headroom.profiles.values import Profile
 from headroom.scaling.values import PodSample
 from headroom.telemetry.accounts import Account, Batch, common_bounds_s, sample_of
 from headroom.telemetry.exposition import Page
-from headroom.telemetry.reading import ProfileReader
+from headroom.telemetry.reading import ProfileReader, Reading
 
 
 class PodSamples:
@@ -52,6 +52,11 @@ class PodSamples:
             bounds_s=common_bounds_s(self._accounts) if reading.latency is None else (),
         )
         return self._samples[pod]
+
+    @property
+    def readings(self) -> dict[str, Reading]:
+        """The newest reading of each pod by its UID."""
+        return {pod: account.reading for pod, account in self._accounts.items()}
 
     def keep(self, pods: Iterable[str]) -> None:
         """Forget all pods but these."""

@@ -17,6 +17,7 @@ from headroom.controller.others.conflicts import Others
 from headroom.controller.reads.gather import Gathered
 from headroom.controller.reads.workload import TargetUnusable, is_paused
 from headroom.controller.reports.next_steps import with_next_step
+from headroom.controller.tokens.promises import Measured
 from headroom.controller.writes.act import Acted, Step
 from headroom.resources.names import WARM_GATE
 from headroom.scaling.values import Decision, Freshness, PodState, Reason
@@ -56,6 +57,8 @@ class Tick:
     """Who yields accelerators to the service; empty where nobody does."""
     others: Others = field(default_factory=Others)
     """Who else scales the same."""
+    tokens: tuple[Measured, ...] = ()
+    """What is promised of tokens, as measured."""
 
 
 def of_tick(tick: Tick) -> list[Found]:
@@ -210,9 +213,12 @@ def _slo_met(tick: Tick) -> _Finding:
     latency = tick.service.spec.slo.latency
     measured = "above every bound" if math.isinf(signal.value) else duration_text(signal.value)
     message = f"p{latency.percentile} is {measured}, the target {latency.target}"
-    if signal.value <= latency.target.seconds:
-        return _TRUE, ConditionReason.WITHIN_TARGET, message
-    return _FALSE, ConditionReason.ABOVE_TARGET, message
+    message = _join(message, *(one.words for one in tick.tokens))
+    if signal.value > latency.target.seconds or any(one.missed for one in tick.tokens):
+        return _FALSE, ConditionReason.ABOVE_TARGET, message
+    if any(one.value_s is None for one in tick.tokens):
+        return _UNKNOWN, ConditionReason.LATENCY_NOT_MEASURED, message
+    return _TRUE, ConditionReason.WITHIN_TARGET, message
 
 
 def _slo_feasible(tick: Tick) -> _Finding:

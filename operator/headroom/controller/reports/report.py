@@ -53,9 +53,11 @@ class Reporter:
             conditions=after,
             counts=tick.decision.counts,
             decision=tick.decision,
+            tokens={one.name: one.value_s for one in tick.tokens},
             slo=_slo(memory.budget, tick.service.spec.slo.objective),
             checkpoint=memory.state.to_checkpoint()
-            | {"errorBudget": memory.budget.to_checkpoint()},
+            | {"errorBudget": memory.budget.to_checkpoint()}
+            | memory.tokens.to_checkpoint(),
         )
         await self._write(memory, new, now_s)
         memory.conditions, memory.said = after, _said_by(tick, found)

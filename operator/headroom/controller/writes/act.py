@@ -180,11 +180,11 @@ async def _validate(cluster: Cluster, memory: Memory, now_s: float) -> None:
         raise
     memory.accepted, memory.refused = manifest, None
 
+
 def _refused_again_after_s(refused: Refusal) -> float:
     shortest_s, longest_s = REFUSED_AGAIN_S
     refused_for_s = refused.at_s - refused.since_s
     return max(shortest_s, min(longest_s, REFUSED_AGAIN_SHARE * refused_for_s))
-
 
 
 async def _apply_other_children(

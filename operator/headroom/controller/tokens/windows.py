@@ -1,0 +1,69 @@
+"""The last minute of one cumulative histogram, over all pods of a service. Pure.
+
+A pod's first page is a baseline, unless its server has no histogram yet: such a one begins at zero.
+A count that falls means that the process began again from zero. A pod that is silent adds nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headroom.scaling.histogram import percentile
+from headroom.scaling.values import LatencyCounts
+
+WINDOW_S = 60.0
+"""Generating takes seconds, so the decision's 30 s would hold too few requests."""
+
+_Counts = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TokenWindow:
+    """What was counted, tick by tick."""
+
+    bounds_s: tuple[float, ...] = ()
+    last: Mapping[str, LatencyCounts | None] = field(default_factory=dict)
+    """Of each pod, its newest page; None where it had no histogram yet."""
+    added: tuple[tuple[float, _Counts], ...] = ()
+    """(time, counts) of each tick with requests, oldest first."""
+
+    def observe(self, pages: Mapping[str, LatencyCounts | None], now_s: float) -> TokenWindow:
+        """Return the window with the newest page of each pod."""
+        bounds_s = next((page.bounds_s for page in pages.values() if page), self.bounds_s)
+        before = self if bounds_s == self.bounds_s else self._begun_anew(bounds_s)
+        total = np.zeros(len(bounds_s))
+        for pod, page in pages.items():
+            if page is not None and page.bounds_s == bounds_s and pod in before.last:
+                total += _grown(page, before.last[pod])
+        added = tuple(one for one in before.added if one[0] > now_s - WINDOW_S)
+        if total.any():
+            added = (*added, (now_s, total))
+        return TokenWindow(bounds_s=bounds_s, last=dict(pages), added=added)
+
+    def _begun_anew(self, bounds_s: tuple[float, ...]) -> TokenWindow:
+        """Other bounds cannot be subtracted from these; who had none yet begins at zero still."""
+        empty = {pod: None for pod, page in self.last.items() if page is None}
+        return TokenWindow(bounds_s=bounds_s, last=empty)
+
+    @property
+    def requests(self) -> float:
+        """How many were counted."""
+        return sum(float(counts[-1]) for _, counts in self.added)
+
+    def percentile_s(self, ratio: float) -> float | None:
+        """Return the time that this share did not exceed; None where nothing was counted."""
+        if not self.added:
+            return None
+        total = np.sum([counts for _, counts in self.added], axis=0)
+        return percentile(self.bounds_s, total, 0.0, ratio)
+
+
+def _grown(page: LatencyCounts, before: LatencyCounts | None) -> _Counts:
+    counts = np.array(page.counts)
+    if before is None or before.counts[-1] > page.counts[-1]:
+        return counts
+    return np.maximum(0.0, counts - np.array(before.counts))
