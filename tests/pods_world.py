@@ -57,6 +57,12 @@ class Pods:
     def all(self) -> list[Manifest]:
         return [one for (kind, _, _), one in self._cluster.objects.items() if kind == "Pod"]
 
+    def forget_the_gone(self) -> None:
+        """Drop what is kept of pods that are not there any more."""
+        present = {one["metadata"]["uid"] for one in self.all()}
+        self._served = {uid: one for uid, one in self._served.items() if uid in present}
+        self._restarted_s = {uid: at for uid, at in self._restarted_s.items() if uid in present}
+
     def restart(self, pod: Manifest) -> None:
         """End the containers of a pod; they come back at once, and are as cold as new ones."""
         self._restarted_s[pod["metadata"]["uid"]] = self._clock.now_s()

@@ -21,6 +21,8 @@ from cluster.layout import Cache
 from cluster.progress import OnConsole
 from reliability import parts
 from reliability.ground import Ground, ground
+from reliability.soak import part as soak
+from reliability.thousand import part as thousand
 
 HELD, FAILED, INTERRUPTED = 0, 1, 130
 WIDTH_WITHOUT_TERMINAL = 120
@@ -33,6 +35,8 @@ TITLES = {
     "crashes": "Killed or stopped around every write",
     "outages": "Every fault on every verb",
     "leaders": "Two operators, and a leader that is struck every 30 s",
+    "thousand": thousand.TITLE,
+    "soak": soak.TITLE,
 }
 
 
@@ -57,8 +61,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if "telemetry" in wanted:
             show("telemetry", parts.measure_telemetry(asked, say))
+        if "soak" in wanted:
+            show("soak", soak.show(given, console))
         on_a_cluster: dict[str, Measure] = {
-            name: partial(one, asked=asked) for name, one in parts.ON_A_CLUSTER.items()
+            **{name: partial(one, asked=asked) for name, one in parts.ON_A_CLUSTER.items()},
+            "thousand": lambda on, _: thousand.show(on, given, console),
         }
         if chosen := {part: one for part, one in on_a_cluster.items() if part in wanted}:
             provision.ensure_control_plane(Cache.of_this_user(), OnConsole(console))
@@ -94,6 +101,8 @@ def _parser() -> argparse.ArgumentParser:
     words = f"of {', '.join(TITLES)}; all by default"
     parser.add_argument("part", nargs="*", type=_part, help=words)
     parts.add_options(parser)
+    thousand.add_options(parser)
+    soak.add_options(parser)
     return parser
 
 

@@ -1,0 +1,86 @@
+"""The part `soak` of `make reliability`: one process through the hours, and what it shows."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import Progress
+
+from bench.figures import Figure, at_least, at_most, shown
+from cluster.commands import environment
+from reliability.soak import books
+
+TITLE = "Hours of operator time, with chaos"
+TESTS = Path(__file__).parents[3] / "tests"
+"""The API server, the pods and the clock are the tests' own."""
+HOURS, SERVICES = 24.0, 2
+RSS_GROWTH, OBJECT_GROWTH = 0.05, 0.02
+CALLS_PER_SERVICE_HOUR = 6000.0
+"""A tick of 2 s has two reads, so 3600; children, the list of services, the lease of two processes,
+status, and after each change of leader a look at everything come on top."""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add how long and how many; the seed is that of the other parts."""
+    add = parser.add_argument_group("soak").add_argument
+    add("--hours", type=float, default=HOURS, help="of operator time (%(default)g)")
+    add("--soak-services", type=int, default=SERVICES, help="under the soak (%(default)s)")
+
+
+def show(given: argparse.Namespace, console: Console) -> Sequence[Figure]:
+    """Live through it, with a bar; the same seed gives the same again."""
+    console.print(f"[dim]soak: seed {given.seed}[/dim]")
+    words = (f"{given.hours:g}", str(given.seed), str(given.soak_services))
+    process = subprocess.Popen(
+        ["setpriv", "--pdeathsig", "KILL", sys.executable, "-m", "reliability.soak", *words],
+        stdout=subprocess.PIPE,
+        env=environment({"PYTHONPATH": str(TESTS)}),
+        text=True,
+    )
+    assert process.stdout is not None
+    with Progress(console=console) as progress, process:
+        task = progress.add_task("hours", total=given.hours)
+        for line in process.stdout:
+            said = json.loads(line)
+            if "count" in said:
+                progress.update(task, completed=said["count"]["hour"])
+            else:
+                return figures(books.read(said["books"]))
+    raise RuntimeError(f"the soak ended with {process.returncode}, and said nothing")
+
+
+def figures(found: books.Books) -> Sequence[Figure]:
+    """Compare what was counted with what is promised."""
+    first, last = found.counts[0], found.counts[-1]
+    calls = sorted(found.calls.items(), key=lambda item: -item[1])
+    of_all = ", ".join(f"{verb} {number}" for verb, number in calls)
+    return (
+        at_least("hours of operator time", found.hours, 0.0, "", 1),
+        shown(
+            f"of seed {found.seed}: troubles, leaders killed", f"{found.troubles}, {found.kills}"
+        ),
+        shown("evaluations", f"{found.ticks}"),
+        at_most(
+            "growth of memory, last quarter over second", found.grown("rss_mb"), RSS_GROWTH, "", 3
+        ),
+        at_most("growth of objects", found.grown("objects"), OBJECT_GROWTH, "", 3),
+        at_most("growth of tasks", found.grown("tasks"), 0.0, "", 3),
+        shown(
+            "memory at the first and the last count", f"{first.rss_mb:.1f}, {last.rss_mb:.1f} MB"
+        ),
+        at_most(
+            "API calls per service and hour",
+            found.calls_per_service_hour,
+            CALLS_PER_SERVICE_HOUR,
+            "",
+            0,
+        ),
+        shown("API calls of all", of_all),
+        at_most("out of bounds, unattended, or not foreseen", len(found.wrongs), 0, "", 0),
+    )

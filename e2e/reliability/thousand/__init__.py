@@ -1,0 +1,1 @@
+"""What the operator costs with a thousand services on a real API server."""

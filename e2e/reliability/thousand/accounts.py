@@ -1,0 +1,77 @@
+"""PURE. The operator's own metrics at two moments → what it did in between."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+_LINE = re.compile(r"(?m)^(headroom_operator_\w+)(?:\{([^}]*)\})? (\S+)$")
+Samples = Mapping[tuple[str, str], float]
+"""By name and labels as they stand."""
+_LAG = "headroom_operator_tick_lag_seconds_bucket"
+
+
+def read(page: str) -> Samples:
+    """Read what the page says of the operator itself."""
+    return {(name, labels): float(value) for name, labels, value in _LINE.findall(page)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """What the operator did between two pages, and what it took."""
+
+    services: int
+    seconds: float
+    cpu_s: float
+    rss_mb: float
+    before: Samples
+    after: Samples
+
+    @property
+    def cores(self) -> float:
+        """Share of a core."""
+        return self.cpu_s / self.seconds
+
+    @property
+    def ticks(self) -> float:
+        """Evaluations, however they ended."""
+        return self._grown("headroom_operator_ticks_total")
+
+    @property
+    def failed(self) -> float:
+        """Evaluations that broke off."""
+        return self.ticks - self._grown("headroom_operator_ticks_total", 'outcome="ok"')
+
+    @property
+    def cpu_per_tick_ms(self) -> float:
+        """Milliseconds of CPU for one service and tick, everything else included."""
+        return 1000.0 * self.cpu_s / max(self.ticks, 1.0)
+
+    @property
+    def calls(self) -> Mapping[str, float]:
+        """Requests to the API by verb."""
+        grown: dict[str, float] = {}
+        for (name, labels), value in self.after.items():
+            if name == "headroom_operator_api_requests_total":
+                verb = dict(re.findall(r'(\w+)="([^"]*)"', labels))["verb"]
+                more = value - self.before.get((name, labels), 0.0)
+                grown[verb] = grown.get(verb, 0.0) + more
+        return {verb: number for verb, number in grown.items() if number}
+
+    def late_s(self, share: float) -> float:
+        """Return the smallest bound that this share of the ticks began within."""
+        bounds = sorted(
+            (float(labels[4:-1]), value - self.before.get((name, labels), 0.0))
+            for (name, labels), value in self.after.items()
+            if name == _LAG
+        )
+        wanted = share * (bounds[-1][1] if bounds else 0.0)
+        return next((bound for bound, count in bounds if count >= wanted), 0.0)
+
+    def _grown(self, name: str, labels: str | None = None) -> float:
+        return sum(
+            value - self.before.get(key, 0.0)
+            for key, value in self.after.items()
+            if key[0] == name and labels in (None, key[1])
+        )

@@ -1,0 +1,73 @@
+"""The part `thousand` of `make reliability`: its options, its bar."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from bench.figures import Figure
+from reliability.ground import Ground
+from reliability.thousand.addresses import MOST_SERVICES, PODS_OF_A_SERVICE
+from reliability.thousand.measuring import Sizes, measure
+
+TITLE = "A thousand services"
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the sizes."""
+    of = parser.add_argument_group("thousand")
+    usual = Sizes()
+    of.add_argument(
+        "--services",
+        type=_sizes,
+        default=usual.services,
+        help="how many, growing; e.g. 10,100,1000,5000",
+    )
+    of.add_argument(
+        "--pods", type=_number(1, PODS_OF_A_SERVICE - 2), default=usual.pods, help="of each service"
+    )
+    of.add_argument(
+        "--foreign", type=_number(0, 100_000), default=usual.foreign, help="pods of nobody"
+    )
+    of.add_argument(
+        "--watch", type=_number(1, 3600), default=int(usual.watch_s), help="seconds, at each size"
+    )
+
+
+async def show(on: Ground, given: argparse.Namespace, console: Console) -> Sequence[Figure]:
+    """Measure as the options say, with a bar for each step."""
+    sizes = Sizes(
+        services=given.services, pods=given.pods, foreign=given.foreign, watch_s=given.watch
+    )
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, TimeElapsedColumn(), console=console) as progress:
+
+        def bar(title: str, total: int) -> Callable[[], object]:
+            task = progress.add_task(title, total=total)
+            return lambda: progress.advance(task)
+
+        return await measure(on, sizes, bar)
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    sizes = tuple(int(one) for one in text.split(",") if one.isdecimal())
+    if (
+        not sizes
+        or list(sizes) != sorted(set(sizes))
+        or not 0 < sizes[0] <= sizes[-1] <= MOST_SERVICES
+    ):
+        rule = f"growing numbers from 1 to {MOST_SERVICES}, as in 10,100,1000"
+        raise argparse.ArgumentTypeError(f"services are {rule}; got {text!r}")
+    return sizes
+
+
+def _number(least: int, most: int) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        if not text.isdecimal() or not least <= int(text) <= most:
+            raise argparse.ArgumentTypeError(f"a whole number from {least} to {most}; got {text!r}")
+        return int(text)
+
+    return read

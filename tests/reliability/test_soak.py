@@ -1,0 +1,39 @@
+"""The short form of the soak, and the sums that it is judged by."""
+
+from __future__ import annotations
+
+import pytest
+
+from reliability.soak import books, chaos
+from reliability.soak.__main__ import soak
+from reliability.soak.part import CALLS_PER_SERVICE_HOUR
+
+
+def test_some_minutes_with_leaders_killed_and_faults_end_well() -> None:
+    found = soak(hours=0.1, seed=3, services=1)
+    assert found.wrongs == []
+    assert found.kills >= 3
+    assert found.troubles >= 1
+    assert found.grown("tasks") <= 0.0
+    assert (
+        found.calls_per_service_hour <= 2 * CALLS_PER_SERVICE_HOUR
+    )  # one pays for the lists of all
+
+
+def test_the_same_seed_gives_the_same_chaos() -> None:
+    drawn = list(chaos.episodes(5, 86_400.0, 3))
+    assert drawn == list(chaos.episodes(5, 86_400.0, 3))
+    assert drawn != list(chaos.episodes(6, 86_400.0, 3))
+    assert {one.trouble for one in drawn} == set(chaos.Trouble)
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([10, 20, 20, 20, 20, 21, 22, 22], 0.1),
+        ([50, 40, 40, 40, 40, 40, 40, 40], 0.0),
+        ([7.0], 0.0),
+    ],
+)
+def test_growth_is_the_last_quarter_over_the_second(values: list[float], expected: float) -> None:
+    assert books.growth(values) == pytest.approx(expected)
