@@ -14,6 +14,7 @@ from typing import Any
 
 from cluster_world import FakeClock, FakeCluster, Manifest
 from headroom.controller.controller import Controller
+from headroom.controller.sharing.ceilings import NO_CAPS
 from headroom.controller.warmth import Warmth
 from headroom.scaling import Decision
 from pods_world import Pods
@@ -24,13 +25,11 @@ REPLICA_RPS = 9.0
 """Just more than one replica of the world's servers carries below its ceiling, 0.8 x 10.26/s."""
 
 
-def play(
-    scenario: Callable[[World], Awaitable[None]], kind: Callable[[], World] | None = None
-) -> None:
-    """Run a scenario from beginning to end, in a world of another kind if one is named."""
+def play(scenario: Callable[[World], Awaitable[None]], router: Any = None) -> None:
+    """Run a scenario from beginning to end."""
 
     async def run() -> None:
-        async with (kind or World)() as stage:
+        async with World(router) as stage:
             await scenario(stage)
 
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
@@ -43,13 +42,9 @@ class FakeRecorder:
         self.outcomes: list[str] = []
         self.gone: list[str] = []
         self.minutes: list[bool] = []
-        self.tokens: list[tuple[dict[str, float | None], float]] = []
 
     def decided(self, service: Any, decision: Decision) -> None:
         self.decisions.append(decision)
-
-    def tokens_measured(self, service: Any, measured: Any, room: float) -> None:
-        self.tokens.append((dict(measured), room))
 
     def judged(self, service: Any, *, kept: bool) -> None:
         self.minutes.append(kept)
@@ -79,8 +74,10 @@ class FakeJournal:
 class World:
     """The controller with everything around it."""
 
-    def __init__(self) -> None:
+    def __init__(self, router: Any = None) -> None:
+        self.router = router
         self.journal = FakeJournal()
+        self.caps = NO_CAPS
         self.clock = FakeClock()
         self.cluster = FakeCluster(self.clock)
         self.pods = Pods(self.cluster, self.clock)
@@ -100,8 +97,10 @@ class World:
             recorder=self.recorder,
             instance="operator-0",
             journal=self.journal,
+            caps=self.caps,
             chance=random.Random(7),
             warmth=Warmth(requester=self.servers),
+            router=self.router,
         )
 
     async def __aenter__(self) -> World:

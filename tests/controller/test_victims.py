@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from controller_world import REPLICA_RPS, World, play
@@ -140,15 +142,13 @@ def test_an_idle_replica_goes_before_the_busy_ones_and_says_why() -> None:
         await raised(world)
         idle, seen = world.pods.of("resnet")[1]["metadata"]["name"], list[str]()
 
-        def look(kind: str, changed: dict[str, object]) -> None:
-            annotations = changed["metadata"].get("annotations") or {}  # type: ignore[attr-defined]
+        def look(kind: str, changed: dict[str, Any]) -> None:
+            told(kind, changed)
             if kind == "DELETED" and changed["kind"] == "Pod":
-                seen.append(annotations.get(REMOVED_FIRST, ""))
+                seen.append(changed["metadata"].get("annotations", {}).get(REMOVED_FIRST, ""))
 
         told = world.cluster.on_change
-        world.cluster.on_change = lambda kind, changed: (told(kind, changed), look(kind, changed))[
-            0
-        ]
+        world.cluster.on_change = look
         before = world.replicas()
         world.pods.arrivals_rps["resnet"] = 2.5 * REPLICA_RPS
         await world.run_for(120.0)

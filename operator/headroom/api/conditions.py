@@ -38,6 +38,9 @@ class ConditionType(StrEnum):
     """An idle replica can meet the target."""
     CAPACITY_AVAILABLE = "CapacityAvailable"
     """No replica lacks a node, and none is broken."""
+    ROUTING_READY = "RoutingReady"
+    """Requests reach the replicas as routing.mode says, and somebody holds them where there may be
+    none."""
 
 
 class ConditionStatus(StrEnum):
@@ -60,6 +63,9 @@ class ConditionReason(StrEnum):
 
     SERVING = "Serving"
     """Ready: at least minReplicas are warm."""
+    AT_ZERO = "AtZero"
+    """Ready, ScalingActive, MetricsAvailable, SLOMet: no replica is wanted; the first request wakes
+    one, and is held until it is warm."""
     WARMING_UP = "WarmingUp"
     """Ready: fewer than minReplicas are warm, and others are on their way."""
     NO_READY_REPLICAS = "NoReadyReplicas"
@@ -130,6 +136,9 @@ class ConditionReason(StrEnum):
     """ScalingLimited: nothing holds the number back."""
     AT_MAX_REPLICAS = "AtMaxReplicas"
     """ScalingLimited: more is wanted than maxReplicas."""
+    OPERATOR_LIMIT = "OperatorLimit"
+    """ScalingLimited, Ready, ScalingActive: the operator's settings allow no more replicas of a
+    service, or no more accelerators in all."""
     RATE_LIMITED = "RateLimited"
     """ScalingLimited: a rate cut the step."""
     CAPACITY_SHORTAGE = "CapacityShortage"
@@ -155,6 +164,18 @@ class ConditionReason(StrEnum):
 
     CAPACITY_FOUND = "CapacityFound"
     """CapacityAvailable: every replica has a node."""
+
+    TO_REPLICAS = "ToReplicas"
+    """RoutingReady: connections lead to the replicas, because routing.mode is Service."""
+    THROUGH_GATEWAY = "ThroughGateway"
+    """RoutingReady: requests lead through a gateway."""
+    NO_GATEWAY = "NoGateway"
+    """RoutingReady: routing.mode is Gateway, and no gateway takes connections for the service;
+    connections lead to the replicas."""
+    NO_ACTIVATOR = "NoActivator"
+    """RoutingReady: nobody holds requests while no replica is warm; the last replica stays."""
+    ROUTING_NOT_WRITTEN = "RoutingNotWritten"
+    """RoutingReady: the API server refused the Service or its EndpointSlice."""
 
 
 class Condition(Value):

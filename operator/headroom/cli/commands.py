@@ -16,6 +16,7 @@ from typing import Annotated
 import typer
 
 from headroom.cli.activator import activator
+from headroom.cli.cap_options import MaxAccelerators, MaxReplicas
 from headroom.cli.cluster_commands import app as cluster_app
 from headroom.cli.console_options import (
     DEFAULT_ADDRESS,
@@ -81,6 +82,8 @@ def run(
     lease: WithLease = True,
     lease_namespace: LeaseNamespace = None,
     lease_name: LeaseName = DEFAULT_NAME,
+    max_replicas_per_service: MaxReplicas = None,
+    max_accelerators: MaxAccelerators = None,
     prometheus: PrometheusUrls = None,
     prometheus_replica_label: ReplicaLabels = None,
     gateway_namespace: GatewayNamespace = None,
@@ -104,6 +107,7 @@ def run(
 
     from headroom.api.durations import Duration
     from headroom.cli.run import operate
+    from headroom.controller.sharing.ceilings import Caps
     from headroom.errors import ClusterError
     from headroom.resources.settings import DOWNLOADER_IMAGE, Settings
 
@@ -133,6 +137,9 @@ def run(
                 lease=chosen(lease_namespace, lease_name, instance) if lease else None,
                 prometheus=urls,
                 replica_labels=prometheus_replica_label or (),
+                caps=Caps(
+                    replicas_per_service=max_replicas_per_service, accelerators=max_accelerators
+                ),
                 console=shown,
                 gateway=(
                     GatewayChoice(gateway_namespace, xds_port, activator_port)

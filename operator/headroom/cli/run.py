@@ -39,6 +39,7 @@ from headroom.controller.controller import Controller
 from headroom.controller.leadership import Candidate, Election
 from headroom.controller.permissions import Permission
 from headroom.controller.ports import Prometheus
+from headroom.controller.sharing.ceilings import Caps
 from headroom.resources.settings import Settings
 from headroom.telemetry.recording import header_line
 
@@ -65,6 +66,7 @@ async def operate(
     prometheus: Mapping[str, Sequence[str]],
     replica_labels: Sequence[str],
     settings: Settings,
+    caps: Caps,
 ) -> None:
     """Run until SIGTERM or SIGINT; record the ticks in a file where one is named.
 
@@ -97,6 +99,7 @@ async def operate(
                 journal=journal,
                 onlooker=None if console is None else model,
                 prometheus=sources,
+                caps=caps,
                 router=router,
                 warmth=warmth.composed(api, requester, namespaces),
                 settings=settings,

@@ -29,6 +29,7 @@ from headroom.controller.reconciler import Reconciler
 from headroom.controller.reports.recording import Recording
 from headroom.controller.routing import Router
 from headroom.controller.scheduler import Scheduler
+from headroom.controller.sharing.ceilings import NO_CAPS, Caps
 from headroom.controller.warmth import Warmer, Warmth
 from headroom.errors import ClusterError
 from headroom.resources.names import WARMED_LABEL
@@ -59,6 +60,7 @@ class Controller:
         journal: Journal | None = None,
         chance: random.Random | None = None,
         onlooker: Onlooker | None = None,
+        caps: Caps = NO_CAPS,
         prometheus: Mapping[str, Prometheus] | None = None,
         router: Router | None = None,
         warmth: Warmth | None = None,
@@ -73,6 +75,7 @@ class Controller:
         self._tick_s = tick_s
         self._recording = None if journal is None else Recording(journal)
         self._onlooker = onlooker
+        self._caps = caps
         self._router = router
         self._warmth = warmth
         self._settings = settings
@@ -164,6 +167,7 @@ class Controller:
             instance=self._instance,
             recording=self._recording,
             onlooker=self._onlooker,
+            caps=self._caps,
             standing=None if self._router is None else self._router.standing,
             settings=self._settings,
         )

@@ -22,16 +22,15 @@ from headroom.controller.reports.error_budget import judged
 from headroom.controller.reports.findings import Found, Tick
 from headroom.controller.reports.recording import Recording
 from headroom.controller.reports.report import Reporter
-from headroom.controller.routing.standing import Standing
+from headroom.controller.routing.standing import NOWHERE, Standing
+from headroom.controller.sharing.ceilings import NO_CAPS, Caps, Ceilings
 from headroom.controller.sharing.competition import Competition
-from headroom.controller.tokens.promises import NOTHING_PROMISED, TokenPromises
 from headroom.controller.warmth import Warmer
 from headroom.controller.writes.act import Acted, act, replicas_to_write
-from headroom.controller.zero.rule import settled
+from headroom.controller.zero.rule import misses_per_wake_up, settled
 from headroom.errors import NotFound
 from headroom.resources.settings import DEFAULTS, Settings
 from headroom.scaling import Decision, Policy, decide
-from headroom.telemetry.pod_samples import PodSamples
 
 
 class Reconciler:
@@ -49,6 +48,7 @@ class Reconciler:
         instance: str,
         recording: Recording | None = None,
         onlooker: Onlooker | None = None,
+        caps: Caps = NO_CAPS,
         warmer: Warmer | None = None,
         settings: Settings = DEFAULTS,
         standing: Callable[[InferenceService], Standing] | None = None,
@@ -62,10 +62,11 @@ class Reconciler:
         self._onlooker = onlooker
         self._warmer = warmer
         self._settings = settings
-        self._standing_of = standing or (lambda _: Standing())
+        self._standing_of = standing or (lambda _: NOWHERE)
         self._reporter = Reporter(cluster, cache, instance)
         self._tick_s = tick_s
         self._competition = Competition()
+        self._ceilings = Ceilings(caps, cache)
         self._conflicts = Conflicts(cluster, cache.claims)
         self._memories: dict[str, Memory] = {}
 
@@ -83,10 +84,9 @@ class Reconciler:
         try:
             await self._evaluate(memory)
         except NotFound:
-            if not await self._exists(memory):
-                self._cache.forget(uid)
-                return
-            raise
+            await self._look_again(memory.namespace)
+            if self._cache.get(uid) is not None:
+                raise
 
     async def _evaluate(self, memory: Memory) -> None:
         raw = self._cache.get(memory.uid)
@@ -119,16 +119,17 @@ class Reconciler:
         floor = service.floor_at(
             gathered.observation.now_s, lead_s=memory.state.cold_starts.p90_s or 0.0
         )
-        follows = memory.children[-1] if memory.children else gathered.deployment or {}
         period_s = pace.period_s(self._tick_s, len(self._cache))
-        policy = service.to_policy(tick_s=period_s, floor=floor)
+        follows = memory.children[-1] if memory.children else gathered.deployment or {}
+        stands = 0 if gathered.deployment is None else gathered.observation.current
+        ceiling = self._ceilings.of(service, follows, stands)
+        if gathered.deployment is None and ceiling.replicas == 0:
+            await self._hold(memory, findings.of_no_room(ceiling.why), service.generation)
+            return
+        policy = ceiling.applied(service.to_policy(tick_s=period_s, floor=floor))
         observation = replace(gathered.observation, grant=self._competition.grant(memory.uid))
         before = memory.state
-        tokens = _tokens(memory.tokens, service, memory.samples, observation.now_s)
-        asked_of = tokens.acting(policy)
-        decision, state = decide(asked_of, before, observation)
-        decision, memory.state = tokens.held(policy, before, state, decision)
-        memory.tokens = tokens.learnt(policy, decision)
+        decision, memory.state = decide(policy, before, observation)
         standing = self._standing_of(service)
         memory.quiet = memory.quiet.observe(
             memory.state, decision, standing, observation.now_s, 3.0 * policy.tick_s
@@ -144,12 +145,11 @@ class Reconciler:
         self._judge(memory, service, policy, decision)
         claim = self._competition.note(service, follows, observation, decision)
         self._recorder.decided(service, decision)
-        self._recorder.tokens_measured(service, tokens.by_name(), tokens.room)
         if self._onlooker is not None:
             self._onlooker.evaluated(
                 Evaluation(
                     service=service,
-                    policy=asked_of,
+                    policy=policy,
                     state=before,
                     observation=observation,
                     pods=gathered.pods,
@@ -162,8 +162,18 @@ class Reconciler:
             decision=decision,
             acted=Acted(replicas=gathered.observation.current),
             claim=claim,
+            ceiling=ceiling,
             others=others,
-            tokens=tokens.measured,
+            standing=standing,
+            misses_per_wake_up=(
+                misses_per_wake_up(
+                    decision.cold_start_s,
+                    service.spec.slo.latency.target.seconds,
+                    memory.quiet.arrivals_rps,
+                )
+                if service.spec.routing.mode == "Gateway"
+                else None
+            ),
         )
         asked = decision.replicas
         if others.obstacle is not None and gathered.deployment is not None:
@@ -171,6 +181,10 @@ class Reconciler:
         elif service.spec.scaling.mode == "External":
             changes = memory.state.changes
             asked = followed(service, observation.current, changes, decision.time_s)
+        elif service.spec.scaling.mode == "Recommend":
+            asked = observation.current
+        asked = min(asked, ceiling.replicas)
+        self._ceilings.note(service, follows, observation, asked)
         if replicas_to_write(service, gathered, asked) is not None:
             # History before the act it explains: whoever finds the new replicas finds the reason.
             await self._report(memory, tick)
@@ -210,6 +224,7 @@ class Reconciler:
         """Drop what is known of a service that is gone."""
         memory = self._memories.pop(uid, None)
         self._competition.forget(uid)
+        self._ceilings.forget(uid)
         if self._warmer is not None:
             self._warmer.forget(uid)
         if self._recording is not None:
@@ -234,22 +249,8 @@ class Reconciler:
         """What cannot be acted on changes nothing: no child is written, no replica is moved."""
         await self._reporter.report_found(memory, found, generation, self._clock.now_s())
 
-    async def _exists(self, memory: Memory) -> bool:
-        """Whether it was something else than the service itself that was not found."""
-        found = await self._cluster.list_all(API_VERSION, KIND, memory.namespace)
-        return any(one["metadata"]["uid"] == memory.uid for one in found)
-
-
-def _tokens(
-    before: TokenPromises, service: InferenceService, samples: PodSamples, now_s: float
-) -> TokenPromises:
-    """Take in what the pods' histograms say of the promises on tokens, where any is made."""
-    slo = service.spec.slo
-    if slo.time_to_first_token is None and slo.time_per_output_token is None:
-        return NOTHING_PROMISED
-    readings = samples.readings
-    pages = {
-        "timeToFirstToken": {pod: one.first_token for pod, one in readings.items()},
-        "timePerOutputToken": {pod: one.output_token for pod, one in readings.items()},
-    }
-    return before.observe(slo, pages, now_s)
+    async def _look_again(self, namespace: str) -> None:
+        """Find out whether it is the service itself that is gone."""
+        begun = self._cache.begin_list()
+        found, version = await self._cluster.list_at(API_VERSION, KIND, namespace)
+        self._cache.replace(found, begun, version=version, namespace=namespace)

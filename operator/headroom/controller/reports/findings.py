@@ -17,7 +17,8 @@ from headroom.controller.others.conflicts import Others
 from headroom.controller.reads.gather import Gathered
 from headroom.controller.reads.workload import TargetUnusable, is_paused
 from headroom.controller.reports.next_steps import with_next_step
-from headroom.controller.tokens.promises import Measured
+from headroom.controller.routing.standing import NOWHERE, Standing
+from headroom.controller.sharing.ceilings import Ceiling
 from headroom.controller.writes.act import Acted, Step
 from headroom.resources.names import WARM_GATE
 from headroom.scaling.values import Decision, Freshness, PodState, Reason
@@ -55,10 +56,13 @@ class Tick:
     acted: Acted
     claim: str = ""
     """Who yields accelerators to the service; empty where nobody does."""
+    ceiling: Ceiling | None = None
+    """What the operator's settings allow it; None means that they were not asked."""
     others: Others = field(default_factory=Others)
     """Who else scales the same."""
-    tokens: tuple[Measured, ...] = ()
-    """What is promised of tokens, as measured."""
+    standing: Standing = NOWHERE
+    misses_per_wake_up: float | None = None
+    """Where it starts from no replica; None where that is not known, or cannot be."""
 
 
 def of_tick(tick: Tick) -> list[Found]:
@@ -81,6 +85,15 @@ def of_unusable_target(error: TargetUnusable) -> list[Found]:
     """Give the conditions of a service whose target cannot be scaled as it is."""
     kinds = (ConditionType.READY, ConditionType.SCALING_ACTIVE, ConditionType.ABLE_TO_SCALE)
     return [_found(kind, _FALSE, error.reason, str(error)) for kind in kinds]
+
+
+def of_no_room(why: str) -> list[Found]:
+    """Give the conditions of a service of which not one replica may be started."""
+    kinds = (ConditionType.READY, ConditionType.SCALING_ACTIVE)
+    said = f"not one replica may be started: {why}"
+    held = [_found(kind, _FALSE, ConditionReason.OPERATOR_LIMIT, said) for kind in kinds]
+    limited = _found(ConditionType.SCALING_LIMITED, _TRUE, ConditionReason.OPERATOR_LIMIT, said)
+    return [*held, limited]
 
 
 def of_failed_tick(message: str) -> list[Found]:
@@ -106,6 +119,9 @@ def _ready(tick: Tick) -> _Finding:
         return _FALSE, ConditionReason.APPLY_FAILED, tick.acted.message
     if tick.acted.unapplied:
         return _FALSE, ConditionReason.APPLY_FAILED, tick.acted.unapplied
+    if _is_at_zero(tick):
+        return _TRUE, ConditionReason.AT_ZERO, _AT_ZERO
+    least = max(1, least)
     standing = f"{counts.ready} of {tick.acted.replicas} replicas are warm"
     if counts.ready >= least:
         return _TRUE, ConditionReason.SERVING, _join(standing, _cold(tick))
@@ -137,6 +153,8 @@ def _scaling_active(tick: Tick) -> _Finding:
     if tick.service.spec.scaling.mode == "Recommend":
         message = "decisions are not written, because scaling.mode is Recommend"
         return _FALSE, ConditionReason.RECOMMEND_ONLY, message
+    if _is_at_zero(tick):
+        return _TRUE, ConditionReason.AT_ZERO, _AT_ZERO
     if _is_filling(tick):
         return _UNKNOWN, ConditionReason.WINDOW_FILLING, _FILLING
     if tick.decision.signals.freshness is Freshness.ABSENT:
@@ -175,7 +193,14 @@ _LIMITS = {
 
 
 def _scaling_limited(tick: Tick) -> _Finding:
+    ceiling = tick.ceiling
+    if ceiling is not None and ceiling.exceeded:
+        message = f"{tick.acted.replicas} replicas stand and none is added; {ceiling.why}"
+        return _TRUE, ConditionReason.OPERATOR_LIMIT, message
     for applied in reversed(tick.decision.limits):
+        if ceiling is not None and ceiling.why and applied.limit is Reason.MAX_REPLICAS:
+            message = f"{applied.before} replicas are wanted, {ceiling.replicas} allowed"
+            return _TRUE, ConditionReason.OPERATOR_LIMIT, _join(message, ceiling.why)
         if applied.limit in _LIMITS and applied.after < applied.before:
             message = f"{applied.before} replicas are wanted, {applied.after} allowed"
             return _TRUE, _LIMITS[applied.limit], _join(message, applied.detail)
@@ -188,6 +213,8 @@ def _metrics_available(tick: Tick) -> _Finding:
     covered = f"{signals.coverage:.0%} of the warm replicas have a recent sample"
     if signals.freshness is Freshness.FRESH:
         return _TRUE, ConditionReason.SIGNALS_FRESH, _join(covered, unread, _unmeasured(tick))
+    if _is_at_zero(tick):
+        return _TRUE, ConditionReason.AT_ZERO, "there is no replica to be measured"
     if not tick.decision.counts.ready:
         return _FALSE, ConditionReason.NO_READY_REPLICAS, "no replica is warm, so none is measured"
     if _is_filling(tick):
@@ -200,6 +227,8 @@ def _metrics_available(tick: Tick) -> _Finding:
 def _slo_met(tick: Tick) -> _Finding:
     signal = tick.decision.signals.latency_s
     if signal.value is None or not signal.fresh:
+        if _is_at_zero(tick):
+            return _UNKNOWN, ConditionReason.AT_ZERO, "nobody asks, so there is no latency"
         if not tick.decision.counts.ready:
             return _UNKNOWN, ConditionReason.NO_READY_REPLICAS, "no replica is warm"
         if _is_filling(tick):
@@ -213,12 +242,9 @@ def _slo_met(tick: Tick) -> _Finding:
     latency = tick.service.spec.slo.latency
     measured = "above every bound" if math.isinf(signal.value) else duration_text(signal.value)
     message = f"p{latency.percentile} is {measured}, the target {latency.target}"
-    message = _join(message, *(one.words for one in tick.tokens))
-    if signal.value > latency.target.seconds or any(one.missed for one in tick.tokens):
-        return _FALSE, ConditionReason.ABOVE_TARGET, message
-    if any(one.value_s is None for one in tick.tokens):
-        return _UNKNOWN, ConditionReason.LATENCY_NOT_MEASURED, message
-    return _TRUE, ConditionReason.WITHIN_TARGET, message
+    if signal.value <= latency.target.seconds:
+        return _TRUE, ConditionReason.WITHIN_TARGET, message
+    return _FALSE, ConditionReason.ABOVE_TARGET, message
 
 
 def _slo_feasible(tick: Tick) -> _Finding:
@@ -228,7 +254,7 @@ def _slo_feasible(tick: Tick) -> _Finding:
     latency = tick.service.spec.slo.latency
     message = f"an idle replica answers in {duration_text(floor_s)}, the target is {latency.target}"
     if tick.decision.feasible:
-        return _TRUE, ConditionReason.FEASIBLE, _join(message, _sudden_rise(tick))
+        return _TRUE, ConditionReason.FEASIBLE, _join(message, _sudden_rise(tick), _wake_up(tick))
     hint = "more replicas cannot help: raise the target, or use a faster accelerator or model"
     return _FALSE, ConditionReason.TARGET_BELOW_FLOOR, f"{message}; {hint}"
 
@@ -243,6 +269,39 @@ def _sudden_rise(tick: Tick) -> str:
         f"within it, a sudden rise beyond that waits {duration_text(decision.cold_start_s)} "
         "for replicas to start"
     )
+
+
+def _wake_up(tick: Tick) -> str:
+    """Say what starting from no replica costs, before anybody turns it on."""
+    misses = tick.misses_per_wake_up
+    if misses is None:
+        return ""
+    possible = tick.service.spec.scaling.min_replicas == 0
+    which = "each start from no replica lets" if possible else "with minReplicas 0 each start lets"
+    return f"{which} about {misses:.2g} requests miss it"
+
+
+def _routing_ready(tick: Tick) -> _Finding:
+    standing, scaling = tick.standing, tick.service.spec.scaling
+    if standing.trouble:
+        return _FALSE, ConditionReason.ROUTING_NOT_WRITTEN, standing.trouble
+    if tick.service.spec.routing.mode == "Service":
+        if standing.gateways:
+            message = f"still through the gateway {', '.join(standing.gateways)}"
+            return _TRUE, ConditionReason.THROUGH_GATEWAY, message
+        message = "connections lead to the replicas, because routing.mode is Service"
+        return _TRUE, ConditionReason.TO_REPLICAS, message
+    if not standing.gateways:
+        message = "no gateway takes connections for the service, so they lead to the replicas"
+        return _FALSE, ConditionReason.NO_GATEWAY, message
+    message = f"requests lead through the gateway {', '.join(standing.gateways)}"
+    if standing.activators:
+        held = f"{standing.activators} activators hold them while no replica is warm"
+        return _TRUE, ConditionReason.THROUGH_GATEWAY, _join(message, held)
+    if scaling.min_replicas == 0:
+        none = "no activator holds them while no replica is warm, so the last replica stays"
+        return _FALSE, ConditionReason.NO_ACTIVATOR, _join(message, none)
+    return _TRUE, ConditionReason.THROUGH_GATEWAY, message
 
 
 def _capacity_available(tick: Tick) -> _Finding:
@@ -267,7 +326,10 @@ _FINDERS = {
     ConditionType.SLO_MET: _slo_met,
     ConditionType.SLO_FEASIBLE: _slo_feasible,
     ConditionType.CAPACITY_AVAILABLE: _capacity_available,
+    ConditionType.ROUTING_READY: _routing_ready,
 }
+
+_AT_ZERO = "no replica is wanted; the first request wakes one, and waits for it"
 
 
 _FILLING = "replicas answer, but were not watched for long enough to tell a rate"
@@ -279,6 +341,14 @@ def _unmeasured(tick: Tick) -> str:
     if server.latency is not None:
         return ""
     return f"{server.title} has no latency histogram: replicas follow from what its batches take"
+
+
+def _is_at_zero(tick: Tick) -> bool:
+    return (
+        tick.acted.replicas == 0
+        and tick.decision.replicas == 0
+        and tick.service.spec.scaling.min_replicas == 0
+    )
 
 
 def _is_filling(tick: Tick) -> bool:

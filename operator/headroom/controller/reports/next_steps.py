@@ -27,12 +27,17 @@ _STEPS: Mapping[ConditionReason, str] = {
     ConditionReason.WINDOW_FILLING: "wait, it passes by itself",
     ConditionReason.SCALE_FAILED: "mend what is refused: a policy, or the operator's rights",
     ConditionReason.AT_MAX_REPLICAS: "to have more, raise maxReplicas",
+    ConditionReason.OPERATOR_LIMIT: "or free what other services hold",
     ConditionReason.RATE_LIMITED: "wait, or allow more at once in scaling.scaleUp",
     ConditionReason.CAPACITY_SHORTAGE: "see CapacityAvailable",
     ConditionReason.YIELDED_TO_PRIORITY: "add accelerators, or raise scaling.priority",
     ConditionReason.NO_TRAFFIC: "send requests to have one",
     ConditionReason.LATENCY_NOT_MEASURED: "to have it checked, name a profile with a histogram",
     ConditionReason.ABOVE_TARGET: "see ScalingLimited and CapacityAvailable, or wait for replicas",
+    ConditionReason.NO_GATEWAY: "install deploy/components/gateway, or set routing.mode to Service",
+    ConditionReason.NO_ACTIVATOR: "see the pods of headroom-activator, or set minReplicas to 1",
+    ConditionReason.ROUTING_NOT_WRITTEN: "mend what is refused; it is tried again at once",
+    ConditionReason.AT_ZERO: "send a request to have one",
     ConditionReason.COST_UNKNOWN: "send requests, it is learnt from them",
 }
 _ELSEWHERE = {

@@ -46,7 +46,7 @@ class Competition:
         elsewhere takes no part.
         """
         resource, template = service.spec.accelerator.resource, deployment["spec"].get("template")
-        count = _accelerators(service, template)
+        count = accelerators_per_replica(service, template)
         if template is None or count == 0 or service.spec.scaling.mode != "Auto":
             self.forget(service.uid)
             return ""
@@ -97,8 +97,8 @@ def seen(
     )
 
 
-def _accelerators(service: InferenceService, template: Mapping[str, Any] | None) -> int:
-    """Return the accelerators of a replica; a target's own template says them."""
+def accelerators_per_replica(service: InferenceService, template: Mapping[str, Any] | None) -> int:
+    """Count them; a target's own template says them."""
     accelerator = service.spec.accelerator
     if service.spec.target_ref is None:
         return accelerator.count

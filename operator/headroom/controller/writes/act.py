@@ -114,10 +114,9 @@ async def act(
         step = Step.CHILDREN
         unapplied = await _apply_other_children(cluster, service, memory, now_s)
         if deployment is None:
-            wanted = replicas if service.spec.scaling.mode == "Auto" else standing
-            live = await _create(cluster, deployments.with_replicas(memory.children[-1], wanted))
+            live = await _create(cluster, deployments.with_replicas(memory.children[-1], replicas))
             memory.applied["Deployment"] = Applied.of(memory.children[-1], live)
-            return Acted(replicas=wanted, created=True, unapplied=unapplied)
+            return Acted(replicas=replicas, created=True, unapplied=unapplied)
         deployment = await _apply_deployment(cluster, service, memory, deployment)
         if _generation(deployment) != _generation(gathered.deployment):
             raise Conflict("the Deployment's spec is not the one that was decided on")

@@ -1,0 +1,114 @@
+"""What the operator's settings allow each service, and all of them together. No I/O.
+
+A ceiling stops growth and removes nothing: what stands when it is lowered stays until load lets it
+go. Accelerators are given to who asks first; priorities act on what the scheduler refuses.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from headroom.api import InferenceService
+from headroom.controller.cache import ServiceCache
+from headroom.controller.ports import Manifest
+from headroom.controller.sharing.competition import accelerators_per_replica
+from headroom.scaling.values import Observation, PodState, Policy
+
+_ASK = "whoever runs the operator can raise it"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caps:
+    """The settings; None means no bound."""
+
+    replicas_per_service: int | None = None
+    accelerators: int | None = None
+    """Of all services that this operator keeps, whatever their resource is called."""
+
+
+NO_CAPS = Caps()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ceiling:
+    """The most that one service may be asked for now."""
+
+    replicas: int
+    why: str = ""
+    """Which setting it comes from; empty where it is maxReplicas alone."""
+    exceeded: bool = False
+    """More stands than the settings allow."""
+
+    def applied(self, policy: Policy) -> Policy:
+        """Give the policy within the ceiling; a decision has room for one replica at least."""
+        most = min(policy.max_replicas, max(1, self.replicas))
+        return replace(policy, max_replicas=most, min_replicas=min(policy.min_replicas, most))
+
+
+class Ceilings:
+    """Who holds how many accelerators, noted at every tick of every service."""
+
+    def __init__(self, caps: Caps, cache: ServiceCache) -> None:
+        """Take the settings, and the services that count before their first tick."""
+        self._caps = caps
+        self._cache = cache
+        self._begun = False
+        self._held: dict[str, int] = {}
+        self._total = 0
+
+    def of(self, service: InferenceService, workload: Manifest, standing: int) -> Ceiling:
+        """Give the ceiling of a service that has `standing` replicas of a workload.
+
+        Worked: 16 accelerators in all, others hold 10, two per replica: 3 replicas.
+        """
+        self._begin()
+        allowed, per_service = service.spec.scaling.max_replicas, self._caps.replicas_per_service
+        why = ""
+        if per_service is not None and per_service < allowed:
+            allowed = per_service
+            why = f"the operator allows {per_service} replicas per service; {_ASK} "
+            why += "(--max-replicas-per-service)"
+        count = accelerators_per_replica(service, _template(workload))
+        if self._caps.accelerators is not None and count:
+            others = self._total - self._held.get(service.uid, 0)
+            room = max(0, self._caps.accelerators - others) // count
+            if room < allowed:
+                allowed = room
+                why = f"the operator allows {self._caps.accelerators} accelerators in all, other "
+                why += f"services hold {others}; {_ASK} (--max-accelerators)"
+        exceeded = why != "" and standing > allowed
+        return Ceiling(replicas=max(allowed, standing), why=why, exceeded=exceeded)
+
+    def note(
+        self, service: InferenceService, workload: Manifest, observation: Observation, asked: int
+    ) -> None:
+        """Count what a service is asked for, and the pods that are still there beyond it."""
+        leaving = observation.count(PodState.TERMINATING)
+        standing = max(asked, len(observation.pods) - leaving)
+        count = accelerators_per_replica(service, _template(workload))
+        self._hold(service.uid, count * (standing + leaving))
+
+    def forget(self, uid: str) -> None:
+        """Drop a service that is gone."""
+        self._total -= self._held.pop(uid, 0)
+
+    def _begin(self) -> None:
+        """Count, once, what the status of services says that nobody has looked at yet."""
+        if self._begun:
+            return
+        self._begun = True
+        for uid in self._cache.uids():
+            raw = self._cache.get(uid) or {}
+            replicas = (raw.get("status") or {}).get("replicas", 0)
+            count = ((raw.get("spec") or {}).get("accelerator") or {}).get("count", 1)
+            if isinstance(replicas, int) and isinstance(count, int):
+                self._hold(uid, replicas * count)
+
+    def _hold(self, uid: str, accelerators: int) -> None:
+        self._total += accelerators - self._held.get(uid, 0)
+        self._held[uid] = accelerators
+
+
+def _template(workload: Manifest) -> Manifest | None:
+    template: Manifest | None = (workload.get("spec") or {}).get("template")
+    return template
