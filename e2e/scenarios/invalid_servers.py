@@ -41,6 +41,11 @@ def _of_metrics(why: str, says: str, **metrics: Any) -> InvalidSpec:
     )
 
 
+def _other(profile: str, warmup: dict[str, Any]) -> dict[str, Any]:
+    runtime = {"image": "registry.example/server:1", "profile": profile, "maxBatchSize": 8}
+    return {"runtime": runtime, "slo": {"latency": {"target": "1s"}}, "warmup": warmup}
+
+
 INVALID_SERVERS: tuple[InvalidSpec, ...] = (
     wrong_enum(
         "spec.runtime.profile",
@@ -65,6 +70,44 @@ INVALID_SERVERS: tuple[InvalidSpec, ...] = (
     *bounds("spec.runtime.maxBatchSize", 0, "or equal to 1", 70000, "or equal to 65536"),
     *bounds("spec.runtime.instances", 0, "or equal to 1", 257, "or equal to 256"),
     *bounds("spec.runtime.metricsPort", 0, "or equal to 1", 70000, "or equal to 65535"),
+    InvalidSpec(
+        why="a warm-up by the operator without what it sends",
+        path="spec",
+        value=_other("mosec", {"by": "Operator"}),
+        field="spec.warmup.request",
+        says="warmup.request must say what the operator sends",
+    ),
+    InvalidSpec(
+        why="a warm-up request that nobody sends",
+        path="spec",
+        value=_other("mosec", {"by": "Server", "request": {"path": "/"}}),
+        field="spec.warmup.request",
+        says="warmup.request is what the operator sends",
+    ),
+    InvalidSpec(
+        why="a warm-up of our own server by the operator",
+        path="spec.warmup",
+        value={"request": {"path": "/"}},
+        field="spec.warmup.by",
+        says="warmup is the server's own where runtime.profile is headroom",
+    ),
+    InvalidSpec(
+        why="a warm-up request to elsewhere",
+        path="spec",
+        value=_other("mosec", {"request": {"path": "http://elsewhere/"}}),
+        field="spec.warmup.request.path",
+        says="should match",
+        parser_says=MATCH,
+    ),
+    InvalidSpec(
+        why="a warm-up request without a path",
+        path="spec",
+        value=_other("mosec", {"request": {"body": "{}"}}),
+        field="spec.warmup.request.path",
+        says="Required value",
+        parser_says="is required",
+    ),
+    wrong_enum("spec.warmup.by", "Kubelet", '"Server", "Operator"', "'Server' or 'Operator'"),
     InvalidSpec(
         why="a custom server without metrics",
         path="spec.runtime",

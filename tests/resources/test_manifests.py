@@ -68,6 +68,17 @@ SERVICES: dict[str, InferenceService] = {
     ),
     "model-from-s3": service(spec__model={"uri": "s3://models/vision/resnet50"}),
     "model-in-an-image": service(spec__model={"uri": "oci://registry.example/resnet50:1"}),
+    "warmed-by-the-operator": service(
+        spec__runtime={
+            "image": "registry.example/ranker:1",
+            "profile": "mosec",
+            "maxBatchSize": 8,
+            "podTemplate": {
+                "spec": {"readinessGates": [{"conditionType": "example.com/registered"}]}
+            },
+        },
+        spec__warmup={"request": {"path": "/inference", "body": '{"x": [1]}'}},
+    ),
     "without-accelerator": service(spec__accelerator={"count": 0}),
     **{f"sample-{path.stem}": from_sample(path) for path in DEPLOY.glob("samples/*.yaml")},
 }

@@ -8,6 +8,7 @@ import pytest
 
 from headroom.api import InferenceService
 from headroom.resources import deployment
+from service_world import service
 
 
 def container(**runtime: Any) -> dict[str, Any]:
@@ -55,6 +56,24 @@ def test_the_bound_on_batches_is_an_argument_unless_it_is_given(
     given: list[str], args: list[str]
 ) -> None:
     assert container(profile="vllm", args=given)["args"] == args
+
+
+def template(warmup: dict[str, Any], **runtime: Any) -> dict[str, Any]:
+    changes = {"profile": "vllm", "image": "x", "maxBatchSize": 64, **runtime}
+    found = service(spec__runtime=changes, spec__warmup=warmup)
+    built: dict[str, Any] = deployment.build(found)["spec"]["template"]
+    return built
+
+
+def test_pods_that_the_operator_warms_have_the_gate_once_and_keep_their_owners() -> None:
+    own = [{"conditionType": "example.com/a"}, {"conditionType": "headroom.dev/warm"}]
+    pod_template = {"spec": {"readinessGates": own}}
+    gated = template({"by": "Operator"}, podTemplate=pod_template)
+    assert gated["spec"]["readinessGates"] == own
+    assert gated["metadata"]["labels"]["headroom.dev/warmed-for"] == "resnet50"
+    plain = template({})
+    assert "readinessGates" not in plain["spec"]
+    assert "headroom.dev/warmed-for" not in plain["metadata"]["labels"]
 
 
 def test_a_server_that_is_set_up_elsewhere_gets_no_argument() -> None:

@@ -27,14 +27,16 @@ DOWNLOAD_ALLOWANCE_S = 7200
 
 def build(service: InferenceService, settings: Settings = DEFAULTS) -> dict[str, Any]:
     """Build the Deployment without its replicas, which are the scaler's."""
-    warmup_s = math.ceil(service.spec.warmup.timeout.seconds)
+    warmup = service.spec.warmup
+    warmup_s = math.ceil(warmup.timeout.seconds)
+    allowed_s = 2 * warmup_s if warmup.by_operator else warmup_s  # it begins when probes succeed
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": names.metadata(service),
         "spec": {
             "selector": {"matchLabels": names.selector_labels(service.name)},
-            "progressDeadlineSeconds": warmup_s + _allowance_s(service),
+            "progressDeadlineSeconds": allowed_s + _allowance_s(service),
             "revisionHistoryLimit": 3,
             "strategy": {"type": "RollingUpdate", "rollingUpdate": _rolling_update(service)},
             "template": _template(service, settings),
