@@ -1,0 +1,64 @@
+"""Lays out, while an image is built, what a server expects on disk, and how it is started."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+from cold_device import MAX_BATCH_SIZE
+
+HERE = Path(__file__).parent
+TRITON = Path("/opt/venv/lib/python3.11/site-packages/pytriton/tritonserver")
+TRITON_MODEL = f"""
+name: "model"
+backend: "python"
+max_batch_size: {MAX_BATCH_SIZE}
+dynamic_batching {{ max_queue_delay_microseconds: 0 }}
+instance_group [ {{ count: 1, kind: KIND_CPU }} ]
+input [ {{ name: "x", data_type: TYPE_FP64, dims: [ 4 ] }} ]
+output [ {{ name: "sum", data_type: TYPE_FP64, dims: [ 1 ], reshape: {{ shape: [] }} }} ]
+"""
+
+
+def mosec() -> str:
+    """Nothing but its program."""
+    return "python /models/mosec_server.py --address 0.0.0.0 --port 8000"
+
+
+def mlserver() -> str:
+    """Two files of settings."""
+    settings = {"host": "0.0.0.0", "http_port": 8000, "metrics_port": 8002, "parallel_workers": 0}
+    described = {
+        "name": "model",
+        "implementation": "mlserver_model.Model",
+        "max_batch_size": MAX_BATCH_SIZE,
+        "max_batch_time": 0.005,
+        "inputs": [{"name": "x", "datatype": "FP64", "shape": [-1, 4]}],
+    }
+    (HERE / "settings.json").write_text(json.dumps(settings))
+    (HERE / "model-settings.json").write_text(json.dumps(described))
+    return "mlserver start /models"
+
+
+def triton() -> str:
+    """A repository of one model, and the backend with the stub for this Python."""
+    folder = HERE / "repository" / "model"
+    (folder / "1").mkdir(parents=True)
+    (folder / "config.pbtxt").write_text(TRITON_MODEL)
+    shutil.copy(HERE / "triton_model.py", folder / "1" / "model.py")
+    backend = HERE / "backends" / "python"
+    shutil.copytree(TRITON / "backends" / "python", backend)
+    shutil.copy(TRITON / "python_backend_stubs" / "3.11" / "triton_python_backend_stub", backend)
+    return (
+        f"{TRITON}/bin/tritonserver --model-repository=/models/repository "
+        "--backend-directory=/models/backends --http-port=8000 --allow-grpc=false"
+    )
+
+
+if __name__ == "__main__":
+    command = {"mosec": mosec, "mlserver": mlserver, "triton": triton}[sys.argv[1]]()
+    start = HERE / "start"
+    start.write_text(f"#!/bin/sh\nexec {command}\n")
+    start.chmod(0o755)

@@ -1,0 +1,130 @@
+"""Each server under test: its image, what it is asked, and what a service says of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from cluster.shipped import Shipped
+
+MAX_BATCH_SIZE = 4
+PORT = 8000
+COLD_REQUESTS = 3
+WARMUP_REQUESTS = 6
+MAX_LATENCY = "600ms"
+"""A batch of one takes 210 ms, a cold one 1.4 s."""
+_OPEN_INFERENCE = json.dumps(
+    {"inputs": [{"name": "x", "datatype": "FP64", "shape": [1, 4], "data": [1, 2, 3, 4]}]}
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Peer:
+    """One server."""
+
+    name: str
+    """Of its profile and its requirements."""
+    path: str
+    body: str
+    warmup: Mapping[str, Any] = field(default_factory=dict)
+    metrics_port: int = PORT
+
+    @property
+    def image(self) -> Shipped:
+        """Its image."""
+        return Shipped(
+            f"localhost/foreign-{self.name}:dev", "e2e/foreign/Dockerfile", {"PEER": self.name}
+        )
+
+    def deployment(self, name: str, *, gated: bool = True) -> dict[str, Any]:
+        """Give the workload as its owner would write it, with what warming it asks for."""
+        labels = {"app": name}
+        worn = {"headroom.dev/warmed-for": name} if gated else {}
+        ready = {"httpGet": {"path": self.ready_path, "port": PORT}, "periodSeconds": 1}
+        container = {
+            "name": "model",
+            "image": self.image.image,
+            "ports": [{"containerPort": PORT}, {"containerPort": self.metrics_port}][
+                : 1 + (self.metrics_port != PORT)
+            ],
+            "readinessProbe": ready | {"failureThreshold": 3},
+        }
+        spec: dict[str, Any] = {"containers": [container], "terminationGracePeriodSeconds": 5}
+        if gated:
+            spec["readinessGates"] = [{"conditionType": "headroom.dev/warm"}]
+        return {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": name},
+            "spec": {
+                "replicas": 1,
+                "selector": {"matchLabels": labels},
+                "strategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
+                "template": {"metadata": {"labels": labels | worn}, "spec": spec},
+            },
+        }
+
+    def service(self, name: str) -> dict[str, Any]:
+        """Give the Service that leads to its pods."""
+        return {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": name},
+            "spec": {"selector": {"app": name}, "ports": [{"port": 80, "targetPort": PORT}]},
+        }
+
+    def inference_service(self, name: str) -> dict[str, Any]:
+        """Give what adopts the workload."""
+        return {
+            "apiVersion": "headroom.dev/v1alpha1",
+            "kind": "InferenceService",
+            "metadata": {"name": name},
+            "spec": {
+                "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
+                "runtime": {
+                    "profile": self.name,
+                    "port": PORT,
+                    "metricsPort": self.metrics_port,
+                    "maxBatchSize": MAX_BATCH_SIZE,
+                },
+                "model": {"name": "model"},
+                "warmup": {
+                    **self.warmup,
+                    "requests": WARMUP_REQUESTS,
+                    "maxLatency": MAX_LATENCY,
+                    "timeout": "60s",
+                },
+                "slo": {"latency": {"target": "2s"}},
+                "scaling": {"maxReplicas": 3, "scaleDown": {"stabilizationWindow": "5m"}},
+            },
+        }
+
+    @property
+    def ready_path(self) -> str:
+        """What the readiness probe asks."""
+        return "/" if self.name == "mosec" else "/v2/health/ready"
+
+
+_MOSEC_REQUEST = {"path": "/inference", "body": '{"x": [1, 2, 3, 4]}'}
+MOSEC = Peer(
+    name="mosec",
+    path=_MOSEC_REQUEST["path"],
+    body=_MOSEC_REQUEST["body"],
+    warmup={"request": _MOSEC_REQUEST},
+)
+MLSERVER = Peer(
+    name="mlserver",
+    path="/v2/models/model/infer",
+    body=_OPEN_INFERENCE,
+    warmup={"by": "Operator"},
+    metrics_port=8002,
+)
+TRITON = Peer(
+    name="triton",
+    path="/v2/models/model/infer",
+    body=_OPEN_INFERENCE,
+    warmup={"by": "Operator"},
+    metrics_port=8002,
+)

@@ -1,0 +1,21 @@
+"""Model servers of others whose packages are too large for every run: adopted, scaled, warmed."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster import Cluster
+from foreign.peers import MLSERVER, TRITON, Peer
+from foreign.story import Adopted, provide, scaled_under_load_with_warm_pods
+from scenarios.world import install_operator
+
+pytestmark = pytest.mark.timeout(300, func_only=True)
+
+
+@pytest.mark.parametrize("peer", [MLSERVER, TRITON], ids=lambda peer: peer.name)
+def test_a_server_is_adopted_measured_scaled_and_warm_before_it_takes_requests(
+    cluster: Cluster, namespace: str, peer: Peer
+) -> None:
+    install_operator(cluster)
+    provide(cluster, peer)
+    scaled_under_load_with_warm_pods(Adopted.adopt(cluster, namespace, peer))
