@@ -57,9 +57,13 @@ def writes_of(exchanges: Sequence[Exchange], identity: str) -> list[Write]:
 
 
 def too_late(writes: Iterable[Write]) -> list[str]:
-    """Name each write of a reign to an object that a later reign had written to before."""
+    """Name each write of a reign to an object that a later reign had written to before.
+
+    A write that changes nothing is answered with the version that stands, so of several with one
+    version only the first has written.
+    """
     wrongs, latest = [], dict[str, Write]()
-    for write in sorted(writes, key=lambda one: one.version):
+    for write in sorted(writes, key=lambda one: (one.version, one.reign)):
         before = latest.get(write.target)
         if before is not None and write.reign < before.reign:
             wrongs.append(

@@ -18,7 +18,7 @@ class Conflict(ClusterError):
 
 
 class NotFound(ClusterError):
-    """The object is not there (404, 410): what is gone needs no write."""
+    """The object is not there (404): what is gone needs no write."""
 
 
 class Rejected(ClusterError):

@@ -133,7 +133,7 @@ async def test_creation_and_status_and_patch_go_where_they_belong(
         (403, Forbidden),
         (404, NotFound),
         (409, Conflict),
-        (410, NotFound),
+        (410, Unavailable),
         (422, Rejected),
         (429, Unavailable),
         (500, Unavailable),

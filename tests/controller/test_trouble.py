@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from controller_world import REPLICA_RPS, World, play
-from headroom.errors import Forbidden, Unavailable
+from headroom.errors import Forbidden, NotFound, Unavailable
 
 WRITES_OF_A_LIFE = 14
 
@@ -98,6 +100,27 @@ def test_a_deleted_service_is_forgotten_also_where_no_event_said_so() -> None:
         assert ("get", "Deployment") not in world.cluster.calls
 
     play(story)
+
+
+def test_an_api_server_that_lags_behind_buries_no_service() -> None:
+    """Something of the service was not found, and the LIST that follows is from before it was."""
+
+    async def story(world: World) -> None:
+        past = await world.cluster.list_at("headroom.dev/v1alpha1", "InferenceService", None)
+        world.create()
+        await world.run_for(2.0)
+        present, world.cluster.list_at = world.cluster.list_at, lambda *_: _given(past)  # type: ignore[method-assign]
+        world.cluster.fail("apply_status", "InferenceService", NotFound("not found"))
+        await world.run_for(30.0)
+        world.cluster.list_at = present  # type: ignore[method-assign]
+        assert world.recorder.gone == []
+        assert world.condition("Ready") == ("True", "Serving")
+
+    play(story)
+
+
+async def _given(listed: tuple[list[Any], str]) -> tuple[list[Any], str]:
+    return listed
 
 
 def test_a_service_made_anew_under_the_name_starts_without_the_old_memory() -> None:

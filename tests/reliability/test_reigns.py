@@ -26,6 +26,7 @@ def write(version: int, reign: int, target: str = "deployments a/x") -> Write:
         pytest.param([write(1, 1), write(2, 0), write(3, 0)], 2, id="and again"),
         pytest.param([write(1, 1), write(2, 0, "deployments a/y")], 0, id="another object"),
         pytest.param([write(1, 0), write(2, 1), write(3, 2)], 0, id="the first comes back"),
+        pytest.param([write(1, 1), write(1, 0)], 0, id="the later one changed nothing"),
     ],
 )
 def test_a_write_of_a_reign_that_is_over_is_too_late(writes: list[Write], late: int) -> None:

@@ -77,7 +77,6 @@ _ERRORS: dict[int, type[ClusterError]] = {
     404: NotFound,
     405: Rejected,
     409: Conflict,
-    410: NotFound,
     413: Rejected,
     415: Rejected,
     422: Rejected,
