@@ -13,9 +13,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from functools import reduce
 from typing import TYPE_CHECKING, NamedTuple
 
 from bench.figures import Figure, at_least, at_most, shown
+from headroom_server.scheduling.fits import Sums
 
 if TYPE_CHECKING:
     from bench.gpu_models import BenchModel
@@ -35,9 +37,8 @@ class Line(NamedTuple):
 
 
 def fitted(timings: Sequence[tuple[int, float]]) -> Line:
-    """Least squares over (items, seconds)."""
-    sizes = [float(items) for items, _ in timings]
-    per_item_s, fixed_s = statistics.linear_regression(sizes, [s for _, s in timings])
+    """Of (items, seconds)."""
+    fixed_s, per_item_s = reduce(lambda sums, one: sums.add(*one), timings, Sums()).line()
     misses = [abs(seconds - fixed_s - per_item_s * items) / seconds for items, seconds in timings]
     return Line(fixed_s, per_item_s, max(misses))
 
@@ -54,7 +55,7 @@ def measure() -> Sequence[Figure]:
         torch.set_num_threads(1)  # two that share cores with others wait for each other
     figures = [shown("device", device), shown("torch", torch.__version__)]
     for model in models(full=full):
-        figures += _sweep(model, 1.0 if full else 0.05)
+        figures += _sweep(model, 1.0 if full else 0.5)
         figures += _beside_bare(model, 10.0 if full else 1.0, full=full)
         if full or model.name == "bert":
             figures += _starts(model, full=full)

@@ -120,6 +120,7 @@ class Feeder:
             ),
             take=lambda: self._locked(self._batcher.seal),
             peek=lambda: self._locked(self._batcher.peek),
+            waits=lambda: len(self._batcher) > 0,
             work_of=lambda work: work,
             clock=time.monotonic,
         )

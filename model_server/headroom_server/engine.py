@@ -104,13 +104,14 @@ def check_outputs(
     if len(outputs) != len(batch):
         raise ValueError(f"the engine gave {len(outputs)} answers to {len(batch)} requests")
     for spec in signature.outputs:
+        name, elements = spec.name, spec.elements
         typecode, strings = DATATYPES[spec.datatype].typecode, spec.is_strings
         for work, answer in zip(batch, outputs, strict=True):
-            numbers, wanted = answer.get(spec.name), work.items * spec.elements_at(work.length)
+            numbers, wanted = answer.get(name), work.items * elements
+            if spec.dynamic:
+                wanted *= work.length
             if not isinstance(numbers, array) or numbers.typecode != typecode:
-                raise ValueError(
-                    f"output {spec.name}: an array of {typecode!r}; got {numbers!r:.100}"
-                )
+                raise ValueError(f"output {name}: an array of {typecode!r}; got {numbers!r:.100}")
             found = spec.count(numbers) if strings else len(numbers)
             if found != wanted:
-                raise ValueError(f"output {spec.name}: {wanted} elements; got {found}")
+                raise ValueError(f"output {name}: {wanted} elements; got {found}")

@@ -111,6 +111,7 @@ class World:
             WarmUpPlan(max_batch_size=max_batch_size, requests=1, max_latency_s=5, timeout_s=10),
             take=self._take,
             peek=self._peek,
+            waits=lambda: len(self.batcher) > 0,
             work_of=lambda work: work,
             clock=time.monotonic,
         )
@@ -172,8 +173,10 @@ class World:
 
 
 @contextmanager
-def started(engine: Echo, max_batch_size: int = 8) -> Iterator[World]:
-    world = World(engine, max_batch_size)
+def started(
+    engine: Echo, max_batch_size: int = 8, make: Callable[[Echo, int], World] = World
+) -> Iterator[World]:
+    world = make(engine, max_batch_size)
     world.thread.start(lambda call, *arguments: call(*arguments), world)
     try:
         world.until(lambda: world.warm is not None)
@@ -340,3 +343,24 @@ def test_compiling_is_a_phase_where_the_engine_asks() -> None:
         assert world.warm is not None
         assert world.warm.compiled == "compiled"
         assert [shape.items for shape in world.warm.shapes] == list(range(1, 9))
+
+
+def test_where_somebody_waits_the_next_batch_is_taken_before_the_last_is_told() -> None:
+    heard: list[str] = []
+
+    class Noting(World):
+        def _take(self) -> Sealed[Work]:
+            sealed = super()._take()
+            heard.extend(f"took {number:g}" for number in values([e.work for e in sealed.batch]))
+            return sealed
+
+        def executed(self, done: Executed[Work]) -> None:
+            super().executed(done)
+            heard.extend(
+                f"told {number:g}" for number in values([e.work for e in done.sealed.batch])
+            )
+
+    with started(Echo(), max_batch_size=1, make=Noting) as world:
+        together(world, 1.0, 2.0)
+        world.until(lambda: len(world.done) == 3)
+    assert heard == ["took 100", "took 1", "told 100", "took 2", "told 1", "told 2"]

@@ -128,3 +128,23 @@ async def test_bad_requests_in_a_pipeline_are_answered_in_their_turn() -> None:
         answers = [await wire.ask(bad + good + bad + good)] + [await wire.ask(b"") for _ in "123"]
         assert [status.split()[1] for status, _, _ in answers] == [b"400", b"200", b"400", b"200"]
         wire.writer.close()
+
+
+async def test_the_same_head_again_is_read_as_the_first_time() -> None:
+    async with serving() as server:
+        await server.ready()
+        wire = await Wire.to(server)
+        good, bad = request(TYPED, GOOD, chunked=False), request(TYPED, b"{" * 25, chunked=False)
+        assert len(good) == len(bad)
+        asked = [good, bad, good, good[:-1], b"}", bad, good + good, b""]
+        pieces = {3: False}  # a request of which the last byte comes later
+        answers = []
+        for number, data in enumerate(asked):
+            if pieces.get(number, True):
+                answers.append((await wire.ask(data))[0].split()[1])
+            else:
+                wire.writer.write(data)
+                await asyncio.sleep(0.05)
+        wire.writer.close()
+        assert answers == [b"200", b"400", b"200", b"200", b"400", b"200", b"200"]
+        assert (await counters(server))['headroom_requests_received_total{model="m"}'] == 5

@@ -91,7 +91,7 @@ class EmulatedEngine:
         """
         if self._clock() - self._loaded_s >= self._lost_after_s:
             raise DeviceLostError("its emulated time is over")
-        items = sum(work.items for work in staged.batch)
+        items = sum([work.items for work in staged.batch])
         due_s = self._clock() + self._cost_s(items, staged.length)
         outputs = [{"sum": self._sums(work)} for work in staged.batch]
         self._spend_until(due_s)
@@ -114,6 +114,8 @@ class EmulatedEngine:
 
     def _sums(self, work: Work) -> Numbers:
         numbers, row = work.inputs["x"], work.length or self._row
+        if work.items == 1:
+            return array("d", (_sum(numbers),))
         return array("d", [_sum(numbers[at : at + row]) for at in range(0, len(numbers), row)])
 
     def _spend_until(self, due_s: float) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from headroom_server.device.isolation import Budget, Doubt, Failure, isolate, portions
 from headroom_server.device.stages import Stages
@@ -28,8 +28,6 @@ from headroom_server.tensors import Numbers, Signature
 log = logging.getLogger("headroom_server")
 
 Outputs = Mapping[str, Numbers]
-P = ParamSpec("P")
-R = TypeVar("R")
 T = TypeVar("T")
 
 
@@ -52,6 +50,9 @@ class Ahead(NamedTuple):
 
     staged: Staged | None = None
     seconds: float = 0.0
+
+
+UNPREPARED = Ahead()
 
 
 class Computed(NamedTuple, Generic[T]):
@@ -103,11 +104,14 @@ class Executor(Generic[T]):
 
     def stage(self, sealed: Sealed[T], ahead: Staged | None = None) -> Staged:
         """The engine's first step. May raise anything."""
-        works = [self._work_of(entry.work) for entry in sealed.batch]
+        works = list(map(self._work_of, [entry.work for entry in sealed.batch]))
         return self._engine.stage(works, sealed.length, ahead)
 
     def compute(
-        self, sealed: Sealed[T], ahead: Ahead, started: Callable[[], None] = lambda: None
+        self,
+        sealed: Sealed[T],
+        ahead: Ahead = UNPREPARED,
+        started: Callable[[], None] | None = None,
     ) -> Computed[T] | Failure:
         """The first two steps; `started` is called between them.
 
@@ -115,14 +119,20 @@ class Executor(Generic[T]):
             DeviceLostError: the engine's.
         """
         self.busy_since_s = began_s = self._clock()
-        staged = self._guarded(sealed, self.stage, sealed, ahead.staged)
-        if isinstance(staged, Failure):
-            return staged
-        staged_s = self._clock()
-        started()
-        result = self._guarded(sealed, self._engine.execute, staged)
-        if isinstance(result, Failure):
-            return result
+        try:
+            staged = self.stage(sealed, ahead.staged)
+            staged_s = self._clock()
+            if started is not None:
+                started()
+            result = self._engine.execute(staged)
+        except DeviceLostError:
+            raise
+        except OutOfMemoryError as error:
+            log.warning("no memory for a batch of %d items: %s", sealed.items, error)
+            return Failure.MEMORY
+        except Exception:  # what fails is narrowed down, the server goes on
+            log.exception("a batch of %d items failed", sealed.items)
+            return Failure.ERROR
         stage_s = max(0.0, staged_s - began_s + ahead.seconds - staged.preprocess_s)
         return Computed(sealed, staged, result, began_s, stage_s, self._clock() - staged_s)
 
@@ -150,7 +160,7 @@ class Executor(Generic[T]):
             DeviceLostError: the engine's.
         """
         if self.fits(sealed):
-            computed = self.compute(sealed, Ahead())
+            computed = self.compute(sealed)
             failed = computed if isinstance(computed, Failure) else self.conclude(computed)
             self.judge(sealed, failed)
         else:
@@ -211,7 +221,7 @@ class Executor(Generic[T]):
             sealed = _part(sealed, [entry for entry in sealed.batch if entry.key not in late])
         if not sealed.batch:
             return None
-        computed = self.compute(sealed, Ahead())
+        computed = self.compute(sealed)
         outputs = computed if isinstance(computed, Failure) else self._finished(computed)
         failure = outputs if isinstance(outputs, Failure) else None
         self._learn(sealed, failure)
@@ -241,20 +251,6 @@ class Executor(Generic[T]):
         if failure is not None or self.budget.share < 1.0:
             cells = sealed.items * max(1, sealed.length)
             self.budget = self.budget.after(cells, failure)
-
-    def _guarded(
-        self, sealed: Sealed[T], step: Callable[P, R], *args: P.args, **kwargs: P.kwargs
-    ) -> R | Failure:
-        try:
-            return step(*args, **kwargs)
-        except DeviceLostError:
-            raise
-        except OutOfMemoryError as error:
-            log.warning("no memory for a batch of %d items: %s", sealed.items, error)
-            return Failure.MEMORY
-        except Exception:  # what fails is narrowed down, the server goes on
-            log.exception("a batch of %d items failed", sealed.items)
-            return Failure.ERROR
 
 
 def _part(sealed: Sealed[T], entries: Sequence[Entry[T]]) -> Sealed[T]:

@@ -66,12 +66,15 @@ class Doubt(NamedTuple):
         """One more execution. Lack of memory speaks of the batch's size, and is not counted."""
         if failure is Failure.MEMORY:
             return self
-        return Doubt() if failure is None else Doubt(self.in_a_row + 1)
+        return NO_DOUBT if failure is None else Doubt(self.in_a_row + 1)
 
     @property
     def due(self) -> bool:
         """Whether to try the request that is known to be good."""
         return self.in_a_row >= PROBE_AFTER
+
+
+NO_DOUBT = Doubt()
 
 
 class Budget(NamedTuple):

@@ -56,7 +56,7 @@ class DeviceThread(Generic[T]):
     """Owns the engine.
 
     `take` gives the next batch and is called when the device is free; `peek` says what it would
-    give now.
+    give now; `waits` tells whether anything waits for a batch.
     """
 
     def __init__(
@@ -66,6 +66,7 @@ class DeviceThread(Generic[T]):
         *,
         take: Callable[[], Sealed[T]],
         peek: Callable[[], Sealed[T]],
+        waits: Callable[[], bool],
         work_of: Callable[[T], Work],
         clock: Callable[[], float],
     ) -> None:
@@ -73,6 +74,7 @@ class DeviceThread(Generic[T]):
         self._plan = plan
         self._take = take
         self._peek = peek
+        self._waits = waits
         self._work_of = work_of
         self._clock = clock
         self._bell: SimpleQueue[None] = SimpleQueue()
@@ -81,6 +83,8 @@ class DeviceThread(Generic[T]):
         self._executor: Executor[T] | None = None
         self._pipeline: Pipeline[T] | None = None
         self._suspected_since_s: float | None = None
+        self._untold: Executed[T] | None = None
+        """The batch that is over, until the next one is taken."""
 
     def start(self, post: Callable[..., object], listener: Listener[T]) -> None:
         """Begin to load. `post(callable, *arguments)` brings a call to the listener's thread."""
@@ -182,7 +186,7 @@ class DeviceThread(Generic[T]):
             max_batch_size=full,
             work_of=self._work_of,
             clock=clock,
-            report=lambda done: post(listener.executed, done),
+            report=lambda done: self._over(done, post, listener),
         )
         if pays_mostly(warm.shapes):
             log.info("host work has threads of its own")
@@ -195,6 +199,9 @@ class DeviceThread(Generic[T]):
         assert executor is not None
         while not self._stop.is_set():
             sealed = self._take()
+            if self._untold is not None:
+                post(listener.executed, self._untold)
+                self._untold = None
             if sealed.expired:
                 now_s = self._clock()
                 post(listener.executed, Executed(sealed._replace(batch=()), (), now_s, 0.0))
@@ -205,6 +212,14 @@ class DeviceThread(Generic[T]):
             elif not sealed.expired:
                 self._idle(executor, sealed.again_s)
             self._tell_suspicion(executor, post, listener)
+
+    def _over(self, done: Executed[T], post: Callable[..., None], listener: Listener[T]) -> None:
+        # Whoever is told wants the interpreter at once: where somebody waits, the device takes what
+        # is next before, and the two need not contend for it. `_serve` tells the rest.
+        if self._pipeline is None and self._waits():
+            self._untold = done
+        else:
+            post(listener.executed, done)
 
     def _execute(self, executor: Executor[T], sealed: Sealed[T]) -> None:
         if self._pipeline is not None:

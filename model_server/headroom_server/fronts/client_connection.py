@@ -154,11 +154,12 @@ class FrontConnection(asyncio.Protocol):
             and _FRAMED_OTHERWISE.isdisjoint([name for name, _ in self._headers])
         )
         if usual:
-            keep_alive = parser.should_keep_alive()
-            exchange = self._desk.direct.begin(self._url, self._headers, keep_alive=keep_alive)
+            direct, keep_alive = self._desk.direct, parser.should_keep_alive()
+            head = direct.head(self._url, self._headers, keep_alive=keep_alive)
+            exchange = None if head is None else direct.begin(head)
             if exchange is not None:
                 self._exchange = exchange
-                self._body_bytes = int(exchange.headers[b"content-length"])
+                self._body_bytes = exchange.head.body_bytes
                 self._head = bytes(self._buffer[:end])
                 del self._buffer[:end]
                 return True

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from headroom_server.device.execution import Executed
 from headroom_server.runtime.pending import Pending
 from headroom_server.telemetry.accounting import Batch
 from headroom_server.tensors import Signature
 
 
-def account(done: Executed[Pending], signature: Signature | None) -> Batch:
-    """The batch's shares, before its requests are answered. A batch of nobody has none."""
+def account(done: Executed[Pending], left: Sequence[bool], signature: Signature | None) -> Batch:
+    """The batch's shares; `left` tells who had an answer before it ended."""
     sealed, began_s, end_s = done.sealed, done.began_s, done.began_s + done.seconds
     items = late = cancelled = real = 0
     queued_s = []
-    for entry in sealed.batch:
+    for entry, gone in zip(sealed.batch, left, strict=True):
         items += entry.items
         real += entry.items * (entry.work.work.length or 1)
         queued_s.append(max(0.0, began_s - entry.arrived_s))
-        if entry.work.done:
+        if gone:
             cancelled += entry.items
         elif entry.deadline_s is not None and entry.deadline_s < end_s:
             late += entry.items

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from itertools import chain
+from operator import attrgetter
 from typing import Protocol
 
 from headroom_server.device.execution import Executed
@@ -81,7 +82,8 @@ class Device:
             plan,
             take=lambda: group.take(self),
             peek=lambda: group.peek(self),
-            work_of=lambda pending: pending.work,
+            waits=lambda: group.in_flight.waiting_items > 0,
+            work_of=attrgetter("work"),
             clock=clock,
         )
 

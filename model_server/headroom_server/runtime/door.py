@@ -73,7 +73,9 @@ class Door:
         """
         self._ledger.received += 1
         try:
-            self._check_open()
+            refusal = self._closed()
+            if refusal is not None:
+                raise self._refused(refusal)
             self._in_flight.submit(
                 work,
                 arrived_s=arrived_s,

@@ -187,10 +187,11 @@ class InFlight:
                 self._scheduler.executed(
                     sealed, done.began_s, done.seconds, whole=whole, device=device
                 )
-        if sealed.batch:
-            self._ledger.executed(account(done, self._signature))
+        left = [entry.work.done for entry in sealed.batch]
         for entry, answer in zip(sealed.batch, outputs, strict=True):
             self._end(entry, _checked(answer, self._signature))
+        if left:
+            self._ledger.executed(account(done, left, self._signature))
 
     def fail_all(self, make_error: Callable[[], RequestError]) -> int:
         """Answer everything with an error, also what runs; say how many requests that were."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import OrderedDict
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import Generic, NamedTuple, TypeVar
 
 from headroom_server.scheduling.entries import Entry
@@ -53,7 +54,7 @@ class Line(Generic[T]):
 
     def __iter__(self) -> Iterator[Entry[T]]:
         """Entries in the order of service."""
-        return (place.entry for place in self.order)
+        return map(_entry_of, self.order)
 
     def __contains__(self, key: int) -> bool:
         """Whether the entry of this key waits here."""
@@ -134,6 +135,9 @@ class Line(Generic[T]):
             for tenant, account in self._accounts.items()
             if tenant in waiting or account[0] > self.level
         }
+
+
+_entry_of = attrgetter("entry")
 
 
 def _rank(place: Place[T]) -> tuple[int, int]:

@@ -20,9 +20,10 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from headroom_server.scheduling.admission import Caps, Refusal, crowded, retry_after_s
 from headroom_server.scheduling.batching import Batcher
 from headroom_server.scheduling.choosing import Prices
-from headroom_server.scheduling.cost_model import CostModel
+from headroom_server.scheduling.cost_model import CostModel, Timing
 from headroom_server.scheduling.entries import Entry, Sealed
 from headroom_server.scheduling.fleet import Fleet
+from headroom_server.scheduling.lessons import Lessons
 from headroom_server.scheduling.margin import Margin
 from headroom_server.scheduling.spreads import Spread
 
@@ -59,8 +60,7 @@ class Scheduler(Generic[T]):
     ) -> None:
         self.batcher: Batcher[T] = Batcher(max_batch_size, max_wait_s=max_wait_s)
         self.caps = caps
-        self.cost: CostModel | None = None
-        """None until warm-up has timed batches."""
+        self._lessons = Lessons()
         self.overhead_s = Spread()
         """From a batch's end to the answer."""
         self.budget_s: float | None = None
@@ -105,7 +105,7 @@ class Scheduler(Generic[T]):
 
     def warmed(self, cost: CostModel, padded_batch: Callable[[int], int] | None) -> None:
         """The devices are ready, and were timed."""
-        self.cost = cost
+        self._lessons.begin(cost)
         self.batcher.prices = Prices(self.batcher.max_batch_size, cost, padded_batch)
 
     def lost(self, device: int) -> None:
@@ -118,7 +118,7 @@ class Scheduler(Generic[T]):
 
     def seal(self, now_s: float, device: int = 0) -> Sealed[T]:
         """The next batch, for a device that is free."""
-        self._price(now_s)
+        self._price(self._lessons.followed, now_s)
         sealed = self.batcher.seal(now_s)
         if sealed.batch:
             seconds = self.batcher.prices.batch_s(sealed.items, sealed.length)
@@ -133,15 +133,24 @@ class Scheduler(Generic[T]):
         """A batch is over. `whole`: it took what such a batch takes, since it did not fail."""
         arrived_s = sealed.batch[0].arrived_s if sealed.batch else None
         self._fleet.took(device, began_s, seconds, arrived_s=arrived_s)
-        if not whole or self.cost is None or seconds <= 0.0:
+        lessons = self._lessons
+        if not whole or lessons.followed is None or seconds <= 0.0:
             self._doubted_since_s = None
             return
-        padded = self.batcher.prices.padded(sealed.items)
-        if seconds > self.cost.batch_s(padded, sealed.length) / 2:
-            self._doubted_since_s = None  # else the doubt was right: the next one probes at once
-        self.cost = self.cost.observe(padded, seconds, sealed.length)
+        timing = Timing(self.batcher.prices.padded(sealed.items), seconds, sealed.length)
+        if self._doubted_since_s is not None:
+            cost = lessons.asked()
+            assert cost is not None
+            if seconds > cost.batch_s(timing.items, timing.length) / 2:
+                self._doubted_since_s = None  # else the doubt was right: the next probes at once
+        lessons.add(timing)
 
     # ---- what is predicted
+
+    @property
+    def cost(self) -> CostModel | None:
+        """What batches take; None until warm-up has timed some."""
+        return self._lessons.cost()
 
     def margin(self, priority: int) -> Margin:
         """The margin at a priority."""
@@ -149,8 +158,10 @@ class Scheduler(Generic[T]):
 
     def delay_s(self, now_s: float) -> float | None:
         """How long a request that came now would wait for its batch; None if nothing is known."""
-        if self.cost is None:
+        cost = self.cost
+        if cost is None:
             return None
+        self._price(cost, now_s)
         newcomer: Entry[None] = Entry(-1, 1, now_s, None, None)
         return self._begins_in_s(newcomer, now_s)
 
@@ -165,7 +176,7 @@ class Scheduler(Generic[T]):
         budget_s = deadline_s - entry.arrived_s
         usual_s = budget_s if self.budget_s is None else self.budget_s
         self.budget_s = usual_s + BUDGET_WEIGHT * (budget_s - usual_s)
-        if self._price(now_s) is None:
+        if self._price(self._lessons.asked(), now_s) is None:
             return deadline_s < now_s
         if self._fleet.idle and not self.batcher.items:
             # caution would leave a device idle, and learn nothing: it goes unless it is hopeless
@@ -182,9 +193,9 @@ class Scheduler(Generic[T]):
             self._doubted_since_s = now_s
         return late
 
-    def _price(self, now_s: float) -> CostModel | None:
-        """Let the queue reckon with what is known and trusted now."""
-        cost, since_s, prices = self.cost, self._doubted_since_s, self.batcher.prices
+    def _price(self, cost: CostModel | None, now_s: float) -> CostModel | None:
+        """Let the queue reckon with what is known, as far as it is trusted now."""
+        since_s, prices = self._doubted_since_s, self.batcher.prices
         if cost is not None and since_s is not None and self._fleet.idle:
             full_s = cost.batch_s(prices.padded(prices.max_batch_size))
             if now_s - since_s >= max(PROBE_S, PROBE_BATCHES * full_s):
@@ -202,7 +213,8 @@ class Scheduler(Generic[T]):
     def _own_s(self, items: int, length: int) -> float:
         prices = self.batcher.prices
         together = min(prices.max_batch_size, self.batcher.items + items)
-        tail = self.cost.tail if self.cost else 0.0
+        cost = self._lessons.followed
+        tail = cost.tail if cost else 0.0
         return (1.0 + tail) * prices.batch_s(together, length)
 
     def _crowded(self, entry: Entry[T]) -> Refusal | None:

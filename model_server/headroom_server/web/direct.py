@@ -20,6 +20,7 @@ from headroom_server.errors import InvalidRequestError, RequestError
 from headroom_server.web.closing import Closing
 from headroom_server.web.heads import head_of
 from headroom_server.web.inference import Asked, Inference, Target
+from headroom_server.web.known_heads import Head
 
 _PLAIN = re.compile(rb"/v[12]/models/[^%?#\x00-\x20\x7f-\xff]+")
 """A path that is what it says: without escapes, query or fragment."""
@@ -51,7 +52,7 @@ class Exchange:
         "arrived_s",
         "body",
         "disconnected",
-        "headers",
+        "head",
         "keep_alive",
         "response_complete",
         "response_started",
@@ -59,13 +60,11 @@ class Exchange:
     )
     message_event = _Nobody()
 
-    def __init__(
-        self, target: Target, headers: dict[bytes, bytes], arrived_s: float, *, keep_alive: bool
-    ) -> None:
+    def __init__(self, target: Target, head: Head, arrived_s: float) -> None:
         self.target = target
-        self.headers = headers
+        self.head = head
         self.arrived_s = arrived_s
-        self.keep_alive = keep_alive
+        self.keep_alive = head.keep_alive
         self.body = b""
         self.disconnected = self.response_started = self.response_complete = False
 
@@ -106,29 +105,30 @@ class Direct:
         self._closing = closing
         self._error_answer = error_answer
 
-    def begin(self, url: bytes, headers: Headers, *, keep_alive: bool) -> Exchange | None:
-        """The exchange of a POST whose headers are complete; None where it is not for here."""
+    def head(self, url: bytes, headers: Headers, *, keep_alive: bool) -> Head | None:
+        """What a POST's head says; None where no model can make it one for here."""
         by_name = dict(headers)
         length = by_name.get(b"content-length")
         if length is None or len(length) > 10 or int(length) > self._max_body_bytes:
             return None
         path = _plain(url)
-        if path is None:
-            return None
+        return None if path is None else Head(path, by_name, int(length), keep_alive)
+
+    def begin(self, head: Head) -> Exchange | None:
+        """The exchange of a POST whose head is complete; None where it is not for here."""
         try:
-            target = self._inference.find(path)
+            target = self._inference.find(head.path)
         except InvalidRequestError:
             return None
         if target is None or target.served.runner.keeps_answers:
             return None
-        arrived_s = target.served.runner.clock()
-        return Exchange(target, by_name, arrived_s, keep_alive=keep_alive)
+        return Exchange(target, head, target.served.runner.clock())
 
     def serve(self, exchange: Exchange, connection: Connection, respond: Respond) -> None:
         """Put a complete request in line; `respond` is called later, in any case."""
         served = exchange.target.served
         try:
-            asked = exchange.target.read(exchange.headers, exchange.body)
+            asked = exchange.target.read(exchange.head.headers, exchange.body)
             served.runner.submit(
                 asked.work,
                 arrived_s=exchange.arrived_s,

@@ -19,6 +19,7 @@ from uvicorn.protocols.http.httptools_impl import (
 from headroom_server.connection import STATE_KEY, Connection
 from headroom_server.web.direct import Direct, Exchange
 from headroom_server.web.heads import CLOSE
+from headroom_server.web.known_heads import Head, KnownHeads
 
 MAX_HEAD_BYTES = 64 * 1024
 """Request line and headers. What comes in one read (256 KiB) is not counted before it is parsed."""
@@ -32,6 +33,7 @@ def bounded_protocol(
     A request has to be complete `receive_timeout_s` after its first byte. What `direct` takes
     passes ASGI by.
     """
+    known = KnownHeads()
 
     class BoundedProtocol(HttpToolsProtocol):
         _receiving = False
@@ -42,6 +44,8 @@ def bounded_protocol(
         _receive_timer: asyncio.TimerHandle | None = None
         _exchange: Exchange | None = None
         """What is received to pass ASGI by."""
+        _taken: Head | None = None
+        """Of what was last received so."""
         _rejection: tuple[int, str] | None = None
         """Status and message for what came last, while answers before it are still owed."""
 
@@ -64,7 +68,13 @@ def bounded_protocol(
         def data_received(self, data: bytes) -> None:
             if self._rejection is not None:
                 return
+            begins = direct is not None and not self._receiving
+            if begins and self._serve_known(data):
+                return
+            self._taken = None
             super().data_received(data)
+            if begins and self._taken is not None:
+                known.learn(data, self._taken)
             if not self._receiving:
                 if self._receive_timer is not None:
                     self._stop_receive_timer()
@@ -107,6 +117,7 @@ def bounded_protocol(
                 super().on_message_complete()
             else:
                 assert direct is not None
+                self._taken = exchange.head
                 direct.serve(exchange, self._connection, self._write)
 
         def on_response_complete(self) -> None:
@@ -139,20 +150,36 @@ def bounded_protocol(
             self._write(cycle, head, body, close)
             return True
 
+        def _serve_known(self, data: bytes) -> bool:
+            """Serve what is one whole request whose head was read before; whether it is."""
+            assert direct is not None
+            whole = known.split(data) if self._at_rest() else None
+            exchange = None if whole is None else direct.begin(whole[0])
+            if whole is None or exchange is None:
+                return False
+            self.cycle = exchange  # type: ignore[assignment]
+            exchange.body = whole[1]
+            direct.serve(exchange, self._connection, self._write)
+            return True
+
+        def _at_rest(self) -> bool:
+            before = self.cycle
+            return (before is None or before.response_complete) and not self.flow.write_paused
+
         def _passing_by(self) -> Exchange | None:
-            parser, before = self.parser, self.cycle
+            parser = self.parser
             if (
                 direct is None
                 or self.expect_100_continue
-                or self.flow.write_paused
-                or not (before is None or before.response_complete)
+                or not self._at_rest()
                 or parser.get_method() != b"POST"
                 or parser.get_http_version() != "1.1"
                 or parser.should_upgrade()
             ):
                 return None
             keep_alive = parser.should_keep_alive()
-            return direct.begin(self.url, self.headers, keep_alive=keep_alive)
+            head = direct.head(self.url, self.headers, keep_alive=keep_alive)
+            return None if head is None else direct.begin(head)
 
         def _write(
             self,

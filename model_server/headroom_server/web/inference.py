@@ -102,7 +102,10 @@ class Target(NamedTuple):
             InvalidRequestError: bad input.
             RefusedError: counted, where the model is not loaded.
         """
-        forms = _forms(self.served)
+        forms = self.served.forms
+        if forms is None:
+            self.served.runner.refuse_unready()
+        assert forms is not None
         try:
             return (_read_typed if self.typed else _read_tensors)(self.served, forms, headers, body)
         except NotJsonError as error:
@@ -198,14 +201,6 @@ async def read_body(headers: dict[bytes, bytes], receive: Receive, limit: int) -
     if len(body) > limit:
         raise TooLargeError(f"the body holds at most {limit} bytes; got more")
     return body
-
-
-def _forms(served: Served) -> Forms:
-    forms = served.forms
-    if forms is None:
-        served.runner.refuse_unready()
-    assert forms is not None
-    return forms
 
 
 def _head_bytes(value: bytes) -> int:
