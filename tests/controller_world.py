@@ -25,11 +25,15 @@ REPLICA_RPS = 9.0
 """Just more than one replica of the world's servers carries below its ceiling, 0.8 x 10.26/s."""
 
 
-def play(scenario: Callable[[World], Awaitable[None]], router: Any = None) -> None:
-    """Run a scenario from beginning to end."""
+def play(
+    scenario: Callable[[World], Awaitable[None]],
+    router: Any = None,
+    kind: Callable[[Any], World] | None = None,
+) -> None:
+    """Run a scenario from beginning to end, in a world of another kind if one is named."""
 
     async def run() -> None:
-        async with World(router) as stage:
+        async with (kind or World)(router) as stage:
             await scenario(stage)
 
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
@@ -42,9 +46,13 @@ class FakeRecorder:
         self.outcomes: list[str] = []
         self.gone: list[str] = []
         self.minutes: list[bool] = []
+        self.tokens: list[tuple[dict[str, float | None], float]] = []
 
     def decided(self, service: Any, decision: Decision) -> None:
         self.decisions.append(decision)
+
+    def tokens_measured(self, service: Any, measured: Any, room: float) -> None:
+        self.tokens.append((dict(measured), room))
 
     def judged(self, service: Any, *, kept: bool) -> None:
         self.minutes.append(kept)

@@ -236,4 +236,4 @@ def test_a_service_that_misses_its_first_token_gets_replicas_until_it_does_not()
         assert room > 1.0
         assert '"tokenRoom"' in world.status()["checkpoint"]
 
-    play(story, GeneratingWorld)
+    play(story, kind=GeneratingWorld)

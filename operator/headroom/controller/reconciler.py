@@ -25,12 +25,14 @@ from headroom.controller.reports.report import Reporter
 from headroom.controller.routing.standing import NOWHERE, Standing
 from headroom.controller.sharing.ceilings import NO_CAPS, Caps, Ceilings
 from headroom.controller.sharing.competition import Competition
+from headroom.controller.tokens.promises import NOTHING_PROMISED, TokenPromises
 from headroom.controller.warmth import Warmer
 from headroom.controller.writes.act import Acted, act, replicas_to_write
 from headroom.controller.zero.rule import misses_per_wake_up, settled
 from headroom.errors import NotFound
 from headroom.resources.settings import DEFAULTS, Settings
 from headroom.scaling import Decision, Policy, decide
+from headroom.telemetry.pod_samples import PodSamples
 
 
 class Reconciler:
@@ -129,7 +131,11 @@ class Reconciler:
         policy = ceiling.applied(service.to_policy(tick_s=period_s, floor=floor))
         observation = replace(gathered.observation, grant=self._competition.grant(memory.uid))
         before = memory.state
-        decision, memory.state = decide(policy, before, observation)
+        tokens = _tokens(memory.tokens, service, memory.samples, observation.now_s)
+        asked_of = tokens.acting(policy)
+        decision, state = decide(asked_of, before, observation)
+        decision, memory.state = tokens.held(policy, before, state, decision)
+        memory.tokens = tokens.learnt(policy, decision)
         standing = self._standing_of(service)
         memory.quiet = memory.quiet.observe(
             memory.state, decision, standing, observation.now_s, 3.0 * policy.tick_s
@@ -145,11 +151,12 @@ class Reconciler:
         self._judge(memory, service, policy, decision)
         claim = self._competition.note(service, follows, observation, decision)
         self._recorder.decided(service, decision)
+        self._recorder.tokens_measured(service, tokens.by_name(), tokens.room)
         if self._onlooker is not None:
             self._onlooker.evaluated(
                 Evaluation(
                     service=service,
-                    policy=policy,
+                    policy=asked_of,
                     state=before,
                     observation=observation,
                     pods=gathered.pods,
@@ -174,6 +181,7 @@ class Reconciler:
                 if service.spec.routing.mode == "Gateway"
                 else None
             ),
+            tokens=tokens.measured,
         )
         asked = decision.replicas
         if others.obstacle is not None and gathered.deployment is not None:
@@ -254,3 +262,18 @@ class Reconciler:
         begun = self._cache.begin_list()
         found, version = await self._cluster.list_at(API_VERSION, KIND, namespace)
         self._cache.replace(found, begun, version=version, namespace=namespace)
+
+
+def _tokens(
+    before: TokenPromises, service: InferenceService, samples: PodSamples, now_s: float
+) -> TokenPromises:
+    """Take in what the pods' histograms say of the promises on tokens, where any is made."""
+    slo = service.spec.slo
+    if slo.time_to_first_token is None and slo.time_per_output_token is None:
+        return NOTHING_PROMISED
+    readings = samples.readings
+    pages = {
+        "timeToFirstToken": {pod: one.first_token for pod, one in readings.items()},
+        "timePerOutputToken": {pod: one.output_token for pod, one in readings.items()},
+    }
+    return before.observe(slo, pages, now_s)

@@ -19,6 +19,7 @@ from headroom.controller.reads.workload import TargetUnusable, is_paused
 from headroom.controller.reports.next_steps import with_next_step
 from headroom.controller.routing.standing import NOWHERE, Standing
 from headroom.controller.sharing.ceilings import Ceiling
+from headroom.controller.tokens.promises import Measured
 from headroom.controller.writes.act import Acted, Step
 from headroom.resources.names import WARM_GATE
 from headroom.scaling.values import Decision, Freshness, PodState, Reason
@@ -63,6 +64,8 @@ class Tick:
     standing: Standing = NOWHERE
     misses_per_wake_up: float | None = None
     """Where it starts from no replica; None where that is not known, or cannot be."""
+    tokens: tuple[Measured, ...] = ()
+    """What is promised of tokens, as measured."""
 
 
 def of_tick(tick: Tick) -> list[Found]:
@@ -242,9 +245,12 @@ def _slo_met(tick: Tick) -> _Finding:
     latency = tick.service.spec.slo.latency
     measured = "above every bound" if math.isinf(signal.value) else duration_text(signal.value)
     message = f"p{latency.percentile} is {measured}, the target {latency.target}"
-    if signal.value <= latency.target.seconds:
-        return _TRUE, ConditionReason.WITHIN_TARGET, message
-    return _FALSE, ConditionReason.ABOVE_TARGET, message
+    message = _join(message, *(one.words for one in tick.tokens))
+    if signal.value > latency.target.seconds or any(one.missed for one in tick.tokens):
+        return _FALSE, ConditionReason.ABOVE_TARGET, message
+    if any(one.value_s is None for one in tick.tokens):
+        return _UNKNOWN, ConditionReason.LATENCY_NOT_MEASURED, message
+    return _TRUE, ConditionReason.WITHIN_TARGET, message
 
 
 def _slo_feasible(tick: Tick) -> _Finding:
