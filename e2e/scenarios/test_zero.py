@@ -33,8 +33,8 @@ def gateways(cluster: Cluster) -> Iterator[None]:
         words = ("rollout", "status", f"deployment/{name}", "--namespace", SYSTEM)
         cluster.kubectl(*words, "--timeout=90s")
     yield
-    words = ("delete", "deployment", *DEPLOYMENTS[1:], "--namespace", SYSTEM)
-    cluster.kubectl(*words, "--wait=false")
+    gone = ("delete", "deployment", *DEPLOYMENTS[1:], "--namespace", SYSTEM)
+    cluster.kubectl(*gone, "--wait=false")
 
 
 @pytest.fixture

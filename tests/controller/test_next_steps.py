@@ -26,6 +26,8 @@ GOOD = {
     ConditionReason.WITHIN_TARGET,
     ConditionReason.FEASIBLE,
     ConditionReason.CAPACITY_FOUND,
+    ConditionReason.THROUGH_GATEWAY,
+    ConditionReason.TO_REPLICAS,
 }
 """Of conditions that are as they should be."""
 LONGEST_STEP = 70

@@ -96,6 +96,9 @@ class ColdStartStatus(Value):
     """How long a new replica takes from creation to ready."""
 
     p90: Word
+    misses_per_wake_up: float | None = None
+    """Requests that miss the target each time that the service starts from no replica, at its last
+    arrivals; said in Gateway mode, also where minReplicas is above 0."""
 
 
 class SloStatus(Value):
@@ -151,6 +154,7 @@ def build(
     slo: SloStatus | None = None,
     tokens: Mapping[str, float | None] | None = None,
     checkpoint: Mapping[str, Any] | None = None,
+    misses_per_wake_up: float | None = None,
 ) -> dict[str, Any]:
     """Render the whole status; without a decision what depends on one is left out.
 
@@ -170,7 +174,12 @@ def build(
         signals=_signals(decision, tokens or {}) if decision else None,
         model=_model(decision.cost) if decision and decision.cost else None,
         cold_start=(
-            ColdStartStatus(p90=duration_text(decision.cold_start_s))
+            ColdStartStatus(
+                p90=duration_text(decision.cold_start_s),
+                misses_per_wake_up=(
+                    None if misses_per_wake_up is None else float(f"{misses_per_wake_up:.2g}")
+                ),
+            )
             if decision and decision.cold_start_s is not None
             else None
         ),

@@ -55,6 +55,7 @@ class Reporter:
             decision=tick.decision,
             tokens={one.name: one.value_s for one in tick.tokens},
             slo=_slo(memory.budget, tick.service.spec.slo.objective),
+            misses_per_wake_up=tick.misses_per_wake_up,
             checkpoint=memory.state.to_checkpoint()
             | {"errorBudget": memory.budget.to_checkpoint()}
             | memory.tokens.to_checkpoint(),

@@ -19,7 +19,7 @@ from headroom.controller.routing import port_numbers, telling
 from headroom.controller.routing.handover import RETIRED_AFTER_S, Leads, step
 from headroom.controller.routing.pod_book import PodBook, WarmPod
 from headroom.controller.routing.ports import Activators, Probe, Publisher, Watch
-from headroom.controller.routing.standing import Standing
+from headroom.controller.routing.standing import NOWHERE, Standing
 from headroom.controller.routing.writing import Writer
 from headroom.errors import ClusterError
 from headroom.gateway import Endpoint, snapshot
@@ -99,7 +99,7 @@ class Router:
         """Say how requests reach a service now."""
         routed = self._routed.get(service.uid)
         if routed is None:
-            return Standing()
+            return NOWHERE
         return Standing(
             gateways=routed.standing,
             activators=len(self.activators.standing(routed.port)),

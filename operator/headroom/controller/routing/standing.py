@@ -22,3 +22,7 @@ class Standing:
     def wakeable(self) -> bool:
         """Whether a request reaches somebody while there is no replica."""
         return bool(self.gateways) and self.activators > 0
+
+
+NOWHERE = Standing()
+"""Of a service that no gateway has been told of."""

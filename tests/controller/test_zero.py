@@ -1,0 +1,153 @@
+"""No replica at all: after a quiet time seen with fresh signals, and back when somebody is held."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from controller_world import REPLICA_RPS, World, play
+from headroom.api import InferenceService
+from headroom.controller.routing.standing import Standing
+from headroom.controller.zero.rule import misses_per_wake_up
+
+GATEWAY = {"mode": "Gateway"}
+ZERO = {"minReplicas": 0, "zero": {"idleFor": "1m"}}
+
+
+class Doors:
+    """A router that only says how requests reach the services."""
+
+    def __init__(self) -> None:
+        self.now = Standing(gateways=("10.0.0.1",), activators=2)
+
+    def standing(self, service: InferenceService) -> Standing:
+        return self.now if service.spec.routing.mode == "Gateway" else Standing()
+
+    def changed(self) -> None:
+        pass
+
+    async def lead(self, *_: Any) -> None:
+        await asyncio.Event().wait()
+
+
+def at(replicas: int, world: World) -> bool:
+    return world.replicas() == replicas
+
+
+def test_the_last_replica_goes_after_the_quiet_time_and_comes_back_at_once_when_woken() -> None:
+    doors = Doors()
+
+    async def story(world: World) -> None:
+        world.create(routing=GATEWAY, scaling=ZERO)
+        world.pods.arrivals_rps["resnet"] = 0.3 * REPLICA_RPS
+        await world.run_for(120.0)
+        assert at(1, world)
+        assert world.condition("Ready") == ("True", "Serving")
+        assert "with each start" not in world.message("SLOFeasible")
+        assert "each start from no replica lets about" in world.message("SLOFeasible")
+        world.pods.arrivals_rps["resnet"] = 0.0
+        await world.run_for(55.0)
+        assert at(1, world)
+        await world.run_for(20.0)
+        assert at(0, world)
+        assert world.condition("Ready") == ("True", "AtZero")
+        assert world.condition("ScalingActive") == ("True", "AtZero")
+        assert world.condition("MetricsAvailable") == ("True", "AtZero")
+        await world.run_for(600.0)
+        assert at(0, world)
+        # Somebody knocks: not at the next tick, but now.
+        doors.now = Standing(gateways=("10.0.0.1",), activators=2, held=3)
+        world.controller.wake("default/resnet")
+        await world.run_for(0.1)
+        assert at(1, world)
+        assert "3 requests are held" in world.status()["decision"]["message"]
+        await world.run_for(4.0)
+        assert world.condition("Ready") == ("False", "WarmingUp")
+        await world.run_for(26.0)
+        doors.now = Standing(gateways=("10.0.0.1",), activators=2)
+        await world.run_for(50.0)
+        assert at(1, world)  # quiet for less than a minute since
+
+    play(story, doors)
+
+
+@pytest.mark.parametrize(
+    ("why", "standing", "silent"),
+    [
+        pytest.param("signals are not fresh", Standing(gateways=("a",), activators=1), True),
+        pytest.param("somebody is held", Standing(gateways=("a",), activators=1, held=1), False),
+        pytest.param("nobody would hold", Standing(gateways=("a",), activators=0), False),
+        pytest.param("no gateway leads there", Standing(gateways=(), activators=1), False),
+    ],
+)
+def test_the_last_replica_stays_while(why: str, standing: Standing, silent: bool) -> None:
+    doors = Doors()
+
+    async def story(world: World) -> None:
+        world.create(routing=GATEWAY, scaling=ZERO)
+        await world.run_for(40.0)
+        doors.now = standing
+        world.pods.silent = silent
+        await world.run_for(300.0)
+        assert at(1, world), why
+
+    play(story, doors)
+
+
+def test_without_anybody_to_hold_requests_one_replica_comes_back() -> None:
+    """A rollout of the activators takes less than the patience of 30 s; their loss does not."""
+    doors = Doors()
+
+    async def story(world: World) -> None:
+        world.create(routing=GATEWAY, scaling=ZERO)
+        await world.run_for(120.0)
+        assert at(0, world)
+        doors.now = Standing(gateways=("10.0.0.1",), activators=0)
+        await world.run_for(20.0)
+        assert at(0, world)
+        assert world.condition("RoutingReady") == ("False", "NoActivator")
+        await world.run_for(15.0)
+        assert at(1, world)
+
+    play(story, doors)
+
+
+def test_a_restart_of_the_operator_leaves_none_where_there_was_none() -> None:
+    async def story(world: World) -> None:
+        world.create(routing=GATEWAY, scaling=ZERO)
+        await world.run_for(120.0)
+        assert at(0, world)
+        await world.restart_operator()
+        await world.run_for(60.0)
+        assert at(0, world)
+
+    play(story, Doors())
+
+
+def test_a_service_with_a_floor_is_decided_as_ever() -> None:
+    async def story(world: World) -> None:
+        world.create(routing=GATEWAY, scaling={"zero": {"idleFor": "10s"}})
+        world.create("plain")
+        await world.run_for(600.0)
+        assert (world.replicas(), world.replicas("plain")) == (1, 1)
+        assert world.condition("RoutingReady") == ("True", "ThroughGateway")
+        assert world.condition("RoutingReady", "plain") == ("True", "ToReplicas")
+
+    play(story, Doors())
+
+
+@pytest.mark.parametrize(
+    ("cold_start_s", "rate_rps", "misses"),
+    [
+        pytest.param(10.0, 2.0, 20.0, id="the first, and 9.5 s of 2/s"),
+        pytest.param(10.0, None, 1.0, id="nobody else is known to come"),
+        pytest.param(0.4, 2.0, 0.0, id="a start within the target"),
+        pytest.param(None, 2.0, None, id="no start was measured"),
+    ],
+)
+def test_what_a_wake_up_costs(
+    cold_start_s: float | None, rate_rps: float | None, misses: float | None
+) -> None:
+    assert misses_per_wake_up(cold_start_s, 0.5, rate_rps) == misses
