@@ -49,10 +49,12 @@ def test_the_window_adds_pods_up_and_forgets_after_a_minute() -> None:
     assert window.percentile_s(0.9) is None, "a first page is a baseline"
     both = {"a": counts(60, 60, 60, 60, 60), "b": counts(7, 7, 7, 7, 7)}
     window = window.observe(both, 2.0)
-    assert (window.requests, window.percentile_s(0.9)) == (10.0, pytest.approx(0.09))
+    assert window.requests == 10.0
+    assert window.percentile_s(0.9) == pytest.approx(0.09)
     window = window.observe({"b": counts(7, 7, 17, 17, 17)}, 4.0)
     # 20 requests, 10 within 100 ms, 10 from 200 to 400 ms: the 18th lies at 0.2 + 0.8 x 0.2
-    assert (window.requests, window.percentile_s(0.9)) == (20.0, pytest.approx(0.36))
+    assert window.requests == 20.0
+    assert window.percentile_s(0.9) == pytest.approx(0.36)
     window = window.observe({"b": counts(7, 7, 17, 17, 17)}, 2.0 + WINDOW_S)
     assert window.requests == 10.0
 
