@@ -7,7 +7,8 @@ import re
 import signal
 import socket
 import struct
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -304,6 +305,7 @@ PREDICT = b'{"instances":[[1,2,3,4]]}'
 INFER = orjson.dumps(
     {"inputs": [{"name": "x", "shape": [1, 4], "datatype": "FP64", "data": [1, 2, 3, 4]}]}
 )
+PAUSE_S = 0.003
 LAST = b"GET /v2/health/live HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
 
 
@@ -324,12 +326,14 @@ REQUESTS = [
 ]
 
 
-def talk(port: int, sent: bytes) -> bytes:
-    """Everything that the server says until it closes."""
+def talk(port: int, pieces: Sequence[bytes], pause_s: float) -> bytes:
+    """Everything that the server says until it closes; after a pause a piece is a read."""
     with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
         said = b""
         try:
-            connection.sendall(sent)
+            for piece in pieces:
+                connection.sendall(piece)
+                time.sleep(pause_s)
             while received := connection.recv(65536):
                 said += received
         except ConnectionError:  # closed before all was sent: what it said is what counts
@@ -365,9 +369,10 @@ async def test_bytes_that_may_be_http() -> None:
         await server.ready()
         port = int(server.url.rpartition(":")[2])
         pieces = st.sampled_from(REQUESTS).flatmap(mangled) | st.sampled_from(REQUESTS)
-        several = st.lists(pieces, min_size=1, max_size=3).map(b"".join)
+        several = st.lists(pieces, min_size=1, max_size=3).map(lambda some: [*some, LAST])
+        at_once = several.map(lambda some: (b"".join(some),))
         await asyncio.to_thread(
-            fuzz, several, lambda sent: is_safe(talk(port, sent + LAST)), examples=40
+            fuzz, at_once | several, lambda sent: is_safe(talk(port, sent, PAUSE_S)), examples=40
         )
         await quiet(server)
 
