@@ -229,7 +229,7 @@ def test_a_server_that_does_not_answer_or_stays_slow_is_named() -> None:
         assert said(world) == [("False", "TimedOut")]
         assert writes(world) < 20
         world.servers.silent, world.servers.warm_s = False, 0.1
-        await world.run_for(45.0)
+        await world.run_for(75.0)
         assert said(world) == [("True", "Warm")]
 
     play(story)

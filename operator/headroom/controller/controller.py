@@ -30,7 +30,7 @@ from headroom.controller.reports.recording import Recording
 from headroom.controller.routing import Router
 from headroom.controller.scheduler import Scheduler
 from headroom.controller.sharing.ceilings import NO_CAPS, Caps
-from headroom.controller.warmth import Warmer, Warmth
+from headroom.controller.warmth import PodWatch, Warmer, Warmth
 from headroom.errors import ClusterError
 from headroom.resources.names import WARMED_LABEL
 from headroom.resources.settings import DEFAULTS, Settings
@@ -39,6 +39,10 @@ _log = logging.getLogger(__name__)
 
 LOOK_WITHIN_S = 5.0
 """A new leader looks once at what the last one wrote, and does not wait for it for ever."""
+
+
+WATCHED_AGAIN_S = 5.0
+"""After a failure of this program itself in a watch."""
 
 
 class Controller:
@@ -124,7 +128,7 @@ class Controller:
                 if self._router is not None:
                     group.create_task(self._router.lead(self._writing(lease), self.cache))
                 for watch in () if self._warmth is None else self._warmth.watches:
-                    group.create_task(watch.run(lambda _: None, self._pod_changed))
+                    group.create_task(self._hasten(watch))
         finally:
             self.scheduler = None
             reconciler.withdraw()
@@ -192,6 +196,15 @@ class Controller:
         self.reroute()
         if self.scheduler is not None:
             self.scheduler.kick(uid)
+
+    async def _hasten(self, watch: PodWatch) -> None:
+        """Look at pods that are warmed as soon as they change; without it, at the next tick."""
+        while True:
+            try:
+                await watch.run(lambda _: None, self._pod_changed)
+            except Exception:  # noqa: BLE001  (whatever it is, scaling goes on)
+                _log.exception("the watch of pods that are warmed begins again")
+            await asyncio.sleep(WATCHED_AGAIN_S)
 
     def _pod_changed(self, _: str, pod: Manifest) -> None:
         """Evaluate at once whoever warms the pod: its server may be ready, or have restarted."""

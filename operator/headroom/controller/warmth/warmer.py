@@ -27,6 +27,8 @@ _log = logging.getLogger(__name__)
 AT_ONCE = 256
 """Requests under way over all pods, one per pod."""
 LONGEST_REQUEST_S = 120.0
+LATE_REQUEST_S = 30.0
+"""A request that is sent when the time is up may still find the pod cold."""
 SEEN_AGAIN_S = 2.5
 """After a conflict the next tick, at the latest, tells the pod as it is."""
 WRITTEN_AGAIN_S = 5.0
@@ -159,7 +161,7 @@ class Warmer:
         """Send one request; where the inputs had to be read first, give the question made of it."""
         terms, now_s = one.terms, _loop_s()
         left_s = course.begun_s + terms.timeout_s - now_s
-        deadline_s = min(LONGEST_REQUEST_S, max(left_s, 2.0 * terms.max_latency_s, 1.0))
+        deadline_s = min(LONGEST_REQUEST_S, max(left_s, 2.0 * terms.max_latency_s, LATE_REQUEST_S))
         try:
             if isinstance(question, Inputs):
                 told = await self._requester.get(_url(one, question.path), deadline_s)
