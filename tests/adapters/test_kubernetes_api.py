@@ -87,6 +87,42 @@ async def test_an_empty_list_may_be_null(api: KubernetesApi, server: Answering) 
     assert await api.list_all("v1", "Pod", None) == []
 
 
+VERSION_7_AND_MORE = {"metadata": {"resourceVersion": "7", "continue": "more"}}
+
+
+def pages_in_turn(server: Answering, *pages: tuple[int, object]) -> None:
+    left = iter(pages)
+
+    async def answer(_: web.Request) -> web.Response:
+        status, body = next(left)
+        return web.json_response(body, status=status)
+
+    server.answer = answer
+
+
+async def test_a_long_list_is_read_page_by_page_as_of_one_version(
+    api: KubernetesApi, server: Answering
+) -> None:
+    pages_in_turn(
+        server,
+        (200, {**VERSION_7_AND_MORE, "items": [{"metadata": {"managedFields": [{}]}}]}),
+        (200, {"metadata": {"resourceVersion": "7"}, "items": [{"metadata": {}}]}),
+    )
+    found = await api.list_at("headroom.dev/v1alpha1", "InferenceService", None)
+    assert found == ([{"metadata": {}}, {"metadata": {}}], "7")
+    assert [one.query.get("continue") for one in server.asked] == [None, "more"]
+    assert {one.query["limit"] for one in server.asked} == {"250"}
+
+
+async def test_a_list_whose_pages_come_too_late_has_not_been_read(
+    api: KubernetesApi, server: Answering
+) -> None:
+    """410: the version of the first page is compacted. The kind is still served."""
+    pages_in_turn(server, (200, {**VERSION_7_AND_MORE, "items": []}), (410, {}))
+    with pytest.raises(Unavailable, match="410"):
+        await api.list_at("headroom.dev/v1alpha1", "InferenceService", None)
+
+
 async def test_an_apply_is_server_side_and_takes_its_fields(
     api: KubernetesApi, server: Answering
 ) -> None:

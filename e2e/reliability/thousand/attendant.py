@@ -82,6 +82,15 @@ def _running(status: Object, pod: Object) -> Object:
     return {**status, "conditions": [*others, placed], "containerStatuses": [running]}
 
 
+async def _is_served(admin: Admin, path: str) -> bool:
+    """Whether a kind that was just made can be listed: its storage takes a moment."""
+    try:
+        await admin.get(path)
+    except Refused:
+        return False
+    return True
+
+
 class StatusWrites:
     """Keeps the moments at which status was written, as the watch tells them."""
 
@@ -96,7 +105,7 @@ class StatusWrites:
     async def run(self) -> None:
         """Follow the watch until cancelled."""
         path = "/apis/headroom.dev/v1alpha1/inferenceservices"
-        while await self._admin.find(path) is None:  # noqa: ASYNC110  (served a moment after)
+        while not await _is_served(self._admin, path):  # noqa: ASYNC110
             await asyncio.sleep(0.2)
         while True:
             async for event in self._admin.watch(path):

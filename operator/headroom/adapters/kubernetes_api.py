@@ -40,6 +40,8 @@ _DEFAULT_KUBECONFIG = "~/.kube/config"
 _RETRY_AFTER_S = 1.0
 _MAX_RETRY_AFTER_S = 60.0
 _SHOWN = 1024
+_PAGE = 250
+"""Objects of a long list at a time: some 2 MB."""
 """Of what the API server says: it ends in logs, events and status."""
 
 _JSON = "application/json"
@@ -223,13 +225,22 @@ class KubernetesApi:
     ) -> tuple[list[Manifest], str]:
         """Read all objects of a kind, and the resourceVersion that the answer stands for.
 
-        An API server that lags behind answers with the past, which only this version tells.
+        An API server that lags behind answers with the past, which only this version tells. Read
+        page by page, each as of that version; managedFields, half of it, are left out. A page that
+        comes too late for that (410) is Unavailable like any other trouble.
         """
-        path = _path(api_version, kind, namespace)
-        answer = await self._request("GET", "list", path)
-        metadata = answer.get("metadata")
-        version = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
-        return _items(answer, path), str(version or "")
+        path, query = _path(api_version, kind, namespace), {"limit": str(_PAGE)}
+        found: list[Manifest] = []
+        while True:
+            answer = await self._request("GET", "list", path, query=query)
+            for one in _items(answer, path):
+                _leave_out_managed_fields(one)
+                found.append(one)
+            metadata = answer.get("metadata")
+            metadata = metadata if isinstance(metadata, dict) else {}
+            query = query | {"continue": str(metadata.get("continue") or "")}
+            if not query["continue"]:
+                return found, str(metadata.get("resourceVersion") or "")
 
     async def create(self, manifest: Manifest, *, field_manager: str) -> Manifest:
         """POST; an object without a namespace is one of the cluster."""
@@ -416,6 +427,12 @@ def _items(answer: Manifest, path: str) -> list[Manifest]:
 def _object(found: Fetched, asked: str) -> Manifest:
     """Read the object of an answer; raise what an answer of its status stands for."""
     if found.status >= 300:
+def _leave_out_managed_fields(one: object) -> None:
+    metadata = one.get("metadata") if isinstance(one, dict) else None
+    if isinstance(metadata, dict):
+        metadata.pop("managedFields", None)
+
+
         raise _error(found.status, found.body, found.retry_after, asked)
     try:
         answer = orjson.loads(found.body)

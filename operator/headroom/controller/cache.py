@@ -57,7 +57,7 @@ class ServiceCache:
         known = self._services.get(uid)
         if uid in self._tombstones or (known is not None and _version(service) < _version(known)):
             return
-        self._services[uid] = service
+        self._services[uid] = _without_owners(service)
         self._by_name[_name(service)] = uid
         self.claims.saw(service)
         self._first_seen.setdefault(uid, self._moment)
@@ -113,6 +113,14 @@ class ServiceCache:
             self.forget(uid)
         for service in listed.values():
             self.saw(service)
+
+
+def _without_owners(service: Manifest) -> Manifest:
+    """Leave out who wrote which field: half of the object, and nobody asks for it."""
+    if "managedFields" not in service["metadata"]:
+        return service
+    metadata = {key: value for key, value in service["metadata"].items() if key != "managedFields"}
+    return service | {"metadata": metadata}
 
 
 def _name(service: Manifest) -> tuple[str, str]:
