@@ -18,6 +18,7 @@ from headroom.activator.holding import Holding, Refusal, Ticket, Why
 from headroom.activator.metrics import Metrics
 from headroom.activator.request import Incoming, MalformedError, answer, status_of
 from headroom.gateway.activation import Served
+from headroom.gateway.routes import REFUSED
 from headroom.gateway.values import Endpoint
 
 _log = logging.getLogger(__name__)
@@ -28,8 +29,7 @@ READ_WITHIN_S = 60.0
 CONNECT_WITHIN_S = 0.5
 LOOK_EVERY_S = 0.05
 """For what waits no longer, or may be tried again."""
-REFUSED = (429, 503)
-"""Statuses with which a replica says that it has not begun."""
+HTTP2 = b"PRI * HTTP/2.0"
 
 
 @dataclass(slots=True, eq=False)
@@ -135,6 +135,11 @@ class Door:
         loop = asyncio.get_running_loop()
         try:
             incoming = await _head(reader)
+            if incoming is None:
+                # Not held: the gateway says UNAVAILABLE, and whoever calls again finds it waking.
+                self._knocked(key)
+                self._metrics.ended(key, "NotHeld")
+                return
             admitted = self._holding.admit(key, loop.time(), incoming.timeout_s)
             self._knocked(key)
             if isinstance(admitted, Ticket):
@@ -264,14 +269,16 @@ class _Passed(Enum):
     """The replica may have begun with it."""
 
 
-async def _head(reader: asyncio.StreamReader) -> Incoming:
-    """Read a request to the end of its headers at least."""
+async def _head(reader: asyncio.StreamReader) -> Incoming | None:
+    """Read a request to the end of its headers at least; None: a connection for gRPC."""
     incoming = Incoming()
     async with asyncio.timeout(READ_WITHIN_S):
         while not incoming.head:
             data = await reader.read(PIECE)
             if not data:
                 raise ConnectionResetError("nothing was asked")
+            if data.startswith(HTTP2):
+                return None
             incoming.feed(data)
     return incoming
 

@@ -14,7 +14,10 @@ def build(route: Route, replicas: Iterable[Endpoint]) -> list[Json]:
     ordered = sorted(set(replicas))
     assignments = [_assignment(route.key, ordered)]
     if route.grpc_port is not None:
-        calls = [replace(one, port=route.grpc_port) for one in ordered]
+        # At the route's own port it is an activator, which hears at one port of all calls.
+        calls = [
+            one if one.port == route.port else replace(one, port=route.grpc_port) for one in ordered
+        ]
         assignments.append(_assignment(route.grpc_key, calls))
     return assignments
 

@@ -1,0 +1,99 @@
+"""A real Envoy before an activator: what clients see when a service has no replica."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from aiohttp import ClientResponse, ClientSession, TCPConnector, web
+
+from activator_world import Stage, stage
+from gateway_world import Gateway, Replica, free_port, gateway, route
+from headroom.gateway import Endpoint, Route
+
+CLIENTS = 200
+
+
+@pytest.fixture
+async def front(tmp_path: Path) -> AsyncIterator[Gateway]:
+    async with gateway(tmp_path) as front:
+        yield front
+
+
+@pytest.fixture
+async def held(tmp_path: Path) -> AsyncIterator[Stage]:
+    folder = tmp_path / "activator"  # the gateway's token lies beside
+    folder.mkdir()
+    async with stage(folder) as held:
+        await held.opened(cold_start_s=4.0)
+        yield held
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[ClientSession]:
+    async with ClientSession(connector=TCPConnector(limit=0)) as client:
+        yield client
+
+
+async def ask(client: ClientSession, one: Route, **headers: str) -> tuple[int, str | None, str]:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    url = f"http://127.0.0.1:{one.port}/v2/infer"
+    async with client.post(url, data=b"x" * 2000, headers=named) as answer:
+        await answer.read()
+        return answer.status, answer.headers.get("Retry-After"), _kept(answer)
+
+
+def _kept(answer: ClientResponse) -> str:
+    return ",".join(name for name in answer.headers if name.lower().startswith("x-envoy"))
+
+
+async def test_requests_are_held_and_all_answered_soon_after_a_replica_is_warm(
+    front: Gateway, held: Stage, client: ClientSession
+) -> None:
+    async def ok(request: web.Request) -> web.Response:
+        await request.read()
+        return web.Response(text="ok")
+
+    one = route(port=free_port())
+    await front.tell(one, replicas={one.key: [Endpoint("127.0.0.1", held.port)]})
+    asked = [asyncio.create_task(ask(client, one)) for _ in range(CLIENTS)]
+    await held.held(CLIENTS)
+    replica = await Replica(ok).start()
+    warm_s = time.monotonic()
+    held.tell(replica)
+    await front.tell(one, replicas={one.key: [replica.endpoint]})
+    await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
+    assert time.monotonic() - warm_s < 1.0
+    assert Counter(await asyncio.gather(*asked)) == {(200, None, ""): CLIENTS}
+    assert await ask(client, one) == (200, None, "")
+    await replica.stop()
+
+
+async def test_a_refusal_reaches_the_client_and_is_tried_no_second_time(
+    front: Gateway, held: Stage, client: ClientSession
+) -> None:
+    one = route(port=free_port())
+    await front.tell(one, replicas={one.key: [Endpoint("127.0.0.1", held.port)]})
+    assert await ask(client, one, x_request_timeout="2") == (503, "4", "")
+    page = held.activator.metrics.page(0, 0).decode()
+    assert 'outcome="TooLate",service="vision/resnet50"} 1.0' in page
+
+
+async def test_an_activator_that_dies_leaves_nobody_without_a_time_to_come_back(
+    front: Gateway, held: Stage, client: ClientSession
+) -> None:
+    one = route(port=free_port())
+    await front.tell(one, replicas={one.key: [Endpoint("127.0.0.1", held.port)]})
+    asked = [
+        asyncio.create_task(ask(client, one, x_headroom_idempotent=str(number % 2 == 0)))
+        for number in range(CLIENTS)
+    ]
+    await held.held(CLIENTS)
+    held.running.cancel()
+    answered = await asyncio.gather(*asked)
+    assert {status for status, _, _ in answered} <= {429, 503}
+    assert {again for _, again, _ in answered} == {"1"}
