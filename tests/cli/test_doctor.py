@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from headroom.api.crd import custom_resource_definition
-from headroom.cli.doctor.asking import judged, metric_names
+from headroom.cli.doctor.asking import judged, metric_names, scraped
 from headroom.cli.doctor.cluster_checks import difference
 from headroom.cli.doctor.examination import examined, is_well
 from headroom.cli.doctor.facts import Answered, Facts, Unread
@@ -497,3 +497,19 @@ def test_findings_are_json_for_programs() -> None:
     assert (said["well"], said["servicesExamined"]) == (False, 1)
     assert said["findings"][0]["finding"] == "NoAccelerators"
     assert set(said["findings"][0]) == {"finding", "severity", "subject", "why", "remedy"}
+
+
+@pytest.mark.parametrize(
+    ("runtime", "expected"),
+    [
+        ({}, (8000, "/metrics")),
+        ({"profile": "triton", "maxBatchSize": 8}, (8002, "/metrics")),
+        ({"profile": "triton", "maxBatchSize": 8, "metricsPort": 9002}, (9002, "/metrics")),
+        ({"profile": "vllm", "maxBatchSize": 8, "port": 8080}, (8080, "/metrics")),
+        ({"profile": "no such"}, (8000, "/metrics")),
+    ],
+)
+def test_a_pod_is_asked_where_the_operator_asks_it(
+    runtime: dict[str, Any], expected: tuple[int, str]
+) -> None:
+    assert scraped({"spec": {"runtime": runtime}}) == expected

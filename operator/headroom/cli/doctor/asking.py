@@ -7,14 +7,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import orjson
+from pydantic import ValidationError
 
+from headroom.api.runtime import DEFAULT_PORT, Runtime
 from headroom.cli.doctor.facts import Answered, Manifest
 from headroom.errors import Forbidden
+from headroom.profiles import PROFILES
 
 if TYPE_CHECKING:
     from headroom.cli.doctor.gathering import Reader
 
-PATH = "/metrics"
 _NAME = re.compile(rb"^([a-zA-Z_:][a-zA-Z0-9_:]*)", re.MULTILINE)
 How = Answered.How
 
@@ -31,18 +33,30 @@ async def ask_pod(
         return None
     pod = next((one for one in running if _is_ready(one)), running[0])
     name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
-    port = int((service["spec"].get("runtime") or {}).get("port") or 8000)
-    found = await api.fetch(f"/api/v1/namespaces/{namespace}/pods/{name}:{port}/proxy{PATH}")
+    port, path = scraped(service)
+    found = await api.fetch(f"/api/v1/namespaces/{namespace}/pods/{name}:{port}/proxy{path}")
     how, detail = judged(found.status, found.body)
     return Answered(
         how=how,
         pod=name,
         port=port,
-        path=PATH,
+        path=path,
         detail=detail,
         names=metric_names(found.body) if how is How.PAGE else frozenset(),
         declared=_declared(pod),
     )
+
+
+def scraped(service: Manifest) -> tuple[int, str]:
+    """Give the port and the path at which the operator reads the metrics.
+
+    Of a spec that breaks a rule, which is told of elsewhere, those of the default.
+    """
+    try:
+        runtime = Runtime.model_validate(service["spec"].get("runtime") or {})
+    except ValidationError:
+        return DEFAULT_PORT, PROFILES["headroom"].metrics_path
+    return runtime.scrape_port, runtime.server.metrics_path
 
 
 def judged(status: int, body: bytes) -> tuple[Answered.How, str]:
