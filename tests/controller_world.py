@@ -18,7 +18,7 @@ from headroom.controller.sharing.ceilings import NO_CAPS
 from headroom.controller.warmth import Warmth
 from headroom.scaling import Decision
 from pods_world import Pods
-from servers_world import Servers
+from servers_world import PodEvents, Servers
 from virtual_time import VirtualTimeLoop
 
 REPLICA_RPS = 9.0
@@ -93,6 +93,7 @@ class World:
         self.cluster.on_change = self._changed
         self.watching = True
         self.servers = Servers(self.pods)
+        self.pod_events = PodEvents()
         self.start_operator()
 
     def start_operator(self) -> None:
@@ -107,7 +108,7 @@ class World:
             journal=self.journal,
             caps=self.caps,
             chance=random.Random(7),
-            warmth=Warmth(requester=self.servers),
+            warmth=Warmth(requester=self.servers, watches=[self.pod_events]),
             router=self.router,
         )
 

@@ -99,7 +99,8 @@ class Pods:
 
     def _start(self, deployment: Manifest, namespace: str, name: str) -> None:
         self._number += 1
-        template = deployment["spec"].get("template", {}).get("spec", {})
+        template = deployment["spec"].get("template", {})
+        described = template.get("spec", {})
         self._cluster.put(
             {
                 "kind": "Pod",
@@ -107,6 +108,7 @@ class Pods:
                     "name": f"{name}-abc-{self._number}",
                     "namespace": namespace,
                     "labels": {
+                        **template.get("metadata", {}).get("labels", {}),
                         "headroom.dev/inference-service": name,
                         "pod-template-hash": "abc",
                     },
@@ -121,9 +123,9 @@ class Pods:
                     ],
                 },
                 "spec": {
-                    key: copy.deepcopy(template[key])
+                    key: copy.deepcopy(described[key])
                     for key in ("readinessGates", "containers", "hostNetwork")
-                    if key in template
+                    if key in described
                 },
                 "status": {"phase": "Pending", "podIP": f"10.0.0.{self._number}"},
             }

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from cluster_world import Manifest
 from headroom.errors import RequestFailed
 from pods_world import Pods
 
@@ -16,6 +18,24 @@ class Answered:
     status: int = 200
     text: str = ""
     seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class PodEvents:
+    """A watch of pods that tells what a scenario has it tell."""
+
+    tell: Callable[[str, Manifest], None] = lambda *_: None
+    failures: int = 0
+    """How often it fails before it goes on."""
+
+    async def run(
+        self, on_list: Callable[[list[Manifest]], None], on_event: Callable[[str, Manifest], None]
+    ) -> None:
+        if self.failures:
+            self.failures -= 1
+            raise KeyError("metadata")
+        self.tell = on_event
+        await asyncio.Event().wait()
 
 
 @dataclass(slots=True)

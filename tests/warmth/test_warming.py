@@ -131,6 +131,38 @@ def test_a_restarted_container_is_closed_and_warmed_anew() -> None:
     play(story)
 
 
+@pytest.mark.parametrize("failures", [0, 2])
+def test_an_event_of_a_pod_is_acted_on_before_the_next_tick(failures: int) -> None:
+    async def story(world: World) -> None:
+        world.pod_events.failures = failures
+        create(world)
+        await world.run_for(30.0)
+        for _ in range(5):  # at some moment between two ticks each
+            (pod,) = world.pods.ready("resnet")
+            world.pods.restart(pod)
+            world.pods.follow()
+            world.pod_events.tell("MODIFIED", pod)
+            await world.run_for(0.1)
+            assert said(world) == [("False", "ContainerRestarted")]
+            await world.run_for(WARMUP_S + COURSE_S + 3.3)
+
+    play(story)
+
+
+def test_events_of_pods_that_nobody_warms_are_passed_over() -> None:
+    async def story(world: World) -> None:
+        world.create()
+        await world.run_for(20.0)
+        ticks = len(world.recorder.outcomes)
+        for labels in ({}, {"headroom.dev/warmed-for": "nobody"}):
+            pod = {"metadata": {"namespace": "default", "name": "p", "labels": labels}}
+            world.pod_events.tell("DELETED", pod)
+        await world.run_for(0.1)
+        assert len(world.recorder.outcomes) - ticks <= 1
+
+    play(story)
+
+
 def test_what_restarted_while_no_operator_ran_is_warmed_while_it_serves() -> None:
     async def story(world: World) -> None:
         create(world)
