@@ -13,6 +13,8 @@ from typing import Self
 
 from aiohttp import web
 
+from reliability.prometheus import Scraped, answer, namespace_asked
+
 FIXED_S, PER_ITEM_S, MAX_BATCH = 0.15, 0.06, 4
 REPLICA_RPS = 8.0
 """What one replica carries below its ceiling: 0.8 x 4 / (0.15 + 4 x 0.06) = 8.2."""
@@ -38,11 +40,19 @@ class PodFault(Enum):
     EMPTY = "an empty page"
     REDIRECT = "a redirect elsewhere"
     OTHER_MODEL = "the page of another model"
+    PARTIAL = "an answer that says it is not whole"
+
+
+OF_PODS = frozenset(PodFault) - {PodFault.PARTIAL}
+OF_PROMETHEUS = frozenset(PodFault) - {PodFault.NAN, PodFault.NEGATIVE, PodFault.OTHER_MODEL}
+PROMETHEUS = "prometheus"
+"""Stands for a service's name where it is the Prometheus of a namespace that is faulty."""
 
 
 @dataclass(slots=True)
 class _Pod:
     owner: Owner
+    name: str
     served: float = 0.0
     at_s: float = 0.0
 
@@ -62,7 +72,7 @@ class Exporter:
     async def __aenter__(self) -> Self:
         """Listen on all addresses of this machine."""
         application = web.Application()
-        application.router.add_get("/{path:.*}", self._answer)
+        application.router.add_route("*", "/{path:.*}", self._answer)
         self._runner = web.AppRunner(
             application, access_log=None, shutdown_timeout=0.1, handler_cancellation=True
         )
@@ -75,10 +85,10 @@ class Exporter:
         """End."""
         await self._runner.cleanup()
 
-    def begin(self, address: str, owner: Owner) -> None:
+    def begin(self, address: str, owner: Owner, name: str = "") -> None:
         """A pod serves from now on, its counters at zero."""
         self._advance(owner)
-        self._pods[address] = _Pod(owner, at_s=time.monotonic())
+        self._pods[address] = _Pod(owner, name, at_s=time.monotonic())
 
     def end(self, address: str) -> None:
         """A pod is gone, and what it counted with it."""
@@ -102,14 +112,31 @@ class Exporter:
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         self.scrapes += 1
         assert request.transport is not None
+        if request.path == "/api/v1/query":
+            return await self._answer_as_prometheus(request)
         pod = self._pods.get(request.transport.get_extra_info("sockname")[0])
         if pod is None:
             request.transport.abort()
             return web.Response()
-        self._advance(pod.owner)
-        text = page(pod.owner[1], served=int(pod.served), waiting=self.waiting.get(pod.owner, 0))
-        fault = self.faults.get(pod.owner)
+        fault, text = self.faults.get(pod.owner), self._page(pod)
         return web.Response(text=text) if fault is None else await _faulty(request, fault, text)
+
+    async def _answer_as_prometheus(self, request: web.Request) -> web.StreamResponse:
+        """Tell of all pods of a namespace; each was scraped just now."""
+        asked = {**request.query, **await request.post()}
+        namespace = namespace_asked(str(asked.get("query", "")))
+        pods = [pod for pod in self._pods.values() if pod.owner[0] == namespace]
+        pages = [Scraped(namespace, pod.name, self._page(pod)) for pod in pods]
+        fault = self.faults.get((namespace, PROMETHEUS))
+        text = answer(pages, time.time(), partial=fault is PodFault.PARTIAL)
+        if fault in (None, PodFault.PARTIAL):
+            return web.Response(text=text, content_type="application/json")
+        return await _faulty(request, fault, text)
+
+    def _page(self, pod: _Pod) -> str:
+        self._advance(pod.owner)
+        waiting = self.waiting.get(pod.owner, 0)
+        return page(pod.owner[1], served=int(pod.served), waiting=waiting)
 
 
 async def _faulty(request: web.Request, fault: PodFault, text: str) -> web.StreamResponse:

@@ -185,11 +185,18 @@ class World:
 
 @contextlib.asynccontextmanager
 async def world(
-    on: Ground, name: str, *, gate: Gate | None = None, tick: str = "500ms", lease: bool = False
+    on: Ground,
+    name: str,
+    *,
+    gate: Gate | None = None,
+    tick: str = "500ms",
+    lease: bool = False,
+    prometheus: bool = False,
 ) -> AsyncIterator[World]:
     """Make a namespace with its proxy and kubelet; the operator is for the block to start.
 
-    With a lease the operator stands for one of its own here; else it is alone by construction.
+    With a lease the operator stands for one of its own here; else it is alone by construction. The
+    exporter may stand for a Prometheus too.
     """
     namespace = f"{name[:40]}-{secrets.token_hex(2)}"
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
@@ -205,6 +212,7 @@ async def world(
             namespaces=[namespace],
             tick=tick,
             lease_namespace=namespace if lease else "",
+            prometheus=f"http://127.0.0.1:{on.exporter.port}" if prometheus else "",
         )
         one = World(on, namespace, proxy, operator, kubelet)
         tasks = [asyncio.create_task(kubelet.run()), asyncio.create_task(_follow(one))]

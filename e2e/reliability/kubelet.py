@@ -81,7 +81,7 @@ class Kubelet:
         if status is None:
             address = _address(next(self._numbers))
             self._addresses[uid] = address
-            self._exporter.begin(address, _owner(pod))
+            self._exporter.begin(address, _owner(pod), pod["metadata"]["name"])
             status = ready(address, pod)
         await self._quietly(self._admin.patch(f"{_path(pod)}/status", {"status": status}))
 

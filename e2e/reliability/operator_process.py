@@ -28,10 +28,12 @@ class OperatorProcess:
         tick: str = "500ms",
         instance: str = "operator-0",
         lease_namespace: str = "",
+        prometheus: str = "",
     ) -> None:
         self._kubeconfig, self._log = kubeconfig, log
         self._namespaces, self._tick, self._instance = namespaces, tick, instance
         self._lease = ["--lease-namespace", lease_namespace] if lease_namespace else ["--no-lease"]
+        self._prometheus = ["--prometheus", f"default={prometheus}"] if prometheus else []
         self._process: asyncio.subprocess.Process | None = None
         self.port = 0
 
@@ -50,6 +52,7 @@ class OperatorProcess:
         """Begin a life; what it keeps it finds in the cluster."""
         self.port = free_port()
         words = ["run", "--tick", self._tick, "--port", str(self.port), *self._lease]
+        words += self._prometheus
         words += ["--console-port", str(free_port())]
         words += [word for namespace in self._namespaces for word in ("--namespace", namespace)]
         own = {"KUBECONFIG": str(self._kubeconfig), "HOSTNAME": self._instance}

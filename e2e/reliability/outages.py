@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 
 from reliability.calls import Verb
-from reliability.exporter import REPLICA_RPS, PodFault
+from reliability.exporter import OF_PODS, OF_PROMETHEUS, PROMETHEUS, REPLICA_RPS, PodFault
 from reliability.ground import Ground, NotReached, World, world
 from reliability.kept import Kept
 from reliability.rules import (
@@ -83,6 +83,8 @@ class Strike:
     rules: tuple[Rule, ...] = ()
     pods: PodFault | None = None
     """What is wrong with the pages of the service whose load rises."""
+    prometheus: PodFault | None = None
+    """What is wrong with the Prometheus that is asked for them instead of its pods."""
 
     @property
     def ends_watches(self) -> bool:
@@ -123,13 +125,20 @@ def strikes() -> list[Strike]:
         Strike(name=f"{fault} on everything", rules=(Rule(fault=fault, verbs=EVERY_VERB),))
         for fault in AWAY
     ]
-    return found + [Strike(name=f"pods: {fault.value}", pods=fault) for fault in PodFault]
+    found += [
+        Strike(name=f"pods: {fault.value}", pods=fault) for fault in PodFault if fault in OF_PODS
+    ]
+    return found + [
+        Strike(name=f"Prometheus: {fault.value}", prometheus=fault)
+        for fault in PodFault
+        if fault in OF_PROMETHEUS
+    ]
 
 
 @contextlib.asynccontextmanager
 async def lane(on: Ground) -> AsyncIterator[World]:
     """Run an operator to which outages happen."""
-    async with world(on, "outage", tick=f"{TICK_S:g}s") as one:
+    async with world(on, "outage", tick=f"{TICK_S:g}s", prometheus=True) as one:
         await one.operator.start()
         yield one
 
@@ -140,22 +149,27 @@ async def suffer(one: World, number: int, strike: Strike, fault_s: float = FAULT
     Raises NotReached where even the beginning does not come about.
     """
     loaded, edited, created = (f"{kind}-{number}" for kind in ("loaded", "edited", "created"))
-    await one.apply(loaded, scaling={"maxReplicas": 2})
+    source = {} if strike.prometheus is None else {"telemetry": {"source": "Prometheus"}}
+    await one.apply(loaded, scaling={"maxReplicas": 2}, **source)
     await one.apply(edited)
     one.load(0.5 * REPLICA_RPS, loaded)
     for name in (loaded, edited):
         await one.wait(f"{strike.name}: {name} serves", partial(one.serves, 1, name))
     await one.wait(f"{strike.name}: measured", lambda: _is_measured(one, loaded))
     one.proxy.strike(strike.rules)
+    faults = one.ground.exporter.faults
     if strike.pods is not None:
-        one.ground.exporter.faults[one.namespace, loaded] = strike.pods
+        faults[one.namespace, loaded] = strike.pods
+    if strike.prometheus is not None:
+        faults[one.namespace, PROMETHEUS] = strike.prometheus
     await asyncio.sleep(fault_s / 2)
     one.load(1.6 * REPLICA_RPS, loaded)
     await one.apply(edited, scaling={"minReplicas": 2})
     await one.apply(created)
     await asyncio.sleep(fault_s / 2)
     one.proxy.strike([])
-    one.ground.exporter.faults.pop((one.namespace, loaded), None)
+    for name in (loaded, PROMETHEUS):
+        faults.pop((one.namespace, name), None)
     ended_s = time.monotonic()
     due = {loaded: [1, 2], edited: [1, 2], created: [1]}
 
