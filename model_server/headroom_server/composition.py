@@ -22,7 +22,8 @@ from headroom_server.process import (
     quiet_garbage_collector,
 )
 from headroom_server.repository import samples
-from headroom_server.repository.description import Description, Emulated
+from headroom_server.repository.description import Description
+from headroom_server.repository.tables import Emulated
 from headroom_server.runtime.caches import cache_of, second_level_of
 from headroom_server.runtime.limits import Limits
 from headroom_server.runtime.registry import Models

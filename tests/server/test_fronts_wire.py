@@ -24,8 +24,9 @@ from headroom_server.fronts import catalogue, wire
 from headroom_server.fronts.arena import GRAIN_BYTES, Arena, rounded
 from headroom_server.fronts.catalogue import Known
 from headroom_server.fronts.client_connection import Bounds
+from headroom_server.fronts.frames import Frames, Kind, frame
 from headroom_server.fronts.front import Opening
-from headroom_server.fronts.wire import Blob, Frames, Kind, Submit
+from headroom_server.fronts.wire import Blob, Submit
 from headroom_server.scheduling.terms import SloClass, Terms
 from headroom_server.tensors import Signature, TensorSpec
 
@@ -86,7 +87,7 @@ def test_outputs_visits_and_keys_are_read_as_they_were_written(
 def test_frames_are_the_same_however_the_stream_is_cut(
     said: list[tuple[Kind, bytes]], data: st.DataObject
 ) -> None:
-    stream = b"".join(wire.frame(kind, content) for kind, content in said)
+    stream = b"".join(frame(kind, content) for kind, content in said)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=6)))
     frames = Frames()
     found: list[tuple[int, bytes]] = []

@@ -19,7 +19,8 @@ from typing import Any, Protocol
 
 from headroom_server.fronts import wire
 from headroom_server.fronts.arena import Arena
-from headroom_server.fronts.wire import Blob, Kind
+from headroom_server.fronts.frames import Frames, Kind
+from headroom_server.fronts.wire import Blob
 
 log = logging.getLogger("headroom_server")
 
@@ -87,7 +88,7 @@ class Channel(asyncio.Protocol):
         os.close(out)
         os.close(incoming)
         self._visitors = visitors
-        self._frames = wire.Frames()
+        self._frames = Frames()
         self._waiting: list[bytes] = []
         self._keys = itertools.count()
         self._leaving: deque[tuple[int, int]] = deque()

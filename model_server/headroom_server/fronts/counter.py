@@ -13,8 +13,8 @@ from headroom_server.engine import Work
 from headroom_server.errors import DisconnectedError, FailedError, RequestError
 from headroom_server.fronts import wire
 from headroom_server.fronts.channel import Channel
+from headroom_server.fronts.frames import Kind
 from headroom_server.fronts.register import Register
-from headroom_server.fronts.wire import Kind
 from headroom_server.tensors import Signature
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ import orjson
 from headroom_server.fronts import catalogue, wire
 from headroom_server.fronts.channel import Channel
 from headroom_server.fronts.client_connection import Bounds, FrontConnection
+from headroom_server.fronts.frames import Kind
 from headroom_server.fronts.remote import Owed, RemoteCatalogue
-from headroom_server.fronts.wire import Kind
 from headroom_server.process import BACKLOG
 from headroom_server.web.closing import Closing
 from headroom_server.web.direct import Direct

@@ -14,10 +14,10 @@ from headroom_server.fronts import wire
 from headroom_server.fronts.channel import ARENA_BYTES, Channel
 from headroom_server.fronts.client_connection import Bounds
 from headroom_server.fronts.counter import Counter
+from headroom_server.fronts.frames import Kind, frame
 from headroom_server.fronts.front import Opening
 from headroom_server.fronts.register import Register
 from headroom_server.fronts.visits import Visits
-from headroom_server.fronts.wire import Kind
 
 log = logging.getLogger("headroom_server")
 
@@ -61,12 +61,12 @@ class Fronts:
         self._refusing = True
         for listener in self._listeners:
             listener.close()
-        self._broadcast(wire.frame(Kind.REFUSE))
+        self._broadcast(frame(Kind.REFUSE))
 
     def leave(self) -> None:
         """Have all fronts answer what they owe, and end."""
         self._leaving = True
-        self._broadcast(wire.frame(Kind.LEAVE))
+        self._broadcast(frame(Kind.LEAVE))
 
     async def ended(self, within_s: float) -> None:
         """Wait until all have, and what they sent last is here; cut those that take longer."""
@@ -107,7 +107,7 @@ class Fronts:
         while True:
             await asyncio.sleep(LOOK_PERIOD_S)
             if self._register.look():
-                self._broadcast(wire.frame(Kind.CATALOGUE, self._register.told))
+                self._broadcast(frame(Kind.CATALOGUE, self._register.told))
             self.tell()
 
     async def _keep(self, index: int) -> None:
@@ -150,11 +150,11 @@ class Fronts:
         counter.channel = Channel(counter, out, incoming, visitors)
         await asyncio.get_running_loop().create_connection(lambda: counter.channel, sock=ours)
         self._counters[index] = counter
-        counter.channel.send(wire.frame(Kind.CATALOGUE, self._register.told))
+        counter.channel.send(frame(Kind.CATALOGUE, self._register.told))
         if self._refusing:
-            counter.channel.send(wire.frame(Kind.REFUSE))
+            counter.channel.send(frame(Kind.REFUSE))
         if self._leaving:
-            counter.channel.send(wire.frame(Kind.LEAVE))
+            counter.channel.send(frame(Kind.LEAVE))
         log.info("front %d has pid %d", index, process.pid)
         return process
 

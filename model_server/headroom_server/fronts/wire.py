@@ -1,6 +1,4 @@
-"""PURE. What a front and the device process say to each other, as bytes.
-
-    frame: payload bytes (u32) | kind (u8) | payload        little-endian, any number in one write
+"""PURE. What a front and the device process say to each other, in frames.
 
 Both ends come from one installation; VERSION is checked when a front starts all the same.
 """
@@ -11,7 +9,6 @@ import math
 import struct
 from array import array
 from collections.abc import Mapping, Sequence
-from enum import IntEnum
 from typing import NamedTuple
 
 from headroom_server.datatypes import DATATYPES, Numbers
@@ -25,6 +22,7 @@ from headroom_server.errors import (
     RequestError,
     UnknownModelError,
 )
+from headroom_server.fronts.frames import Kind, frame
 from headroom_server.scheduling.terms import Terms
 from headroom_server.tensors import TensorSpec
 
@@ -32,7 +30,6 @@ VERSION = 1
 INLINE = -1
 """In place of an offset: the bytes follow in the frame."""
 
-_HEAD = struct.Struct("<IB")
 _SUBMIT = struct.Struct("<QIddBIIB")
 _BLOB = struct.Struct("<qB")
 _KEY = struct.Struct("<Q")
@@ -40,30 +37,6 @@ _VISIT = struct.Struct("<Qd")
 _ERROR = struct.Struct("<QBI")
 _INVALID = struct.Struct("<I")
 _RELEASE = struct.Struct("<QQ")
-
-
-class Kind(IntEnum):
-    """What a frame says."""
-
-    SUBMIT = 1
-    """A request, read and checked."""
-    CANCEL = 2
-    """Its client has left."""
-    INVALID = 3
-    """Bad input, to be counted."""
-    VISIT = 4
-    """A connection that comes beside this channel, and what was read of its next request."""
-    RELEASE = 5
-    """A block of the other side's memory was read."""
-    OUTPUTS = 6
-    ERROR = 7
-    CATALOGUE = 8
-    STATE = 9
-    """Whether the server drains, and whether it is crowded."""
-    REFUSE = 10
-    """Accept no new connections."""
-    LEAVE = 11
-    """Answer what is owed, and end."""
 
 
 class Blob(NamedTuple):
@@ -102,49 +75,6 @@ _ERRORS: tuple[type[RequestError], ...] = (
     UnknownModelError,
 )
 """By code. What is none of these has failed."""
-
-
-def frame(kind: Kind, payload: bytes = b"") -> bytes:
-    """One frame."""
-    return _HEAD.pack(len(payload), kind) + payload
-
-
-class Frames:
-    """Whole frames out of bytes as they come."""
-
-    def __init__(self) -> None:
-        self._rest = bytearray()
-
-    def feed(self, data: bytes) -> list[tuple[int, bytes]]:
-        """Kinds and payloads of all that are complete.
-
-        Raises:
-            ValueError: for a kind that there is not.
-        """
-        if self._rest:
-            self._rest += data
-            if len(self._rest) < self._wanted():
-                return []
-            data = bytes(self._rest)
-            self._rest.clear()
-        found, at, size = [], 0, len(data)
-        while size - at >= _HEAD.size:
-            length, kind = _HEAD.unpack_from(data, at)
-            begin = at + _HEAD.size
-            if not 1 <= kind <= Kind.LEAVE:
-                raise ValueError(f"a kind of frame from 1 to {Kind.LEAVE:d}; got {kind}")
-            if size - begin < length:
-                break
-            found.append((kind, data[begin : begin + length]))
-            at = begin + length
-        if at < size:
-            self._rest += data[at:]
-        return found
-
-    def _wanted(self) -> int:
-        if len(self._rest) < _HEAD.size:
-            return _HEAD.size
-        return _HEAD.size + int(_HEAD.unpack_from(self._rest)[0])
 
 
 # ---- requests

@@ -48,153 +48,49 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping
-from itertools import pairwise
-from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    ValidationError,
-    model_validator,
-)
+from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from headroom_server.engine import LoadError
 from headroom_server.repository.formats import Format, check_weights_name
-from headroom_server.scheduling.terms import LAST_PRIORITY, USUAL_PRIORITY, SloClass, SloClasses
-from headroom_server.tensors import DATATYPES, DYNAMIC, Signature, TensorSpec
+from headroom_server.repository.tables import (
+    CacheFields,
+    Emulated,
+    Mask,
+    Sample,
+    SloClassFields,
+    Table,
+    Tensor,
+    Whole,
+    ascending,
+    nothing,
+    read_only,
+)
+from headroom_server.scheduling.terms import SloClass, SloClasses
+from headroom_server.tensors import DYNAMIC, Signature, TensorSpec
 
 MAX_BYTES = 1024 * 1024
 ARCHITECTURE = r"^[A-Za-z_][A-Za-z0-9_.-]*(:[A-Za-z_][A-Za-z0-9_]*)?$"
 
-Whole = Annotated[int, Field(strict=True)]
-Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
-SecondsOrNone = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
 
-
-def _ascending(sizes: tuple[int, ...]) -> tuple[int, ...]:
-    if any(a >= b for a, b in pairwise(sizes)):
-        raise ValueError("ascending, each once")
-    return sizes
-
-
-def _dimension(size: int) -> int:
-    if size != DYNAMIC and size < 1:
-        raise ValueError("at least 1, or -1 where dynamic")
-    return size
-
-
-def _read_only(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    return MappingProxyType(dict(values))
-
-
-def _nothing() -> Mapping[str, Any]:
-    return MappingProxyType({})
-
-
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
-
-
-def _datatype(name: str) -> str:
-    if name not in DATATYPES:
-        raise ValueError(f"one of {', '.join(DATATYPES)}")
-    return name
-
-
-TensorName = Annotated[str, Field(min_length=1, max_length=256, strict=True)]
-DatatypeName = Annotated[str, Field(strict=True), AfterValidator(_datatype)]
-
-
-class Tensor(_Frozen):
-    """One input or output; the shape is that of one item, with at most one -1."""
-
-    name: TensorName
-    datatype: DatatypeName
-    shape: tuple[Annotated[int, Field(strict=True, le=2**31), AfterValidator(_dimension)], ...] = (
-        Field((), max_length=32)
-    )
-
-    @model_validator(mode="after")
-    def _one_dynamic(self) -> Self:
-        self.spec()
-        return self
-
-    def spec(self) -> TensorSpec:
-        """As the server uses it."""
-        return TensorSpec(self.name, self.datatype, self.shape)
-
-
-class Mask(_Frozen):
-    """One more input, made by the server: 1 where an item has data, 0 where it was padded."""
-
-    name: TensorName
-    datatype: DatatypeName
-
-
-class SloClassFields(_Frozen):
-    """What requests of a class get unless they say otherwise."""
-
-    priority: int = Field(USUAL_PRIORITY, ge=0, le=LAST_PRIORITY, strict=True)
-    """0 is the most urgent."""
-    deadline_s: Seconds | None = None
-    """From arrival; none: they wait as long as it takes."""
-
-
-class Sample(_Frozen):
-    """One item, run while warming; nested lists by input name."""
-
-    inputs: dict[str, Any] = Field(min_length=1)
-
-
-class Emulated(_Frozen):
-    """A device that only spends time: fixed + (per_item + per_token * L) * b seconds.
-
-    b is the batch's size, L its padded length; without lengths there is none.
-    """
-
-    fixed_cost_s: SecondsOrNone = 0.006
-    per_item_cost_s: SecondsOrNone = 0.0005
-    per_token_cost_s: SecondsOrNone = 0.0
-    lengths: Annotated[
-        tuple[Annotated[Whole, Field(ge=1, le=2**31)], ...], AfterValidator(_ascending)
-    ] = ()
-    load_s: SecondsOrNone = 1.0
-    input_size: int = Field(4, ge=1, le=1_000_000, strict=True)
-
-    @model_validator(mode="after")
-    def _takes_time(self) -> Self:
-        if self.fixed_cost_s + self.per_item_cost_s <= 0:
-            raise ValueError("fixed_cost_s + per_item_cost_s is above 0; got 0")
-        return self
-
-
-class CacheFields(_Frozen):
-    """How many bytes of answers are kept, and for how long; 0 bytes: none are."""
-
-    bytes: int = Field(ge=0, le=1 << 40, strict=True)
-    ttl_s: Seconds | None = None
-
-
-class Description(_Frozen):
+class Description(Table):
     """One version of a model; the module's docstring shows every field."""
 
     engine: Literal["torch", "emulated"] = "torch"
     architecture: str | None = Field(None, pattern=ARCHITECTURE, max_length=256)
-    parameters: Annotated[Mapping[str, Any], AfterValidator(_read_only)] = Field(
-        default_factory=_nothing
+    parameters: Annotated[Mapping[str, Any], AfterValidator(read_only)] = Field(
+        default_factory=nothing
     )
     format: Format = Format.SAFETENSORS
     weights: str = Field("", max_length=255, strict=True)
     sha256: str | None = Field(None, pattern=r"^[0-9a-f]{64}$")
     max_batch_size: int | None = Field(None, ge=1, le=1024, strict=True)
     batches: Annotated[
-        tuple[Annotated[Whole, Field(ge=1, le=1024)], ...], AfterValidator(_ascending)
+        tuple[Annotated[Whole, Field(ge=1, le=1024)], ...], AfterValidator(ascending)
     ] = ()
     lengths: Annotated[
-        tuple[Annotated[Whole, Field(ge=1, le=2**31)], ...], AfterValidator(_ascending)
+        tuple[Annotated[Whole, Field(ge=1, le=2**31)], ...], AfterValidator(ascending)
     ] = ()
     compile: bool = Field(False, strict=True)
     inputs: tuple[Tensor, ...] = ()
@@ -202,8 +98,8 @@ class Description(_Frozen):
     mask: Mask | None = None
     classes: Annotated[
         Mapping[Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,64}$")], SloClassFields],
-        AfterValidator(_read_only),
-    ] = Field(default_factory=_nothing)
+        AfterValidator(read_only),
+    ] = Field(default_factory=nothing)
     cache: CacheFields | None = None
     warm_up: tuple[Sample, ...] = Field((), max_length=1000)
     emulated: Emulated | None = None

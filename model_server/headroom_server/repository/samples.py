@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from headroom_server.engine import LoadError, Work
 from headroom_server.errors import InvalidRequestError
-from headroom_server.repository.description import Sample
+from headroom_server.repository.tables import Sample
 from headroom_server.tensors import DYNAMIC, Numbers, Signature, TensorSpec, flatten
 
 

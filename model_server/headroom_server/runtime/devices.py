@@ -11,19 +11,18 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from itertools import chain
-from operator import attrgetter
 from typing import Protocol
 
 from headroom_server.device.execution import Executed
 from headroom_server.device.startup import Warm, WarmUpPlan
-from headroom_server.device.thread import DeviceThread
 from headroom_server.device.warming import SelfTest
 from headroom_server.engine import Engine
 from headroom_server.errors import FailedError
 from headroom_server.lifecycle import Phase
+from headroom_server.runtime.device import Device
 from headroom_server.runtime.in_flight import InFlight
 from headroom_server.runtime.pending import Pending
-from headroom_server.scheduling.entries import Entry, Sealed
+from headroom_server.scheduling.entries import Sealed
 from headroom_server.telemetry.metrics import DeviceSeen
 
 log = logging.getLogger("headroom_server")
@@ -49,96 +48,6 @@ class Owner(Protocol):
 
     def lost(self, message: str) -> None:
         """Nothing will be executed any more."""
-
-
-class Device:
-    """One device: its thread, what it has in hand, and how it is. Listens to the thread."""
-
-    def __init__(
-        self,
-        number: int,
-        engine: Engine,
-        plan: WarmUpPlan,
-        group: Devices,
-        *,
-        clock: Callable[[], float],
-        stall_timeout_s: float,
-    ) -> None:
-        self.number = number
-        self.phase = Phase.INIT
-        self.warm: Warm | None = None
-        self.suspected = False
-        """Whether it fails everything, even what it answered in warm-up."""
-        self.gone = False
-        """Whether it will execute nothing any more."""
-        self.busy_s = 0.0
-        self.held: dict[int, Sequence[Entry[Pending]]] = {}
-        """Batches taken and not reported, by the key of their first request."""
-        self._group = group
-        self._clock = clock
-        self._stall_timeout_s = stall_timeout_s
-        self.thread: DeviceThread[Pending] = DeviceThread(
-            engine,
-            plan,
-            take=lambda: group.take(self),
-            peek=lambda: group.peek(self),
-            waits=lambda: group.in_flight.waiting_items > 0,
-            work_of=attrgetter("work"),
-            clock=clock,
-        )
-
-    @property
-    def stalled(self) -> bool:
-        """Whether it has been on one batch for too long."""
-        busy_since_s = self.thread.busy_since_s
-        return busy_since_s is not None and self._clock() - busy_since_s > self._stall_timeout_s
-
-    @property
-    def live(self) -> bool:
-        """Whether it may still execute something."""
-        return not self.gone and self.thread.alive and not self.stalled
-
-    @property
-    def fit(self) -> bool:
-        """Whether it executes what it is given."""
-        return self.live and not self.suspected
-
-    def entered(self, phase: Phase) -> None:
-        """A startup phase has begun."""
-        self._group.advance(self, phase)
-
-    def tested(self, result: SelfTest) -> None:
-        """A self-test has ended."""
-        self._group.owner.tested(result)
-
-    def warmed(self, warm: Warm) -> None:
-        """It is ready."""
-        self.warm = warm
-        self._group.advance(self, Phase.READY)
-
-    def executed(self, done: Executed[Pending]) -> None:
-        """A batch is over."""
-        if self.held:
-            for entry in chain(done.sealed.batch, done.sealed.expired):
-                self.held.pop(entry.key, None)
-        if done.sealed.batch:
-            self.busy_s += done.seconds
-        self._group.owner.executed(done, self.number)
-
-    def doubted(self, doubted: bool) -> None:
-        """It fails everything, or does so no more."""
-        self.suspected = doubted
-        self.thread.ring()
-
-    def lost(self, message: str) -> None:
-        """It will execute nothing more."""
-        self.gone = True
-        self._group.lost(self, message)
-
-    def fail_held(self, message: str) -> int:
-        """Answer what it has in hand with an error; say how many requests that were."""
-        held = list(chain.from_iterable(list(self.held.values())))
-        return self._group.in_flight.fail(held, lambda: FailedError(message))
 
 
 class Devices:
@@ -261,6 +170,14 @@ class Devices:
             self._warmed([each.warm for each in self._all if each.warm is not None])
         else:
             self.owner.entered(after)
+
+    def tested(self, result: SelfTest) -> None:
+        """The owner hears of each."""
+        self.owner.tested(result)
+
+    def executed(self, one: Device, done: Executed[Pending]) -> None:
+        """The owner hears of each."""
+        self.owner.executed(done, one.number)
 
     def lost(self, one: Device, message: str) -> None:
         """A device is gone: the model with it, if it is not warm yet or has no other."""
