@@ -72,8 +72,8 @@ bench-gpu: setup ## real models on the GPU beside a bare loop; tiny ones on the 
 	@$(RUN) bench gpu
 
 .PHONY: bench-gateway
-bench-gateway: setup ## least in flight beside pinned connections, and what Envoy costs; 3 min
-	@$(RUN) bench gateway
+bench-gateway: setup ## least in flight beside pinned connections, what Envoy costs, and requests while everything changes (as root); 10 min
+	@$(RUN) bench gateway routing
 
 bench-server: setup ## the model server beside other servers, 35 min (ARGS=--quick: 5; ARGS=--soak: the soak); resumes
 	@$(RUN) serverbench $(ARGS)

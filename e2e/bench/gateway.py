@@ -24,7 +24,7 @@ from bench.server_overhead import free_port
 from headroom.gateway import Endpoint, Route, clusters, endpoints, listeners
 
 REPLICAS = 6
-LEVELS = [percent / 100 for percent in range(20, 100, 5)]
+LEVELS = [percent / 100 for percent in range(20, 100, 2)]
 """Utilizations that are tried, by bisection."""
 PASSES = 2
 

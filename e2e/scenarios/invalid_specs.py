@@ -5,6 +5,7 @@ The API server and the operator's own parser are held to the same table.
 
 from __future__ import annotations
 
+from scenarios.invalid_routing import INVALID_ROUTING
 from scenarios.invalid_scaling import INVALID_SCALING
 from scenarios.invalid_servers import INVALID_SERVERS
 from scenarios.spec_cases import (
@@ -22,6 +23,7 @@ _ENV = [{"name": f"V{i}", "value": "1"} for i in range(65)]
 
 INVALID_SPECS: tuple[InvalidSpec, ...] = (
     *INVALID_SCALING,
+    *INVALID_ROUTING,
     *INVALID_SERVERS,
     InvalidSpec(
         why="no spec", path="spec", value=ABSENT, says="Required value", parser_says="must be"

@@ -63,7 +63,14 @@ def test_a_minimal_body_takes_its_identity_and_every_default() -> None:
             "scaleDown": {"stabilizationWindow": "1m30s"},
             "schedules": [],
         },
-        "routing": {"mode": "Service", "requestTimeout": "5m", "maxBodyBytes": 16777216},
+        "routing": {
+            "mode": "Service",
+            "requestTimeout": "5m",
+            "maxBodyBytes": 16777216,
+            "classes": [],
+            "split": [],
+            "models": [],
+        },
         "telemetry": {"source": "Pods"},
         "drain": {"gracePeriod": "1m"},
     }

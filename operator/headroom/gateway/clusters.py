@@ -50,8 +50,8 @@ def _cluster(route: Route, name: str, protocol: Json) -> Json:
         # A replica that leaves gets no request more, whatever is known of its health.
         "ignore_health_on_host_removal": True,
         "load_balancing_policy": {"policies": [{"typed_extension_config": _least_request(route)}]},
-        "circuit_breakers": {"thresholds": [_THRESHOLDS]},
-        "outlier_detection": _OUTLIERS,
+        "circuit_breakers": {"thresholds": [_thresholds(route)]},
+        "outlier_detection": _OUTLIERS | (_HEDGED if route.hedge else {}),
         "common_lb_config": {"healthy_panic_threshold": {"value": 1.0}},
         "upstream_connection_options": {"tcp_keepalive": _KEEPALIVE},
         "typed_extension_protocol_options": {
@@ -77,16 +77,23 @@ def _least_request(route: Route) -> Json:
 
 _KEEPALIVE = {"keepalive_time": 10, "keepalive_interval": 2, "keepalive_probes": 3}
 
-_THRESHOLDS = {
-    "max_connections": UNBOUNDED,
-    "max_pending_requests": UNBOUNDED,
-    "max_requests": IN_FLIGHT,
-    "retry_budget": {
-        "budget_percent": {"value": RETRY_BUDGET_PERCENT},
-        "min_retry_concurrency": MIN_RETRIES,
-    },
-    "track_remaining": False,
-}
+
+def _thresholds(route: Route) -> Json:
+    percent = route.hedge.budget_percent if route.hedge else RETRY_BUDGET_PERCENT
+    return {
+        "max_connections": UNBOUNDED,
+        "max_pending_requests": UNBOUNDED,
+        "max_requests": IN_FLIGHT,
+        "retry_budget": {
+            "budget_percent": {"value": percent},
+            "min_retry_concurrency": MIN_RETRIES,
+        },
+        "track_remaining": False,
+    }
+
+
+_HEDGED = {"consecutive_local_origin_failure": FAILURES_IN_A_ROW}
+"""A try that is hedged counts as a failure of its replica, which it need not be."""
 
 _OUTLIERS = {
     # What cannot be reached or breaks off has nothing in flight, and would be chosen again and

@@ -6,7 +6,7 @@ by a name of their own, and all of it is right.
 
 from __future__ import annotations
 
-from headroom.gateway import refusals, routes
+from headroom.gateway import refusals, routes, tenants
 from headroom.gateway.type_urls import LISTENER, Json, seconds, typed
 from headroom.gateway.values import Route
 
@@ -41,7 +41,7 @@ def _connection_manager(route: Route) -> Json:
         "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
         stat_prefix=route.key,
         route_config=routes.build(route),
-        http_filters=[*_deadline(), _body(route), _router()],
+        http_filters=[*tenants.build(route), *_deadline(), _body(route), _router()],
         upgrade_configs=[{"upgrade_type": "websocket", "filters": [_router()]}],
         common_http_protocol_options={
             "idle_timeout": seconds(IDLE_CONNECTION_S),

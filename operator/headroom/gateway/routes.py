@@ -8,14 +8,20 @@ where no replica can have begun with it.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+
 from headroom.gateway.type_urls import Json, any_of, seconds
-from headroom.gateway.values import Route
+from headroom.gateway.values import RequestClass, Route
 
 DEADLINE = "x-request-timeout"
 """Seconds, from arrival, after which the client no longer wants an answer."""
 GRPC_DEADLINE = "grpc-timeout"
 """The same, as gRPC writes it, and as Envoy enforces it."""
 IDEMPOTENT = "x-headroom-idempotent"
+CLASS = "x-slo-class"
+PRIORITY = "x-request-priority"
+"""As the model server reads it: 0 goes first."""
 NOT_TRIED_AGAIN = "x-envoy-ratelimited"
 """An answer with this header is passed on and not tried once more, whatever its status."""
 BODY_FILTER = "envoy.filters.http.buffer"
@@ -33,37 +39,66 @@ ANOTHER_HOST_ATTEMPTS = 30
 
 def build(route: Route) -> Json:
     """Build the table of a listener; the first match wins."""
-    matches = []
-    if route.grpc_port is not None:
-        matches += [_grpc(route, once=True), _grpc(route, once=False)]
-    matches += [_http(route, once=True), _http(route, once=False)]
     return {
         "name": route.key,
         "validate_clusters": False,
         "request_headers_to_remove": ["x-envoy-external-address"],
         "response_headers_to_remove": [NOT_TRIED_AGAIN],
-        "virtual_hosts": [{"name": route.key, "domains": ["*"], "routes": matches}],
+        "virtual_hosts": [
+            {"name": route.key, "domains": ["*"], "routes": [*_matches(route)]},
+        ],
     }
 
 
-def _http(route: Route, *, once: bool) -> Json:
+def _matches(route: Route) -> Iterator[Json]:
+    """Give class by class what may be asked; those without one come last."""
+    for kind in (*route.classes, None):
+        for once in (True, False):
+            if route.grpc_port is not None:
+                yield _grpc(route, kind, once=once)
+        for model, key in route.models:
+            for once in (True, False):
+                path = {"safe_regex": {"regex": _MODEL_PATH.format(re.escape(model))}}
+                yield _http(route, kind, path, {"cluster": key}, once=once)
+        for once in (True, False):
+            yield _http(route, kind, {"prefix": "/"}, _shares(route), once=once)
+
+
+_MODEL_PATH = r"/v[12]/models/{}([:/].*)?"
+
+
+def _shares(route: Route) -> Json:
+    """Lead to the service's own replicas, or in shares to others' as well."""
+    if not route.split:
+        return {"cluster": route.key}
+    own = 100 - sum(weight for _, weight in route.split)
+    shares = [(route.key, own), *route.split]
+    return {"weighted_clusters": {"clusters": [{"name": k, "weight": w} for k, w in shares]}}
+
+
+def _http(route: Route, kind: RequestClass | None, path: Json, where: Json, *, once: bool) -> Json:
+    action = {
+        **where,
+        **_limits(route, kind),
+        "retry_policy": _retries(route, NOT_BEGUN if once else NOT_ANSWERED),
+    }
+    if route.hedge is not None and not once:
+        action["hedge_policy"] = {"hedge_on_per_try_timeout": True}
+        action["retry_policy"]["per_try_timeout"] = seconds(route.hedge.after_s)
     return {
-        "match": {"prefix": "/", **_only(once=once)},
-        "route": {
-            "cluster": route.key,
-            **_limits(route),
-            "retry_policy": _retries(route, NOT_BEGUN if once else NOT_ANSWERED),
-        },
+        "match": {**path, **_only(kind, once=once)},
+        "route": action,
+        **_of_class(kind),
     }
 
 
-def _grpc(route: Route, *, once: bool) -> Json:
+def _grpc(route: Route, kind: RequestClass | None, *, once: bool) -> Json:
     """A call may stream, so its body is not collected; its deadline is grpc-timeout."""
     return {
-        "match": {"prefix": "/", "grpc": {}, **_only(once=once)},
+        "match": {"prefix": "/", "grpc": {}, **_only(kind, once=once)},
         "route": {
             "cluster": route.grpc_key,
-            **_limits(route),
+            **_limits(route, kind),
             "retry_policy": _retries(route, GRPC_NOT_BEGUN if once else GRPC_NOT_ANSWERED),
         },
         "typed_per_filter_config": {
@@ -71,26 +106,46 @@ def _grpc(route: Route, *, once: bool) -> Json:
                 "envoy.extensions.filters.http.buffer.v3.BufferPerRoute", disabled=True
             )
         },
+        **_of_class(kind),
     }
 
 
-def _limits(route: Route) -> Json:
+def _limits(route: Route, kind: RequestClass | None) -> Json:
     """End a request at its deadline; Envoy's own timeout of a try would blame the replica."""
     longest = seconds(route.timeout_s)
+    usual = kind.deadline_s if kind and kind.deadline_s is not None else route.timeout_s
     return {
         "timeout": "0s",
         "max_stream_duration": {
-            "max_stream_duration": longest,
+            "max_stream_duration": seconds(usual),
             "grpc_timeout_header_max": longest,
         },
     }
 
 
-def _only(*, once: bool) -> Json:
-    if not once:
-        return {}
-    header = {"name": IDEMPOTENT, "string_match": {"exact": "false", "ignore_case": True}}
-    return {"headers": [header]}
+def _only(kind: RequestClass | None, *, once: bool) -> Json:
+    headers = []
+    if once:
+        headers.append(
+            {"name": IDEMPOTENT, "string_match": {"exact": "false", "ignore_case": True}}
+        )
+    if kind is not None:
+        headers.append({"name": CLASS, "string_match": {"exact": kind.name}})
+    return {"headers": headers} if headers else {}
+
+
+def _of_class(kind: RequestClass | None) -> Json:
+    """Tell the replicas what a class means."""
+    told = []
+    if kind is not None and kind.priority is not None:
+        told.append(_header(PRIORITY, str(kind.priority), "OVERWRITE_IF_EXISTS_OR_ADD"))
+    if kind is not None and kind.deadline_s is not None:
+        told.append(_header(DEADLINE, f"{kind.deadline_s:g}", "ADD_IF_ABSENT"))
+    return {"request_headers_to_add": told} if told else {}
+
+
+def _header(name: str, value: str, action: str) -> Json:
+    return {"header": {"key": name, "value": value}, "append_action": action}
 
 
 def _retries(route: Route, retry_on: str) -> Json:

@@ -14,6 +14,34 @@ class Endpoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RequestClass:
+    """Requests that name a class."""
+
+    name: str
+    priority: int | None
+    """Told to the replicas; None: what the request says."""
+    deadline_s: float | None
+    """Where the request names none of its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TenantLimit:
+    """What each tenant may ask for."""
+
+    header: str
+    rate_rps: int
+    burst: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hedge:
+    """A second try while the first goes on."""
+
+    after_s: float
+    budget_percent: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
     """One service: where its requests come in, what they may be, and how they are passed on."""
 
@@ -30,6 +58,13 @@ class Route:
     """Over which a fresh replica gets up to its full share."""
     grpc_port: int | None
     """Of the replicas; None where they take no gRPC."""
+    hedge: Hedge | None = None
+    classes: tuple[RequestClass, ...] = ()
+    tenants: TenantLimit | None = None
+    split: tuple[tuple[str, int], ...] = ()
+    """Other routes by their keys, with their percent of the requests."""
+    models: tuple[tuple[str, str], ...] = ()
+    """Models that are served elsewhere, with the keys of their routes."""
 
     @property
     def key(self) -> str:

@@ -16,6 +16,7 @@ PRE_STOP_S = 3
 """Time for endpoints and proxies to learn that a replica leaves, before it is told."""
 DRAIN_DELAY_S = 3
 """Time that a leaving replica still accepts after it is told, for those that learn late."""
+GRPC_PORT = "HEADROOM_GRPC_PORT"
 EXIT_S = 10
 """Time from the end of the drain to the end of the process, the drain delay included."""
 PULL_ALLOWANCE_S = 1800
@@ -151,6 +152,8 @@ def _environment(service: InferenceService) -> list[dict[str, str]]:
         "HEADROOM_DRAIN_GRACE_S": _seconds(spec.drain.grace_period),
         "HEADROOM_DRAIN_DELAY_S": str(DRAIN_DELAY_S),
     }
+    if spec.routing.grpc_port and GRPC_PORT not in {one.name for one in spec.runtime.env}:
+        values[GRPC_PORT] = str(spec.routing.grpc_port)
     return [{"name": name, "value": value} for name, value in values.items()]
 
 

@@ -248,11 +248,11 @@ class _Lead:
         """Tell gateways and activators; without a warm replica gateways lead to the activators."""
         activators = self._router.activators
         routes, hosts, bounds, served = [], {}, {}, []
-        for service, raw in self._services():
-            routed = self._routed.get(service.uid)
-            if routed is None:
-                continue
-            route, status = telling.route(service, routed.port), raw.get("status") or {}
+        known = [(service, raw) for service, raw in self._services() if service.uid in self._routed]
+        keys = {f"{service.namespace}/{service.name}" for service, _ in known}
+        for service, raw in known:
+            routed, status = self._routed[service.uid], raw.get("status") or {}
+            route = telling.route(service, routed.port, keys)
             pods = self._book.warm(service.namespace, service.name)
             routes.append(route)
             served.append(telling.served(service, routed.port, status, pods))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 from headroom.api import InferenceService
@@ -11,12 +11,16 @@ from headroom.controller.routing.pod_book import WarmPod
 from headroom.gateway import Endpoint, Route
 from headroom.gateway.activation import UNKNOWN_IN_FLIGHT, Served
 from headroom.gateway.runtime import in_flight_per_replica
+from headroom.gateway.values import Hedge, RequestClass, TenantLimit
 from headroom.scaling.values import CostModel
 
 
-def route(service: InferenceService, port: int) -> Route:
-    """Give the route of a service."""
+def route(service: InferenceService, port: int, others: Container[str] = ()) -> Route:
+    """Give the route of a service; `others` are the keys of the routes that there are."""
     routing = service.spec.routing
+    tenants, hedging = routing.tenants, routing.hedging
+    split = [(f"{service.namespace}/{one.service}", one.weight) for one in routing.split]
+    models = [(one.model, f"{service.namespace}/{one.service}") for one in routing.models]
     return Route(
         namespace=service.namespace,
         name=service.name,
@@ -25,7 +29,27 @@ def route(service: InferenceService, port: int) -> Route:
         per_try_timeout_s=None,
         max_body_bytes=routing.max_body_bytes,
         slow_start_s=routing.slow_start.seconds if routing.slow_start else None,
-        grpc_port=None,
+        grpc_port=routing.grpc_port,
+        hedge=Hedge(after_s=hedging.after.seconds, budget_percent=float(hedging.budget_percent))
+        if hedging
+        else None,
+        classes=tuple(
+            RequestClass(
+                name=one.name,
+                priority=one.priority,
+                deadline_s=one.deadline.seconds if one.deadline else None,
+            )
+            for one in routing.classes
+        ),
+        tenants=TenantLimit(
+            header=tenants.header,
+            rate_rps=tenants.requests_per_second,
+            burst=tenants.burst or tenants.requests_per_second,
+        )
+        if tenants
+        else None,
+        split=tuple((key, weight) for key, weight in split if key in others and weight),
+        models=tuple((model, key) for model, key in models if key in others),
     )
 
 

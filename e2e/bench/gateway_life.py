@@ -1,0 +1,224 @@
+"""Requests through the gateway while replicas come, go and are killed, and it is killed itself.
+
+On a node, with the operator and two gateways as they ship. Every request is counted by its client;
+when a replica gets its first and its last is read from its own metrics.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from bench import stage
+from bench.figures import Figure, at_least, at_most, shown
+from bench.processes import of_container
+from bench.visits import Visits, visits
+from cluster import Node, shipped
+from cluster.layout import Cache
+from cluster.progress import Progress
+from load.messages import Summary
+from load.outcomes import Outcome
+from scenarios.world import LOCAL_OVERLAY, OPERATOR, ROOT, SYSTEM, Service
+
+OVERLAY = ROOT / "deploy" / "overlays" / "local-gateway"
+GATEWAY = "headroom-gateway"
+REQUESTS = 20_000
+RATE_RPS, LIFE_S = 112.0, 180
+GATEWAY_KILLED_S, OPERATOR_AWAY_S = 15, 60
+PATIENCE_S = 90.0
+COMPUTED_AT_ONCE = 4
+"""By one replica: what a kill of it may cost."""
+PLANT = {
+    "HEADROOM_EMULATED_FIXED_COST_S": "0.015",
+    "HEADROOM_EMULATED_PER_ITEM_COST_S": "0.005",
+    "HEADROOM_MAX_BATCH_SIZE": str(COMPUTED_AT_ONCE),
+}
+
+
+def measure(target: Node, progress: Progress) -> Sequence[Figure]:
+    """Measure all three; six minutes."""
+    with _gateways(target, progress), stage.namespace(target, "life") as namespace:
+        with progress.step("Starting a service behind the gateways"):
+            service = Service.create(target, namespace, _manifest())
+            stage.wait_for_replicas(service, 3, PATIENCE_S)
+            service.wait("led to a gateway", lambda: gateway_of(service), 30.0)
+        with progress.step("Restarts, more and fewer replicas, replicas killed, under load"):
+            seen, life, kills = _life(target, service)
+        with (
+            progress.step("A gateway killed, under load"),
+            _load(service, GATEWAY_KILLED_S) as load,
+        ):
+            time.sleep(GATEWAY_KILLED_S / 3)
+            _kill(_pod_of(target, gateway_of(service)))
+            killed = load.finish()
+        with progress.step("No operator, under load"), _load(service, OPERATOR_AWAY_S) as load:
+            _scale(target, OPERATOR, 0)
+            away = load.finish()
+            _scale(target, OPERATOR, 1)
+    return [*_of_life(seen, life, kills), *_of_kill(killed), *_of_absence(away)]
+
+
+def _manifest() -> dict[str, Any]:
+    return stage.manifest(
+        "life",
+        env=PLANT,
+        scaling={"minReplicas": 3, "maxReplicas": 3},
+        slo={"latency": {"target": "500ms"}},
+        routing={"mode": "Gateway"},
+        drain={"gracePeriod": "10s"},
+    )
+
+
+@contextlib.contextmanager
+def _gateways(target: Node, progress: Progress) -> Iterator[None]:
+    """Have gateways beside the operator; at the end it runs as before."""
+    shipped.build(Cache.of_this_user(), [shipped.GATEWAY], progress)
+    target.load(shipped.GATEWAY.image)
+    target.kubectl("apply", "--server-side", "--force-conflicts", "-k", str(OVERLAY))
+    for name in (OPERATOR, GATEWAY):
+        words = ("rollout", "status", f"deployment/{name}", "--namespace", SYSTEM)
+        target.kubectl(*words, "--timeout=90s")
+    yield
+    target.kubectl("delete", "deployment", GATEWAY, "--namespace", SYSTEM, "--wait=false")
+    target.kubectl("apply", "--server-side", "--force-conflicts", "-k", str(LOCAL_OVERLAY))
+
+
+@contextlib.contextmanager
+def _load(service: Service, seconds: int) -> Iterator[Any]:
+    with (
+        tempfile.TemporaryDirectory(prefix="headroom-bench-") as folder,
+        service.load(RATE_RPS, seconds, Path(folder)) as load,
+    ):
+        yield load
+
+
+def _life(target: Node, service: Service) -> tuple[Visits, Summary, int]:
+    """Send the load, and meanwhile do everything that befalls replicas; count the kills."""
+    kills = 0
+    with visits(target, service) as seen, _load(service, LIFE_S) as load:
+        until_s, number = time.monotonic() + LIFE_S - 25.0, 0
+        while time.monotonic() < until_s:
+            for replicas in (5, 2, 3):
+                _bounds(service, replicas)
+                _settle(service, replicas)
+                if replicas != 5 and time.monotonic() < until_s:
+                    _kill(service.pods()[0])
+                    kills += 1
+                    time.sleep(1.0)  # until it is seen
+                    _settle(service, replicas)
+            number += 1
+            metadata = {"annotations": {"headroom.dev/bench": str(number)}}
+            _patch(service, {"runtime": {"podTemplate": {"metadata": metadata}}})
+            time.sleep(2.0)
+            _settle(service, 3)
+        return seen, load.finish(), kills
+
+
+def _bounds(service: Service, replicas: int) -> None:
+    _patch(service, {"scaling": {"minReplicas": replicas, "maxReplicas": replicas}})
+
+
+def _patch(service: Service, spec: dict[str, Any]) -> None:
+    words = ("patch", "hisvc", service.name, "--namespace", service.namespace, "--type=merge")
+    service.cluster.kubectl(*words, "-p", json.dumps({"spec": spec}))
+
+
+def _settle(service: Service, replicas: int) -> None:
+    """Wait until so many are ready and none is coming or going."""
+
+    def settled() -> bool:
+        pods = service.pods()
+        return len(pods) == replicas and service.ready_replicas() == replicas
+
+    service.wait(f"{replicas} replicas", settled, PATIENCE_S)
+
+
+def _scale(target: Node, deployment: str, replicas: int) -> None:
+    words = ("scale", f"deployment/{deployment}", "--namespace", SYSTEM)
+    target.kubectl(*words, f"--replicas={replicas}")
+
+
+def gateway_of(service: Service) -> str:
+    """Give the address of the gateway that a service leads to; empty where it leads to none."""
+    label = f"kubernetes.io/service-name={service.name}"
+    found = service.cluster.get("endpointslices", "--namespace", service.namespace, "-l", label)
+    ours = [one for one in found["items"] if one["metadata"]["name"].endswith("-gateway")]
+    addresses = [
+        a for one in ours for each in one.get("endpoints") or () for a in each["addresses"]
+    ]
+    return addresses[0] if addresses else ""
+
+
+def _pod_of(target: Node, address: str) -> Any:
+    pods = target.get("pods", "--namespace", SYSTEM)["items"]
+    return next(pod for pod in pods if pod["status"].get("podIP") == address)
+
+
+def _kill(pod: Any) -> None:
+    """End the processes of a pod's container at once, as the kernel does for want of memory."""
+    container = pod["status"]["containerStatuses"][0]["containerID"]
+    for process in of_container(container.removeprefix("containerd://")):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process.pid, signal.SIGKILL)
+
+
+def _of_life(seen: Visits, summary: Summary, kills: int) -> list[Figure]:
+    unanswered, answered = _missed(summary)
+    return [
+        at_most("readiness to first request, slowest", _most(seen.to_first_s), 1.0, " s", 2),
+        shown("  of so many replicas", str(len(seen.to_first_s))),
+        at_most("told to leave to last request, slowest", _most(seen.to_last_s), 1.0, " s", 2),
+        shown("  of so many replicas", str(len(seen.to_last_s))),
+        at_least("requests meanwhile", summary.requests, REQUESTS, "", 0),
+        shown("  replicas killed by SIGKILL", str(kills)),
+        at_most("  answered with an error", answered, kills * COMPUTED_AT_ONCE, "", 0),
+        at_most("  without an answer", unanswered, 0, "", 0),
+        shown("  what was said", _said(summary)),
+    ]
+
+
+def _of_kill(summary: Summary) -> list[Figure]:
+    unanswered, answered = _missed(summary)
+    in_flight = RATE_RPS * (summary.tally.quantile_s(0.99) or 0.0)
+    return [
+        at_most(
+            f"a gateway of two killed: failed of {summary.requests}",
+            *(unanswered + answered, round(in_flight)),
+            *("", 0),
+        ),
+        shown("  what was said", _said(summary)),
+    ]
+
+
+def _of_absence(summary: Summary) -> list[Figure]:
+    missed = sum(_missed(summary))
+    return [
+        at_most(
+            f"no operator for {OPERATOR_AWAY_S} s: failed of {summary.requests}", missed, 0, "", 0
+        )
+    ]
+
+
+def _missed(summary: Summary) -> tuple[int, int]:
+    """Count requests without an answer, and those that were told that they failed."""
+    outcomes = summary.tally.outcomes
+    silent = sum(
+        outcomes.get(one, 0) for one in (Outcome.LOST, Outcome.UNREACHABLE, Outcome.UNSENT)
+    )
+    return silent, summary.requests - silent - outcomes.get(Outcome.OK, 0)
+
+
+def _most(seconds: Sequence[float]) -> float:
+    return max(seconds, default=float("nan"))
+
+
+def _said(summary: Summary) -> str:
+    said = ", ".join(f"{number}x {what}" for what, number in summary.failures)
+    return f"{said or 'nothing failed'}; {summary.retried} sent again by the client"

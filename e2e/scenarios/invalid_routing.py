@@ -1,0 +1,29 @@
+"""Specs that say wrongly what becomes of single requests; none of them may be stored."""
+
+from __future__ import annotations
+
+from scenarios.spec_cases import MATCH, InvalidSpec, bounds, duration_bounds, too_many
+
+INVALID_ROUTING: tuple[InvalidSpec, ...] = (
+    InvalidSpec(
+        why="shares of more than everything",
+        path="spec.routing.split",
+        value=[{"service": "canary", "weight": 60}, {"service": "other", "weight": 41}],
+        says="the weights of routing.split must be at most 100 together",
+    ),
+    *bounds("spec.routing.grpcPort", 0, "or equal to 1", 65536, "or equal to 65535"),
+    InvalidSpec(
+        why="a header with a line end",
+        path="spec.routing.tenants",
+        value={"header": "x-tenant\r\nx", "requestsPerSecond": 5},
+        field="spec.routing.tenants.header",
+        says=MATCH,
+    ),
+    *duration_bounds("spec.routing.hedging.after", "10ms", "10m", "9ms", "11m"),
+    too_many("spec.routing.classes", 8, [{"name": f"class-{each}"} for each in range(9)]),
+    too_many(
+        "spec.routing.models",
+        16,
+        [{"model": f"m{each}", "service": "other"} for each in range(17)],
+    ),
+)

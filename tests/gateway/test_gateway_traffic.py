@@ -1,0 +1,193 @@
+"""Classes, tenants, shares, models, second tries and gRPC through a real Envoy."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import AsyncIterator
+from functools import partial
+from pathlib import Path
+
+import grpc
+import grpc.aio
+import pytest
+from aiohttp import web
+
+from gateway_world import Gateway, Replica, free_port, gateway, route, until
+from headroom.gateway import Endpoint, Route
+from headroom.gateway.values import Hedge, RequestClass, TenantLimit
+
+
+@pytest.fixture
+async def front(tmp_path: Path) -> AsyncIterator[Gateway]:
+    async with gateway(tmp_path) as front:
+        yield front
+
+
+@pytest.fixture
+async def started() -> AsyncIterator[list[Replica]]:
+    replicas: list[Replica] = []
+    yield replicas
+    for one in replicas:
+        await one.stop()
+
+
+def service(**changes: object) -> Route:
+    return route(port=free_port(), **changes)
+
+
+def url(one: Route, path: str = "/v2/infer") -> str:
+    return f"http://127.0.0.1:{one.port}{path}"
+
+
+async def ok(request: web.Request) -> web.Response:
+    await request.read()
+    return web.Response(text="ok")
+
+
+async def status_of(front: Gateway, one: Route, path: str = "/", **headers: str) -> int:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    async with front.client.get(url(one, path), headers=named) as answered:
+        await answered.read()
+        return answered.status
+
+
+async def test_a_class_sets_priority_and_deadline(front: Gateway, started: list[Replica]) -> None:
+    async def sleeps(request: web.Request) -> web.Response:
+        await asyncio.sleep(0.6 if request.path == "/slow" else 0.0)
+        return web.Response()
+
+    started.append(await Replica(sleeps).start())
+    batch = RequestClass(name="batch", priority=9, deadline_s=None)
+    urgent = RequestClass(name="urgent", priority=0, deadline_s=0.3)
+    one = service(classes=(urgent, batch))
+    await front.tell(one, replicas={one.key: [started[0].endpoint]})
+    assert await status_of(front, one, x_slo_class="batch", x_request_priority="0") == 200
+    assert started[0].seen[-1]["x-request-priority"] == "9"
+    assert "x-request-timeout" not in started[0].seen[-1]
+    assert await status_of(front, one, x_slo_class="urgent") == 200
+    assert started[0].seen[-1]["x-request-priority"] == "0"
+    assert started[0].seen[-1]["x-request-timeout"] == "0.3"
+    assert await status_of(front, one, "/slow", x_slo_class="urgent") == 504
+    assert await status_of(front, one, "/slow", x_slo_class="urgent", x_request_timeout="2") == 200
+    assert await status_of(front, one, "/slow", x_slo_class="batch") == 200
+    assert await status_of(front, one, "/slow") == 200
+
+
+async def test_one_tenants_flood_is_refused_and_anothers_requests_are_not(
+    front: Gateway, started: list[Replica]
+) -> None:
+    started.append(await Replica(ok).start())
+    one = service(tenants=TenantLimit(header="x-tenant", rate_rps=5, burst=5))
+    await front.tell(one, replicas={one.key: [started[0].endpoint]})
+
+    async def asks(tenant: str, number: int) -> Counter[int]:
+        asked = (status_of(front, one, x_tenant=tenant) for _ in range(number))
+        return Counter(await asyncio.gather(*asked))
+
+    flood, other = await asyncio.gather(asks("flood", 60), asks("other", 5))
+    assert other == {200: 5}
+    assert 5 <= flood[200] <= 10
+    assert flood[429] == 60 - flood[200]
+    async with front.client.get(url(one), headers={"x-tenant": "flood"}) as refused:
+        assert refused.status == 429
+        assert refused.headers["Retry-After"] == "1"
+    unnamed = Counter([await status_of(front, one) for _ in range(20)])
+    assert unnamed[429] >= 10
+
+
+async def test_shares_and_models_lead_to_other_services(
+    front: Gateway, started: list[Replica]
+) -> None:
+    started += [await Replica(ok).start() for _ in range(3)]
+    canary, other = service(name="canary"), service(name="bert")
+    one = service(split=((canary.key, 25),), models=(("bert-base", other.key),))
+    routes = (one, canary, other)
+    hosts = {each.key: [r.endpoint] for each, r in zip(routes, started, strict=True)}
+    await front.tell(*routes, replicas=hosts)
+    for _ in range(200):
+        assert await status_of(front, one) == 200
+    stayed, went, _ = (len(replica.seen) for replica in started)
+    assert stayed + went == 200
+    assert 20 <= went <= 85  # 25 % of 200; six standard deviations are 37
+    for path in ("/v2/models/bert-base/infer", "/v1/models/bert-base:predict"):
+        assert await status_of(front, one, path) == 200
+    assert len(started[2].seen) == 2
+    await status_of(front, one, "/v2/models/bert-base2/infer")
+    assert len(started[2].seen) == 2
+
+
+async def test_a_slow_replica_is_hedged_but_for_what_may_be_done_once(
+    front: Gateway, started: list[Replica]
+) -> None:
+    ended = asyncio.Event()
+
+    async def slow(request: web.Request) -> web.Response:
+        for _ in range(60):
+            await asyncio.sleep(0.05)
+            if request.transport is None or request.transport.is_closing():
+                ended.set()
+        return web.Response(text="slow")
+
+    started += [await Replica(slow).start(), await Replica(ok).start()]
+    one = service(hedge=Hedge(after_s=0.2, budget_percent=5.0))
+    await front.tell(one, replicas={one.key: [started[0].endpoint]})
+    asked = asyncio.create_task(front.client.get(url(one), headers={"x-headroom-idempotent": "no"}))
+    await until(partial(_seen, started[0], 1), "the slow one has it")
+    await front.tell(one, replicas={one.key: [replica.endpoint for replica in started]})
+    begun_s = time.monotonic()
+    async with await asked as answered:
+        assert await answered.text() == "ok"
+    assert time.monotonic() - begun_s < 2.0
+    await asyncio.wait_for(ended.wait(), 2.0)
+
+    once = {"x-headroom-idempotent": "false"}
+    await front.tell(one, replicas={one.key: [started[0].endpoint]})
+    before = [len(replica.seen) for replica in started]
+    asked = asyncio.create_task(front.client.get(url(one), headers=once))
+    await until(partial(_seen, started[0], before[0] + 1), "the slow one has it")
+    await front.tell(one, replicas={one.key: [replica.endpoint for replica in started]})
+    async with await asked as answered:
+        assert await answered.text() == "slow"
+    assert len(started[1].seen) == before[1]
+
+
+async def _seen(replica: Replica, number: int) -> bool:
+    return len(replica.seen) >= number
+
+
+async def test_grpc_reaches_the_replicas_calls_and_streams(front: Gateway) -> None:
+    async def echo(asked: AsyncIterator[bytes], _: object) -> AsyncIterator[bytes]:
+        async for message in asked:
+            yield message + b"!"
+
+    async def late(asked: bytes, _: object) -> bytes:
+        await asyncio.sleep(5.0)
+        return asked
+
+    server = grpc.aio.server()
+    methods = {
+        "Echo": grpc.stream_stream_rpc_method_handler(echo),
+        "Late": grpc.unary_unary_rpc_method_handler(late),
+    }
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("test.Model", methods),))
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    one = service(grpc_port=port)
+    try:
+        host = Endpoint("127.0.0.1", free_port())
+        await front.tell(one, replicas={one.key: [host]})
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{one.port}") as channel:
+            call = channel.stream_stream("/test.Model/Echo")()
+            for word in (b"one", b"two"):
+                await call.write(word)
+                assert await call.read() == word + b"!"
+            await call.done_writing()
+            begun_s = time.monotonic()
+            with pytest.raises(grpc.aio.AioRpcError) as ended:
+                await channel.unary_unary("/test.Model/Late")(b"x", timeout=0.4)
+            assert ended.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+            assert time.monotonic() - begun_s < 2.0
+    finally:
+        await server.stop(grace=None)
