@@ -25,7 +25,6 @@ from reliability.rules import (
     Drip,
     Fault,
     Hang,
-    InStream,
     LoginPage,
     LoseEvents,
     Refuse,
@@ -43,6 +42,7 @@ PART = "outages"
 FAULT_S = 60.0
 TICK_S = 2.0
 BOUND_S = 2 * TICK_S + 5.0
+WATCH_BACK_S = 15.0
 PATIENCE_S = 60.0
 """After the end: what takes longer than the bound is still measured."""
 
@@ -88,10 +88,9 @@ class Strike:
 
     @property
     def ends_watches(self) -> bool:
-        """Whether a watch cannot go on under it."""
-        return any(
-            Verb.WATCH in rule.verbs and not isinstance(rule.fault, InStream) for rule in self.rules
-        )
+        """Whether it ends a watch, so that another has to begin."""
+        ends = Refuse | Reset | WatchError | LoginPage | Truncate
+        return any(Verb.WATCH in rule.verbs and isinstance(rule.fault, ends) for rule in self.rules)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,6 +181,8 @@ async def suffer(one: World, number: int, strike: Strike, fault_s: float = FAULT
     except NotReached as error:
         wrongs.append(str(error))
     await asyncio.sleep(2 * TICK_S)
+    if strike.ends_watches and not await _watches_again(one, ended_s):
+        wrongs.append(f"no watch has begun anew within {WATCH_BACK_S:g} s")
     at_s = [_taken_s(one, name, wanted[-1]) or time.monotonic() for name, wanted in due.items()]
     wrongs += [
         f"replicas of {name}: {one.replicas_of.get(name)} instead of {wanted}"
@@ -190,8 +191,6 @@ async def suffer(one: World, number: int, strike: Strike, fault_s: float = FAULT
     ]
     if one.operator.ended:
         wrongs.append("the operator's process has ended")
-    if strike.ends_watches and not _watches_since(one, ended_s):
-        wrongs.append("no watch has begun anew")
     for name in due:
         await one.delete_service(name)
     decided_s = max(0.0, max(at_s) - ended_s)
@@ -265,8 +264,12 @@ def _taken_s(one: World, name: str, replicas: int) -> float | None:
     )
 
 
-def _watches_since(one: World, at_s: float) -> bool:
-    return any(
-        each.at_s >= at_s and each.call.verb is Verb.WATCH and each.fault is None
-        for each in one.proxy.exchanges
-    )
+async def _watches_again(one: World, since_s: float) -> bool:
+    while time.monotonic() < since_s + WATCH_BACK_S:
+        if any(
+            each.at_s >= since_s and each.call.verb is Verb.WATCH and each.fault is None
+            for each in one.proxy.exchanges
+        ):
+            return True
+        await asyncio.sleep(0.5)
+    return False

@@ -167,7 +167,7 @@ class FaultProxy:
             return await self._instead(request, fault)
         if call.verb is Verb.WATCH:
             self.exchanges.append(exchange)
-            return await self._watch(request, call)
+            return await self._watch(request, call, fault)
         code, answer, headers = await self._forward(request, sent)
         taken = replace(exchange, code=code)
         version = _version(answer) if taken.taken else 0
@@ -217,8 +217,7 @@ class FaultProxy:
             case Delay():
                 await asyncio.sleep(fault.seconds)
             case LoginPage():
-                page = "<html><body>Sign in</body></html>"
-                return web.Response(text=page, content_type="text/html")
+                return _login_page()
             case Drip() | Truncate():
                 return await _in_pieces(request, fault, code, headers, body)
         return web.Response(status=code, headers=headers, body=body)
@@ -235,7 +234,13 @@ class FaultProxy:
         old = [body for at_s, body in kept if at_s <= now_s - fault.seconds]
         return old[-1] if old else (kept[0][1] if kept else answer)
 
-    async def _watch(self, request: web.Request, call: Call) -> web.StreamResponse:
+    async def _watch(
+        self, request: web.Request, call: Call, fault: Fault | None
+    ) -> web.StreamResponse:
+        if isinstance(fault, LoginPage):
+            return _login_page()
+        if isinstance(fault, Delay):
+            await asyncio.sleep(fault.seconds)
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         self._streams.append((request, call))
         stream = Stream()
@@ -245,14 +250,28 @@ class FaultProxy:
                 await response.prepare(request)
                 while line := await upstream.content.readline():
                     fault = self._plan.of_stream(call, time.monotonic())
+                    if isinstance(fault, Truncate):
+                        await response.write(line[: int(len(line) * fault.share)])
+                        _break_off(request)
+                        break
                     passed, stream = stream.passed(fault, line)
                     if isinstance(fault, DelayEvents):
                         await asyncio.sleep(fault.seconds)
                     for one in passed:
-                        await response.write(one)
+                        await self._pass_on(response, one, call)
         finally:
             self._streams.remove((request, call))
         return response
+
+    async def _pass_on(self, response: web.StreamResponse, line: bytes, call: Call) -> None:
+        """Send an event, drop by drop for as long as it is to drip."""
+        for place in range(len(line)):
+            fault = self._plan.of_stream(call, time.monotonic())
+            if not isinstance(fault, Drip):
+                await response.write(line[place:])
+                return
+            await response.write(line[place : place + 1])
+            await asyncio.sleep(1.0 / fault.bytes_per_s)
 
 
 def _version(answer: bytes) -> int:
@@ -261,6 +280,10 @@ def _version(answer: bytes) -> int:
         return int(json.loads(answer)["metadata"]["resourceVersion"])
     except (ValueError, KeyError, TypeError):
         return 0
+
+
+def _login_page() -> web.Response:
+    return web.Response(text="<html><body>Sign in</body></html>", content_type="text/html")
 
 
 def _is_instead(fault: Fault | None) -> bool:

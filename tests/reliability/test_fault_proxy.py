@@ -134,6 +134,32 @@ async def test_a_fault_strikes_streams_that_are_open() -> None:
             assert b'"code": 410' in await stream.read()
 
 
+@pytest.mark.parametrize(
+    ("fault", "begins", "ends"),
+    [
+        (LoginPage(), b"<html>", None),
+        (Truncate(), b'{"type":"ADDED"', aiohttp.ClientError),
+        (Drip(bytes_per_s=100.0), b'{"type"', TimeoutError),
+        (Delay(seconds=9.0), b"", TimeoutError),
+    ],
+)
+async def test_what_a_watch_sees_of_a_fault(
+    fault: Fault, begins: bytes, ends: type[Exception] | None
+) -> None:
+    async with behind_a_proxy() as (proxy, client, _):
+        proxy.strike([Rule(fault=fault, verbs=frozenset({Verb.WATCH}))])
+        seen, ended = b"", None
+        try:
+            async with client.get(PODS, params={"watch": "true"}) as stream:
+                while piece := await stream.content.readany():
+                    seen += piece
+        except (aiohttp.ClientError, TimeoutError) as error:
+            ended = error
+        assert seen.startswith(begins)
+        assert len(seen) < 60
+        assert ended is None if ends is None else isinstance(ended, ends)
+
+
 async def test_a_stream_that_falls_silent_stays_open_and_says_nothing() -> None:
     async with (
         behind_a_proxy() as (proxy, client, _),
