@@ -23,6 +23,7 @@ from bench import (
     simulator,
     stage,
     starts,
+    zero,
 )
 from bench.figures import Figure, all_hold, table
 from cluster import ClusterError, Node
@@ -37,6 +38,7 @@ ALONE: dict[str, Callable[[], Sequence[Figure]]] = {
     "gpu": gpu.measure,
     "server": server.measure,
     "simulator": simulator.measure,
+    "zero": zero.measure,
 }
 ON_A_NODE: dict[str, Callable[[Node, Progress], Sequence[Figure]]] = {
     "operator": footprint.measure,
@@ -53,6 +55,7 @@ TITLES = {
     "operator": "The operator",
     "reaction": "From load to replicas asked for",
     "routing": "Requests through the gateway while everything changes",
+    "zero": "From no replica, behind the gateway",
     "starts": "From replicas asked for to ready",
 }
 
