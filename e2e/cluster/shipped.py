@@ -31,6 +31,7 @@ SERVER_WITH_TORCH = Shipped(
     {"EXTRAS": "server,torch"},
 )
 GATEWAY = Shipped("localhost/headroom-gateway:dev", "deploy/gateway.Dockerfile")
+DOWNLOADER = Shipped("localhost/headroom-downloader:dev", "deploy/downloader.Dockerfile")
 SMALL = (OPERATOR, SERVER)
 """What the demo and the scenarios run; torch makes a slow tier of its own (16 GB of disk)."""
 

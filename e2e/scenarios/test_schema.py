@@ -154,6 +154,47 @@ def test_a_sample_is_accepted_and_so_are_its_children(cluster: Cluster, sample: 
         )
 
 
+@pytest.mark.parametrize(
+    "model",
+    [
+        {"uri": "hf://acme/m@v1", "secretName": "hub", "digest": f"sha256:{'0' * 64}"},
+        {"uri": "s3://bucket/m", "sizeLimit": "20Gi"},
+        {"uri": "oci://registry.example/m@sha256:" + "0" * 64},
+        {"uri": "pvc://claim/m"},
+    ],
+    ids=lambda model: model["uri"].partition(":")[0],
+)
+def test_a_model_from_anywhere_makes_a_pod_that_is_restricted(
+    cluster: Cluster, namespace: str, model: dict[str, str]
+) -> None:
+    restricted = "pod-security.kubernetes.io/warn=restricted"
+    cluster.kubectl("label", "namespace", namespace, restricted)
+    body = changed(MINIMAL, "spec.model", model)
+    body["metadata"] = {"name": "minimal", "namespace": namespace}
+    cluster.apply(body)
+    stored = cluster.get("hisvc", "minimal", "--namespace", namespace)
+    deployment = desired_children(InferenceService.parse(stored))[-1]
+    cluster.kubectl(
+        *("apply", "--server-side", "--dry-run=server", "--validate=strict"),
+        *("--warnings-as-errors", "-f", "-"),
+        stdin=json.dumps(deployment),
+    )
+
+
+@pytest.mark.parametrize(
+    ("profile", "promise"),
+    [("vllm", "timeToFirstToken"), ("sglang", "timeToFirstToken"), ("tgi", "timePerOutputToken")],
+)
+def test_a_promise_on_tokens_is_for_servers_that_measure_it(
+    cluster: Cluster, profile: str, promise: str
+) -> None:
+    runtime = {"image": "registry.example/server:1", "profile": profile, "maxBatchSize": 8}
+    body = changed(MINIMAL, "spec.runtime", runtime)
+    body = changed(body, f"spec.slo.{promise}", {"target": "500ms"})
+    stored = _create(cluster, body, dry_run=True)["spec"]["slo"][promise]
+    assert stored == {"percentile": 95, "target": "500ms"}
+
+
 def test_the_shipped_manifests_are_accepted_without_a_warning(cluster: Cluster) -> None:
     cluster.kubectl("apply", "--server-side", "-f", DEPLOY / "base" / "namespace.yaml")
     cluster.kubectl(
