@@ -168,9 +168,9 @@ async def gateway(folder: Path, concurrency: int = 1) -> AsyncIterator[Gateway]:
         await asyncio.gather(front.xds_task, return_exceptions=True)
 
 
-async def is_open(port: int) -> bool:
+async def is_open(port: int, address: str = "127.0.0.1") -> bool:
     try:
-        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        _, writer = await asyncio.open_connection(address, port)
     except OSError:
         return False
     writer.close()

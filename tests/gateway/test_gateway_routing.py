@@ -272,6 +272,38 @@ async def test_bad_input_is_refused_before_a_replica_sees_it(
     assert not started[0].seen
 
 
+async def test_a_replica_that_fails_in_a_row_is_left_out_for_a_while(
+    front: Gateway, started: list[Replica]
+) -> None:
+    async def fails(request: web.Request) -> web.Response:
+        await request.read()
+        return web.Response(status=502)
+
+    bad, good = await Replica(fails).start(), await Replica(ok).start()
+    started += [bad, good]
+    one = service()
+    await front.tell(one, replicas={one.key: [bad.endpoint, good.endpoint]})
+    statuses = []
+    for _ in range(60):
+        async with front.client.get(url(one)) as answered:
+            statuses.append(answered.status)
+    assert statuses.count(502) == 5  # in a row, between good ones of the other
+    assert len(bad.seen) == 5
+
+
+async def test_where_no_service_is_nobody_listens_and_inside_nothing_is_reached_from_outside(
+    front: Gateway,
+) -> None:
+    one = service()
+    await front.tell(one, replicas={})
+    address = "127.0.0.2"  # any other of this machine's addresses than the one of loopback
+    assert await is_open(one.port)
+    assert await is_open(one.port, address)
+    assert not await is_open(free_port(), address)
+    assert await is_open(front.admin_port)
+    assert not await is_open(front.admin_port, address)
+
+
 async def test_streams_and_websockets_pass(front: Gateway, started: list[Replica]) -> None:
     async def streams(request: web.Request) -> web.StreamResponse:
         if request.path == "/ws":
