@@ -223,9 +223,12 @@ async def explore_all(
     """Explore every point of the scenarios, several at a time, as they end; those kept at once."""
     room = asyncio.Semaphore(side_by_side)
 
-    async def baseline_of(scenario: Scenario) -> Baseline:
-        async with room:
-            return await unharmed(on, scenario, lease=lease)
+    async def baseline_of(scenario: Scenario) -> Baseline | NotReached:
+        try:
+            async with room:
+                return await unharmed(on, scenario, lease=lease)
+        except NotReached as error:
+            return error
 
     async def verdict_on(scenario: Scenario, baseline: Baseline, point: Point) -> Verdict:
         row = kept.get(PART, str(point)) if kept else None
@@ -237,14 +240,17 @@ async def explore_all(
             kept.put(PART, str(point), asdict(verdict))
         return verdict
 
-    async with asyncio.TaskGroup() as group:
-        baselines = [group.create_task(baseline_of(scenario)) for scenario in scenarios]
-    runs = [
-        asyncio.create_task(verdict_on(scenario, baseline.result(), point))
-        for scenario, baseline in zip(scenarios, baselines, strict=True)
-        for point in baseline.result().points
-        if scenario.explores(point.words)
-    ]
+    baselines = await asyncio.gather(*map(baseline_of, scenarios))
+    runs: list[asyncio.Task[Verdict]] = []
+    for scenario, baseline in zip(scenarios, baselines, strict=True):
+        if isinstance(baseline, NotReached):
+            yield Verdict(point=scenario.name, struck=False, wrongs=(f"unharmed: {baseline}",))
+            continue
+        runs += [
+            asyncio.create_task(verdict_on(scenario, baseline, point))
+            for point in baseline.points
+            if scenario.explores(point.words)
+        ]
     try:
         for run in asyncio.as_completed(runs):
             yield await run

@@ -44,6 +44,10 @@ REMEMBERED = 256
 _HOP_BY_HOP = {"connection", "content-length", "host", "keep-alive", "transfer-encoding"}
 
 
+_Told = tuple[int, bytes]
+"""Status and body of an answer."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
     """One request and what became of it."""
@@ -116,7 +120,7 @@ class FaultProxy:
         self.exchanges: list[Exchange] = []
         self._plan = Plan()
         self._streams: list[tuple[web.Request, Call]] = []
-        self._answers: dict[str, deque[tuple[float, bytes]]] = {}
+        self._answers: dict[str, deque[tuple[float, _Told]]] = {}
         self.url = ""
 
     async def __aenter__(self) -> Self:
@@ -173,7 +177,7 @@ class FaultProxy:
         version = _version(answer) if taken.taken else 0
         self.exchanges.append(replace(taken, version=version))
         await self.gate.after(call, code)
-        body = self._as_it_was(request, fault, answer, exchange.at_s)
+        code, body = self._as_it_was(request, fault, (code, answer), exchange.at_s)
         return await self._answer(request, fault, code, headers, body)
 
     async def _forward(
@@ -223,15 +227,15 @@ class FaultProxy:
         return web.Response(status=code, headers=headers, body=body)
 
     def _as_it_was(
-        self, request: web.Request, fault: Fault | None, answer: bytes, now_s: float
-    ) -> bytes:
+        self, request: web.Request, fault: Fault | None, answer: _Told, now_s: float
+    ) -> _Told:
         if request.method != "GET":
             return answer
         kept = self._answers.setdefault(request.raw_path, deque(maxlen=REMEMBERED))
         if not isinstance(fault, TimeTravel):
             kept.append((now_s, answer))
             return answer
-        old = [body for at_s, body in kept if at_s <= now_s - fault.seconds]
+        old = [told for at_s, told in kept if at_s <= now_s - fault.seconds]
         return old[-1] if old else (kept[0][1] if kept else answer)
 
     async def _watch(
