@@ -35,7 +35,7 @@ class Connection:
             if self.broken is not None:
                 raise self.broken
             answer = await getattr(self._cluster, verb)(*args, **kwargs)
-            if verb not in ("get", "list_all") and not kwargs.get("dry_run"):
+            if verb not in ("get", "list_all", "list_at") and not kwargs.get("dry_run"):
                 kind = args[0]["kind"] if isinstance(args[0], dict) else ""
                 self.writes.append((asyncio.get_running_loop().time(), verb, kind))
             return answer

@@ -1,8 +1,8 @@
 """`python -m reliability.thousand.farm`: one process that answers the telemetry of every pod.
 
-It prints its port. A pod's page is that of a server that has answered evenly since the process
-began; the model's name follows from the address that was asked. HTTP is as little as a scraper
-needs: requests without a body, one after the other.
+It prints its port. A pod's page is that of a server that answers evenly since it was first asked;
+the model's name follows from the address. HTTP is as little as a scraper needs: requests without a
+body, one after the other.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
+from functools import lru_cache
 
 from reliability.exporter import page
 from reliability.thousand.addresses import service_at, service_name
@@ -17,26 +18,26 @@ from reliability.thousand.addresses import service_at, service_name
 RATE_RPS = 2.0
 """Requests that each pod answers per second: a quarter of what it carries."""
 _MODEL = "@"
-_PAGES_PER_S = 10
-"""Pages of the same tenth of a second differ by the model's name alone."""
 
 
 class Farm:
-    """Renders the pages."""
+    """Renders the pages. A pod serves from when it is first asked, its counters at zero."""
 
     def __init__(self) -> None:
-        self._begun_s = time.monotonic()
-        self._moment = -1
-        self._template = b""
+        self._begun_s: dict[str, float] = {}
 
     def page(self, address: str) -> bytes:
         """Give what the pod at the address says now."""
-        moment = int((time.monotonic() - self._begun_s) * _PAGES_PER_S)
-        if moment != self._moment:
-            self._moment = moment
-            served = int(moment / _PAGES_PER_S * RATE_RPS)
-            self._template = page(_MODEL, served=served).encode()
-        return self._template.replace(_MODEL.encode(), service_name(service_at(address)).encode())
+        now_s = time.monotonic()
+        served = int((now_s - self._begun_s.setdefault(address, now_s)) * RATE_RPS)
+        name = service_name(service_at(address))
+        return _template(served).replace(_MODEL.encode(), name.encode())
+
+
+@lru_cache(maxsize=4096)
+def _template(served: int) -> bytes:
+    """Pages of pods that have answered as many differ by the model's name alone."""
+    return page(_MODEL, served=served).encode()
 
 
 class Connection(asyncio.Protocol):
