@@ -1,0 +1,99 @@
+"""The commands and manifests that the documentation shows, and how each of them is tried. Pure.
+
+A command stands in a block of `sh`, or indented by four spaces behind a program's name. What is not
+run says why, in `NOT_RUN`; a program that is in neither table fails the test that reads it.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).parents[2]
+STATIC = ("headroom", "make", "docker build", "kubectl headroom")
+"""Parsed by the unit tests: options, targets and files exist."""
+ON_A_SERVER = ("kubectl", "helm install")
+"""Sent to a real API server, as a dry run where it would write."""
+NOT_RUN = {
+    "helm test": "needs a node; e2e/scenarios/test_chart.py runs it",
+    "helm upgrade": "needs a node; e2e/scenarios/test_chart.py runs it",
+    "helm uninstall": "needs a node; e2e/scenarios/test_chart.py runs it",
+    "kubectl -n headroom-system port-forward": "needs a node; the console's scenarios forward",
+    "docker push": "writes to a registry of yours",
+    "kind": "needs Docker; the scenarios run on a real node without it",
+    "pip install": "needs a package index",
+    "curl": "needs a server; the tests of the model server send it",
+    "headroom-server": "tests/server run it",
+    "cd chat-8b": "tests/resources/test_downloader.py runs it",
+}
+"""The beginning of a command, and why nothing runs it here."""
+FOREIGN = {
+    "ScaledObject": "KEDA",
+    "Kustomization": "kustomize, which reads it from a folder",
+    "ServingRuntime": "KServe",
+    "Application": "Argo CD",
+    "HelmRelease": "Flux",
+}
+"""Kinds of other projects, which a plain API server does not know."""
+_BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_INDENTED = re.compile(
+    r"^    (?=(?:kubectl|helm|headroom|headroom-server|make|docker|pip|curl) )(.*(?:\\\n.*)*)$",
+    re.MULTILINE,
+)
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command of a page."""
+
+    page: str
+    text: str
+
+    @property
+    def words(self) -> list[str]:
+        """As a shell splits it."""
+        return shlex.split(self.text, comments=True)
+
+    def begins_with(self, beginnings: tuple[str, ...]) -> str:
+        """Give the longest of these that it begins with; empty where it is none."""
+        fitting = [one for one in beginnings if f"{self.text} ".startswith(f"{one} ")]
+        return max(fitting, key=len, default="")
+
+
+def commands() -> Iterator[Command]:
+    """Give every command of every page."""
+    for page, text in _pages():
+        blocks = [body for kind, body in _BLOCK.findall(text) if kind == "sh"]
+        bare = _BLOCK.sub("", text)
+        for body in [*blocks, *_INDENTED.findall(bare)]:
+            for line in re.sub(r"\s*\\\n\s*", " ", body).splitlines():
+                if line.strip() and not line.startswith("#"):
+                    yield Command(page, line.strip())
+
+
+def manifests() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Give every manifest of every page; a part of one is not one."""
+    for page, text in _pages():
+        for kind, body in _BLOCK.findall(text):
+            for document in yaml.safe_load_all(body) if kind == "yaml" else ():
+                if isinstance(document, dict) and {"apiVersion", "kind"} <= document.keys():
+                    yield page, document
+
+
+def _pages() -> Iterator[tuple[str, str]]:
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "*.md"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    for name in listed.stdout.split():
+        yield name, (ROOT / name).read_text(encoding="utf-8")

@@ -1,0 +1,57 @@
+"""Each command of the documentation is known, or says why it is not tried."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from cluster.images import copied_sources
+from headroom.cli.commands import app
+from scenarios.documented import NOT_RUN, ON_A_SERVER, ROOT, STATIC, Command, commands
+
+COMMANDS = sorted(set(commands()), key=lambda one: (one.page, one.text))
+TARGETS = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+
+
+def kind(command: Command) -> str:
+    return command.begins_with((*STATIC, *ON_A_SERVER, *NOT_RUN))
+
+
+def of(beginning: str) -> list[Command]:
+    return [one for one in COMMANDS if kind(one) == beginning]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda one: f"{one.page}: {one.text[:60]}")
+def test_it_is_run_or_says_why_not(command: Command) -> None:
+    assert kind(command), "add it to e2e/scenarios/documented.py, or run it"
+
+
+def test_every_reason_is_needed() -> None:
+    used = {kind(command) for command in COMMANDS}
+    assert set(NOT_RUN) <= used
+
+
+@pytest.mark.parametrize(
+    "command", [*of("headroom"), *of("kubectl headroom")], ids=lambda one: one.text[:60]
+)
+def test_headroom_takes_its_options(command: Command) -> None:
+    words = command.words[2 if kind(command) == "kubectl headroom" else 1 :]
+    done = CliRunner().invoke(app, [*words, "--help"])  # all is parsed, and nothing runs
+    assert done.exit_code == 0, done.output
+
+
+@pytest.mark.parametrize("command", of("make"), ids=lambda one: one.text)
+def test_make_has_the_target(command: Command) -> None:
+    for word in command.words[1:]:
+        assert word in TARGETS
+
+
+@pytest.mark.parametrize("command", of("docker build"), ids=lambda one: one.text)
+def test_an_image_has_its_dockerfile_and_what_that_copies(command: Command) -> None:
+    words = command.words
+    dockerfile = ROOT / words[words.index("-f") + 1]
+    for source in copied_sources(dockerfile.read_text()):
+        assert Path(ROOT / source).exists()
