@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from headroom_server.tensors import DATATYPES, Numbers, Signature
@@ -19,8 +18,7 @@ class Work(NamedTuple):
     """Extent along the model's dynamic dimension, the same for all items; 0 where it has none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Staged:
+class Staged(NamedTuple):
     """A batch that is ready for the device, all of it padded to one length (0: there is none)."""
 
     batch: Sequence[Work]

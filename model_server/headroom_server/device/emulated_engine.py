@@ -89,10 +89,11 @@ class EmulatedEngine:
         Raises:
             DeviceLostError: where the device is to be lost by now.
         """
-        if self._clock() - self._loaded_s >= self._lost_after_s:
+        now_s = self._clock()
+        if now_s - self._loaded_s >= self._lost_after_s:
             raise DeviceLostError("its emulated time is over")
         items = sum([work.items for work in staged.batch])
-        due_s = self._clock() + self._cost_s(items, staged.length)
+        due_s = now_s + self._cost_s(items, staged.length, now_s)
         outputs = [{"sum": self._sums(work)} for work in staged.batch]
         self._spend_until(due_s)
         return outputs
@@ -106,10 +107,10 @@ class EmulatedEngine:
     def unload(self) -> None:
         """Nothing was taken."""
 
-    def _cost_s(self, items: int, length: int) -> float:
+    def _cost_s(self, items: int, length: int, now_s: float) -> float:
         per_item_s = self._per_item_cost_s + self._per_token_cost_s * length
         cost_s = self._fixed_cost_s + per_item_s * items
-        slow = self._clock() - self._loaded_s >= self._slow_after_s
+        slow = now_s - self._loaded_s >= self._slow_after_s
         return cost_s * self._slow_factor if slow else cost_s
 
     def _sums(self, work: Work) -> Numbers:

@@ -148,6 +148,7 @@ def bounded_protocol(
             if self.flow.write_paused or cycle.response_started:
                 return False
             self._write(cycle, head, body, close)
+            cycle.message_event.set()
             return True
 
         def _serve_known(self, data: bytes) -> bool:
@@ -194,7 +195,6 @@ def bounded_protocol(
             if not (cycle.disconnected or self.transport.is_closing()):
                 self.transport.write(b"%b\r\n%b" % (head, body))
             cycle.response_started = cycle.response_complete = True
-            cycle.message_event.set()
             if not cycle.keep_alive:
                 self.transport.close()
             self.on_response_complete()
