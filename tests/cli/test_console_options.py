@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from typing import Any
 
 import aiohttp
@@ -41,6 +42,23 @@ async def test_what_is_reached_from_elsewhere_asks_for_a_token(
     serving = asyncio.create_task(show(choice, model, Nobody(), lambda: START_S))
     async with aiohttp.ClientSession() as session:
         assert await answered(session, f"http://127.0.0.1:{unused_tcp_port}/") == status
+    serving.cancel()
+    await asyncio.gather(serving, return_exceptions=True)
+
+
+async def test_a_port_that_is_taken_ends_nothing_and_is_served_when_it_is_free(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    taken = socket.create_server(("127.0.0.1", 0))
+    port = taken.getsockname()[1]
+    model = ReadModel(lambda: [bystander(0)])
+    clock = lambda: START_S  # noqa: E731
+    serving = asyncio.create_task(show(ConsoleChoice(port=port), model, Nobody(), clock, 0.02))
+    await asyncio.sleep(0.1)
+    taken.close()
+    async with aiohttp.ClientSession() as session:
+        assert await answered(session, f"http://127.0.0.1:{port}/") == 200
+    assert [one.levelname for one in caplog.records if "no console" in one.message] == ["WARNING"]
     serving.cancel()
     await asyncio.gather(serving, return_exceptions=True)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -22,6 +22,7 @@ from kubernetes.aio.client.api_client import ApiClient
 from kubernetes.aio.client.configuration import Configuration
 from kubernetes.aio.config import ConfigException, load_incluster_config, load_kube_config
 
+from headroom.adapters.redaction import redacted, sent_in
 from headroom.errors import (
     ClusterError,
     Conflict,
@@ -335,7 +336,16 @@ class KubernetesApi:
     ) -> Manifest:
         asked = f"{method} {path}"
         found = await self._answer(method, verb, path, content_type, query=query, body=body)
+        if found.status >= 300:
+            known = [*sent_in(body), *self._credentials()]
+            raise _error(found.status, found.body, found.retry_after, asked, known)
         return _object(found, asked)
+
+    def _credentials(self) -> Iterator[str]:
+        """Give what authenticates us, which an answer may repeat."""
+        assert self._client is not None
+        for value in self._client.configuration.api_key.values():
+            yield value.removeprefix("Bearer ")
 
     async def _answer(
         self,
@@ -443,12 +453,17 @@ def _leave_out_managed_fields(one: object) -> None:
     return answer
 
 
-def _error(status: int, payload: bytes, retry_after: str, asked: str) -> ClusterError:
-    """Translate an answer, in the API server's words where it gave any."""
+def _error(
+    status: int, payload: bytes, retry_after: str, asked: str, known: Sequence[str] = ()
+) -> ClusterError:
+    """Translate an answer, in the API server's words where it gave any.
+
+    `known` are secrets that it may repeat.
+    """
     try:
-        message = str(orjson.loads(payload)["message"])[:_SHOWN]
+        message = redacted(str(orjson.loads(payload)["message"]), known)[:_SHOWN]
     except (orjson.JSONDecodeError, KeyError, TypeError):
-        message = payload[:200].decode("utf-8", "replace").strip()
+        message = redacted(payload[:4096].decode("utf-8", "replace"), known)[:200].strip()
     words = f"{message} ({status})" if message else f"{asked} gave {status}"
     if status == 403 and b'"NamespaceTerminating"' in payload:
         return NamespaceTerminating(words)

@@ -29,6 +29,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.util.retry import Retry
 
+from headroom.adapters.redaction import redacted
 from headroom.errors import ScrapeFailed
 from headroom.telemetry.errors import TelemetryError
 from headroom.telemetry.prometheus_pages import (
@@ -135,9 +136,11 @@ class PrometheusSource:
         except TimeoutError:
             raise ScrapeFailed(f"{where} gave no answer in time") from None
         except PrometheusApiClientException as error:
-            raise ScrapeFailed(f"{where} refused: {str(error)[:200]}") from error
+            raise ScrapeFailed(f"{where} refused: {redacted(str(error))[:200]}") from error
         except (requests.RequestException, TelemetryError, *_OF_NO_ANSWER) as error:
-            raise ScrapeFailed(f"{where}: {type(error).__name__}: {str(error)[:200]}") from error
+            raise ScrapeFailed(
+                f"{where}: {type(error).__name__}: {redacted(str(error))[:200]}"
+            ) from error
 
     def _ask(self, client: PrometheusConnect, query: str) -> Mapping[str, ScrapedPage]:
         return self._reader.read(client.custom_query(query))

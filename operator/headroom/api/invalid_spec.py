@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,8 @@ if TYPE_CHECKING:
     from pydantic import ValidationError
 
 _SHOWN = 80
+_CONFIDENTIAL = frozenset({"args", "env", "podTemplate", "value"})
+"""What may hold a secret, and so does all below it: a status is read by more people than a spec."""
 _ABSENT = "nothing"
 
 
@@ -44,20 +47,42 @@ def problems_of(error: ValidationError, root: str) -> tuple[Problem, ...]:
             value = detail["input"]
             for rule in detail["ctx"]["broken"]:
                 field = f"{path}.{rule.field}" if rule.field else path
-                received = shown(_at(value, rule.field) if rule.field else value)
+                received = shown(_at(value, rule.field) if rule.field else value, field)
                 found.append(Problem(field=field, rule=rule.message, received=received))
         elif detail["type"] == "missing":
             found.append(Problem(field=path, rule="is required", received=_ABSENT))
         else:
             rule_text = detail["msg"][:1].lower() + detail["msg"][1:]
-            found.append(Problem(field=path, rule=rule_text, received=shown(detail["input"])))
+            found.append(Problem(field=path, rule=rule_text, received=shown(detail["input"], path)))
     return tuple(found)
 
 
-def shown(value: Any) -> str:
-    """Render a received value, cut to a length that a status message can carry."""
-    text = json.dumps(value, default=str, ensure_ascii=True)
+def shown(value: Any, field: str = "") -> str:
+    """Render a received value, cut to a length that a status message can carry.
+
+    Of what may be confidential only the kind.
+    """
+    if _CONFIDENTIAL.intersection(re.split(r"[.\[]", field)):
+        return _KINDS.get(type(value), "a value") + " that is not shown"
+    text = json.dumps(_open(value), default=str, ensure_ascii=True)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+_KINDS: Mapping[type, str] = {
+    bool: "a boolean",
+    dict: "an object",
+    float: "a number",
+    int: "a number",
+    list: "a list",
+    str: "a string",
+}
+
+
+def _open(value: Any) -> Any:
+    """Leave out what may be confidential."""
+    if isinstance(value, dict):
+        return {k: "…" if k in _CONFIDENTIAL else _open(v) for k, v in value.items()}
+    return [_open(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def _path(root: str, location: tuple[int | str, ...]) -> str:

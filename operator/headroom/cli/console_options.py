@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 
 DEFAULT_ADDRESS = "127.0.0.1"
 DEFAULT_PORT = 8081
+AGAIN_AFTER_S = 30.0
+
+_log = logging.getLogger(__name__)
 
 WithConsole = Annotated[
     bool, typer.Option("--console/--no-console", help="Serve a read-only page about all services.")
@@ -57,11 +61,15 @@ def chosen(wanted: bool, address: str, port: int) -> ConsoleChoice | None:
 
 
 async def show(
-    choice: ConsoleChoice | None, model: ReadModel, reviewer: Reviewer, now_s: Callable[[], float]
+    choice: ConsoleChoice | None,
+    model: ReadModel,
+    reviewer: Reviewer,
+    now_s: Callable[[], float],
+    again_after_s: float = AGAIN_AFTER_S,
 ) -> None:
     """Serve the console until cancelled; where none is wanted, only wait.
 
-    Raises OSError where the port is taken.
+    Where the port is taken, it is said once and tried again: services are kept without a console.
     """
     if choice is None:
         await asyncio.Event().wait()
@@ -69,8 +77,16 @@ async def show(
     from headroom.console.server import serve  # noqa: PLC0415  (options are shown without aiohttp)
     from headroom.console.web import console  # noqa: PLC0415
 
-    app = console(model, _guard(choice, reviewer, now_s), now_s)
-    await serve(app, choice.port, choice.address)
+    said = ""
+    while True:
+        try:
+            app = console(model, _guard(choice, reviewer, now_s), now_s)
+            await serve(app, choice.port, choice.address)
+        except OSError as error:
+            if str(error) != said:
+                said = str(error)
+                _log.warning("no console, tried again every %g s: %s", again_after_s, said)
+        await asyncio.sleep(again_after_s)
 
 
 def _guard(choice: ConsoleChoice, reviewer: Reviewer, now_s: Callable[[], float]) -> Guard:

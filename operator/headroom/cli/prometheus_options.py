@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import typer
 
+from headroom.adapters.redaction import redacted
 from headroom.api.telemetry_source import SOURCE_NAME
 
 PrometheusUrls = Annotated[
@@ -40,10 +41,12 @@ def sources(given: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
         name, separator, url = one.partition("=")
         if not separator or re.fullmatch(SOURCE_NAME, name) is None:
             rule = "a Prometheus is given as NAME=URL, the name of lower case, digits and -"
-            raise ValueError(f"{rule}, received {one!r}")
+            raise ValueError(f"{rule}, received {redacted(one)!r}")
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"the URL of a Prometheus begins with http(s)://, received {url!r}")
+            raise ValueError(
+                f"the URL of a Prometheus begins with http(s)://, received {redacted(url)!r}"
+            )
         if parts.query or parts.fragment or parts.username is not None:
             rule = "the URL of a Prometheus is scheme, host, port and path, without credentials"
             raise ValueError(f"{rule}, query or fragment, received one for {name!r}")

@@ -1,0 +1,50 @@
+"""What is taken out of others' words, and what is left as it is."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headroom.adapters.redaction import LONGEST_LOOKED_AT, redacted, sent_in
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("Authorization: Bearer abc.def-123", "Authorization: Bearer [redacted]"),
+        ("authorization=Basic dXNlcjpwYXNz", "authorization=Basic [redacted]"),
+        ("at http://me:pass@host:9090/x", "at http://[redacted]@host:9090/x"),
+        ("token eyJhbGciOiJ9.eyJzdWIi.c2ln here", "token [redacted] here"),
+        ('{"password": "secret1"}', '{"password": "[redacted]"}'),
+        ("client_secret=abcdef&x=1", "client_secret=[redacted]&x=1"),
+        ('pods "a" is forbidden: exceeded quota: q', 'pods "a" is forbidden: exceeded quota: q'),
+        ("https://host/path@sha256:aaa", "https://host/path@sha256:aaa"),
+        ('secrets "token" not found', 'secrets "token" not found'),
+    ],
+)
+def test_credentials_are_known_by_their_form(text: str, left: str) -> None:
+    assert redacted(text) == left
+
+
+def test_what_was_sent_is_known_by_its_value() -> None:
+    env = [{"name": "A", "value": "planted"}, {"name": "B", "value": "on"}, {"name": "C"}]
+    manifest = {"spec": {"containers": [{"env": env, "image": "x"}]}, "env": "text"}
+    assert list(sent_in(manifest)) == ["planted", "on"]
+    assert redacted("got planted, on", sent_in(manifest)) == "got [redacted], on"
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text(max_size=30), st.text("abcXYZ019-_", min_size=8, max_size=40), st.text(max_size=30))
+def test_no_text_around_it_saves_a_known_secret(before: str, secret: str, after: str) -> None:
+    assert secret not in redacted(before + secret + after, [secret]).replace("[redacted]", " ")
+    assert f"Bearer {secret}" not in redacted(f"{before}\nAuthorization: Bearer {secret}\n{after}")
+
+
+@pytest.mark.parametrize("text", ["://" * 9000, "bearer " * 9000, "eyJ" * 9000, "password=" * 9000])
+def test_it_takes_no_time_to_speak_of(text: str) -> None:
+    begun_s = time.process_time()
+    assert len(redacted(text)) <= 2 * LONGEST_LOOKED_AT
+    assert time.process_time() - begun_s < 0.5
