@@ -46,6 +46,7 @@ async def test_a_request_is_held_wakes_the_operator_and_is_answered_once_a_repli
     asked = [ask(held, body) for body in bodies]
     await held.held(len(bodies))
     assert held.woken == [KEY]
+    assert held.desk.arrived(KEY) == len(bodies)
     started.append(await Replica(echo).start())
     warm_s = time.monotonic()
     held.tell(started[0])
@@ -175,6 +176,7 @@ async def test_the_operator_hears_activators_alone_and_only_where_it_decides(hel
         ("somebody's", b"{}", 401),
         (TOKEN, b"[]", 400),
         (TOKEN, b'{"address":"10.0.0.9","held":{"a/b":-1}}', 400),
+        (TOKEN, b'{"address":"10.0.0.9","arrived":{"a/b":"1"}}', 400),
         (TOKEN, b'{"address":"10.0.0.9","held":{"a/b":1}}', 204),
     ):
         headers = {"Authorization": f"Bearer {token}"}

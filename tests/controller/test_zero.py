@@ -57,6 +57,8 @@ def test_the_last_replica_goes_after_the_quiet_time_and_comes_back_at_once_when_
         assert world.condition("MetricsAvailable") == ("True", "AtZero")
         await world.run_for(600.0)
         assert at(0, world)
+        assert world.status()["signals"]["arrivalsPerSecond"] == 0.0
+        assert world.status()["signals"]["freshness"] == "Fresh"
         # Somebody knocks: not at the next tick, but now.
         doors.now = Standing(gateways=("10.0.0.1",), activators=2, held=3)
         world.controller.wake("default/resnet")

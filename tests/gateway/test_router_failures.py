@@ -58,6 +58,9 @@ class NoActivators:
     def held(self, key: str) -> int:
         return 0
 
+    def arrived(self, key: str) -> int:
+        return 0
+
 
 class Nothing:
     """A cluster without slices, a clock and a probe that nobody needs here."""

@@ -137,6 +137,8 @@ class Holding:
         self._bounds = bounds
         self._lines: dict[str, _Line] = {}
         self._numbers = count()
+        self.arrived: dict[str, int] = {}
+        """All that came for each service, refused ones too."""
         self._requests = 0
         self._bytes = 0
         self._leaving = False
@@ -144,6 +146,7 @@ class Holding:
     def serve(self, services: Iterable[Served]) -> None:
         """Take in what is served; whoever waits for a service that is gone is refused in turn."""
         served = {one.key: one for one in services}
+        self.arrived = {key: number for key, number in self.arrived.items() if key in served}
         for key, one in served.items():
             line = self._lines.get(key)
             if line is None:
@@ -167,6 +170,7 @@ class Holding:
     def admit(self, key: str, now_s: float, timeout_s: float | None) -> Ticket | Refusal:
         """Hold a request that wants its answer within `timeout_s`, or refuse it."""
         line = self._lines.get(key)
+        self.arrived[key] = self.arrived.get(key, 0) + 1
         if line is None:
             return Refusal(status=503, why=Why.UNKNOWN, words=f"{key} is not served here")
         if not line.served.replicas and line.woken_s is None:

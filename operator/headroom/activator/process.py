@@ -106,6 +106,7 @@ class Activator:
             version=self.link.version,
             listening=self.door.listening,
             held=tuple(held.items()),
+            arrived=tuple(self._holding.arrived.items()),
             leaving=self._leaving,
         )
 

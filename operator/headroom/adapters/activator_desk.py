@@ -37,6 +37,7 @@ class ActivatorDesk:
         self._told: tuple[str, bytes] | None = None
         self._news = asyncio.Event()
         self._reports: dict[str, tuple[Report, float]] = {}
+        self._arrived: dict[str, int] = {}
         self._on_held: Callable[[str], None] = lambda _: None
         self._on_change: Callable[[], None] = lambda: None
 
@@ -73,6 +74,10 @@ class ActivatorDesk:
     def held(self, key: str) -> int:
         """Count the requests that are held for a service, over all activators."""
         return sum(dict(report.held).get(key, 0) for report in self._fresh())
+
+    def arrived(self, key: str) -> int:
+        """Count the requests that came to activators for a service since this process listens."""
+        return self._arrived.get(key, 0)
 
     async def serve(self, port: int, host: str | None = None) -> None:
         """Serve until cancelled. Raises OSError where the port is taken."""
@@ -140,6 +145,11 @@ class ActivatorDesk:
         } | {report.address: (report, now_s)}
         if (before.listening, before.leaving) != (report.listening, report.leaving):
             self._on_change()
+        if before.address:  # of one that is heard for the first time nobody knows since when
+            counted = dict(before.arrived)
+            for key, number in report.arrived:
+                more = number - counted.get(key, 0)
+                self._arrived[key] = self._arrived.get(key, 0) + (more if more >= 0 else number)
         known = dict(before.held)
         for key, number in report.held:
             if number and not known.get(key):

@@ -9,6 +9,7 @@ import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from headroom.gateway.values import Endpoint
 
@@ -52,6 +53,8 @@ class Report:
     held: tuple[tuple[str, int], ...] = ()
     """Services by key with the requests that wait there or are being answered through it; one that
     was only knocked at counts 1."""
+    arrived: tuple[tuple[str, int], ...] = ()
+    """All that came for each service since this process began, refused ones too."""
     leaving: bool = False
 
 
@@ -78,6 +81,7 @@ def read(body: bytes) -> tuple[str, tuple[Served, ...]]:
 def report_body(report: Report) -> bytes:
     """Write a report."""
     body = asdict(report) | {"listening": sorted(report.listening), "held": dict(report.held)}
+    body["arrived"] = dict(report.arrived)
     return json.dumps(body, separators=(",", ":")).encode()
 
 
@@ -86,18 +90,23 @@ def read_report(body: bytes) -> Report:
     said = json.loads(body)
     if not isinstance(said, dict):
         raise ValueError(f"a report is an object, received {said!r:.80}")
-    address, held = said.get("address"), said.get("held", {})
-    listening = said.get("listening", [])
+    address, listening = said.get("address"), said.get("listening", [])
     if not isinstance(address, str) or not address:
         raise ValueError(f"a report has an address, received {address!r:.80}")
-    if not isinstance(held, dict) or not all(type(n) is int and n >= 0 for n in held.values()):
-        raise ValueError(f"held has a count for each service, received {held!r:.80}")
     if not isinstance(listening, list) or not all(type(port) is int for port in listening):
         raise ValueError(f"listening has ports, received {listening!r:.80}")
     return Report(
         address=address,
         version=str(said.get("version", "")),
         listening=frozenset(listening),
-        held=tuple(held.items()),
+        held=_counts(said, "held"),
+        arrived=_counts(said, "arrived"),
         leaving=said.get("leaving") is True,
     )
+
+
+def _counts(said: dict[str, Any], name: str) -> tuple[tuple[str, int], ...]:
+    counts = said.get(name, {})
+    if not isinstance(counts, dict) or not all(type(n) is int and n >= 0 for n in counts.values()):
+        raise ValueError(f"{name} has a count for each service, received {counts!r:.80}")
+    return tuple(counts.items())

@@ -214,10 +214,10 @@ def _metrics_available(tick: Tick) -> _Finding:
     signals = tick.decision.signals
     unread = _join(*(f"{one.pod}: {one.why}" for one in tick.gathered.unread[:3]))
     covered = f"{signals.coverage:.0%} of the warm replicas have a recent sample"
+    if _is_at_zero(tick):
+        return _TRUE, ConditionReason.AT_ZERO, "without a replica requests are counted at the door"
     if signals.freshness is Freshness.FRESH:
         return _TRUE, ConditionReason.SIGNALS_FRESH, _join(covered, unread, _unmeasured(tick))
-    if _is_at_zero(tick):
-        return _TRUE, ConditionReason.AT_ZERO, "there is no replica to be measured"
     if not tick.decision.counts.ready:
         return _FALSE, ConditionReason.NO_READY_REPLICAS, "no replica is warm, so none is measured"
     if _is_filling(tick):

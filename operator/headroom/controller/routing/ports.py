@@ -56,6 +56,10 @@ class Activators(Protocol):
         """Give the addresses of those that take requests at a service's port."""
         ...
 
+    def arrived(self, key: str) -> int:
+        """Count the requests that came to them for a service, since some moment."""
+        ...
+
     def held(self, key: str) -> int:
         """Count the requests that are held for a service, by `namespace/name`."""
         ...

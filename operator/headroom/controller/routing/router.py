@@ -100,10 +100,12 @@ class Router:
         routed = self._routed.get(service.uid)
         if routed is None:
             return NOWHERE
+        key = f"{service.namespace}/{service.name}"
         return Standing(
             gateways=routed.standing,
             activators=len(self.activators.standing(routed.port)),
-            held=self.activators.held(f"{service.namespace}/{service.name}"),
+            held=self.activators.held(key),
+            arrived=self.activators.arrived(key),
             trouble=routed.complaint,
         )
 

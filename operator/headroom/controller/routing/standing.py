@@ -15,6 +15,8 @@ class Standing:
     """Those that take its requests while no replica is warm."""
     held: int = 0
     """Requests that wait there or are being answered through it."""
+    arrived: int = 0
+    """Requests that came there, since some moment."""
     trouble: str = ""
     """Why its routing could not be written; empty where it could."""
 

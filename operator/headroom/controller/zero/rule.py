@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from headroom.api.status import duration_text
 from headroom.controller.routing.standing import Standing
 from headroom.scaling import Decision, State
-from headroom.scaling.values import Direction, Freshness, Observation, Reason
+from headroom.scaling.values import Direction, Freshness, Observation, Reason, Signal, Signals
 
 LOOK_BACK_S = 4.0
 """Arrivals within it end the quiet: longer than a tick, so that none is missed."""
+DOOR_WINDOW_S = 30.0
 UNWAKEABLE_AFTER_S = 30.0
 """Activators that are away for so long, as in a rollout, cost no replica."""
 
@@ -30,6 +31,8 @@ class Quiet:
     unwakeable_since_s: float | None = None
     arrivals_rps: float | None = None
     """The last rate that was more than nothing."""
+    door: tuple[tuple[float, int], ...] = ()
+    """(time, requests that came to activators), of the last seconds, oldest first."""
 
     def observe(
         self,
@@ -43,13 +46,25 @@ class Quiet:
         signals = decision.signals
         unwakeable_s = None if standing.wakeable else (self.unwakeable_since_s or now_s)
         rate_rps = signals.arrival_rps.value or self.arrivals_rps
-        quiet = replace(self, unwakeable_since_s=unwakeable_s, arrivals_rps=rate_rps)
+        door = tuple(one for one in self.door if now_s - DOOR_WINDOW_S <= one[0] < now_s)
+        quiet = replace(
+            self,
+            unwakeable_since_s=unwakeable_s,
+            arrivals_rps=rate_rps,
+            door=(*door, (now_s, standing.arrived)),
+        )
         known = signals.freshness is Freshness.FRESH and standing.wakeable
         if not known or standing.held or signals.in_flight.value or _arrived(state):
             return replace(quiet, since_s=None)
         gap = self.since_s is not None and now_s - self.seen_s > longest_gap_s
         since_s = now_s if self.since_s is None or gap else self.since_s
         return replace(quiet, since_s=since_s, seen_s=now_s)
+
+    @property
+    def door_rps(self) -> float | None:
+        """Requests a second at the door while no replica counts them; None until watched."""
+        (begun_s, before), (now_s, after) = self.door[0], self.door[-1]
+        return max(0, after - before) / (now_s - begun_s) if now_s > begun_s else None
 
 
 def settled(
@@ -69,6 +84,7 @@ def settled(
     if least > 0:
         return decision
     if observation.current == 0:
+        decision = replace(decision, signals=_at_the_door(quiet, standing))
         if standing.held:
             words = f"woken: {standing.held} requests are held for the first replica"
             return replace(decision, reason=Reason.QUEUE_DEPTH, message=words)
@@ -99,6 +115,17 @@ def misses_per_wake_up(
 
 def _arrived(state: State) -> float:
     return state.windows.arrivals([LOOK_BACK_S])[0]
+
+
+def _at_the_door(quiet: Quiet, standing: Standing) -> Signals:
+    """Give what activators see where no replica sees anything; absent where there is none."""
+    rate_rps = quiet.door_rps
+    if not standing.wakeable or rate_rps is None:
+        return Signals()
+    return Signals(
+        arrival_rps=Signal(freshness=Freshness.FRESH, value=rate_rps, age_s=0.0),
+        waiting=Signal(freshness=Freshness.FRESH, value=float(standing.held), age_s=0.0),
+    )
 
 
 def _none(decision: Decision, words: str) -> Decision:
