@@ -58,6 +58,16 @@ def test_a_list_replaces_everything(told: Told) -> None:
     assert len(told.cache) == 2
 
 
+def test_the_dead_are_remembered_for_long_and_not_for_ever(told: Told) -> None:
+    for number in range(5000):
+        told.cache.forget(str(number))
+    told.cache.saw(service("4999"))
+    told.cache.saw(service("904"))
+    assert len(told.cache) == 0
+    told.cache.saw(service("0"))
+    assert told.cache.uids() == ("0",)
+
+
 def test_a_list_from_the_past_buries_nothing_that_is_newer(told: Told) -> None:
     told.cache.saw(service("old", version=5))
     told.cache.saw(service("young", version=50))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections import deque
 from collections.abc import Callable, Iterable
 
 from headroom.controller.others.claims import Claims
@@ -26,7 +25,8 @@ class ServiceCache:
         self._by_name: dict[tuple[str, str], str] = {}
         self._first_seen: dict[str, int] = {}
         self._moment = 0
-        self._tombstones: deque[str] = deque(maxlen=_TOMBSTONES)
+        self._tombstones: dict[str, None] = {}
+        """In the order in which they died; a LIST looks each of its services up."""
         self.claims = Claims()
         """Who scales what."""
         self.synced = asyncio.Event()
@@ -55,7 +55,7 @@ class ServiceCache:
         """
         uid = service["metadata"]["uid"]
         known = self._services.get(uid)
-        if uid in self._tombstones or (known is not None and _version(service) < _version(known)):
+        if uid in self._tombstones or (known is not None and not _may_be_news(service, known)):
             return
         self._services[uid] = _without_owners(service)
         self._by_name[_name(service)] = uid
@@ -69,7 +69,9 @@ class ServiceCache:
 
         A UID never comes back, so a state that arrives late finds it buried.
         """
-        self._tombstones.append(uid)
+        self._tombstones[uid] = None
+        if len(self._tombstones) > _TOMBSTONES:
+            del self._tombstones[next(iter(self._tombstones))]
         self._first_seen.pop(uid, None)
         self.claims.forget(uid)
         gone = self._services.pop(uid, None)
@@ -131,6 +133,13 @@ def _intent(service: Manifest) -> tuple[object, object]:
     """What a change of matters at once; status is our own writing."""
     metadata = service["metadata"]
     return metadata.get("generation"), metadata.get("deletionTimestamp")
+
+
+def _may_be_news(service: Manifest, known: Manifest) -> bool:
+    """Whether it is not older, and not the same again, as most of a LIST is."""
+    version = service["metadata"].get("resourceVersion", "")
+    same = version and version == known["metadata"].get("resourceVersion")
+    return not same and _version(service) >= _version(known)
 
 
 def _version(service: Manifest) -> int:
