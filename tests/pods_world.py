@@ -63,6 +63,14 @@ class Pods:
         self._served = {uid: one for uid, one in self._served.items() if uid in present}
         self._restarted_s = {uid: at for uid, at in self._restarted_s.items() if uid in present}
 
+    def count(self, address: str) -> None:
+        """Have the server there count a request that came past the Service."""
+        for pod in self.all():
+            if pod["status"].get("podIP") == address:
+                uid, now_s = pod["metadata"]["uid"], self._clock.now_s()
+                count, seen_s = self._served.get(uid, (0.0, now_s))
+                self._served[uid] = (count + 1.0, seen_s)
+
     def restart(self, pod: Manifest) -> None:
         """End the containers of a pod; they come back at once, and are as cold as new ones."""
         self._restarted_s[pod["metadata"]["uid"]] = self._clock.now_s()

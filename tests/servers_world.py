@@ -72,6 +72,7 @@ class Servers:
         self.most_at_once = max(self.most_at_once, self.at_once)
         await asyncio.sleep(seconds)
         self.at_once -= 1
+        self.pods.count(url.removeprefix("http://").partition(":")[0])
         if self.refusal is not None:
             return Answered(status=self.refusal[0], text=self.refusal[1], seconds=seconds)
         return Answered(seconds=seconds)

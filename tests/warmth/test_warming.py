@@ -359,6 +359,25 @@ def test_pods_that_go_while_they_are_warmed_leave_nothing_behind() -> None:
     play(story)
 
 
+def test_what_warms_a_pod_is_no_load_and_scales_nothing() -> None:
+    async def story(world: World) -> None:
+        create(world, warmup={"requests": 200})
+        await world.run_for(WARMUP_S + 30.0)
+        assert len(world.pods.ready("resnet")) == 1
+        world.edit(
+            runtime=RUNTIME,
+            warmup=_spec_of(world) | {"requests": 300},
+            scaling={"minReplicas": 2},
+        )
+        for _ in range(60):
+            await world.run_for(2.0)
+            assert world.status()["signals"].get("arrivalsPerSecond", 0.0) == 0.0
+        assert len(world.pods.ready("resnet")) == world.replicas() == 2
+        assert len(world.servers.urls) == 500
+
+    play(story)
+
+
 def test_replicas_that_load_asks_for_come_warm() -> None:
     async def story(world: World) -> None:
         create(world)

@@ -30,7 +30,7 @@ from headroom.controller.reports.recording import Recording
 from headroom.controller.routing import Router
 from headroom.controller.scheduler import Scheduler
 from headroom.controller.sharing.ceilings import NO_CAPS, Caps
-from headroom.controller.warmth import PodWatch, Warmer, Warmth
+from headroom.controller.warmth import PodWatch, Warmth
 from headroom.errors import ClusterError
 from headroom.resources.names import WARMED_LABEL
 from headroom.resources.settings import DEFAULTS, Settings
@@ -157,12 +157,9 @@ class Controller:
         self._freshness.doubt()
 
     def _new_reconciler(self, lease: Lease | None) -> Reconciler:
-        cluster, warmth = self._writing(lease), self._warmth
         return Reconciler(
-            warmer=None
-            if warmth is None
-            else Warmer(requester=warmth.requester, cluster=cluster, clock=self._clock),
-            cluster=cluster,
+            requester=None if self._warmth is None else self._warmth.requester,
+            cluster=self._writing(lease),
             measuring=self._measuring,
             clock=self._clock,
             cache=self.cache,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -26,13 +27,16 @@ from headroom.controller.routing.standing import NOWHERE, Standing
 from headroom.controller.sharing.ceilings import NO_CAPS, Caps, Ceilings
 from headroom.controller.sharing.competition import Competition
 from headroom.controller.tokens.promises import NOTHING_PROMISED, TokenPromises
-from headroom.controller.warmth import Warmer
+from headroom.controller.warmth import Requester, Warmer
 from headroom.controller.writes.act import Acted, act, replicas_to_write
 from headroom.controller.zero.rule import misses_per_wake_up, settled
-from headroom.errors import NotFound
+from headroom.errors import NotFound, ScrapeFailed
 from headroom.resources.settings import DEFAULTS, Settings
 from headroom.scaling import Decision, Policy, decide
+from headroom.telemetry.errors import TelemetryError
 from headroom.telemetry.pod_samples import PodSamples
+
+_log = logging.getLogger(__name__)
 
 
 class Reconciler:
@@ -51,7 +55,7 @@ class Reconciler:
         recording: Recording | None = None,
         onlooker: Onlooker | None = None,
         caps: Caps = NO_CAPS,
-        warmer: Warmer | None = None,
+        requester: Requester | None = None,
         settings: Settings = DEFAULTS,
         standing: Callable[[InferenceService], Standing] | None = None,
     ) -> None:
@@ -62,7 +66,11 @@ class Reconciler:
         self._recorder = recorder
         self._recording = recording
         self._onlooker = onlooker
-        self._warmer = warmer
+        self._warmer = None
+        if requester is not None:
+            self._warmer = Warmer(
+                requester=requester, cluster=cluster, clock=clock, on_warm=self._on_warm
+            )
         self._settings = settings
         self._standing_of = standing or (lambda _: NOWHERE)
         self._reporter = Reporter(cluster, cache, instance)
@@ -214,6 +222,17 @@ class Reconciler:
         kept, missed = memory.budget.recent_kept & 1, memory.budget.recent_missed & 1
         if memory.budget is not before and kept | missed:
             self._recorder.judged(service, kept=bool(kept))
+
+    async def _on_warm(self, service: InferenceService, pod: str, address: str) -> None:
+        """What warmed a pod is no load: remember what it counted of it."""
+        memory = self._memories.get(service.uid)
+        if memory is None or memory.samples is None:
+            return
+        try:
+            await self._measuring.begin(service, pod, address, memory.samples)
+        except (ScrapeFailed, TelemetryError) as error:
+            name = f"{service.namespace}/{service.name}"
+            _log.warning("%s: what warmed a pod counts as load, since %s", name, error)
 
     async def report_failure(self, uid: str, error: Exception) -> None:
         """Say in a condition that the last tick broke off.

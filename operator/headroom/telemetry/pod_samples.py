@@ -8,6 +8,7 @@ from functools import lru_cache
 from headroom.profiles.values import Profile
 from headroom.scaling.values import PodSample
 from headroom.telemetry.accounts import Account, Batch, common_bounds_s, sample_of
+from headroom.telemetry.baseline import Baseline, baseline_of, since
 from headroom.telemetry.exposition import Page
 from headroom.telemetry.reading import ProfileReader, Reading
 
@@ -26,6 +27,8 @@ class PodSamples:
         self._reader = reader_of(profile)
         self._accounts: dict[str, Account] = {}
         self._samples: dict[str, PodSample | None] = {}
+        self._baselines: dict[str, Baseline] = {}
+        """Of pods that were warmed before they took requests."""
 
     def take(self, page: str | Page, *, pod: str, time_s: float) -> PodSample | None:
         """Return what one pod (its UID) exposed at `time_s`; None where that needs a second page.
@@ -42,7 +45,24 @@ class PodSamples:
             if isinstance(page, str)
             else self._reader.read(page, self.model)
         )
-        self._samples[pod], self._accounts[pod] = sample_of(
+        sample, self._accounts[pod] = self._sample(reading, before, pod, time_s)
+        self._samples[pod] = self._counted(sample)
+        return self._samples[pod]
+
+    def begin(self, page: str, *, pod: str, time_s: float) -> None:
+        """Take what a pod exposed before it took requests: only what comes after it counts.
+
+        Raises MalformedExposition, MissingMetric or InvalidMetric; then everything counts.
+        """
+        self._baselines.pop(pod, None)
+        reading = self._reader.read_text(page, self.model)
+        _, account = self._sample(reading, None, pod, time_s)
+        self._baselines[pod] = baseline_of(reading, account)
+
+    def _sample(
+        self, reading: Reading, before: Account | None, pod: str, time_s: float
+    ) -> tuple[PodSample | None, Account]:
+        return sample_of(
             self.profile,
             reading,
             before,
@@ -51,7 +71,16 @@ class PodSamples:
             batch=self.batch,
             bounds_s=common_bounds_s(self._accounts) if reading.latency is None else (),
         )
-        return self._samples[pod]
+
+    def _counted(self, sample: PodSample | None) -> PodSample | None:
+        """Leave out what was before the baseline, as long as the process is that one."""
+        baseline = None if sample is None else self._baselines.get(sample.pod)
+        if sample is None or baseline is None:
+            return sample
+        later = since(baseline, sample)
+        if later is None:
+            del self._baselines[sample.pod]
+        return later or sample
 
     @property
     def readings(self) -> dict[str, Reading]:
@@ -63,6 +92,11 @@ class PodSamples:
         kept = set(pods)
         for pod in [pod for pod in self._accounts if pod not in kept]:
             del self._accounts[pod], self._samples[pod]
+
+    def exist(self, pods: Iterable[str]) -> None:
+        """Forget what pods that are gone had counted before they took requests."""
+        there = set(pods)
+        self._baselines = {pod: one for pod, one in self._baselines.items() if pod in there}
 
 
 @lru_cache(maxsize=64)

@@ -66,6 +66,7 @@ async def gather(
         warmup_timeout_s=service.spec.warmup.timeout.seconds,
         replicas=current,
     )
+    samples.exist(one.pod.uid for one in pods)
     ready = [one for one in pods if one.pod.state is PodState.READY]
     measured = await measuring.measure(service, ready, samples)
     observation = Observation(

@@ -65,6 +65,16 @@ class Measuring:
             unread=tuple(one for one in read if isinstance(one, Unread)),
         )
 
+    async def begin(
+        self, service: InferenceService, pod: str, address: str, samples: PodSamples
+    ) -> None:
+        """Take what a pod (its UID) counted before it takes requests; else all of that counts.
+
+        Raises ScrapeFailed or TelemetryError.
+        """
+        page = await self._scraper.scrape(*_page_of(service, address, samples))
+        samples.begin(page, pod=pod, time_s=self._clock.now_s())
+
     async def _scraped(
         self, service: InferenceService, pod: ObservedPod, samples: PodSamples
     ) -> PodSample | Unread:
@@ -73,11 +83,8 @@ class Measuring:
             return Unread(pod=pod.name, why=why)
         if not pod.ip:
             return Unread(pod=pod.name, why="it is ready, but its status has no podIP yet")
-        host = f"[{pod.ip}]" if ":" in pod.ip else pod.ip
-        port = service.spec.runtime.scrape_port
-        url, prefix = f"http://{host}:{port}{samples.profile.metrics_path}", samples.profile.prefix
         try:
-            page = await self._scraper.scrape(url, prefix)
+            page = await self._scraper.scrape(*_page_of(service, pod.ip, samples))
             sample = samples.take(page, pod=pod.pod.uid, time_s=self._clock.now_s())
         except (ScrapeFailed, TelemetryError) as error:
             return Unread(pod=pod.name, why=str(error))
@@ -120,6 +127,13 @@ class Measuring:
         except TelemetryError as error:
             return Unread(pod=pod.name, why=str(error))
         return sample or Unread(pod=pod.name, why=_SECOND_PAGE)
+
+
+def _page_of(service: InferenceService, address: str, samples: PodSamples) -> tuple[str, str]:
+    """Say where a pod's page is, and how the lines begin that are read of it."""
+    host = f"[{address}]" if ":" in address else address
+    profile, port = samples.profile, service.spec.runtime.scrape_port
+    return f"http://{host}:{port}{profile.metrics_path}", profile.prefix
 
 
 def samples_of(service: InferenceService, known: PodSamples | None) -> PodSamples:

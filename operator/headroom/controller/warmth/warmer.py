@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,6 +33,8 @@ SEEN_AGAIN_S = 2.5
 """After a conflict the next tick, at the latest, tells the pod as it is."""
 WRITTEN_AGAIN_S = 5.0
 """After a write that was refused; and a tick that had read before ours is passed over so long."""
+OnWarm = Callable[[InferenceService, str, str], Awaitable[None]]
+"""Takes a service, the UID of a pod that is warm and takes no requests yet, and its address."""
 _SHOWN = 200
 _TRY_LATER = frozenset({408, 425, 429})
 
@@ -60,10 +62,13 @@ class _UnderWay:
 class Warmer:
     """Keeps the gates of all services' pods, while this process decides."""
 
-    def __init__(self, *, requester: Requester, cluster: Cluster, clock: Clock) -> None:
+    def __init__(
+        self, *, requester: Requester, cluster: Cluster, clock: Clock, on_warm: OnWarm
+    ) -> None:
         self._requester = requester
         self._cluster = cluster
         self._clock = clock
+        self._on_warm = on_warm
         self._slots = asyncio.Semaphore(AT_ONCE)
         self._under_way: dict[str, _UnderWay] = {}
         self._opened: dict[str, tuple[str, float]] = {}
@@ -140,6 +145,8 @@ class Warmer:
                 question, generation = question_of(one.service), one.service.generation
                 course = Course(begun_s=_loop_s())
             said = _said(one, question, course)
+            if said.holds and question is not None and not one.pod.is_open:
+                await self._on_warm(one.service, one.pod.uid, one.pod.address)
             written = True
             if gate.is_worth_writing(one.pod, said, course, _loop_s(), one.told_s):
                 written = await self._write(one, said)

@@ -1,0 +1,89 @@
+"""What warmed a pod before it took requests is left out of what it counts, and nothing else is."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from headroom.profiles import PROFILES
+from headroom.scaling.values import PodSample
+from headroom.telemetry.accounts import Batch
+from headroom.telemetry.errors import TelemetryError
+from headroom.telemetry.pod_samples import PodSamples
+
+PAGES = Path(__file__).parent / "pages"
+MODELS = {"triton": "model", "mlserver": None, "mosec": None, "vllm": None, "sglang": None}
+
+
+def page(name: str) -> str:
+    return (PAGES / f"{name}.prom").read_text()
+
+
+def taken(samples: PodSamples, *pages: str) -> PodSample:
+    """The sample of the last page, read as often as the server needs."""
+    sample = None
+    for number, one in enumerate(pages):
+        sample = samples.take(one, pod="p", time_s=10.0 + 2.0 * number)
+    assert sample is not None
+    return sample
+
+
+def counters(sample: PodSample) -> tuple[float, ...]:
+    return (
+        *(sample.arrivals, sample.missed, sample.batches, sample.batch_items),
+        *(sample.batch_seconds, *sample.latency.counts),
+    )
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_sample_is_what_came_after_the_baseline(name: str) -> None:
+    first, second = page(f"{name}_first"), page(f"{name}_second")
+    whole = PodSamples(PROFILES[name], None, Batch(largest=8))
+    later = PodSamples(PROFILES[name], None, Batch(largest=8))
+    later.begin(first, pod="p", time_s=9.0)
+    before = taken(whole, first, first)
+    grown = [
+        now - then
+        for now, then in zip(
+            counters(taken(whole, first, first, second)), counters(before), strict=True
+        )
+    ]
+    sample = taken(later, first, first, second)
+    assert [math.isclose(a, b, abs_tol=1e-6) for a, b in zip(counters(sample), grown, strict=True)]
+    assert counters(sample)[0] == pytest.approx(grown[0])
+    assert sample.arrivals > 0.0
+    assert (sample.waiting, sample.running) == _gauges(name, first, second)
+
+
+def test_a_process_that_began_anew_counts_whole() -> None:
+    samples = PodSamples(PROFILES["mosec"], None, Batch(largest=8))
+    samples.begin(page("mosec_second"), pod="p", time_s=9.0)
+    anew = taken(samples, page("mosec_fresh"), page("mosec_first"))
+    plain = taken(PodSamples(PROFILES["mosec"], None, Batch(largest=8)), page("mosec_first"))
+    assert anew.arrivals == plain.arrivals
+
+
+def test_a_baseline_lasts_while_its_pod_is_there_ready_or_not() -> None:
+    samples = PodSamples(PROFILES["mosec"], None, Batch(largest=8))
+    samples.begin(page("mosec_first"), pod="p", time_s=9.0)
+    samples.keep([])
+    samples.exist(["p"])
+    assert taken(samples, page("mosec_first")).arrivals == 0.0
+    samples.keep([])
+    samples.exist([])
+    assert taken(samples, page("mosec_first")).arrivals > 0.0
+
+
+def test_a_page_that_cannot_be_read_is_no_baseline() -> None:
+    samples = PodSamples(PROFILES["mosec"], None, Batch(largest=8))
+    with pytest.raises(TelemetryError):
+        samples.begin("<html>", pod="p", time_s=9.0)
+    assert taken(samples, page("mosec_first")).arrivals > 0.0
+
+
+def _gauges(name: str, first: str, second: str) -> tuple[int, int]:
+    """Queues are as they stand, whatever was counted before."""
+    sample = taken(PodSamples(PROFILES[name], None, Batch(largest=8)), first, first, second)
+    return sample.waiting, sample.running
