@@ -1,0 +1,44 @@
+"""A service as its route: what `spec.routing` comes to."""
+
+from __future__ import annotations
+
+from headroom.controller.routing import telling
+from headroom.gateway.values import Hedge, RequestClass, TenantLimit
+from service_world import service
+
+CANARY = {"service": "canary", "weight": 10}
+
+
+def test_what_is_said_of_requests_reaches_the_route() -> None:
+    routing = {
+        "mode": "Gateway",
+        "grpcPort": 9000,
+        "hedging": {"after": "300ms"},
+        "classes": [{"name": "urgent", "priority": 0, "deadline": "1500ms"}, {"name": "batch"}],
+        "tenants": {"requestsPerSecond": 50},
+    }
+    one = telling.route(service(spec__routing=routing), 20001)
+    assert one.grpc_port == 9000
+    assert one.hedge == Hedge(after_s=0.3, budget_percent=5.0)
+    assert one.classes == (
+        RequestClass(name="urgent", priority=0, deadline_s=1.5),
+        RequestClass(name="batch", priority=None, deadline_s=None),
+    )
+    assert one.tenants == TenantLimit(header="x-tenant", rate_rps=50, burst=50)
+
+
+def test_a_share_goes_only_where_somebody_is_routed() -> None:
+    routing = {
+        "mode": "Gateway",
+        "split": [CANARY, {"service": "gone", "weight": 20}, {"service": "idle", "weight": 0}],
+        "models": [{"model": "bert", "service": "bert"}, {"model": "t5", "service": "gone"}],
+    }
+    there = {"vision/resnet50", "vision/canary", "vision/bert", "vision/idle", "other/gone"}
+    one = telling.route(service(spec__routing=routing), 20001, there)
+    assert one.split == (("vision/canary", 10),)
+    assert one.models == (("bert", "vision/bert"),)
+
+
+def test_without_any_of_it_a_route_is_as_before() -> None:
+    one = telling.route(service(spec__routing={"mode": "Gateway"}), 20001, {"vision/canary"})
+    assert (one.hedge, one.classes, one.tenants, one.split, one.models) == (None, (), None, (), ())
