@@ -73,7 +73,7 @@ class Door:
         if self._handling:
             await asyncio.wait(self._handling, timeout=within_s)
 
-    async def serve(self, services: Iterable[Served]) -> None:
+    async def serve(self, services: Iterable[Served], *, opens: bool = True) -> None:
         """Take in what is served: give out what has a replica now, open and close ports."""
         known = {one.port: one for one in services}
         self._holding.serve(known.values())
@@ -83,7 +83,7 @@ class Door:
                 server.close()
                 del self._servers[port]
         for port, one in known.items():
-            if port in self._servers:
+            if port in self._servers or not opens:
                 continue
             try:
                 server = await asyncio.start_server(

@@ -87,7 +87,7 @@ class Activator:
         _log.info("ended")
 
     async def _served(self, services: tuple[Served, ...]) -> None:
-        await self.door.serve(services)
+        await self.door.serve(services, opens=not self._leaving)
 
     def _knocked(self, key: str) -> None:
         now_s = asyncio.get_running_loop().time()

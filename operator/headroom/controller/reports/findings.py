@@ -124,11 +124,12 @@ def _ready(tick: Tick) -> _Finding:
         return _FALSE, ConditionReason.APPLY_FAILED, tick.acted.unapplied
     if _is_at_zero(tick):
         return _TRUE, ConditionReason.AT_ZERO, _AT_ZERO
-    least = max(1, least)
     standing = f"{counts.ready} of {tick.acted.replicas} replicas are warm"
-    if counts.ready >= least:
+    if counts.ready >= max(1, least):
         return _TRUE, ConditionReason.SERVING, _join(standing, _cold(tick))
     wanted = f"{standing}, minReplicas is {least}"
+    if least == 0:
+        wanted = f"{standing}, {tick.standing.held} requests are held"
     if counts.broken:
         why = _detail(tick, PodState.BROKEN)
         return _FALSE, _why_broken(tick), f"{wanted}; {why}"
