@@ -154,9 +154,10 @@ def test_explain_says_which_signals_are_unknown() -> None:
     assert "unknown arrivals/s, unknown waiting, p95 unknown" in text
 
 
-def without(library: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """The command line of an installation that lacks a library."""
-    program = f"import sys; sys.modules[{library!r}] = None; from headroom.cli import main; main()"
+def without(libraries: list[str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command line of an installation that lacks libraries."""
+    lacking = f"import sys; sys.modules |= dict.fromkeys({libraries!r})"
+    program = f"{lacking}; from headroom.cli import main; main()"
     return subprocess.run(
         [sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False
     )
@@ -173,7 +174,7 @@ def without(library: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_a_command_without_its_libraries_says_what_to_install(
     library: str, arguments: list[str], extra: str
 ) -> None:
-    result = without(library, *arguments)
+    result = without([library], *arguments)
     assert result.returncode == 2
     assert result.stdout == ""
     assert result.stderr == (
@@ -182,9 +183,9 @@ def test_a_command_without_its_libraries_says_what_to_install(
     )
 
 
-@pytest.mark.parametrize("library", ["numba", "aiohttp"])
-def test_a_plan_needs_neither_simulator_nor_operator(library: str) -> None:
-    result = without(library, "plan", "--arrivals", "10", "--fixed", "6ms", "--per-item", "4ms")
+def test_a_plan_needs_neither_simulator_nor_operator() -> None:
+    sums = ["plan", "--arrivals", "10", "--fixed", "6ms", "--per-item", "4ms"]
+    result = without(["numba", "aiohttp", "kopf", "kubernetes"], *sums)
     assert result.returncode == 0
     assert result.stdout.startswith("1 replica for 10/s")
 
