@@ -136,9 +136,10 @@ class Controller:
     def wake(self, key: str) -> None:
         """Evaluate a service now, by `namespace/name`: somebody is held for it."""
         self.reroute()
-        for uid in self.cache.uids():
-            if self.scheduler is not None and self._name_of(uid) == key:
-                self.scheduler.kick(uid)
+        namespace, _, name = key.partition("/")
+        uid = self.cache.named(namespace, name)
+        if uid is not None and self.scheduler is not None:
+            self.scheduler.kick(uid)
 
     def reroute(self) -> None:
         """Look again at what gateways are told: who holds requests has changed."""

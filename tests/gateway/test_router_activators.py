@@ -1,0 +1,153 @@
+"""Without a warm replica a service leads to the activators, and they know when there is one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+from headroom.controller.cache import ServiceCache
+from headroom.controller.routing import Router
+from headroom.controller.routing.ports import OnEvent, OnList
+from headroom.gateway import Snapshot
+from headroom.gateway.activation import Served
+from headroom.resources.names import SERVICE_LABEL
+from service_world import body
+
+KEY = "vision/resnet50"
+
+
+class Pods:
+    """A watch whose pods a test changes."""
+
+    def __init__(self) -> None:
+        self.tell: Callable[[str, dict[str, Any]], None] = lambda *_: None
+
+    async def run(self, on_list: OnList, on_event: OnEvent) -> None:
+        on_list([])
+        self.tell = on_event
+        await asyncio.Event().wait()
+
+
+class Told:
+    """What gateways and activators are told last, and what activators say."""
+
+    def __init__(self) -> None:
+        self.snapshot = Snapshot()
+        self.served: list[Served] = []
+        self.addresses: tuple[str, ...] = ("10.0.9.1", "10.0.9.2")
+
+    def publish(self, what: Any) -> None:
+        if isinstance(what, Snapshot):
+            self.snapshot = what
+        else:
+            self.served = list(what)
+
+    def withdraw(self) -> None:
+        pass
+
+    def standing(self, port: int) -> tuple[str, ...]:
+        return self.addresses
+
+    def held(self, key: str) -> int:
+        return 7
+
+    def arrived(self, key: str) -> int:
+        return 9
+
+    def hosts(self) -> list[tuple[str, int]]:
+        told = self.snapshot.resources["endpoints"][KEY]
+        found = [
+            host["endpoint"]["address"]["socket_address"]
+            for locality in json.loads(told.body)["endpoints"]
+            for host in locality["lb_endpoints"]
+        ]
+        return [(one["address"], one["port_value"]) for one in found]
+
+    def bounds(self) -> dict[str, int]:
+        layer: dict[str, int] = json.loads(self.snapshot.resources["runtime"]["in-flight"].body)[
+            "layer"
+        ]
+        return layer
+
+
+class Quiet:
+    """A cluster without slices, and a probe that finds nobody."""
+
+    async def list_all(self, *_: Any) -> list[Any]:
+        return []
+
+    def now_s(self) -> float:
+        return 0.0
+
+    async def is_open(self, address: str, port: int) -> bool:
+        return False
+
+    async def get(self, *_: Any) -> dict[str, Any]:
+        return {"metadata": {"name": "other"}}
+
+
+def pod(**changes: object) -> dict[str, Any]:
+    metadata = {
+        "uid": "p1",
+        "name": "resnet50-abc-1",
+        "namespace": "vision",
+        "labels": {SERVICE_LABEL: "resnet50", "pod-template-hash": "abc"},
+        "ownerReferences": [{"controller": True, "kind": "ReplicaSet", "name": "resnet50-abc"}],
+    }
+    status = {"podIP": "10.0.0.1", "conditions": [{"type": "Ready", "status": "True"}]}
+    return {"metadata": metadata | changes, "status": status}
+
+
+async def becomes(holds: Callable[[], object]) -> None:
+    async with asyncio.timeout(5):
+        while not holds():  # noqa: ASYNC110  (nobody announces it)
+            await asyncio.sleep(0.01)
+
+
+async def test_a_service_leads_to_activators_until_a_replica_is_warm_and_again_after_the_last() -> (
+    None
+):
+    pods, told, quiet = Pods(), Told(), Quiet()
+    cache = ServiceCache(on_change=lambda _: None, on_gone=lambda _: None)
+    status = {
+        "coldStart": {"p90": "12.5s"},
+        "model": {"fixedCost": "150ms", "perItemCost": "60ms", "maxBatch": 4},
+    }
+    cache.saw(body(spec__routing__mode="Gateway") | {"status": status})
+    cache.synced.set()
+    router = Router(
+        replicas=pods,
+        gateways=Pods(),
+        publisher=told,
+        activators=told,
+        probe=quiet,
+        clock=quiet,
+        gateway_namespace="headroom-system",
+    )
+    leading = asyncio.create_task(router.lead(quiet, cache))  # type: ignore[arg-type]
+    try:
+        await becomes(lambda: told.served)
+        (served,) = told.served
+        assert (served.key, served.cold_start_s, served.replicas) == (KEY, 12.5, ())
+        assert served.in_flight == 8  # two batches: the target of 250 ms is below one
+        assert told.hosts() == [("10.0.9.1", served.port), ("10.0.9.2", served.port)]
+        assert told.bounds() == {}
+
+        pods.tell("ADDED", pod())
+        await becomes(lambda: told.hosts() == [("10.0.0.1", 8000)])
+        assert [one.address for one in told.served[0].replicas] == ["10.0.0.1"]
+        # What is held is in flight too, and takes nobody's place.
+        assert list(told.bounds().values()) == [8 + 7]
+
+        pods.tell("MODIFIED", pod(deletionTimestamp="2026-01-01T00:00:00Z"))
+        await becomes(
+            lambda: told.hosts() == [("10.0.9.1", served.port), ("10.0.9.2", served.port)]
+        )
+        told.addresses = ()
+        router.changed()
+        await becomes(lambda: told.hosts() == [])
+    finally:
+        leading.cancel()
+        await asyncio.gather(leading, return_exceptions=True)
