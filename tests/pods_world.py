@@ -26,6 +26,8 @@ class Pods:
         self.arrivals_rps: dict[str, float] = {}
         self.running: dict[str, int] = {}
         """Requests in a batch, by pod; 0 where it is not said."""
+        self.spoiled: dict[str, Manifest] = {}
+        """What the status of a pod says instead, by its name."""
         self.silent = False
         self.rolling: set[str] = set()
         """Workloads in a rollout that does not end."""
@@ -185,7 +187,11 @@ class Pods:
                 }
                 for one in pod["spec"]["containers"]
             ]
+        status |= self.spoiled.get(pod["metadata"]["name"], {})
         self._cluster.update(pod, lambda one: one["status"].update(status))
+        uid = pod["metadata"]["uid"]
+        if uid in self._served and not _is_ready(pod):  # it gets no requests
+            self._served[uid] = (self._served[uid][0], self._clock.now_s())
 
     def _page(self, pod: Manifest) -> str:
         name = pod["metadata"]["labels"]["headroom.dev/inference-service"]
