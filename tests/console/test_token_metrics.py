@@ -1,0 +1,41 @@
+"""Metrics of the promises on tokens: there while they are made, and no longer."""
+
+from __future__ import annotations
+
+from headroom.console.instruments import Instruments
+from service_world import service
+
+RUNTIME = {"image": "registry.example/vllm:1", "profile": "vllm", "maxBatchSize": 8}
+PROMISED = service(
+    spec__runtime=RUNTIME,
+    spec__slo={"latency": {"target": "5s"}, "timeToFirstToken": {"target": "500ms"}},
+)
+PLAIN = service(spec__runtime=RUNTIME)
+OWNER = 'name="resnet50",namespace="vision"'
+
+
+def series(instruments: Instruments) -> list[str]:
+    lines = instruments.page().decode().splitlines()
+    return [line for line in lines if line.startswith("headroom_service_token")]
+
+
+def test_a_promise_has_its_measurement_its_target_and_the_room_that_it_takes() -> None:
+    instruments = Instruments()
+    instruments.tokens_measured(PROMISED, {"timeToFirstToken": 0.25}, 1.5)
+    promise = f'{{{OWNER},promise="timeToFirstToken"}}'
+    assert series(instruments) == [
+        f"headroom_service_token_latency_seconds{promise} 0.25",
+        f"headroom_service_token_latency_target_seconds{promise} 0.5",
+        f"headroom_service_token_room_ratio{{{OWNER}}} 1.5",
+    ]
+    instruments.tokens_measured(PROMISED, {"timeToFirstToken": None}, 1.5)
+    assert not any("token_latency_seconds" in line for line in series(instruments)), "not zero"
+    instruments.tokens_measured(PLAIN, {}, 1.0)
+    assert series(instruments) == []
+
+
+def test_a_service_that_goes_takes_them_along() -> None:
+    instruments = Instruments()
+    instruments.tokens_measured(PROMISED, {"timeToFirstToken": 0.25}, 1.5)
+    instruments.forgotten("vision", "resnet50")
+    assert series(instruments) == []
