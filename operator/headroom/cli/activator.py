@@ -46,6 +46,12 @@ def activator(
     from headroom.activator.process import Settings, run
     from headroom.api.durations import Duration
 
+    if "$(" in operator:  # as the kubelet leaves what it does not know
+        fail(
+            f"--operator {operator} names a variable that is not set: the Service "
+            "headroom-operator-xds must be there before the pod is; the kubelet starts this "
+            "container again"
+        )
     try:
         longest_s, drain_s = (Duration.parse(text).seconds for text in (longest, drain))
     except ValueError as error:

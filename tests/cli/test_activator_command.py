@@ -1,0 +1,28 @@
+"""`headroom activator`: what it is started with is checked before anything is opened."""
+
+from __future__ import annotations
+
+import pytest
+from typer.testing import CliRunner
+
+from headroom.cli.commands import app
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        pytest.param(
+            ["--operator", "http://$(HEADROOM_OPERATOR_XDS_SERVICE_HOST):18001"],
+            1,
+            "names a variable that is not set",
+            id="the pod was there before the Service",
+        ),
+        pytest.param(["--drain", "soon"], 2, "duration", id="no duration"),
+        pytest.param(["--requests", "0"], 2, "--requests", id="a bound of nothing"),
+    ],
+)
+def test_bad_settings_are_refused_in_words(options: list[str], code: int, said: str) -> None:
+    wanted = ["activator", "--address", "10.0.0.1", "--operator", "http://10.0.0.2:18001"]
+    result = CliRunner().invoke(app, [*wanted, *options])
+    assert result.exit_code == code
+    assert said in " ".join(result.output.split())
