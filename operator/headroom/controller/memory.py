@@ -83,6 +83,8 @@ class Memory:
     """The Deployment that the API server took in a dry run."""
     refused: Refusal | None = None
     children_checked: Checked | None = None
+    children_due_s: float | None = None
+    """Until when a new process may leave what an earlier one found in order."""
     lineage: Lineage = field(default_factory=Lineage)
     contest: Contest = field(default_factory=Contest)
     mode: str = ""

@@ -204,7 +204,15 @@ class Reconciler:
         if replicas_to_write(service, gathered, asked) is not None:
             # History before the act it explains: whoever finds the new replicas finds the reason.
             await self._report(memory, tick)
-        acted = await act(self._cluster, service, memory, gathered, asked, self._clock.now_s())
+        acted = await act(
+            self._cluster,
+            service,
+            memory,
+            gathered,
+            asked,
+            self._clock.now_s(),
+            services=len(self._cache),
+        )
         if acted.scaled or acted.created:
             memory.contest = memory.contest.wrote(acted.replicas, self._clock.now_s())
         if self._recording is not None:

@@ -68,7 +68,8 @@ class Scheduler:
     name_of: Callable[[str], str] = str
     """What the log calls a service."""
     deadline_s: float = 20.0
-    concurrency: int = 16
+    concurrency: int = 48
+    """A tick waits for two answers of the API: half a second each, and these are 48 a second."""
     chance: random.Random = field(default_factory=random.Random)
     _entries: dict[str, _Entry] = field(default_factory=dict)
     _heap: list[tuple[float, int, str]] = field(default_factory=list)

@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 from headroom.profiles.values import QUANTITIES, Histogram, Label, Metric, Profile
 from headroom.scaling.values import LatencyCounts
-from headroom.telemetry.errors import InvalidMetric, MissingMetric
+from headroom.telemetry.errors import InvalidMetric, MissingMetric, TelemetryError
 from headroom.telemetry.exposition import ExpositionReader, Layout, Page, Series
 
 
@@ -44,6 +44,11 @@ class Reading:
     output_token: LatencyCounts | None = None
 
 
+_ANY = "\x00"
+"""Stands for whichever model a page is of."""
+_PLAIN = re.compile(r"[\w./:@+-]+", re.ASCII)
+"""Names that are written without escapes."""
+
 _reading: Callable[..., Reading] = Reading  # its fields come by order and by name from the profile
 
 
@@ -58,8 +63,16 @@ class ProfileReader:
     def read_text(self, text: str, model: str | None) -> Reading:
         """Read a page in Prometheus' text format; see `read`.
 
-        Raises MalformedExposition too.
+        Pages of different models have one layout, so that it is read once for all services: the
+        model's name is taken out before. Where that cannot be done or the page is refused, it is
+        read as it stands. Raises MalformedExposition too.
         """
+        neutral = None if model is None else _neutral(text, self._profile.model_label, model)
+        if neutral is not None:
+            try:
+                return self.read(self._pages.read(neutral), _ANY)
+            except TelemetryError:
+                pass  # said below in the page's own words
         return self.read(self._pages.read(text), model)
 
     def read(self, page: Page, model: str | None) -> Reading:
@@ -72,6 +85,19 @@ class ProfileReader:
         if plan is None:
             plan = plans[model] = _Plan(self._profile, page.layout, model)
         return plan.read(page.values)
+
+
+def _neutral(text: str, label: str | None, model: str) -> str | None:
+    """Put `_ANY` for the model's name as the label's value; None where that is not certain.
+
+    No series becomes equal to another, nor unequal: `_ANY` was not on the page, and the name is not
+    left as anything's whole value.
+    """
+    if label is None or _ANY in text or not _PLAIN.fullmatch(model):
+        return None
+    for before in "{,":
+        text = text.replace(f'{before}{label}="{model}"', f'{before}{label}="{_ANY}"')
+    return None if f'"{model}"' in text else text
 
 
 class _Plan:

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from headroom.api import InferenceService
+from headroom.api.conditions import ConditionStatus, ConditionType
+from headroom.controller import pace
 from headroom.controller.memory import Checked, Memory, Refusal
 from headroom.controller.ports import Cluster, Manifest
 from headroom.controller.reads.gather import Gathered
@@ -32,11 +34,6 @@ from headroom.errors import (
 from headroom.resources import deployment as deployments
 from headroom.resources.names import FIELD_MANAGER, SCALER_FIELD_MANAGER
 
-OTHER_CHILDREN_EVERY_S = 30.0
-"""The Deployment is read at every tick.
-
-Service, PodDisruptionBudget and ServiceAccount this often.
-"""
 TROUBLED_AGAIN_AFTER_S = 6.0
 """One of these that could not be read or written, for a reason that may pass by itself."""
 REFUSED_AGAIN_SHARE, REFUSED_AGAIN_S = 1.0 / 15.0, (4.0, 60.0)
@@ -95,8 +92,13 @@ async def act(
     gathered: Gathered,
     replicas: int,
     now_s: float,
+    *,
+    services: int,
 ) -> Acted:
     """Write what has to be written, in order: validate, children, replicas; of a target the last.
+
+    The Deployment is read at every tick, the other children the less often the more `services`
+    there are.
 
     Raises ClusterError for whatever is no refusal: conflicts, absence, an API that does not answer.
     """
@@ -110,9 +112,12 @@ async def act(
             step = Step.CHILDREN
             _check_owner(deployment, service)
             step = Step.VALIDATE
+            if _may_wait(service, memory, gathered, replicas, now_s, services):
+                return Acted(replicas=standing)
         await _validate(cluster, memory, now_s)
         step = Step.CHILDREN
-        unapplied = await _apply_other_children(cluster, service, memory, now_s)
+        again_s = now_s + pace.children_every_s(services)
+        unapplied = await _apply_other_children(cluster, service, memory, now_s, again_s)
         if deployment is None:
             live = await _create(cluster, deployments.with_replicas(memory.children[-1], replicas))
             memory.applied["Deployment"] = Applied.of(memory.children[-1], live)
@@ -134,6 +139,30 @@ async def act(
         refused = Step.SCALE if step is Step.SCALE else Step.CHILDREN
         ends = isinstance(error, NamespaceTerminating)
         return Acted(replicas=standing, refused=refused, message=str(error), namespace_ends=ends)
+
+
+def _may_wait(
+    service: InferenceService,
+    memory: Memory,
+    gathered: Gathered,
+    replicas: int,
+    now_s: float,
+    services: int,
+) -> bool:
+    """Whether children that this process has not looked at yet can wait: there are many services.
+
+    Only where an earlier process has found all in order for this spec, and nothing is to be scaled.
+    """
+    if memory.accepted is not None or replicas_to_write(service, gathered, replicas) is not None:
+        return False
+    if memory.status.get("observedGeneration") != service.generation:
+        return False
+    kind, status = ConditionType.READY, ConditionStatus.TRUE
+    if not any(one.type == kind and one.status is status for one in memory.conditions):
+        return False
+    if memory.children_due_s is None:
+        memory.children_due_s = now_s + pace.head_start_s(memory.uid, services)
+    return now_s < memory.children_due_s
 
 
 async def _scale_target(
@@ -187,7 +216,7 @@ def _refused_again_after_s(refused: Refusal) -> float:
 
 
 async def _apply_other_children(
-    cluster: Cluster, service: InferenceService, memory: Memory, now_s: float
+    cluster: Cluster, service: InferenceService, memory: Memory, now_s: float, again_s: float
 ) -> str:
     """Bring them up to date, each for itself; return why one of them is not.
 
@@ -196,7 +225,6 @@ async def _apply_other_children(
     checked = memory.children_checked
     if checked is not None and checked.holds(memory.children, now_s):
         return checked.trouble
-    again_s = now_s + OTHER_CHILDREN_EVERY_S
     memory.children_checked = Checked(children=memory.children, at_s=now_s, again_s=again_s)
     troubles = []
     for manifest in memory.children[:-1]:
