@@ -50,8 +50,10 @@ def triton() -> str:
     shutil.copy(HERE / "triton_model.py", folder / "1" / "model.py")
     backend = HERE / "backends" / "python"
     shutil.copytree(TRITON / "backends" / "python", backend)
-    shutil.copy(TRITON / "python_backend_stubs" / "3.11" / "triton_python_backend_stub", backend)
+    stub = TRITON / "python_backend_stubs" / "3.11" / "triton_python_backend_stub"
+    shutil.copy(stub, backend)
     return (
+        f"env LD_LIBRARY_PATH={TRITON.parents[1]}/nvidia_pytriton.libs "
         f"{TRITON}/bin/tritonserver --model-repository=/models/repository "
         "--backend-directory=/models/backends --http-port=8000 --allow-grpc=false"
     )
