@@ -25,8 +25,8 @@ from reliability.kept import FOLDER, Kept
 CORES = os.cpu_count() or 1
 SIDE_BY_SIDE = 4 * CORES
 """Most of a run is waiting: for windows, for holds, for a fault to pass."""
-SEQUENCES, TREES = 200_000, 4600
-"""A tree has some 45 sequences."""
+SEQUENCES, TREES = 200_000, 3700
+"""A tree has some 56 sequences."""
 CRASH_POINTS, CRASH_SCENARIOS = 40, 6
 
 Say = Callable[[str], None]

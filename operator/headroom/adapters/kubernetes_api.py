@@ -40,9 +40,9 @@ DEADLINE_S = 6.0
 _DEFAULT_KUBECONFIG = "~/.kube/config"
 _RETRY_AFTER_S = 1.0
 _MAX_RETRY_AFTER_S = 60.0
-_SHOWN = 1024
 _PAGE = 250
 """Objects of a long list at a time: some 2 MB."""
+_SHOWN = 1024
 """Of what the API server says: it ends in logs, events and status."""
 
 _JSON = "application/json"
@@ -427,6 +427,12 @@ def _path_of(manifest: Manifest) -> str:
     return _path(manifest["apiVersion"], manifest["kind"], metadata["namespace"], metadata["name"])
 
 
+def _leave_out_managed_fields(one: object) -> None:
+    metadata = one.get("metadata") if isinstance(one, dict) else None
+    if isinstance(metadata, dict):
+        metadata.pop("managedFields", None)
+
+
 def _items(answer: Manifest, path: str) -> list[Manifest]:
     items = answer.get("items", ())
     if items is not None and not isinstance(items, list):
@@ -437,12 +443,6 @@ def _items(answer: Manifest, path: str) -> list[Manifest]:
 def _object(found: Fetched, asked: str) -> Manifest:
     """Read the object of an answer; raise what an answer of its status stands for."""
     if found.status >= 300:
-def _leave_out_managed_fields(one: object) -> None:
-    metadata = one.get("metadata") if isinstance(one, dict) else None
-    if isinstance(metadata, dict):
-        metadata.pop("managedFields", None)
-
-
         raise _error(found.status, found.body, found.retry_after, asked)
     try:
         answer = orjson.loads(found.body)
