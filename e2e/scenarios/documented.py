@@ -44,7 +44,7 @@ FOREIGN = {
 """Kinds of other projects, which a plain API server does not know."""
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _INDENTED = re.compile(
-    r"^    (?=(?:kubectl|helm|headroom|headroom-server|make|docker|pip|curl) )(.*(?:\\\n.*)*)$",
+    r"^    (?=(?:kubectl|helm|headroom|headroom-server|make|docker|pip|curl) )((?:.*\\\n)*.*)$",
     re.MULTILINE,
 )
 
