@@ -82,7 +82,7 @@ bench-decision: setup ## the decision against every peer in every cell (ARGS=--q
 	@$(RUN) proof $(ARGS)
 
 .PHONY: reliability
-reliability: setup ## the promises under faults: telemetry, crashes, outages, leaders, thousand (ARGS=crashes: one part); resumes
+reliability: setup ## the promises under faults: telemetry, crashes, outages, leaders, thousand, soak (ARGS=crashes: one part); resumes
 	@$(RUN) reliability $(ARGS)
 
 mutation: setup  ## plant seeded bugs in the decision and the guards; the share that the tests catch
