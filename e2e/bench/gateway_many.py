@@ -42,7 +42,7 @@ async def _with(number: int) -> list[Figure]:
         route.key: [Endpoint("127.0.0.1", 9000 + index) for index in range(REPLICAS)]
         for route in routes
     }
-    async with _envoy() as (xds, process, stats):
+    async with running_envoy() as (xds, process, stats):
         began_s = time.monotonic()
         xds.publish(snapshot(routes, hosts, {}))
         await _until(stats, "listener_manager.total_listeners_active", number + 1)
@@ -84,7 +84,7 @@ def _route(index: int) -> Route:
 
 
 @contextlib.asynccontextmanager
-async def _envoy() -> AsyncIterator[tuple[XdsServer, Process, str]]:
+async def running_envoy() -> AsyncIterator[tuple[XdsServer, Process, str]]:
     """Start an Envoy and what tells it; give with them the address of its figures."""
     xds, port, admin = XdsServer(_anybody), free_port(), free_port()
     serving = asyncio.create_task(xds.serve(port, "127.0.0.1"))

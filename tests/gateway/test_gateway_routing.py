@@ -164,6 +164,13 @@ async def test_a_killed_replica_costs_no_request_that_may_be_repeated(
         async with front.client.post(url(one), data=b"x") as answered:
             assert answered.status == 200
 
+    # Nor when it comes back into the choice, fails at once and is left out again.
+    until_s = time.monotonic() + 3.5
+    while time.monotonic() < until_s:
+        async with front.client.post(url(one), data=b"x") as answered:
+            assert answered.status == 200
+        await asyncio.sleep(0.005)
+
     # One that may be computed once only is not repeated after a replica has read it.
     await front.tell(one, replicas={one.key: [dead.endpoint]})
     before = len(dead.seen)

@@ -14,9 +14,12 @@ CONNECT_TIMEOUT_S = 0.5
 """A replica that is gone does not even refuse."""
 UPSTREAM_IDLE_S = 4.0
 """Below the 5 s after which common servers close an idle connection under a request."""
-RETRY_BUDGET_PERCENT = 20.0
-MIN_RETRIES = 3
+RETRY_BUDGET_PERCENT = 100.0
+"""Of the requests in flight. A replica that was killed has the fewest in flight and is chosen for
+every request until it is left out, so each of them needs its second try; none has a third."""
+MIN_RETRIES = 64
 """Retries at once of a service with hardly any requests."""
+MIN_HEDGES = 3
 IN_FLIGHT = 4096
 """Of a service whose replicas' capacity is not known yet."""
 FAILURES_IN_A_ROW = 5
@@ -52,7 +55,11 @@ def _cluster(route: Route, name: str, protocol: Json) -> Json:
         "load_balancing_policy": {"policies": [{"typed_extension_config": _least_request(route)}]},
         "circuit_breakers": {"thresholds": [_thresholds(route)]},
         "outlier_detection": _OUTLIERS | (_HEDGED if route.hedge else {}),
-        "common_lb_config": {"healthy_panic_threshold": {"value": 1.0}},
+        "common_lb_config": {
+            "healthy_panic_threshold": {"value": 1.0},
+            # Else a replica that comes back and fails again within a second stays chosen for it.
+            "update_merge_window": "0s",
+        },
         "upstream_connection_options": {"tcp_keepalive": _KEEPALIVE},
         "typed_extension_protocol_options": {
             _PROTOCOL_OPTIONS: any_of(
@@ -86,7 +93,7 @@ def _thresholds(route: Route) -> Json:
         "max_requests": IN_FLIGHT,
         "retry_budget": {
             "budget_percent": {"value": percent},
-            "min_retry_concurrency": MIN_RETRIES,
+            "min_retry_concurrency": MIN_HEDGES if route.hedge else MIN_RETRIES,
         },
         "track_remaining": False,
     }

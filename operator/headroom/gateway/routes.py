@@ -162,8 +162,9 @@ def _retries(route: Route, retry_on: str) -> Json:
             }
         ],
         "host_selection_retry_max_attempts": ANOTHER_HOST_ATTEMPTS,
-        # Long enough for a replica that failed to be left out.
-        "retry_back_off": {"base_interval": "0.025s", "max_interval": "0.05s"},
+        # From nothing to this, by chance: time for a replica that failed to be left out. Until
+        # then it has the fewest in flight, and `previous_hosts` asks for another in vain.
+        "retry_back_off": {"base_interval": "0.15s", "max_interval": "0.15s"},
     }
     if route.per_try_timeout_s is not None:
         policy["per_try_timeout"] = seconds(route.per_try_timeout_s)
