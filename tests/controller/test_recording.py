@@ -13,6 +13,7 @@ import pytest
 from controller_world import World, play
 from headroom.controller.reports.door import Door
 from headroom.scaling import Observation, Pod, PodSample, PodState, Policy
+from headroom.scaling.values import LatencyCounts
 from headroom.simulator.arrivals import PoissonArrivals
 from headroom.simulator.arrivals.recording import RecordedService, read_recording
 from headroom.simulator.arrivals.shapes import constant
@@ -95,6 +96,18 @@ def test_a_restart_shows_in_any_counter() -> None:
     assert count(more) == 4
     assert count(replace(more, missed=0.0)) is None
     assert count(replace(more, batches=0.0)) is None
+
+
+def test_a_server_that_times_no_request_is_counted_by_its_other_counters() -> None:
+    untimed = LatencyCounts(bounds_s=(), counts=())
+    looks = [seen(100.0 + 2 * number, {"a": count}) for number, count in enumerate((5, 9))]
+    door = Door()
+    counted = []
+    for look in looks:
+        samples = tuple(replace(one, latency=untimed) for one in look.samples)
+        count, door = door.counted(replace(look, samples=samples))
+        counted.append(count)
+    assert counted == [None, 4]
 
 
 def test_a_replica_that_is_not_ready_for_a_while_does_not_count_from_zero_again() -> None:

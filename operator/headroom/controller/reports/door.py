@@ -65,5 +65,5 @@ def _began_anew(before: PodSample, now: PodSample) -> bool:
         now.arrivals < before.arrivals
         or now.missed < before.missed
         or now.batches < before.batches
-        or now.latency.counts[-1] < before.latency.counts[-1]
+        or now.latency.counts[-1:] < before.latency.counts[-1:]  # none where none is timed
     )
