@@ -56,11 +56,18 @@ def _places(text: str) -> list[tuple[Place, list[tuple[str, int]]]]:
 
 
 def _unseen(text: str) -> list[tuple[Place, Place]]:
-    """Return where a change does nothing: annotations, which are not evaluated, and caches."""
+    """Return where a change decides nothing.
+
+    Annotations, which are not evaluated; caches; whether a dataclass is frozen or has slots.
+    """
     spans = []
     for node in ast.walk(ast.parse(text)):
         parts = [getattr(node, "annotation", None), getattr(node, "returns", None)]
-        parts += [one for one in getattr(node, "decorator_list", ()) if _is_cache(one)]
+        for one in getattr(node, "decorator_list", ()):
+            if _is_cache(one):
+                parts.append(one)
+            elif isinstance(one, ast.Call) and _named(one.func) == "dataclass":
+                parts += [option.value for option in one.keywords]
         for part in parts:
             if part is not None:
                 end = (part.end_lineno or 0, part.end_col_offset or 0)
@@ -70,7 +77,11 @@ def _unseen(text: str) -> list[tuple[Place, Place]]:
 
 def _is_cache(decorator: ast.expr) -> bool:
     called = decorator.func if isinstance(decorator, ast.Call) else decorator
-    return isinstance(called, ast.Name) and called.id in CACHES
+    return _named(called) in CACHES
+
+
+def _named(called: ast.expr) -> str:
+    return called.id if isinstance(called, ast.Name) else ""
 
 
 if __name__ == "__main__":
