@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import Progress
 
-from bench.figures import Figure, at_least, at_most, shown
+from bench.figures import Figure, at_most, shown
 from cluster.commands import environment
 from reliability.soak import books
 
@@ -61,7 +61,7 @@ def figures(found: books.Books) -> Sequence[Figure]:
     calls = sorted(found.calls.items(), key=lambda item: -item[1])
     of_all = ", ".join(f"{verb} {number}" for verb, number in calls)
     return (
-        at_least("hours of operator time", found.hours, 0.0, "", 1),
+        shown("hours of operator time", f"{found.hours:g}"),
         shown(
             f"of seed {found.seed}: troubles, leaders killed", f"{found.troubles}, {found.kills}"
         ),
