@@ -139,6 +139,9 @@ def it_is_not_paused(facts: Facts) -> Iterator[Diagnosis]:
             )
 
 
+_CHECKED_APART = frozenset({"TargetNotFound", "TargetTaken", "ConflictingAutoscaler"})
+
+
 def replicas_can_start(facts: Facts) -> Iterator[Diagnosis]:
     """What the cluster says about replicas that do not become ready, or are not taken."""
     for one in facts.services:
@@ -150,7 +153,7 @@ def replicas_can_start(facts: Facts) -> Iterator[Diagnosis]:
                 capacity.get("message", ""),
                 f"kubectl describe pods {_selected(one)}",
             )
-        if able.get("status") == "False":
+        if able.get("status") == "False" and able.get("reason") not in _CHECKED_APART:
             yield problem(
                 Finding.WRITE_REFUSED,
                 subject(one),
