@@ -16,9 +16,10 @@ Manifest = dict[str, Any]
 START_S = 1_800_000_000.0
 
 
-def copied(one: Any) -> Any:
+def copied(one: Manifest) -> Manifest:
     """Give a copy as the API does: through JSON."""
-    return orjson.loads(orjson.dumps(one))
+    copy: Manifest = orjson.loads(orjson.dumps(one))
+    return copy
 
 
 class FakeClock:
