@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -25,6 +26,7 @@ BOOKKEEPING = ".cache"
 """Of `hf` in the folder: what is whole already. Gone once the model is."""
 FAILED, WRONG = 1, 3
 _TAIL = 400
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class FetchError(Exception):
@@ -67,7 +69,8 @@ def fetch(uri: str, folder: Path, wanted: str) -> str:
     sys.stderr.buffer.write(done.stderr)
     sys.stderr.flush()
     if done.returncode:
-        said = done.stderr.decode("utf-8", "replace").strip().replace("\n", " ")[-_TAIL:]
+        said = _COLOURS.sub("", done.stderr.decode("utf-8", "replace"))
+        said = " ".join(said.split())[-_TAIL:]
         raise FetchError(f"{uri} was not fetched: {words[0]} ended with {done.returncode}: {said}")
     if next(files(folder), None) is None:
         raise FetchError(f"{uri} has no files: correct model.uri")

@@ -99,7 +99,7 @@ def test_it_leaves_the_work_to_the_store_and_checks_the_digest(
     [
         (
             "hf://acme/m",
-            "echo 401 Unauthorized >&2; exit 7",
+            "printf '\\033[31m401\\033[0m\\nUnauthorized' >&2; exit 7",
             1,
             "hf ended with 7: 401 Unauthorized",
         ),
