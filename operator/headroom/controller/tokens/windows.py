@@ -66,4 +66,5 @@ def _grown(page: LatencyCounts, before: LatencyCounts | None) -> _Counts:
     counts = np.array(page.counts)
     if before is None or before.counts[-1] > page.counts[-1]:
         return counts
-    return np.maximum(0.0, counts - np.array(before.counts))
+    grown: _Counts = np.maximum(0.0, counts - np.array(before.counts))
+    return grown
