@@ -82,14 +82,14 @@ INVALID_SERVERS: tuple[InvalidSpec, ...] = (
         path="spec",
         value=_other("mosec", {"by": "Server", "request": {"path": "/"}}),
         field="spec.warmup.request",
-        says="warmup.request is what the operator sends",
+        says="warmup.request needs warmup.by Operator",
     ),
     InvalidSpec(
         why="a warm-up of our own server by the operator",
         path="spec.warmup",
         value={"request": {"path": "/"}},
         field="spec.warmup.by",
-        says="warmup is the server's own where runtime.profile is headroom",
+        says="warmup must be the server's own where runtime.profile is headroom",
     ),
     InvalidSpec(
         why="a warm-up request to elsewhere",

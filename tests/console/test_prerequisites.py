@@ -93,7 +93,8 @@ def test_missing_verbs_are_named_as_kubectl_takes_them_and_seen_when_they_are_gr
         api.refused = {"pods", "leases"}
         await asyncio.sleep(1.0)
         assert complaints(prerequisites)["rbac"] == (
-            "not permitted: list pods -n vision; "
+            "not permitted: list pods -n vision; watch pods -n vision; "
+            "patch pods --subresource=status -n vision; "
             "get leases.coordination.k8s.io/headroom-operator -n system; "
             "update leases.coordination.k8s.io/headroom-operator -n system; "
             "create leases.coordination.k8s.io -n system"

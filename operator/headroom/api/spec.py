@@ -245,7 +245,7 @@ class Spec(Value):
             cel="self.runtime.profile != 'headroom' || (!has(self.warmup.request) && "
             "(!has(self.warmup.by) || self.warmup.by == 'Server'))",
             holds=lambda spec: spec.runtime.profile != "headroom" or not spec.warmup.by_operator,
-            message="warmup is the server's own where runtime.profile is headroom: leave out "
+            message="warmup must be the server's own where runtime.profile is headroom: leave out "
             "warmup.by and warmup.request",
         ),
         Rule(

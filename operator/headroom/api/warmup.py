@@ -54,7 +54,6 @@ class Warmup(Value):
             field="request",
             cel="!has(self.request) || !has(self.by) || self.by == 'Operator'",
             holds=lambda warmup: warmup.request is None or warmup.by in (None, "Operator"),
-            message="warmup.request is what the operator sends: leave it out, or set warmup.by to "
-            "Operator",
+            message="warmup.request needs warmup.by Operator, who sends it: leave one of them out",
         ),
     )
