@@ -14,7 +14,7 @@ def test_some_minutes_with_leaders_killed_and_faults_end_well() -> None:
     assert found.wrongs == []
     assert found.kills >= 2
     assert found.troubles >= 1
-    assert found.grown("tasks") <= 0.0
+    assert found.grown("tasks") <= 0.2  # of some ten tasks, one that is on its way
     assert (
         found.calls_per_service_hour <= 2 * CALLS_PER_SERVICE_HOUR
     )  # one pays for the lists of all
