@@ -20,6 +20,8 @@ CONDITIONS = {
     "SLOMet",
     "SLOFeasible",
     "CapacityAvailable",
+    "RoutingReady",
+    "RoutingReady",
 }
 CHILDREN = ("deployment", "service", "poddisruptionbudget", "serviceaccount")
 
