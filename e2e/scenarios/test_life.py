@@ -21,7 +21,6 @@ CONDITIONS = {
     "SLOFeasible",
     "CapacityAvailable",
     "RoutingReady",
-    "RoutingReady",
 }
 CHILDREN = ("deployment", "service", "poddisruptionbudget", "serviceaccount")
 
