@@ -20,6 +20,8 @@ from rich.markup import escape
 from rich.progress import Progress
 
 from bench.figures import all_hold, at_least, shown, table
+from mutation.equivalent import reason
+from mutation.ledger import Ledger, digest_of
 from mutation.targets import all_tests, nearest_tests, targets
 from mutation.workshop import Workshop
 
@@ -44,15 +46,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     console.print(f"{asked.number} bugs from seed {asked.seed}")
     files = _tracked()
     bugs = _drawn(asked.seed, asked.number, targets(files))
-    survivors = []
-    for bug in _survivors(bugs, files, asked.jobs, console):
-        survivors.append(bug)
-        console.print(f"\n[bold]not noticed[/bold] {bug.path}:{bug.line} {bug.operator}")
+    ledger = Ledger(ROOT / ".bench" / f"mutation-{asked.seed}.jsonl")
+    survivors, reasons = 0, list[str]()
+    outcomes = _outcomes(bugs, files, asked.jobs, console, ledger)
+    for planted, (bug, noticed) in enumerate(outcomes, start=1):
+        if noticed:
+            continue
+        survivors += 1
+        console.print(
+            f"\n[bold]not noticed[/bold], {survivors} of {planted} so far: "
+            f"{bug.path}:{bug.line} {bug.operator}"
+        )
         console.print(escape(_difference(bug)), soft_wrap=True)
-    caught = 100 * (1 - len(survivors) / len(bugs))
+        if why := reason(bug.path, (ROOT / bug.path).read_text(encoding="utf-8"), bug.text):
+            reasons.append(why)
+            console.print(why)
+    caught = 100 * (1 - survivors / len(bugs))
     figures = [
         at_least(f"seeded bugs that the tests catch, seed {asked.seed}", caught, PROMISED, " %"),
-        shown("planted, not noticed", f"{len(bugs)}, {len(survivors)}"),
+        shown("planted, not noticed", f"{len(bugs)}, {survivors}"),
+        shown("of these, what no behaviour shows", f"{len(reasons)}"),
     ]
     console.print(table("Mutation", figures))
     return 0 if all_hold(figures) else 1
@@ -88,14 +101,30 @@ def _drawn(seed: int, number: int, modules: Sequence[PurePosixPath]) -> list[Bug
     return [Bug(**one) for one in json.loads(done.stdout)]
 
 
-def _survivors(
-    bugs: Sequence[Bug], files: Sequence[PurePosixPath], jobs: int, console: Console
-) -> Iterator[Bug]:
-    """Give each bug that nothing notices, as soon as that is known."""
+def _outcomes(
+    bugs: Sequence[Bug],
+    files: Sequence[PurePosixPath],
+    jobs: int,
+    console: Console,
+    ledger: Ledger,
+) -> Iterator[tuple[Bug, bool]]:
+    """Give each bug, and whether the tests notice it, as soon as that is known."""
     tests = [path for path in files if path.parts[0] == "tests" and path.stem.startswith("test_")]
+    every = {all_tests(PurePosixPath(bug.path)) for bug in bugs}
+    digests = {
+        folders: digest_of(
+            ROOT / path for path in files if any(path.is_relative_to(one) for one in folders)
+        )
+        for folders in every
+    }
+
+    def known(bug: Bug) -> bool | None:
+        return ledger.outcome(bug.path, bug.text, digests[all_tests(PurePosixPath(bug.path))])
+
+    unknown = [bug for bug in bugs if known(bug) is None]
     with ExitStack() as stack:
         workshops = [stack.enter_context(Workshop(ROOT)) for _ in range(jobs)]
-        for folders in {all_tests(PurePosixPath(bug.path)) for bug in bugs}:
+        for folders in {all_tests(PurePosixPath(bug.path)) for bug in unknown}:
             cpu_s = workshops[0].measure(folders)
             console.print(f"{' and '.join(folders)} pass without a bug, {cpu_s:.0f} s of CPU")
         free: SimpleQueue[Workshop] = SimpleQueue()
@@ -107,18 +136,23 @@ def _survivors(
         task = progress.add_task("planting", total=len(bugs))
 
         def noticed(bug: Bug) -> bool:
+            before = known(bug)
+            if before is not None:
+                return before
             workshop = free.get()
             try:
                 stages = nearest_tests(PurePosixPath(bug.path), tests)
-                return workshop.notices(bug.path, bug.text, stages)
+                seen = workshop.notices(bug.path, bug.text, stages)
             finally:
                 free.put(workshop)
+            folders = all_tests(PurePosixPath(bug.path))
+            ledger.note(bug.path, bug.text, digests[folders], noticed=seen)
+            return seen
 
         with ThreadPoolExecutor(jobs) as pool:
             for bug, seen in zip(bugs, pool.map(noticed, bugs), strict=True):
                 progress.advance(task)
-                if not seen:
-                    yield bug
+                yield bug, seen
 
 
 def _difference(bug: Bug) -> str:

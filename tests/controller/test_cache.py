@@ -105,3 +105,55 @@ def test_what_is_deleted_while_a_list_is_under_way_stays_deleted(told: Told) -> 
 def test_a_deletion_of_what_was_never_seen_is_no_news(told: Told) -> None:
     told.cache.forget("a")
     assert told.news == []
+
+
+def test_a_name_leads_to_the_service_that_has_it_now(told: Told) -> None:
+    cache = told.cache
+    assert cache.named("shop", "a") is None
+    cache.saw(service("old", namespace="shop", name="a"))
+    cache.saw(service("new", namespace="shop", name="a"))
+    cache.forget("old")
+    assert cache.named("shop", "a") == "new"
+    assert cache.named("other", "a") is None
+    cache.forget("new")
+    assert cache.named("shop", "a") is None
+
+
+def test_who_wrote_which_field_is_left_out(told: Told) -> None:
+    written = service("a", managedFields=[{"manager": "x"}])
+    told.cache.saw(written)
+    assert told.cache.get("a") == service("a")
+    assert "managedFields" in written["metadata"]
+
+
+def test_where_versions_are_no_numbers_every_state_counts(told: Told) -> None:
+    for version, generation in (("x", 1), ("y", 2), ("", 3), ("", 4)):
+        seen = service("a", generation=generation)
+        seen["metadata"]["resourceVersion"] = version
+        told.cache.saw(seen)
+        assert told.cache.get("a") == seen
+    same = service("a", generation=5)
+    same["metadata"]["resourceVersion"] = "z"
+    told.cache.saw(same)
+    told.cache.saw(same | {"status": {}})
+    assert told.cache.get("a") == same
+    told.cache.replace([], told.cache.begin_list(), version="x")
+    assert told.news == [*["changed a"] * 5, "gone a"]
+
+
+def test_a_state_of_the_same_age_is_taken_in_where_it_has_another_name_for_it(told: Told) -> None:
+    told.cache.saw(service("a", version=5))
+    first = told.cache.get("a")
+    told.cache.saw(service("a", version=5) | {"status": {"x": 1}})
+    assert told.cache.get("a") is first
+    told.cache.saw(service("a", version=6) | {"status": {"x": 1}})
+    assert told.cache.get("a") is not first
+
+
+def test_the_dead_stay_dead_when_they_are_seen_again(told: Told) -> None:
+    for number in range(4097):
+        told.cache.forget(str(number))
+    told.cache.saw(service("1"))
+    assert told.cache.uids() == ()
+    told.cache.saw(service("0"))
+    assert told.cache.uids() == ("0",)

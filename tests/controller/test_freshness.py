@@ -119,3 +119,33 @@ def test_a_kind_that_is_not_served_any_more_ends_the_readiness() -> None:
     play(lists, story)
     assert not lists.cache.synced.is_set()
     assert lists.cache.uids() == ("default-0",)
+
+
+def test_a_list_that_fails_is_complained_of_once_until_it_succeeds(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def story(_: Freshness) -> None:
+        lists.failures[None] = Unavailable("down")
+        await asyncio.sleep(11.0)
+        lists.failures.clear()
+        await asyncio.sleep(10.0)
+        lists.failures[None] = Unavailable("down")
+        await asyncio.sleep(11.0)
+        lists.failures[None] = Unavailable("busy")
+        await asyncio.sleep(6.0)
+
+    lists = Lists()
+    play(lists, story)
+    said = [record.getMessage() for record in caplog.records]
+    assert [line.rsplit(": ", 1)[1] for line in said] == ["down", "down", "busy"]
+
+
+def test_the_first_of_several_troubles_is_told_and_the_others_are_listed() -> None:
+    async def story(_: Freshness) -> None:
+        await asyncio.sleep(1.0)
+
+    lists = Lists()
+    lists.failures = {"a": Unavailable("first", retry_after_s=9.0), "c": Forbidden("second")}
+    play(lists, story, "a", "b", "c", "d")
+    assert lists.cache.uids() == ("b-0", "d-0")
+    assert lists.at_s == [0.0] * 4

@@ -148,6 +148,69 @@ CASES: dict[str, tuple[Manifest, PodState, str]] = {
         PodState.TERMINATING,
         "",
     ),
+    "it never gets warm, by a moment": (
+        pod(container=running(601), since_s=601),
+        PodState.BROKEN,
+        "not ready for 601 s (warm-up timeout 600 s)",
+    ),
+    "its time to get warm is just over": (
+        pod(container=running(600), since_s=600),
+        PodState.WARMING,
+        "",
+    ),
+    "it was unready before its container ran": (
+        pod(container=running(590), since_s=5000),
+        PodState.WARMING,
+        "",
+    ),
+    "one of its containers does not run yet": (
+        pod(
+            containerStatuses=[
+                {"name": "a", "restartCount": 0, **running(900)},
+                {"name": "b", "restartCount": 0},
+            ],
+            since_s=900,
+        ),
+        PodState.WARMING,
+        "",
+    ),
+    "its second container crashes": (
+        pod(
+            containerStatuses=[
+                {"name": "a", "restartCount": 0, **running(3)},
+                {"name": "b", "restartCount": 3, "lastState": ended(5), **running(3)},
+            ]
+        ),
+        PodState.BROKEN,
+        "container b: restarted 3 times, last ended with OOMKilled (code 137)",
+    ),
+    "its second container cannot start": (
+        pod(
+            containerStatuses=[
+                {"name": "a", "restartCount": 0, **waiting("ContainerCreating")},
+                {"name": "b", "restartCount": 0, **waiting("ErrImagePull")},
+            ]
+        ),
+        PodState.BROKEN,
+        "container b: ErrImagePull",
+    ),
+    "it crashed twice, the last time just long enough ago": (
+        pod(container=running(3, restartCount=2, lastState=ended(600))),
+        PodState.BROKEN,
+        "container server: restarted 2 times, last ended with OOMKilled (code 137)",
+    ),
+    "it crashed twice, and nobody says when": (
+        pod(container=running(3, restartCount=2, lastState={"terminated": {"exitCode": 1}})),
+        PodState.WARMING,
+        "",
+    ),
+    "nobody has heard of its node": (
+        pod(phase="Unknown"),
+        PodState.BROKEN,
+        "NodeLost",
+    ),
+    "it ended": (pod(phase="Succeeded"), PodState.BROKEN, "Succeeded"),
+    "it failed and leaves": (pod(phase="Failed", deleted=True), PodState.TERMINATING, ""),
     "it was evicted": (
         pod(phase="Failed", reason="Evicted", message="node was low on memory"),
         PodState.BROKEN,
@@ -186,3 +249,56 @@ def test_a_failed_pod_counts_only_while_no_other_has_its_place(
     raw = [pod(ready="True"), pod(phase="Failed"), pod(phase="Failed")]
     seen = observe(raw, now_s=NOW_S, warmup_timeout_s=WARMUP_TIMEOUT_S, replicas=replicas)
     assert [one.pod.state for one in seen].count(PodState.BROKEN) == failed_counted
+
+
+def named(name: str, **changes: Any) -> Manifest:
+    made = pod(**changes)
+    made["metadata"]["name"] = name
+    return made
+
+
+def test_of_failed_pods_the_latest_stand_for_what_is_missing() -> None:
+    raw = [
+        named("old", phase="Failed", created_s=900),
+        named("new", phase="Failed", created_s=30),
+        named("leaving", ready="True", deleted=True),
+        named("ready", ready="True"),
+    ]
+    for replicas, names in ((0, []), (1, []), (2, ["new"]), (3, ["new", "old"])):
+        seen = observe(raw, now_s=NOW_S, warmup_timeout_s=WARMUP_TIMEOUT_S, replicas=replicas)
+        assert [one.name for one in seen] == ["leaving", "ready", *names]
+
+
+@pytest.mark.parametrize(
+    ("statuses", "running_s"),
+    [
+        ([], None),
+        ([running(50)], 50.0),
+        ([running(50), running(20)], 20.0),
+        ([running(50), waiting("ContainerCreating")], None),
+    ],
+)
+def test_a_pod_runs_since_its_last_container_does(
+    statuses: list[Manifest], running_s: float | None
+) -> None:
+    containers = [{"name": f"c{number}", **one} for number, one in enumerate(statuses)]
+    raw = pod(ready="True", containerStatuses=containers)
+    (seen,) = observe([raw], now_s=NOW_S, warmup_timeout_s=WARMUP_TIMEOUT_S, replicas=1)
+    assert seen.running_s == (None if running_s is None else NOW_S - running_s)
+
+
+@pytest.mark.parametrize(
+    ("owners", "of_a_set"),
+    [
+        (None, False),
+        ([{"kind": "ReplicaSet", "controller": True}], True),
+        ([{"kind": "ReplicaSet"}], False),
+        ([{"kind": "StatefulSet", "controller": True}], False),
+    ],
+)
+def test_a_pod_is_a_replica_sets_where_that_controls_it(owners: Any, of_a_set: bool) -> None:
+    raw = pod()
+    raw["metadata"]["ownerReferences"] = owners
+    (seen,) = observe([raw], now_s=NOW_S, warmup_timeout_s=WARMUP_TIMEOUT_S, replicas=1)
+    assert seen.in_replica_set is of_a_set
+    assert (seen.on_host_network, seen.gated, seen.fetch) == (False, False, None)

@@ -185,6 +185,15 @@ GOOD: dict[str, object] = {
 }
 
 
+@pytest.mark.parametrize("factor", [0.6, 4.0])
+def test_a_correction_at_its_bounds_and_a_start_of_no_time_are_read(factor: float) -> None:
+    more = {"correction": [factor], "coldStarts": [0.0, *range(1, 26)]}
+    state = State.from_checkpoint(GOOD | more)
+    assert state.correction.kappa == pytest.approx(factor)
+    assert state.cold_starts.seconds == tuple(range(6, 26))
+    assert State.from_checkpoint(GOOD | {"coldStarts": [0.0]}).cold_starts.seconds == (0.0,)
+
+
 def test_a_good_checkpoint_is_read() -> None:
     state = State.from_checkpoint(GOOD)
     assert fitted(state.learner).batch_s(1) == pytest.approx(0.21, rel=0.01)
@@ -201,6 +210,8 @@ def test_a_good_checkpoint_is_read() -> None:
         ({"cost": [[]]}, r"cost must hold a bin and 7 sums, not \[\]"),
         ({"cost": [[1, 2]]}, r"cost must hold a bin and 7 sums, not \[1, 2\]"),
         ({"cost": [[0.5, 1, 1, 1, 1, 1, 1, 1]]}, r"must hold a bin and 7 sums, not \[0.5, "),
+        ({"cost": [[0, 1, 1, 1, 0, 1, 1, 1]]}, r"must hold sums > 0, not \[0, 1, 1, 1, 0, "),
+        ({"cost": [[0, 0.0, 1, 1, 1, 1, 1, 1]]}, "must hold sums > 0"),
         ({"cost": [[0, 1, 1, 1, -1, 1, 1, 1]]}, "cost must hold finite numbers >= 0, not -1"),
         ({"cost": [[0, 1, 1, 1, "1", 1, 1, 1]]}, "cost must hold numbers, not '1'"),
         ({"correction": 1.0}, "correction must be a list of numbers, not 1.0"),

@@ -260,6 +260,9 @@ BOUNDS = (0.1, 0.2, math.inf)
         ((94, 94, 94), 6, math.inf),
         ((96, 96, 96), 4, 0.1 * 95 / 96),
         ((90, 90, 100), 0, math.inf),
+        ((0, 95, 95), 5, 0.2),
+        ((0, 0, 0), 3, math.inf),
+        ((0, 0.5, 0.5), 0, 0.195),
     ],
     ids=[
         "inside a bucket",
@@ -268,6 +271,9 @@ BOUNDS = (0.1, 0.2, math.inf)
         "misses are +Inf",
         "few misses",
         "beyond",
+        "as many misses as are allowed",
+        "misses alone",
+        "part of a request",
     ],
 )
 def test_the_95th_percentile(
@@ -279,8 +285,26 @@ def test_the_95th_percentile(
 
 @pytest.mark.parametrize(
     ("target_s", "missed", "expected"),
-    [(0.1, 0, 0.5), (0.15, 0, 0.7), (0.2, 0, 0.9), (5.0, 0, 0.9), (0.2, 100, 0.45)],
+    [
+        (0.1, 0, 0.5),
+        (0.05, 0, 0.25),
+        (0.15, 0, 0.7),
+        (0.2, 0, 0.9),
+        (5.0, 0, 0.9),
+        (0.2, 100, 0.45),
+        (5.0, 100, 0.45),
+    ],
 )
 def test_attainment_counts_misses_as_late(target_s: float, missed: float, expected: float) -> None:
     counts = np.array((50.0, 90.0, 100.0))
     assert attainment(BOUNDS, counts, missed, target_s) == pytest.approx(expected)
+
+
+def test_of_few_requests_and_of_none() -> None:
+    none, half = np.zeros(3), np.array((0.25, 0.5, 0.5))
+    assert attainment(BOUNDS, none, 0.0, 0.2) is None
+    assert attainment(BOUNDS, none, 0.5, 0.2) == 0.0
+    assert attainment(BOUNDS, half, 0.0, 0.1) == 0.5
+    assert attainment((math.inf,), np.array((4.0,)), 0.0, 0.2) == 0.0
+    assert percentile((), np.empty(0), 2.0, 0.5) == math.inf
+    assert percentile((), np.empty(0), 0.0, 0.5) is None

@@ -1,0 +1,169 @@
+"""Writes to the second: when a refused or troubled child is asked for again, and what may wait."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from typing import Any
+
+import pytest
+
+from cluster_world import FakeClock, FakeCluster
+from headroom.controller.memory import Memory, remember
+from headroom.controller.reads.gather import Gathered
+from headroom.controller.writes.act import Acted, Step, act, replicas_to_write
+from headroom.errors import ClusterError, Forbidden, NamespaceTerminating, Unavailable
+from headroom.scaling.values import Observation
+from service_world import body, service
+from virtual_time import VirtualTimeLoop
+
+Manifest = dict[str, Any]
+READY = {
+    "type": "Ready",
+    "status": "True",
+    "reason": "Serving",
+    "message": "",
+    "lastTransitionTime": "2026-01-01T00:00:00Z",
+    "observedGeneration": 3,
+}
+
+
+class Scene:
+    """A service of its own, acted for at chosen moments."""
+
+    def __init__(self, status: Manifest | None = None) -> None:
+        self.cluster = FakeCluster(FakeClock())
+        self.service = service()
+        self.memory: Memory = remember(body(status=status or {}), 0.0)
+        self.memory.parse(body())
+
+    def deployment(self) -> Manifest | None:
+        return copy.deepcopy(self.cluster.find("Deployment", "resnet50", "vision"))
+
+    def act(self, now_s: float, replicas: int = 2, services: int = 1) -> Acted:
+        live = self.deployment()
+        current = 2 if live is None else int(live["spec"]["replicas"])
+        gathered = Gathered(observation=Observation(now_s=now_s, current=current), deployment=live)
+
+        async def run() -> Acted:
+            return await act(
+                self.cluster,
+                self.service,
+                self.memory,
+                gathered,
+                replicas,
+                now_s,
+                services=services,
+            )
+
+        with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+            return runner.run(run())
+
+    def asked(self, moments_s: list[float], verb: str, kind: str) -> list[float]:
+        """Give the moments at which the API server was asked for it."""
+        found = []
+        for now_s in moments_s:
+            before = self.cluster.calls.count((verb, kind))
+            self.act(now_s)
+            if self.cluster.calls.count((verb, kind)) > before:
+                found.append(now_s)
+        return found
+
+
+def test_a_refused_deployment_is_asked_for_again_after_a_share_of_the_time() -> None:
+    scene = Scene()
+    scene.cluster.fail("dry_run", "Deployment", Forbidden("quota"), times=99)
+    moments_s = [0.0, 3.9, 4.0, 60.0, 63.9, 64.0, 300.0, 319.9, 320.0]  # 300 / 15 = 20 s
+    assert scene.asked(moments_s, "dry_run", "Deployment") == [0.0, 4.0, 60.0, 64.0, 300.0, 320.0]
+    assert scene.asked([9e3, 9059.9, 9060.0], "dry_run", "Deployment") == [9e3, 9060.0]
+    acted = scene.act(9061.0)
+    assert (acted.refused, acted.message, acted.namespace_ends) == (Step.CHILDREN, "quota", False)
+    assert scene.memory.refused is not None
+    scene.cluster.stop_failing()
+    assert scene.act(9200.0) == Acted(replicas=2, created=True)
+    assert scene.memory.refused is None
+
+
+@pytest.mark.parametrize(
+    ("error", "again_s"), [(Unavailable("down"), 6.0), (Forbidden("quota"), None)]
+)
+def test_a_child_in_trouble_is_looked_at_again(error: ClusterError, again_s: float | None) -> None:
+    scene = Scene()
+    scene.cluster.fail("create", "Service", error, times=99)
+    acted = scene.act(0.0)
+    assert (acted.created, acted.unapplied) == (True, str(error))
+    if again_s is not None:
+        assert scene.asked([again_s - 0.1, again_s], "create", "Service") == [again_s]
+    assert scene.act(7.0).unapplied == str(error)
+    scene.cluster.stop_failing()
+    assert scene.act(100.0).unapplied == ""
+
+
+def test_children_are_looked_at_every_thirty_seconds() -> None:
+    scene = Scene()
+    assert scene.act(0.0).created
+    moments_s = [1.0, 29.9, 30.0, 59.9, 60.0]
+    assert scene.asked(moments_s, "get", "Service") == [30.0, 60.0]
+
+
+def test_a_namespace_that_ends_is_said_and_looked_at_again_at_once() -> None:
+    scene = Scene()
+    scene.cluster.fail("create", "Service", NamespaceTerminating("it ends"), times=1)
+    acted = scene.act(0.0)
+    assert (acted.refused, acted.namespace_ends) == (Step.CHILDREN, True)
+    assert scene.act(0.1).created
+
+
+def test_replicas_are_written_where_they_change_and_the_deployment_is_ours() -> None:
+    scene = Scene()
+    assert scene.act(0.0).created
+    assert scene.act(2.0) == Acted(replicas=2)
+    assert scene.act(4.0, replicas=5) == Acted(replicas=5, scaled=True)
+    assert scene.cluster.scale_writes == [5]
+    live = scene.deployment()
+    assert live is not None
+
+    def written(deployment: Manifest | None, replicas: int, **spec: Any) -> int | None:
+        observation = Observation(now_s=0.0, current=5)
+        gathered = Gathered(observation=observation, deployment=deployment)
+        return replicas_to_write(service(**spec), gathered, replicas)
+
+    assert written(live, 4) == 4
+    assert written(live, 5) is None
+    assert written(None, 4) is None
+    assert written(live, 4, spec__scaling={"mode": "Recommend"}) is None
+    leaving = copy.deepcopy(live)
+    leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    assert written(leaving, 4) is None
+    theirs = copy.deepcopy(live)
+    theirs["metadata"]["ownerReferences"] = []
+    assert written(theirs, 4) is None
+
+
+@pytest.mark.parametrize(
+    ("status", "replicas", "waits"),
+    [
+        ({"observedGeneration": 3, "conditions": [READY]}, 2, True),
+        ({"observedGeneration": 2, "conditions": [READY]}, 2, False),
+        ({"observedGeneration": 3, "conditions": [READY | {"status": "False"}]}, 2, False),
+        ({"observedGeneration": 3, "conditions": [READY | {"type": "AbleToScale"}]}, 2, False),
+        ({"observedGeneration": 3, "conditions": [READY]}, 5, False),
+    ],
+    ids=["all in order", "another spec", "not ready", "another condition", "it is to be scaled"],
+)
+def test_a_new_process_lets_what_was_in_order_wait_where_services_are_many(
+    status: Manifest, replicas: int, waits: bool
+) -> None:
+    earlier = Scene()
+    assert earlier.act(0.0).created
+    scene = Scene(status)
+    scene.cluster = earlier.cluster
+    scene.cluster.calls.clear()
+    scene.act(1000.0, replicas=replicas, services=1000)
+    assert (("dry_run", "Deployment") not in scene.cluster.calls) is waits
+    if waits:
+        assert scene.memory.children_due_s is not None
+        scene.act(scene.memory.children_due_s - 0.1, services=1000)
+        assert ("dry_run", "Deployment") not in scene.cluster.calls
+        scene.act(scene.memory.children_due_s, services=1000)
+        assert ("dry_run", "Deployment") in scene.cluster.calls

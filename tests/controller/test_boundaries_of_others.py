@@ -1,0 +1,172 @@
+"""Where a contest begins and ends to the second, what stands in the way of a write, and wishes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from headroom.api.conditions import ConditionReason
+from headroom.controller.others.claims import Claims
+from headroom.controller.others.contest import Contest
+from headroom.controller.others.external import followed
+from headroom.controller.others.obstacles import obstacle, overridden
+from service_world import service
+
+NOW_S = 1_800_000_000.0
+FOUGHT = Contest(by="argocd", instead=5, until_s=NOW_S + 60.0, pause_s=300.0)
+
+
+@pytest.mark.parametrize(
+    ("undone_s", "pauses"),
+    [((), False), ((900.0,), False), ((400.1, 900.0), True), ((400.0, 900.0), False)],
+    ids=["the first", "the second", "the third", "the third, the first ten minutes ago"],
+)
+def test_three_within_ten_minutes_are_a_contest(undone_s: tuple[float, ...], pauses: bool) -> None:
+    before = Contest(ours=5, undone_s=undone_s)
+    after = before.seen(2, "argocd", by_us=False, now_s=1000.0)
+    assert (after.ours, after.by, after.instead) == (None, "argocd", 5)
+    assert after.pause_s == (300.0 if pauses else 0.0)
+    assert after.until_s == (1300.0 if pauses else 0.0)
+    assert after.undone_s == (() if pauses else (*(u for u in undone_s if u > 400.0), 1000.0))
+
+
+@pytest.mark.parametrize(
+    ("pause_s", "next_s"), [(0.5, 300.0), (300.0, 600.0), (1800.0, 3600.0), (1900.0, 3600.0)]
+)
+def test_each_pause_is_twice_the_last_up_to_an_hour(pause_s: float, next_s: float) -> None:
+    after = Contest(ours=5, pause_s=pause_s).seen(2, "", by_us=False, now_s=1000.0)
+    assert (after.pause_s, after.until_s, after.by) == (next_s, 1000.0 + next_s, "somebody")
+
+
+@pytest.mark.parametrize(("now_s", "pause_s"), [(599.9, 300.0), (600.0, 0.0)])
+def test_ten_minutes_of_peace_end_it(now_s: float, pause_s: float) -> None:
+    fought = Contest(ours=5, wrote_s=0.0, undone_s=(1.0,), pause_s=300.0)
+    after = fought.seen(5, "", by_us=False, now_s=now_s)
+    assert after.pause_s == pause_s
+    assert after.undone_s == ((1.0,) if pause_s else ())
+
+
+@pytest.mark.parametrize(
+    ("now_s", "paused"),
+    [(-0.1, False), (0.0, True), (299.9, True), (300.0, False)],
+    ids=["the clock went back", "it begins", "it lasts", "it is over"],
+)
+def test_a_pause_lasts_five_minutes(now_s: float, paused: bool) -> None:
+    assert Contest(until_s=300.0, pause_s=300.0).paused(now_s) is paused
+
+
+@pytest.mark.parametrize(("by_us", "replicas"), [(True, 5), (False, 5)])
+def test_what_stands_as_we_wrote_it_is_no_new_write(by_us: bool, replicas: int) -> None:
+    ours = Contest(ours=5, wrote_s=7.0)
+    assert ours.seen(replicas, "", by_us=by_us, now_s=9.0) == ours
+
+
+def _obstacle(mode: str = "Auto", least: int = 1, **changes: Any) -> tuple[str, str]:
+    scaling: dict[str, Any] = {"mode": mode, "minReplicas": least}
+    wish = {"spec__replicas": 2} if mode == "External" else {}
+    asked: dict[str, Any] = {
+        "rival": "",
+        "autoscaler": "",
+        "replicas": 2,
+        "contest": Contest(),
+        "now_s": NOW_S,
+    }
+    found = obstacle(service(spec__scaling=scaling, **wish), **(asked | changes))
+    return ("", "") if found is None else (str(found.reason), found.message)
+
+
+ZERO: dict[str, Any] = {"replicas": 0}
+WROTE_ZERO: dict[str, Any] = {"replicas": 0, "contest": Contest(ours=0)}
+
+
+@pytest.mark.parametrize(
+    ("case", "reason"),
+    [
+        ({}, ""),
+        ({"rival": "a", "autoscaler": "b", **ZERO}, ConditionReason.TARGET_TAKEN),
+        ({"rival": "a", "mode": "Recommend"}, ConditionReason.TARGET_TAKEN),
+        ({"autoscaler": "b", "mode": "Recommend"}, ""),
+        ({"autoscaler": "b", **ZERO}, ConditionReason.CONFLICTING_AUTOSCALER),
+        (ZERO, ConditionReason.SCALED_TO_ZERO),
+        ({"replicas": 1}, ""),
+        (WROTE_ZERO, ""),
+        ({"contest": FOUGHT, **ZERO}, ConditionReason.SCALED_TO_ZERO),
+        ({"contest": FOUGHT}, ConditionReason.REPLICAS_CONTESTED),
+        ({"contest": FOUGHT, "now_s": NOW_S + 61.0}, ""),
+        ({"contest": FOUGHT, "mode": "External"}, ConditionReason.REPLICAS_CONTESTED),
+    ],
+)
+def test_what_stands_in_the_way(case: dict[str, Any], reason: str) -> None:
+    assert _obstacle(**case)[0] == reason
+
+
+def test_it_is_said_how_often_and_until_when() -> None:
+    said = _obstacle(contest=FOUGHT)[1]
+    assert "argocd keeps changing" in said
+    assert "(3 times within 10 min, or again after a pause)" in said
+    assert "none are written before 2027-01-15T08:01:00Z" in said
+
+
+@pytest.mark.parametrize(
+    ("contest", "said"),
+    [
+        (Contest(), ""),
+        (Contest(by="x", instead=5, ours=7), ""),
+        (Contest(by="x", instead=5), "x changed the replicas from 5 to 3, which stands"),
+    ],
+)
+def test_what_somebody_else_wrote_is_named(contest: Contest, said: str) -> None:
+    assert overridden(contest, 3).startswith(said)
+    assert bool(overridden(contest, 3)) is bool(said)
+
+
+RATE_UP = {"scaleUp": {"rate": {"period": "1m", "replicas": 2}}}
+PERCENT_UP = {"scaleUp": {"rate": {"period": "1m", "percent": 30}}}
+RATE_DOWN = {"scaleDown": {"rate": {"period": "1m", "replicas": 2}}}
+
+
+@pytest.mark.parametrize(
+    ("wish", "current", "scaling", "changes", "asked"),
+    [
+        (9, 3, {"minReplicas": 4, "maxReplicas": 9}, [], 9),
+        (9, 5, RATE_UP, [(900.0, 3), (940.0, 5)], 7),  # at the very beginning of the period
+        (9, 5, RATE_UP, [(900.0, 3), (940.1, 5)], 5),
+        (9, 3, RATE_UP, [(900.0, 5), (980.0, 3)], 5),  # a removal gives none back
+        (9, 5, RATE_UP, [(950.0, 5), (980.0, 5)], 7),  # shorter than a period is known
+        (9, 4, PERCENT_UP, [], 6),  # 30 % of four are two
+        (5, 4, RATE_UP, [], 5),
+        (1, 9, RATE_DOWN, [(900.0, 9)], 7),
+        (1, 8, RATE_DOWN, [(900.0, 9), (980.0, 8)], 7),
+        (1, 9, RATE_DOWN, [(900.0, 8), (980.0, 9)], 7),
+        (8, 9, RATE_DOWN, [], 8),
+        (1, 5, RATE_DOWN, [(900.0, 9), (980.0, 5)], 5),  # more has gone than may
+    ],
+)
+def test_a_wish_is_followed_step_by_step(
+    wish: int, current: int, scaling: dict[str, Any], changes: list[tuple[float, int]], asked: int
+) -> None:
+    spec = {"mode": "External", "maxReplicas": 10, **scaling}
+    found = service(spec__replicas=wish, spec__scaling=spec)
+    assert followed(found, current, changes, 1000.0) == asked
+
+
+def claimant(name: str, **metadata: Any) -> dict[str, Any]:
+    return {
+        "metadata": {"name": name, "namespace": "default", "uid": f"uid-{name}", **metadata},
+        "spec": {"targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "llm"}},
+    }
+
+
+def test_one_that_advises_has_no_rival_and_one_that_is_unknown_neither() -> None:
+    claims = Claims()
+    first = claimant("a", creationTimestamp="2026-01-01T00:00:00Z")
+    adviser = claimant("b", creationTimestamp="2025-01-01T00:00:00Z")
+    adviser["spec"]["scaling"] = {"mode": "Recommend"}
+    for one in (first, adviser):
+        claims.saw(one)
+    assert (claims.rival("uid-a"), claims.rival("uid-b"), claims.rival("none")) == ("", "", "")
+    elsewhere = claimant("c", creationTimestamp="2024-01-01T00:00:00Z")
+    elsewhere["metadata"]["namespace"] = "other"
+    claims.saw(elsewhere)
+    assert claims.rival("uid-a") == ""

@@ -1,0 +1,166 @@
+"""A pool to the second: when a shortage presses, what it is given, and when it is forgotten."""
+
+from __future__ import annotations
+
+import pytest
+
+from headroom.controller.sharing.pool import Pool
+from headroom.controller.sharing.pool_member import Member, Seen
+from headroom.scaling.sharing import Demand
+
+
+def seen(name: str, wanted: int, standing: int, **more: int) -> Seen:
+    extra = {key: more.pop(key) for key in ("leaving", "refused") if key in more}
+    demand = Demand(name=name, wanted=wanted, standing=standing, **more)
+    return Seen(title=name, demand=demand, **extra)
+
+
+def short(refused: int = 2, standing: int = 2) -> Seen:
+    return seen("high", 4, standing, priority=10, refused=refused)
+
+
+LOW = seen("low", 4, 4, floor=1)
+
+
+class Told:
+    """A pool that is told of two services, the lower one first."""
+
+    def __init__(self) -> None:
+        self.pool = Pool()
+
+    def at(self, now_s: float, high: Seen, low: Seen = LOW) -> int | None:
+        self.pool.note(low, now_s)
+        self.pool.note(high, now_s + 0.001)
+        grant = self.pool.grant("low")
+        return None if grant is None else grant.replicas
+
+    def every(self, begin_s: int, end_s: int, high: Seen, low: Seen = LOW) -> int | None:
+        found = None
+        for now_s in range(begin_s, end_s, 2):
+            found = self.at(float(now_s), high, low)
+        return found
+
+
+@pytest.mark.parametrize(("asked_s", "pressing"), [(29.9, 0), (30.0, 2), (31.0, 2)])
+def test_a_shortage_presses_after_thirty_seconds(asked_s: float, pressing: int) -> None:
+    member = Member(seen=short(), seen_s=100.0)
+    for now_s in (100.0, 110.0):
+        member.look(short(), now_s, withheld=False)
+    assert member.pressing(100.0 + asked_s) == pressing
+
+
+def test_what_presses_is_the_least_that_was_missing_throughout() -> None:
+    member = Member(seen=short(), seen_s=0.0)
+    for now_s, refused in ((0.0, 3), (10.0, 1), (20.0, 2), (30.0, 3)):
+        member.look(short(refused), now_s, withheld=False)
+    assert (member.pressing(30.0), member.pressing(40.0), member.pressing(40.1)) == (1, 1, 2)
+
+
+def test_a_service_that_is_not_refused_any_more_begins_anew() -> None:
+    member = Member(seen=short(), seen_s=0.0)
+    for now_s, refused in ((0.0, 2), (28.0, 0), (30.0, 2)):
+        member.look(short(refused), now_s, withheld=False)
+    assert member.pressing(59.0) == 0
+    member.look(short(2), 60.0, withheld=False)
+    assert member.pressing(60.0) == 2
+
+
+def test_who_may_not_ask_is_short_of_what_it_wants() -> None:
+    member = Member(seen=seen("m", 5, 3), seen_s=0.0)
+    member.look(seen("m", 5, 3), 0.0, withheld=True)
+    assert member.pressing(30.0) == 2
+    member.look(seen("m", 5, 3), 31.0, withheld=False)
+    assert member.pressing(31.0) == 0
+
+
+@pytest.mark.parametrize(("silent_s", "floor"), [(59.9, 1), (60.0, 4)])
+def test_who_has_not_ticked_for_a_minute_keeps_what_stands(silent_s: float, floor: int) -> None:
+    member = Member(seen=LOW, seen_s=100.0)
+    assert member.demand(1, 100.0 + silent_s).floor == floor
+    assert member.demand(1, 100.0).pressing == 1
+
+
+def test_a_bar_ends_as_soon_as_less_is_missing() -> None:
+    member = Member(seen=short(), seen_s=0.0, barred_until_s=1000.0)
+    member.look(short(2), 0.0, withheld=False)
+    member.look(short(2), 980.0, withheld=False)
+    assert (member.pressing(999.9), member.pressing(1000.0)) == (0, 2)
+    member.look(short(1), 990.0, withheld=False)
+    assert (member.barred_until_s, member.pressing(990.0)) == (0.0, 1)
+
+
+def test_what_is_held_counts_what_leaves() -> None:
+    assert seen("a", 9, 3, accelerators=2, leaving=1).held == 8
+
+
+def test_the_lower_yields_what_presses_and_no_sooner() -> None:
+    told = Told()
+    assert told.every(0, 30, short()) is None
+    assert told.at(30.0, short()) is None  # since it was first told of, a moment later
+    assert told.at(32.0, short()) == 2
+    assert told.pool.claim("high") == "low (priority 0) yields 2"
+    assert told.pool.claim("low") == told.pool.claim("nobody") == ""
+    assert len(told.pool) == 2
+
+
+def test_a_plan_is_made_at_most_once_a_second() -> None:
+    pool = Pool()
+    for now_s in (0.0, 29.5, 30.4):
+        pool.note(LOW, now_s)
+        pool.note(short(), now_s)
+    assert pool.grant("low") is None  # planned at 29.5 s, when nothing pressed yet
+    pool.note(LOW, 30.5)
+    assert pool.grant("low") is not None
+
+
+def test_a_clock_that_went_back_is_planned_at_once() -> None:
+    told = Told()
+    told.every(1000, 1040, short())
+    assert told.pool.grant("low") is not None
+    told.pool.note(seen("high", 2, 2, priority=10), 900.0)
+    assert told.pool.grant("low") is not None
+
+
+@pytest.mark.parametrize(("refused_s", "stands"), [(599.9, True), (600.0, False)])
+def test_ten_minutes_after_the_last_refusal_all_is_forgotten(
+    refused_s: float, stands: bool
+) -> None:
+    told = Told()
+    told.every(0, 40, short())
+    settled, yielded = short(0, 4), seen("low", 4, 2, floor=1)
+    told.every(40, 630, settled, yielded)
+    assert told.pool.grant("low") is not None
+    found = told.at(40.0 + refused_s, settled, yielded)  # planned at 40 s as it was seen before
+    assert (found is not None) is stands
+
+
+@pytest.mark.parametrize(("dipped_s", "grant"), [(58.0, 2), (64.0, 3)])
+def test_what_is_free_comes_back_after_a_minute(dipped_s: float, grant: int) -> None:
+    told = Told()
+    told.every(0, 40, short())
+    yielded = seen("low", 4, 2, floor=1)
+    told.every(40, 50, short(0, 4), yielded)
+    less = seen("high", 3, 3, priority=10)
+    found = told.every(50, 52 + int(dipped_s), less, yielded)
+    assert found == grant
+
+
+def test_an_accelerator_that_changes_hands_counts_once() -> None:
+    """For a tick the sum of what two services hold may be one too many; for 6 s it is not."""
+    told = Told()
+    told.every(0, 40, short())
+    moved = seen("low", 4, 3, floor=1)
+    for now_s in (40.0, 42.0):
+        assert told.at(now_s, short(1, 4), moved) == 2
+    assert told.at(44.0, short(0, 4), seen("low", 4, 2, floor=1)) == 2
+
+
+def test_one_that_is_gone_leaves_what_it_held() -> None:
+    told = Told()
+    told.every(0, 40, short())
+    told.pool.forget("high")
+    assert told.pool.grant("low") is None
+    assert len(told.pool) == 1
+    told.pool.forget("high")
+    told.pool.forget("low")
+    assert not told.pool

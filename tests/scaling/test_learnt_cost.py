@@ -1,0 +1,175 @@
+"""The learnt cost by hand: small sums whose every result is known beforehand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from headroom.scaling import CostModel
+from headroom.scaling.cost_learning import Claim, CostLearner, claim_of
+from scaling_world import sample
+
+TRUE = CostModel(fixed_s=0.150, per_item_s=0.060, max_batch=8)
+"""A batch of one takes 0.21 s."""
+TEN = {0: (100.0, 100.0, 100.0, 21.0, 4.41, 21.0, 10.0)}
+"""A hundred batches of one in ten intervals, as TRUE says."""
+Pair = tuple[float, float, float]
+
+
+def fitted(claim: Claim, *pairs: Pair) -> CostModel:
+    cost = CostLearner().observe(pairs, 0.0).fit(claim)
+    assert cost is not None
+    return cost
+
+
+@pytest.mark.parametrize(
+    ("max_batch", "pairs", "fixed_s", "per_item_s"),
+    [
+        # one size of one request: flat, and no full batch to doubt
+        (1, [(10.0, 1.0, 0.21)], 0.21, 0.0),
+        # two sizes, and a tenth of a doubted batch of 2 that takes 2 x 4.8 / 30 = 0.32 s:
+        # (2.7 + 0.032) / 10.1 = 0.270495 at 2, less 0.21 at 1
+        (2, [(10.0, 1.0, 0.21), (10.0, 2.0, 0.27)], 0.149505, 0.060495),
+        # 8 x 8.4 / 90 = 0.74667 s doubted: (6.3 + 0.074667) / 10.1 = 0.631155 at 8
+        (8, [(10.0, 1.0, 0.21), (10.0, 8.0, 0.63)], 0.149835, 0.060165),
+        # steeper than through the origin: 646.76 products over 656.4 sizes squared
+        (8, [(10.0, 1.0, 0.1), (10.0, 8.0, 8.0)], 0.0, 0.985314),
+        # falling: flat at 15.13333 s over 20.1 batches
+        (8, [(10.0, 1.0, 1.0), (10.0, 8.0, 0.5)], 0.752902, 0.0),
+    ],
+    ids=["one size", "two sizes", "a doubt", "through the origin", "flat"],
+)
+def test_the_line_without_a_claim(
+    max_batch: int, pairs: list[Pair], fixed_s: float, per_item_s: float
+) -> None:
+    cost = fitted(Claim(max_batch=max_batch), *pairs)
+    assert (cost.fixed_s, cost.per_item_s) == pytest.approx((fixed_s, per_item_s), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("claimed", "one_s", "full_s"),
+    [
+        # 1.5 times too fast, 60 batches seen: scaled by 1 + 60 / 80 x 0.5 = 1.375, to 0.275 s and
+        # 1.2375 s; of batches of one 60 x 0.3 s and 20 x 0.275 s over 80 are 0.29375 s
+        ((0.1, 0.1), 0.29375, 1.2375),
+        # nothing claimed is not scaled: 60 x 0.3 s over 80 at 1, nothing at 8, which falls: flat
+        ((0.0, 0.0), 0.18, 0.18),
+    ],
+)
+def test_a_wrong_claim_is_scaled_for_the_sizes_not_seen(
+    claimed: tuple[float, float], one_s: float, full_s: float
+) -> None:
+    cost = CostModel(fixed_s=claimed[0], per_item_s=claimed[1], max_batch=8)
+    learnt = fitted(Claim(max_batch=8, cost=cost), (60.0, 1.0, 0.3))
+    assert (learnt.batch_s(1), learnt.batch_s(8)) == pytest.approx((one_s, full_s))
+
+
+@pytest.mark.parametrize(
+    ("size", "number"),
+    [(0.5, 0), (1.0, 0), (1.2, 1), (1.6, 2), (2.0, 2), (2.3, 3), (4.0, 4), (8.0, 6)],
+)
+def test_sizes_share_a_bin_within_a_factor_of_one_and_a_half(size: float, number: int) -> None:
+    assert list(CostLearner().observe([(1.0, size, 0.2)], 2.0).bins) == [number]
+
+
+@pytest.mark.parametrize(
+    ("batches", "cv", "factor", "surprises"),
+    [
+        (100.0, 1.0, 1.45, False),  # a mean of 100 is within 1 +- 5 / 10
+        (100.0, 1.0, 1.55, True),
+        (100.0, 1.0, 0.55, False),
+        (100.0, 1.0, 0.45, True),
+        (1e6, 0.0, 1.14, False),  # beyond chance, and too little to throw the past away
+        (1e6, 0.0, 1.16, True),
+        (1e6, 0.0, 0.88, False),
+        (1e6, 0.0, 0.86, True),
+        (9.0, 0.0, 3.0, False),  # fewer than ten say nothing
+        (10.0, 0.0, 3.0, True),
+    ],
+)
+def test_what_is_beyond_chance_is_a_new_cost(
+    batches: float, cv: float, factor: float, surprises: bool
+) -> None:
+    expected = CostModel(fixed_s=0.15, per_item_s=0.06, max_batch=8, cv=cv)
+    learnt = CostLearner(bins=TEN).observe([(batches, 1.0, factor * 0.21)], 0.0, expected)
+    assert (learnt.recent == (0.0, 0.0, 0.0)) is surprises
+    assert (learnt.bins[0][0] < 100.0 + batches) is surprises
+
+
+@pytest.mark.parametrize(("intervals", "surprises"), [(9.0, False), (10.0, True)])
+def test_before_ten_intervals_executions_may_vary_by_their_mean(
+    intervals: float, surprises: bool
+) -> None:
+    bins = {0: (*TEN[0][:6], intervals)}
+    learnt = CostLearner(bins=bins).observe([(100.0, 1.0, 1.4 * 0.21)], 2.0, TRUE)
+    assert (learnt.recent == (0.0, 0.0, 0.0)) is surprises
+
+
+def test_a_new_cost_scales_the_past_and_nearly_forgets_it() -> None:
+    learnt = CostLearner(bins=TEN).observe([(100.0, 1.0, 0.42)], 0.0, TRUE)
+    # 2 % of 100 batches, at twice their 0.21 s: 0.84 s, 4 x 0.0882 s^2; then the hundred new ones
+    assert learnt.bins[0] == pytest.approx((102.0, 102.0, 102.0, 42.84, 17.9928, 42.84, 1.2))
+
+
+def test_by_how_much_is_what_the_latest_batches_say_not_the_recent_ones() -> None:
+    before = CostLearner(bins=TEN, recent=(100.0, 21.0, 21.0))
+    learnt = before.observe([(100.0, 1.0, 0.42)], 0.0, TRUE)  # recent: 1.5 times, latest: twice
+    assert learnt.bins[0] == pytest.approx((102.0, 102.0, 102.0, 42.84, 17.9928, 42.84, 1.2))
+
+
+def test_recent_batches_count_half_after_twenty_seconds() -> None:
+    learnt = CostLearner(recent=(40.0, 8.0, 8.4)).observe([(10.0, 1.0, 0.21)], 20.0, TRUE)
+    assert learnt.recent == pytest.approx((30.0, 6.1, 6.3))
+
+
+@pytest.mark.parametrize(("factor", "counts"), [(19.9, True), (20.1, False)])
+def test_what_takes_twenty_times_as_long_is_a_hang(factor: float, counts: bool) -> None:
+    learnt = CostLearner(bins=TEN).observe([(1.0, 1.0, factor * 0.21)], 2.0, TRUE)
+    assert (learnt.bins[0] != TEN[0]) is counts
+
+
+def test_variation_is_that_of_the_residuals() -> None:
+    chance = np.random.default_rng(5)
+    batches = chance.integers(5, 30, 12).astype(float)
+    sizes = np.array([1.0, 2.0, 4.0, 8.0] * 3)
+    means_s = (0.15 + 0.06 * sizes) * (1 + 0.2 * chance.standard_normal(12) / np.sqrt(batches))
+    pairs = list(zip(batches.tolist(), sizes.tolist(), means_s.tolist(), strict=True))
+    per_item_s, fixed_s = np.polyfit(sizes, means_s, 1, w=np.sqrt(batches))
+    squares = (batches * (means_s - fixed_s - per_item_s * sizes) ** 2).sum()
+    mean_s = (batches * means_s).sum() / batches.sum()
+    expected = np.sqrt(squares / (12 - 2)) / mean_s
+    learner = CostLearner()
+    for pair in pairs:
+        learner = learner.observe([pair], 0.0)
+    cost = learner.fit(Claim(max_batch=8))
+    assert cost is not None
+    assert 0.05 < cost.cv == pytest.approx(expected, rel=1e-6)
+
+
+SLOW = CostModel(fixed_s=0.2, per_item_s=0.01, max_batch=16)
+
+
+@pytest.mark.parametrize(
+    ("says", "claim"),
+    [
+        ([], None),
+        ([(None, None, 1)], None),
+        ([(None, 4, 1)], Claim(max_batch=4)),
+        ([(None, 4, 3), (None, 6, 2)], Claim(max_batch=6, slots=3)),
+        ([(TRUE, None, 1)], Claim(max_batch=8, cost=TRUE)),
+        ([(TRUE, 32, 1)], Claim(max_batch=8, cost=TRUE)),  # what it measured goes first
+        # full batches: 0.63 s of 8 are slower than 0.36 s of 16
+        ([(SLOW, None, 1), (TRUE, None, 1)], Claim(max_batch=16, cost=TRUE)),
+        ([(TRUE, None, 1), (None, 32, 1)], Claim(max_batch=32, cost=TRUE)),
+    ],
+)
+def test_of_several_servers_the_largest_batch_and_the_slowest_cost_are_claimed(
+    says: list[tuple[CostModel | None, int | None, int]], claim: Claim | None
+) -> None:
+    samples = [
+        replace(sample("a", 1.0, 0.0, cost=cost), max_batch=max_batch, slots=slots)
+        for cost, max_batch, slots in says
+    ]
+    assert claim_of(samples) == claim

@@ -1,0 +1,287 @@
+"""The limits one by one, on situations made by hand; the rates stand in test_rates.py."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from headroom.scaling import Freshness, Grant, Observation, Reason, ReplicaCounts, Signal, State
+from headroom.scaling.flaps import Flaps
+from headroom.scaling.law import Law
+from headroom.scaling.limits import Situation, Wanted, bounds, decrease, granted, increase
+from headroom.scaling.stabilization import Coverage, SlidingExtreme
+from headroom.scaling.values import RateLimit, Signals
+from scaling_world import policy
+
+NOW_S = 1000.0
+
+
+def signal(freshness: Freshness) -> Signal:
+    if freshness is Freshness.ABSENT:
+        return Signal(freshness=freshness)
+    return Signal(freshness=freshness, value=1.0, age_s=0.0)
+
+
+def situation(
+    wanted: int,
+    current: int,
+    *,
+    freshness: Freshness = Freshness.FRESH,
+    counts: ReplicaCounts | None = None,
+    by_arrivals: int = 0,
+    by_ceiling: int = 0,
+    known: bool = True,
+    rolling: bool = False,
+    grant: Grant | None = None,
+    needed: tuple[tuple[float, int], ...] = (),
+    lowest: tuple[tuple[float, int], ...] = (),
+    watched_s: float = 1e6,
+    state: dict[str, Any] | None = None,
+    **limits: Any,
+) -> Situation:
+    known_signals = Signals(arrival_rps=signal(freshness), waiting=signal(freshness))
+    return Situation(
+        policy=policy(**{"max_replicas": 100, **limits}),
+        state=replace(
+            State.initial(),
+            coverage=Coverage(since_s=NOW_S - watched_s, until_s=NOW_S),
+            needed_high=SlidingExtreme(keep="largest", entries=needed),
+            wanted_low=SlidingExtreme(keep="smallest", entries=lowest),
+            **(state or {}),
+        ),
+        observation=Observation(now_s=NOW_S, current=current, rolling=rolling, grant=grant),
+        signals=known_signals,
+        counts=counts or ReplicaCounts(ready=current),
+        wanted=Wanted(replicas=wanted, by_arrivals=by_arrivals, by_ceiling=by_ceiling),
+        known=known,
+        now_s=NOW_S,
+    )
+
+
+def outcome(limited: tuple[int, Any]) -> tuple[int, list[Reason]]:
+    replicas, applied = limited
+    return replicas, [limit.limit for limit in applied]
+
+
+@pytest.mark.parametrize(
+    ("case", "replicas", "limits"),
+    [
+        ({}, 9, []),
+        ({"lowest": ((900.0, 6),)}, 9, []),  # no window is set
+        ({"scale_up_stabilization_s": 30.0, "lowest": ((970.0, 6),)}, 6, ["ScaleUpStabilized"]),
+        ({"scale_up_stabilization_s": 30.0, "lowest": ((970.0, 9),)}, 9, []),
+        ({"scale_up_stabilization_s": 1.0, "lowest": ((970.0, 6),)}, 6, ["ScaleUpStabilized"]),
+        (  # not watched for so long yet, and then what stands
+            {"scale_up_stabilization_s": 30.0, "lowest": ((975.0, 6),), "watched_s": 29.0},
+            4,
+            ["ScaleUpStabilized"],
+        ),
+        (
+            {"scale_up_stabilization_s": 30.0, "lowest": ((975.0, 6),), "watched_s": 30.0},
+            6,
+            ["ScaleUpStabilized"],
+        ),
+        (
+            {"scale_up_stabilization_s": 30.0, "lowest": ((970.0, 6),), "by_ceiling": 8},
+            8,
+            ["ScaleUpStabilized"],
+        ),
+        ({"scale_up_rate": RateLimit(period_s=60.0, replicas=2)}, 6, ["RateLimited"]),
+        (
+            {"scale_up_rate": RateLimit(period_s=60.0, replicas=2), "by_ceiling": 7},
+            7,
+            ["RateLimited"],
+        ),
+        ({"counts": ReplicaCounts(ready=2, broken=2), "by_arrivals": 6}, 9, []),
+        (
+            {"counts": ReplicaCounts(ready=1, broken=2), "by_arrivals": 6},
+            4,
+            ["CapacityShortage"],
+        ),
+        (
+            {"counts": ReplicaCounts(ready=3, unschedulable=1), "by_arrivals": 6},
+            6,
+            ["CapacityShortage"],
+        ),
+        (
+            {"counts": ReplicaCounts(ready=3, unschedulable=1), "by_arrivals": 2},
+            4,
+            ["CapacityShortage"],
+        ),
+        ({"grant": Grant(replicas=9, to="x"), "by_arrivals": 6}, 6, ["CapacityShortage"]),
+        (
+            {
+                "scale_up_rate": RateLimit(period_s=60.0, replicas=3),
+                "counts": ReplicaCounts(ready=3, unschedulable=1),
+                "by_arrivals": 5,
+            },
+            5,
+            ["RateLimited", "CapacityShortage"],
+        ),
+    ],
+)
+def test_nine_are_wanted_and_four_stand(
+    case: dict[str, Any], replicas: int, limits: list[str]
+) -> None:
+    assert outcome(increase(situation(9, 4, **case))) == (replicas, limits)
+
+
+@pytest.mark.parametrize(
+    ("case", "replicas", "limits"),
+    [
+        ({"needed": ((940.0, 3),)}, 3, []),
+        ({"needed": ((940.0, 5), (990.0, 3))}, 5, []),  # the most of the last minute
+        ({"needed": ((939.0, 5), (940.0, 4), (990.0, 3))}, 4, []),  # the very beginning counts
+        ({"needed": ((939.0, 5), (990.0, 3))}, 3, []),
+        ({"needed": ((940.0, 2),), "min_replicas": 4}, 4, []),
+        ({}, 6, ["ScaleDownStabilized"]),  # nothing remembered
+        ({"needed": ((940.0, 6), (990.0, 3))}, 6, ["ScaleDownStabilized"]),
+        ({"needed": ((940.0, 8), (990.0, 3))}, 6, ["ScaleDownStabilized"]),
+        ({"needed": ((1000.0, 6),)}, 6, ["ScaleDownMargin"]),  # now, and more than is wanted
+        ({"needed": ((1000.0, 7),)}, 6, ["ScaleDownMargin"]),
+        ({"needed": ((940.0, 7), (1000.0, 5))}, 6, ["ScaleDownStabilized"]),
+        ({"freshness": Freshness.ABSENT}, 6, ["SignalsAbsent"]),
+        ({"freshness": Freshness.STALE}, 6, ["SignalsStale"]),
+        ({"rolling": True, "known": False}, 6, ["RollingOut"]),
+        ({"known": False, "watched_s": 0.0}, 6, ["CostUnknown"]),
+        ({"watched_s": 59.0, "needed": ((940.0, 3),)}, 6, ["RestartHold"]),
+        ({"watched_s": 60.0, "needed": ((940.0, 3),)}, 3, []),
+        (
+            {
+                "needed": ((940.0, 3),),
+                "scale_down_rate": RateLimit(period_s=60.0, replicas=2),
+            },
+            4,
+            ["RateLimited"],
+        ),
+        (
+            {
+                "needed": ((940.0, 3),),
+                "scale_down_rate": RateLimit(period_s=60.0, replicas=3),
+            },
+            3,
+            [],
+        ),
+        (  # 8 stood when the period began: four of them may go, two have gone
+            {
+                "needed": ((940.0, 2),),
+                "scale_down_rate": RateLimit(period_s=60.0, replicas=4),
+                "state": {"changes": ((900.0, 8), (960.0, 6))},
+            },
+            4,
+            ["RateLimited"],
+        ),
+        (  # 12 stood: nothing may be put back by a rate
+            {
+                "needed": ((940.0, 2),),
+                "scale_down_rate": RateLimit(period_s=60.0, replicas=5),
+                "state": {"changes": ((900.0, 12), (960.0, 6))},
+            },
+            6,
+            ["RateLimited"],
+        ),
+    ],
+)
+def test_three_are_wanted_and_six_stand(
+    case: dict[str, Any], replicas: int, limits: list[str]
+) -> None:
+    assert outcome(decrease(situation(3, 6, **case))) == (
+        replicas,
+        limits,
+    )
+
+
+FLAPPED = Flaps(recent=((900.0, 5),))
+"""Up to five are kept twice as long."""
+
+
+@pytest.mark.parametrize(
+    ("needed", "replicas"),
+    [
+        (((879.0, 6), (880.0, 5), (990.0, 3)), 5),  # 120 s ago: it is the beginning of the hold
+        (((879.0, 6), (881.0, 4), (990.0, 3)), 4),
+        (((900.0, 6), (940.0, 3)), 5),  # no more than flapped
+        ((), 6),
+    ],
+)
+def test_what_flapped_is_kept_for_twice_the_hold(
+    needed: tuple[tuple[float, int], ...], replicas: int
+) -> None:
+    found = situation(3, 6, needed=needed, state={"flaps": FLAPPED})
+    assert decrease(found)[0] == replicas
+
+
+@pytest.mark.parametrize(
+    ("ready", "needed", "replicas"),
+    [
+        (3, ((930.0, 6), (970.0, 4), (995.0, 3)), 4),  # of 30 s: those that are not ready
+        (5, ((930.0, 6), (970.0, 4), (995.0, 3)), 5),  # down to those that are
+        (3, ((930.0, 6), (969.0, 5), (995.0, 2)), 3),
+        (1, ((930.0, 6), (969.0, 5), (995.0, 2)), 3),  # never below what is wanted
+        (1, (), 6),
+    ],
+)
+def test_what_warms_goes_after_a_shorter_wait(
+    ready: int, needed: tuple[tuple[float, int], ...], replicas: int
+) -> None:
+    found = situation(
+        3,
+        6,
+        counts=ReplicaCounts(ready=ready, warming=6 - ready),
+        needed=needed,
+        scale_down_stabilization_s=300.0,
+        law=Law(cancel_after_s=30.0),
+    )
+    assert decrease(found)[0] == replicas
+
+
+def test_by_the_law_warming_replicas_go_after_ninety_seconds() -> None:
+    for begun_s, replicas in ((910.0, 5), (909.0, 3)):
+        found = situation(
+            3,
+            6,
+            counts=ReplicaCounts(ready=1, warming=5),
+            needed=((800.0, 6), (begun_s, 5), (995.0, 3)),
+            scale_down_stabilization_s=300.0,
+        )
+        assert decrease(found)[0] == replicas
+
+
+@pytest.mark.parametrize(
+    ("grant", "replicas", "left"),
+    [(None, 5, 5), (5, 5, 5), (4, 5, 4), (0, 5, 2), (9, 5, 5), (7, 9, 7), (8, 9, 9), (8, 8, 8)],
+)
+def test_a_grant_below_what_it_may_have_cuts(grant: int | None, replicas: int, left: int) -> None:
+    found = situation(
+        5,
+        5,
+        grant=None if grant is None else Grant(replicas=grant, to="shop/ranker"),
+        min_replicas=2,
+        max_replicas=8,
+    )
+    number, applied = granted(found, replicas)
+    assert number == left
+    said = [(one.limit, one.before, one.after, one.detail) for one in applied]
+    to = "shop/ranker gets the last accelerators"
+    cut = (Reason.YIELDED_TO_PRIORITY, min(replicas, 8), left, to)
+    assert said == ([] if left == replicas else [cut])
+
+
+@pytest.mark.parametrize(
+    ("replicas", "bounded", "reason"),
+    [
+        (8, 8, None),
+        (9, 8, Reason.MAX_REPLICAS),
+        (2, 2, None),
+        (1, 2, Reason.MIN_REPLICAS),
+    ],
+)
+def test_bounds_come_last(replicas: int, bounded: int, reason: Reason | None) -> None:
+    number, applied = bounds(policy(min_replicas=2, max_replicas=8, schedule="night"), replicas)
+    assert number == bounded
+    assert [one.limit for one in applied] == ([reason] if reason else [])
+    assert all((one.before, one.after) == (replicas, bounded) for one in applied)
+    details = {one.detail for one in applied if one.limit is Reason.MIN_REPLICAS}
+    assert details <= {"schedule night asks for no fewer"}

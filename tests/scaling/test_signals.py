@@ -1,0 +1,224 @@
+"""Signals from scrapes: how old they are, what they add up to, and what a rule makes of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from headroom.scaling import CostModel, Freshness, Observation, Pod, PodState, Reason, Signals
+from headroom.scaling.recommenders import burst_rps, for_burst, for_removal, for_utilization
+from headroom.scaling.signals import read_signals
+from headroom.scaling.tail_latency import TailLatency
+from headroom.scaling.windows import Windows
+from scaling_world import BOUNDS_S, policy, ready_pod, sample
+
+FRESH, STALE, ABSENT = Freshness.FRESH, Freshness.STALE, Freshness.ABSENT
+
+
+def heard(
+    now_s: float, last_s: dict[str, float], *, pods: tuple[Pod, ...] | None = None
+) -> Signals:
+    """Each pod answers every 2 s from 0 on until it falls silent; 2/s, 3 wait and 1 runs."""
+    known = pods or tuple(ready_pod(uid, created_s=-100.0) for uid in last_s)
+    windows, time_s = Windows(), 0.0
+    while time_s <= now_s:
+        samples = tuple(
+            sample(uid, time_s, 10.0 + 2.0 * time_s, waiting=3, running=1)
+            for uid, until_s in last_s.items()
+            if time_s <= until_s
+        )
+        observation = Observation(now_s=time_s, current=1, pods=known, samples=samples)
+        windows = windows.absorb(observation)
+        time_s += 2.0
+    return read_signals(policy(), windows, replace(observation, now_s=now_s), 7)
+
+
+@pytest.mark.parametrize(
+    ("now_s", "last_s", "freshness", "age_s", "coverage"),
+    [
+        (60.0, {"a": 60.0}, FRESH, 0.0, 1.0),
+        (60.0, {"a": 50.0}, FRESH, 10.0, 1.0),
+        (60.5, {"a": 50.0}, STALE, 10.5, 0.0),
+        (60.0, {"a": 60.0, "b": 50.0}, FRESH, 10.0, 1.0),
+        (60.0, {"a": 60.0, "b": 48.0}, STALE, 12.0, 0.5),
+        (200.0, {"a": 80.0, "b": 48.0}, STALE, 152.0, 0.0),
+        (200.5, {"a": 80.0, "b": 48.0}, ABSENT, None, 0.0),
+        (62.0, {"a": 60.0, "never": -1.0}, STALE, 162.0, 0.5),
+    ],
+)
+def test_a_service_is_known_as_well_as_its_least_known_replica(
+    now_s: float,
+    last_s: dict[str, float],
+    freshness: Freshness,
+    age_s: float | None,
+    coverage: float,
+) -> None:
+    signals = heard(now_s, last_s)
+    for signal in (signals.arrival_rps, signals.waiting, signals.standing, signals.in_flight):
+        assert (signal.freshness, signal.age_s) == (freshness, age_s)
+    assert signals.freshness is freshness
+    assert signals.coverage == coverage
+
+
+def test_what_they_add_up_to() -> None:
+    signals = heard(60.0, {"a": 60.0, "b": 60.0})
+    assert signals.arrival_rps.value == pytest.approx(4.0)
+    assert (signals.waiting.value, signals.in_flight.value) == (6.0, 8.0)
+    assert signals.standing.value == 7
+    assert signals.latency_s.value == pytest.approx(0.25 + 0.95 * 0.25)
+    assert signals.attainment.value == 1.0
+
+
+@pytest.mark.parametrize(("ready_s", "freshness"), [(50.0, FRESH), (49.5, STALE)])
+def test_who_has_just_become_ready_has_ten_seconds_to_answer(
+    ready_s: float, freshness: Freshness
+) -> None:
+    pods = (ready_pod("a", created_s=-100.0), ready_pod("new", created_s=20.0, ready_s=ready_s))
+    assert heard(60.0, {"a": 60.0}, pods=pods).freshness is freshness
+
+
+def test_who_is_ready_since_nobody_knows_when_is_silent_since_its_creation() -> None:
+    unknown = Pod(uid="new", state=PodState.READY, created_s=49.0)
+    pods = (ready_pod("a", created_s=-100.0), unknown)
+    assert heard(60.0, {"a": 60.0}, pods=pods).waiting.age_s == 11.0
+
+
+@pytest.mark.parametrize(("now_s", "known"), [(10.0, False), (12.0, True)])
+def test_a_rate_is_known_after_the_longest_burst_window(now_s: float, known: bool) -> None:
+    signals = heard(now_s, {"a": now_s})
+    assert (signals.arrival_rps.value is not None) is known
+    assert (signals.attainment.value is not None) is known
+    assert signals.waiting.value == 3.0
+    if known:
+        assert signals.arrival_rps.value == pytest.approx(2.0)
+
+
+def test_nobody_heard_is_nothing_known() -> None:
+    assert heard(60.0, {"a": -1.0}) == Signals()
+
+
+def burst(*, before: float, lately: dict[float, float], watched_s: float = 40.0) -> float | None:
+    """Arrivals a second before and in the last so many seconds; scrapes every second."""
+    windows, arrivals, time_s = Windows(), 0.0, 0.0
+    pods = (ready_pod("a", created_s=-100.0),)
+    while time_s <= watched_s:
+        scrape = sample("a", time_s, arrivals)
+        windows = windows.absorb(Observation(now_s=time_s, current=1, pods=pods, samples=(scrape,)))
+        left_s = watched_s - time_s
+        rates = [rate for window_s, rate in lately.items() if left_s <= window_s]
+        arrivals += rates[0] if rates else before
+        time_s += 1.0
+    return burst_rps(policy(), windows, watched_s)
+
+
+@pytest.mark.parametrize(
+    ("before", "lately", "rate_rps"),
+    [
+        (5.0, {}, None),
+        (5.0, {4.0: 15.0}, 15.0),  # 60 against 20: 8.9 deviations
+        (5.0, {4.0: 9.4}, None),  # 37.6 against 20: 3.94
+        (5.0, {4.0: 9.5}, 9.5),  # 38 against 20: 4.02
+        (0.0, {4.0: 1.0}, None),  # four where none came: not more than four deviations of one
+        (0.0, {4.0: 1.1}, 1.1),
+        (5.0, {8.0: 8.1}, None),  # 64.8 against 40: 3.92
+        (5.0, {8.0: 8.2}, 8.2),  # 65.6 against 40: 4.05
+    ],
+)
+def test_a_short_window_stands_out_by_four_deviations(
+    before: float, lately: dict[float, float], rate_rps: float | None
+) -> None:
+    found = burst(before=before, lately=lately)
+    assert found == (rate_rps and pytest.approx(rate_rps))
+
+
+@pytest.mark.parametrize(("watched_s", "speaks"), [(7.0, False), (8.0, True)])
+def test_a_window_needs_as_long_before_it(watched_s: float, speaks: bool) -> None:
+    assert (burst(before=1.0, lately={4.0: 30.0}, watched_s=watched_s) is not None) is speaks
+
+
+FAST = CostModel(fixed_s=0.1, per_item_s=0.0, max_batch=1)
+"""Ten a second, and latency matters only near that."""
+
+
+@pytest.mark.parametrize(
+    ("arrival_rps", "ceiling", "replicas"),
+    [(16.0, 0.8, 2), (16.0000000001, 0.8, 2), (16.1, 0.8, 3), (0.0, 0.8, 0), (7.9, 0.4, 2)],
+)
+def test_utilization_stays_below_its_ceiling(
+    arrival_rps: float, ceiling: float, replicas: int
+) -> None:
+    found = for_utilization(policy(utilization_ceiling=ceiling), FAST, arrival_rps)
+    assert (found.rule, found.replicas) == (Reason.UTILIZATION_CEILING, replicas)
+
+
+@pytest.mark.parametrize(
+    ("arrival_rps", "ceiling", "replicas"),
+    [
+        (15.0, 0.8, 2),  # below 0.75 x 10/s each
+        (15.1, 0.8, 3),
+        (0.8, 0.08, 2),  # half of a small ceiling: 0.04 x 10/s
+        (0.81, 0.08, 3),
+        (0.0, 0.8, 0),
+    ],
+)
+def test_a_removal_leaves_utilization_below_a_lower_ceiling(
+    arrival_rps: float, ceiling: float, replicas: int
+) -> None:
+    tail = TailLatency(cost=FAST, percentile=0.95)
+    limits = policy(utilization_ceiling=ceiling)
+    assert for_removal(limits, tail, arrival_rps, 60.0) == replicas
+
+
+def test_a_removal_leaves_latency_below_nine_tenths_of_its_target() -> None:
+    tail = TailLatency(cost=FAST, percentile=0.95)
+    target_s, carried_rps = 0.25, 2 * tail.capacity_rps(0.9 * 0.25, 1) / 1.05
+    assert carried_rps < 2 * 0.75 * 10.0
+    assert for_removal(policy(), tail, 0.999 * carried_rps, target_s) == 2
+    assert for_removal(policy(), tail, 1.001 * carried_rps, target_s) == 3
+    # where the lower target cannot be promised at all, utilization alone decides
+    assert for_removal(policy(), tail, 15.0, 0.105) == 2
+
+
+def test_a_burst_asks_for_what_ceiling_and_latency_want_at_its_rate() -> None:
+    tail = TailLatency(cost=FAST, percentile=0.95)
+    assert for_burst(policy(), tail, None, 0.25) is None
+    by_latency = for_burst(policy(), tail, 40.0, 0.25)
+    assert by_latency is not None
+    assert by_latency.replicas == tail.replicas_for(40.0, 0.25, 1.05) > 5
+    by_ceiling = for_burst(policy(), tail, 40.0, 60.0)
+    assert by_ceiling is not None
+    assert by_ceiling.replicas == 5
+    infeasible = for_burst(policy(), tail, 40.0, 0.05)
+    assert infeasible is not None
+    assert infeasible.replicas == 5
+
+
+def test_one_batch_in_an_interval_is_told_and_none_is_not() -> None:
+    pods = (ready_pod("a", created_s=-100.0),)
+    windows, told = Windows(), []
+    for now_s, batches in ((0.0, (3.0, 5.0, 1.0)), (2.0, (4.0, 8.0, 1.5)), (4.0, (4.0, 8.0, 1.5))):
+        scrape = sample("a", now_s, 0, batches=batches)
+        windows = windows.absorb(Observation(now_s=now_s, current=1, pods=pods, samples=(scrape,)))
+        told.append(list(windows.batch_means()))
+    assert told == [[], [(1.0, 3.0, 0.5)], []]
+    assert len(BOUNDS_S) == len(windows.total(4.0).latency)
+
+
+@pytest.mark.parametrize(
+    ("created_s", "ready_s", "arrivals"),
+    [
+        (0.0, 3.0, 7.0),  # created as watching began
+        (-0.1, 3.0, 0.0),
+        (1.0, 4.0, 0.0),  # ready as it was heard: what it counts is a baseline
+        (1.0, 3.9, 7.0),
+    ],
+)
+def test_a_pod_counts_from_zero_where_it_came_up_under_our_eyes(
+    created_s: float, ready_s: float, arrivals: float
+) -> None:
+    windows = Windows().absorb(Observation(now_s=0.0, current=1))
+    pods = (ready_pod("new", created_s=created_s, ready_s=ready_s),)
+    scrape = sample("new", 4.0, 7.0)
+    windows = windows.absorb(Observation(now_s=4.0, current=1, pods=pods, samples=(scrape,)))
+    assert windows.total(30.0).arrivals == arrivals
