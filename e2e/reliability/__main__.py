@@ -70,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if chosen := {part: one for part, one in on_a_cluster.items() if part in wanted}:
             provision.ensure_control_plane(Cache.of_this_user(), OnConsole(console))
             with ControlPlane() as plane, tempfile.TemporaryDirectory() as scratch:
-                asyncio.run(_on(plane, Path(scratch), chosen, show, say))
+                asyncio.run(_on(plane, Path(scratch), chosen, show, say, given.together))
     except ClusterError as error:
         console.print(f"[red]error:[/red] {escape(str(error))}", soft_wrap=True)
         return FAILED
@@ -90,16 +90,27 @@ async def _on(
     chosen: Mapping[str, Measure],
     show: Callable[[str, Sequence[Figure]], None],
     say: Say,
+    together: bool,
 ) -> None:
+    async def play(part: str, measure: Measure) -> None:
+        show(part, await measure(on, say))
+
     async with ground(plane, scratch) as on:
-        for part, measure in chosen.items():
-            show(part, await measure(on, say))
+        if not together:
+            for part, measure in chosen.items():
+                await play(part, measure)
+            return
+        async with asyncio.TaskGroup() as group:
+            for part, measure in chosen.items():
+                group.create_task(play(part, measure))
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="reliability", description=__doc__, allow_abbrev=False)
     words = f"of {', '.join(TITLES)}; all by default"
     parser.add_argument("part", nargs="*", type=_part, help=words)
+    together = "parts on a cluster at the same time: over sooner, on a machine that is busier"
+    parser.add_argument("--together", action="store_true", help=together)
     parts.add_options(parser)
     thousand.add_options(parser)
     soak.add_options(parser)

@@ -13,12 +13,16 @@ import asyncio
 import contextlib
 import json
 import os
+import random
 import signal
 from collections import Counter
 from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 
+from pydantic import TypeAdapter
+
+from reliability.admin import Refused
 from reliability.calls import Call
 from reliability.contenders import contender
 from reliability.crash_scenarios import Scenario
@@ -105,9 +109,12 @@ class Baseline:
     points: tuple[Point, ...]
 
 
-async def unharmed(on: Ground, scenario: Scenario, *, lease: bool) -> Baseline:
+_BASELINES = TypeAdapter(Baseline)
+
+
+async def unharmed(on: Ground, scenario: Scenario) -> Baseline:
     """Run without a crash; raise NotReached where even that does not end well."""
-    async with _stage(on, scenario, None, lease) as (one, _):
+    async with _stage(on, scenario, None) as (one, _):
         seen = len(one.proxy.exchanges)
         begun = len(one.replicas_seen)
         await scenario.act(one)
@@ -121,17 +128,14 @@ async def unharmed(on: Ground, scenario: Scenario, *, lease: bool) -> Baseline:
         points += [
             Point(scenario=scenario.name, words=call.words, number=counts[call.words], side=side)
             for side in Side
-            if lease or side is not Side.STOPPED
         ]
     return Baseline(ending=ending, points=tuple(points))
 
 
-async def explore(
-    on: Ground, scenario: Scenario, baseline: Baseline, point: Point, *, lease: bool
-) -> Verdict:
+async def explore(on: Ground, scenario: Scenario, baseline: Baseline, point: Point) -> Verdict:
     """Run with a crash at the point, and judge what it came to."""
     try:
-        async with _stage(on, scenario, point, lease) as (one, trap):
+        async with _stage(on, scenario, point) as (one, trap):
             begun = len(one.replicas_seen)
             trap.arm()
             await scenario.act(one)
@@ -148,7 +152,7 @@ async def explore(
             await one.wait(f"{point}: the end", lambda: scenario.ended(one), PATIENCE_S)
             ending = await _ending(one, begun)
             return judge(str(point), baseline.ending, ending, memory, struck=struck)
-    except NotReached as error:
+    except (NotReached, Refused) as error:
         return Verdict(point=str(point), struck=True, wrongs=(str(error),))
 
 
@@ -172,9 +176,10 @@ async def _sprung_or_ended(trap: Trap, one: World, scenario: Scenario) -> bool:
 
 @contextlib.asynccontextmanager
 async def _stage(
-    on: Ground, scenario: Scenario, point: Point | None, lease: bool
+    on: Ground, scenario: Scenario, point: Point | None
 ) -> AsyncIterator[tuple[World, Trap]]:
-    trap = Trap(point)
+    """Only who is stopped needs a lease; after a kill it would have to run out first."""
+    trap, lease = Trap(point), point is not None and point.side is Side.STOPPED
     async with world(on, scenario.name, gate=trap, lease=lease) as one:
         await one.operator.start()
         await scenario.prepare(one)
@@ -217,40 +222,52 @@ async def explore_all(
     scenarios: Sequence[Scenario],
     *,
     side_by_side: int,
-    lease: bool = False,
+    sides: Collection[Side] = tuple(Side),
     kept: Kept | None = None,
 ) -> AsyncIterator[Verdict]:
-    """Explore every point of the scenarios, several at a time, as they end; those kept at once."""
+    """Explore every point of the scenarios, several at a time, as they end; those kept at once.
+
+    Their order is drawn, so that a run that is interrupted has seen something of every scenario.
+    """
     room = asyncio.Semaphore(side_by_side)
 
-    async def baseline_of(scenario: Scenario) -> Baseline | NotReached:
+    async def baseline_of(scenario: Scenario) -> Baseline | NotReached | Refused:
+        key = f"{scenario.name} unharmed"
+        row = kept.get(PART, key) if kept else None
+        if row is not None:
+            return _BASELINES.validate_python(row)
         try:
             async with room:
-                return await unharmed(on, scenario, lease=lease)
-        except NotReached as error:
+                baseline = await unharmed(on, scenario)
+        except (NotReached, Refused) as error:
             return error
+        if kept is not None:
+            kept.put(PART, key, _BASELINES.dump_python(baseline, mode="json"))
+        return baseline
 
     async def verdict_on(scenario: Scenario, baseline: Baseline, point: Point) -> Verdict:
         row = kept.get(PART, str(point)) if kept else None
         if row is not None:
             return Verdict(**{**row, "wrongs": tuple(row["wrongs"])})
         async with room:
-            verdict = await explore(on, scenario, baseline, point, lease=lease)
+            verdict = await explore(on, scenario, baseline, point)
         if kept is not None:
             kept.put(PART, str(point), asdict(verdict))
         return verdict
 
     baselines = await asyncio.gather(*map(baseline_of, scenarios))
-    runs: list[asyncio.Task[Verdict]] = []
+    chosen: list[tuple[Scenario, Baseline, Point]] = []
     for scenario, baseline in zip(scenarios, baselines, strict=True):
-        if isinstance(baseline, NotReached):
+        if isinstance(baseline, NotReached | Refused):
             yield Verdict(point=scenario.name, struck=False, wrongs=(f"unharmed: {baseline}",))
             continue
-        runs += [
-            asyncio.create_task(verdict_on(scenario, baseline, point))
+        chosen += [
+            (scenario, baseline, point)
             for point in baseline.points
-            if scenario.explores(point.words)
+            if point.side in sides and scenario.explores(point.words)
         ]
+    random.Random(len(chosen)).shuffle(chosen)
+    runs = [asyncio.create_task(verdict_on(*one)) for one in chosen]
     try:
         for run in asyncio.as_completed(runs):
             yield await run

@@ -30,6 +30,7 @@ SYSTEM, OPERATOR = "headroom-system", "headroom-operator"
 ACCELERATOR = "example.com/accelerator"
 """Of these nodes alone, so that pods of other tests do not come here, nor ours to their nodes."""
 PODS_PER_NODE = 250
+POLL_S = 0.4
 SERVICES = "/apis/headroom.dev/v1alpha1/namespaces/{}/inferenceservices"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/{}/deployments"
 
@@ -171,7 +172,7 @@ class World:
         try:
             async with asyncio.timeout(timeout_s):
                 while not await holds():  # noqa: ASYNC110  (the other side is a server)
-                    await asyncio.sleep(0.2)
+                    await asyncio.sleep(POLL_S)
         except TimeoutError:
             status = json.dumps((await self.service()).get("status", {}), indent=1)[:6000]
             said = self.operator.said()[-3000:]

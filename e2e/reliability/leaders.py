@@ -27,6 +27,8 @@ EVERY_S = 30.0
 AFTER_SIGTERM_S, AFTER_SIGKILL_S = 5.0, 20.0
 TICK = "1s"
 RISING, STEADY, BUSY = "rising", "steady", "busy"
+MOST = 14.0
+"""Replicas' load: a rise for every blow of ten minutes, so that each brings a write."""
 LEFT_OVER_S = 2.0
 """What a leader that goes on after its time is given to write what it still wants to."""
 
@@ -74,12 +76,16 @@ async def contend(on: Ground, blows: Sequence[Blow], every_s: float = EVERY_S) -
         contender(of, "operator-2", TICK) as other,
     ):
         both = (one, other)
-        await _settle(of, both)
+        try:
+            await _settle(of, both)
+        except NotReached as error:
+            rivalry.wrongs.append(f"not even a beginning: {error}")
+            return rivalry
         begun_s, load = time.monotonic(), 0.5
         for number, blow in enumerate(blows):
             await asyncio.sleep(max(0.0, begun_s + number * every_s - time.monotonic()))
             if number % 3 == 1 or blow is Blow.STOP_IN_A_WRITE:
-                load = min(load + 0.9, 6.0)
+                load = min(load + 0.9, MOST)
             rivalry.blows.append(blow)
             try:
                 await _deal(of, both, blow, load * REPLICA_RPS, rivalry)
@@ -101,7 +107,7 @@ async def contend(on: Ground, blows: Sequence[Blow], every_s: float = EVERY_S) -
 async def _settle(of: World, both: Sequence[Contender]) -> None:
     """Begin: one leads, the other could, and all services serve."""
     for name in (RISING, STEADY, BUSY):
-        await of.apply(name)
+        await of.apply(name, scaling={"maxReplicas": 16})
     for each in both:
         await of.wait(f"{each.name} is ready", each.process.ready)
     for name in (RISING, STEADY, BUSY):

@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 
+from reliability.admin import Refused
 from reliability.calls import Verb
 from reliability.exporter import OF_PODS, OF_PROMETHEUS, PROMETHEUS, REPLICA_RPS, PodFault
 from reliability.ground import Ground, NotReached, World, world
@@ -240,7 +241,7 @@ async def _suffer_in_turn(
         number, strike = left.pop()
         try:
             outage = await suffer(one, number, strike, fault_s)
-        except NotReached as error:
+        except (NotReached, Refused) as error:
             outage = Outage(strike=strike.name, wrongs=(str(error),))
         await ended.put(outage)
         if not outage.holds:

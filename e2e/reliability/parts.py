@@ -80,9 +80,7 @@ async def measure_crashes(on: Ground, say: Say, asked: Asked) -> Sequence[Figure
     """SIGKILL before and after every write of every scenario, and SIGSTOP in it."""
     struck, wrong, scenarios = Counter[str](), 0, set()
     chosen = [one for one in SCENARIOS if asked.only in one.name]
-    async for verdict in explore_all(
-        on, chosen, side_by_side=asked.side_by_side, lease=True, kept=asked.kept
-    ):
+    async for verdict in explore_all(on, chosen, side_by_side=asked.side_by_side, kept=asked.kept):
         scenario, _, rest = verdict.point.partition(": ")
         if verdict.struck:
             struck["stopped" if rest.startswith(Side.STOPPED) else "killed"] += 1

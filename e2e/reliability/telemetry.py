@@ -83,11 +83,14 @@ def run_side_by_side(count: int, workers: int, kept: Kept | None = None) -> Outc
             left.append(numbers)
         else:
             total.add(Outcome.of(row))
-    with ProcessPoolExecutor(workers) as pool:
+    pool = ProcessPoolExecutor(workers)
+    try:
         for numbers, outcome in zip(left, pool.map(run, left), strict=True):
             total.add(outcome)
             if kept is not None:
                 kept.put(PART, str(numbers), outcome.row())
+    finally:  # an interrupt waits for the blocks that are being played, not for all
+        pool.shutdown(cancel_futures=True)
     return total
 
 

@@ -9,12 +9,16 @@ from reliability.crash_scenarios import SHORT
 from reliability.crashes import Side, explore_all
 from reliability.ground import ground
 
+SIDES = (Side.BEFORE, Side.AFTER)
+
 
 async def test_a_crash_before_or_after_a_creation_or_a_scaling_changes_nothing(
     control_plane: ControlPlane, tmp_path: Path
 ) -> None:
     async with ground(control_plane, tmp_path) as on:
-        verdicts = [verdict async for verdict in explore_all(on, SHORT, side_by_side=4)]
-    assert len(verdicts) == len(SHORT) * len((Side.BEFORE, Side.AFTER))
+        verdicts = [
+            verdict async for verdict in explore_all(on, SHORT, side_by_side=4, sides=SIDES)
+        ]
+    assert len(verdicts) == len(SHORT) * len(SIDES)
     assert [verdict.wrongs for verdict in verdicts if not verdict.holds] == []
     assert all(verdict.struck for verdict in verdicts)

@@ -225,7 +225,9 @@ async def test_a_request_that_hangs_ends_at_its_deadline(
     server.answer = hang
     with pytest.raises(Unavailable, match=r"no answer in 0\.5 s"):
         await api.get("v1", "Pod", "a", "b")
-    assert calls == [("get", "timeout")]
+    with pytest.raises(Unavailable, match=r"0\.5 s; an admission webhook may hold it"):
+        await api.create(DEPLOYMENT, field_manager="test")
+    assert calls == [("get", "timeout"), ("create", "timeout")]
 
 
 async def test_without_credentials_the_message_says_what_to_do(

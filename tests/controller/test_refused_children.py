@@ -40,6 +40,17 @@ def test_a_refused_child_stops_neither_creation_nor_scaling(kind: str, error: Cl
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_a_child_that_was_refused_for_a_moment_is_there_soon(kind: str) -> None:
+    async def story(world: World) -> None:
+        world.cluster.fail("create", kind, Forbidden("no rights yet"), times=1)
+        world.create()
+        await world.run_for(9.0)
+        assert world.cluster.find(kind, "resnet")
+
+    play(story)
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_foreign_child_is_left_alone_and_scaling_goes_on(kind: str) -> None:
     async def story(world: World) -> None:
         theirs = world.cluster.put(
@@ -56,11 +67,16 @@ def test_a_foreign_child_is_left_alone_and_scaling_goes_on(kind: str) -> None:
     play(story)
 
 
-def test_what_is_refused_is_not_asked_for_at_every_tick() -> None:
+def test_what_is_refused_is_asked_for_the_more_rarely_the_longer_it_is_refused() -> None:
     async def story(world: World) -> None:
-        world.cluster.fail("create", "Service", Forbidden("exceeded quota"), times=999)
+        world.cluster.fail("create", "Service", Forbidden("exceeded quota"), times=9999)
         world.create()
         await world.run_for(61.0)
-        assert world.cluster.calls.count(("create", "Service")) <= 3
+        in_the_first_minute = world.cluster.calls.count(("create", "Service"))
+        assert 10 <= in_the_first_minute <= 16, "every other tick"
+        await world.run_for(1000.0)
+        before = world.cluster.calls.count(("create", "Service"))
+        await world.run_for(300.0)
+        assert 4 <= world.cluster.calls.count(("create", "Service")) - before <= 6, "each minute"
 
     play(story)

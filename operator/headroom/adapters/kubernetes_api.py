@@ -37,6 +37,7 @@ Manifest = dict[str, Any]
 
 DEADLINE_S = 6.0
 """A request that hangs while a fault ends is to end, and the next tick with it, soon enough."""
+_HELD = "; an admission webhook may hold it: its timeoutSeconds has to be shorter"
 _DEFAULT_KUBECONFIG = "~/.kube/config"
 _RETRY_AFTER_S = 1.0
 _MAX_RETRY_AFTER_S = 60.0
@@ -366,7 +367,10 @@ class KubernetesApi:
             code = str(found.status)
         except TimeoutError:
             code = "timeout"
-            raise Unavailable(f"{method} {path}: no answer in {self._deadline_s:g} s") from None
+            held = "" if method == "GET" else _HELD
+            raise Unavailable(
+                f"{method} {path}: no answer in {self._deadline_s:g} s{held}"
+            ) from None
         except (aiohttp.ClientError, OSError) as error:
             code = "connection"
             raise Unavailable(f"{method} {path}: {type(error).__name__}: {error}") from error

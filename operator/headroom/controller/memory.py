@@ -52,6 +52,8 @@ class Checked:
     """When to look again."""
     trouble: str = ""
     """Why one of them is not as wanted."""
+    refused_since_s: float | None = None
+    """When one of them was refused for the first time, if one still is."""
 
     def holds(self, children: tuple[Manifest, ...], now_s: float) -> bool:
         """Whether it is still good enough for these children, as the same tuple."""

@@ -10,6 +10,7 @@ and stops neither the others nor the scaling.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -37,8 +38,9 @@ from headroom.resources.names import FIELD_MANAGER, SCALER_FIELD_MANAGER
 TROUBLED_AGAIN_AFTER_S = 6.0
 """One of these that could not be read or written, for a reason that may pass by itself."""
 REFUSED_AGAIN_SHARE, REFUSED_AGAIN_S = 1.0 / 15.0, (4.0, 60.0)
-"""A refused manifest is sent again after this share of the time for which it has been refused, from
-every 4 s in the first minute to once a minute: a hiccup ends soon, a quota changes slowly."""
+"""What was refused is sent again after this share of the time for which it has been refused, from
+every 4 s in the first minute to once a minute: a hiccup ends soon, a quota changes slowly. The
+other children of many services take their time, as their looks do."""
 
 
 class Step(StrEnum):
@@ -116,8 +118,8 @@ async def act(
                 return Acted(replicas=standing)
         await _validate(cluster, memory, now_s)
         step = Step.CHILDREN
-        again_s = now_s + pace.children_every_s(services)
-        unapplied = await _apply_other_children(cluster, service, memory, now_s, again_s)
+        every_s = pace.children_every_s(services)
+        unapplied = await _apply_other_children(cluster, service, memory, now_s, every_s)
         if deployment is None:
             live = await _create(cluster, deployments.with_replicas(memory.children[-1], replicas))
             memory.applied["Deployment"] = Applied.of(memory.children[-1], live)
@@ -198,7 +200,7 @@ async def _validate(cluster: Cluster, memory: Memory, now_s: float) -> None:
     refused = memory.refused
     if refused and refused.manifest != manifest:
         refused = None
-    if refused and now_s - refused.at_s < _refused_again_after_s(refused):
+    if refused and now_s - refused.at_s < _again_after_s(refused.at_s - refused.since_s):
         raise refused.error
     try:
         await cluster.apply(manifest, field_manager=FIELD_MANAGER, dry_run=True)
@@ -209,14 +211,13 @@ async def _validate(cluster: Cluster, memory: Memory, now_s: float) -> None:
     memory.accepted, memory.refused = manifest, None
 
 
-def _refused_again_after_s(refused: Refusal) -> float:
+def _again_after_s(refused_for_s: float, slower: float = 1.0) -> float:
     shortest_s, longest_s = REFUSED_AGAIN_S
-    refused_for_s = refused.at_s - refused.since_s
-    return max(shortest_s, min(longest_s, REFUSED_AGAIN_SHARE * refused_for_s))
+    return max(shortest_s * slower, min(longest_s * slower, REFUSED_AGAIN_SHARE * refused_for_s))
 
 
 async def _apply_other_children(
-    cluster: Cluster, service: InferenceService, memory: Memory, now_s: float, again_s: float
+    cluster: Cluster, service: InferenceService, memory: Memory, now_s: float, every_s: float
 ) -> str:
     """Bring them up to date, each for itself; return why one of them is not.
 
@@ -225,6 +226,7 @@ async def _apply_other_children(
     checked = memory.children_checked
     if checked is not None and checked.holds(memory.children, now_s):
         return checked.trouble
+    again_s = now_s + every_s
     memory.children_checked = Checked(children=memory.children, at_s=now_s, again_s=again_s)
     troubles = []
     for manifest in memory.children[:-1]:
@@ -234,13 +236,35 @@ async def _apply_other_children(
             memory.children_checked = None
             raise
         except ClusterError as error:
-            troubles.append(str(error))
-            if not isinstance(error, Rejected | Forbidden):
-                again_s = now_s + TROUBLED_AGAIN_AFTER_S
-    memory.children_checked = Checked(
-        children=memory.children, at_s=now_s, again_s=again_s, trouble="; ".join(troubles)
-    )
+            troubles.append(error)
+    memory.children_checked = _checked(memory.children, checked, troubles, now_s, every_s)
     return memory.children_checked.trouble
+
+
+def _checked(
+    children: tuple[Manifest, ...],
+    before: Checked | None,
+    troubles: Sequence[ClusterError],
+    now_s: float,
+    every_s: float,
+) -> Checked:
+    """Say what a look found, and when the next one is due."""
+    again_s, refused_since_s = now_s + every_s, None
+    if any(isinstance(error, Rejected | Forbidden) for error in troubles):
+        refused_since_s = now_s
+        if before and before.children is children and before.refused_since_s is not None:
+            refused_since_s = before.refused_since_s
+        slower = every_s / pace.SHORTEST_CHILDREN_S
+        again_s = now_s + _again_after_s(now_s - refused_since_s, slower)
+    if not all(isinstance(error, Rejected | Forbidden) for error in troubles):
+        again_s = min(again_s, now_s + TROUBLED_AGAIN_AFTER_S)
+    return Checked(
+        children=children,
+        at_s=now_s,
+        again_s=again_s,
+        trouble="; ".join(map(str, troubles)),
+        refused_since_s=refused_since_s,
+    )
 
 
 async def _apply_other_child(
