@@ -21,7 +21,7 @@ from rich.progress import Progress
 
 from bench.figures import all_hold, at_least, shown, table
 from mutation.equivalent import reason
-from mutation.ledger import Ledger, digest_of
+from mutation.ledger import Ledger, Measures, digest_of
 from mutation.targets import all_tests, nearest_tests, targets
 from mutation.workshop import Workshop
 
@@ -58,9 +58,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             f"{bug.path}:{bug.line} {bug.operator}"
         )
         console.print(escape(_difference(bug)), soft_wrap=True)
-        if why := reason(bug.path, (ROOT / bug.path).read_text(encoding="utf-8"), bug.text):
+        if why := _why_not(bug):
             reasons.append(why)
-            console.print(why)
+            console.print(f"no behaviour shows it: {why}")
     caught = 100 * (1 - survivors / len(bugs))
     figures = [
         at_least(f"seeded bugs that the tests catch, seed {asked.seed}", caught, PROMISED, " %"),
@@ -121,24 +121,29 @@ def _outcomes(
     def known(bug: Bug) -> bool | None:
         return ledger.outcome(bug.path, bug.text, digests[all_tests(PurePosixPath(bug.path))])
 
-    unknown = [bug for bug in bugs if known(bug) is None]
+    unknown = [bug for bug in bugs if known(bug) is None and not _why_not(bug)]
     with ExitStack() as stack:
         workshops = [stack.enter_context(Workshop(ROOT)) for _ in range(jobs)]
+        first, kept = workshops[0], _measures(files)
+        if (before := kept.read()) is not None:
+            first.take(before)
         for folders in {all_tests(PurePosixPath(bug.path)) for bug in unknown}:
-            cpu_s = workshops[0].measure(folders)
-            console.print(f"{' and '.join(folders)} pass without a bug, {cpu_s:.0f} s of CPU")
+            if not first.has_measured(folders):
+                cpu_s = first.measure(folders)
+                console.print(f"{' and '.join(folders)} pass without a bug, {cpu_s:.0f} s of CPU")
+                kept.write(first.measures())
         free: SimpleQueue[Workshop] = SimpleQueue()
         for workshop in workshops:
-            if workshop is not workshops[0]:
-                workshop.take_measures_of(workshops[0])
+            if workshop is not first:
+                workshop.take(first.measures())
             free.put(workshop)
         progress = stack.enter_context(Progress(console=console))
         task = progress.add_task("planting", total=len(bugs))
 
         def noticed(bug: Bug) -> bool:
             before = known(bug)
-            if before is not None:
-                return before
+            if before is not None or _why_not(bug):
+                return bool(before)
             workshop = free.get()
             try:
                 stages = nearest_tests(PurePosixPath(bug.path), tests)
@@ -153,6 +158,15 @@ def _outcomes(
             for bug, seen in zip(bugs, pool.map(noticed, bugs), strict=True):
                 progress.advance(task)
                 yield bug, seen
+
+
+def _measures(files: Sequence[PurePosixPath]) -> Measures:
+    state = digest_of(ROOT / path for path in files if path.parts[0] in ("operator", "tests"))
+    return Measures(ROOT / ".bench" / "mutation-sound.json", state)
+
+
+def _why_not(bug: Bug) -> str:
+    return reason(bug.path, (ROOT / bug.path).read_text(encoding="utf-8"), bug.text)
 
 
 def _difference(bug: Bug) -> str:

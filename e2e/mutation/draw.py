@@ -35,9 +35,18 @@ def main(seed: int, number: int, paths: list[str]) -> list[dict[str, Any]]:
         operator, occurrence = chance.choice(mutations)
         text = Path(path).read_text()
         broken = mutate_code(text, get_operator(operator)(), occurrence)
-        if broken is not None and broken != text and len(bugs) < number:
+        if broken is not None and broken != text and _runs(broken) and len(bugs) < number:
             bugs.append({"path": path, "line": line, "operator": operator, "text": broken})
     return bugs
+
+
+def _runs(text: str) -> bool:
+    """Whether it is Python at all: of a bare `*` among parameters a mutation makes a `//`."""
+    try:
+        compile(text, "", "exec")
+    except SyntaxError:
+        return False
+    return True
 
 
 def _places(text: str) -> list[tuple[Place, list[tuple[str, int]]]]:

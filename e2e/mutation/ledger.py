@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 
 class Ledger:
@@ -34,6 +35,23 @@ class Ledger:
         self._file.parent.mkdir(parents=True, exist_ok=True)
         with self._file.open("a", encoding="utf-8") as file:
             file.write(json.dumps({"bug": bug, "noticed": noticed, "tests": tests}) + "\n")
+
+
+class Measures:
+    """Keeps what one state of modules and tests took without a bug."""
+
+    def __init__(self, file: Path, state: str) -> None:
+        self._file, self._state = file, state
+
+    def read(self) -> dict[str, Any] | None:
+        """Return them; None where they are of another state, or not there."""
+        kept = json.loads(self._file.read_text()) if self._file.exists() else {}
+        return kept.get("measures") if kept.get("state") == self._state else None
+
+    def write(self, measures: Mapping[str, Any]) -> None:
+        """Replace them."""
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        self._file.write_text(json.dumps({"state": self._state, "measures": measures}))
 
 
 def digest_of(files: Iterable[Path]) -> str:

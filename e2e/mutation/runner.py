@@ -28,6 +28,8 @@ OPTIONS = (
 )
 DURATIONS, OUTPUT = "durations.json", "output.txt"
 OUT_OF_TIME = -1
+LEAST_S, SLOWER = 10.0, 10.0
+"""Processor seconds that a test may take, and how many times what it took without a bug."""
 
 
 class Order:
@@ -42,6 +44,11 @@ class Order:
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Sort; what is not known yet keeps its place at the front."""
         items.sort(key=lambda one: self.took_s.get(one.nodeid, 0.0))
+
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        """End the child where a test takes many times what it took: a bug may never end."""
+        most_s = LEAST_S + SLOWER * self.took_s[item.nodeid] if item.nodeid in self.took_s else 0.0
+        signal.setitimer(signal.ITIMER_PROF, most_s)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note one phase of a test."""

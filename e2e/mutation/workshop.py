@@ -11,9 +11,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from mutation.runner import DURATIONS, OUT_OF_TIME, OUTPUT
 
@@ -97,10 +97,22 @@ class Workshop:
         self._sound[tuple(tests)] = ran
         return ran.cpu_s
 
-    def take_measures_of(self, other: Workshop) -> None:
-        """Know what another workshop has measured."""
-        self._sound |= other._sound
-        shutil.copy2(other._folder / DURATIONS, self._folder / DURATIONS)
+    def measures(self) -> dict[str, Any]:
+        """Return what was measured, as JSON values."""
+        durations = self._folder / DURATIONS
+        return {
+            "sound": [[list(tests), *ran] for tests, ran in self._sound.items()],
+            "durations": json.loads(durations.read_text()) if durations.exists() else {},
+        }
+
+    def take(self, measures: Mapping[str, Any]) -> None:
+        """Know what another workshop has measured of the same modules and tests."""
+        self._sound |= {tuple(tests): Ran(*ran) for tests, *ran in measures["sound"]}
+        (self._folder / DURATIONS).write_text(json.dumps(measures["durations"]))
+
+    def has_measured(self, tests: Sequence[str]) -> bool:
+        """Whether it is known that these pass without a bug."""
+        return tuple(tests) in self._sound
 
     def notices(self, path: str, broken: str, stages: Sequence[Sequence[str]]) -> bool:
         """Plant a module's broken text, run stage after stage until a test fails, and mend it.

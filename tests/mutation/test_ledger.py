@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mutation.equivalent import EQUIVALENT, reason
-from mutation.ledger import Ledger, digest_of
+from mutation.equivalent import EQUIVALENT, Equivalent, reason
+from mutation.ledger import Ledger, Measures, digest_of
 
 ROOT = Path(__file__).parents[2] / "operator" / "headroom"
 
@@ -25,6 +25,14 @@ def test_a_run_goes_on_where_it_was(tmp_path: Path) -> None:
     assert again.outcome("b.py", "worse", "t1") is None
 
 
+def test_measures_are_of_one_state(tmp_path: Path) -> None:
+    file = tmp_path / "kept" / "sound.json"
+    assert Measures(file, "a").read() is None
+    Measures(file, "a").write({"durations": {"t": 1.5}})
+    assert Measures(file, "a").read() == {"durations": {"t": 1.5}}
+    assert Measures(file, "b").read() is None
+
+
 def test_tests_that_change_are_other_tests(tmp_path: Path) -> None:
     file = tmp_path / "test_a.py"
     file.write_text("one")
@@ -35,12 +43,14 @@ def test_tests_that_change_are_other_tests(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("known", EQUIVALENT, ids=lambda one: f"{one.module}: {one.sound}")
-def test_a_line_that_may_be_broken_stands_where_it_is_said_to(known: object) -> None:
-    module, sound, _ = known  # type: ignore[misc]
-    lines = (ROOT / module).read_text().splitlines()
-    found = [line for line in lines if sound in line]
-    assert len(found) == 1
-    text = "\n".join(lines)
-    assert reason(module, text, text.replace(found[0], found[0] + "0"))
-    assert not reason(module, text, text.replace(lines[0], "x"))
-    assert not reason("other.py", text, text.replace(found[0], found[0] + "0"))
+def test_what_may_be_broken_stands_where_it_is_said_to_and_nothing_else_may(
+    known: Equivalent,
+) -> None:
+    text = (ROOT / known.module).read_text()
+    assert text.count(known.sound) == 1
+    for other in known.broken:
+        broken = text.replace(known.sound, other.replace(" = ", " =  "))
+        assert reason(f"operator/headroom/{known.module}", text, broken) == known.reason
+        assert not reason("other.py", text, broken)
+        assert not reason(known.module, text, broken.replace("return", "yield", 1))
+    assert not reason(known.module, text, text)

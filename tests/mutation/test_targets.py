@@ -57,7 +57,13 @@ def test_a_bug_is_noticed_and_a_sound_module_is_not_blamed(tmp_path: Path) -> No
     )
     (tmp_path / "tests" / "red.py").write_text("def test_it():\n    assert False\n")
     with Workshop(tmp_path, imported=()) as workshop:
+        assert not workshop.has_measured(["tests"])
         assert workshop.measure(["tests"]) > 0.0
+        measures = workshop.measures()
+        workshop.take(measures)
+        assert workshop.has_measured(["tests"])
+        assert workshop.measures() == measures
+        assert [one for one in measures["durations"] if one.endswith("test_it")]
         assert workshop.notices("operator/doubling.py", sound.replace("*", "+"), [["tests"]])
         assert not workshop.notices("operator/doubling.py", sound, [["tests"]])
         assert workshop.notices("operator/doubling.py", "broken(", [["tests"]])

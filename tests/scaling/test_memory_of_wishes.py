@@ -169,7 +169,7 @@ def test_a_policy_that_says_nothing_is_a_resource_that_says_nothing() -> None:
 
 def test_what_is_not_said_counts_nothing() -> None:
     plain = CostModel(fixed_s=0.1, per_item_s=0.0, max_batch=2)
-    assert (plain.cv, plain.slots, plain.full_batch_rps) == (0.0, 1, pytest.approx(20.0))
+    assert (plain.cv, plain.slots, plain.full_batch_rps) == pytest.approx((0.0, 1, 20.0))
     assert replace(plain, slots=3).full_batch_rps == pytest.approx(60.0)
     scrape = PodSample(
         pod="a",
