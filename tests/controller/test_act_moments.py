@@ -117,7 +117,9 @@ def test_a_namespace_that_ends_is_said_and_looked_at_again_at_once() -> None:
 def test_replicas_are_written_where_they_change_and_the_deployment_is_ours() -> None:
     scene = Scene()
     assert scene.act(0.0).created
-    assert scene.act(2.0) == Acted(replicas=2)
+    nothing = scene.act(2.0)
+    assert nothing == Acted(replicas=2)
+    assert (nothing.created, nothing.scaled, nothing.namespace_ends) == (False, False, False)
     assert scene.act(4.0, replicas=5) == Acted(replicas=5, scaled=True)
     assert scene.cluster.scale_writes == [5]
     live = scene.deployment()

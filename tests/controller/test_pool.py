@@ -186,6 +186,8 @@ def test_accelerators_yielded_in_vain_go_back() -> None:
     before = len(plant["low"].history)
     plant.run(RETRIED_AFTER_S - 120)
     assert set(plant["low"].history[before:]) == {6}
+    plant.run(240)
+    assert min(plant["low"].history[before:]) == 4, "after half an hour it is tried again"
 
 
 def test_who_is_not_attended_to_yields_nothing_and_another_does() -> None:

@@ -134,6 +134,20 @@ def test_ten_minutes_after_the_last_refusal_all_is_forgotten(
     assert (found is not None) is stands
 
 
+def test_a_lower_class_that_is_refused_prolongs_no_contest() -> None:
+    told = Told()
+    middle = seen("middle", 2, 1, priority=5, refused=1)
+    settled, yielded = short(0, 4), seen("low", 4, 2, floor=1)
+    for now_s in range(0, 660, 2):
+        told.pool.note(middle, now_s + 0.002)
+        told.at(float(now_s), short() if now_s < 40 else settled, LOW if now_s < 40 else yielded)
+        grant = told.pool.grant("low")
+        if now_s >= 40:
+            assert grant is not None
+            who = "high (priority 10)" if now_s < 640 else "middle (priority 5)"
+            assert grant.to == who, now_s
+
+
 @pytest.mark.parametrize(("dipped_s", "grant"), [(58.0, 2), (64.0, 3)])
 def test_what_is_free_comes_back_after_a_minute(dipped_s: float, grant: int) -> None:
     told = Told()

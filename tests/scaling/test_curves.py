@@ -141,6 +141,16 @@ def test_round_robin_to_one_replica_is_any_routing() -> None:
         assert one == pytest.approx(other)
 
 
+@pytest.mark.parametrize(("slots", "cv"), [(2, 0.3), (8, 1.0)])
+def test_many_replicas_in_turn_see_even_arrivals(slots: int, cv: float) -> None:
+    for load in (0.5, 0.8, 0.94):
+        even = many_servers.latencies(slots, cv, 0.95, [load], 0.0)[0]
+        tail = TailLatency(cost=single(slots, cv), percentile=0.95, routing=Routing.ROUND_ROBIN)
+        assert tail.latency_s(load * 10_000 * slots, 10_000) == pytest.approx(even, rel=0.01)
+    random = many_servers.latencies(slots, cv, 0.95, [0.94])[0]
+    assert even < 0.9 * random
+
+
 def test_two_slots_that_batch_are_two_replicas_behind_one_queue() -> None:
     two = CostModel(fixed_s=0.5, per_item_s=0.25, max_batch=2, slots=2)
     one = CostModel(fixed_s=0.5, per_item_s=0.25, max_batch=2)
