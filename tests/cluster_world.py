@@ -83,19 +83,19 @@ class FakeCluster:
         self, api_version: str, kind: str, namespace: str | None, label_selector: str = ""
     ) -> list[Manifest]:
         await self._called("list_all", kind)
-        wanted = dict(pair.split("=") for pair in label_selector.split(",") if pair)
+        wanted = [pair.split("=") for pair in label_selector.split(",") if pair]
         return [
             copied(one)
             for (kind_, namespace_, _), one in self.objects.items()
             if kind_ == kind
             and namespace in (None, namespace_)
-            and wanted.items() <= one["metadata"].get("labels", {}).items()
+            and all(_wears(one["metadata"].get("labels", {}), *pair) for pair in wanted)
         ]
 
     async def list_at(
-        self, api_version: str, kind: str, namespace: str | None
+        self, api_version: str, kind: str, namespace: str | None, label_selector: str = ""
     ) -> tuple[list[Manifest], str]:
-        listed = await self.list_all(api_version, kind, namespace)
+        listed = await self.list_all(api_version, kind, namespace, label_selector)
         return listed, str(self._version)
 
     async def create(self, manifest: Manifest, *, field_manager: str) -> Manifest:
@@ -253,6 +253,10 @@ class FakeCluster:
 
 def rejected(message: str) -> Rejected:
     return Rejected(message)
+
+
+def _wears(labels: Mapping[str, str], key: str, value: str | None = None) -> bool:
+    return key in labels if value is None else labels.get(key) == value
 
 
 def _check_version(existing: Manifest, manifest: Manifest) -> None:

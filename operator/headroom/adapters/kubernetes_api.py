@@ -223,15 +223,17 @@ class KubernetesApi:
         return _items(answer, path)
 
     async def list_at(
-        self, api_version: str, kind: str, namespace: str | None
+        self, api_version: str, kind: str, namespace: str | None, label_selector: str = ""
     ) -> tuple[list[Manifest], str]:
-        """Read all objects of a kind, and the resourceVersion that the answer stands for.
+        """Read the objects that are selected, and the resourceVersion that the answer stands for.
 
         An API server that lags behind answers with the past, which only this version tells. Read
         page by page, each as of that version; managedFields, half of it, are left out. A page that
         comes too late for that (410) is Unavailable like any other trouble.
         """
         path, query = _path(api_version, kind, namespace), {"limit": str(_PAGE)}
+        if label_selector:
+            query["labelSelector"] = label_selector
         found: list[Manifest] = []
         while True:
             answer = await self._request("GET", "list", path, query=query)

@@ -104,7 +104,8 @@ class Instruments:
         self._measured = {
             name: Gauge(name, text, _SERVICE, registry=registry) for name, text in _MEASURED.items()
         }
-        self._series: dict[tuple[Gauge, tuple[str, ...]], Gauge] = {}
+        self._series: dict[tuple[str, ...], dict[tuple[Gauge, tuple[str, ...]], Gauge]] = {}
+        """By namespace and name of their service, then by gauge and labels."""
 
     def decided(self, service: InferenceService, decision: Decision) -> None:
         """Count a decision, and show what it saw."""
@@ -138,15 +139,16 @@ class Instruments:
 
     def _show(self, gauge: Gauge, labels: tuple[str, ...], value: float | None) -> None:
         """Set a series; looking one up by its labels costs ten times as much as setting it."""
+        of_service = self._series.setdefault(labels[:2], {})
         key = (gauge, labels)
-        series = self._series.get(key)
+        series = of_service.get(key)
         if value is None:
             if series is not None:
                 gauge.remove(*labels)
-                del self._series[key]
+                del of_service[key]
             return
         if series is None:
-            series = self._series[key] = gauge.labels(*labels)
+            series = of_service[key] = gauge.labels(*labels)
         series.set(value)
 
     def ticked(self, seconds: float, lag_s: float, outcome: str) -> None:
@@ -160,9 +162,8 @@ class Instruments:
         for outcome in ("true", "false"):
             with suppress(KeyError):  # no minute of it has counted
                 self._minutes.remove(namespace, name, outcome)
-        for gauge, labels in [key for key in self._series if key[1][:2] == (namespace, name)]:
+        for gauge, labels in self._series.pop((namespace, name), ()):
             gauge.remove(*labels)
-            del self._series[gauge, labels]
 
     def called(self, verb: str, code: str, seconds: float) -> None:
         """Count a request to the Kubernetes API."""

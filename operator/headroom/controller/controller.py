@@ -209,7 +209,8 @@ class Controller:
         metadata = pod["metadata"]
         name = (metadata.get("labels") or {}).get(WARMED_LABEL, "")
         uid = self.cache.named(metadata["namespace"], name)
-        if uid is not None and self.scheduler is not None:
+        if uid is not None and self.scheduler is not None and self._reconciler is not None:
+            self._reconciler.told_of_pods(uid)
             self.scheduler.kick(uid)
 
     def _gone(self, uid: str) -> None:

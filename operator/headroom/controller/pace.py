@@ -16,11 +16,21 @@ TICKS_PER_S = 1000 / 15.0
 STEP_S = 0.5
 """Periods change in steps: a service more is no other policy for all."""
 SHORTEST_CHILDREN_S, CHILDREN_LOOKS_PER_S = 30.0, 10.0 / 3.0
+SHARED_FROM, SHARED_PART = 20, 0.25
+"""From so many services on, and for that part of a period, ticks share a LIST of pods."""
 
 
 def period_s(tick_s: float, services: int) -> float:
     """Return the time between two evaluations of one of so many services, at least `tick_s`."""
     return max(tick_s, math.ceil(services / TICKS_PER_S / STEP_S) * STEP_S)
+
+
+def shared_for_s(services: int, period_s: float) -> float:
+    """Return how old a LIST of pods may be that another tick began; 0: each tick has its own.
+
+    Worked: 0.5 s where the period is 2 s, 3.75 s where it is 15 s.
+    """
+    return SHARED_PART * period_s if services >= SHARED_FROM else 0.0
 
 
 def children_every_s(services: int) -> float:

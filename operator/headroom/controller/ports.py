@@ -75,9 +75,12 @@ class Cluster(Protocol):
         ...
 
     async def list_at(
-        self, api_version: str, kind: str, namespace: str | None
+        self, api_version: str, kind: str, namespace: str | None, label_selector: str = ""
     ) -> tuple[list[Manifest], str]:
-        """Read all objects of a kind, and the resourceVersion that the answer stands for."""
+        """Read all objects of a kind, and the resourceVersion that the answer stands for.
+
+        They come without managedFields.
+        """
         ...
 
     async def create(self, manifest: Manifest, *, field_manager: str) -> Manifest:

@@ -15,8 +15,9 @@ from headroom.controller.memory import Memory, remember
 from headroom.controller.others.conflicts import Conflicts
 from headroom.controller.others.external import followed
 from headroom.controller.ports import Clock, Cluster, Recorder
-from headroom.controller.reads.gather import gather
+from headroom.controller.reads.gather import Gathered, gather
 from headroom.controller.reads.measuring import Measuring, samples_of
+from headroom.controller.reads.shared_pods import SharedPods
 from headroom.controller.reads.workload import TargetUnusable
 from headroom.controller.reports import findings
 from headroom.controller.reports.error_budget import judged
@@ -33,6 +34,7 @@ from headroom.controller.zero.rule import misses_per_wake_up, settled
 from headroom.errors import NotFound, ScrapeFailed
 from headroom.resources.settings import DEFAULTS, Settings
 from headroom.scaling import Decision, Policy, decide
+from headroom.scaling.values import PodState
 from headroom.telemetry.errors import TelemetryError
 from headroom.telemetry.pod_samples import PodSamples
 
@@ -79,6 +81,7 @@ class Reconciler:
         self._ceilings = Ceilings(caps, cache)
         self._conflicts = Conflicts(cluster, cache.claims)
         self._memories: dict[str, Memory] = {}
+        self._shared = SharedPods(cluster)
 
     async def tick(self, uid: str) -> None:
         """Converge once.
@@ -98,6 +101,10 @@ class Reconciler:
             if self._cache.get(uid) is not None:
                 raise
 
+    def told_of_pods(self, uid: str) -> None:
+        """Take in that a service's pods have changed: what was listed before is too old for it."""
+        self._shared.told(uid)
+
     async def _evaluate(self, memory: Memory) -> None:
         raw = self._cache.get(memory.uid)
         if raw is None:
@@ -109,6 +116,10 @@ class Reconciler:
             await self._hold(memory, found, raw["metadata"].get("generation", 0))
             return
         memory.samples = samples_of(service, memory.samples)
+        period_s = pace.period_s(self._tick_s, len(self._cache))
+        shared_for_s = pace.shared_for_s(len(self._cache), period_s)
+        if service.spec.scaling.mode == "External":  # follows a wish, whatever is decided
+            shared_for_s = 0.0
         try:
             gathered = await gather(
                 self._cluster,
@@ -118,6 +129,8 @@ class Reconciler:
                 samples=memory.samples,
                 lineage=memory.lineage,
                 replicas_if_absent=memory.replicas_if_absent(service),
+                shared=self._shared,
+                shared_for_s=shared_for_s,
             )
         except TargetUnusable as error:
             await self._hold(memory, findings.of_unusable_target(error), service.generation)
@@ -129,7 +142,6 @@ class Reconciler:
         floor = service.floor_at(
             gathered.observation.now_s, lead_s=memory.state.cold_starts.p90_s or 0.0
         )
-        period_s = pace.period_s(self._tick_s, len(self._cache))
         follows = memory.children[-1] if memory.children else gathered.deployment or {}
         stands = 0 if gathered.deployment is None else gathered.observation.current
         ceiling = self._ceilings.of(service, follows, stands)
@@ -138,7 +150,7 @@ class Reconciler:
             return
         policy = ceiling.applied(service.to_policy(tick_s=period_s, floor=floor))
         observation = replace(gathered.observation, grant=self._competition.grant(memory.uid))
-        before = memory.state
+        before, promised, quiet = memory.state, memory.tokens, memory.quiet
         tokens = _tokens(memory.tokens, service, memory.samples, observation.now_s)
         asked_of = tokens.acting(policy)
         decision, state = decide(asked_of, before, observation)
@@ -156,6 +168,11 @@ class Reconciler:
             least=floor.replicas,
             idle_s=service.spec.scaling.zero.idle_for.seconds,
         )
+        if not gathered.own and _would_scale(service, decision):
+            self._shared.moves(memory.uid, moves=True)
+            memory.state, memory.tokens, memory.quiet = before, promised, quiet
+            await self._evaluate(memory)  # with pods of its own
+            return
         self._judge(memory, service, policy, decision)
         claim = self._competition.note(service, follows, observation, decision)
         self._recorder.decided(service, decision)
@@ -213,6 +230,8 @@ class Reconciler:
             self._clock.now_s(),
             services=len(self._cache),
         )
+        moves = _would_scale(service, decision) or not _stands_still(gathered, acted)
+        self._shared.moves(memory.uid, moves=moves)
         if acted.scaled or acted.created:
             memory.contest = memory.contest.wrote(acted.replicas, self._clock.now_s())
         if self._recording is not None:
@@ -258,6 +277,7 @@ class Reconciler:
     def forget(self, uid: str) -> None:
         """Drop what is known of a service that is gone."""
         memory = self._memories.pop(uid, None)
+        self._shared.forget(uid)
         self._competition.forget(uid)
         self._ceilings.forget(uid)
         if self._warmer is not None:
@@ -289,6 +309,17 @@ class Reconciler:
         begun = self._cache.begin_list()
         found, version = await self._cluster.list_at(API_VERSION, KIND, namespace)
         self._cache.replace(found, begun, version=version, namespace=namespace)
+
+
+def _would_scale(service: InferenceService, decision: Decision) -> bool:
+    return service.spec.scaling.mode != "Recommend" and decision.replicas != decision.current
+
+
+def _stands_still(gathered: Gathered, acted: Acted) -> bool:
+    """Whether all replicas are there and ready, so that there is nothing to wait for."""
+    pods = gathered.observation.pods
+    ready = all(one.state is PodState.READY for one in pods)
+    return ready and len(pods) == acted.replicas and not gathered.observation.rolling
 
 
 def _tokens(

@@ -41,10 +41,10 @@ class LeasedCluster:
         return await self._cluster.list_all(api_version, kind, namespace, label_selector)
 
     async def list_at(
-        self, api_version: str, kind: str, namespace: str | None
+        self, api_version: str, kind: str, namespace: str | None, label_selector: str = ""
     ) -> tuple[list[Manifest], str]:
         """Read all objects of a kind, and the version of the answer."""
-        return await self._cluster.list_at(api_version, kind, namespace)
+        return await self._cluster.list_at(api_version, kind, namespace, label_selector)
 
     async def get_scale(self, api_version: str, kind: str, namespace: str, name: str) -> Manifest:
         """Read an object's scale."""
