@@ -24,6 +24,7 @@ EVERYTHING: dict[str, Any] = {
     "image": {"repository": "registry.example/headroom", "digest": f"sha256:{'0' * 64}"},
     "imagePullSecrets": [{"name": "registry"}],
     "tick": "5s",
+    "caps": {"replicasPerService": 40, "accelerators": 200},
     "downloader": {"image": "registry.example/fetch:2"},
     "serviceAccount": {"annotations": {"example.com/role": "scaler"}},
     "podLabels": {"cost": "shared"},
@@ -206,7 +207,8 @@ def test_every_value_reaches_its_object(helm: Helm) -> None:
     assert deployment["spec"]["replicas"] == 2
     assert pod["containers"][0]["image"] == f"registry.example/headroom@sha256:{'0' * 64}"
     assert pod["containers"][0]["args"] == [
-        *("run", "--tick=5s", "--downloader-image=registry.example/fetch:2"),
+        *("run", "--tick=5s", "--max-replicas-per-service=40", "--max-accelerators=200"),
+        "--downloader-image=registry.example/fetch:2",
     ]
     assert pod["containers"][0]["env"] == EVERYTHING["env"]
     assert pod["tolerations"] == EVERYTHING["tolerations"]
