@@ -1,0 +1,74 @@
+"""Where only a real API server can tell: pods that a quota refuses, and marks on pods."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cluster import Cluster, ControlPlane
+from headroom.adapters.kubernetes_api import KubernetesApi
+from headroom.console.instruments import Instruments
+from headroom.errors import ClusterError
+from headroom.resources.names import DELETION_COST, REMOVED_FIRST, VICTIM_FIELD_MANAGER
+from reliability.ground import ground, world
+
+
+@pytest.fixture(scope="module")
+def cluster(control_plane: ControlPlane) -> Cluster:
+    return control_plane
+
+
+async def test_a_quota_is_said_and_what_it_refuses_is_not_multiplied(
+    control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    async with ground(control_plane, tmp_path) as on, world(on, "quota") as one:
+        hard = {"metadata": {"name": "few"}, "spec": {"hard": {"count/pods": "2"}}}
+        await on.admin.create(f"/api/v1/namespaces/{one.namespace}/resourcequotas", hard)
+        await one.apply(scaling={"minReplicas": 4})
+        await one.operator.start()
+
+        async def refused() -> bool:
+            return await one.condition("CapacityAvailable") == ("False", "ReplicasRefused")
+
+        await one.wait("the quota is said", refused, 60.0)
+        message = next(
+            str(found["message"])
+            for found in (await one.service())["status"]["conditions"]
+            if found["type"] == "CapacityAvailable"
+        )
+        assert "exceeded quota: few" in message
+        assert "raise the quota" in message
+        assert one.replicas_seen == [4], "what is refused does not grow"
+
+
+async def test_the_operator_may_mark_a_pod_and_take_its_mark_away_and_reaches_no_other(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    container = {"name": "server", "image": "localhost/none:1"}
+    theirs = {"annotations": {"team": "vision"}}
+    body = {"metadata": {"name": "busy", **theirs}, "spec": {"containers": [container]}}
+    async with ground(control_plane, tmp_path) as on:
+        pods = f"/api/v1/namespaces/{namespace}/pods"
+        uid = (await on.admin.create(pods, body))["metadata"]["uid"]
+        mark = {DELETION_COST: "-1000", REMOVED_FIRST: "least loaded"}
+
+        async def annotations() -> dict[str, str]:
+            return dict((await on.admin.get(f"{pods}/busy"))["metadata"]["annotations"])
+
+        async with KubernetesApi(Instruments().called, kubeconfig=str(on.credentials)) as api:
+
+            async def apply(**metadata: object) -> None:
+                named = {"name": "busy", "namespace": namespace, "uid": uid, **metadata}
+                manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": named}
+                await api.apply(manifest, field_manager=VICTIM_FIELD_MANAGER)
+
+            await apply(annotations=mark)
+            assert await annotations() == theirs["annotations"] | mark
+            await apply()
+            assert await annotations() == theirs["annotations"]
+            with pytest.raises(ClusterError):
+                await apply(uid="00000000-0000-0000-0000-000000000000", annotations=mark)
+            with pytest.raises(ClusterError):
+                await apply(name="gone", annotations=mark)
+            assert await annotations() == theirs["annotations"]
