@@ -31,6 +31,12 @@ EQUIVALENT: Sequence[Equivalent] = (
         "scaling/slot_pool.py", "POOLS = (32,", ("POOLS = (31,", "POOLS = (33,"), RESOLUTION
     ),
     Equivalent(
+        "scaling/many_servers.py", "DEEPEST = 9.0", ("DEEPEST = 8.0", "DEEPEST = 10.0"), RESOLUTION
+    ),
+    Equivalent(
+        "scaling/many_servers.py", "DEEPEST + 1)", ("DEEPEST + 0)", "DEEPEST + 2)"), RESOLUTION
+    ),
+    Equivalent(
         "scaling/limits.py",
         "max(steady or 0, situation",
         ("max(steady or -1, situation",),

@@ -159,6 +159,27 @@ def test_what_is_free_comes_back_after_a_minute(dipped_s: float, grant: int) -> 
     assert found == grant
 
 
+@pytest.mark.parametrize(("freed_s", "grant"), [(58, 2), (64, None)])
+def test_all_that_is_free_comes_back_after_a_minute(freed_s: int, grant: int | None) -> None:
+    told = Told()
+    told.every(0, 40, short())
+    yielded = seen("low", 4, 2, floor=1)
+    told.every(40, 50, short(0, 4), yielded)
+    content = seen("high", 2, 2, priority=10)
+    assert told.every(50, 52 + freed_s, content, yielded) == grant
+
+
+@pytest.mark.parametrize(("free_s", "gives_up"), [(116, False), (124, True)])
+def test_what_lies_free_for_two_minutes_and_helps_nobody_was_yielded_in_vain(
+    free_s: int, gives_up: bool
+) -> None:
+    told = Told()
+    told.every(0, 40, short())
+    found = told.every(40, 42 + free_s, short(), seen("low", 4, 2, floor=1))
+    assert (found is None) is gives_up
+    assert bool(told.pool.claim("high")) is not gives_up
+
+
 def test_an_accelerator_that_changes_hands_counts_once() -> None:
     """For a tick the sum of what two services hold may be one too many; for 6 s it is not."""
     told = Told()

@@ -121,6 +121,30 @@ def test_a_wait_and_an_execution_add_up(servers: int, cv: float, load: float) ->
         assert solved == pytest.approx(float(value), rel=0.02)
 
 
+@pytest.mark.parametrize("percentile", [0.9, 0.95, 0.99, 0.999])
+@pytest.mark.parametrize("cv", [0.0, 0.5, 1.0])
+def test_where_nobody_waits_a_latency_is_an_execution(cv: float, percentile: float) -> None:
+    [found] = many_servers.latencies(1000, cv, percentile, [0.3])
+    assert found == pytest.approx(execution_percentile(cv, percentile), rel=0.03)
+
+
+def test_what_a_router_loses_is_felt_less_where_replicas_have_several_slots() -> None:
+    """Measured at one slot it is a factor f on latency; at c slots f^(1/c) is left."""
+    one, two = (
+        TailLatency(cost=single(slots, 1.0), percentile=0.95, routing=Routing.POWER_OF_TWO)
+        for slots in (1, 2)
+    )
+    lost = one.latency_s(0.9 * 4, 4) / many_servers.latencies(4, 1.0, 0.95, [0.9])[0]
+    pooled = many_servers.latencies(8, 1.0, 0.95, [0.9])[0]
+    assert lost > 1.1
+    assert two.latency_s(0.9 * 8, 4) == pytest.approx(pooled * math.sqrt(lost), rel=0.01)
+
+
+def test_all_tables_end_at_the_same_fleet() -> None:
+    ends = {axes.FLEETS[routing][-1] for routing in axes.FLEETS if routing is not Routing.RANDOM}
+    assert ends == {slot_pool.LARGEST_FLEET} == {40}
+
+
 def test_m_m_10_at_85_percent_waits_1_57_executions_at_the_95th_percentile() -> None:
     waiting = many_servers.erlang_c(10, 8.5)
     assert math.log(waiting / 0.05) / (10 * 0.15) == pytest.approx(1.57, abs=0.01)

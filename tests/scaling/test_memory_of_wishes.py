@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headroom.scaling import CostModel, Observation, PodState, Policy, State, decide
+from headroom.scaling import CostModel, Observation, PodState, Policy, ReplicaCounts, State, decide
 from headroom.scaling.cold_start import ColdStarts
+from headroom.scaling.sharing import Demand
 from headroom.scaling.stabilization import Coverage, SlidingExtreme
 from headroom.scaling.values import LatencyCounts, Pod, PodSample, RateLimit
 from scaling_world import BOUNDS_S, Service, policy, ready_pod, sample
@@ -182,6 +183,11 @@ def test_what_is_not_said_counts_nothing() -> None:
     )
     assert (scrape.batches, scrape.batch_items, scrape.batch_seconds) == (0.0, 0.0, 0.0)
     assert scrape.slots == 1
+    none = ReplicaCounts(ready=0, warming=0, late=0, unschedulable=0, broken=0, terminating=0)
+    assert ReplicaCounts() == none
+    assert Demand(name="a", wanted=1) == Demand(
+        name="a", wanted=1, priority=0, standing=0, floor=0, accelerators=1, pressing=0
+    )
     assert RateLimit(period_s=1.0) == RateLimit(period_s=1.0, replicas=0, percent=0)
 
 
