@@ -44,6 +44,7 @@ class Sizes:
 
 Bar = Callable[[str, int], Callable[[], object]]
 """Begins a bar with a title and a total; what it returns advances it."""
+Tell = Callable[[Sequence[Figure]], object]
 
 
 @dataclass(slots=True)
@@ -59,15 +60,20 @@ class _Stage:
     figures: list[Figure] = field(default_factory=list)
 
 
-async def measure(on: Ground, sizes: Sizes, bar: Bar) -> Sequence[Figure]:
-    """Make services step by step, watch the operator at each, then begin it anew."""
+async def measure(on: Ground, sizes: Sizes, bar: Bar, tell: Tell) -> Sequence[Figure]:
+    """Make services step by step, watch the operator at each, then begin it anew.
+
+    Each step is told at once: what is interrupted has said what it found.
+    """
     async with _farm() as port, _stage(on, sizes, bar, port) as stage:
         accounts_ = []
         for services in sizes.services:
             await _grow(stage, services)
             account, written = await _watch(stage)
             accounts_.append(account)
-            stage.figures += _figures(account, written)
+            found = _figures(account, written)
+            tell(found)
+            stage.figures += found
         stage.figures.append(await _begin_anew(stage))
         first, last = accounts_[0], accounts_[-1]
         ratio = last.cpu_per_tick_ms / first.cpu_per_tick_ms

@@ -49,7 +49,11 @@ async def show(on: Ground, given: argparse.Namespace, console: Console) -> Seque
             task = progress.add_task(title, total=total)
             return lambda: progress.advance(task)
 
-        return await measure(on, sizes, bar)
+        def tell(found: Sequence[Figure]) -> None:
+            for one in found:
+                console.print(f"[dim]{one.name}: {one.measured}[/dim]")
+
+        return await measure(on, sizes, bar, tell)
 
 
 def _sizes(text: str) -> tuple[int, ...]:
