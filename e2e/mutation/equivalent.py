@@ -37,6 +37,24 @@ EQUIVALENT: Sequence[Equivalent] = (
         "scaling/many_servers.py", "DEEPEST + 1)", ("DEEPEST + 0)", "DEEPEST + 2)"), RESOLUTION
     ),
     Equivalent(
+        "scaling/pinned.py",
+        "range(connections, 0, -1)",
+        ("range(connections, 1, -1)",),
+        "one connection is the answer wherever no more are",
+    ),
+    Equivalent(
+        "scaling/tail_latency.py",
+        "low, high = 0, 1",
+        ("low, high = 0, 2",),
+        "where the doubling begins changes its steps and not where the bisection ends",
+    ),
+    Equivalent(
+        "scaling/cost_learning.py",
+        "or expected_s <= 0:",
+        ("or expected_s <= -1:", "or expected_s < 0:", "or expected_s == 0:"),
+        "of a cost of nothing every execution is a hang, and none is counted",
+    ),
+    Equivalent(
         "scaling/limits.py",
         "max(steady or 0, situation",
         ("max(steady or -1, situation",),

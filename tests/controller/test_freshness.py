@@ -56,7 +56,7 @@ async def a_minute(_: Freshness) -> None:
 
 
 @pytest.mark.parametrize(
-    ("services", "every_s"), [(1, 5.0), (166, 5.0), (1000, 30.0), (5000, 60.0)]
+    ("services", "every_s"), [(1, 5.0), (166, 5.0), (190, 5.7), (1000, 30.0), (5000, 60.0)]
 )
 def test_lists_are_rarer_where_services_are_many(services: int, every_s: float) -> None:
     lists = Lists(services)

@@ -48,6 +48,9 @@ def test_a_spec_is_parsed_once_per_generation() -> None:
     assert memory.parse(body(metadata__generation=4)) is not first
     assert memory.children is not children
     assert children[-1]["kind"] == "Deployment"
+    unnumbered = body()
+    del unnumbered["metadata"]["generation"]
+    assert memory.parse(unnumbered) is memory.parse(unnumbered)
 
 
 @pytest.mark.parametrize(

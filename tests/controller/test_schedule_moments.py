@@ -177,6 +177,21 @@ def test_what_is_expected_is_said_without_a_traceback(caplog: pytest.LogCaptureF
     assert "Traceback" not in caplog.text
 
 
+def test_after_a_kick_the_cadence_is_as_before() -> None:
+    async def story(scheduler: Scheduler) -> None:
+        scheduler.kick("uid")
+        await asyncio.sleep(0.1)
+        scheduler.kick("uid")
+        await asyncio.sleep(20.0)
+
+    watched = Watched(lasting(0.3))
+    play(watched, story)
+    first_s, second_s, *others_s = watched.gaps_s()
+    assert first_s == pytest.approx(0.3)
+    assert 1.0 <= second_s <= 3.0
+    assert others_s == pytest.approx([2.0] * len(others_s))
+
+
 def test_after_a_tick_that_took_long_the_next_begins_at_once_and_none_is_made_up_for() -> None:
     watched = Watched(lasting(5.0))
     play(watched, of(1, 31.0))

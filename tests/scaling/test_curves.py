@@ -28,6 +28,7 @@ CURVE = LoadCurve(stretches=(1.0, 2.0, 4.0), latencies=(1.0, 3.0, 7.0), slope=2.
         (0.5, 3.0),
         (0.6, 4.0),  # stretch 2.5, a quarter of the way from 3 to 7
         (0.75, 7.0),
+        (7 / 9, 8.0),
         (0.9, 19.0),  # stretch 10: six more at 2 each
     ],
 )

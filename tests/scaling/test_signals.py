@@ -84,9 +84,9 @@ def test_who_is_ready_since_nobody_knows_when_is_silent_since_its_creation() -> 
     assert heard(60.0, {"a": 60.0}, pods=pods).waiting.age_s == 11.0
 
 
-@pytest.mark.parametrize(("now_s", "known"), [(10.0, False), (12.0, True)])
+@pytest.mark.parametrize(("now_s", "known"), [(11.9, False), (12.0, True)])
 def test_a_rate_is_known_after_the_longest_burst_window(now_s: float, known: bool) -> None:
-    signals = heard(now_s, {"a": now_s})
+    signals = heard(now_s, {"a": 12.0})
     assert (signals.arrival_rps.value is not None) is known
     assert (signals.attainment.value is not None) is known
     assert signals.waiting.value == 3.0
@@ -122,6 +122,8 @@ def burst(*, before: float, lately: dict[float, float], watched_s: float = 40.0)
         (0.0, {4.0: 1.0}, None),  # four where none came: not more than four deviations of one
         (0.0, {4.0: 1.1}, 1.1),
         (5.0, {8.0: 8.1}, None),  # 64.8 against 40: 3.92
+        (5.0, {12.0: 7.2}, None),  # 86.4 against 60: 3.4
+        (5.0, {12.0: 7.7}, 7.7),  # 92.4 against 60: 4.18; of 8 s 61.6 against 43: 2.8
         (5.0, {8.0: 8.2}, 8.2),  # 65.6 against 40: 4.05
     ],
 )
