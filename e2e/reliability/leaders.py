@@ -68,7 +68,7 @@ def drawn(seed: int, count: int) -> list[Blow]:
 
 
 async def contend(on: Ground, blows: Sequence[Blow], every_s: float = EVERY_S) -> Rivalry:
-    """Deal the blows one after another, until nobody takes over any more."""
+    """Deal the blows one after another, until time is over or nobody takes over any more."""
     rivalry = Rivalry()
     async with (
         world(on, "leaders", lease=True) as of,
@@ -84,6 +84,8 @@ async def contend(on: Ground, blows: Sequence[Blow], every_s: float = EVERY_S) -
         begun_s, load = time.monotonic(), 0.5
         for number, blow in enumerate(blows):
             await asyncio.sleep(max(0.0, begun_s + number * every_s - time.monotonic()))
+            if time.monotonic() > begun_s + len(blows) * every_s:
+                break
             if number % 3 == 1 or blow is Blow.STOP_IN_A_WRITE:
                 load = min(load + 0.9, MOST)
             rivalry.blows.append(blow)

@@ -124,7 +124,10 @@ async def measure_leaders(on: Ground, say: Say, asked: Asked) -> Sequence[Figure
         say(wrong)
     counts = Counter(rivalry.blows)
     return (
-        shown(f"blows to a leader in {asked.minutes:g} min (seed {asked.seed})", f"{count}"),
+        shown(
+            f"blows to a leader in {asked.minutes:g} min (seed {asked.seed})",
+            f"{len(rivalry.blows)}",
+        ),
         *(shown(f"of these {blow}", f"{counts[blow]}") for blow in leaders.Blow),
         shown("writes that were taken, of all leaders", f"{rivalry.writes}"),
         shown("writes of a leader that was, refused with 409", f"{rivalry.late_writes_refused}"),

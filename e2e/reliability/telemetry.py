@@ -10,6 +10,8 @@ once, several go on, each by faults of its own. A sequence is a path through suc
 from __future__ import annotations
 
 import functools
+import multiprocessing
+import signal
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -83,13 +85,19 @@ def run_side_by_side(count: int, workers: int, kept: Kept | None = None) -> Outc
             left.append(numbers)
         else:
             total.add(Outcome.of(row))
-    pool = ProcessPoolExecutor(workers)
+    pool = ProcessPoolExecutor(
+        workers, initializer=signal.signal, initargs=(signal.SIGTERM, signal.SIG_DFL)
+    )
     try:
         for numbers, outcome in zip(left, pool.map(run, left), strict=True):
             total.add(outcome)
             if kept is not None:
                 kept.put(PART, str(numbers), outcome.row())
-    finally:  # an interrupt waits for the blocks that are being played, not for all
+    except BaseException:  # a block may take minutes on a machine that is busy
+        for child in multiprocessing.active_children():
+            child.terminate()
+        raise
+    finally:
         pool.shutdown(cancel_futures=True)
     return total
 

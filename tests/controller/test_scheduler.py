@@ -223,6 +223,29 @@ def test_what_is_removed_is_not_evaluated_again_and_can_come_back() -> None:
     assert len(bench.begun_s["a"]) == 3
 
 
+def test_a_tick_of_what_is_removed_is_broken_off() -> None:
+    bench, ended = Bench(), list[str]()
+
+    async def go_on() -> None:
+        try:
+            await asyncio.sleep(5.0)
+            ended.append("by itself")
+        except asyncio.CancelledError:
+            ended.append("broken off")
+            raise
+
+    bench.does = {"a": go_on}
+
+    async def story() -> None:
+        bench.scheduler.kick("a")
+        await asyncio.sleep(1.0)
+        bench.scheduler.remove("a")
+
+    play(bench, 9.0, story)
+    assert ended == ["broken off"]
+    assert bench.failures == []
+
+
 def test_an_api_that_hangs_for_all_does_not_look_like_a_schedule_that_stands() -> None:
     """A restart by the kubelet would mend nothing, and forget what was watched."""
     bench = Bench(concurrency=4)

@@ -102,6 +102,23 @@ def test_a_deleted_service_is_forgotten_also_where_no_event_said_so() -> None:
     play(story)
 
 
+def test_nothing_is_created_for_a_service_that_was_deleted_in_the_middle_of_a_tick() -> None:
+    async def story(world: World) -> None:
+        follow = world.cluster.before_call
+
+        def delete_it(verb: str, kind: str) -> None:
+            follow(verb, kind)
+            if (verb, kind) == ("create", "Service"):
+                world.cluster.delete("InferenceService", "resnet")
+
+        world.cluster.before_call = delete_it
+        world.create()
+        await world.run_for(10.0)
+        assert world.cluster.find("Deployment", "resnet") is None
+
+    play(story)
+
+
 def test_an_api_server_that_lags_behind_buries_no_service() -> None:
     """Something of the service was not found, and the LIST that follows is from before it was."""
 

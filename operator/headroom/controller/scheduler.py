@@ -49,7 +49,7 @@ class _Entry:
     due_s: float
     phase: float
     """Where in the period its ticks lie, 0 to 1: services do not fall into step."""
-    running: bool = False
+    running: asyncio.Task[None] | None = None
     kicked: bool = False
     conflicts: int = 0
     failures: int = 0
@@ -91,8 +91,13 @@ class Scheduler:
         self._push(uid, now_s)
 
     def remove(self, uid: str) -> None:
-        """Forget a service; a tick that runs is let finish."""
-        self._entries.pop(uid, None)
+        """Forget a service, and break off a tick of it that runs.
+
+        What hung when the service went would go on to create what nobody owns.
+        """
+        entry = self._entries.pop(uid, None)
+        if entry is not None and entry.running is not None:
+            entry.running.cancel()
 
     def overdue_s(self) -> float:
         """Seconds by which the most overdue service is late while there is room to evaluate it.
@@ -136,8 +141,8 @@ class Scheduler:
             entry = self._entries.get(uid)
             if entry is None or entry.running or entry.due_s != due_s:
                 continue  # removed, or scheduled anew since
-            entry.running = True
             task = asyncio.create_task(self._run_one(uid, entry, now_s - due_s))
+            entry.running = task
             self._running.add(task)
             task.add_done_callback(self._finished)
 
@@ -161,7 +166,7 @@ class Scheduler:
             entry.complaint = ""
         now_s = loop.time()
         self.on_ticked(seconds=now_s - begun_s, lag_s=lag_s, outcome=outcome)
-        entry.running = False
+        entry.running = None
         if self._entries.get(uid) is not entry:
             return
         if entry.kicked:
