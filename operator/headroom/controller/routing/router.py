@@ -16,8 +16,9 @@ from headroom.api import InferenceService, InvalidSpec
 from headroom.controller.cache import ServiceCache
 from headroom.controller.ports import Clock, Cluster, Manifest
 from headroom.controller.routing import port_numbers, telling
+from headroom.controller.routing.doors import Doors
 from headroom.controller.routing.handover import RETIRED_AFTER_S, Leads, step
-from headroom.controller.routing.pod_book import PodBook, WarmPod
+from headroom.controller.routing.pod_book import PodBook
 from headroom.controller.routing.ports import Activators, Probe, Publisher, Watch
 from headroom.controller.routing.standing import NOWHERE, Standing
 from headroom.controller.routing.writing import Writer
@@ -37,6 +38,8 @@ GATHERED_S = 0.02
 """Changes that come together are told together."""
 BOUNDS_EVERY_S = 5.0
 ROUND_S = 0.5
+LOOK_EVERY_S = 0.2
+"""After this a gateway that was killed is missed; its pod says so after a second."""
 AT_ONCE = 8
 SEED_AGAIN_S = 1.0
 ANEW_AFTER_S = 5.0
@@ -119,6 +122,7 @@ class Router:
             group.create_task(self.gateways.run(gates.replace, gates.observe))
             group.create_task(lead.tell())
             group.create_task(lead.write())
+            group.create_task(lead.look())
 
     def changed(self) -> None:
         """Look again: a service or its status has changed."""
@@ -175,9 +179,9 @@ class _Lead:
         self._parsed: dict[str, _Parsed] = {}
         self._book = book
         self._gates = gates
+        self._doors = Doors(gates, router.gateway_namespace, router.probe)
+        self._missed = asyncio.Event()
         self._routed = routed
-        self._open: set[tuple[str, int, int]] = set()
-        """Gateway, restarts and port that took a connection."""
 
     def _services(self) -> Iterator[tuple[InferenceService, Manifest]]:
         """Give every service as last understood: one that was made invalid is routed as before."""
@@ -229,7 +233,17 @@ class _Lead:
                 ]
                 await asyncio.gather(*(one(service, routed) for service, routed in found))
                 self._retire()
-            await asyncio.sleep(ROUND_S)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(ROUND_S):
+                    await self._missed.wait()
+            self._missed.clear()
+
+    async def look(self) -> None:
+        """Miss a gateway that takes no connections any more, until cancelled."""
+        while True:
+            await asyncio.sleep(LOOK_EVERY_S)
+            if await self._doors.look({routed.port for routed in self._routed.values()}):
+                self._missed.set()
 
     def _assign(self) -> None:
         """Give every service in Gateway mode a port; take it from those that are gone."""
@@ -276,7 +290,7 @@ class _Lead:
             routed.emptied_s = None
         elif not routed.standing:
             return
-        listening = await self._listening(service.uid, routed.port)
+        listening = await self._doors.open_for(service.uid, routed.port)
         known = not is_routed and await self._replicas_known(service)
         following = step(
             routed=is_routed,
@@ -307,19 +321,6 @@ class _Lead:
         routed.standing = addresses
         if not addresses:
             routed.emptied_s = now_s
-
-    async def _listening(self, uid: str, port: int) -> list[WarmPod]:
-        """Give the gateways that take connections for a service, its own first."""
-        pods = sorted(
-            self._gates.warm(self._router.gateway_namespace),
-            key=lambda pod: port_numbers.preference(uid, pod.name),
-        )
-        for pod in pods:  # the first is enough: the others are for when it is away
-            known = (pod.uid, pod.restarts, port)
-            if known in self._open or await self._router.probe.is_open(pod.address, port):
-                self._open.add(known)
-                return [pod]
-        return []
 
     async def _replicas_known(self, service: InferenceService) -> bool:
         """Whether Kubernetes leads the Service to a ready replica again."""

@@ -1,0 +1,93 @@
+"""A gateway that takes no connections any more is missed, whatever its pod says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headroom.controller.routing.doors import Doors
+from headroom.controller.routing.pod_book import PodBook
+
+NAMESPACE = "headroom-system"
+PORTS = frozenset({20001, 20002})
+
+
+class Connects:
+    """Takes connections at some addresses, and counts who tried."""
+
+    def __init__(self, *addresses: str) -> None:
+        self.addresses = set(addresses)
+        self.tried: list[tuple[str, int]] = []
+
+    async def is_open(self, address: str, port: int) -> bool:
+        self.tried.append((address, port))
+        return address in self.addresses
+
+
+def gateway(number: int, restarts: int = 0) -> dict[str, Any]:
+    return {
+        "metadata": {"uid": f"g{number}", "name": f"gateway-{number}", "namespace": NAMESPACE},
+        "status": {
+            "podIP": f"10.0.0.{number}",
+            "conditions": [{"type": "Ready", "status": "True"}],
+            "containerStatuses": [{"restartCount": restarts}],
+        },
+    }
+
+
+def two() -> PodBook:
+    book = PodBook(lambda: None)
+    book.replace([gateway(1), gateway(2)])
+    return book
+
+
+async def led_to(doors: Doors, port: int = 20001) -> str:
+    return "".join(pod.address for pod in await doors.open_for("a-service", port))
+
+
+async def test_a_shut_gateway_is_left_for_the_other_and_taken_again_once_it_is_open() -> None:
+    probe = Connects("10.0.0.1", "10.0.0.2")
+    doors = Doors(two(), NAMESPACE, probe)
+    first = await led_to(doors)
+    assert not await doors.look(PORTS)
+
+    probe.addresses.remove(first)
+    assert await led_to(doors) == first  # it is not asked again for each service
+    assert await doors.look(PORTS)
+    (other,) = probe.addresses
+    assert await led_to(doors) == other
+    assert not await doors.look(PORTS)
+
+    probe.addresses.add(first)
+    assert await led_to(doors) == first
+    probe.addresses.clear()
+    assert await doors.look(PORTS)
+    assert await led_to(doors) == ""
+
+
+async def test_one_door_of_a_gateway_is_tried_and_none_that_no_service_has() -> None:
+    probe = Connects("10.0.0.1", "10.0.0.2")
+    book = two()
+    doors = Doors(book, NAMESPACE, probe)
+    gates = {await led_to(doors, 20001), await led_to(doors, 20002)}
+    assert len(gates) == 1
+    probe.tried.clear()
+    assert not await doors.look(PORTS)
+    assert len(probe.tried) == 1
+
+    probe.addresses.clear()
+    assert not await doors.look(frozenset())  # shut, as it should be
+    probe.addresses |= gates
+    await led_to(doors)
+    book.replace([])
+    assert not await doors.look(PORTS)
+
+
+async def test_a_gateway_that_was_restarted_is_tried_anew() -> None:
+    probe = Connects("10.0.0.1")
+    book = PodBook(lambda: None)
+    book.replace([gateway(1)])
+    doors = Doors(book, NAMESPACE, probe)
+    assert await led_to(doors) == "10.0.0.1"
+    probe.addresses.clear()
+    book.replace([gateway(1, restarts=1)])
+    assert await led_to(doors) == ""
