@@ -11,6 +11,7 @@ import ast
 import json
 import random
 import sys
+import warnings
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,8 @@ def main(seed: int, number: int, paths: list[str]) -> list[dict[str, Any]]:
 def _runs(text: str) -> bool:
     """Whether it is Python at all: of a bare `*` among parameters a mutation makes a `//`."""
     try:
-        compile(text, "", "exec")
+        with warnings.catch_warnings(action="ignore"):
+            compile(text, "", "exec")
     except SyntaxError:
         return False
     return True

@@ -228,7 +228,9 @@ def test_levels_go_from_just_above_idle_to_many_full_batches() -> None:
 
 
 @pytest.mark.parametrize("percentile", [0.5, 0.7, 0.93, 0.97, 0.995])
-@pytest.mark.parametrize(("share", "batch", "load"), [(0.4, 4, 0.6), (0.7, 8, 0.85), (0.02, 8, 0.7)])
+@pytest.mark.parametrize(
+    ("share", "batch", "load"), [(0.4, 4, 0.6), (0.7, 8, 0.85), (0.02, 8, 0.7)]
+)
 def test_percentiles_between_and_beyond_those_of_the_tables(
     percentile: float, share: float, batch: int, load: float
 ) -> None:
