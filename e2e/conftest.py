@@ -109,7 +109,7 @@ def _node(session: pytest.Session) -> Iterator[Node | ExternalCluster]:
         provision.ensure_node(cache, progress)
     except NotPossibleError as error:
         pytest.skip(str(error))
-    built = shipped.build(cache, shipped.SMALL, progress)
+    built = shipped.build(cache, (*shipped.SMALL, shipped.GATEWAY), progress)
     names = [BASE_IMAGE, *(archive.image for archive in built)]
     with Node(preload=names, progress=progress) as cluster:
         yield cluster

@@ -1,4 +1,4 @@
-"""Gateway mode on a real node: switched on and off under load, with a replica killed in between."""
+"""Gateway mode on a real node: switched on and off under load, and from no replica and back."""
 
 from __future__ import annotations
 
@@ -8,35 +8,33 @@ import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import count
 from threading import Event
 
 import pytest
 
-from cluster import Cluster, Node, shipped
+from cluster import Cluster
 from cluster.interface import Endpoint
-from cluster.layout import Cache
-from cluster.progress import OnConsole
 from load.outcomes import input_of, is_right, question
-from scenarios.world import ROOT, SYSTEM, Service, emulated
+from scenarios.world import OPERATOR, ROOT, SYSTEM, Service, emulated
 
 OVERLAY = ROOT / "deploy" / "overlays" / "local-gateway"
-GATEWAY = "headroom-gateway"
+GATEWAY, ACTIVATOR = "headroom-gateway", "headroom-activator"
+HOLDING = 40
+"""Clients that ask while there is no replica."""
 
 
 @pytest.fixture(scope="module", autouse=True)
 def gateways(cluster: Cluster) -> Iterator[None]:
-    """The operator and two gateways as they ship, with images made on this machine."""
-    if isinstance(cluster, Node):
-        shipped.build(Cache.of_this_user(), [shipped.GATEWAY], OnConsole())
-        cluster.load(shipped.GATEWAY.image)
+    """The operator, gateways and activators as they ship."""
     cluster.kubectl("apply", "--server-side", "--force-conflicts", "-k", str(OVERLAY))
-    for name in ("headroom-operator", GATEWAY):
-        cluster.kubectl(
-            *("rollout", "status", f"deployment/{name}", "--namespace", SYSTEM, "--timeout=90s")
-        )
+    for name in (OPERATOR, GATEWAY, ACTIVATOR):
+        words = ("rollout", "status", f"deployment/{name}", "--namespace", SYSTEM)
+        cluster.kubectl(*words, "--timeout=90s")
     yield
-    cluster.kubectl("delete", "deployment", GATEWAY, "--namespace", SYSTEM, "--wait=false")
+    gone = ("delete", "deployment", GATEWAY, ACTIVATOR, "--namespace", SYSTEM)
+    cluster.kubectl(*gone, "--wait=false")
 
 
 @pytest.fixture
@@ -142,3 +140,48 @@ def test_on_and_off_under_load_and_a_replica_killed_cost_no_request(
     traffic.ended.set()
     assert not traffic.said
     assert len(traffic.right) > 50
+
+
+@pytest.fixture
+def sleeper(cluster: Cluster, namespace: str) -> Service:
+    env = {"HEADROOM_EMULATED_FIXED_COST_S": "0.02", "HEADROOM_EMULATED_PER_ITEM_COST_S": "0.001"}
+    manifest = emulated(
+        "sleeper",
+        env=env,
+        scaling={"minReplicas": 0, "maxReplicas": 2, "zero": {"idleFor": "10s"}},
+        routing={"mode": "Gateway"},
+    )
+    service = Service.create(cluster, namespace, manifest)
+    service.wait_ready()
+    return service
+
+
+@pytest.mark.timeout(300, func_only=True)
+def test_the_last_replica_goes_when_nobody_asks_and_the_first_request_brings_it_back(
+    sleeper: Service,
+) -> None:
+    name = f"service/{sleeper.name}"
+    with sleeper.cluster.forward(name, 80, sleeper.namespace) as endpoint:
+        about = f"{endpoint.url}/v2/models/{sleeper.name}"
+        with urllib.request.urlopen(about, timeout=60) as answer:
+            tensor, size = input_of(json.load(answer))
+        sleeper.wait("no replica", lambda: sleeper.replicas() == 0, 60)
+        sleeper.wait("all pods gone", lambda: not sleeper.pods(), 30)
+        assert sleeper.condition("Ready")["status"] == "True"
+
+        def ask(number: int) -> float:
+            body = json.dumps(question(number, size, tensor)).encode()
+            request = urllib.request.Request(f"{about}/infer", data=body)
+            request.add_header("Content-Type", "application/json")
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                assert is_right(number, size, json.load(answer))
+            return time.time()
+
+        with ThreadPoolExecutor(HOLDING) as clients:
+            answered_s = list(clients.map(ask, range(HOLDING)))
+    (pod,) = sleeper.pods()
+    ready = next(c for c in pod["status"]["conditions"] if c["type"] == "Ready")
+    ready_s = datetime.fromisoformat(ready["lastTransitionTime"]).timestamp()
+    # The kubelet writes whole seconds, rounded down.
+    assert min(answered_s) - ready_s < 2.0
+    assert sleeper.replicas() == 1

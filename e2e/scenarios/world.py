@@ -130,7 +130,7 @@ class Service:
 
     def wait(self, what: str, condition: Callable[[], object], timeout_s: float = 30.0) -> Any:
         """Wait until the condition holds, and return what it returned."""
-        return wait_until(condition, what=f"{self.name}: {what}", timeout_s=timeout_s, every_s=0.3)
+        return wait_until(condition, what=f"{self.name}: {what}", timeout_s=timeout_s, every_s=0.5)
 
     def wait_ready(self, timeout_s: float = 40.0) -> None:
         """Wait until the object says that it is ready."""
