@@ -93,10 +93,15 @@ class FakeCluster:
         ]
 
     async def list_at(
-        self, api_version: str, kind: str, namespace: str | None, label_selector: str = ""
+        self,
+        api_version: str,
+        kind: str,
+        namespace: str | None,
+        label_selector: str = "",
+        kept: Callable[[Manifest], Manifest] = lambda one: one,
     ) -> tuple[list[Manifest], str]:
         listed = await self.list_all(api_version, kind, namespace, label_selector)
-        return listed, str(self._version)
+        return [kept(one) for one in listed], str(self._version)
 
     async def create(self, manifest: Manifest, *, field_manager: str) -> Manifest:
         await self._called("create", manifest["kind"])

@@ -157,3 +157,13 @@ def test_the_dead_stay_dead_when_they_are_seen_again(told: Told) -> None:
     assert told.cache.uids() == ()
     told.cache.saw(service("0"))
     assert told.cache.uids() == ("0",)
+
+
+def test_what_is_known_already_is_kept_instead_of_another_copy() -> None:
+    cache = ServiceCache(on_change=lambda _: None, on_gone=lambda _: None)
+    known = {"metadata": {"uid": "a", "resourceVersion": "7"}}
+    cache.saw(known)
+    assert cache.kept({"metadata": {"uid": "a", "resourceVersion": "7"}}) is cache.get("a")
+    for other in ({"uid": "a", "resourceVersion": "8"}, {"uid": "b", "resourceVersion": "7"}):
+        fresh = {"metadata": other}
+        assert cache.kept(fresh) is fresh

@@ -27,13 +27,19 @@ class Lists:
         self.cache = ServiceCache(on_change=lambda _: None, on_gone=lambda _: None)
 
     async def list_at(
-        self, api_version: str, kind: str, namespace: str | None
+        self,
+        api_version: str,
+        kind: str,
+        namespace: str | None,
+        label_selector: str = "",
+        kept: Callable[[dict[str, Any]], dict[str, Any]] = lambda one: one,
     ) -> tuple[list[dict[str, Any]], str]:
         self.at_s.append(asyncio.get_running_loop().time())
         if namespace in self.failures:
             raise self.failures[namespace]
         place = namespace or "default"
-        return [_service(f"{place}-{n}", place) for n in range(self.services)], "100"
+        found = [_service(f"{place}-{n}", place) for n in range(self.services)]
+        return [kept(one) for one in found], "100"
 
 
 def _service(uid: str, namespace: str) -> dict[str, Any]:

@@ -126,7 +126,7 @@ def test_an_api_server_that_lags_behind_buries_no_service() -> None:
         past = await world.cluster.list_at("headroom.dev/v1alpha1", "InferenceService", None)
         world.create()
         await world.run_for(2.0)
-        present, world.cluster.list_at = world.cluster.list_at, lambda *_: _given(past)  # type: ignore[method-assign]
+        present, world.cluster.list_at = world.cluster.list_at, lambda *_, **__: _given(past)  # type: ignore[method-assign]
         world.cluster.fail("apply_status", "InferenceService", NotFound("not found"))
         await world.run_for(30.0)
         world.cluster.list_at = present  # type: ignore[method-assign]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -223,9 +223,16 @@ class KubernetesApi:
         return _items(answer, path)
 
     async def list_at(
-        self, api_version: str, kind: str, namespace: str | None, label_selector: str = ""
+        self,
+        api_version: str,
+        kind: str,
+        namespace: str | None,
+        label_selector: str = "",
+        kept: Callable[[Manifest], Manifest] = lambda one: one,
     ) -> tuple[list[Manifest], str]:
         """Read the objects that are selected, and the resourceVersion that the answer stands for.
+
+        `kept` may give for each what is known of it already, page by page.
 
         An API server that lags behind answers with the past, which only this version tells. Read
         page by page, each as of that version; managedFields, half of it, are left out. A page that
@@ -239,7 +246,7 @@ class KubernetesApi:
             answer = await self._request("GET", "list", path, query=query)
             for one in _items(answer, path):
                 _leave_out_managed_fields(one)
-                found.append(one)
+                found.append(kept(one))
             metadata = answer.get("metadata")
             metadata = metadata if isinstance(metadata, dict) else {}
             query = query | {"continue": str(metadata.get("continue") or "")}

@@ -61,7 +61,9 @@ class Freshness:
         for namespace in self._namespaces:
             begun = self._cache.begin_list()
             try:
-                found, version = await self._cluster.list_at(API_VERSION, KIND, namespace)
+                found, version = await self._cluster.list_at(
+                    API_VERSION, KIND, namespace, kept=self._cache.kept
+                )
             except ClusterError as error:
                 trouble = trouble or error
             else:

@@ -5,7 +5,7 @@ Every method that speaks to the API may raise a `headroom.errors.ClusterError`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from headroom.api import InferenceService
@@ -75,11 +75,16 @@ class Cluster(Protocol):
         ...
 
     async def list_at(
-        self, api_version: str, kind: str, namespace: str | None, label_selector: str = ""
+        self,
+        api_version: str,
+        kind: str,
+        namespace: str | None,
+        label_selector: str = "",
+        kept: Callable[[Manifest], Manifest] = lambda one: one,
     ) -> tuple[list[Manifest], str]:
         """Read all objects of a kind, and the resourceVersion that the answer stands for.
 
-        They come without managedFields.
+        They come without managedFields; `kept` may give for each what is known of it already.
         """
         ...
 

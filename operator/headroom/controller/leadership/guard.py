@@ -7,7 +7,7 @@ server: every write to an object that others write carries the version that was 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Protocol
 
@@ -41,10 +41,15 @@ class LeasedCluster:
         return await self._cluster.list_all(api_version, kind, namespace, label_selector)
 
     async def list_at(
-        self, api_version: str, kind: str, namespace: str | None, label_selector: str = ""
+        self,
+        api_version: str,
+        kind: str,
+        namespace: str | None,
+        label_selector: str = "",
+        kept: Callable[[Manifest], Manifest] = lambda one: one,
     ) -> tuple[list[Manifest], str]:
         """Read all objects of a kind, and the version of the answer."""
-        return await self._cluster.list_at(api_version, kind, namespace, label_selector)
+        return await self._cluster.list_at(api_version, kind, namespace, label_selector, kept)
 
     async def get_scale(self, api_version: str, kind: str, namespace: str, name: str) -> Manifest:
         """Read an object's scale."""
