@@ -15,6 +15,7 @@ import aiohttp
 from bench.figures import Figure, at_most, shown
 from bench.processes import Process
 from cluster.commands import environment
+from headroom.controller import pace
 from reliability.ground import SYSTEM, Ground, NotReached
 from reliability.operator_process import OperatorProcess
 from reliability.thousand import accounts, seeding
@@ -27,7 +28,8 @@ PROMISED_SERVICES = 1000
 FLAT = 1.25
 """Cost per service and tick at the most services over that at the fewest."""
 READY_WITHIN_S = 600.0
-SETTLE_S = 20.0
+SETTLE_S, SETTLE_PERIODS = 20.0, 6.0
+"""After the last replica was ready: its signals are whole then, and all has been said."""
 _HEARTBEAT_S, _WRITES_PER_S = 60.0, 4.0
 """DESIGN: status is written on change, else every max(60 s, services / 4 s)."""
 
@@ -137,7 +139,7 @@ async def _grow(stage: _Stage, services: int) -> None:
         await asyncio.sleep(0.2)
     for _ in range(services - shown_):
         advance()
-    await asyncio.sleep(SETTLE_S)
+    await asyncio.sleep(SETTLE_S + SETTLE_PERIODS * pace.period_s(2.0, services))
 
 
 async def _watch(stage: _Stage) -> tuple[Account, int]:

@@ -16,6 +16,7 @@ from headroom.api.status import checkpoint_of
 from headroom.controller.others.contest import Contest
 from headroom.controller.ports import Manifest
 from headroom.controller.reads.lineage import Lineage
+from headroom.controller.reports.cadence import Said
 from headroom.controller.reports.error_budget import ErrorBudget
 from headroom.controller.tokens.promises import NOTHING_PROMISED, TokenPromises
 from headroom.controller.writes.drift import Applied
@@ -72,7 +73,7 @@ class Memory:
     conditions: Conditions
     status: dict[str, Any]
     """As last written, or as found at the start."""
-    said: tuple[object, ...] | None = None
+    said: Said | None = None
     """What status says that somebody acts on; None: not written yet by this process."""
     written_s: float | None = None
     """When status was last written; None: not yet by this process."""

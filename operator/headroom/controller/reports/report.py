@@ -17,6 +17,7 @@ from headroom.controller.cache import ServiceCache
 from headroom.controller.memory import Memory
 from headroom.controller.ports import Cluster
 from headroom.controller.reports import events, findings
+from headroom.controller.reports.cadence import Said, is_due
 from headroom.controller.reports.error_budget import ErrorBudget
 from headroom.controller.reports.events import Happening
 from headroom.controller.reports.findings import Found, Tick
@@ -24,10 +25,6 @@ from headroom.errors import ClusterError, Conflict, NotFound
 from headroom.resources import names
 
 _log = logging.getLogger(__name__)
-
-HEARTBEAT_S = 60.0
-SERVICES_PER_S = 4.0
-"""Many services share the API server: heartbeats together are at most so many writes a second."""
 
 
 class Reporter:
@@ -41,8 +38,10 @@ class Reporter:
     async def report(self, memory: Memory, tick: Tick, now_s: float, *, services: int) -> None:
         """Bring status up to date with a tick, and tell what changed."""
         found = findings.of_tick(tick)
-        due_s = max(HEARTBEAT_S, services / SERVICES_PER_S)
-        if _said_by(tick, found) == memory.said and not _is_due(memory, now_s, due_s):
+        said = _said_by(tick, found)
+        if not is_due(
+            said, memory.said, written_s=memory.written_s, now_s=now_s, services=services
+        ):
             return
         before = memory.conditions
         after = _upserted(before, found, tick.service.generation, now_s)
@@ -61,7 +60,7 @@ class Reporter:
             | memory.tokens.to_checkpoint(),
         )
         await self._write(memory, new, now_s)
-        memory.conditions, memory.said = after, _said_by(tick, found)
+        memory.conditions, memory.said = after, said
         happenings = list(events.of_conditions(before, after))
         if tick.claim and tick.claim != memory.claim:
             happenings.insert(0, events.of_claim(tick.claim))
@@ -78,7 +77,7 @@ class Reporter:
         self, memory: Memory, found: Sequence[Found], generation: int, now_s: float
     ) -> None:
         """Write conditions alone, where there was no tick; everything else in status stays."""
-        said = (generation, *found)
+        said = Said(moved=(generation, *found))
         if said == memory.said:
             return
         before = memory.conditions
@@ -159,22 +158,19 @@ def _upserted(
     return conditions.upsert_all(before, (one.condition(generation) for one in found), now_s)
 
 
-def _is_due(memory: Memory, now_s: float, every_s: float) -> bool:
-    return memory.written_s is None or not 0.0 <= now_s - memory.written_s < every_s
-
-
-def _said_by(tick: Tick, found: Iterable[Found]) -> tuple[object, ...]:
+def _said_by(tick: Tick, found: Iterable[Found]) -> Said:
     """What somebody acts on.
 
     Measurements and messages change at every tick and come with the heartbeat.
     """
     decision = tick.decision
-    return (
-        tick.service.generation,
-        tick.acted,
-        tick.claim,
-        (decision.replicas, decision.current, decision.direction, decision.reason),
-        decision.counts,
-        {one.waits_for.reason for one in tick.gathered.pods if one.waits_for is not None},
-        tuple((one.kind, one.status, one.reason) for one in found),
+    return Said(
+        moved=(tick.service.generation, tick.acted, decision.replicas, decision.current),
+        rest=(
+            tick.claim,
+            (decision.direction, decision.reason),
+            decision.counts,
+            {one.waits_for.reason for one in tick.gathered.pods if one.waits_for is not None},
+            tuple((one.kind, one.status, one.reason) for one in found),
+        ),
     )
