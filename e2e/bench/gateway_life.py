@@ -36,10 +36,11 @@ PATIENCE_S = 90.0
 COMPUTED_AT_ONCE = 4
 """By one replica: what a kill of it may cost."""
 PLANT = {
-    "HEADROOM_EMULATED_FIXED_COST_S": "0.015",
-    "HEADROOM_EMULATED_PER_ITEM_COST_S": "0.005",
+    "HEADROOM_EMULATED_FIXED_COST_S": "0.005",
+    "HEADROOM_EMULATED_PER_ITEM_COST_S": "0.002",
     "HEADROOM_MAX_BATCH_SIZE": str(COMPUTED_AT_ONCE),
 }
+"""4 in 13 ms, 308 per second: one replica carries the load while the other of two is killed."""
 
 
 def measure(target: Node, progress: Progress) -> Sequence[Figure]:
@@ -109,7 +110,8 @@ def _life(target: Node, service: Service) -> tuple[Visits, Summary, int]:
                 _bounds(service, replicas)
                 _settle(service, replicas)
                 if replicas != 5 and time.monotonic() < until_s:
-                    _kill(service.pods()[0])
+                    # A container that was killed twice is kept waiting by the kubelet.
+                    _kill(min(service.pods(), key=_restarts))
                     kills += 1
                     time.sleep(1.0)  # until it is seen
                     _settle(service, replicas)
@@ -167,6 +169,10 @@ def _kill(pod: Any) -> None:
     for process in of_container(container.removeprefix("containerd://")):
         with contextlib.suppress(ProcessLookupError):
             os.kill(process.pid, signal.SIGKILL)
+
+
+def _restarts(pod: Any) -> int:
+    return int(pod["status"]["containerStatuses"][0]["restartCount"])
 
 
 def _of_life(seen: Visits, summary: Summary, kills: int) -> list[Figure]:
