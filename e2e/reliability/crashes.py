@@ -22,7 +22,7 @@ from enum import StrEnum
 
 from pydantic import TypeAdapter
 
-from reliability.admin import Refused
+from reliability.admin import Object, Refused
 from reliability.calls import Call
 from reliability.contenders import contender
 from reliability.crash_scenarios import Scenario
@@ -200,9 +200,15 @@ async def _ending(one: World, begun: int) -> Ending:
             if each["type"] in ("Ready", "AbleToScale", "CapacityAvailable")
         ),
         owners=frozenset((each["manager"], each["operation"]) for each in managers),
-        template=json.dumps(deployment.get("spec", {}).get("template", {}), sort_keys=True),
+        template=_template(deployment, one.ground.exporter.port),
         memory=await remembered(one),
     )
+
+
+def _template(deployment: Object, port: int) -> str:
+    """Write the pod template, but the port: it is another one after an interruption."""
+    template = deployment.get("spec", {}).get("template", {})
+    return json.dumps(template, sort_keys=True).replace(str(port), "PORT")
 
 
 async def remembered(one: World) -> Memory:
