@@ -36,10 +36,11 @@ def fitted(claim: Claim, *pairs: Pair) -> CostModel:
         (8, [(10.0, 1.0, 0.21), (10.0, 8.0, 0.63)], 0.149835, 0.060165),
         # steeper than through the origin: 646.76 products over 656.4 sizes squared
         (8, [(10.0, 1.0, 0.1), (10.0, 8.0, 8.0)], 0.0, 0.985314),
+        (8, [(10.0, 1.0, 0.1), (10.0, 8.0, 1.6)], 0.0, 0.198368),  # 130.20889 over 656.4
         # falling: flat at 15.13333 s over 20.1 batches
         (8, [(10.0, 1.0, 1.0), (10.0, 8.0, 0.5)], 0.752902, 0.0),
     ],
-    ids=["one size", "two sizes", "a doubt", "through the origin", "flat"],
+    ids=["one size", "two sizes", "a doubt", "through the origin", "just so", "flat"],
 )
 def test_the_line_without_a_claim(
     max_batch: int, pairs: list[Pair], fixed_s: float, per_item_s: float

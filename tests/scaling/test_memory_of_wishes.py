@@ -69,6 +69,8 @@ def test_three_ticks_may_pass_unwatched_where_ticks_are_rare(missed: int, kept: 
 
 def test_the_changes_that_rates_count_from_are_bounded() -> None:
     watched = Service(rate_rps=0.0, replicas=2, policy=policy(scale_down_stabilization_s=1e6))
+    watched.run(20)
+    assert watched.state.changes == ((1002.0, 2),), "what stays is no change"
     for number in range(100):
         watched.scale(2 + number % 2)
         watched.tick()
