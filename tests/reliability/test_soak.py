@@ -10,11 +10,11 @@ from reliability.soak.part import calls_per_service_hour
 
 
 def test_some_minutes_with_leaders_killed_and_faults_end_well() -> None:
-    found = soak(hours=0.075, seed=1, services=1)
+    found = soak(hours=0.1, seed=3, services=1)
     assert found.wrongs == []
-    assert found.kills >= 2
+    assert found.kills >= 3
     assert found.troubles >= 1
-    assert found.grown("tasks") <= 0.2  # of some ten tasks, one that is on its way
+    assert found.grown("tasks") <= 0.0
     assert found.calls_per_service_hour <= 1.2 * calls_per_service_hour(1)  # it has just begun
 
 
