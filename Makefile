@@ -7,6 +7,8 @@ RUN := $(VENV)/bin/python -m
 STAMP := $(VENV)/.installed
 PATHS := operator/headroom model_server/headroom_server e2e tests
 export PYTHONSAFEPATH := 1
+# Many tests start processes: without its bytecode kept, each compiles all that it imports.
+export PYTHONDONTWRITEBYTECODE :=
 ROOT := $(filter 0,$(shell id -u))
 
 .PHONY: help setup fmt lint types contracts check unit fuzz scenarios test e2e-full demo bench bench-server bench-decision mutation crd reference proto lock cluster clean
