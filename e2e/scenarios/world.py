@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +10,7 @@ from typing import Any
 
 from cluster import Cluster
 from cluster.interface import wait_until
-from load.messages import Summary, read
+from load.running import Load, running
 
 ROOT = Path(__file__).parents[2]
 LOCAL_OVERLAY = ROOT / "deploy" / "overlays" / "local"
@@ -143,33 +141,7 @@ class Service:
         rows = [f"{second},{rate_rps:g}" for second in range(int(seconds))]
         trace.write_text("\n".join(["t_s,requests", *rows, ""]))
         with self.cluster.forward(f"service/{self.name}", 80, self.namespace) as endpoint:
-            process = subprocess.Popen(
-                [
-                    *(sys.executable, "-m", "load", "--url", endpoint.url, "--model", self.name),
-                    *("--trace", str(trace), "--duration", str(seconds), "--target", "1.5"),
-                ],
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-            )
-            try:
-                yield Load(process, seconds)
-            finally:
-                process.kill()
-                process.communicate()
-
-
-@dataclass(frozen=True)
-class Load:
-    """A load generator that runs beside the scenario."""
-
-    process: subprocess.Popen[str]
-    seconds: float
-
-    def finish(self) -> Summary:
-        """Wait for the last answer and return what became of every request."""
-        said, _ = self.process.communicate(timeout=self.seconds + 60)
-        messages = [read(line) for line in said.splitlines() if line.startswith("{")]
-        summaries = [message for message in messages if isinstance(message, Summary)]
-        assert summaries, f"the load generator ended without a summary: {said[-2000:]}"
-        return summaries[0]
+            words = ("--url", endpoint.url, "--model", self.name, "--trace", str(trace))
+            words += ("--duration", str(seconds), "--target", "1.5")
+            with running(words, seconds, folder / f"{self.name}.jsonl") as load:
+                yield load

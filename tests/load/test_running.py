@@ -1,0 +1,23 @@
+"""A generator that runs beside whoever asks for it is never held up by what it says."""
+
+import sys
+
+from load.messages import Progress, Summary, write
+from load.running import running
+from load.statistics import Tally
+
+PROGRESS = write(Progress(at_s=1.0, due=1, in_flight=0, tally=Tally())).ljust(700)
+SUMMARY = write(Summary(requests=3, tally=Tally(), retried=0, connections=1, late_p99_s=0.0))
+FIVE_MINUTES = """
+import sys
+for _ in range(300):
+    print(sys.argv[1], flush=True)  # 210 kB in all: more than any pipe keeps
+print(sys.argv[2], flush=True)
+"""
+
+
+def test_a_long_load_ends_though_nobody_listens(tmp_path):
+    program = (sys.executable, "-c", FIVE_MINUTES)
+    with running([PROGRESS, SUMMARY], 0.0, tmp_path / "said.jsonl", program) as load:
+        load.process.wait(timeout=20)
+        assert load.finish().requests == 3
