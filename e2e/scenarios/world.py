@@ -141,7 +141,9 @@ class Service:
         rows = [f"{second},{rate_rps:g}" for second in range(int(seconds))]
         trace.write_text("\n".join(["t_s,requests", *rows, ""]))
         with self.cluster.forward(f"service/{self.name}", 80, self.namespace) as endpoint:
-            words = ("--url", endpoint.url, "--model", self.name, "--trace", str(trace))
-            words += ("--duration", str(seconds), "--target", "1.5")
+            words = [
+                *("--url", endpoint.url, "--model", self.name, "--trace", str(trace)),
+                *("--duration", str(seconds), "--target", "1.5"),
+            ]
             with running(words, seconds, folder / f"{self.name}.jsonl") as load:
                 yield load

@@ -1,6 +1,9 @@
 """A generator that runs beside whoever asks for it is never held up by what it says."""
 
+from __future__ import annotations
+
 import sys
+from pathlib import Path
 
 from load.messages import Progress, Summary, write
 from load.running import running
@@ -16,7 +19,7 @@ print(sys.argv[2], flush=True)
 """
 
 
-def test_a_long_load_ends_though_nobody_listens(tmp_path):
+def test_a_long_load_ends_though_nobody_listens(tmp_path: Path) -> None:
     program = (sys.executable, "-c", FIVE_MINUTES)
     with running([PROGRESS, SUMMARY], 0.0, tmp_path / "said.jsonl", program) as load:
         load.process.wait(timeout=20)
