@@ -354,6 +354,15 @@ async def test_routing_stands_while_the_operator_is_away(
         await asyncio.sleep(0.05)
 
 
+async def test_a_gateway_that_is_killed_is_missed_at_once(front: Gateway) -> None:
+    left = asyncio.Event()
+    await front.tell(service(), replicas={})
+    front.xds.listen(on_left=left.set)
+    front.process.kill()
+    async with asyncio.timeout(1):
+        await left.wait()
+
+
 async def test_an_operator_that_does_not_decide_leads_on_to_one_that_does(
     front: Gateway, started: list[Replica]
 ) -> None:

@@ -42,4 +42,5 @@ def composed(
         gateway_namespace=choice.namespace,
         namespaces=namespaces,
     )
+    server.listen(on_left=router.gateway_left)
     return router, server, desk

@@ -50,6 +50,11 @@ class XdsServer:
         self._snapshot: Snapshot | None = None
         self._streams: set[asyncio.Event] = set()
         self._encoded: dict[tuple[str, str], tuple[str, bytes]] = {}
+        self._on_left: Callable[[], None] = lambda: None
+
+    def listen(self, *, on_left: Callable[[], None]) -> None:
+        """Have this called whenever a gateway's stream has ended: it may have been killed."""
+        self._on_left = on_left
 
     def publish(self, snapshot: Snapshot) -> None:
         """Tell this from now on."""
@@ -108,6 +113,7 @@ class XdsServer:
         finally:
             self._streams.discard(news)
             hearing.cancel()
+            self._on_left()
         if self._snapshot is None:
             await asyncio.sleep(ELSEWHERE_AFTER_S)
             await context.abort(grpc.StatusCode.UNAVAILABLE, "this operator does not lead")

@@ -39,7 +39,8 @@ GATHERED_S = 0.02
 BOUNDS_EVERY_S = 5.0
 ROUND_S = 0.5
 LOOK_EVERY_S = 0.2
-"""After this a gateway that was killed is missed; its pod says so after a second."""
+"""After this a gateway that hangs is missed; one that was killed has hung up, and is missed at
+once. Its pod says so after a second."""
 AT_ONCE = 8
 SEED_AGAIN_S = 1.0
 ANEW_AFTER_S = 5.0
@@ -79,6 +80,7 @@ class Router:
     namespaces: Sequence[str] = ()
     anew_after_s: float = ANEW_AFTER_S
     _dirty: asyncio.Event = field(default_factory=asyncio.Event)
+    _left: asyncio.Event = field(default_factory=asyncio.Event)
     _routed: dict[str, Routed] = field(default_factory=dict)
     """By UID, as the present leadership knows them."""
 
@@ -127,6 +129,17 @@ class Router:
     def changed(self) -> None:
         """Look again: a service or its status has changed."""
         self._dirty.set()
+
+    def gateway_left(self) -> None:
+        """Look at the gateways now: one of them has hung up."""
+        self._left.set()
+
+    async def until_look(self) -> None:
+        """Wait until the gateways are to be looked at."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LOOK_EVERY_S):
+                await self._left.wait()
+        self._left.clear()
 
     async def until_changed(self) -> None:
         """Wait for something to tell; bounds follow what is learnt, which nobody announces."""
@@ -241,7 +254,7 @@ class _Lead:
     async def look(self) -> None:
         """Miss a gateway that takes no connections any more, until cancelled."""
         while True:
-            await asyncio.sleep(LOOK_EVERY_S)
+            await self._router.until_look()
             if await self._doors.look({routed.port for routed in self._routed.values()}):
                 self._missed.set()
 

@@ -1,0 +1,120 @@
+"""A gateway that hangs up is looked at when it does, and its services lead to the other one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any
+
+from headroom.controller.cache import ServiceCache
+from headroom.controller.routing import Router
+from headroom.controller.routing.ports import OnEvent, OnList
+from headroom.controller.routing.router import LOOK_EVERY_S
+from headroom.errors import NotFound
+from headroom.gateway import Snapshot
+from service_world import body
+from virtual_time import VirtualTimeLoop
+
+
+class Gateways:
+    """Two gateways, as a watch tells them."""
+
+    def __init__(self, *pods: dict[str, Any]) -> None:
+        self.pods = pods
+
+    async def run(self, on_list: OnList, on_event: OnEvent) -> None:
+        on_list(list(self.pods))
+        await asyncio.Event().wait()
+
+
+class World:
+    """The API server, the network, and everybody who is told: what is written, and when."""
+
+    def __init__(self) -> None:
+        self.shut: set[str] = set()
+        self.led: list[tuple[float, str]] = []
+
+    async def is_open(self, address: str, port: int) -> bool:
+        return address not in self.shut
+
+    async def list_all(self, *_: Any) -> list[Any]:
+        return []
+
+    async def get(self, _version: str, kind: str, _namespace: str, name: str) -> dict[str, Any]:
+        raise NotFound(f"{kind}/{name}")
+
+    async def create(self, manifest: dict[str, Any], **_: Any) -> dict[str, Any]:
+        if manifest["kind"] == "EndpointSlice":
+            (endpoint,) = manifest["endpoints"]
+            self.led.append((asyncio.get_running_loop().time(), endpoint["addresses"][0]))
+        return manifest | {"metadata": manifest["metadata"] | {"resourceVersion": "1"}}
+
+    async def json_patch(self, live: dict[str, Any], *_: Any, **__: Any) -> dict[str, Any]:
+        return live
+
+    def publish(self, what: Snapshot | Iterable[Any]) -> None:
+        pass
+
+    def withdraw(self) -> None:
+        pass
+
+    def standing(self, port: int) -> tuple[str, ...]:
+        return ()
+
+    def held(self, key: str) -> int:
+        return 0
+
+    def arrived(self, key: str) -> int:
+        return 0
+
+    def now_s(self) -> float:
+        return asyncio.get_running_loop().time()
+
+
+def gateway(number: int) -> dict[str, Any]:
+    return {
+        "metadata": {"uid": f"g{number}", "name": f"g{number}", "namespace": "headroom-system"},
+        "status": {
+            "podIP": f"10.0.0.{number}",
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
+    }
+
+
+async def story(hangs_up: bool) -> float:
+    """Kill the gateway of a service between two looks; give how long it is led there."""
+    world = World()
+    cache = ServiceCache(on_change=lambda _: None, on_gone=lambda _: None)
+    cache.saw(body(spec__routing__mode="Gateway"))
+    cache.synced.set()
+    router = Router(
+        replicas=Gateways(),
+        gateways=Gateways(gateway(1), gateway(2)),
+        publisher=world,
+        activators=world,
+        probe=world,
+        clock=world,
+        gateway_namespace="headroom-system",
+    )
+    leading = asyncio.create_task(router.lead(world, cache))  # type: ignore[arg-type]
+    # Ten looks and a hundredth of the next one.
+    await asyncio.sleep(10 * LOOK_EVERY_S + 0.01 * LOOK_EVERY_S)
+    (first,) = world.led
+    killed_s = world.now_s()
+    world.shut.add(first[1])
+    if hangs_up:
+        router.gateway_left()
+    await asyncio.sleep(2 * LOOK_EVERY_S)
+    leading.cancel()
+    await asyncio.gather(leading, return_exceptions=True)
+    (_, (moved_s, to)) = world.led
+    assert to != first[1]
+    return moved_s - killed_s
+
+
+def test_one_that_was_killed_is_left_at_once_and_one_that_hangs_at_the_next_look() -> None:
+    for hangs_up, within_s in ((True, 0.0), (False, LOOK_EVERY_S)):
+        with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+            left_after_s = runner.run(story(hangs_up))
+        assert left_after_s <= within_s, hangs_up
+        assert hangs_up or left_after_s > 0.9 * LOOK_EVERY_S
