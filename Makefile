@@ -46,10 +46,11 @@ types: setup     ## strict types
 contracts: setup ## the import contracts: the tree is the architecture
 	@$(VENV)/bin/lint-imports --no-cache
 
-check: lint types contracts
+check: setup     ## lint, types and contracts at once
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync lint types contracts
 
 unit: setup      ## unit and property tests: no cluster, no GPU
-	@$(RUN) pytest tests --numprocesses auto
+	@$(RUN) pytest tests --numprocesses auto --dist worksteal
 
 fuzz: setup      ## every fuzzer of the model server for FUZZ_S seconds each (600)
 	@FUZZ_S=$(or $(FUZZ_S),600) $(RUN) pytest tests/server/test_fuzzing.py --numprocesses auto --timeout 0
