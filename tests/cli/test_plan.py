@@ -252,8 +252,9 @@ async def test_an_interrupt_prints_what_was_measured() -> None:
         line = f"--measure {server.url} --target 200ms --step 0.2s --max-duration 1m"
         process = await headroom(*line.split())
         before = await received(server)
-        while await received(server) < before + 35:  # noqa: ASYNC110 - a first step has about 10
+        while await received(server) < before + 35:  # a first step has about 10
             await asyncio.sleep(0.1)
+            assert process.returncode is None, await process.communicate()
         process.send_signal(signal.SIGINT)
         out, err = await process.communicate()
     assert process.returncode == 130, err
