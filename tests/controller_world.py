@@ -51,6 +51,9 @@ class FakeRecorder:
     def decided(self, service: Any, decision: Decision) -> None:
         self.decisions.append(decision)
 
+    def seen_by_clients(self, service: Any, rates: Any) -> None:
+        pass
+
     def tokens_measured(self, service: Any, measured: Any, room: float) -> None:
         self.tokens.append((dict(measured), room))
 

@@ -99,6 +99,7 @@ def test_a_decision_is_shown_with_everything_that_explains_it() -> None:
             "arrivalsPerSecond": 16.235,
             "waiting": 3.0,
             "latency": "unbounded",
+            "latencyAt": "Replicas",
             "utilization": 0.791,
             "freshness": "Stale",
         },

@@ -25,6 +25,7 @@ ROOTS = [
     "envoy/config/cluster/v3/cluster",
     "envoy/config/endpoint/v3/endpoint",
     "envoy/config/listener/v3/listener",
+    "envoy/extensions/access_loggers/stats/v3/stats",
     "envoy/extensions/filters/http/buffer/v3/buffer",
     "envoy/extensions/filters/http/header_mutation/v3/header_mutation",
     "envoy/extensions/filters/http/header_to_metadata/v3/header_to_metadata",

@@ -18,7 +18,7 @@ from headroom.api.conditions import Condition, Conditions, shortened
 from headroom.api.durations import Duration
 from headroom.api.timestamps import rfc3339
 from headroom.api.values import MapBy, Value
-from headroom.scaling.values import CostModel, Decision, ReplicaCounts, Signal
+from headroom.scaling.values import CostModel, Decision, ReplicaCounts, Signal, Signals
 
 MAX_CHECKPOINT = 16_384
 UNBOUNDED = "unbounded"
@@ -68,6 +68,17 @@ class DecisionStatus(Value):
     recommendations: Annotated[tuple[RecommendationStatus, ...], Field(max_length=16)] = ()
 
 
+class GatewayStatus(Value):
+    """Requests as clients see them, counted at the gateways; a rate that is absent is not there."""
+
+    arrivals_per_second: float | None = None
+    missed_per_second: float | None = None
+    """Refused, failed, expired or given up; those beyond a tenant's limits are neither."""
+    in_flight: float | None = None
+    freshness: Word
+    """Fresh, Stale or Absent: of the gateway that was heard least recently."""
+
+
 class SignalsStatus(Value):
     """What the windows said when it was decided; a signal that is absent is not there."""
 
@@ -76,6 +87,10 @@ class SignalsStatus(Value):
     """Requests queued over all replicas, those in a batch not counted."""
     latency: Word | None = None
     """The promised percentile in the stable window; `unbounded` where too many requests missed."""
+    latency_at: Word | None = None
+    """Where that was measured: Gateway, as clients see it, or Replicas."""
+    gateway: GatewayStatus | None = None
+    """What the gateways count, where requests come through them."""
     time_to_first_token: Word | None = None
     """Of servers that generate, where it is promised: its percentile in the last minute."""
     time_per_output_token: Word | None = None
@@ -153,6 +168,7 @@ def build(
     decision: Decision | None = None,
     slo: SloStatus | None = None,
     tokens: Mapping[str, float | None] | None = None,
+    gateway: GatewayStatus | None = None,
     checkpoint: Mapping[str, Any] | None = None,
     misses_per_wake_up: float | None = None,
 ) -> dict[str, Any]:
@@ -171,7 +187,7 @@ def build(
         broken_replicas=counts.broken,
         selector=selector,
         decision=_decision(decision) if decision else None,
-        signals=_signals(decision, tokens or {}) if decision else None,
+        signals=_signals(decision, tokens or {}, gateway) if decision else None,
         model=_model(decision.cost) if decision and decision.cost else None,
         cold_start=(
             ColdStartStatus(
@@ -236,13 +252,27 @@ def _decision(decision: Decision) -> DecisionStatus:
     )
 
 
-def _signals(decision: Decision, tokens: Mapping[str, float | None]) -> SignalsStatus:
+def gateway_status(signals: Signals, missed_rps: float | None) -> GatewayStatus:
+    """Render what gateways count."""
+    return GatewayStatus(
+        arrivals_per_second=_value(signals.arrival_rps),
+        missed_per_second=_rounded(missed_rps),
+        in_flight=_value(signals.in_flight),
+        freshness=signals.in_flight.freshness,
+    )
+
+
+def _signals(
+    decision: Decision, tokens: Mapping[str, float | None], gateway: GatewayStatus | None
+) -> SignalsStatus:
     signals = decision.signals
     latency_s = signals.latency_s.value
     return SignalsStatus(
         arrivals_per_second=_value(signals.arrival_rps),
         waiting=_value(signals.waiting),
         latency=_text(latency_s),
+        latency_at=None if latency_s is None else "Gateway" if gateway else "Replicas",
+        gateway=gateway,
         time_to_first_token=_text(tokens.get("timeToFirstToken")),
         time_per_output_token=_text(tokens.get("timePerOutputToken")),
         utilization=_rounded(decision.utilization),

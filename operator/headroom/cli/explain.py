@@ -73,11 +73,12 @@ def _signals(service: Mapping[str, Any], status: Mapping[str, Any]) -> Text:
     signals, slo = status.get("signals") or {}, service["spec"]["slo"]
     latency = slo["latency"]
     tail = signals.get("latency", "unknown")
+    where = " at the gateway" if signals.get("latencyAt") == "Gateway" else ""
     busy, ceiling = _share(signals.get("utilization")), _share(slo.get("utilizationCeiling"))
     measured = (
         f"{_number(signals.get('arrivalsPerSecond'))} arrivals/s",
         f"{_number(signals.get('waiting'))} waiting",
-        f"p{latency.get('percentile', 95)} {tail} (target {latency['target']})",
+        f"p{latency.get('percentile', 95)} {tail}{where} (target {latency['target']})",
         f"utilization {busy} (ceiling {ceiling})",
         f"signals {signals.get('freshness', 'Absent')}",
     )

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from headroom.adapters.activator_desk import ActivatorDesk
+from headroom.adapters.gateway_scraper import GatewayScraper
 from headroom.adapters.kubernetes_api import KubernetesApi
 from headroom.adapters.pod_watch import PodWatch
 from headroom.adapters.port_probe import PortProbe
 from headroom.adapters.system_clock import SystemClock
 from headroom.adapters.token_review import TokenReview
 from headroom.cli.gateway_options import ACTIVATOR, AUDIENCE, GATEWAY, GatewayChoice
+from headroom.controller.judging.gateway_pages import GatewayPages
 from headroom.controller.routing import Router
 from headroom.resources.names import SERVICE_LABEL
 
@@ -20,7 +22,11 @@ if TYPE_CHECKING:
 
 
 def composed(
-    api: KubernetesApi, clock: SystemClock, choice: GatewayChoice, namespaces: Sequence[str]
+    api: KubernetesApi,
+    clock: SystemClock,
+    choice: GatewayChoice,
+    namespaces: Sequence[str],
+    pages: GatewayScraper,
 ) -> tuple[Router, XdsServer, ActivatorDesk]:
     """Build what routes, what tells the gateways, and what hears the activators."""
     # 30 MB, which an operator without gateways need not hold.
@@ -39,6 +45,7 @@ def composed(
         activators=desk,
         probe=PortProbe(),
         clock=clock,
+        counts=GatewayPages(pages, clock),
         gateway_namespace=choice.namespace,
         namespaces=namespaces,
     )

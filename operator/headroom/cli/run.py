@@ -18,6 +18,7 @@ from contextlib import (
 )
 from pathlib import Path
 
+from headroom.adapters.gateway_scraper import GatewayScraper
 from headroom.adapters.inference_service_watch import InferenceServiceWatch
 from headroom.adapters.journal_file import JournalFile
 from headroom.adapters.kubernetes_api import KubernetesApi
@@ -89,12 +90,15 @@ async def operate(
         async with (
             KubernetesApi(on_call=instruments.called) as api,
             PodScraper() as scraper,
+            GatewayScraper() as gateway_pages,
             PodRequester() as requester,
             _sources(prometheus, replica_labels) as sources,
         ):
             model = ReadModel(lambda: services(controller.cache))
             router, xds, desk = (
-                composed(api, clock, gateway, namespaces) if gateway else (None, None, None)
+                composed(api, clock, gateway, namespaces, gateway_pages)
+                if gateway
+                else (None, None, None)
             )
             controller = Controller(
                 cluster=api,

@@ -83,6 +83,12 @@ class Instruments:
             [*_SERVICE, "kept"],
             registry=registry,
         )
+        self._gateway_rates = Gauge(
+            "headroom_service_gateway_requests_per_second",
+            "Requests as clients see them, counted at the gateways.",
+            [*_SERVICE, "outcome"],
+            registry=registry,
+        )
         self._token_latency = Gauge(
             "headroom_service_token_latency_seconds",
             "The promised percentile of a promise on tokens.",
@@ -115,6 +121,12 @@ class Instruments:
             self._show(self._replicas, (*owner, state), number)
         for name, value in _measurements(service, decision).items():
             self._show(self._measured[name], owner, value)
+
+    def seen_by_clients(self, service: InferenceService, rates: Mapping[str, float | None]) -> None:
+        """Show what gateways count; nothing where requests do not come through them."""
+        owner = (service.namespace, service.name)
+        for outcome in ("arrived", "missed"):
+            self._show(self._gateway_rates, (*owner, outcome), rates.get(outcome))
 
     def tokens_measured(
         self, service: InferenceService, measured: Mapping[str, float | None], room: float

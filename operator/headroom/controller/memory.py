@@ -13,6 +13,7 @@ from typing import Any
 from headroom.api import InferenceService, conditions
 from headroom.api.conditions import Conditions
 from headroom.api.status import checkpoint_of
+from headroom.controller.judging.at_the_gateway import ELSEWHERE, AtTheGateway
 from headroom.controller.others.contest import Contest
 from headroom.controller.ports import Manifest
 from headroom.controller.reads.lineage import Lineage
@@ -95,6 +96,8 @@ class Memory:
     quiet: Quiet = field(default_factory=Quiet)
     tokens: TokenPromises = NOTHING_PROMISED
     samples: PodSamples | None = None
+    seen: AtTheGateway = ELSEWHERE
+    """What its clients see, where gateways count it."""
     """The last pages of its pods; None before the first tick."""
     claim: str = ""
     """Who yields accelerators to the service, as last told."""

@@ -128,6 +128,10 @@ class Recorder(Protocol):
         """Count a decision, and show what it saw."""
         ...
 
+    def seen_by_clients(self, service: InferenceService, rates: Mapping[str, float | None]) -> None:
+        """Show the requests a second that gateways count, by what becomes of them."""
+        ...
+
     def tokens_measured(
         self, service: InferenceService, measured: Mapping[str, float | None], room: float
     ) -> None:

@@ -11,6 +11,7 @@ from headroom.api.inference_service import API_VERSION, KIND
 from headroom.controller import pace
 from headroom.controller.cache import ServiceCache
 from headroom.controller.evaluation import Evaluation, Onlooker
+from headroom.controller.judging.at_the_gateway import turned_away
 from headroom.controller.memory import Memory, remember
 from headroom.controller.others.conflicts import Conflicts
 from headroom.controller.others.external import followed
@@ -149,14 +150,21 @@ class Reconciler:
             await self._hold(memory, findings.of_no_room(ceiling.why), service.generation)
             return
         policy = ceiling.applied(service.to_policy(tick_s=period_s, floor=floor))
-        observation = replace(gathered.observation, grant=self._competition.grant(memory.uid))
+        standing = self._standing_of(service)
+        tally = standing.tally if standing.gateways else None
+        memory.seen = memory.seen.observe(policy, tally, gathered.observation.now_s)
+        observation = replace(
+            gathered.observation,
+            samples=turned_away(tally, gathered.observation.samples),
+            grant=self._competition.grant(memory.uid),
+        )
         before, promised, quiet = memory.state, memory.tokens, memory.quiet
         tokens = _tokens(memory.tokens, service, memory.samples, observation.now_s)
         asked_of = tokens.acting(policy)
         decision, state = decide(asked_of, before, observation)
         decision, memory.state = tokens.held(policy, before, state, decision)
         memory.tokens = tokens.learnt(policy, decision)
-        standing = self._standing_of(service)
+        decision, memory.state = memory.seen.held(policy, before, memory.state, decision)
         memory.quiet = memory.quiet.observe(
             memory.state, decision, standing, observation.now_s, 3.0 * policy.tick_s
         )
@@ -169,6 +177,7 @@ class Reconciler:
             idle_s=service.spec.scaling.zero.idle_for.seconds,
         )
         if not gathered.own and _would_scale(service, decision):
+        decision = memory.seen.judged(decision)
             self._shared.moves(memory.uid, moves=True)
             memory.state, memory.tokens, memory.quiet = before, promised, quiet
             await self._evaluate(memory)  # with pods of its own
@@ -177,6 +186,7 @@ class Reconciler:
         claim = self._competition.note(service, follows, observation, decision)
         self._recorder.decided(service, decision)
         self._recorder.tokens_measured(service, tokens.by_name(), tokens.room)
+        self._recorder.seen_by_clients(service, memory.seen.rates)
         if self._onlooker is not None:
             self._onlooker.evaluated(
                 Evaluation(
@@ -198,6 +208,7 @@ class Reconciler:
             others=others,
             standing=standing,
             misses_per_wake_up=(
+            seen=memory.seen,
                 misses_per_wake_up(
                     decision.cold_start_s,
                     service.spec.slo.latency.target.seconds,
@@ -243,9 +254,10 @@ class Reconciler:
     ) -> None:
         """Enter into the error budget whether the promise held in the minute that has ended."""
         before = memory.budget
-        memory.budget = judged(
-            before, policy, memory.state.windows, decision.signals.freshness, decision.time_s
-        )
+        seen = memory.seen
+        windows = seen.windows if seen.watched else memory.state.windows
+        freshness = seen.freshness(decision.signals.freshness)
+        memory.budget = judged(before, policy, windows, freshness, decision.time_s)
         kept, missed = memory.budget.recent_kept & 1, memory.budget.recent_missed & 1
         if memory.budget is not before and kept | missed:
             self._recorder.judged(service, kept=bool(kept))

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from headroom.gateway import runtime
+from headroom.gateway import counts, runtime
 from headroom.gateway.type_urls import (
     FROM_OPERATOR,
     XDS_CLUSTER,
@@ -16,7 +16,8 @@ from headroom.gateway.type_urls import (
 )
 
 OPS_PORT = 8081
-"""Serves /ready and /stats/prometheus, and nothing else of the admin interface."""
+"""Serves /ready, /stats/prometheus and what is counted of services; nothing else of the admin
+interface."""
 ADMIN_PORT = 9901
 """On loopback only."""
 XDS_PORT = 18000
@@ -66,6 +67,7 @@ def bootstrap(
                 _static("admin", "127.0.0.1", admin_port),
             ],
         },
+        "stats_flush_interval": counts.MERGED_EVERY,
         "stats_config": {"stats_matcher": {"inclusion_list": {"patterns": _STATS}}},
         "deferred_stat_options": {"enable_deferred_creation_stats": True},
         "overload_manager": _overload(),
@@ -92,11 +94,12 @@ def secret(token_folder: str) -> Json:
 
 _STATS = [
     {"prefix": "server."},
+    {"prefix": f"{counts.PREFIX}."},
     {"prefix": "listener_manager."},
     {"prefix": "cluster_manager."},
     {
         "safe_regex": {
-            "regex": r"cluster\..*\.(upstream_rq_(total|active|time|retry|retry_success|"
+            "regex": r"cluster\..*\.(upstream_rq_(total|active|retry|retry_success|"
             r"retry_overflow|pending_overflow|timeout|[1-5]xx|429|503)|upstream_cx_active|"
             r"upstream_cx_connect_fail|membership_(total|healthy)|"
             r"outlier_detection\.ejections_active)"
@@ -104,7 +107,7 @@ _STATS = [
     },
     {
         "safe_regex": {
-            "regex": r"http\..*\.(downstream_rq_(total|active|time|[1-5]xx)|"
+            "regex": r"http\..*\.(downstream_rq_(total|active|[1-5]xx)|"
             r"downstream_cx_active)"
         }
     },
@@ -175,11 +178,13 @@ def _credential(token_folder: str, secret_file: str) -> Json:
 
 
 def _ops(port: int) -> Json:
-    """Build the port of the kubelet and of Prometheus: two pages, read only."""
-    routes = [
+    """Build the port of the kubelet, of Prometheus and of the operator: three pages, read only."""
+    routes: list[Json] = [
         {"match": {"path": path, "headers": [_GET]}, "route": {"cluster": "admin"}}
         for path in ("/ready", "/stats/prometheus")
     ]
+    counted = {"cluster": "admin", "prefix_rewrite": counts.ADMIN_PATH}
+    routes.append({"match": {"path": counts.PAGE, "headers": [_GET]}, "route": counted})
     manager = typed(
         "envoy.filters.network.http_connection_manager",
         "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",

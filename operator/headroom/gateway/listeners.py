@@ -6,7 +6,7 @@ by a name of their own, and all of it is right.
 
 from __future__ import annotations
 
-from headroom.gateway import refusals, routes, tenants
+from headroom.gateway import counts, refusals, routes, tenants
 from headroom.gateway.type_urls import LISTENER, Json, seconds, typed
 from headroom.gateway.values import Route
 
@@ -40,6 +40,7 @@ def _connection_manager(route: Route) -> Json:
         "envoy.filters.network.http_connection_manager",
         "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
         stat_prefix=route.key,
+        access_log=counts.access_log(route.key),
         route_config=routes.build(route),
         http_filters=[*tenants.build(route), *_deadline(), _body(route), _router()],
         upgrade_configs=[{"upgrade_type": "websocket", "filters": [_router()]}],

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from headroom.api import InferenceService
 from headroom.api.conditions import Condition, ConditionReason, ConditionStatus, ConditionType
 from headroom.api.status import duration_text
+from headroom.controller.judging.at_the_gateway import ELSEWHERE, AtTheGateway
 from headroom.controller.others.conflicts import Others
 from headroom.controller.reads.gather import Gathered
 from headroom.controller.reads.workload import TargetUnusable, is_paused
@@ -62,6 +63,8 @@ class Tick:
     others: Others = field(default_factory=Others)
     """Who else scales the same."""
     standing: Standing = NOWHERE
+    seen: AtTheGateway = ELSEWHERE
+    """What its clients see, where gateways count it."""
     misses_per_wake_up: float | None = None
     """Where it starts from no replica; None where that is not known, or cannot be."""
     tokens: tuple[Measured, ...] = ()
@@ -217,6 +220,8 @@ def _metrics_available(tick: Tick) -> _Finding:
     covered = f"{signals.coverage:.0%} of the warm replicas have a recent sample"
     if _is_at_zero(tick):
         return _TRUE, ConditionReason.AT_ZERO, "without a replica requests are counted at the door"
+    if not tick.seen.fresh:
+        return _FALSE, ConditionReason.SIGNALS_STALE, _unheard(tick)
     if signals.freshness is Freshness.FRESH:
         return _TRUE, ConditionReason.SIGNALS_FRESH, _join(covered, unread, _unmeasured(tick))
     if not tick.decision.counts.ready:
@@ -235,9 +240,11 @@ def _slo_met(tick: Tick) -> _Finding:
             return _UNKNOWN, ConditionReason.AT_ZERO, "nobody asks, so there is no latency"
         if not tick.decision.counts.ready:
             return _UNKNOWN, ConditionReason.NO_READY_REPLICAS, "no replica is warm"
-        if _is_filling(tick):
+        seen = tick.seen.signals
+        if _is_filling(tick) or (seen.in_flight.fresh and not seen.arrival_rps.fresh):
             return _UNKNOWN, ConditionReason.WINDOW_FILLING, _FILLING
-        if tick.decision.signals.arrival_rps.fresh and signal.value is None:
+        known = tick.seen.fresh and tick.decision.signals.arrival_rps.fresh
+        if known and signal.value is None:
             if unmeasured := _unmeasured(tick):
                 return _UNKNOWN, ConditionReason.LATENCY_NOT_MEASURED, unmeasured
             idle = "no request ended in the stable window, so there is no latency"
@@ -245,7 +252,8 @@ def _slo_met(tick: Tick) -> _Finding:
         return _UNKNOWN, ConditionReason.SIGNALS_ABSENT, "the latency is not known"
     latency = tick.service.spec.slo.latency
     measured = "above every bound" if math.isinf(signal.value) else duration_text(signal.value)
-    message = f"p{latency.percentile} is {measured}, the target {latency.target}"
+    where = " at the gateway" if tick.seen.watched else ""
+    message = f"p{latency.percentile} is {measured}{where}, the target {latency.target}"
     message = _join(message, *(one.words for one in tick.tokens))
     if signal.value > latency.target.seconds or any(one.missed for one in tick.tokens):
         return _FALSE, ConditionReason.ABOVE_TARGET, message
@@ -345,9 +353,15 @@ _FILLING = "replicas answer, but were not watched for long enough to tell a rate
 def _unmeasured(tick: Tick) -> str:
     """Say that the promise cannot be checked; empty where the server measures latency."""
     server = tick.service.spec.runtime.server
-    if server.latency is not None:
+    if server.latency is not None or tick.seen.watched:
         return ""
     return f"{server.title} has no latency histogram: replicas follow from what its batches take"
+
+
+def _unheard(tick: Tick) -> str:
+    """Say that gateways do not tell what they count, so that nothing is removed."""
+    words = "what clients see is not known, for gateways have not told their counts"
+    return _join(words, *tick.seen.silent[:2])
 
 
 def _is_at_zero(tick: Tick) -> bool:

@@ -53,6 +53,11 @@ class Reporter:
             counts=tick.decision.counts,
             decision=tick.decision,
             tokens={one.name: one.value_s for one in tick.tokens},
+            gateway=(
+                status.gateway_status(tick.seen.signals, tick.seen.missed_rps)
+                if tick.seen.watched
+                else None
+            ),
             slo=_slo(memory.budget, tick.service.spec.slo.objective),
             misses_per_wake_up=tick.misses_per_wake_up,
             checkpoint=memory.state.to_checkpoint()

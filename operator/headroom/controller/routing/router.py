@@ -13,7 +13,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from headroom.api import InferenceService, InvalidSpec
+from headroom.controller import pace
 from headroom.controller.cache import ServiceCache
+from headroom.controller.judging.gateway_pages import EVERY_S, GatewayPages
 from headroom.controller.ports import Clock, Cluster, Manifest
 from headroom.controller.routing import port_numbers, telling
 from headroom.controller.routing.doors import Doors
@@ -78,6 +80,8 @@ class Router:
     clock: Clock
     gateway_namespace: str
     namespaces: Sequence[str] = ()
+    counts: GatewayPages | None = None
+    """What gateways count of each service; None where they are not read."""
     anew_after_s: float = ANEW_AFTER_S
     _dirty: asyncio.Event = field(default_factory=asyncio.Event)
     _left: asyncio.Event = field(default_factory=asyncio.Event)
@@ -111,6 +115,7 @@ class Router:
             activators=len(self.activators.standing(routed.port)),
             held=self.activators.held(key),
             arrived=self.activators.arrived(key),
+            tally=None if self.counts is None else self.counts.of(key),
             trouble=routed.complaint,
         )
 
@@ -125,6 +130,13 @@ class Router:
             group.create_task(lead.tell())
             group.create_task(lead.write())
             group.create_task(lead.look())
+            if self.counts is not None:
+                group.create_task(
+                    self.counts.run(
+                        lambda: gates.warm(self.gateway_namespace),
+                        lambda: pace.period_s(EVERY_S, len(cache)),
+                    )
+                )
 
     def changed(self) -> None:
         """Look again: a service or its status has changed."""

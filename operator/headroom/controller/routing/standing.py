@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from headroom.controller.judging.gateway_book import Tally
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
@@ -17,6 +19,8 @@ class Standing:
     """Requests that wait there or are being answered through it."""
     arrived: int = 0
     """Requests that came there, since some moment."""
+    tally: Tally | None = None
+    """What the gateways have counted of its requests; None where they are not read."""
     trouble: str = ""
     """Why its routing could not be written; empty where it could."""
 

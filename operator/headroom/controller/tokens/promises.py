@@ -17,13 +17,12 @@ from dataclasses import dataclass, field, replace
 
 from headroom.api.spec import ServiceLevel
 from headroom.api.status import duration_text
+from headroom.controller.judging.removals import withheld
 from headroom.controller.tokens.windows import WINDOW_S, TokenWindow
 from headroom.scaling.state import State
 from headroom.scaling.values import (
     Decision,
-    Direction,
     LatencyCounts,
-    LimitApplied,
     Policy,
     Reason,
 )
@@ -143,25 +142,10 @@ class TokenPromises:
             words = f"{decision.message}; {self.room:.2f} times the room for tokens"
             words += ", and no more since replicas are idle by then" if most else ""
             decision = replace(decision, message=words)
-        kept = min(decision.current, policy.max_replicas)
         why = self._objection(decision)
-        yields = any(limit.limit is Reason.YIELDED_TO_PRIORITY for limit in decision.limits)
-        if not why or yields or decision.replicas >= kept:
+        if not why:
             return decision, state
-        limit = LimitApplied(
-            limit=Reason.SCALE_DOWN_MARGIN, before=decision.replicas, after=kept, detail=why
-        )
-        direction = Direction.NONE if kept == decision.current else Direction.DOWN
-        words = f"{kept} replicas stay; {why} ({decision.replicas} -> {kept})"
-        decision = replace(
-            decision,
-            replicas=kept,
-            direction=direction,
-            reason=limit.limit,
-            limits=(*decision.limits, limit),
-            message=words,
-        )
-        return decision, replace(state, decided=kept, flaps=before.flaps)
+        return withheld(policy, before, state, decision, why, Reason.SCALE_DOWN_MARGIN)
 
     def learnt(self, policy: Policy, decision: Decision) -> TokenPromises:
         """Return how much room is left from now on."""

@@ -1,0 +1,63 @@
+"""Pages of counts over HTTP from the gateways: deadline over all, size cap, no redirects."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+import aiohttp
+
+from headroom.errors import ScrapeFailed
+
+DEADLINE_S = 2.0
+MAX_PAGE_BYTES = 16 << 20
+"""4 kB for each service that has had requests."""
+PIECE = 1 << 16
+
+
+class GatewayScraper:
+    """Scrapes over a pooled connection to each gateway. Use as an async context manager."""
+
+    def __init__(self, deadline_s: float = DEADLINE_S, most_bytes: int = MAX_PAGE_BYTES) -> None:
+        self._deadline_s = deadline_s
+        self._most_bytes = most_bytes
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        """Open the pool."""
+        self._session = aiohttp.ClientSession(
+            timeout=aiohttp.ClientTimeout(total=self._deadline_s),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers={"Accept-Encoding": "identity"},
+            trust_env=False,
+            auto_decompress=False,
+        )
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close the pool."""
+        assert self._session is not None
+        await self._session.close()
+
+    async def scrape(self, url: str) -> str:
+        """Fetch one page; raise ScrapeFailed for anything but 200 with a bounded body in time."""
+        assert self._session is not None
+        try:
+            async with self._session.get(url, allow_redirects=False) as response:
+                if response.status != 200:
+                    raise ScrapeFailed(f"{url} answered {response.status}")
+                page = bytearray()
+                async for piece in response.content.iter_chunked(PIECE):
+                    page += piece
+                    if len(page) > self._most_bytes:
+                        raise ScrapeFailed(f"{url} gave more than {self._most_bytes} bytes")
+                return page.decode()
+        except TimeoutError:
+            raise ScrapeFailed(f"{url} gave no page within {self._deadline_s:g} s") from None
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            raise ScrapeFailed(f"{url}: {type(error).__name__}: {error}") from error

@@ -1,0 +1,123 @@
+"""What all gateways have counted of each service since this process watches. Pure.
+
+Each gateway's counters are one series: the first page of a gateway is a baseline, a counter that
+fell means that it began anew. A service is known as well as the gateway that was heard least
+recently, for any of them may have had its requests: one that is silent is never zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from headroom.gateway.counts import Bin, Counted
+
+NOTHING = Counted()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """The requests of one service, over all gateways."""
+
+    time_s: float
+    """As of when: that of the gateway heard least recently, or since when it was not heard yet."""
+    heard: bool
+    """Whether every gateway was heard at all."""
+    counted: Counted = NOTHING
+    asked: int = 0
+    """Arrived and not limited. What is limited is counted when it ends, after it has arrived; this
+    never falls."""
+    silent: tuple[str, ...] = ()
+    """Gateways whose last page could not be read, with why."""
+
+
+@dataclass(slots=True)
+class _Gateway:
+    since_s: float
+    heard_s: float | None = None
+    page: Mapping[str, Counted] = field(default_factory=dict)
+    trouble: str = ""
+
+
+class GatewayBook:
+    """Adds up pages as they come."""
+
+    def __init__(self) -> None:
+        self._gateways: dict[str, _Gateway] = {}
+        self._sums: dict[str, Counted] = {}
+        self._asked: dict[str, int] = {}
+
+    def stand(self, gateways: Collection[str], now_s: float) -> None:
+        """Take in which gateways there are; the counts of those that have gone stay counted."""
+        self._gateways = {
+            one: self._gateways.get(one) or _Gateway(since_s=now_s) for one in sorted(gateways)
+        }
+
+    def hear(self, gateway: str, page: Mapping[str, Counted], now_s: float) -> None:
+        """Take in a page of one of them."""
+        known = self._gateways.get(gateway)
+        if known is None:
+            return
+        if known.heard_s is not None:
+            for key, after in page.items():
+                before = known.page.get(key, NOTHING)
+                if after != before:
+                    total = _plus(self._sums.get(key, NOTHING), _added(before, after))
+                    self._sums[key] = total
+                    asked = max(self._asked.get(key, 0), total.arrived - total.limited)
+                    self._asked[key] = asked
+        known.heard_s, known.page, known.trouble = now_s, page, ""
+        told = {key for one in self._gateways.values() for key in one.page}
+        self._sums = {key: one for key, one in self._sums.items() if key in told}
+        self._asked = {key: one for key, one in self._asked.items() if key in told}
+
+    def miss(self, gateway: str, why: str) -> None:
+        """Take in that a gateway could not be read."""
+        if gateway in self._gateways:
+            self._gateways[gateway].trouble = why
+
+    def of(self, key: str) -> Tally | None:
+        """Give what is known of a service; None where there is no gateway."""
+        gateways = self._gateways.values()
+        if not gateways:
+            return None
+        active = sum(one.page.get(key, NOTHING).active for one in gateways)
+        total = self._sums.get(key, NOTHING)
+        return Tally(
+            time_s=min(one.since_s if one.heard_s is None else one.heard_s for one in gateways),
+            heard=all(one.heard_s is not None for one in gateways),
+            counted=replace(total, active=active),
+            asked=self._asked.get(key, 0),
+            silent=tuple(
+                f"{name}: {one.trouble}" for name, one in self._gateways.items() if one.trouble
+            ),
+        )
+
+
+def _added(before: Counted, after: Counted) -> Counted:
+    """Return what came since; all of it where a counter fell, for the gateway began anew."""
+    fell = any(getattr(after, name) < getattr(before, name) for name in _NUMBERS) or any(
+        after.answered.get(one, 0) < count for one, count in before.answered.items()
+    )
+    return after if fell else _combined(before, after, -1)
+
+
+def _plus(one: Counted, other: Counted) -> Counted:
+    return _combined(other, one, +1)
+
+
+def _combined(one: Counted, other: Counted, sign: int) -> Counted:
+    """Return `other` with `sign` times `one` added."""
+    answered = {
+        each: other.answered.get(each, 0) + sign * one.answered.get(each, 0)
+        for each in _bins(one, other)
+    }
+    numbers = {name: getattr(other, name) + sign * getattr(one, name) for name in _NUMBERS}
+    return Counted(answered=answered, **numbers)
+
+
+_NUMBERS = ("arrived", "missed", "turned_away", "limited")
+
+
+def _bins(one: Counted, other: Counted) -> Iterable[Bin]:
+    return other.answered.keys() | one.answered.keys()

@@ -1,0 +1,166 @@
+"""What a gateway counts of each service as its clients see it, and how that is read. Pure.
+
+Envoy's access log goes into counters, not into lines: one for each way in which a request may end,
+and the time from the end of a request to the end of its answer, in Envoy's own buckets, a tenth of
+their value wide at most. Both sides of the wire stand here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+from headroom.gateway.type_urls import Json, typed
+
+PREFIX = "headroom"
+REQUESTS = "requests"
+ANSWERED = "answered_microseconds"
+PAGE = "/stats/services"
+"""On the gateway's own port, beside what Prometheus scrapes."""
+MERGED_EVERY = "1s"
+"""So often Envoy adds up what its threads have timed."""
+MAX_ENDS, MAX_TIMED = 128, 20
+"""Counters of one service: whatever replicas answer, a gateway's memory is bounded."""
+
+_KEPT = rf"^({PREFIX}\.|http\..*\.downstream_rq_(total|active)$)"
+ADMIN_PATH = f"/stats?usedonly&format=json&histogram_buckets=detailed&filter={quote(_KEPT)}"
+"""What the page is, of Envoy's admin interface."""
+
+
+def access_log(service: str) -> list[Json]:
+    """Build what counts the requests of a service, by its key."""
+    ends = _stat(REQUESTS, service, code="%RESPONSE_CODE%", flags="%RESPONSE_FLAGS%")
+    timed = {
+        "stat": _stat(ANSWERED, service),
+        "unit": "Microseconds",
+        "value_format": "%COMMON_DURATION(DS_RX_END:DS_TX_END:us)%",
+    }
+    answered = {"and_filter": {"filters": [_status("GE", 200), _status("LE", 399)]}}
+    return [
+        _log(counters=[{"stat": ends, "value_fixed": 1}]),
+        _log(histograms=[timed]) | {"filter": answered},
+    ]
+
+
+def _log(**stats: Any) -> Json:
+    scope = {"prefix": PREFIX, "max_counters": MAX_ENDS, "max_histograms": MAX_TIMED}
+    config = "envoy.extensions.access_loggers.stats.v3.Config"
+    return typed("envoy.access_loggers.stats", config, stats_scope=scope, **stats)
+
+
+def _stat(name: str, service: str, **tags: str) -> Json:
+    tags = {"service": service, **tags, "grpc": "%GRPC_STATUS_NUMBER%"}
+    written = [{"name": key, "value_format": value} for key, value in tags.items()]
+    return {"name": name, "tags": written}
+
+
+def _status(comparison: str, status: int) -> Json:
+    value = {"default_value": status, "runtime_key": "headroom.none"}
+    return {"status_code_filter": {"comparison": {"op": comparison, "value": value}}}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Bin:
+    """Answers that took from `lower_us` to less than `upper_us`."""
+
+    lower_us: float
+    upper_us: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """What one gateway has counted of a service since it began to."""
+
+    arrived: int = 0
+    active: int = 0
+    """In flight now: the only number here that may fall."""
+    missed: int = 0
+    """Refused, failed, expired or abandoned, whoever it was that refused."""
+    turned_away: int = 0
+    """Of the missed those that no replica can have seen."""
+    limited: int = 0
+    """Refused because their tenant had what it may have: neither answered nor missed."""
+    answered: Mapping[Bin, int] = field(default_factory=dict)
+
+
+def read(page: str | bytes) -> dict[str, Counted]:
+    """Read a gateway's page, by the services' keys; raise ValueError naming what it breaks."""
+    try:
+        stats = json.loads(page)["stats"]
+        named = {one["name"]: int(one["value"]) for one in stats if "name" in one}
+        timed = [row for one in stats for row in one.get("histograms", {}).get("details", ())]
+        read = [(row["name"], dict(_bins(row["totals"]))) for row in timed]
+    except (KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(f"no page of a gateway's counts: {error!r:.200}") from error
+    services: dict[str, _Sums] = {}
+    for name, value in named.items():
+        _take(services, name, value)
+    for name, bins in read:
+        if (found := _TIMED.fullmatch(name)) and found["grpc"] in _GRPC_ANSWERED:
+            answered = services.setdefault(found["service"], _Sums()).answered
+            for one, count in bins.items():
+                answered[one] = answered.get(one, 0) + count
+    return {key: sums.counted() for key, sums in services.items()}
+
+
+@dataclass(slots=True)
+class _Sums:
+    numbers: dict[str, int] = field(default_factory=dict)
+    answered: dict[Bin, int] = field(default_factory=dict)
+
+    def add(self, name: str, value: int) -> None:
+        self.numbers[name] = self.numbers.get(name, 0) + value
+
+    def counted(self) -> Counted:
+        return Counted(answered=self.answered, **self.numbers)
+
+
+_ENDED = re.compile(
+    rf"{PREFIX}\.{REQUESTS}\.service\.(?P<service>[^.]+)"
+    r"\.code\.(?P<code>[0-9]+)\.flags\.(?P<flags>[^.]*)\.grpc\.(?P<grpc>[0-9-]*)"
+)
+_TIMED = re.compile(rf"{PREFIX}\.{ANSWERED}\.service\.(?P<service>[^.]+)\.grpc\.(?P<grpc>[0-9-]*)")
+_CAME = re.compile(r"http\.(?P<service>[^.]+/[^.]+)\.downstream_rq_(?P<what>total|active)")
+_GRPC_ANSWERED = ("", "-", "0")
+_GRPC_MISSED = ("1", "2", "4", "8", "13", "14", "15")
+"""Cancelled, Unknown, DeadlineExceeded, ResourceExhausted, Internal, Unavailable, DataLoss; the
+other ones are the caller's fault."""
+_LIMITED = "RL"
+_NEVER_SEEN = frozenset({"UO", "UH", "UF", "LH", "NC", "NR"})
+"""Of Envoy's flags those that say that no replica was found, reached, or to be asked."""
+
+
+def _take(services: dict[str, _Sums], name: str, value: int) -> None:
+    """Enter one counter, where it is one of a service."""
+    if came := _CAME.fullmatch(name):
+        what = "arrived" if came["what"] == "total" else "active"
+        services.setdefault(came["service"], _Sums()).add(what, value)
+    elif ended := _ENDED.fullmatch(name):
+        sums = services.setdefault(ended["service"], _Sums())
+        flags = set(ended["flags"].split(","))
+        if _LIMITED in flags:
+            sums.add("limited", value)
+        elif _is_missed(int(ended["code"]), ended["grpc"]):
+            sums.add("missed", value)
+            if flags & _NEVER_SEEN:
+                sums.add("turned_away", value)
+
+
+def _is_missed(code: int, grpc: str) -> bool:
+    """Whether a request that ended so counts against the promise; 0 stands for a client that left.
+
+    What is the client's own fault (400, 404, 408, 413 and so on) does not.
+    """
+    if grpc in _GRPC_MISSED:
+        return True
+    return code in (0, 429) or code >= 500
+
+
+def _bins(totals: list[dict[str, float]]) -> Iterator[tuple[Bin, int]]:
+    for one in totals:
+        lower, width, count = one["lower_bound"], one["width"], one["count"]
+        yield Bin(round(lower, 6), round(lower + width, 6)), int(count)

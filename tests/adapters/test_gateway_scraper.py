@@ -1,0 +1,61 @@
+"""A page of a gateway comes whole, in time and bounded, or it is no page."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from aiohttp import web
+
+from headroom.adapters.gateway_scraper import GatewayScraper
+from headroom.errors import ScrapeFailed
+
+
+@pytest.fixture
+async def url() -> AsyncIterator[str]:
+    async def answer(request: web.Request) -> web.Response:
+        match request.path:
+            case "/slow":
+                await asyncio.sleep(5.0)
+            case "/large":
+                return web.Response(body=b"x" * 2000)
+            case "/elsewhere":
+                raise web.HTTPFound("/page")
+            case "/binary":
+                return web.Response(body=b"\xff")
+        return web.Response(text="a page")
+
+    app = web.Application()
+    app.router.add_get("/{path}", answer)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    yield f"http://127.0.0.1:{runner.addresses[0][1]}"
+    await runner.cleanup()
+
+
+async def test_a_page_is_fetched(url: str) -> None:
+    async with GatewayScraper() as scraper:
+        assert await scraper.scrape(f"{url}/page") == "a page"
+
+
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("slow", "gave no page within 0.2 s"),
+        ("large", "gave more than 1000 bytes"),
+        ("elsewhere", "answered 302"),
+        ("binary", "UnicodeDecodeError"),
+    ],
+)
+async def test_what_is_no_page_is_said(url: str, path: str, why: str) -> None:
+    async with GatewayScraper(deadline_s=0.2, most_bytes=1000) as scraper:
+        with pytest.raises(ScrapeFailed, match=why):
+            await scraper.scrape(f"{url}/{path}")
+
+
+async def test_a_gateway_that_is_away_is_said() -> None:
+    async with GatewayScraper() as scraper:
+        with pytest.raises(ScrapeFailed, match="ClientConnectorError"):
+            await scraper.scrape("http://127.0.0.1:1/stats/services")

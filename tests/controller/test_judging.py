@@ -1,0 +1,152 @@
+"""In Gateway mode the promise is judged where clients are; replicas go on feeding the model."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from typing import Any
+
+import pytest
+
+from controller_world import REPLICA_RPS, World, play
+from headroom.api import InferenceService
+from headroom.controller.judging.at_the_gateway import bounds_s
+from headroom.controller.judging.gateway_book import GatewayBook
+from headroom.controller.routing.standing import Standing
+from headroom.gateway.counts import Bin, Counted
+
+KEY = "default/resnet"
+
+
+class Gateways:
+    """A router that leads to two gateways, of which the first has all requests."""
+
+    def __init__(self) -> None:
+        self.book = GatewayBook()
+        self.rate_rps = 0.0
+        self.took_us = Bin(400_000, 410_000)
+        self.turned_away_rps = 0.0
+        self.silent = False
+        self._arrived = self._turned_away = 0.0
+        self._answered: dict[Bin, float] = {}
+
+    def standing(self, service: InferenceService) -> Standing:
+        if service.spec.routing.mode == "Service":
+            return Standing(tally=self.book.of(KEY))
+        return Standing(gateways=("10.0.0.1",), tally=self.book.of(KEY))
+
+    def changed(self) -> None:
+        pass
+
+    async def lead(self, *_: Any) -> None:
+        await asyncio.Event().wait()
+
+    async def count(self, world: World) -> None:
+        while True:
+            self.book.stand(["a", "b"], world.clock.now_s())
+            self._arrived += self.rate_rps + self.turned_away_rps
+            self._turned_away += self.turned_away_rps
+            answered = self._answered.get(self.took_us, 0.0) + self.rate_rps
+            self._answered[self.took_us] = answered
+            missed = int(self._turned_away)
+            page = Counted(
+                arrived=int(self._arrived),
+                missed=missed,
+                turned_away=missed,
+                answered={one: int(number) for one, number in self._answered.items()},
+            )
+            if self.silent:
+                self.book.miss("a", "10.0.0.1 answered 503")
+            else:
+                self.book.hear("a", {KEY: page}, world.clock.now_s())
+            self.book.hear("b", {}, world.clock.now_s())
+            await asyncio.sleep(1.0)
+
+
+def tell(story: Any) -> None:
+    """Play a story with gateways that count."""
+    gateways = Gateways()
+
+    async def counted(world: World) -> None:
+        counting = asyncio.create_task(gateways.count(world))
+        try:
+            await story(world, gateways)
+        finally:
+            counting.cancel()
+
+    play(counted, router=gateways)
+
+
+def test_the_promise_is_judged_where_clients_are() -> None:
+    async def story(world: World, gateways: Gateways) -> None:
+        world.create(routing={"mode": "Gateway"}, scaling={"minReplicas": 2})
+        world.pods.arrivals_rps["resnet"] = gateways.rate_rps = 0.3 * REPLICA_RPS
+        await world.run_for(60.0)
+        signals = world.status()["signals"]
+        assert signals["latencyAt"] == "Gateway"
+        assert 0.40 <= float(signals["latency"].removesuffix("ms")) / 1000 <= 0.45
+        assert signals["gateway"]["arrivalsPerSecond"] == pytest.approx(gateways.rate_rps, rel=0.2)
+        assert signals["gateway"]["freshness"] == "Fresh"
+        assert world.condition("SLOMet") == ("True", "WithinTarget")
+        assert "at the gateway, the target 1.5s" in world.message("SLOMet")
+        # The replicas are as quick as before; what lies between them and the clients is slow.
+        gateways.took_us = Bin(2_000_000, 2_100_000)
+        await world.run_for(90.0)
+        assert world.condition("SLOMet") == ("False", "AboveTarget")
+        assert world.recorder.minutes[-1] is False
+        assert world.replicas() == 2
+        world.edit(routing={"mode": "Service"}, scaling={"minReplicas": 2})
+        await world.run_for(10.0)
+        assert world.status()["signals"]["latencyAt"] == "Replicas"
+        assert "gateway" not in world.status()["signals"]
+        assert world.condition("SLOMet") == ("True", "WithinTarget")
+
+    tell(story)
+
+
+def test_what_gateways_turn_away_is_asked_for_too() -> None:
+    async def story(world: World, gateways: Gateways) -> None:
+        world.create(routing={"mode": "Gateway"})
+        world.pods.arrivals_rps["resnet"] = gateways.rate_rps = 0.5 * REPLICA_RPS
+        await world.run_for(60.0)
+        before = world.replicas()
+        gateways.turned_away_rps = 2.0 * REPLICA_RPS
+        await world.run_for(30.0)
+        assert world.replicas() >= before + 2
+        assert world.status()["signals"]["latency"] == "unbounded"
+        assert world.status()["signals"]["gateway"]["missedPerSecond"] > REPLICA_RPS
+
+    tell(story)
+
+
+def test_while_a_gateway_is_silent_nothing_is_removed_and_nothing_is_taken_for_zero() -> None:
+    async def story(world: World, gateways: Gateways) -> None:
+        world.create(routing={"mode": "Gateway"}, scaling={"minReplicas": 1})
+        world.pods.arrivals_rps["resnet"] = gateways.rate_rps = 2.5 * REPLICA_RPS
+        await world.run_for(120.0)
+        stood = world.replicas()
+        assert stood > 1
+        gateways.silent = True
+        world.pods.arrivals_rps["resnet"] = 0.1 * REPLICA_RPS
+        await world.run_for(300.0)
+        assert world.replicas() == stood
+        assert world.condition("MetricsAvailable") == ("False", "SignalsStale")
+        assert "a: 10.0.0.1 answered 503" in world.message("MetricsAvailable")
+        assert world.condition("SLOMet") == ("Unknown", "SignalsAbsent")
+        assert "latency" not in world.status()["signals"]
+        assert world.status()["decision"]["reason"] == "SignalsStale"
+        gateways.silent, gateways.rate_rps = False, 0.1 * REPLICA_RPS
+        await world.run_for(120.0)
+        assert world.replicas() < stood
+
+    tell(story)
+
+
+def test_buckets_lie_around_the_target() -> None:
+    bounds = bounds_s(0.25)
+    assert 0.25 in bounds
+    assert bounds[-1] == math.inf
+    assert list(bounds) == sorted(bounds)
+    assert bounds[0] < 0.001
+    assert bounds[-2] > 90
+    assert len(bounds) == 54
