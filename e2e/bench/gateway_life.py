@@ -35,6 +35,8 @@ GATEWAY_KILLED_S, OPERATOR_AWAY_S = 15, 60
 PATIENCE_S = 90.0
 COMPUTED_AT_ONCE = 4
 """By one replica: what a kill of it may cost."""
+LATE_S = 0.2
+"""By the generator itself: later than that, what was measured is the generator."""
 PLANT = {
     "HEADROOM_EMULATED_FIXED_COST_S": "0.005",
     "HEADROOM_EMULATED_PER_ITEM_COST_S": "0.002",
@@ -187,6 +189,7 @@ def _of_life(seen: Visits, summary: Summary, kills: int) -> list[Figure]:
         at_most("  answered with an error", answered, kills * COMPUTED_AT_ONCE, "", 0),
         at_most("  without an answer", unanswered, 0, "", 0),
         shown("  what was said", _said(summary)),
+        at_most("  sent late by the generator, p99", summary.late_p99_s, LATE_S, " s", 2),
     ]
 
 

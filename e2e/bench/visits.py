@@ -32,7 +32,7 @@ class Visits:
     """Seconds, one for each replica."""
 
     to_first_s: list[float] = field(default_factory=list)
-    """From readiness to the first request."""
+    """From readiness to the first request, or until it was told to leave without any."""
     to_last_s: list[float] = field(default_factory=list)
     """From being told to leave to the last answer."""
 
@@ -101,6 +101,9 @@ class _Look:
             if count is not None and ready_s is not None and count > (before or 0.0):
                 self.found.to_first_s.append(max(0.0, time.time() - ready_s))
                 return
+        ready_s, leaving_s = self._since(3), self._since(4)
+        if ready_s is not None and leaving_s is not None:
+            self.found.to_first_s.append(leaving_s - ready_s)
 
     def _last(self, page: str) -> None:
         leaving_s = self._since(4)
