@@ -83,13 +83,13 @@ class FakeCluster:
         self, api_version: str, kind: str, namespace: str | None, label_selector: str = ""
     ) -> list[Manifest]:
         await self._called("list_all", kind)
-        wanted = [pair.split("=") for pair in label_selector.split(",") if pair]
+        wanted = _requirements(label_selector)
         return [
             copied(one)
             for (kind_, namespace_, _), one in self.objects.items()
             if kind_ == kind
             and namespace in (None, namespace_)
-            and all(_wears(one["metadata"].get("labels", {}), *pair) for pair in wanted)
+            and all(_wears(one["metadata"].get("labels", {}), *pair) for pair in wanted.items())
         ]
 
     async def list_at(
@@ -260,8 +260,17 @@ def rejected(message: str) -> Rejected:
     return Rejected(message)
 
 
-def _wears(labels: Mapping[str, str], key: str, value: str | None = None) -> bool:
-    return key in labels if value is None else labels.get(key) == value
+def _requirements(selector: str) -> dict[str, list[str]]:
+    """Give the values that are taken by key, none for any, of `a=b,c` or `a in (b,c)`."""
+    key, _, values = selector.partition(" in ")
+    if values:
+        return {key: values.strip("()").split(",")}
+    pairs = [pair.partition("=") for pair in selector.split(",") if pair]
+    return {key: [value] if value else [] for key, _, value in pairs}
+
+
+def _wears(labels: Mapping[str, str], key: str, values: list[str]) -> bool:
+    return key in labels and (not values or labels[key] in values)
 
 
 def _check_version(existing: Manifest, manifest: Manifest) -> None:

@@ -121,7 +121,7 @@ async def test_a_compressed_page_is_no_page(server: Answering) -> None:
 
 async def test_a_pod_that_is_gone_is_an_error(server: Answering) -> None:
     async with PodScraper() as scraper:
-        with pytest.raises(ScrapeFailed, match="ClientConnectorError"):
+        with pytest.raises(ScrapeFailed, match="ConnectionRefusedError"):
             await scraper.scrape("http://127.0.0.1:1/metrics")
 
 

@@ -4,32 +4,66 @@ from __future__ import annotations
 
 import pytest
 
-from headroom.controller.reports.cadence import Said, is_due
+from headroom.controller.reports.cadence import Last, Said, is_due
 
-LAST = Said(moved=3, rest="fresh")
+FRESH = Said(moved=3, rest="fresh")
+STALE, MOVED = Said(moved=3, rest="stale"), Said(moved=4, rest="fresh")
 
 
 @pytest.mark.parametrize(
     ("said", "services", "after_s", "due"),
     [
-        (LAST, 1, 59.0, False),
-        (LAST, 1, 60.0, True),
-        (LAST, 1000, 249.0, False),
-        (LAST, 1000, 250.0, True),
-        (Said(moved=3, rest="stale"), 1, 0.1, True),
-        (Said(moved=3, rest="stale"), 100, 4.9, False),
-        (Said(moved=3, rest="stale"), 100, 5.0, True),
-        (Said(moved=3, rest="stale"), 1000, 49.0, False),
-        (Said(moved=3, rest="stale"), 1000, 50.0, True),
-        (Said(moved=4, rest="fresh"), 1000, 0.0, True),
-        (LAST, 1000, -1.0, True),  # the clock went back
+        (STALE, 1, 0.1, True),
+        (STALE, 100, 4.9, False),
+        (STALE, 100, 5.0, True),
+        (STALE, 1000, 49.0, False),
+        (STALE, 1000, 50.0, True),
+        (MOVED, 1000, 0.0, True),
+        (FRESH, 1000, -1.0, True),  # the clock went back
     ],
 )
 def test_what_moves_is_written_at_once_and_the_rest_in_its_turn(
     said: Said, services: int, after_s: float, due: bool
 ) -> None:
-    assert is_due(said, LAST, written_s=100.0, now_s=100.0 + after_s, services=services) is due
+    last = Last(said=FRESH, written_s=100.0, known_s=0.0)
+    assert is_due(said, last, now_s=100.0 + after_s, services=services, phase=0.5) is due
 
 
-def test_a_new_process_writes_once() -> None:
-    assert is_due(LAST, None, written_s=None, now_s=0.0, services=1000)
+@pytest.mark.parametrize(
+    ("services", "phase", "written_s", "due_s"),
+    [
+        (1, 0.0, 600.0, 660.0),
+        (1, 0.25, 615.0, 675.0),
+        (1, 0.5, 615.0, 690.0),  # its moment is 30 s past the minute, and half a minute is too soon
+        (1000, 0.0, 1000.0, 1250.0),
+        (1000, 0.9, 1000.0, 1225.0),
+    ],
+)
+def test_where_nothing_changes_each_service_has_a_moment_of_its_own(
+    services: int, phase: float, written_s: float, due_s: float
+) -> None:
+    last = Last(said=FRESH, written_s=written_s, known_s=0.0)
+    for now_s, due in ((due_s - 0.1, False), (due_s, True)):
+        assert is_due(FRESH, last, now_s=now_s, services=services, phase=phase) is due
+
+
+@pytest.mark.parametrize(
+    ("said", "services", "after_s", "due"),
+    [
+        (MOVED, 1000, 0.0, True),
+        (STALE, 1000, 24.0, False),
+        (STALE, 1000, 25.0, True),
+        (FRESH, 1000, 24.0, False),  # it may have changed and come back: nobody knows
+        (FRESH, 100, 2.5, True),
+        (FRESH, 1000, -1.0, True),
+    ],
+)
+def test_a_new_process_goes_on_with_what_stands(
+    said: Said, services: int, after_s: float, due: bool
+) -> None:
+    last = Last(said=FRESH, written_s=None, known_s=100.0)
+    assert is_due(said, last, now_s=100.0 + after_s, services=services, phase=0.5) is due
+
+
+def test_where_nothing_stands_it_is_written() -> None:
+    assert is_due(FRESH, None, now_s=0.0, services=1000, phase=0.9)

@@ -5,11 +5,11 @@ Deadline over all, size cap, no redirects, no proxies.
 
 from __future__ import annotations
 
+import asyncio
 from types import TracebackType
 from typing import Self
 
-import aiohttp
-
+from headroom.adapters.pod_connections import PodConnections, Request
 from headroom.errors import ScrapeFailed
 
 DEADLINE_S = 1.0
@@ -17,10 +17,9 @@ MAX_PAGE_BYTES = 1 << 18
 """Our server's page has 15 KB. Reading one of this size takes a fifth of a second."""
 MAX_SENT_BYTES = 1 << 22
 """Of a page of which only some lines are kept: Ray's has 650 KB, of which a tenth is Serve's."""
-
-KEPT_OPEN_S = 6.0
-"""A connection has 7 kB, and is 0.1 ms of CPU to make anew: of a thousand services, each scraped
-every 15 s, none is worth keeping."""
+_HEADERS = (
+    "Accept: text/plain;version=0.0.4\r\nAccept-Encoding: identity\r\nUser-Agent: headroom\r\n"
+)
 
 
 class PodScraper:
@@ -28,21 +27,10 @@ class PodScraper:
 
     def __init__(self, deadline_s: float = DEADLINE_S) -> None:
         self._deadline_s = deadline_s
-        self._session: aiohttp.ClientSession | None = None
+        self._connections = PodConnections()
 
     async def __aenter__(self) -> Self:
-        """Open the pool."""
-        self._session = aiohttp.ClientSession(
-            timeout=aiohttp.ClientTimeout(total=self._deadline_s),
-            # No limit in common: pods that hang would keep those that answer from being asked.
-            connector=aiohttp.TCPConnector(
-                limit=0, limit_per_host=2, keepalive_timeout=KEPT_OPEN_S
-            ),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            headers={"Accept": "text/plain;version=0.0.4", "Accept-Encoding": "identity"},
-            trust_env=False,
-            auto_decompress=False,
-        )
+        """Open nothing yet."""
         return self
 
     async def __aexit__(
@@ -51,27 +39,24 @@ class PodScraper:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close the pool."""
-        assert self._session is not None
-        await self._session.close()
+        """Close what is idle."""
+        self._connections.close()
 
     async def scrape(self, url: str, prefix: str = "") -> str:
         """Fetch one page; with a prefix only its lines that begin with it.
 
         Raise ScrapeFailed for anything but 200 with a bounded UTF-8 body in time.
         """
-        assert self._session is not None
+        page = _Page(url, prefix.encode())
         try:
-            async with self._session.get(url, allow_redirects=False) as response:
-                if response.status != 200:
-                    raise ScrapeFailed(f"{url} answered {response.status}")
-                page = _Page(url, prefix.encode())
-                async for chunk in response.content.iter_any():
-                    page.take(chunk)
-                return page.text()
+            async with asyncio.timeout(self._deadline_s):
+                status = await self._connections.get(Request.of(url, _HEADERS), page.take)
+            if status != 200:
+                raise ScrapeFailed(f"{url} answered {status}")
+            return page.text()
         except TimeoutError:
             raise ScrapeFailed(f"{url} gave no page within {self._deadline_s:g} s") from None
-        except (aiohttp.ClientError, OSError, ValueError) as error:
+        except (OSError, ValueError) as error:
             raise ScrapeFailed(f"{url}: {type(error).__name__}: {error}") from error
 
 

@@ -172,6 +172,7 @@ class Controller:
             caps=self._caps,
             standing=None if self._router is None else self._router.standing,
             settings=self._settings,
+            clusterwide=not self._namespaces,
         )
 
     def _writing(self, lease: Lease | None) -> Cluster:

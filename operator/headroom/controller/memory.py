@@ -78,6 +78,8 @@ class Memory:
     """What status says that somebody acts on; None: not written yet by this process."""
     written_s: float | None = None
     """When status was last written; None: not yet by this process."""
+    known_s: float = 0.0
+    """When this memory began."""
     service: InferenceService | None = None
     """The spec as last parsed; good for its generation."""
     children: tuple[Manifest, ...] = ()
@@ -94,10 +96,10 @@ class Memory:
     mode: str = ""
     """scaling.mode at the last tick; empty before the first."""
     quiet: Quiet = field(default_factory=Quiet)
-    tokens: TokenPromises = NOTHING_PROMISED
-    samples: PodSamples | None = None
     seen: AtTheGateway = ELSEWHERE
     """What its clients see, where gateways count it."""
+    tokens: TokenPromises = NOTHING_PROMISED
+    samples: PodSamples | None = None
     """The last pages of its pods; None before the first tick."""
     claim: str = ""
     """Who yields accelerators to the service, as last told."""
@@ -151,6 +153,7 @@ def remember(raw: Manifest, now_s: float) -> Memory:
         state=state,
         budget=budget,
         tokens=tokens,
+        known_s=now_s,
         conditions=conditions.read(status)
         or conditions.pending(metadata.get("generation", 0), now_s),
         status=status,

@@ -17,7 +17,7 @@ STEP_S = 0.5
 """Periods change in steps: a service more is no other policy for all."""
 SHORTEST_CHILDREN_S, CHILDREN_LOOKS_PER_S = 30.0, 10.0 / 3.0
 SHARED_FROM, SHARED_PART = 20, 0.25
-"""From so many services on, and for that part of a period, ticks share a LIST of pods."""
+"""From so many services on, and for that part of a period, ticks read for those that follow."""
 
 
 def period_s(tick_s: float, services: int) -> float:
@@ -25,8 +25,8 @@ def period_s(tick_s: float, services: int) -> float:
     return max(tick_s, math.ceil(services / TICKS_PER_S / STEP_S) * STEP_S)
 
 
-def shared_for_s(services: int, period_s: float) -> float:
-    """Return how old a LIST of pods may be that another tick began; 0: each tick has its own.
+def read_ahead_s(services: int, period_s: float) -> float:
+    """Return how soon a service has to be due to be read along with another; 0: none is.
 
     Worked: 0.5 s where the period is 2 s, 3.75 s where it is 15 s.
     """
@@ -47,8 +47,12 @@ def head_start_s(uid: str, services: int) -> float:
     None up to 100 services. Of a thousand the looks, a dozen requests each, are spread over 270 s,
     so that the first decisions of all need not wait for them.
     """
-    share = zlib.crc32(uid.encode()) / 2**32
-    return share * (children_every_s(services) - SHORTEST_CHILDREN_S)
+    return phase_of(uid) * (children_every_s(services) - SHORTEST_CHILDREN_S)
+
+
+def phase_of(uid: str) -> float:
+    """Return where in a period what a service does rarely lies, 0 to 1: its own, and for good."""
+    return zlib.crc32(uid.encode()) / 2**32
 
 
 def next_slot_s(due_s: float, period_s: float, phase: float) -> float:

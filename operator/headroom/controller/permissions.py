@@ -52,7 +52,7 @@ _PER_NAMESPACE: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("headroom.dev", "inferenceservices"): ("get", "list", "watch"),
     ("headroom.dev", "inferenceservices/status"): ("patch",),
     ("headroom.dev", "inferenceservices/finalizers"): ("update",),
-    ("apps", "deployments"): ("get", "create", "patch"),
+    ("apps", "deployments"): ("get", "list", "create", "patch"),
     ("apps", "deployments/scale"): ("patch",),
     ("apps", "statefulsets/scale"): ("patch",),
     ("apps", "replicasets"): ("get",),

@@ -18,7 +18,7 @@ from headroom.controller.others.external import followed
 from headroom.controller.ports import Clock, Cluster, Recorder
 from headroom.controller.reads.gather import Gathered, gather
 from headroom.controller.reads.measuring import Measuring, samples_of
-from headroom.controller.reads.shared_pods import SharedPods
+from headroom.controller.reads.shared_reads import SharedReads, Sharing
 from headroom.controller.reads.workload import TargetUnusable
 from headroom.controller.reports import findings
 from headroom.controller.reports.error_budget import judged
@@ -61,6 +61,7 @@ class Reconciler:
         requester: Requester | None = None,
         settings: Settings = DEFAULTS,
         standing: Callable[[InferenceService], Standing] | None = None,
+        clusterwide: bool = False,
     ) -> None:
         self._cluster = cluster
         self._measuring = measuring
@@ -82,7 +83,7 @@ class Reconciler:
         self._ceilings = Ceilings(caps, cache)
         self._conflicts = Conflicts(cluster, cache.claims)
         self._memories: dict[str, Memory] = {}
-        self._shared = SharedPods(cluster)
+        self._shared = SharedReads(cluster, cache, clusterwide=clusterwide)
 
     async def tick(self, uid: str) -> None:
         """Converge once.
@@ -118,9 +119,9 @@ class Reconciler:
             return
         memory.samples = samples_of(service, memory.samples)
         period_s = pace.period_s(self._tick_s, len(self._cache))
-        shared_for_s = pace.shared_for_s(len(self._cache), period_s)
+        ahead_s = pace.read_ahead_s(len(self._cache), period_s)
         if service.spec.scaling.mode == "External":  # follows a wish, whatever is decided
-            shared_for_s = 0.0
+            ahead_s = 0.0
         try:
             gathered = await gather(
                 self._cluster,
@@ -131,7 +132,7 @@ class Reconciler:
                 lineage=memory.lineage,
                 replicas_if_absent=memory.replicas_if_absent(service),
                 shared=self._shared,
-                shared_for_s=shared_for_s,
+                sharing=Sharing(ahead_s=ahead_s, period_s=period_s),
             )
         except TargetUnusable as error:
             await self._hold(memory, findings.of_unusable_target(error), service.generation)
@@ -176,17 +177,17 @@ class Reconciler:
             least=floor.replicas,
             idle_s=service.spec.scaling.zero.idle_for.seconds,
         )
-        if not gathered.own and _would_scale(service, decision):
         decision = memory.seen.judged(decision)
+        if not gathered.own and _would_scale(service, decision):
             self._shared.moves(memory.uid, moves=True)
             memory.state, memory.tokens, memory.quiet = before, promised, quiet
-            await self._evaluate(memory)  # with pods of its own
+            await self._evaluate(memory)  # from reads of its own
             return
         self._judge(memory, service, policy, decision)
         claim = self._competition.note(service, follows, observation, decision)
         self._recorder.decided(service, decision)
-        self._recorder.tokens_measured(service, tokens.by_name(), tokens.room)
         self._recorder.seen_by_clients(service, memory.seen.rates)
+        self._recorder.tokens_measured(service, tokens.by_name(), tokens.room)
         if self._onlooker is not None:
             self._onlooker.evaluated(
                 Evaluation(
@@ -207,8 +208,8 @@ class Reconciler:
             ceiling=ceiling,
             others=others,
             standing=standing,
-            misses_per_wake_up=(
             seen=memory.seen,
+            misses_per_wake_up=(
                 misses_per_wake_up(
                     decision.cold_start_s,
                     service.spec.slo.latency.target.seconds,

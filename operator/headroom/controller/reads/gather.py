@@ -14,8 +14,8 @@ from headroom.controller.ports import Clock, Cluster, Manifest
 from headroom.controller.reads.lineage import Lineage
 from headroom.controller.reads.measuring import Measuring, Unread
 from headroom.controller.reads.pods import ObservedPod, observe
-from headroom.controller.reads.shared_pods import Seen, SharedPods
-from headroom.controller.reads.workload import is_rolling, read_workload
+from headroom.controller.reads.shared_reads import SharedReads, Sharing
+from headroom.controller.reads.workload import is_rolling
 from headroom.resources import names
 from headroom.scaling.values import Observation, PodState
 from headroom.telemetry.pod_samples import PodSamples
@@ -38,7 +38,7 @@ class Gathered:
     """The same as the API server gave them, also those that are over."""
     unread: tuple[Unread, ...] = ()
     own: bool = True
-    """All of it was read for this tick; else pods are a moment old, and no reason to scale."""
+    """All of it was read for this tick; else it is a moment old, and no reason to scale."""
 
 
 async def gather(
@@ -50,25 +50,21 @@ async def gather(
     samples: PodSamples,
     lineage: Lineage,
     replicas_if_absent: int,
-    shared: SharedPods,
-    shared_for_s: float,
+    shared: SharedReads,
+    sharing: Sharing,
 ) -> Gathered:
     """Read everything that a tick of the service needs.
 
     Where our own Deployment is not there, `replicas_if_absent` is what it is asked for: it will be
-    created so. Pods of our own Deployment may be of a LIST that was begun so long ago, 0: never.
+    created so.
 
     Raises TargetUnusable, or ClusterError.
     """
-    workload = await read_workload(cluster, service)
+    seen = await shared.of(service, sharing)
+    workload = seen.workload
     deployment = None if workload is None else workload.manifest
     current = replicas_if_absent if workload is None else workload.replicas
     selector = names.selector_text(service.name) if workload is None else workload.selector
-    if service.spec.target_ref is None:
-        seen = await shared.of(service, shared_for_s)
-    else:
-        listed = await cluster.list_all("v1", "Pod", service.namespace, selector)
-        seen = Seen(pods=listed, own=True)
     uid = "" if workload is None else workload.uid
     ours, strangers = await lineage.of(cluster, seen.pods, uid)
     pods = observe(

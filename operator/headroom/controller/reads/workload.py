@@ -53,10 +53,15 @@ async def read_workload(cluster: Cluster, service: InferenceService) -> Workload
         own = await cluster.get("apps/v1", "Deployment", service.namespace, service.name)
     except NotFound:
         return None
+    return workload_of(own, service.name)
+
+
+def workload_of(deployment: Manifest, name: str) -> Workload:
+    """Give the Deployment that a service of that name has made."""
     return Workload(
-        manifest=own,
-        replicas=int(own["spec"]["replicas"]),
-        selector=names.selector_text(service.name),
+        manifest=deployment,
+        replicas=int(deployment["spec"]["replicas"]),
+        selector=names.selector_text(name),
     )
 
 

@@ -13,14 +13,16 @@ from headroom.api import conditions, status
 from headroom.api.conditions import Conditions
 from headroom.api.inference_service import API_VERSION, KIND
 from headroom.api.status import SloStatus
+from headroom.controller import pace
 from headroom.controller.cache import ServiceCache
 from headroom.controller.memory import Memory
 from headroom.controller.ports import Cluster
 from headroom.controller.reports import events, findings
-from headroom.controller.reports.cadence import Said, is_due
+from headroom.controller.reports.cadence import Last, Said, is_due
 from headroom.controller.reports.error_budget import ErrorBudget
 from headroom.controller.reports.events import Happening
 from headroom.controller.reports.findings import Found, Tick
+from headroom.controller.writes.act import Acted
 from headroom.errors import ClusterError, Conflict, NotFound
 from headroom.resources import names
 
@@ -39,9 +41,8 @@ class Reporter:
         """Bring status up to date with a tick, and tell what changed."""
         found = findings.of_tick(tick)
         said = _said_by(tick, found)
-        if not is_due(
-            said, memory.said, written_s=memory.written_s, now_s=now_s, services=services
-        ):
+        last, phase = _last(memory), pace.phase_of(memory.uid)
+        if not is_due(said, last, now_s=now_s, services=services, phase=phase):
             return
         before = memory.conditions
         after = _upserted(before, found, tick.service.generation, now_s)
@@ -52,12 +53,12 @@ class Reporter:
             conditions=after,
             counts=tick.decision.counts,
             decision=tick.decision,
-            tokens={one.name: one.value_s for one in tick.tokens},
             gateway=(
                 status.gateway_status(tick.seen.signals, tick.seen.missed_rps)
                 if tick.seen.watched
                 else None
             ),
+            tokens={one.name: one.value_s for one in tick.tokens},
             slo=_slo(memory.budget, tick.service.spec.slo.objective),
             misses_per_wake_up=tick.misses_per_wake_up,
             checkpoint=memory.state.to_checkpoint()
@@ -161,6 +162,19 @@ def _upserted(
     before: Conditions, found: Iterable[Found], generation: int, now_s: float
 ) -> Conditions:
     return conditions.upsert_all(before, (one.condition(generation) for one in found), now_s)
+
+
+def _last(memory: Memory) -> Last | None:
+    """What status says, as this process wrote it or found it; None where nothing was decided."""
+    said, decision = memory.said, memory.status.get("decision")
+    if said is None and isinstance(decision, dict):
+        asked, stood = decision.get("replicas"), decision.get("current")
+        acted = Acted(replicas=memory.status.get("replicas", -1))
+        generation = memory.status.get("observedGeneration")
+        said = Said(moved=(generation, acted, asked, stood), rest=None)
+    if said is None:
+        return None
+    return Last(said=said, written_s=memory.written_s, known_s=memory.known_s)
 
 
 def _said_by(tick: Tick, found: Iterable[Found]) -> Said:

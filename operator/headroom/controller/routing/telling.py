@@ -44,7 +44,8 @@ def route(service: InferenceService, port: int, others: Container[str] = ()) -> 
         tenants=TenantLimit(
             header=tenants.header,
             rate_rps=tenants.requests_per_second,
-            burst=tenants.burst or tenants.requests_per_second,
+            burst=tenants.burst or tenants.requests_per_second or 0,
+            in_flight_percent=tenants.in_flight_percent,
         )
         if tenants
         else None,

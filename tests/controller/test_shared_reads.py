@@ -1,0 +1,284 @@
+"""Many services: one LIST for several ticks, and never a reason to scale."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+import pytest
+
+from cluster_world import FakeClock, FakeCluster, Manifest
+from controller_world import REPLICA_RPS, World, play
+from headroom.api import InferenceService
+from headroom.controller import pace
+from headroom.controller.cache import ServiceCache
+from headroom.controller.reads.shared_reads import MOST, SharedReads, Sharing
+from headroom.errors import Unavailable
+from headroom.resources.names import SERVICE_LABEL
+from service_world import service
+from virtual_time import VirtualTimeLoop
+
+REAL, OTHERS = 4, 20
+"""Services that run, and such that wait for their target, so that there are many."""
+
+
+@pytest.mark.parametrize(
+    ("services", "period_s", "shared_s"),
+    [(1, 2.0, 0.0), (19, 2.0, 0.0), (20, 2.0, 0.5), (100, 2.0, 0.5), (1000, 15.0, 3.75)],
+)
+def test_the_fewer_the_services_the_fresher_what_is_shared(
+    services: int, period_s: float, shared_s: float
+) -> None:
+    assert pace.read_ahead_s(services, period_s) == shared_s
+
+
+class Stage:
+    """Services a and b with pods a1 and b1; a request takes 2 ms of virtual time."""
+
+    def __init__(self, *, clusterwide: bool = False) -> None:
+        self.cluster = FakeCluster(FakeClock())
+        self.cache = ServiceCache(on_change=lambda _: None, on_gone=lambda _: None)
+        self.shared = SharedReads(self.cluster, self.cache, clusterwide=clusterwide)
+        for name in "ab":
+            self.serve(name)
+            self.add(name, f"{name}1")
+
+    def serve(self, name: str, namespace: str = "default", **spec: Any) -> None:
+        metadata = {"name": name, "namespace": namespace, "labels": {SERVICE_LABEL: name}}
+        self.cache.saw({"metadata": metadata | {"uid": f"{namespace}/{name}"}, "spec": spec})
+        self._put("apps/v1", "Deployment", metadata)
+
+    def add(self, of: str, name: str, namespace: str = "default") -> None:
+        labels = {SERVICE_LABEL: of}
+        self._put("v1", "Pod", {"name": name, "namespace": namespace, "labels": labels})
+
+    def _put(self, api_version: str, kind: str, metadata: Manifest) -> None:
+        one = {"apiVersion": api_version, "kind": kind, "metadata": metadata}
+        self.cluster.put(one | {"spec": {"replicas": 1}})
+
+    async def see(
+        self, name: str, ahead_s: float = 1.0, namespace: str = "default"
+    ) -> tuple[list[str], bool]:
+        sharing = Sharing(ahead_s=ahead_s, period_s=4.0)
+        seen = await self.shared.of(_service(name, namespace), sharing)
+        assert seen.workload is None or seen.workload.manifest["kind"] == "Deployment"
+        return [pod["metadata"]["name"] for pod in seen.pods], seen.own
+
+    def asked(self, kind: str = "Pod") -> int:
+        return self.cluster.calls.count(("list_all", kind))
+
+
+def _service(name: str, namespace: str) -> InferenceService:
+    uid = f"{namespace}/{name}"
+    return service(metadata={"name": name, "namespace": namespace, "uid": uid})
+
+
+def on_stage(story: Callable[[Stage], Awaitable[None]], **given: bool) -> None:
+    async def run() -> None:
+        await story(Stage(**given))
+
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        runner.run(run())
+
+
+def test_who_is_due_soon_is_read_along_and_reads_its_part_once() -> None:
+    async def story(stage: Stage) -> None:
+        assert await stage.see("a") == (["a1"], True)
+        stage.add("b", "b2")
+        await asyncio.sleep(0.9)
+        assert await stage.see("b") == (["b1"], False)
+        assert stage.asked() == stage.asked("Deployment") == 1
+        assert await stage.see("b") == (["b1", "b2"], True)
+        assert stage.asked() == 2
+
+    on_stage(story)
+
+
+def test_what_was_read_along_may_not_be_needed_yet_or_be_too_old() -> None:
+    async def story(stage: Stage) -> None:
+        await stage.see("b")
+        await asyncio.sleep(2.9)
+        assert await stage.see("a") == (["a1"], False)  # nobody had read it before
+        await asyncio.sleep(0.05)
+        assert await stage.see("a") == (["a1"], True)  # and b is not due yet
+        await asyncio.sleep(1.0)
+        assert await stage.see("b") == (["b1"], True)
+        await asyncio.sleep(3.1)
+        assert await stage.see("a") == (["a1"], True)
+        stage.add("b", "b2")
+        await asyncio.sleep(3.9)
+        assert await stage.see("b") == (["b1"], False)  # late, and good enough
+        await asyncio.sleep(3.1)
+        assert await stage.see("a") == (["a1"], True)
+        await asyncio.sleep(4.1)
+        assert await stage.see("b") == (["b1", "b2"], True)
+
+    on_stage(story)
+
+
+def test_ticks_at_the_same_time_share_a_list_that_is_on_its_way() -> None:
+    async def story(stage: Stage) -> None:
+        both = await asyncio.gather(stage.see("a"), stage.see("b"))
+        assert list(both) == [(["a1"], True), (["b1"], False)]
+        assert stage.asked() == 1
+
+    on_stage(story)
+
+
+def test_who_moves_or_was_told_of_reads_alone() -> None:
+    async def story(stage: Stage) -> None:
+        stage.shared.moves("default/b", moves=True)
+        await stage.see("a")
+        assert await stage.see("b") == (["b1"], True)
+        stage.shared.moves("default/b", moves=False)
+        await asyncio.sleep(4.0)
+        await stage.see("a")
+        stage.add("b", "b2")
+        stage.shared.told("default/b")
+        assert await stage.see("b") == (["b1", "b2"], True)
+        assert await stage.see("a", ahead_s=0.0) == (["a1"], True)
+
+    on_stage(story)
+
+
+def test_who_follows_or_scales_what_is_not_its_own_is_not_read_along() -> None:
+    async def story(stage: Stage) -> None:
+        stage.serve("c", scaling={"mode": "External"})
+        stage.serve("d", targetRef={"kind": "Deployment", "name": "d"})
+        stage.cluster.calls.clear()
+        await stage.see("a")
+        assert [await stage.see(name) for name in "bcd"] == [
+            (["b1"], False),
+            ([], True),
+            ([], True),
+        ]
+
+    on_stage(story)
+
+
+def test_a_deployment_that_has_lost_its_label_is_looked_up_by_its_name() -> None:
+    async def story(stage: Stage) -> None:
+        deployment = stage.cluster.find("Deployment", "b")
+        assert deployment is not None
+        deployment["metadata"]["labels"] = {}
+        await stage.see("a")
+        assert await stage.see("b") == (["b1"], True)
+        assert stage.cluster.calls[-2:] == [("get", "Deployment"), ("list_all", "Pod")]
+
+    on_stage(story)
+
+
+@pytest.mark.parametrize(("clusterwide", "lists"), [(True, 1), (False, 2)])
+def test_who_may_read_everywhere_reads_all_namespaces_at_once(
+    clusterwide: bool, lists: int
+) -> None:
+    async def story(stage: Stage) -> None:
+        stage.serve("a", "other")
+        stage.add("a", "a2", "other")
+        assert await stage.see("a") == (["a1"], True)
+        assert await stage.see("a", namespace="other") == (["a2"], not clusterwide)
+        assert stage.asked() == lists
+
+    on_stage(story, clusterwide=clusterwide)
+
+
+def test_of_very_many_those_who_waited_longest_are_read_along() -> None:
+    async def story(stage: Stage) -> None:
+        many = [f"s{number}" for number in range(MOST)]
+        for name in many:
+            stage.serve(name)
+        await stage.see("a")  # and with it b, and the first of the many, but for two
+        assert [(await stage.see(name))[1] for name in many] == [False] * (MOST - 2) + [True, False]
+
+    on_stage(story)
+
+
+def test_a_list_that_fails_fails_for_all_who_wait_and_is_made_again() -> None:
+    async def story(stage: Stage) -> None:
+        stage.cluster.fail("list_all", "Pod", Unavailable("the server is overloaded (503)"))
+        found = await asyncio.gather(stage.see("a"), stage.see("b"), return_exceptions=True)
+        assert [str(one) for one in found] == ["the server is overloaded (503)"] * 2
+        assert await stage.see("b") == (["b1"], True)
+
+    on_stage(story)
+
+
+def test_a_tick_that_is_given_up_leaves_nobody_waiting() -> None:
+    async def story(stage: Stage) -> None:
+        first = asyncio.create_task(stage.see("a"))
+        await asyncio.sleep(0.001)
+        second = asyncio.create_task(stage.see("b"))
+        await asyncio.sleep(0.0)
+        first.cancel()
+        found = await asyncio.gather(first, second, return_exceptions=True)
+        assert isinstance(found[1], Unavailable)
+        assert await stage.see("b") == (["b1"], True)
+
+    on_stage(story)
+
+
+class PodLists:
+    """Who asked for pods: a service by its name, or those that share a LIST."""
+
+    ALL = "all"
+
+    def __init__(self, world: World) -> None:
+        self.asked: list[str] = []
+        self._list_all = world.cluster.list_all
+        world.cluster.list_all = self._listed  # type: ignore[method-assign]
+
+    async def _listed(
+        self, api_version: str, kind: str, namespace: str | None, label_selector: str = ""
+    ) -> list[Manifest]:
+        if kind == "Pod":
+            shared = " in " in label_selector
+            self.asked.append(self.ALL if shared else label_selector.partition("=")[2])
+        return await self._list_all(api_version, kind, namespace, label_selector)
+
+
+def _names() -> Sequence[str]:
+    return [f"s{one}" for one in range(REAL)]
+
+
+def _create(world: World, **changes: Any) -> None:
+    for name in _names():
+        world.create(name, **changes)
+    for one in range(OTHERS):
+        world.create(f"other{one}", target="nowhere")
+
+
+def test_among_many_who_are_at_rest_share_what_they_read() -> None:
+    async def story(world: World) -> None:
+        lists = PodLists(world)
+        _create(world)
+        await world.run_for(60.0)
+        lists.asked.clear()
+        decided = len(world.recorder.decisions)
+        await world.run_for(10.0)
+        ticks = len(world.recorder.decisions) - decided
+        assert ticks >= 4 * REAL
+        assert set(lists.asked) == {PodLists.ALL}
+        assert len(lists.asked) <= ticks
+
+    play(story)
+
+
+def test_replicas_are_written_from_pods_that_were_read_for_it_alone() -> None:
+    async def story(world: World) -> None:
+        lists = PodLists(world)
+        _create(world, scaling={"scaleDown": {"stabilizationWindow": "60s"}})
+        await world.run_for(60.0)
+        world.pods.arrivals_rps["s3"] = 4 * REPLICA_RPS
+        await world.run_for(60.0)
+        assert world.replicas("s3") >= 4
+        await world.run_for(60.0)
+        lists.asked.clear()
+        world.pods.arrivals_rps["s3"] = 0.0
+        while world.replicas("s3") >= 4:
+            await world.run_for(0.1)
+        assert lists.asked.count("s3") >= 1
+        assert set(lists.asked) == {"s3", PodLists.ALL}
+        assert all(world.replicas(name) == 1 for name in _names() if name != "s3")
+
+    play(story)
