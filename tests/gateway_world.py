@@ -137,7 +137,8 @@ class Gateway:
             cluster["name"]: {
                 Endpoint(socket["address"], socket["port_value"])
                 for host in cluster.get("host_statuses", [])
-                for socket in [host["address"]["socket_address"]]
+                for socket in [host["address"].get("socket_address")]
+                if socket  # gates lead to a listener inside
             }
             for cluster in clusters
         }

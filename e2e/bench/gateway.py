@@ -168,7 +168,7 @@ def _config(port: int, replicas: Sequence[int]) -> dict[str, Any]:
         del one["@type"]
     del cluster["eds_cluster_config"]
     cluster |= {"type": "STATIC", "load_assignment": assignment}
-    listener = listeners.build(route)
+    (listener,) = listeners.build(route)
     del listener["@type"]
     return {"static_resources": {"listeners": [listener], "clusters": [cluster]}}
 

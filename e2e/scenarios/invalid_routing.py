@@ -20,6 +20,19 @@ INVALID_ROUTING: tuple[InvalidSpec, ...] = (
         says="should match",
         parser_says=MATCH,
     ),
+    InvalidSpec(
+        why="tenants without a limit",
+        path="spec.routing.tenants",
+        value={"header": "x-tenant"},
+        says="routing.tenants needs requestsPerSecond or inFlightPercent",
+    ),
+    InvalidSpec(
+        why="a burst beyond no rate",
+        path="spec.routing.tenants",
+        value={"inFlightPercent": 25, "burst": 5},
+        field="spec.routing.tenants.burst",
+        says="routing.tenants.burst needs requestsPerSecond",
+    ),
     *duration_bounds("spec.routing.hedging.after", "10ms", "10m", "9ms", "11m"),
     too_many("spec.routing.classes", 8, [{"name": f"class-{each}"} for each in range(9)]),
     too_many(

@@ -25,6 +25,9 @@ def test_what_is_said_of_requests_reaches_the_route() -> None:
         RequestClass(name="batch", priority=None, deadline_s=None),
     )
     assert one.tenants == TenantLimit(header="x-tenant", rate_rps=50, burst=50)
+    shares = {"mode": "Gateway", "tenants": {"header": "x-key", "inFlightPercent": 25}}
+    one = telling.route(service(spec__routing=shares), 20001)
+    assert one.tenants == TenantLimit(header="x-key", in_flight_percent=25)
 
 
 def test_a_share_goes_only_where_somebody_is_routed() -> None:

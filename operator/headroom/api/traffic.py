@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from headroom.api.durations import Duration
-from headroom.api.values import Value, Within
+from headroom.api.values import Rule, Value, Within
 
 ServiceName = Annotated[str, Field(max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
 HeaderName = Annotated[str, Field(max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
@@ -32,10 +32,27 @@ class Tenants(Value):
 
     header: HeaderName = "x-tenant"
     """Header that names the tenant."""
-    requests_per_second: Annotated[int, Field(ge=1, le=1_000_000)]
-    """Beyond which a tenant's requests are refused with 429."""
+    requests_per_second: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    """Beyond which a tenant's requests are refused with 429; without it at any rate."""
     burst: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     """Requests that may come at once after a pause; without it those of one second."""
+    in_flight_percent: Annotated[int, Field(ge=1, le=100)] | None = None
+    """Of the requests that the service may have in flight, those that one tenant may have; beyond
+    it they are refused with 429."""
+
+    rules = (
+        Rule(
+            cel="has(self.requestsPerSecond) || has(self.inFlightPercent)",
+            holds=lambda one: bool(one.requests_per_second or one.in_flight_percent),
+            message="routing.tenants needs requestsPerSecond or inFlightPercent",
+        ),
+        Rule(
+            field="burst",
+            cel="!has(self.burst) || has(self.requestsPerSecond)",
+            holds=lambda one: one.burst is None or one.requests_per_second is not None,
+            message="routing.tenants.burst needs requestsPerSecond",
+        ),
+    )
 
 
 class Split(Value):

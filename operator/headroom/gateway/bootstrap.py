@@ -46,6 +46,13 @@ def bootstrap(
     `token_folder` holds `token`, which the kubelet renews; `secret_file` is where `secret()` lies.
     """
     return {
+        # Gates of tenants lead to listeners inside.
+        "bootstrap_extensions": [
+            typed(
+                "envoy.bootstrap.internal_listener",
+                "envoy.extensions.bootstrap.internal_listener.v3.InternalListener",
+            )
+        ],
         "admin": {"address": _socket("127.0.0.1", admin_port)},
         "dynamic_resources": {
             "ads_config": _stream(),

@@ -124,7 +124,7 @@ _ENDED = re.compile(
     r"\.code\.(?P<code>[0-9]+)\.flags\.(?P<flags>[^.]*)\.grpc\.(?P<grpc>[0-9-]*)"
 )
 _TIMED = re.compile(rf"{PREFIX}\.{ANSWERED}\.service\.(?P<service>[^.]+)\.grpc\.(?P<grpc>[0-9-]*)")
-_CAME = re.compile(r"http\.(?P<service>[^.]+/[^.]+)\.downstream_rq_(?P<what>total|active)")
+_CAME = re.compile(r"http\.(?P<service>[^./]+/[^./]+)\.downstream_rq_(?P<what>total|active)")
 _GRPC_ANSWERED = ("", "-", "0")
 _GRPC_MISSED = ("1", "2", "4", "8", "13", "14", "15")
 """Cancelled, Unknown, DeadlineExceeded, ResourceExhausted, Internal, Unavailable, DataLoss; the

@@ -6,7 +6,7 @@ by a name of their own, and all of it is right.
 
 from __future__ import annotations
 
-from headroom.gateway import counts, refusals, routes, tenants
+from headroom.gateway import counts, refusals, routes, shares, tenants
 from headroom.gateway.type_urls import LISTENER, Json, seconds, typed
 from headroom.gateway.values import Route
 
@@ -23,26 +23,47 @@ CONNECTION_BUFFER_BYTES = 1 << 18
 _HTTP = "envoy.extensions.filters.http"
 
 
-def build(route: Route) -> Json:
-    """Build the listener of a service."""
+def build(route: Route) -> list[Json]:
+    """Build the listener of a service; with shares of tenants the gates' beside the service's."""
+    address = {"socket_address": {"address": ALL_ADDRESSES, "port_value": route.port}}
+    filters = [*_deadline(), _body(route)]
+    service = {
+        "stat_prefix": route.key,
+        "access_log": counts.access_log(route.key),
+        "route_config": routes.build(route),
+        "local_reply_config": refusals.build(),
+    }
+    if not shares.apply(route):
+        # What a client says of itself is not believed, wherever it is: its x-envoy- headers, which
+        # would set retries and timeouts, are dropped.
+        outside = service | {"use_remote_address": True}
+        filters = [*tenants.build(route), *filters]
+        return [_listener(route.key, outside, filters, route, address=address)]
+    gates = shares.front(route) | {"use_remote_address": True}
+    within = service | {"use_remote_address": False, "skip_xff_append": True}
+    return [
+        _listener(route.key, gates, tenants.build(route), route, address=address),
+        _listener(shares.inside(route), within, filters, route, internal_listener={}),
+    ]
+
+
+def _listener(name: str, manager: Json, filters: list[Json], route: Route, **where: Json) -> Json:
     return {
         "@type": LISTENER,
-        "name": route.key,
-        "address": {"socket_address": {"address": ALL_ADDRESSES, "port_value": route.port}},
+        "name": name,
+        **where,
         "per_connection_buffer_limit_bytes": CONNECTION_BUFFER_BYTES,
-        "filter_chains": [{"filters": [_connection_manager(route)]}],
+        "filter_chains": [{"filters": [_connection_manager(route, manager, filters)]}],
     }
 
 
-def _connection_manager(route: Route) -> Json:
+def _connection_manager(route: Route, manager: Json, filters: list[Json]) -> Json:
     streams = route.grpc_port is not None
     return typed(
         "envoy.filters.network.http_connection_manager",
         "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
-        stat_prefix=route.key,
-        access_log=counts.access_log(route.key),
-        route_config=routes.build(route),
-        http_filters=[*tenants.build(route), *_deadline(), _body(route), _router()],
+        **manager,
+        http_filters=[*filters, _router()],
         upgrade_configs=[{"upgrade_type": "websocket", "filters": [_router()]}],
         common_http_protocol_options={
             "idle_timeout": seconds(IDLE_CONNECTION_S),
@@ -59,12 +80,8 @@ def _connection_manager(route: Route) -> Json:
             "initial_connection_window_size": 1 << 20,
             "allow_connect": True,
         },
-        # What a client says of itself is not believed, wherever it is: its x-envoy- headers, which
-        # would set retries and timeouts, are dropped.
-        use_remote_address=True,
         server_header_transformation="PASS_THROUGH",
         generate_request_id=False,
-        local_reply_config=refusals.build(),
     )
 
 

@@ -9,11 +9,14 @@ from headroom.gateway.type_urls import Json
 RETRY_AFTER_S = 1
 
 
-def build() -> Json:
+OVERFLOW = "too many requests in flight for the replicas that are ready"
+
+
+def build(overflow: str = OVERFLOW) -> Json:
     """Build the replies: JSON with a reason, as the model server's own."""
     return {
         "mappers": [
-            _mapper("UO", 429, "too many requests in flight for the replicas that are ready"),
+            _mapper("UO", 429, overflow),
             _mapper("UH", 503, "no replica is ready"),
             _mapper("UF", 503, "no replica could be reached"),
             _mapper("UC", 503, "the connection to the replica ended before its answer"),

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from headroom.gateway import clusters, endpoints, listeners, runtime
+from headroom.gateway import clusters, endpoints, listeners, runtime, shares
 from headroom.gateway.type_urls import CLUSTER, ENDPOINTS, LISTENER, RUNTIME, Json
 from headroom.gateway.values import Endpoint, Route
 
@@ -52,11 +52,13 @@ def snapshot(
     in_flight: Mapping[str, int],
 ) -> Snapshot:
     """Build what is told from routes, and from warm replicas and bounds by a route's key."""
+    routes = tuple(routes)
+    bounds = dict(in_flight) | shares.bounds(routes, in_flight)
     listeners_told: dict[str, Resource] = {}
     clusters_told: dict[str, Resource] = {}
     endpoints_told: dict[str, Resource] = {}
     for route in routes:
-        listeners_told[route.key] = _listener(route)
+        listeners_told |= _listeners(route)
         clusters_told |= _clusters(route)
         endpoints_told |= _endpoints(route, frozenset(replicas.get(route.key, ())))
     return Snapshot(
@@ -64,20 +66,21 @@ def snapshot(
             "clusters": clusters_told,
             "endpoints": endpoints_told,
             "listeners": listeners_told,
-            "runtime": {runtime.LAYER: _resource(runtime.build(in_flight))},
+            "runtime": {runtime.LAYER: _resource(runtime.build(bounds))},
         }
     )
 
 
 @lru_cache(maxsize=ROUTES_KEPT)
-def _listener(route: Route) -> Resource:
+def _listeners(route: Route) -> Mapping[str, Resource]:
     """A route changes with its resource only; replicas change all the time, but few at once."""
-    return _resource(listeners.build(route))
+    return {listener["name"]: _resource(listener) for listener in listeners.build(route)}
 
 
 @lru_cache(maxsize=ROUTES_KEPT)
 def _clusters(route: Route) -> Mapping[str, Resource]:
-    return {cluster["name"]: _resource(cluster) for cluster in clusters.build(route)}
+    told = [*clusters.build(route), *shares.clusters(route)]
+    return {cluster["name"]: _resource(cluster) for cluster in told}
 
 
 @lru_cache(maxsize=ROUTES_KEPT)

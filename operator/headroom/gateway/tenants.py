@@ -16,7 +16,7 @@ REMEMBERED = 1000
 def build(route: Route) -> list[Json]:
     """Build the filter, where there is a limit. Who names no tenant has the common bucket."""
     limit = route.tenants
-    if limit is None:
+    if limit is None or limit.rate_rps is None:
         return []
     bucket = {
         "max_tokens": limit.burst,

@@ -29,8 +29,11 @@ class TenantLimit:
     """What each tenant may ask for."""
 
     header: str
-    rate_rps: int
-    burst: int
+    rate_rps: int | None = None
+    burst: int = 0
+    """At once after a pause, where there is a rate."""
+    in_flight_percent: int | None = None
+    """Of what the service may have in flight."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,116 @@
+"""What each tenant may have in flight: requests pass one of several gates, chosen by their tenant.
+
+A gate is a cluster with a bound on its requests (Envoy counts them over all its threads), and leads
+to the service's own listener inside the gateway, where everything else is as without shares: the
+replicas are compared for all tenants together. So a tenant has one gate, and a gate one tenant out
+of each that come to it by their hash.
+
+A service is led to one gateway, so a gate's bound is the tenant's. Where a service changes over to
+another gateway, each of the two admits the whole share until the connections to the first end.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+
+from headroom.gateway import refusals
+from headroom.gateway.clusters import IN_FLIGHT, UNBOUNDED
+from headroom.gateway.type_urls import CLUSTER, Json, any_of, seconds
+from headroom.gateway.values import Route
+
+GATES = 32
+"""Of each service with shares; 2 tenants have one gate between them once in so many times."""
+WORDS = "the tenant has as many requests in flight as it may have"
+
+_PROTOCOL_OPTIONS = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
+
+
+def inside(route: Route) -> str:
+    """Name the listener within the gateway to which the gates lead."""
+    return f"{route.key}/inside"
+
+
+def apply(route: Route) -> bool:
+    """Whether a service has shares."""
+    return route.tenants is not None and route.tenants.in_flight_percent is not None
+
+
+def clusters(route: Route) -> list[Json]:
+    """Build the gates; none where there are no shares."""
+    return [_gate(route, name) for name in _gates(route)]
+
+
+def bounds(routes: Iterable[Route], in_flight: Mapping[str, int]) -> dict[str, int]:
+    """Return the bound of each gate, from those of the services whose bound is known."""
+    return {
+        gate: _share(route, in_flight[route.key])
+        for route in routes
+        if route.key in in_flight
+        for gate in _gates(route)
+    }
+
+
+def front(route: Route) -> Json:
+    """Build what goes otherwise in the connection manager that clients reach: the gates."""
+    limit = route.tenants
+    assert limit is not None
+    gates = [{"name": name, "weight": 1} for name in _gates(route)]
+    action = {
+        "weighted_clusters": {"clusters": gates, "use_hash_policy": True},
+        "hash_policy": [{"header": {"header_name": limit.header}}],
+        "timeout": "0s",  # deadlines are seen to inside
+    }
+    return {
+        "stat_prefix": f"{route.key}/gates",
+        "route_config": {
+            "name": f"{route.key}/gates",
+            "validate_clusters": False,
+            "virtual_hosts": [
+                {
+                    "name": f"{route.key}/gates",
+                    "domains": ["*"],
+                    "routes": [{"match": {"prefix": "/"}, "route": action}],
+                }
+            ],
+        },
+        "local_reply_config": refusals.build(overflow=WORDS),
+    }
+
+
+def _gates(route: Route) -> Iterator[str]:
+    if apply(route):
+        yield from (f"{route.key}/gate/{number}" for number in range(GATES))
+
+
+def _share(route: Route, in_flight: int) -> int:
+    """Return how many requests a tenant may have in flight, at least one.
+
+    Worked: 25 % of 62: 15.5, so 16.
+    """
+    limit = route.tenants
+    assert limit is not None
+    assert limit.in_flight_percent is not None
+    return max(1, math.ceil(in_flight * limit.in_flight_percent / 100))
+
+
+def _gate(route: Route, name: str) -> Json:
+    address = {"envoy_internal_address": {"server_listener_name": inside(route)}}
+    hosts = [{"endpoint": {"address": address}}]
+    protocols = {"http_protocol_options": {}, "http2_protocol_options": {"allow_connect": True}}
+    threshold = {
+        "max_connections": UNBOUNDED,
+        "max_pending_requests": UNBOUNDED,
+        "max_requests": _share(route, IN_FLIGHT),
+    }
+    return {
+        "@type": CLUSTER,
+        "name": name,
+        "type": "STATIC",
+        "connect_timeout": seconds(1.0),
+        "load_assignment": {"cluster_name": name, "endpoints": [{"lb_endpoints": hosts}]},
+        "circuit_breakers": {"thresholds": [threshold]},
+        "typed_extension_protocol_options": {
+            _PROTOCOL_OPTIONS: any_of(_PROTOCOL_OPTIONS, use_downstream_protocol_config=protocols)
+        },
+    }

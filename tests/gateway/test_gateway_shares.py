@@ -1,0 +1,138 @@
+"""Shares of tenants in what is in flight, through a real Envoy."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import grpc
+import grpc.aio
+import pytest
+from aiohttp import WSMsgType, web
+
+from gateway_world import Gateway, Replica, free_port, gateway, route, until
+from headroom.gateway import Endpoint, Route
+from headroom.gateway.counts import PAGE, Counted, read
+from headroom.gateway.shares import bounds
+from headroom.gateway.values import TenantLimit
+
+BOUND = 8
+SHARE = TenantLimit(header="x-tenant", in_flight_percent=25)
+
+
+def shared(**changes: object) -> Route:
+    return route(port=free_port(), tenants=SHARE, **changes)
+
+
+@pytest.fixture
+async def front(tmp_path: Path) -> AsyncIterator[Gateway]:
+    async with gateway(tmp_path, concurrency=2) as front:
+        yield front
+
+
+class Holding:
+    """Answers when it is let go, and knows who is inside."""
+
+    def __init__(self) -> None:
+        self.inside: Counter[str] = Counter()
+        self.most: Counter[str] = Counter()
+        self.go = asyncio.Event()
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        if request.path == "/socket":
+            socket = web.WebSocketResponse()
+            await socket.prepare(request)
+            await socket.send_str("hello")
+            await socket.close()
+            return socket
+        tenant = request.headers.get("x-tenant", "")
+        self.inside[tenant] += 1
+        self.most[tenant] = max(self.most[tenant], self.inside[tenant])
+        await request.read()
+        await self.go.wait()
+        self.inside[tenant] -= 1
+        return web.Response(text=request.headers.get("x-forwarded-for", ""))
+
+
+async def test_a_tenant_has_its_share_in_flight_and_the_others_have_theirs(
+    front: Gateway,
+) -> None:
+    holding = Holding()
+    replica = await Replica(holding.answer).start()
+    one = shared()
+    await front.tell(one, replicas={one.key: [replica.endpoint]}, bound=BOUND)
+
+    async def ask(tenant: str, path: str = "/") -> tuple[int, str, str]:
+        headers = {"x-tenant": tenant, "x-envoy-retry-on": "5xx"}
+        url = f"http://127.0.0.1:{one.port}{path}"
+        async with front.client.post(url, data=b"x" * 70_000, headers=headers) as answered:
+            return answered.status, await answered.text(), answered.headers.get("retry-after", "")
+
+    flood = [asyncio.create_task(ask("flood")) for _ in range(40)]
+    await asyncio.wait(flood, timeout=0.5)
+    refused = [task.result() for task in flood if task.done()]
+    # Envoy counts a request that two threads admit at the same moment for both of them.
+    assert 36 <= len(refused) <= 38
+    assert {status for status, _, _ in refused} == {429}
+    assert {again for _, _, again in refused} == {"1"}
+    assert "the tenant has as many requests in flight as it may have" in refused[0][1]
+    others = [asyncio.create_task(ask(tenant)) for tenant in ("a", "b", "c")]
+
+    async def inside() -> bool:
+        return all(holding.inside[tenant] == 1 for tenant in ("a", "b", "c"))
+
+    await until(inside, "the others are inside")
+    assert 2 <= holding.most["flood"] <= 4
+    holding.go.set()
+    answers = await asyncio.gather(*others)
+    assert [status for status, _, _ in answers] == [200] * 3
+    assert all(text and "," not in text for _, text, _ in answers)  # the client, and nobody else
+    assert {task.result()[0] for task in flood} == {200, 429}
+
+    async def counted() -> bool:
+        async with front.client.get(f"http://127.0.0.1:{front.ops_port}{PAGE}") as page:
+            found = read(await page.text()).get(one.key, Counted())
+        # Refused at a gate is neither arrived nor missed: what the tenant may not is no demand.
+        return (found.arrived, found.missed) == (43 - len(refused), 0)
+
+    await until(counted, "what passed the gates is counted")
+    socket_url = f"http://127.0.0.1:{one.port}/socket"
+    async with front.client.ws_connect(socket_url, headers={"x-tenant": "a"}) as socket:
+        message = await socket.receive(timeout=2.0)
+        assert (message.type, message.data) == (WSMsgType.TEXT, "hello")
+    await replica.stop()
+
+
+async def test_calls_pass_the_gates_with_their_trailers(front: Gateway) -> None:
+    async def echo(request: bytes, context: grpc.aio.ServicerContext) -> bytes:  # type: ignore[type-arg]
+        context.set_trailing_metadata((("last", "word"),))
+        return request
+
+    server = grpc.aio.server()
+    handler = grpc.unary_unary_rpc_method_handler(echo)
+    generic = grpc.method_handlers_generic_handler("test.Echo", {"Say": handler})
+    server.add_generic_rpc_handlers((generic,))
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    one = shared(grpc_port=port)
+    hosts = [Endpoint("127.0.0.1", 1)]
+    await front.tell(one, replicas={one.key: hosts}, bound=BOUND)
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{one.port}") as channel:
+        call = channel.unary_unary("/test.Echo/Say")(
+            b"hello", metadata=(("x-tenant", "a"),), timeout=5.0
+        )
+        assert await call == b"hello"
+        assert ("last", "word") in tuple(await call.trailing_metadata())
+    await server.stop(grace=None)
+
+
+@pytest.mark.parametrize(("percent", "in_flight", "share"), [(25, 62, 16), (1, 10, 1), (100, 7, 7)])
+def test_a_share_is_of_what_the_service_may_have(percent: int, in_flight: int, share: int) -> None:
+    one = route(tenants=TenantLimit(header="x-tenant", in_flight_percent=percent))
+    found = bounds([one], {one.key: in_flight})
+    assert len(found) == 32
+    assert set(found.values()) == {share}
+    assert bounds([one], {}) == {}
+    assert bounds([route()], {one.key: in_flight}) == {}
