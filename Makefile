@@ -57,7 +57,7 @@ fuzz: setup      ## every fuzzer of the model server for FUZZ_S seconds each (60
 
 scenarios: setup ## the scenarios on a real API server, and on a real node where root allows
 	@$(RUN) cluster setup --browser $(if $(KUBECONFIG)$(ROOT),,--control-plane-only)
-	@$(RUN) pytest e2e/scenarios --numprocesses 3 --dist loadfile
+	@$(RUN) pytest e2e/scenarios --numprocesses 4 --dist loadfile --no-loadscope-reorder
 
 test: check unit scenarios  ## everything that must hold: what CI runs
 

@@ -45,8 +45,7 @@ class Adopted(Service):
 
     def pods(self) -> list[Object]:
         """Read its pods, leaving ones included."""
-        words = ("pods", "--namespace", self.namespace, "-l", f"app={self.name}")
-        return list(self.cluster.get(*words)["items"])
+        return list(self.read("api/v1", f"pods?labelSelector=app%3D{self.name}")["items"])
 
     def warm(self) -> list[Object]:
         """Read the pods that are ready, each of which has to be warm by its gate."""

@@ -55,8 +55,8 @@ def route(service: Service, mode: str) -> None:
 
 def led_to(service: Service) -> set[str]:
     """Read the addresses to which the Service of the name leads."""
-    label = f"kubernetes.io/service-name={service.name}"
-    found = service.cluster.get("endpointslices", "--namespace", service.namespace, "-l", label)
+    label = f"kubernetes.io%2Fservice-name%3D{service.name}"
+    found = service.read("apis/discovery.k8s.io/v1", f"endpointslices?labelSelector={label}")
     return {
         address
         for one in found["items"]

@@ -238,9 +238,7 @@ def _create(cluster: Cluster, body: dict[str, Any], *, dry_run: bool = False) ->
     """Create as kubectl does, but raw: nothing stands between the object and the server's words."""
     path = f"/apis/{API_VERSION}/namespaces/{NAMESPACE}/{PLURAL}?fieldValidation=Strict"
     metadata = body["metadata"] | {"namespace": NAMESPACE}
-    answer = cluster.kubectl(
-        *("create", "--raw", path + ("&dryRun=All" if dry_run else ""), "-f", "-"),
-        stdin=json.dumps(body | {"metadata": metadata}),
+    stored: dict[str, Any] = cluster.raw.ask(
+        "POST", path + ("&dryRun=All" if dry_run else ""), body | {"metadata": metadata}
     )
-    stored: dict[str, Any] = json.loads(answer)
     return stored

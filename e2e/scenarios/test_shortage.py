@@ -43,7 +43,8 @@ def test_the_last_gpus_go_to_the_higher_priority_and_no_floor_is_taken(
     slow = {"stabilizationWindow": "10m"}
     scaling = {"minReplicas": 2, "scaleDown": slow}
     low = Service.create(cluster, namespace, emulated("low", scaling=scaling, accelerator=gpus))
-    low.wait("both ready", lambda: low.ready_replicas() == 2, 90)
+    low.wait_ready(90)
+    low.wait("both ready", lambda: low.ready_replicas() == 2)
     scaling["minReplicas"] = 1
     Service.create(cluster, namespace, emulated("low", scaling=scaling, accelerator=gpus))
     scaling = {"minReplicas": 1, "priority": 10}

@@ -88,8 +88,7 @@ class Service:
 
     def get(self) -> Object:
         """Read the object."""
-        found: Object = self.cluster.get("hisvc", self.name, "--namespace", self.namespace)
-        return found
+        return self.read("apis/headroom.dev/v1alpha1", f"inferenceservices/{self.name}")
 
     def status(self) -> Object:
         """Read the status; empty before the first report."""
@@ -103,8 +102,7 @@ class Service:
 
     def deployment(self) -> Object:
         """Read the child."""
-        found: Object = self.cluster.get("deployment", self.name, "--namespace", self.namespace)
-        return found
+        return self.read("apis/apps/v1", f"deployments/{self.name}")
 
     def replicas(self) -> int:
         """Read how many replicas the Deployment is asked for."""
@@ -116,15 +114,20 @@ class Service:
 
     def pods(self) -> list[Object]:
         """Read its pods, leaving ones included."""
-        label = f"headroom.dev/inference-service={self.name}"
-        found = self.cluster.get("pods", "--namespace", self.namespace, "-l", label)
-        return list(found["items"])
+        label = f"headroom.dev%2Finference-service%3D{self.name}"
+        return list(self.read("api/v1", f"pods?labelSelector={label}")["items"])
 
     def event(self, reason: str) -> Object:
         """Read an event about the object; empty where none has this reason."""
-        found = self.cluster.get("events.events.k8s.io", "--namespace", self.namespace)
+        found = self.read("apis/events.k8s.io/v1", "events")
         about = (one for one in found["items"] if one["regarding"]["name"] == self.name)
         return next((one for one in about if one["reason"] == reason), {})
+
+    def read(self, api: str, what: str) -> Object:
+        """Read what else is in the namespace, by its path at the API server."""
+        path = f"/{api}/namespaces/{self.namespace}/{what}"
+        found: Object = self.cluster.raw.ask("GET", path)
+        return found
 
     def wait(self, what: str, condition: Callable[[], object], timeout_s: float = 30.0) -> Any:
         """Wait until the condition holds, and return what it returned."""
