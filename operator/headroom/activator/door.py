@@ -12,14 +12,18 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headroom.activator.holding import Holding, Refusal, Ticket, Why
 from headroom.activator.metrics import Metrics
 from headroom.activator.request import Incoming, MalformedError, answer, status_of
+from headroom.activator.turns import Outcome, Turns
 from headroom.gateway.activation import Served
 from headroom.gateway.routes import REFUSED
 from headroom.gateway.values import Endpoint
+
+if TYPE_CHECKING:
+    from headroom.activator.calls import Calls
 
 _log = logging.getLogger(__name__)
 
@@ -27,8 +31,6 @@ PIECE = 1 << 16
 READ_WITHIN_S = 60.0
 """Of a whole request: gateways have collected its body before."""
 CONNECT_WITHIN_S = 0.5
-LOOK_EVERY_S = 0.05
-"""For what waits no longer, or may be tried again."""
 HTTP2 = b"PRI * HTTP/2.0"
 
 
@@ -39,7 +41,6 @@ class _Visit:
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
     incoming: Incoming
-    turn: asyncio.Future[Endpoint | Refusal]
 
 
 class Door:
@@ -53,8 +54,12 @@ class Door:
         self._knocked = knocked
         self._host = host or None
         self._servers: dict[int, tuple[str, asyncio.Server]] = {}
-        self._visits: dict[Ticket, _Visit] = {}
-        self._handling: set[asyncio.Task[None]] = set()
+        self._served: dict[str, Served] = {}
+        self._handling: set[asyncio.Task[Any]] = set()
+        self._tied: set[asyncio.Task[Any]] = set()
+        """Connections of HTTP/2, which outlast the calls on them."""
+        self.turns = Turns(holding)
+        self._calls: Calls | None = None
 
     @property
     def listening(self) -> frozenset[int]:
@@ -64,9 +69,12 @@ class Door:
     async def shut(self) -> None:
         """Leave whoever is still inside without an answer."""
         self.close()
-        for task in self._handling:
+        if self._calls is not None:
+            await self._calls.shut()
+        inside = self._handling | self._tied
+        for task in inside:
             task.cancel()
-        await asyncio.gather(*self._handling, return_exceptions=True)
+        await asyncio.gather(*inside, return_exceptions=True)
 
     async def emptied(self, within_s: float) -> None:
         """Wait until nobody is inside, or the time is over."""
@@ -76,8 +84,11 @@ class Door:
     async def serve(self, services: Iterable[Served], *, opens: bool = True) -> None:
         """Take in what is served: give out what has a replica now, open and close ports."""
         known = {one.port: one for one in services}
+        self._served = {one.key: one for one in known.values()}
         self._holding.serve(known.values())
-        self._turn()
+        self.turns.take()
+        if self._calls is not None:
+            await self._calls.serve(self._served)
         for port, (key, server) in list(self._servers.items()):
             if port not in known or known[port].key != key:
                 server.close()
@@ -94,13 +105,6 @@ class Door:
                 continue
             self._servers[port] = (one.key, server)
 
-    async def look(self) -> None:
-        """See to what is due, until cancelled."""
-        while True:
-            await asyncio.sleep(LOOK_EVERY_S)
-            if self._visits:
-                self._turn()
-
     def close(self) -> None:
         """Take no connection more; who is inside stays."""
         for _, server in self._servers.values():
@@ -110,15 +114,7 @@ class Door:
     def leave(self) -> None:
         """Refuse whoever still waits."""
         self._holding.leave()
-        self._turn()
-
-    def _turn(self) -> None:
-        turn = self._holding.turn(asyncio.get_running_loop().time())
-        outcomes: list[tuple[Ticket, Endpoint | Refusal]] = [*turn.given, *turn.refused]
-        for ticket, outcome in outcomes:
-            visit = self._visits.get(ticket)
-            if visit is not None and not visit.turn.done():
-                visit.turn.set_result(outcome)
+        self.turns.take()
 
     def _visitor(self, key: str) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], None]:
         def visit(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -135,10 +131,8 @@ class Door:
         loop = asyncio.get_running_loop()
         try:
             incoming = await _head(reader)
-            if incoming is None:
-                # Not held: the gateway says UNAVAILABLE, and whoever calls again finds it waking.
-                self._knocked(key)
-                self._metrics.ended(key, "NotHeld")
+            if isinstance(incoming, bytes):
+                await self._tie(key, incoming, reader, writer)
                 return
             admitted = self._holding.admit(key, loop.time(), incoming.timeout_s)
             self._knocked(key)
@@ -146,7 +140,7 @@ class Door:
                 ticket = admitted
                 refusal = await self._collect(reader, incoming, ticket)
                 if refusal is None:
-                    visit = _Visit(reader, writer, incoming, loop.create_future())
+                    visit = _Visit(reader, writer, incoming)
                     refusal = await self._stay(ticket, visit)
             else:
                 refusal = admitted
@@ -159,10 +153,37 @@ class Door:
             self._metrics.ended(key, "Left")
         finally:
             if ticket is not None:
-                self._visits.pop(ticket, None)
-                self._holding.done(ticket)
-                self._turn()
+                self.turns.end(ticket)
             writer.close()
+
+    async def _tie(
+        self, key: str, begun: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        """Tie a connection of HTTP/2 to what holds calls, until one of them ends it."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._handling.discard(task)
+        self._tied.add(task)
+        task.add_done_callback(self._tied.discard)
+        if self._calls is None:
+            # 20 MB, which an activator without calls need not hold.
+            from headroom.activator.calls import Calls  # noqa: PLC0415
+
+            self._calls = Calls(
+                self._holding, self.turns, self._metrics, self._knocked, self._handling
+            )
+        if key not in self._served:
+            return
+        path = await self._calls.path_for(self._served[key])
+        answers, calls = await asyncio.open_unix_connection(path)
+        calls.write(begun)
+        upwards = asyncio.create_task(_pump(reader, calls))
+        try:
+            await _pump(answers, writer)
+        finally:
+            upwards.cancel()
+            await asyncio.gather(upwards, return_exceptions=True)
+            calls.close()
 
     async def _collect(
         self, reader: asyncio.StreamReader, incoming: Incoming, ticket: Ticket
@@ -184,12 +205,10 @@ class Door:
     async def _stay(self, ticket: Ticket, visit: _Visit) -> Refusal | None:
         """Wait for a replica and pass the request on, again where it did not begin."""
         loop = asyncio.get_running_loop()
-        self._visits[ticket] = visit
         self._holding.complete(ticket)
         begun = False
         while True:
-            self._turn()
-            outcome = await self._own_turn(visit)
+            outcome = await self._own_turn(visit, self.turns.wait(ticket))
             if isinstance(outcome, Refusal):
                 return outcome
             held_s = loop.time() - ticket.arrived_s
@@ -200,18 +219,17 @@ class Door:
                 words = "the replica ended the connection before it answered"
                 return Refusal(status=503, why=Why.FAILED, words=words, retry_after_s=1)
             begun = begun or passed is _Passed.BROKEN_OFF
-            visit.turn = loop.create_future()
             self._holding.put_back(ticket, loop.time())
 
-    async def _own_turn(self, visit: _Visit) -> Endpoint | Refusal:
+    async def _own_turn(self, visit: _Visit, turn: asyncio.Future[Outcome]) -> Outcome:
         """Wait for the turn; raise ConnectionResetError where the client leaves before."""
         more = asyncio.create_task(visit.reader.read(PIECE))
         try:
             while True:
-                either: set[asyncio.Future[Any]] = {more, visit.turn}
+                either: set[asyncio.Future[Any]] = {more, turn}
                 await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
                 if not more.done():
-                    return visit.turn.result()
+                    return turn.result()
                 if not more.result():
                     raise ConnectionResetError("the client has left")
                 visit.incoming.rest += more.result()
@@ -269,8 +287,8 @@ class _Passed(Enum):
     """The replica may have begun with it."""
 
 
-async def _head(reader: asyncio.StreamReader) -> Incoming | None:
-    """Read a request to the end of its headers at least; None: a connection for gRPC."""
+async def _head(reader: asyncio.StreamReader) -> Incoming | bytes:
+    """Read a request to the end of its headers at least; of HTTP/2 give how it begins."""
     incoming = Incoming()
     async with asyncio.timeout(READ_WITHIN_S):
         while not incoming.head:
@@ -278,7 +296,7 @@ async def _head(reader: asyncio.StreamReader) -> Incoming | None:
             if not data:
                 raise ConnectionResetError("nothing was asked")
             if data.startswith(HTTP2):
-                return None
+                return data
             incoming.feed(data)
     return incoming
 

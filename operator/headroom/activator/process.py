@@ -58,7 +58,7 @@ class Activator:
         parts = [
             asyncio.create_task(self.link.follow(self._served)),
             asyncio.create_task(self.link.wake()),
-            asyncio.create_task(self.door.look()),
+            asyncio.create_task(self.door.turns.look()),
             asyncio.create_task(self._serve_pages()),
         ]
         end = asyncio.create_task(until.wait())

@@ -38,6 +38,8 @@ class Served:
     """Requests that one replica is given at once."""
     replicas: tuple[Endpoint, ...]
     """Warm and not leaving."""
+    grpc_port: int | None = None
+    """At which replicas take gRPC; None where they take none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

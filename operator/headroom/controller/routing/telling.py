@@ -72,6 +72,7 @@ def served(
         cold_start_s=_cold_start_s(status.get("coldStart")),
         in_flight=in_flight(service, status, 1) or UNKNOWN_IN_FLIGHT,
         replicas=tuple(sorted(endpoints(service, pods))),
+        grpc_port=routing.grpc_port,
     )
 
 

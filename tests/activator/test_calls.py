@@ -1,0 +1,162 @@
+"""Calls of gRPC behind a real Envoy, at a service without a replica: held, or told when to come."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import grpc
+import grpc.aio
+import pytest
+
+from activator_world import KEY, Stage, stage
+from gateway_world import Gateway, free_port, gateway, route, until
+from headroom.gateway import Endpoint, Route
+
+Call = Callable[[AsyncIterator[bytes], Any], Any]
+
+
+@pytest.fixture
+async def front(tmp_path: Path) -> AsyncIterator[Gateway]:
+    async with gateway(tmp_path) as front:
+        yield front
+
+
+@pytest.fixture
+async def held(tmp_path: Path) -> AsyncIterator[Stage]:
+    folder = tmp_path / "activator"
+    folder.mkdir()
+    async with stage(folder) as held:
+        yield held
+
+
+@pytest.fixture
+async def replica() -> AsyncIterator[Endpoint]:
+    """A server of calls: echoes all it is told, message by message."""
+
+    async def echo(said: AsyncIterator[bytes], context: Any) -> None:
+        metadata = dict(context.invocation_metadata())
+        if metadata.get("refuse"):
+            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "not like this")
+        await context.send_initial_metadata((("first", "word"),))
+        async for message in said:
+            await context.write(message + b"!")
+        context.set_trailing_metadata((("last", "word"), ("tenant", metadata["x-tenant"])))
+
+    server = grpc.aio.server()
+    handler = grpc.stream_stream_rpc_method_handler(echo)
+    generic = grpc.method_handlers_generic_handler("test.Echo", {"Say": handler})
+    server.add_generic_rpc_handlers((generic,))
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    yield Endpoint("127.0.0.1", port)
+    await server.stop(grace=None)
+
+
+async def led(front: Gateway, held: Stage, grpc_port: int, **changes: Any) -> Route:
+    """A service that leads to the activator."""
+    await held.opened(**changes)
+    one = route(port=free_port(), grpc_port=grpc_port)
+    # The activator listens at the service's own port, where the gateway is on another machine.
+    activator = Endpoint("127.0.0.1", held.port)
+    await front.tell(one, replicas={one.key: [activator]})
+    return one
+
+
+def say(one: Route, channel: grpc.aio.Channel, *words: bytes, **metadata: str) -> Any:
+    async def said() -> AsyncIterator[bytes]:
+        for word in words:
+            yield word
+
+    named = tuple((name.replace("_", "-"), value) for name, value in metadata.items())
+    return channel.stream_stream("/test.Echo/Say")(
+        said(), metadata=(("x-tenant", "a"), *named), timeout=10.0
+    )
+
+
+async def test_calls_are_held_and_answered_with_all_they_say(
+    front: Gateway, held: Stage, replica: Endpoint
+) -> None:
+    one = await led(front, held, held.port, cold_start_s=4.0)
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{one.port}") as channel:
+        call = say(one, channel, b"hello", b"world")
+        refused = say(one, channel, b"hello", refuse="yes")
+        alone = channel.unary_unary("/test.Echo/Say")(
+            b"x" * 100_000, metadata=(("x-tenant", "b"),), timeout=10.0
+        )
+        calls = [asyncio.create_task(_all(each)) for each in (call, refused)]
+        calls.append(asyncio.create_task(_only(alone)))
+        await held.held(3)
+        assert held.woken[:1] == [KEY]
+        held.tell(Endpoint("127.0.0.1", 1), grpc_port=replica.port, cold_start_s=4.0)
+        outcomes: list[Any] = await asyncio.gather(*calls, return_exceptions=True)
+        said, error, one_answer = outcomes
+        assert said == [b"hello!", b"world!"]
+        assert ("first", "word") in tuple(await call.initial_metadata())
+        trailing = dict(await call.trailing_metadata())
+        assert (trailing["last"], trailing["tenant"]) == ("word", "a")
+        assert isinstance(error, grpc.aio.AioRpcError)
+        assert error.code() is grpc.StatusCode.FAILED_PRECONDITION
+        assert error.details() == "not like this"
+        assert one_answer == b"x" * 100_000 + b"!"
+        assert held.desk.arrived(KEY) == 3
+
+
+async def test_a_call_that_cannot_be_held_is_told_when_to_come_back(
+    front: Gateway, held: Stage
+) -> None:
+    one = await led(front, held, held.port, cold_start_s=60.0)
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{one.port}") as channel:
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await _all(say(one, channel, b"hello"))
+    assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
+    assert "no replica is warm before the deadline" in str(caught.value.details())
+    metadata = dict(caught.value.trailing_metadata() or ()) | dict(
+        caught.value.initial_metadata() or ()
+    )
+    assert 55_000 <= int(metadata["grpc-retry-pushback-ms"]) <= 60_000
+    assert metadata["retry-after"] == "60"
+
+    async def woken() -> bool:
+        return held.woken == [KEY]
+
+    await until(woken, "the service is woken")
+    page = held.activator.metrics.page(0, 0).decode()
+    assert f'requests_total{{outcome="TooLate",service="{KEY}"}} 1.0' in page  # no second try
+
+
+async def test_who_leaves_is_held_no_longer(front: Gateway, held: Stage) -> None:
+    one = await led(front, held, held.port, cold_start_s=4.0)
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{one.port}") as channel:
+        call = say(one, channel, b"hello")
+        waiting = asyncio.create_task(_all(call))
+        await held.held(1)
+        call.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+
+        async def left() -> bool:  # of the activator itself: a knock counts as held for seconds
+            return b'outcome="Left"' in held.activator.metrics.page(0, 0)
+
+        await until(left, "the call has left")
+
+
+async def test_an_activator_that_ends_says_when_to_come_back(front: Gateway, held: Stage) -> None:
+    one = await led(front, held, held.port, cold_start_s=4.0)
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{one.port}") as channel:
+        waiting = asyncio.create_task(_all(say(one, channel, b"hello")))
+        await held.held(1)
+        held.ended.set()
+        error = (await asyncio.gather(waiting, return_exceptions=True))[0]
+    assert isinstance(error, grpc.aio.AioRpcError)
+    assert error.code() is grpc.StatusCode.UNAVAILABLE
+    assert "this activator ends" in str(error.details())
+
+
+async def _all(call: Any) -> list[bytes]:
+    return [message async for message in call]
+
+
+async def _only(call: Any) -> Any:
+    return await call
