@@ -41,7 +41,7 @@ lint: setup      ## format and lint, read only
 	@$(RUN) ruff check --quiet $(PATHS)
 
 types: setup     ## strict types
-	@$(RUN) mypy
+	@nice $(RUN) mypy
 
 contracts: setup ## the import contracts: the tree is the architecture
 	@$(VENV)/bin/lint-imports --no-cache
@@ -59,7 +59,11 @@ scenarios: setup ## the scenarios on a real API server, and on a real node where
 	@$(RUN) cluster setup --browser $(if $(KUBECONFIG)$(ROOT),,--control-plane-only)
 	@$(RUN) pytest e2e/scenarios --numprocesses 4 --dist loadfile --no-loadscope-reorder
 
-test: check unit scenarios  ## everything that must hold: what CI runs
+# The types are checked in what time the tests leave over that wait.
+test: setup      ## everything that must hold: what CI runs
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync lint contracts
+	@$(MAKE) --no-print-directory --jobs 2 types unit
+	@$(MAKE) --no-print-directory scenarios
 
 e2e-full: setup  ## the slow tier: a torch model served from a pod of the full image
 	@$(RUN) pytest e2e/full
