@@ -111,7 +111,7 @@ async def test_a_long_list_is_read_page_by_page_as_of_one_version(
     found = await api.list_at("headroom.dev/v1alpha1", "InferenceService", None)
     assert found == ([{"metadata": {}}, {"metadata": {}}], "7")
     assert [one.query.get("continue") for one in server.asked] == [None, "more"]
-    assert {one.query["limit"] for one in server.asked} == {"250"}
+    assert {one.query["limit"] for one in server.asked} == {"100"}
 
 
 async def test_a_list_whose_pages_come_too_late_has_not_been_read(

@@ -260,3 +260,23 @@ def test_an_api_that_hangs_for_all_does_not_look_like_a_schedule_that_stands() -
         assert len(bench.begun_s) >= 28
 
     play(bench, 1.0, story)
+
+
+def test_it_says_who_is_due_soon_and_who_is_being_evaluated_in_order() -> None:
+    bench = Bench()
+    bench.does = {"slow": lambda: asyncio.sleep(5.0)}
+    found: list[tuple[float, str]] = []
+
+    async def story() -> None:
+        bench.scheduler.kick("quick")
+        await asyncio.sleep(1.0)
+        bench.scheduler.kick("slow")
+        await asyncio.sleep(0.5)
+        found.extend(bench.scheduler.due_within(0.1))
+        found.extend(bench.scheduler.due_within(2.0))
+
+    play(bench, 0.1, story)
+    (slow_s, slow), *both = found
+    assert (slow, slow_s) == ("slow", pytest.approx(1.0))
+    assert [uid for _, uid in both] == ["slow", "quick"]
+    assert both == sorted(both)

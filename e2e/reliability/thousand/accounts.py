@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 _LINE = re.compile(r"(?m)^(headroom_operator_\w+)(?:\{([^}]*)\})? (\S+)$")
+_DECIDED = re.compile(r"(?m)^headroom_service_last_decision_timestamp_seconds\{([^}]*)\} (\S+)$")
 Samples = Mapping[tuple[str, str], float]
 """By name and labels as they stand."""
 _LAG = "headroom_operator_tick_lag_seconds_bucket"
@@ -15,6 +16,11 @@ _LAG = "headroom_operator_tick_lag_seconds_bucket"
 def read(page: str) -> Samples:
     """Read what the page says of the operator itself."""
     return {(name, labels): float(value) for name, labels, value in _LINE.findall(page)}
+
+
+def decided_s(page: str) -> Mapping[str, float]:
+    """Return when each service was last decided, seconds since the epoch, by its labels."""
+    return {labels: float(moment) for labels, moment in _DECIDED.findall(page)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -98,8 +98,6 @@ class StatusWrites:
         self._admin = admin
         self._versions: dict[str, str] = {}
         self.moments_s: list[float] = []
-        self.decided_s: dict[str, float] = {}
-        """By service: when its newest decision was seen here."""
         self.ready: dict[str, int] = {}
 
     async def run(self) -> None:
@@ -124,7 +122,5 @@ class StatusWrites:
         known = name in self._versions
         self._versions[name] = version
         self.ready[name] = status.get("readyReplicas", 0)
-        now_s = time.monotonic()
-        self.decided_s[name] = now_s
         if known:
-            self.moments_s.append(now_s)
+            self.moments_s.append(time.monotonic())

@@ -41,8 +41,8 @@ _HELD = "; an admission webhook may hold it: its timeoutSeconds has to be shorte
 _DEFAULT_KUBECONFIG = "~/.kube/config"
 _RETRY_AFTER_S = 1.0
 _MAX_RETRY_AFTER_S = 60.0
-_PAGE = 250
-"""Objects of a long list at a time: some 2 MB."""
+_PAGE = 100
+"""Objects of a long list at a time: some MB, and five times as much once it is read."""
 _SHOWN = 1024
 """Of what the API server says: it ends in logs, events and status."""
 

@@ -1,7 +1,7 @@
 """What one service did in the last hour: a ring of samples, a ring of decisions, its cost.
 
-Bounded: 360 samples of 13 numbers are 22 kB, 48 decisions at most 20 kB; a thousand services take
-some 40 MB. Between two ticks of 10 s the worst latency and the longest queue are kept, of the rest
+Bounded: 180 samples of 13 numbers are 11 kB, 48 decisions at most 20 kB; a thousand services take
+some 30 MB at most. Within 20 s the worst latency and the longest queue are kept, of the rest
 the last.
 """
 
@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from headroom.scaling import Decision, Policy, ReplicaCounts
 
-EVERY_S = 10.0
-SAMPLES = 360
+EVERY_S = 20.0
+SAMPLES = 180
 DECISIONS = 48
 LONGEST_MESSAGE = 300
 LONGEST_STEP_S = 60.0

@@ -11,6 +11,7 @@ from contextlib import suppress
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from headroom.api import InferenceService
+from headroom.console.service_gauges import ServiceGauges
 from headroom.scaling import Decision
 
 _SERVICE = ("namespace", "name")
@@ -71,62 +72,29 @@ class Instruments:
             "How often the holder of the lease has changed, as the Lease says.",
             registry=registry,
         )
-        self._replicas = Gauge(
-            "headroom_service_replicas",
-            "Replicas by what they are worth.",
-            [*_SERVICE, "state"],
-            registry=registry,
-        )
         self._minutes = Counter(
             "headroom_service_minutes",
             "Minutes with traffic, by whether the promised percentile held.",
             [*_SERVICE, "kept"],
             registry=registry,
         )
-        self._gateway_rates = Gauge(
-            "headroom_service_gateway_requests_per_second",
-            "Requests as clients see them, counted at the gateways.",
-            [*_SERVICE, "outcome"],
-            registry=registry,
-        )
-        self._token_latency = Gauge(
-            "headroom_service_token_latency_seconds",
-            "The promised percentile of a promise on tokens.",
-            [*_SERVICE, "promise"],
-            registry=registry,
-        )
-        self._token_target = Gauge(
-            "headroom_service_token_latency_target_seconds",
-            "What that percentile must stay below.",
-            [*_SERVICE, "promise"],
-            registry=registry,
-        )
-        self._token_room = Gauge(
-            "headroom_service_token_room_ratio",
-            "How many times the replicas are left free for the promises on tokens.",
-            _SERVICE,
-            registry=registry,
-        )
-        self._measured = {
-            name: Gauge(name, text, _SERVICE, registry=registry) for name, text in _MEASURED.items()
-        }
-        self._series: dict[tuple[str, ...], dict[tuple[Gauge, tuple[str, ...]], Gauge]] = {}
-        """By namespace and name of their service, then by gauge and labels."""
+        self._of_services = ServiceGauges(_OF_SERVICES)
+        registry.register(self._of_services)
 
     def decided(self, service: InferenceService, decision: Decision) -> None:
         """Count a decision, and show what it saw."""
         self._decisions.labels(decision.reason.value).inc()
         owner = (service.namespace, service.name)
         for state, number in _replicas(decision).items():
-            self._show(self._replicas, (*owner, state), number)
+            self._of_services.show(owner, _REPLICAS, number, state)
         for name, value in _measurements(service, decision).items():
-            self._show(self._measured[name], owner, value)
+            self._of_services.show(owner, name, value)
 
     def seen_by_clients(self, service: InferenceService, rates: Mapping[str, float | None]) -> None:
         """Show what gateways count; nothing where requests do not come through them."""
         owner = (service.namespace, service.name)
         for outcome in ("arrived", "missed"):
-            self._show(self._gateway_rates, (*owner, outcome), rates.get(outcome))
+            self._of_services.show(owner, _GATEWAY_RATES, rates.get(outcome), outcome)
 
     def tokens_measured(
         self, service: InferenceService, measured: Mapping[str, float | None], room: float
@@ -139,29 +107,15 @@ class Instruments:
         }
         for name, promise in promises.items():
             target_s = None if promise is None else promise.target.seconds
-            self._show(self._token_target, (*owner, name), target_s)
-            self._show(self._token_latency, (*owner, name), measured.get(name))
-        self._show(self._token_room, owner, room if measured else None)
+            self._of_services.show(owner, _PROMISE_TARGET, target_s, name)
+            self._of_services.show(owner, _PROMISE_LATENCY, measured.get(name), name)
+        self._of_services.show(owner, _PROMISE_ROOM, room if measured else None)
 
     def judged(self, service: InferenceService, *, kept: bool) -> None:
         """Count a minute that counts towards the objective."""
         owner = (service.namespace, service.name)
         for outcome in ("true", "false"):  # both from the first minute on, so that a rate exists
             self._minutes.labels(*owner, outcome).inc(outcome == str(kept).lower())
-
-    def _show(self, gauge: Gauge, labels: tuple[str, ...], value: float | None) -> None:
-        """Set a series; looking one up by its labels costs ten times as much as setting it."""
-        of_service = self._series.setdefault(labels[:2], {})
-        key = (gauge, labels)
-        series = of_service.get(key)
-        if value is None:
-            if series is not None:
-                gauge.remove(*labels)
-                del of_service[key]
-            return
-        if series is None:
-            series = of_service[key] = gauge.labels(*labels)
-        series.set(value)
 
     def ticked(self, seconds: float, lag_s: float, outcome: str) -> None:
         """Count a tick."""
@@ -174,8 +128,7 @@ class Instruments:
         for outcome in ("true", "false"):
             with suppress(KeyError):  # no minute of it has counted
                 self._minutes.remove(namespace, name, outcome)
-        for gauge, labels in self._series.pop((namespace, name), ()):
-            gauge.remove(*labels)
+        self._of_services.forget((namespace, name))
 
     def called(self, verb: str, code: str, seconds: float) -> None:
         """Count a request to the Kubernetes API."""
@@ -206,6 +159,21 @@ _MEASURED = {
     "headroom_service_utilization_ceiling_ratio": "What utilization must stay below.",
     "headroom_service_last_decision_timestamp_seconds": "When it was last decided.",
 }
+
+_REPLICAS = "headroom_service_replicas"
+_GATEWAY_RATES = "headroom_service_gateway_requests_per_second"
+_PROMISE_LATENCY = "headroom_service_token_latency_seconds"
+_PROMISE_TARGET = "headroom_service_token_latency_target_seconds"
+_PROMISE_ROOM = "headroom_service_token_room_ratio"
+_OF_SERVICES = {
+    _REPLICAS: ("Replicas by what they are worth.", "state"),
+    **{name: (text, "") for name, text in _MEASURED.items()},
+    _GATEWAY_RATES: ("Requests as clients see them, counted at the gateways.", "outcome"),
+    _PROMISE_LATENCY: ("The promised percentile of a promise on tokens.", "promise"),
+    _PROMISE_TARGET: ("What that percentile must stay below.", "promise"),
+    _PROMISE_ROOM: ("How many times the replicas are left free for the promises on tokens.", ""),
+}
+"""By name: what it means, and its label beside namespace and name."""
 
 
 def _replicas(decision: Decision) -> dict[str, int]:

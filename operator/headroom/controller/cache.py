@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 from headroom.controller.others.claims import Claims
 from headroom.controller.ports import Manifest
@@ -43,12 +43,6 @@ class ServiceCache:
     def get(self, uid: str) -> Manifest | None:
         """Give the object as last seen."""
         return self._services.get(uid)
-
-    def of(self, namespace: str | None) -> Iterator[Manifest]:
-        """Give the objects of a namespace as last seen; None: of all."""
-        for one in self._services.values():
-            if namespace in (None, one["metadata"].get("namespace")):
-                yield one
 
     def named(self, namespace: str, name: str) -> str | None:
         """Give the UID of the service of a name."""

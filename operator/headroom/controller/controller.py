@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from headroom.controller.cache import ServiceCache
 from headroom.controller.evaluation import Onlooker
@@ -172,6 +172,7 @@ class Controller:
             caps=self._caps,
             standing=None if self._router is None else self._router.standing,
             settings=self._settings,
+            upcoming=self._upcoming,
             clusterwide=not self._namespaces,
         )
 
@@ -184,6 +185,9 @@ class Controller:
                 await self._freshness.list_once()
         except (ClusterError, TimeoutError) as error:
             _log.warning("deciding from what the watch has said: %s", error)
+
+    def _upcoming(self, seconds: float) -> Iterable[tuple[float, str]]:
+        return () if self.scheduler is None else self.scheduler.due_within(seconds)
 
     def _name_of(self, uid: str) -> str:
         service = self.cache.get(uid)

@@ -71,7 +71,8 @@ class Memory:
     name: str
     state: State
     budget: ErrorBudget
-    conditions: Conditions
+    generation: int
+    """Of the object as it was found."""
     status: dict[str, Any]
     """As last written, or as found at the start."""
     said: Said | None = None
@@ -107,6 +108,11 @@ class Memory:
     """Before, no pod is marked: it was forbidden."""
     events_s: dict[str, float] = field(default_factory=dict)
     """When an event of a reason was last posted."""
+
+    @property
+    def conditions(self) -> Conditions:
+        """As status says them, or as nobody knows them yet."""
+        return conditions.read(self.status) or conditions.pending(self.generation, self.known_s)
 
     def parse(self, raw: Manifest, settings: Settings = DEFAULTS) -> InferenceService:
         """Parse the object, once per generation; raise InvalidSpec."""
@@ -154,8 +160,7 @@ def remember(raw: Manifest, now_s: float) -> Memory:
         budget=budget,
         tokens=tokens,
         known_s=now_s,
-        conditions=conditions.read(status)
-        or conditions.pending(metadata.get("generation", 0), now_s),
+        generation=metadata.get("generation", 0),
         status=status,
     )
 

@@ -18,7 +18,7 @@ from headroom.controller.others.external import followed
 from headroom.controller.ports import Clock, Cluster, Recorder
 from headroom.controller.reads.gather import Gathered, gather
 from headroom.controller.reads.measuring import Measuring, samples_of
-from headroom.controller.reads.shared_reads import SharedReads, Sharing
+from headroom.controller.reads.shared_reads import SharedReads, Sharing, Upcoming
 from headroom.controller.reads.workload import TargetUnusable
 from headroom.controller.reports import findings
 from headroom.controller.reports.error_budget import judged
@@ -61,6 +61,7 @@ class Reconciler:
         requester: Requester | None = None,
         settings: Settings = DEFAULTS,
         standing: Callable[[InferenceService], Standing] | None = None,
+        upcoming: Upcoming = lambda _: (),
         clusterwide: bool = False,
     ) -> None:
         self._cluster = cluster
@@ -83,7 +84,7 @@ class Reconciler:
         self._ceilings = Ceilings(caps, cache)
         self._conflicts = Conflicts(cluster, cache.claims)
         self._memories: dict[str, Memory] = {}
-        self._shared = SharedReads(cluster, cache, clusterwide=clusterwide)
+        self._shared = SharedReads(cluster, cache, upcoming, clusterwide=clusterwide)
 
     async def tick(self, uid: str) -> None:
         """Converge once.

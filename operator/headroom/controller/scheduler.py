@@ -99,6 +99,13 @@ class Scheduler:
         if entry is not None and entry.running is not None:
             entry.running.cancel()
 
+    def due_within(self, seconds: float) -> list[tuple[float, str]]:
+        """Return who is due so soon, or is being evaluated, since when, in order."""
+        horizon_s = asyncio.get_running_loop().time() + seconds
+        return sorted(
+            (entry.due_s, uid) for uid, entry in self._entries.items() if entry.due_s <= horizon_s
+        )
+
     def overdue_s(self) -> float:
         """Seconds by which the most overdue service is late while there is room to evaluate it.
 

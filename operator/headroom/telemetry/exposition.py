@@ -104,7 +104,8 @@ class ExpositionReader:
         if "_" in digits or not digits.isascii():  # float() would take them
             raise ValueError("not numbers of the format")
         layout, picked = self._layout(texts)
-        return Page(layout, picked(list(map(float, values))))
+        numbers = {text: float(text) for text in set(values)}  # most buckets say what others do
+        return Page(layout, picked(list(map(numbers.__getitem__, values))))
 
     def _read_by_grammar(self, page: str) -> Page:
         texts: list[str] = []

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from headroom.api import InferenceService
@@ -20,9 +20,12 @@ from headroom.controller.reads.workload import Workload, read_workload, workload
 from headroom.errors import Unavailable
 from headroom.resources import names
 
-MOST = 50
-"""Services of one LIST: 150 pods are some 0.7 MB, and 5 ms to read."""
+MOST = 32
+"""Services of one LIST: a hundred pods are some 0.5 MB, and 3 ms to read."""
 
+Upcoming = Callable[[float], Iterable[tuple[float, str]]]
+"""Gives who is due within so many seconds, or is being evaluated: since when on the event loop's
+clock, and the UID, in the order in which they are due."""
 _Name = tuple[str, str]
 """Namespace and name of a service."""
 
@@ -62,18 +65,22 @@ class _Listing:
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
 
-    def failed(self) -> bool:
-        """Whether there will be no answer."""
-        return self.answer.done() and self.answer.exception() is not None
+    def serves(self, oldest_s: float) -> bool:
+        """Whether it was begun after that moment and has not failed."""
+        failed = self.answer.done() and self.answer.exception() is not None
+        return self.begun_s > oldest_s and not failed
 
 
 class SharedReads:
     """Workloads and pods as ticks need them; those of services that make their own are shared."""
 
-    def __init__(self, cluster: Cluster, cache: ServiceCache, *, clusterwide: bool) -> None:
+    def __init__(
+        self, cluster: Cluster, cache: ServiceCache, upcoming: Upcoming, *, clusterwide: bool
+    ) -> None:
         """Read in all namespaces at once, or in that of a service."""
         self._cluster = cluster
         self._cache = cache
+        self._upcoming = upcoming
         self._clusterwide = clusterwide
         self._listings: dict[str, _Listing] = {}
         """By UID, until the service has read its part."""
@@ -97,7 +104,7 @@ class SharedReads:
         if alone or service.spec.target_ref is not None:
             return await read_alone(self._cluster, service)
         name = service.namespace, service.name
-        own = known is None or known.failed() or known.begun_s <= oldest_s
+        own = known is None or not known.serves(oldest_s)
         if known is None or own:
             known = await self._list(service, sharing, now_s)
         answer = await asyncio.shield(known.answer)
@@ -125,7 +132,7 @@ class SharedReads:
         listing = _Listing(begun_s=now_s)
         names_ = {service.name}
         for uid, name in self._due_soon(service, sharing, now_s):
-            self._listings[uid], self._read_s[uid] = listing, now_s
+            self._listings[uid] = listing
             names_.add(name)
         namespace = None if self._clusterwide else service.namespace
         try:
@@ -139,18 +146,21 @@ class SharedReads:
 
     def _due_soon(
         self, service: InferenceService, sharing: Sharing, now_s: float
-    ) -> list[tuple[str, str]]:
-        """Return UID and name of those whose next tick is due, those who waited longest first."""
-        before_s = now_s - (sharing.period_s - sharing.ahead_s)
-        namespace = None if self._clusterwide else service.namespace
-        found = []
-        for raw in self._cache.of(namespace):
-            uid, name = raw["metadata"]["uid"], raw["metadata"]["name"]
-            read_s = self._read_s.get(uid, -math.inf)
-            if read_s <= before_s and uid not in self._alone and _may_share(raw):
-                found.append((read_s, uid, name))
-        found.sort(key=lambda one: one[0])
-        return [(uid, name) for _, uid, name in found[: MOST - 1]]
+    ) -> Iterator[tuple[str, str]]:
+        """Give UID and name of those that will ask next, and have not been read for since."""
+        found = 0
+        for due_s, uid in self._upcoming(sharing.ahead_s):
+            raw = self._cache.get(uid)
+            if raw is None or uid in self._alone or uid == service.uid or not _may_share(raw):
+                continue
+            known = self._listings.get(uid)
+            waits = known is not None and known.serves(now_s - sharing.period_s)
+            within = self._clusterwide or raw["metadata"]["namespace"] == service.namespace
+            if within and not waits and self._read_s.get(uid, -math.inf) < due_s:
+                yield uid, raw["metadata"]["name"]
+                found += 1
+                if found == MOST - 1:
+                    return
 
 
 async def read_alone(cluster: Cluster, service: InferenceService) -> Seen:

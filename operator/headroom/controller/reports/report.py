@@ -66,7 +66,7 @@ class Reporter:
             | memory.tokens.to_checkpoint(),
         )
         await self._write(memory, new, now_s)
-        memory.conditions, memory.said = after, said
+        memory.said = said
         happenings = list(events.of_conditions(before, after))
         if tick.claim and tick.claim != memory.claim:
             happenings.insert(0, events.of_claim(tick.claim))
@@ -96,7 +96,7 @@ class Reporter:
             await self._write(memory, new, now_s)
         except Conflict:  # nothing was decided from the older object
             await self._write(memory, new, now_s)
-        memory.conditions, memory.said = after, said
+        memory.said = said
         await self._tell(memory, events.of_conditions(before, after), now_s)
 
     async def _write(self, memory: Memory, new: dict[str, Any], now_s: float) -> None:
@@ -123,7 +123,8 @@ class Reporter:
             )
             raise
         self._cache.saw(stored)
-        memory.status, memory.written_s = new, now_s
+        memory.status = stored.get("status") or new  # of which the cache has the only copy
+        memory.written_s = now_s
 
     async def _tell(self, memory: Memory, happenings: Iterable[Happening], now_s: float) -> None:
         """Post events as best effort: they are for people, and nothing depends on them."""
