@@ -23,6 +23,7 @@ from bench import (
     simulator,
     stage,
     starts,
+    tenants,
     zero,
 )
 from bench.figures import Figure, all_hold, table
@@ -38,6 +39,7 @@ ALONE: dict[str, Callable[[], Sequence[Figure]]] = {
     "gpu": gpu.measure,
     "server": server.measure,
     "simulator": simulator.measure,
+    "tenants": tenants.measure,
     "zero": zero.measure,
 }
 ON_A_NODE: dict[str, Callable[[Node, Progress], Sequence[Figure]]] = {
@@ -56,6 +58,7 @@ TITLES = {
     "reaction": "From load to replicas asked for",
     "routing": "Requests through the gateway while everything changes",
     "zero": "From no replica, behind the gateway",
+    "tenants": "One tenant's flood, as another sees it",
     "starts": "From replicas asked for to ready",
 }
 

@@ -22,7 +22,8 @@ PATH = "/v1/models/model:predict"
 async def run(options: argparse.Namespace) -> Results:
     """Poisson arrivals, each at a client by chance; no answer counts as one that never comes."""
     chance = random.Random(options.seed)
-    clients = [Client(chance.choice(options.ports), PATH) for _ in range(options.clients)]
+    ports = [chance.choice(options.ports) for _ in range(options.clients)]
+    clients = [Client(port, PATH, options.tenant) for port in ports]
     tasks = set()
     began_s = due_s = time.perf_counter()
     while (due_s := due_s + chance.expovariate(options.rate)) < began_s + options.seconds:
@@ -49,6 +50,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--tenant", default="")
     found = uvloop.run(run(parser.parse_args()))
     quantiles = {f"p{q}_s": min(1e9, found.percentile_s(q / 100)) for q in (50, 95, 99)}
     print(json.dumps(quantiles | {"requests": len(found.latencies_s)}))

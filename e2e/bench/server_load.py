@@ -80,13 +80,14 @@ class Connection(asyncio.Protocol):
 class Client:
     """A pool of connections to one server."""
 
-    def __init__(self, port: int, path: str) -> None:
+    def __init__(self, port: int, path: str, tenant: str = "") -> None:
         self._port = port
         self._free: list[Connection] = []
         head = (
             f"POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
-            f"content-length: {len(BODY)}\r\n\r\n"
+            f"content-length: {len(BODY)}\r\n"
         )
+        head += f"x-tenant: {tenant}\r\n\r\n" if tenant else "\r\n"
         self._request = head.encode() + BODY
         self.results = Results()
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from aiohttp import ClientResponse, ClientSession, TCPConnector, web
 
-from activator_world import Stage, stage
+from activator_world import KEY, Stage, stage
 from gateway_world import Gateway, Replica, free_port, gateway, route
 from headroom.gateway import Endpoint, Route
 
@@ -71,6 +71,38 @@ async def test_requests_are_held_and_all_answered_soon_after_a_replica_is_warm(
     assert Counter(await asyncio.gather(*asked)) == {(200, None, ""): CLIENTS}
     assert await ask(client, one) == (200, None, "")
     await replica.stop()
+
+
+@pytest.mark.parametrize("kind", ["split", "models"])
+async def test_what_leads_to_a_service_without_a_replica_is_held_for_that_one(
+    front: Gateway, held: Stage, client: ClientSession, kind: str
+) -> None:
+    async def ok(request: web.Request) -> web.Response:
+        await request.read()
+        return web.Response(text="ok")
+
+    own, other = await Replica(ok).start(), await Replica(ok).start()
+    at_zero = route(port=free_port())
+    leads = {"split": ((KEY, 100),)} if kind == "split" else {"models": (("bert", KEY),)}
+    one = route(name="front", port=free_port(), **leads)
+    activator = Endpoint("127.0.0.1", held.port)
+    await front.tell(one, at_zero, replicas={one.key: [own.endpoint], KEY: [activator]})
+    url = f"http://127.0.0.1:{one.port}/v2/models/bert/infer"
+    asked = asyncio.create_task(_status(client, url))
+    await held.held(1)
+    assert held.woken == [KEY]
+    assert held.desk.arrived(KEY) == 1
+    held.tell(other)
+    assert await asked == 200
+    assert (len(own.seen), len(other.seen)) == (0, 1)
+    for replica in (own, other):
+        await replica.stop()
+
+
+async def _status(client: ClientSession, url: str) -> int:
+    async with client.post(url, data=b"x") as answer:
+        await answer.read()
+        return answer.status
 
 
 async def test_a_refusal_reaches_the_client_and_is_tried_no_second_time(

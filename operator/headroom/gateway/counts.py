@@ -23,16 +23,20 @@ PAGE = "/stats/services"
 """On the gateway's own port, beside what Prometheus scrapes."""
 MERGED_EVERY = "1s"
 """So often Envoy adds up what its threads have timed."""
-MAX_ENDS, MAX_TIMED = 128, 20
+MAX_ENDS, MAX_TIMED = 256, 64
 """Counters of one service: whatever replicas answer, a gateway's memory is bounded."""
 
-_KEPT = rf"^({PREFIX}\.|http\..*\.downstream_rq_(total|active)$)"
+_KEPT = rf"^({PREFIX}\.|cluster\..*\.upstream_rq_active$)"
 ADMIN_PATH = f"/stats?usedonly&format=json&histogram_buckets=detailed&filter={quote(_KEPT)}"
 """What the page is, of Envoy's admin interface."""
 
 
 def access_log(service: str) -> list[Json]:
-    """Build what counts the requests of a service, by its key."""
+    """Build what counts the requests that come in for a service, by its key.
+
+    They count for the service whose replicas they went to, which with shares and models may be
+    another; those that went to none, for this one.
+    """
     ends = _stat(REQUESTS, service, code="%RESPONSE_CODE%", flags="%RESPONSE_FLAGS%")
     timed = {
         "stat": _stat(ANSWERED, service),
@@ -53,7 +57,7 @@ def _log(**stats: Any) -> Json:
 
 
 def _stat(name: str, service: str, **tags: str) -> Json:
-    tags = {"service": service, **tags, "grpc": "%GRPC_STATUS_NUMBER%"}
+    tags = {"service": service, "to": "%UPSTREAM_CLUSTER%", **tags, "grpc": "%GRPC_STATUS_NUMBER%"}
     written = [{"name": key, "value_format": value} for key, value in tags.items()]
     return {"name": name, "tags": written}
 
@@ -76,14 +80,13 @@ class Counted:
     """What one gateway has counted of a service since it began to."""
 
     arrived: int = 0
+    """Counted when they end, however they do; those beyond their tenant's limits are left out."""
     active: int = 0
     """In flight now: the only number here that may fall."""
     missed: int = 0
     """Refused, failed, expired or abandoned, whoever it was that refused."""
     turned_away: int = 0
     """Of the missed those that no replica can have seen."""
-    limited: int = 0
-    """Refused because their tenant had what it may have: neither answered nor missed."""
     answered: Mapping[Bin, int] = field(default_factory=dict)
 
 
@@ -101,7 +104,7 @@ def read(page: str | bytes) -> dict[str, Counted]:
         _take(services, name, value)
     for name, bins in read:
         if (found := _TIMED.fullmatch(name)) and found["grpc"] in _GRPC_ANSWERED:
-            answered = services.setdefault(found["service"], _Sums()).answered
+            answered = services.setdefault(_owner(found), _Sums()).answered
             for one, count in bins.items():
                 answered[one] = answered.get(one, 0) + count
     return {key: sums.counted() for key, sums in services.items()}
@@ -120,11 +123,14 @@ class _Sums:
 
 
 _ENDED = re.compile(
-    rf"{PREFIX}\.{REQUESTS}\.service\.(?P<service>[^.]+)"
+    rf"{PREFIX}\.{REQUESTS}\.service\.(?P<service>[^.]+)\.to\.(?P<to>[^.]+)"
     r"\.code\.(?P<code>[0-9]+)\.flags\.(?P<flags>[^.]*)\.grpc\.(?P<grpc>[0-9-]*)"
 )
-_TIMED = re.compile(rf"{PREFIX}\.{ANSWERED}\.service\.(?P<service>[^.]+)\.grpc\.(?P<grpc>[0-9-]*)")
-_CAME = re.compile(r"http\.(?P<service>[^./]+/[^./]+)\.downstream_rq_(?P<what>total|active)")
+_TIMED = re.compile(
+    rf"{PREFIX}\.{ANSWERED}\.service\.(?P<service>[^.]+)\.to\.(?P<to>[^.]+)"
+    r"\.grpc\.(?P<grpc>[0-9-]*)"
+)
+_INSIDE = re.compile(r"cluster\.(?P<to>[^./]+/[^./]+(?:/grpc)?)\.upstream_rq_active")
 _GRPC_ANSWERED = ("", "-", "0")
 _GRPC_MISSED = ("1", "2", "4", "8", "13", "14", "15")
 """Cancelled, Unknown, DeadlineExceeded, ResourceExhausted, Internal, Unavailable, DataLoss; the
@@ -136,18 +142,24 @@ _NEVER_SEEN = frozenset({"UO", "UH", "UF", "LH", "NC", "NR"})
 
 def _take(services: dict[str, _Sums], name: str, value: int) -> None:
     """Enter one counter, where it is one of a service."""
-    if came := _CAME.fullmatch(name):
-        what = "arrived" if came["what"] == "total" else "active"
-        services.setdefault(came["service"], _Sums()).add(what, value)
+    if inside := _INSIDE.fullmatch(name):
+        services.setdefault(inside["to"].removesuffix("/grpc"), _Sums()).add("active", value)
     elif ended := _ENDED.fullmatch(name):
-        sums = services.setdefault(ended["service"], _Sums())
         flags = set(ended["flags"].split(","))
         if _LIMITED in flags:
-            sums.add("limited", value)
-        elif _is_missed(int(ended["code"]), ended["grpc"]):
+            return
+        sums = services.setdefault(_owner(ended), _Sums())
+        sums.add("arrived", value)
+        if _is_missed(int(ended["code"]), ended["grpc"]):
             sums.add("missed", value)
             if flags & _NEVER_SEEN:
                 sums.add("turned_away", value)
+
+
+def _owner(counted: re.Match[str]) -> str:
+    """Name the service whose replicas had the request, or were to have it."""
+    to = counted["to"].removesuffix("/grpc")
+    return counted["service"] if to == "-" else to
 
 
 def _is_missed(code: int, grpc: str) -> bool:

@@ -155,7 +155,7 @@ def _sample(tally: Tally, bounds: tuple[float, ...]) -> PodSample:
     return PodSample(
         pod=GATEWAYS,
         time_s=tally.time_s,
-        arrivals=float(tally.asked),
+        arrivals=float(counted.arrived),
         missed=float(counted.missed),
         waiting=0,
         running=counted.active,

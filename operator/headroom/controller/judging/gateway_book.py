@@ -24,9 +24,6 @@ class Tally:
     heard: bool
     """Whether every gateway was heard at all."""
     counted: Counted = NOTHING
-    asked: int = 0
-    """Arrived and not limited. What is limited is counted when it ends, after it has arrived; this
-    never falls."""
     silent: tuple[str, ...] = ()
     """Gateways whose last page could not be read, with why."""
 
@@ -45,7 +42,6 @@ class GatewayBook:
     def __init__(self) -> None:
         self._gateways: dict[str, _Gateway] = {}
         self._sums: dict[str, Counted] = {}
-        self._asked: dict[str, int] = {}
 
     def stand(self, gateways: Collection[str], now_s: float) -> None:
         """Take in which gateways there are; the counts of those that have gone stay counted."""
@@ -62,14 +58,10 @@ class GatewayBook:
             for key, after in page.items():
                 before = known.page.get(key, NOTHING)
                 if after != before:
-                    total = _plus(self._sums.get(key, NOTHING), _added(before, after))
-                    self._sums[key] = total
-                    asked = max(self._asked.get(key, 0), total.arrived - total.limited)
-                    self._asked[key] = asked
+                    self._sums[key] = _plus(self._sums.get(key, NOTHING), _added(before, after))
         known.heard_s, known.page, known.trouble = now_s, page, ""
         told = {key for one in self._gateways.values() for key in one.page}
         self._sums = {key: one for key, one in self._sums.items() if key in told}
-        self._asked = {key: one for key, one in self._asked.items() if key in told}
 
     def miss(self, gateway: str, why: str) -> None:
         """Take in that a gateway could not be read."""
@@ -87,7 +79,6 @@ class GatewayBook:
             time_s=min(one.since_s if one.heard_s is None else one.heard_s for one in gateways),
             heard=all(one.heard_s is not None for one in gateways),
             counted=replace(total, active=active),
-            asked=self._asked.get(key, 0),
             silent=tuple(
                 f"{name}: {one.trouble}" for name, one in self._gateways.items() if one.trouble
             ),
@@ -116,7 +107,7 @@ def _combined(one: Counted, other: Counted, sign: int) -> Counted:
     return Counted(answered=answered, **numbers)
 
 
-_NUMBERS = ("arrived", "missed", "turned_away", "limited")
+_NUMBERS = ("arrived", "missed", "turned_away")
 
 
 def _bins(one: Counted, other: Counted) -> Iterable[Bin]:

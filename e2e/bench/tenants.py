@@ -1,0 +1,113 @@
+"""What one tenant's flood does to another's p95, with and without a share of what is in flight.
+
+Replicas, Envoy as the operator tells it, and both tenants' loads are processes on loopback.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from bench.figures import Figure, at_most, shown
+from bench.gateway_many import running_envoy
+from bench.server_overhead import free_port
+from headroom.gateway import Endpoint, Route, snapshot
+from headroom.gateway.values import TenantLimit
+
+REPLICAS, TAKES_S = 16, 0.4
+IN_FLIGHT_PER_REPLICA, SHARE_PERCENT = 2, 25
+"""A tenant may have 8 in flight, at half of the replicas."""
+RATE_RPS = 0.125 * REPLICAS / TAKES_S
+"""Of the tenant that is looked at: it has 2 in flight on average."""
+FLOOD_RPS = 2.0 * REPLICAS / TAKES_S
+ROUNDS, SECONDS = 2, 20
+SETTLE_S = 2.0
+
+
+def measure() -> Sequence[Figure]:
+    """Measure; two minutes."""
+    with _replicas() as ports:
+        return asyncio.run(_figures([Endpoint("127.0.0.1", port) for port in ports]))
+
+
+async def _figures(replicas: list[Endpoint]) -> list[Figure]:
+    route = Route(
+        namespace="bench",
+        name="model",
+        port=free_port(),
+        timeout_s=60.0,
+        per_try_timeout_s=None,
+        max_body_bytes=1 << 20,
+        slow_start_s=None,
+        grpc_port=None,
+    )
+    limit = TenantLimit(header="x-tenant", in_flight_percent=SHARE_PERCENT)
+    in_flight = IN_FLIGHT_PER_REPLICA * REPLICAS
+    async with running_envoy() as (xds, _, _):
+
+        async def tell(told: Route) -> None:
+            xds.publish(snapshot([told], {told.key: replicas}, {told.key: in_flight}))
+            await asyncio.sleep(SETTLE_S)
+
+        await tell(route)
+        unshared = await _with_flood(route.port)
+        await tell(replace(route, tenants=limit))
+        alone, flooded = [], []
+        for seed in range(ROUNDS):
+            alone.append((await _load(route.port, "other", RATE_RPS, seed))["p95_s"])
+            flooded.append(await _with_flood(route.port, seed))
+    alone_s, flooded_s = sum(alone) / ROUNDS, sum(one["p95_s"] for one in flooded) / ROUNDS
+    words = f"{FLOOD_RPS:g}/s where {REPLICAS / TAKES_S:g}/s are carried"
+    return [
+        shown(f"a tenant of {RATE_RPS:g}/s alone: p95", f"{1e3 * alone_s:.0f} ms"),
+        shown(f"beside a flood of {words}, no shares", _text(unshared)),
+        shown(f"with a share of {SHARE_PERCENT} % each", f"{1e3 * flooded_s:.0f} ms"),
+        at_most("  to what it was alone", flooded_s / alone_s, 1.2, "x", 2),
+    ]
+
+
+def _text(found: dict[str, float]) -> str:
+    return "refused or unanswered" if found["p95_s"] > SECONDS else f"{1e3 * found['p95_s']:.0f} ms"
+
+
+async def _with_flood(port: int, seed: int = 0) -> dict[str, float]:
+    flood = asyncio.create_task(_load(port, "flood", FLOOD_RPS, 100 + seed, SECONDS + 2))
+    await asyncio.sleep(1.0)
+    found = await _load(port, "other", RATE_RPS, seed)
+    await flood
+    return found
+
+
+async def _load(
+    port: int, tenant: str, rate_rps: float, seed: int, seconds: int = SECONDS
+) -> dict[str, float]:
+    words = ["--ports", str(port), "--rate", f"{rate_rps:g}", "--seconds", str(seconds)]
+    words = [*words, "--tenant", tenant, "--seed", str(seed)]
+    module = [sys.executable, "-m", "bench.gateway_load", *words]
+    load = await asyncio.create_subprocess_exec(*module, stdout=asyncio.subprocess.PIPE)
+    printed, _ = await asyncio.wait_for(load.communicate(), timeout=60)
+    found: dict[str, float] = json.loads(printed)
+    return found
+
+
+@contextlib.contextmanager
+def _replicas() -> Iterator[list[int]]:
+    """Start replicas without batching that always take as long: whoever waits is seen at once."""
+    with contextlib.ExitStack() as held:  # at once, so that no two are the same
+        probes = [
+            held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(REPLICAS)
+        ]
+        ports = [probe.getsockname()[1] for probe in probes]
+    words = ["--fixed", str(TAKES_S), "--ports", *map(str, ports)]
+    running = subprocess.Popen([sys.executable, "-m", "bench.gateway_replicas", *words])
+    try:
+        yield ports
+    finally:
+        running.kill()
+        running.wait()
