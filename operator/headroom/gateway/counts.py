@@ -7,12 +7,13 @@ their value wide at most. Both sides of the wire stand here.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
+
+import orjson
 
 from headroom.gateway.type_urls import Json, typed
 
@@ -67,9 +68,8 @@ def _status(comparison: str, status: int) -> Json:
     return {"status_code_filter": {"comparison": {"op": comparison, "value": value}}}
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Bin:
-    """Answers that took from `lower_us` to less than `upper_us`."""
+class Bin(NamedTuple):
+    """Answers that took from `lower_us` to less than `upper_us`. Plain, for there are many."""
 
     lower_us: float
     upper_us: float
@@ -92,21 +92,17 @@ class Counted:
 
 def read(page: str | bytes) -> dict[str, Counted]:
     """Read a gateway's page, by the services' keys; raise ValueError naming what it breaks."""
+    services: dict[str, _Sums] = {}
     try:
-        stats = json.loads(page)["stats"]
-        named = {one["name"]: int(one["value"]) for one in stats if "name" in one}
-        timed = [row for one in stats for row in one.get("histograms", {}).get("details", ())]
-        read = [(row["name"], dict(_bins(row["totals"]))) for row in timed]
+        for one in orjson.loads(page)["stats"]:
+            if "name" in one:
+                _take(services, one["name"], int(one["value"]))
+            for row in one.get("histograms", {}).get("details", ()):
+                found = _TIMED.fullmatch(row["name"])
+                if found and found["grpc"] in _GRPC_ANSWERED:
+                    _add(services.setdefault(_owner(found), _Sums()).answered, row["totals"])
     except (KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"no page of a gateway's counts: {error!r:.200}") from error
-    services: dict[str, _Sums] = {}
-    for name, value in named.items():
-        _take(services, name, value)
-    for name, bins in read:
-        if (found := _TIMED.fullmatch(name)) and found["grpc"] in _GRPC_ANSWERED:
-            answered = services.setdefault(_owner(found), _Sums()).answered
-            for one, count in bins.items():
-                answered[one] = answered.get(one, 0) + count
     return {key: sums.counted() for key, sums in services.items()}
 
 
@@ -172,7 +168,8 @@ def _is_missed(code: int, grpc: str) -> bool:
     return code in (0, 429) or code >= 500
 
 
-def _bins(totals: list[dict[str, float]]) -> Iterator[tuple[Bin, int]]:
+def _add(answered: dict[Bin, int], totals: list[dict[str, float]]) -> None:
     for one in totals:
-        lower, width, count = one["lower_bound"], one["width"], one["count"]
-        yield Bin(round(lower, 6), round(lower + width, 6)), int(count)
+        lower = one["lower_bound"]
+        each = Bin(round(lower, 3), round(lower + one["width"], 3))
+        answered[each] = answered.get(each, 0) + int(one["count"])

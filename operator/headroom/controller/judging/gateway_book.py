@@ -7,10 +7,10 @@ recently, for any of them may have had its requests: one that is silent is never
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from headroom.gateway.counts import Bin, Counted
+from headroom.gateway.counts import Counted
 
 NOTHING = Counted()
 
@@ -87,28 +87,22 @@ class GatewayBook:
 
 def _added(before: Counted, after: Counted) -> Counted:
     """Return what came since; all of it where a counter fell, for the gateway began anew."""
-    fell = any(getattr(after, name) < getattr(before, name) for name in _NUMBERS) or any(
-        after.answered.get(one, 0) < count for one, count in before.answered.items()
-    )
-    return after if fell else _combined(before, after, -1)
+    answered = dict(after.answered)
+    for one, count in before.answered.items():
+        answered[one] = answered.get(one, 0) - count
+    numbers = {name: getattr(after, name) - getattr(before, name) for name in _NUMBERS}
+    if min(numbers.values()) < 0 or min(answered.values(), default=0) < 0:
+        return after
+    return Counted(answered=answered, **numbers)
 
 
 def _plus(one: Counted, other: Counted) -> Counted:
-    return _combined(other, one, +1)
-
-
-def _combined(one: Counted, other: Counted, sign: int) -> Counted:
-    """Return `other` with `sign` times `one` added."""
-    answered = {
-        each: other.answered.get(each, 0) + sign * one.answered.get(each, 0)
-        for each in _bins(one, other)
-    }
-    numbers = {name: getattr(other, name) + sign * getattr(one, name) for name in _NUMBERS}
+    answered = dict(one.answered)
+    for each, count in other.answered.items():
+        if count:
+            answered[each] = answered.get(each, 0) + count
+    numbers = {name: getattr(one, name) + getattr(other, name) for name in _NUMBERS}
     return Counted(answered=answered, **numbers)
 
 
 _NUMBERS = ("arrived", "missed", "turned_away")
-
-
-def _bins(one: Counted, other: Counted) -> Iterable[Bin]:
-    return other.answered.keys() | one.answered.keys()
