@@ -1,0 +1,76 @@
+"""What a real gateway counts reaches the book, and its silence is said."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from gateway_world import Replica, free_port, gateway, route, until
+from headroom.adapters.gateway_scraper import GatewayScraper
+from headroom.controller.judging.gateway_pages import GatewayPages
+from headroom.controller.routing.pod_book import WarmPod
+
+POD = WarmPod(uid="1", name="gateway-0", address="127.0.0.1", restarts=0)
+
+
+class WallClock:
+    def now_s(self) -> float:
+        return time.time()
+
+
+async def ok(request: web.Request) -> web.Response:
+    await request.read()
+    return web.Response(text="ok")
+
+
+async def test_counts_are_read_until_the_gateway_is_silent(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    async with gateway(tmp_path) as front, GatewayScraper(deadline_s=0.5) as scraper:
+        replica = await Replica(ok).start()
+        canary, one = route(name="canary", port=free_port()), route(port=free_port())
+        one = route(port=one.port, split=((canary.key, 100),))
+        hosts = {canary.key: [replica.endpoint], one.key: []}
+        pages = GatewayPages(scraper, WallClock(), port=front.ops_port)
+        assert pages.of(canary.key) is None
+        reading = asyncio.create_task(pages.run(lambda: [POD], lambda: 0.1))
+        await front.tell(one, canary, replicas=hosts)
+
+        async def heard() -> bool:
+            tally = pages.of(canary.key)
+            return tally is not None and tally.heard
+
+        await until(heard, "the gateway was heard")
+        caplog.clear()
+        for _ in range(5):
+            async with front.client.post(f"http://127.0.0.1:{one.port}/", data=b"x") as answered:
+                assert answered.status == 200
+
+        async def counted() -> bool:
+            tally = pages.of(canary.key)
+            return tally is not None and sum(tally.counted.answered.values()) == 5
+
+        await until(counted, "the requests are counted for whose replicas had them")
+        tally = pages.of(one.key)
+        assert tally is not None
+        assert (tally.counted.arrived, tally.silent) == (0, ())
+        front.process.kill()
+
+        async def silent() -> bool:
+            tally = pages.of(canary.key)
+            return tally is not None and bool(tally.silent)
+
+        await until(silent, "the gateway is silent")
+        before = pages.of(canary.key)
+        await asyncio.sleep(0.3)
+        assert pages.of(canary.key) == before  # it does not age to zero
+        said = [one for one in caplog.messages if "what it counts is not known" in one]
+        assert len(said) == 1
+        reading.cancel()
+        await replica.stop()
