@@ -79,8 +79,8 @@ bench-gpu: setup ## real models on the GPU beside a bare loop; tiny ones on the 
 	@$(RUN) bench gpu
 
 .PHONY: bench-gateway
-bench-gateway: setup ## least in flight beside pinned connections, what Envoy costs, from no replica, and requests while everything changes (as root); 11 min
-	@$(RUN) bench gateway zero routing
+bench-gateway: setup ## least in flight beside pinned connections, what Envoy costs, one tenant's flood, from no replica, and requests while everything changes (as root); 14 min
+	@$(RUN) bench gateway tenants zero routing
 
 bench-server: setup ## the model server beside other servers, 35 min (ARGS=--quick: 5; ARGS=--soak: the soak); resumes
 	@$(RUN) serverbench $(ARGS)
