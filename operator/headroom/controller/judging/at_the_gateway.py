@@ -86,6 +86,11 @@ class AtTheGateway:
         return {"arrived": self.signals.arrival_rps.value, "missed": self.missed_rps}
 
     @property
+    def begun(self) -> bool:
+        """Whether every gateway was heard at least once."""
+        return bool(self.windows.last)
+
+    @property
     def fresh(self) -> bool:
         """Whether it is known what clients see now, or nothing is to be known."""
         return not self.watched or self.signals.in_flight.fresh

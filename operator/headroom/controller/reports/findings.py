@@ -220,6 +220,8 @@ def _metrics_available(tick: Tick) -> _Finding:
     covered = f"{signals.coverage:.0%} of the warm replicas have a recent sample"
     if _is_at_zero(tick):
         return _TRUE, ConditionReason.AT_ZERO, "without a replica requests are counted at the door"
+    if not tick.seen.fresh and not tick.seen.begun and not tick.seen.silent:
+        return _UNKNOWN, ConditionReason.WINDOW_FILLING, _FILLING
     if not tick.seen.fresh:
         return _FALSE, ConditionReason.SIGNALS_STALE, _unheard(tick)
     if signals.freshness is Freshness.FRESH:
