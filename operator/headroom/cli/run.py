@@ -85,6 +85,7 @@ async def operate(
     """
     _configure_logging()
     gc.set_threshold(*COLLECTED_AFTER)
+    gc.collect()
     gc.freeze()  # what has been imported stays: half of what a collection would look at
     instruments, clock = Instruments(), SystemClock()
     with _journal(record, record_mib) as journal:
