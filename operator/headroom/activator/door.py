@@ -183,7 +183,9 @@ class Door:
         finally:
             upwards.cancel()
             await asyncio.gather(upwards, return_exceptions=True)
-            calls.close()
+            calls.transport.abort()
+            with suppress(OSError):
+                await calls.wait_closed()
 
     async def _collect(
         self, reader: asyncio.StreamReader, incoming: Incoming, ticket: Ticket
