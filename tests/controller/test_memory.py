@@ -83,8 +83,9 @@ def test_a_look_is_good_until_the_next(now_s: float, holds: bool) -> None:
 
 
 LEARNT = {
-    "version": 2,
-    "cost": [[0, 10.0, 10.0, 10.0, 2.1, 0.441, 2.1, 1.0]],
+    "version": 3,
+    "cost": [[0, 10.0, 10.0, 10.0, 2.1, 2.1]],
+    "variation": [0.0, 0.0],
     "correction": [1.5],
     "coldStarts": [42.0],
 }

@@ -12,18 +12,23 @@ import pytest
 from headroom.scaling import CostModel, State
 from headroom.scaling.correction import Correction
 from headroom.scaling.cost_learning import Claim, CostLearner
+from headroom.scaling.executions import Executions
 
 TRUE = CostModel(fixed_s=0.150, per_item_s=0.060, max_batch=8)
 """A batch of one takes 0.21 s, a full one 0.63 s."""
 SILENT = Claim(max_batch=8)
 """The server says how large a batch may be, and not what it costs."""
-Pairs = Iterable[tuple[float, float, float]]
+Tick = list[Executions]
 
 
-def taught(learner: CostLearner, claim: Claim, ticks: Iterable[Pairs]) -> CostLearner:
+def ran(batches: float, size: float, mean_s: float, replica: str = "a") -> Executions:
+    return Executions(replica, batches, size, mean_s)
+
+
+def taught(learner: CostLearner, claim: Claim, ticks: Iterable[Tick]) -> CostLearner:
     """Let ticks of 2 s pass as the decision does: each is compared with the fit of the last."""
-    for pairs in ticks:
-        learner = learner.observe(pairs, 2.0, learner.fit(claim))
+    for executed in ticks:
+        learner = learner.observe(executed, 2.0, learner.fit(claim))
     return learner
 
 
@@ -33,22 +38,20 @@ def fitted(learner: CostLearner, claim: Claim = SILENT) -> CostModel:
     return cost
 
 
-def steady(cost: CostModel, ticks: int, *, sizes: tuple[int, ...] = (1, 2, 4, 8)) -> list[Pairs]:
+def steady(cost: CostModel, ticks: int, *, sizes: tuple[int, ...] = (1, 2, 4, 8)) -> list[Tick]:
     """Five batches of each of the sizes in turn, without noise."""
-    return [[(5.0, float(sizes[n % len(sizes)]), cost.batch_s(sizes[n % len(sizes)]))]
+    return [[ran(5.0, float(sizes[n % len(sizes)]), cost.batch_s(sizes[n % len(sizes)]))]
             for n in range(ticks)]  # fmt: skip
 
 
-def noisy(
-    cv: float, ticks: int, *, seed: int, sizes: tuple[int, ...] = (1, 2, 4, 8)
-) -> list[Pairs]:
+def noisy(cv: float, ticks: int, *, seed: int, sizes: tuple[int, ...] = (1, 2, 4, 8)) -> list[Tick]:
     """Twenty lognormal executions of sizes at random in each interval."""
     random, variance = np.random.default_rng(seed), math.log1p(cv**2)
     size = random.choice(sizes, (ticks, 20))
     factor = random.lognormal(-variance / 2, math.sqrt(variance), (ticks, 20))
     took_s = (TRUE.fixed_s + TRUE.per_item_s * size) * factor
     return [
-        [(20.0, float(mean), float(mean_s))]
+        [ran(20.0, float(mean), float(mean_s))]
         for mean, mean_s in zip(size.mean(axis=1), took_s.mean(axis=1), strict=True)
     ]
 
@@ -64,8 +67,8 @@ def test_an_hour_of_batches_of_one_does_not_unlearn_a_full_one(claim: Claim, cv:
 
 
 def test_only_bins_that_are_refreshed_fade() -> None:
-    learner = CostLearner().observe([(10.0, 1.0, 0.2), (10.0, 8.0, 0.6)], 2.0)
-    learner = learner.observe([(10.0, 1.0, 0.2)], 1800.0)  # a half-life
+    learner = CostLearner().observe([ran(10, 1, 0.2), ran(10, 8, 0.6, "b")], 2.0)
+    learner = learner.observe([ran(10, 1, 0.2)], 1800.0)  # a half-life
     by_batches = sorted(sums[0] for sums in learner.bins.values())
     assert by_batches == [10.0, 15.0]
     assert learner.observe([], 1e6) == learner
@@ -80,7 +83,7 @@ def test_nothing_is_known_before_the_first_batch_unless_the_server_says_it(
 
 
 def test_a_batch_says_nothing_while_the_largest_is_unknown() -> None:
-    assert CostLearner().observe([(10.0, 1.0, 0.21)], 2.0).fit(None) is None
+    assert CostLearner().observe([ran(10, 1, 0.21)], 2.0).fit(None) is None
 
 
 def test_a_claim_alone_is_believed() -> None:
@@ -90,12 +93,12 @@ def test_a_claim_alone_is_believed() -> None:
 
 
 def test_doubt_fades_as_larger_batches_are_seen() -> None:
-    learner = CostLearner().observe([(10.0, 1.0, 0.21)], 2.0)
+    learner = CostLearner().observe([ran(10, 1, 0.21)], 2.0)
     # Batches of one alone: a full batch of 8 might take 8 x 0.21 s.
     assert fitted(learner).batch_s(8) == pytest.approx(1.68)
     errors = []
     for size in (2, 4, 8):
-        learner = learner.observe([(10.0, float(size), TRUE.batch_s(size))], 2.0)
+        learner = learner.observe([ran(10, size, TRUE.batch_s(size))], 2.0)
         errors.append(fitted(learner).batch_s(8) / 0.63 - 1)
     assert 0 < errors[2] < errors[1] < errors[0] < 1.68 / 0.63 - 1
     assert errors[2] < 0.02
@@ -104,10 +107,10 @@ def test_doubt_fades_as_larger_batches_are_seen() -> None:
 def test_a_hang_is_no_cost() -> None:
     learner = taught(CostLearner(), SILENT, steady(TRUE, 50))
     expected = fitted(learner)
-    usual = taught(learner, SILENT, [[(1.0, 8.0, 19.0 * expected.batch_s(8))]])
+    usual = taught(learner, SILENT, [[ran(1, 8, 19.0 * expected.batch_s(8))]])
     assert fitted(usual).batch_s(8) > 1.05 * expected.batch_s(8)
-    assert taught(learner, SILENT, [[(1.0, 8.0, 21.0 * expected.batch_s(8))]]) == learner
-    assert taught(learner, SILENT, [[(1.0, 1.0, 60.0)]]) == learner
+    assert taught(learner, SILENT, [[ran(1, 8, 21.0 * expected.batch_s(8))]]) == learner
+    assert taught(learner, SILENT, [[ran(1, 1, 60.0)]]) == learner
 
 
 @pytest.mark.parametrize("factor", [2.0, 3.0])
@@ -143,9 +146,9 @@ def test_a_small_change_does_not_throw_the_past_away(factor: float) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_noise_alone_is_no_new_cost(seed: int) -> None:
     learner = taught(CostLearner(), SILENT, noisy(1.0, 120, seed=seed))
-    for pairs in noisy(1.0, 1800, seed=100 + seed):
+    for executed in noisy(1.0, 1800, seed=100 + seed):
         seen = sum(sums[0] for sums in learner.bins.values())
-        learner = learner.observe(pairs, 2.0, learner.fit(SILENT))
+        learner = learner.observe(executed, 2.0, learner.fit(SILENT))
         assert sum(sums[0] for sums in learner.bins.values()) > 0.5 * seen
     assert fitted(learner).batch_s(8) == pytest.approx(0.63, rel=0.1)
 
@@ -156,13 +159,13 @@ def test_variation_of_one_execution_is_estimated_from_means_of_twenty(cv: float)
     assert fitted(learner).cv == pytest.approx(cv, rel=0.1)
 
 
-def test_nothing_is_said_about_variation_before_ten_intervals_nor_without_any() -> None:
-    intervals = noisy(1.0, 10, seed=4)
-    learner = CostLearner()
-    for pairs in intervals[:9]:
-        learner = learner.observe(pairs, 0.0)
+def test_nothing_is_said_about_variation_before_ten_differences_nor_without_any() -> None:
+    learner = CostLearner().observe([ran(10, 1, 0.21)], 2.0)  # before, nothing was expected
+    intervals = noisy(1.0, 20, seed=4)
+    for executed in intervals[:19]:
+        learner = learner.observe(executed, 0.0, TRUE)
     assert fitted(learner).cv == 0.0
-    assert fitted(learner.observe(intervals[9], 0.0)).cv > 0.3
+    assert fitted(learner.observe(intervals[19], 0.0, TRUE)).cv > 0.3
     assert fitted(taught(CostLearner(), SILENT, steady(TRUE, 100))).cv == 0.0
 
 
@@ -178,8 +181,9 @@ def test_what_was_learnt_comes_back_from_a_checkpoint_of_a_kibibyte() -> None:
 
 
 GOOD: dict[str, object] = {
-    "version": 2,
-    "cost": [[0, 10.0, 10.0, 10.0, 2.1, 0.441, 2.1, 1.0]],
+    "version": 3,
+    "cost": [[0, 10.0, 10.0, 10.0, 2.1, 2.1]],
+    "variation": [4.0, 16.0],
     "correction": [1.0],
     "coldStarts": [42.0],
 }
@@ -197,23 +201,29 @@ def test_a_correction_at_its_bounds_and_a_start_of_no_time_are_read(factor: floa
 def test_a_good_checkpoint_is_read() -> None:
     state = State.from_checkpoint(GOOD)
     assert fitted(state.learner).batch_s(1) == pytest.approx(0.21, rel=0.01)
+    assert fitted(state.learner).cv == 0.5
+    assert State.from_checkpoint(GOOD | {"variation": [0.0, 0.0]}).learner.variation.cv == 0.0
     assert state.cold_starts.p90_s == 42.0
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"version": 1}, "version must be 2, not 1"),
-        ({"version": None}, "version must be 2, not None"),
+        ({"version": 2}, "version must be 3, not 2"),
+        ({"version": None}, "version must be 3, not None"),
         ({"cost": None}, "cost must be a list of lists, not None"),
         ({"cost": [3]}, "cost must be a list of numbers, not 3"),
-        ({"cost": [[]]}, r"cost must hold a bin and 7 sums, not \[\]"),
-        ({"cost": [[1, 2]]}, r"cost must hold a bin and 7 sums, not \[1, 2\]"),
-        ({"cost": [[0.5, 1, 1, 1, 1, 1, 1, 1]]}, r"must hold a bin and 7 sums, not \[0.5, "),
-        ({"cost": [[0, 1, 1, 1, 0, 1, 1, 1]]}, r"must hold sums > 0, not \[0, 1, 1, 1, 0, "),
-        ({"cost": [[0, 0.0, 1, 1, 1, 1, 1, 1]]}, "must hold sums > 0"),
-        ({"cost": [[0, 1, 1, 1, -1, 1, 1, 1]]}, "cost must hold finite numbers >= 0, not -1"),
-        ({"cost": [[0, 1, 1, 1, "1", 1, 1, 1]]}, "cost must hold numbers, not '1'"),
+        ({"cost": [[]]}, r"cost must hold a bin and 5 sums, not \[\]"),
+        ({"cost": [[1, 2]]}, r"cost must hold a bin and 5 sums, not \[1, 2\]"),
+        ({"cost": [[0.5, 1, 1, 1, 1, 1]]}, r"must hold a bin and 5 sums, not \[0.5, "),
+        ({"cost": [[0, 1, 1, 1, 0, 1]]}, r"must hold sums > 0, not \[0, 1, 1, 1, 0, "),
+        ({"cost": [[0, 0.0, 1, 1, 1, 1]]}, "must hold sums > 0"),
+        ({"cost": [[0, 1, 1, 1, -1, 1]]}, "cost must hold finite numbers >= 0, not -1"),
+        ({"cost": [[0, 1, 1, 1, "1", 1]]}, "cost must hold numbers, not '1'"),
+        ({"variation": None}, "variation must be a list of numbers, not None"),
+        ({"variation": [1.0]}, r"must hold a sum of squares and how many .* not \[1.0\]"),
+        ({"variation": [1.0, 0.0]}, r"must hold a sum of squares and how many .* not \[1.0, 0.0\]"),
+        ({"variation": [-1.0, 2.0]}, "variation must hold finite numbers >= 0, not -1"),
         ({"correction": 1.0}, "correction must be a list of numbers, not 1.0"),
         ({"correction": []}, r"correction must hold one number in 0.6..4, not \[\]"),
         ({"correction": [1.0, 1.0]}, r"correction must hold one number in 0.6..4, not \[1.0, "),
@@ -239,8 +249,8 @@ def test_a_new_cost_is_followed_within_30_s_amid_noise(
 ) -> None:
     learner = taught(CostLearner(), SILENT, noisy(cv, 900, seed=seed))
     doubled = [
-        [(batches, size, 2.0 * mean_s) for batches, size, mean_s in pairs]
-        for pairs in noisy(cv, 15, seed=50 + seed, sizes=sizes)
+        [one._replace(mean_s=2.0 * one.mean_s) for one in executed]
+        for executed in noisy(cv, 15, seed=50 + seed, sizes=sizes)
     ]
     learner = taught(learner, SILENT, doubled)
     assert fitted(learner).batch_s(8) == pytest.approx(1.26, rel=0.15)
@@ -249,12 +259,83 @@ def test_a_new_cost_is_followed_within_30_s_amid_noise(
 @pytest.mark.parametrize("seed", range(5))
 def test_noise_of_the_first_minutes_is_no_new_cost(seed: int) -> None:
     learner = CostLearner()
-    for pairs in noisy(1.0, 60, seed=seed):
+    for executed in noisy(1.0, 60, seed=seed):
         seen = sum(sums[0] for sums in learner.bins.values())
-        learner = learner.observe(pairs, 2.0, learner.fit(SILENT))
+        learner = learner.observe(executed, 2.0, learner.fit(SILENT))
         assert sum(sums[0] for sums in learner.bins.values()) > 0.5 * seen
 
 
 @pytest.mark.parametrize("pair", [(10.0, 2.0, 0.0), (10.0, 0.0, 0.2)], ids=["no time", "no items"])
 def test_counters_that_do_not_move_are_no_batches(pair: tuple[float, float, float]) -> None:
-    assert CostLearner().observe([pair], 2.0) == CostLearner()
+    assert CostLearner().observe([ran(*pair)], 2.0) == CostLearner()
+
+
+def fleet(
+    costs: dict[str, CostModel], ticks: int, *, load: float = 1.0, cv: float = 0.0
+) -> list[Tick]:
+    """Replicas under the same share of the load: the slower, the larger its batches."""
+    random = np.random.default_rng(7)
+    executed = []
+    for _ in range(ticks):
+        share = load * random.uniform(0.6, 1.4)
+        tick = []
+        for replica, cost in costs.items():
+            size = min(8.0, max(1.0, 8 * share * cost.batch_s(8) / TRUE.batch_s(8)))
+            mean_s = cost.batch_s(size) * (1 + cv * random.normal() / math.sqrt(20))
+            tick.append(ran(20.0, size, mean_s, replica))
+        executed.append(tick)
+    return executed
+
+
+def slower(factor: float) -> CostModel:
+    return CostModel(fixed_s=factor * 0.150, per_item_s=factor * 0.060, max_batch=8)
+
+
+@pytest.mark.parametrize("load", [0.2, 0.5, 0.8])
+@pytest.mark.parametrize("factor", [1.2, 1.5, 2.0])
+@pytest.mark.parametrize("cv", [0.0, 0.3])
+def test_accelerators_that_differ_are_no_variation_and_do_not_tilt_the_line(
+    factor: float, load: float, cv: float
+) -> None:
+    costs = {"a": TRUE, "b": slower(factor), "c": TRUE, "d": slower(factor)}
+    cost = fitted(taught(CostLearner(), SILENT, fleet(costs, 900, load=load, cv=cv)))
+    mean = (1 + factor) / 2
+    assert cost.batch_s(8) == pytest.approx(mean * 0.63, rel=0.07)
+    assert cost.batch_s(1) == pytest.approx(mean * 0.21, rel=0.07)
+    assert cost.cv == pytest.approx(cv, rel=0.1, abs=0.1)
+
+
+def test_a_cost_that_no_line_fits_is_no_variation() -> None:
+    # Padded to powers of two, as compiled kernels are: 3 requests take as long as 4.
+    steps = {size: 0.150 + 0.060 * 2 ** math.ceil(math.log2(size)) for size in range(1, 9)}
+    random = np.random.default_rng(8)
+    ticks = [
+        [ran(60.0, size, steps[size], replica) for replica, size in zip("ab", sizes, strict=True)]
+        for sizes in np.repeat(random.integers(1, 9, (90, 2)), 10, axis=0).tolist()
+    ]
+    assert fitted(taught(CostLearner(), SILENT, ticks)).cv < 0.5
+
+
+def test_a_replica_that_left_takes_what_it_taught_of_speeds_but_not_of_the_cost() -> None:
+    learner = taught(CostLearner(), SILENT, fleet({"a": TRUE, "b": slower(1.5)}, 300))
+    left = learner.only({"a"})
+    assert set(left.speeds.sums) == set(left.variation.latest) == {"a"}
+    assert fitted(left) == fitted(learner)
+    assert left.only({"a", "c"}) is left
+    assert learner.speeds.factors == pytest.approx({"a": 0.8, "b": 1.2}, rel=0.02)
+    assert left.speeds.factors.keys() == {"a"}
+    assert [learner.speeds.slowest(share) for share in (0.05, 0.5)] == pytest.approx(
+        [1.2, 1.0], rel=0.02
+    )
+    assert CostLearner().speeds.slowest(0.05) == 1.0
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("cv", [0.3, 1.0])
+def test_replicas_differ_by_more_than_chance_or_not_at_all(cv: float, seed: int) -> None:
+    alone = [noisy(cv, 600, seed=10 * seed + number) for number in range(4)]
+    learner = CostLearner()
+    for ticks in zip(*alone, strict=True):
+        executed = [one._replace(replica=name) for name, (one,) in zip("abcd", ticks, strict=True)]
+        learner = learner.observe(executed, 2.0, learner.fit(SILENT))
+        assert learner.speeds.factors == {}

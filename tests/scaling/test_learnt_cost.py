@@ -4,22 +4,30 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from headroom.scaling import CostModel
 from headroom.scaling.cost_learning import Claim, CostLearner, claim_of
+from headroom.scaling.executions import Executions
+from headroom.scaling.speeds import Speeds
+from headroom.scaling.variation import Variation
 from scaling_world import sample
 
 TRUE = CostModel(fixed_s=0.150, per_item_s=0.060, max_batch=8)
 """A batch of one takes 0.21 s."""
-TEN = {0: (100.0, 100.0, 100.0, 21.0, 4.41, 21.0, 10.0)}
-"""A hundred batches of one in ten intervals, as TRUE says."""
+HUNDRED = {0: (100.0, 100.0, 100.0, 21.0, 21.0)}
+"""A hundred batches of one, as TRUE says."""
+KNOWN = CostLearner(bins=HUNDRED, variation=Variation(squares=0.0, differences=10.0))
 Pair = tuple[float, float, float]
+"""Batches, their mean size, their mean seconds."""
+
+
+def ran(*pairs: Pair, replica: str = "a") -> list[Executions]:
+    return [Executions(replica, *pair) for pair in pairs]
 
 
 def fitted(claim: Claim, *pairs: Pair) -> CostModel:
-    cost = CostLearner().observe(pairs, 0.0).fit(claim)
+    cost = CostLearner().observe(ran(*pairs), 0.0).fit(claim)
     assert cost is not None
     return cost
 
@@ -72,7 +80,7 @@ def test_a_wrong_claim_is_scaled_for_the_sizes_not_seen(
     [(0.5, 0), (1.0, 0), (1.2, 1), (1.6, 2), (2.0, 2), (2.3, 3), (4.0, 4), (8.0, 6)],
 )
 def test_sizes_share_a_bin_within_a_factor_of_one_and_a_half(size: float, number: int) -> None:
-    assert list(CostLearner().observe([(1.0, size, 0.2)], 2.0).bins) == [number]
+    assert list(CostLearner().observe(ran((1.0, size, 0.2)), 2.0).bins) == [number]
 
 
 @pytest.mark.parametrize(
@@ -94,59 +102,101 @@ def test_what_is_beyond_chance_is_a_new_cost(
     batches: float, cv: float, factor: float, surprises: bool
 ) -> None:
     expected = CostModel(fixed_s=0.15, per_item_s=0.06, max_batch=8, cv=cv)
-    learnt = CostLearner(bins=TEN).observe([(batches, 1.0, factor * 0.21)], 0.0, expected)
+    learnt = KNOWN.observe(ran((batches, 1.0, factor * 0.21)), 0.0, expected)
     assert (learnt.recent == (0.0, 0.0, 0.0)) is surprises
     assert (learnt.bins[0][0] < 100.0 + batches) is surprises
 
 
-@pytest.mark.parametrize(("intervals", "surprises"), [(9.0, False), (10.0, True)])
-def test_before_ten_intervals_executions_may_vary_by_their_mean(
-    intervals: float, surprises: bool
+@pytest.mark.parametrize(("differences", "surprises"), [(9.0, False), (10.0, True)])
+def test_before_ten_differences_executions_may_vary_by_their_mean(
+    differences: float, surprises: bool
 ) -> None:
-    bins = {0: (*TEN[0][:6], intervals)}
-    learnt = CostLearner(bins=bins).observe([(100.0, 1.0, 1.4 * 0.21)], 2.0, TRUE)
+    before = CostLearner(bins=HUNDRED, variation=Variation(differences=differences))
+    learnt = before.observe(ran((100.0, 1.0, 1.4 * 0.21)), 0.0, TRUE)
     assert (learnt.recent == (0.0, 0.0, 0.0)) is surprises
 
 
 def test_a_new_cost_scales_the_past_and_nearly_forgets_it() -> None:
-    learnt = CostLearner(bins=TEN).observe([(100.0, 1.0, 0.42)], 0.0, TRUE)
-    # 2 % of 100 batches, at twice their 0.21 s: 0.84 s, 4 x 0.0882 s^2; then the hundred new ones
-    assert learnt.bins[0] == pytest.approx((102.0, 102.0, 102.0, 42.84, 17.9928, 42.84, 1.2))
+    learnt = KNOWN.observe(ran((100.0, 1.0, 0.42)), 0.0, TRUE)
+    # 2 % of 100 batches, at twice their 0.21 s: 0.84 s; then the hundred new ones
+    assert learnt.bins[0] == pytest.approx((102.0, 102.0, 102.0, 42.84, 42.84))
+    assert learnt.variation.differences == pytest.approx(0.2)
+    assert learnt.speeds.sums == {}
 
 
 def test_by_how_much_is_what_the_latest_batches_say_not_the_recent_ones() -> None:
-    before = CostLearner(bins=TEN, recent=(100.0, 21.0, 21.0))
-    learnt = before.observe([(100.0, 1.0, 0.42)], 0.0, TRUE)  # recent: 1.5 times, latest: twice
-    assert learnt.bins[0] == pytest.approx((102.0, 102.0, 102.0, 42.84, 17.9928, 42.84, 1.2))
+    before = replace(KNOWN, recent=(100.0, 21.0, 21.0))
+    learnt = before.observe(ran((100.0, 1.0, 0.42)), 0.0, TRUE)  # recent: 1.5 times, latest: twice
+    assert learnt.bins[0] == pytest.approx((102.0, 102.0, 102.0, 42.84, 42.84))
 
 
 def test_recent_batches_count_half_after_twenty_seconds() -> None:
-    learnt = CostLearner(recent=(40.0, 8.0, 8.4)).observe([(10.0, 1.0, 0.21)], 20.0, TRUE)
+    learnt = CostLearner(recent=(40.0, 8.0, 8.4)).observe(ran((10.0, 1.0, 0.21)), 20.0, TRUE)
     assert learnt.recent == pytest.approx((30.0, 6.1, 6.3))
 
 
 @pytest.mark.parametrize(("factor", "counts"), [(19.9, True), (20.1, False)])
 def test_what_takes_twenty_times_as_long_is_a_hang(factor: float, counts: bool) -> None:
-    learnt = CostLearner(bins=TEN).observe([(1.0, 1.0, factor * 0.21)], 2.0, TRUE)
-    assert (learnt.bins[0] != TEN[0]) is counts
+    learnt = KNOWN.observe(ran((1.0, 1.0, factor * 0.21)), 2.0, TRUE)
+    assert (learnt.bins[0] != HUNDRED[0]) is counts
 
 
-def test_variation_is_that_of_the_residuals() -> None:
-    chance = np.random.default_rng(5)
-    batches = chance.integers(5, 30, 12).astype(float)
-    sizes = np.array([1.0, 2.0, 4.0, 8.0] * 3)
-    means_s = (0.15 + 0.06 * sizes) * (1 + 0.2 * chance.standard_normal(12) / np.sqrt(batches))
-    pairs = list(zip(batches.tolist(), sizes.tolist(), means_s.tolist(), strict=True))
-    per_item_s, fixed_s = np.polyfit(sizes, means_s, 1, w=np.sqrt(batches))
-    squares = (batches * (means_s - fixed_s - per_item_s * sizes) ** 2).sum()
-    mean_s = (batches * means_s).sum() / batches.sum()
-    expected = np.sqrt(squares / (12 - 2)) / mean_s
-    learner = CostLearner()
-    for pair in pairs:
-        learner = learner.observe([pair], 0.0)
-    cost = learner.fit(Claim(max_batch=8))
-    assert cost is not None
-    assert 0.05 < cost.cv == pytest.approx(expected, rel=1e-6)
+def told(variation: Variation, *ticks: list[Executions], fade: float = 1.0) -> Variation:
+    for executed in ticks:
+        variation = variation.observe(executed, TRUE, fade)
+    return variation
+
+
+SETTLED = Variation(intervals=10)
+"""The first ten are not compared."""
+
+
+def test_variation_is_how_much_a_replica_differs_from_itself() -> None:
+    first = ran((25.0, 1.0, 0.21)) + ran((25.0, 1.0, 0.42), replica="b")
+    # 1.1 after 1.0 of what was expected, a hundred batches after 25: 0.01 / (1/100 + 1/25) = 0.2;
+    # b took twice as long before and does now
+    then = ran((100.0, 1.0, 0.231)) + ran((25.0, 8.0, 1.26), replica="b")
+    variation = told(SETTLED, first, then)
+    assert (variation.squares, variation.differences) == pytest.approx((0.2, 2.0))
+    assert variation.cv == 0.0  # two say nothing yet
+    known = replace(variation, squares=2.0, differences=8.0)
+    assert told(known, then, then).cv == pytest.approx((2.0 / 12.0) ** 0.5)
+    assert told(known, then, fade=0.5).squares == pytest.approx(1.0)
+    assert told(Variation(), *[first] * 5, then).differences == 2.0
+
+
+@pytest.mark.parametrize(("cv", "said"), [(0.019, 0.0), (0.021, 0.021)])
+def test_a_fiftieth_is_no_variation(cv: float, said: float) -> None:
+    assert Variation(squares=100 * cv**2, differences=100.0).cv == pytest.approx(said)
+
+
+@pytest.mark.parametrize(
+    ("batches", "cv", "factor", "differs"),
+    [
+        (1e6, 0.0, 1.09, False),  # 4.3 % from the mean of both
+        (1e6, 0.0, 1.12, True),  # 5.7 %
+        (400.0, 1.0, 1.45, False),  # 4 deviations of a mean of 400: 20 %; 18 % from the mean
+        (400.0, 1.0, 1.55, True),  # 22 %
+        (1e6, None, 3.0, False),  # what chance does is not known
+    ],
+)
+def test_a_replica_is_slow_beyond_chance_and_a_twentieth(
+    batches: float, cv: float | None, factor: float, differs: bool
+) -> None:
+    executed = ran((batches, 1.0, 0.21)) + ran((batches, 1.0, factor * 0.21), replica="b")
+    speeds = Speeds().observe(executed, 0.0, cv)
+    assert (speeds.factors != {}) is differs
+    if differs:
+        mean = (1.0 + factor) / 2
+        assert speeds.factors == pytest.approx({"a": 1.0 / mean, "b": factor / mean})
+
+
+def test_what_a_replica_executed_counts_half_after_five_minutes() -> None:
+    speeds = Speeds().observe(ran((10.0, 2.0, 0.3)), 0.0, 0.0)
+    assert speeds.sums == {"a": pytest.approx((10.0, 20.0, 40.0, 3.0, 6.0))}
+    speeds = speeds.observe(ran((10.0, 2.0, 0.3)), 300.0, 0.0)
+    assert speeds.sums == {"a": pytest.approx((15.0, 30.0, 60.0, 4.5, 9.0))}
+    assert speeds.factors == {}
 
 
 SLOW = CostModel(fixed_s=0.2, per_item_s=0.01, max_batch=16)

@@ -203,8 +203,8 @@ def test_one_batch_in_an_interval_is_told_and_none_is_not() -> None:
     for now_s, batches in ((0.0, (3.0, 5.0, 1.0)), (2.0, (4.0, 8.0, 1.5)), (4.0, (4.0, 8.0, 1.5))):
         scrape = sample("a", now_s, 0, batches=batches)
         windows = windows.absorb(Observation(now_s=now_s, current=1, pods=pods, samples=(scrape,)))
-        told.append(list(windows.batch_means()))
-    assert told == [[], [(1.0, 3.0, 0.5)], []]
+        told.append(windows.executed())
+    assert told == [[], [("a", 1.0, 3.0, 0.5)], []]
     assert len(BOUNDS_S) == len(windows.total(4.0).latency)
 
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headroom.scaling.executions import Executions
 from headroom.scaling.histogram import attainment, percentile
 from headroom.scaling.tracks import HORIZON_S
 from headroom.scaling.values import LatencyCounts, Observation, Pod, PodState
@@ -165,8 +166,8 @@ def test_each_interval_of_batches_is_told_once() -> None:
     for now_s, batches in ((0.0, (10.0, 30.0, 5.0)), (2.0, (14.0, 42.0, 7.0)), (4.0, None)):
         heard = () if batches is None else (sample("a", now_s, 0, batches=batches),)
         windows = windows.absorb(Observation(now_s=now_s, current=1, pods=pods, samples=heard))
-        told.append(list(windows.batch_means()))
-    assert told == [[], [(4.0, 3.0, 0.5)], []]
+        told.append(windows.executed())
+    assert told == [[], [Executions("a", 4.0, 3.0, 0.5)], []]
 
 
 @dataclass

@@ -2,24 +2,27 @@
 
 Pairs are remembered by size, in bins of factor 1.5, and forgotten only as newer ones of the same
 size arrive. Were they forgotten by time alone, a service with replicas to spare would see only
-small batches, unlearn what a full one costs, and keep the spare replicas for that.
+small batches, unlearn what a full one costs, and keep the spare replicas for that. The line is that
+of the mean replica: each pair is divided by how slow its replica is beside the others.
 
 A server may claim a cost that it measured when it warmed up: PRIOR_BATCHES batches of one and as
 many full ones count as such a prior, so the fit is defined from the first tick and cannot tilt
 while traffic shows only one batch size. Where none is claimed a faint doubt takes its place: full
 batches might gain nothing over what was seen.
-
-How much an execution varies (cv) follows from the residuals: n batches of standard deviation s have
-a mean of deviation s / sqrt(n), so that n times the squared residual estimates s squared.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
 
+from headroom.scaling.executions import Executions
+from headroom.scaling.line_fit import NOTHING, SUMS, Sums, line, plus
+from headroom.scaling.speeds import Speeds
 from headroom.scaling.values import CostModel, PodSample
+from headroom.scaling.variation import Variation
 
 PRIOR_BATCHES = 20.0
 DOUBT_BATCHES = 0.1
@@ -27,16 +30,16 @@ HALF_LIFE_S = 1800.0
 """Of what a bin remembers, in time in which it is refreshed. Long, since a tail is learnt slowly:
 the cv of 500 lognormal executions of cv 1 is off by 13 %, of 20 000 by 2 %."""
 BIN_FACTOR = 1.5
+_LOG_BIN_FACTOR = math.log(BIN_FACTOR)
 RECENT_HALF_LIFE_S = 20.0
 SURPRISE_RATIO, SURPRISE_DEVIATIONS = 1.15, 5.0
 """Recent executions this far from the fit, and as many deviations of their mean: a new cost."""
 KEPT_AFTER_SURPRISE = 0.02
+FEWEST_BATCHES = 10.0
+"""Fewer surprise nobody."""
 OUTLIER_FACTOR = 20.0
 """An interval this many times slower than the fit is a hang, not a cost: a lognormal execution of
 cv 1 exceeds 20 times its mean once in 20 000."""
-FEWEST_INTERVALS = 10.0
-"""Before as many intervals nothing is said about variation."""
-_NEGLIGIBLE_CV = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,52 +67,58 @@ def claim_of(samples: Iterable[PodSample]) -> Claim | None:
     return Claim(max_batch=max(batches), slots=slots, cost=cost)
 
 
-Sums = tuple[float, ...]
-"""Weighted sums over pairs: batches, sizes, sizes squared, seconds, seconds squared, products; and
-the number of pairs."""
-SUMS = 7
-_NOTHING: Sums = (0.0,) * SUMS
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostLearner:
-    """The sums of a least-squares line through (size, seconds), by bin of size."""
+    """The sums of a least-squares line by bin of size, and what is left beside it."""
 
     bins: Mapping[int, Sums] = field(default_factory=dict)
+    variation: Variation = field(default_factory=Variation)
+    speeds: Speeds = field(default_factory=Speeds)
     recent: tuple[float, float, float] = (0.0, 0.0, 0.0)
     """Batches of the last half minute, their seconds, and the seconds that the fit had expected."""
 
     def observe(
         self,
-        pairs: Iterable[tuple[float, float, float]],
+        intervals: Iterable[Executions],
         elapsed_s: float,
         expected: CostModel | None = None,
     ) -> CostLearner:
-        """Return the learner with (batches, mean size, mean seconds) pairs added.
+        """Return the learner with what replicas executed added, an interval of each.
 
         What takes OUTLIER_FACTOR times as long as `expected` is left out. When the recent batches
         contradict `expected` beyond chance, the past is scaled to them and nearly forgotten: what
         every request costs has changed, and the sizes not seen since have changed with it.
         """
-        usual = [
-            (batches, size, mean_s)
-            for batches, size, mean_s in pairs
-            if size > 0 < mean_s
-            if expected is None or mean_s <= OUTLIER_FACTOR * expected.batch_s(size)
-        ]
+        usual = _usual(intervals, expected)
         if not usual:
             return self
-        bins, recent = self.bins, self.recent
-        if expected is not None:
-            recent = _recent(recent, usual, expected, elapsed_s)
-            known = sum(sums[6] for sums in bins.values()) >= FEWEST_INTERVALS
-            ratio = _surprise(recent, expected.cv if known else max(1.0, expected.cv))
-            if ratio is not None:
-                _, took_s, expected_s = _recent((0.0, 0.0, 0.0), usual, expected, 0.0)
-                ratio = took_s / expected_s if expected_s > 0 else ratio
-                bins = {number: _rescaled(sums, ratio) for number, sums in bins.items()}
-                recent = (0.0, 0.0, 0.0)
-        return CostLearner(bins=_with(bins, usual, elapsed_s), recent=recent)
+        fade = 0.5 ** (max(0.0, elapsed_s) / HALF_LIFE_S)
+        if expected is None:
+            return replace(self, bins=_with(self.bins, usual, fade, {}))
+        variation = self.variation.observe(usual, expected, fade)
+        speeds = self.speeds.observe(usual, elapsed_s, variation.cv if variation.known else None)
+        recent = _recent(self.recent, usual, expected, elapsed_s)
+        ratio = _surprise(recent, expected.cv if variation.known else max(1.0, expected.cv))
+        bins = self.bins
+        if ratio is not None:
+            _, took_s, expected_s = _recent((0.0, 0.0, 0.0), usual, expected, 0.0)
+            ratio = took_s / expected_s if expected_s > 0 else ratio
+            bins = {number: _rescaled(sums, ratio) for number, sums in bins.items()}
+            recent, variation = (0.0, 0.0, 0.0), variation.fewer(KEPT_AFTER_SURPRISE)
+            speeds = Speeds()
+        return CostLearner(
+            bins=_with(bins, usual, fade, speeds.factors),
+            variation=variation,
+            speeds=speeds,
+            recent=recent,
+        )
+
+    def only(self, replicas: AbstractSet[str]) -> CostLearner:
+        """Return the learner with no other replica remembered; what they taught stays."""
+        variation, speeds = self.variation.only(replicas), self.speeds.only(replicas)
+        if variation is self.variation and speeds is self.speeds:
+            return self
+        return replace(self, variation=variation, speeds=speeds)
 
     def fit(self, claim: Claim | None) -> CostModel | None:
         """Return the fitted cost; None while the server has not said how large a batch may be.
@@ -118,38 +127,62 @@ class CostLearner:
         """
         if claim is None or (claim.cost is None and not self.bins):
             return None
-        seen: Sums = tuple(map(sum, zip(*self.bins.values(), strict=True))) or _NOTHING
+        seen: Sums = tuple(map(sum, zip(*self.bins.values(), strict=True))) or NOTHING
         full = float(claim.max_batch)
         if claim.cost is not None:
             scale = _scale(seen, claim.cost)
-            sums = _plus(seen, PRIOR_BATCHES, 1.0, scale * claim.cost.batch_s(1))
-            sums = _plus(sums, PRIOR_BATCHES, full, scale * claim.cost.batch_s(full))
+            sums = plus(seen, PRIOR_BATCHES, 1.0, scale * claim.cost.batch_s(1))
+            sums = plus(sums, PRIOR_BATCHES, full, scale * claim.cost.batch_s(full))
         else:
             _, sizes, _, seconds, *_ = seen
-            sums = _plus(seen, DOUBT_BATCHES, full, full * seconds / sizes)
-        fixed_s, per_item_s = _line(sums)
+            sums = plus(seen, DOUBT_BATCHES, full, full * seconds / sizes)
+        fixed_s, per_item_s = line(sums)
         return CostModel(
             fixed_s=fixed_s,
             per_item_s=per_item_s,
             max_batch=claim.max_batch,
             slots=claim.slots,
-            cv=_variation(seen),
+            cv=self.variation.cv,
         )
 
 
+def _usual(intervals: Iterable[Executions], expected: CostModel | None) -> list[Executions]:
+    """Return what took some time for some requests, and no outlier's."""
+    if expected is None:
+        return [one for one in intervals if one.size > 0 < one.mean_s]
+    fixed_s, per_item_s = OUTLIER_FACTOR * expected.fixed_s, OUTLIER_FACTOR * expected.per_item_s
+    return [
+        one
+        for one in intervals
+        for _, _, size, mean_s in (one,)
+        if size > 0 < mean_s <= fixed_s + per_item_s * size
+    ]
+
+
 def _with(
-    bins: Mapping[int, Sums], pairs: Iterable[tuple[float, float, float]], elapsed_s: float
+    bins: Mapping[int, Sums],
+    intervals: Iterable[Executions],
+    fade: float,
+    factors: Mapping[str, float],
 ) -> dict[int, Sums]:
-    """Return the bins with pairs added; only those that are refreshed fade."""
-    fresh: dict[int, Sums] = {}
-    for batches, size, mean_s in pairs:
+    """Return the bins with intervals added; only those that are refreshed fade."""
+    fresh: dict[int, list[float]] = {}
+    for replica, batches, size, mean_s in intervals:
         number = _bin(size)
-        fresh[number] = _plus(fresh.get(number, _NOTHING), batches, size, mean_s)
-    fade = 0.5 ** (max(0.0, elapsed_s) / HALF_LIFE_S)
+        sums = fresh.get(number)
+        if sums is None:
+            sums = fresh[number] = [0.0] * SUMS
+        items = batches * size
+        usual_s = mean_s / factors[replica] if replica in factors else mean_s
+        sums[0] += batches
+        sums[1] += items
+        sums[2] += items * size
+        sums[3] += batches * usual_s
+        sums[4] += items * usual_s
     added = {
         number: tuple(fade * old + new for old, new in zip(bins[number], sums, strict=True))
         if number in bins
-        else sums
+        else tuple(sums)
         for number, sums in fresh.items()
     }
     return {**bins, **added}
@@ -157,16 +190,17 @@ def _with(
 
 def _recent(
     recent: tuple[float, float, float],
-    pairs: Iterable[tuple[float, float, float]],
+    intervals: Iterable[Executions],
     expected: CostModel,
     elapsed_s: float,
 ) -> tuple[float, float, float]:
     fade = 0.5 ** (max(0.0, elapsed_s) / RECENT_HALF_LIFE_S)
     count, took_s, expected_s = (fade * value for value in recent)
-    for batches, size, mean_s in pairs:
+    fixed_s, per_item_s = expected.fixed_s, expected.per_item_s
+    for _, batches, size, mean_s in intervals:
         count += batches
         took_s += batches * mean_s
-        expected_s += batches * expected.batch_s(size)
+        expected_s += batches * (fixed_s + per_item_s * size)
     return count, took_s, expected_s
 
 
@@ -176,7 +210,7 @@ def _surprise(recent: tuple[float, float, float], cv: float) -> float | None:
     Worked: cv 1 and 100 batches: a mean is within 1 +- 5 / 10, so only a factor above 1.5 counts.
     """
     count, took_s, expected_s = recent
-    if count < FEWEST_INTERVALS or expected_s <= 0:
+    if count < FEWEST_BATCHES or expected_s <= 0:
         return None
     ratio = took_s / expected_s
     chance = SURPRISE_DEVIATIONS * cv / math.sqrt(count)
@@ -187,18 +221,10 @@ def _surprise(recent: tuple[float, float, float], cv: float) -> float | None:
 
 def _rescaled(sums: Sums, ratio: float) -> Sums:
     """Return sums as if every execution had taken `ratio` times as long, with little weight."""
-    weight, sizes, sizes_squared, seconds, seconds_squared, products, pairs = (
+    weight, sizes, sizes_squared, seconds, products = (
         KEPT_AFTER_SURPRISE * total for total in sums
     )
-    return (
-        weight,
-        sizes,
-        sizes_squared,
-        ratio * seconds,
-        ratio**2 * seconds_squared,
-        ratio * products,
-        pairs,
-    )
+    return weight, sizes, sizes_squared, ratio * seconds, ratio * products
 
 
 def _scale(seen: Sums, claimed: CostModel) -> float:
@@ -216,52 +242,4 @@ def _scale(seen: Sums, claimed: CostModel) -> float:
 
 def _bin(size: float) -> int:
     """Return the bin of a size: 0 for batches of one, then (1, 1.5], (1.5, 2.25] and so on."""
-    return 0 if size <= 1.0 else 1 + int(math.log(size) / math.log(BIN_FACTOR))
-
-
-def _plus(sums: Sums, batches: float, size: float, mean_s: float) -> Sums:
-    weight, sizes, sizes_squared, seconds, seconds_squared, products, pairs = sums
-    return (
-        weight + batches,
-        sizes + batches * size,
-        sizes_squared + batches * size * size,
-        seconds + batches * mean_s,
-        seconds_squared + batches * mean_s * mean_s,
-        products + batches * size * mean_s,
-        pairs + 1.0,
-    )
-
-
-def _line(sums: Sums) -> tuple[float, float]:
-    """Return fixed and per-item seconds of the least-squares line.
-
-    A line with a negative part is replaced by the nearest without one: through the origin, or flat.
-    """
-    weight, sizes, sizes_squared, seconds, _, products, _ = sums
-    spread = sizes_squared * weight - sizes**2
-    if spread <= 1e-9 * weight**2:  # one size only: of one request each
-        return seconds / weight, 0.0
-    per_item_s = (products * weight - sizes * seconds) / spread
-    fixed_s = (seconds - per_item_s * sizes) / weight
-    if fixed_s < 0:
-        return 0.0, products / sizes_squared
-    if per_item_s < 0:
-        return seconds / weight, 0.0
-    return fixed_s, per_item_s
-
-
-def _variation(seen: Sums) -> float:
-    """Return the coefficient of variation of one execution around the line."""
-    weight, sizes, sizes_squared, seconds, seconds_squared, products, pairs = seen
-    if pairs < FEWEST_INTERVALS:
-        return 0.0
-    fixed_s, per_item_s = _line(seen)
-    squares = (
-        seconds_squared
-        - 2 * (fixed_s * seconds + per_item_s * products)
-        + fixed_s**2 * weight
-        + 2 * fixed_s * per_item_s * sizes
-        + per_item_s**2 * sizes_squared
-    )
-    cv = math.sqrt(max(0.0, squares) / (pairs - 2)) * weight / seconds
-    return cv if cv > _NEGLIGIBLE_CV else 0.0
+    return 0 if size <= 1.0 else 1 + int(math.log(size) / _LOG_BIN_FACTOR)

@@ -54,11 +54,12 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
     )
     state = replace(state, rerouting=rerouting, correction=correction)
     routing, kappa = rerouting.acting(policy.routing, correction)
-    tail = _tail(policy, cost, routing)
+    slowest = state.learner.speeds.slowest(1.0 - policy.latency_percentile)
+    tail = _tail(policy, cost, routing, slowest)
 
     target_s = corrected_target_s(policy, tail, kappa)
     advice = _recommend(policy, state, observation, signals, tail, counts, target_s)
-    measured = tail if routing is policy.routing else _tail(policy, cost, policy.routing)
+    measured = tail if routing is policy.routing else _tail(policy, cost, policy.routing, slowest)
     state = _correct(policy, state, signals, measured, counts, advice, now_s)
     state = _remember(policy, state, signals, advice, now_s)
     situation = Situation(
@@ -120,7 +121,8 @@ def _learn(policy: Policy, state: State, observation: Observation) -> tuple[Stat
     """Take in the samples; cold samples (any pod not ready yet) never enter the cost."""
     windows = state.windows.absorb(observation)
     elapsed_s = 0.0 if state.last_s is None else observation.now_s - state.last_s
-    learner = state.learner.observe(windows.batch_means(), elapsed_s, state.cost)
+    learner = state.learner.observe(windows.executed(), elapsed_s, state.cost)
+    learner = learner.only(windows.last.keys())
     starts = state.cold_starts.observe(observation.pods, first=state.last_s is None)
     counts = cold_start.count(
         observation.pods, observation.now_s, starts.p90_s, policy.warmup_timeout_s
@@ -142,9 +144,18 @@ def _learn(policy: Policy, state: State, observation: Observation) -> tuple[Stat
     return state, counts
 
 
-def _tail(policy: Policy, cost: CostModel | None, routing: Routing) -> TailLatency | None:
+def _tail(
+    policy: Policy, cost: CostModel | None, routing: Routing, slowest: float
+) -> TailLatency | None:
+    """Return the model to ask: of the mean replica, or of the slowest where routing is blind.
+
+    A slow replica that gets the share of all others is where the tail is: with more than 1 in 20
+    slow, its latency is the p95. Routing that sees load gives it what it can carry.
+    """
     if cost is None:
         return None
+    if slowest > 1.0 and not routing.sees_load:
+        cost = replace(cost, fixed_s=slowest * cost.fixed_s, per_item_s=slowest * cost.per_item_s)
     return TailLatency(cost=cost, percentile=policy.latency_percentile, routing=routing)
 
 
@@ -338,7 +349,7 @@ def _explain(
         feasible=tail is None or tail.idle_s <= policy.latency_target_s,
         floor_latency_s=tail.idle_s if tail else None,
         floor_replicas=policy.min_replicas,
-        floor_rps=policy.min_replicas * tail.capacity_rps(target_s, policy.min_replicas)
+        floor_rps=policy.min_replicas * tail.capacity_rps(target_s, max(1, policy.min_replicas))
         if tail
         else None,
         cost=cost,

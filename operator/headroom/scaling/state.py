@@ -13,14 +13,16 @@ from dataclasses import dataclass, field
 
 from headroom.scaling.cold_start import KEPT, ColdStarts
 from headroom.scaling.correction import LARGEST, SMALLEST, Correction
-from headroom.scaling.cost_learning import SUMS, CostLearner, Sums
+from headroom.scaling.cost_learning import CostLearner
 from headroom.scaling.flaps import Flaps
+from headroom.scaling.line_fit import SUMS, Sums
 from headroom.scaling.rerouting import Rerouting
 from headroom.scaling.stabilization import Coverage, SlidingExtreme
 from headroom.scaling.values import CostModel
+from headroom.scaling.variation import Variation
 from headroom.scaling.windows import Windows
 
-CHECKPOINT_VERSION = 2
+CHECKPOINT_VERSION = 3
 
 Checkpoint = Mapping[str, object]
 
@@ -69,6 +71,10 @@ class State:
                 [number, *(_short(total) for total in sums)]
                 for number, sums in sorted(self.learner.bins.items())
             ],
+            "variation": [
+                _short(self.learner.variation.squares),
+                _short(self.learner.variation.differences),
+            ],
             "correction": [_short(math.exp(self.correction.logarithm))],
             "coldStarts": [_short(seconds) for seconds in self.cold_starts.seconds],
         }
@@ -88,7 +94,7 @@ class State:
             raise ValueError(f"checkpoint correction must hold {rule}, not {factors}")
         return cls(
             correction=Correction(logarithm=math.log(factors[0])),
-            learner=CostLearner(bins=_bins(checkpoint)),
+            learner=CostLearner(bins=_bins(checkpoint), variation=_variation(checkpoint)),
             cold_starts=ColdStarts(seconds=tuple(_numbers(checkpoint, "coldStarts")[-KEPT:])),
         )
 
@@ -111,6 +117,14 @@ def _bins(checkpoint: Checkpoint) -> dict[int, Sums]:
             raise ValueError(f"checkpoint cost must hold sums > 0, not {row!r}")
         bins[int(numbers[0])] = tuple(numbers[1:])
     return bins
+
+
+def _variation(checkpoint: Checkpoint) -> Variation:
+    numbers = _numbers(checkpoint, "variation")
+    if len(numbers) != 2 or (numbers[0] > 0 and numbers[1] == 0):
+        rule = "a sum of squares and how many there were"
+        raise ValueError(f"checkpoint variation must hold {rule}, not {numbers}")
+    return Variation(squares=numbers[0], differences=numbers[1])
 
 
 def _numbers(checkpoint: Checkpoint, key: str) -> list[float]:

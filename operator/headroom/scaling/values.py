@@ -51,6 +51,11 @@ class Routing(StrEnum):
     CENTRAL = "Central"
     """Requests wait in one queue, and a replica gets one when it has room."""
 
+    @property
+    def sees_load(self) -> bool:
+        """Whether a slow replica gets fewer requests than a fast one."""
+        return self in (Routing.LEAST_IN_FLIGHT, Routing.POWER_OF_TWO, Routing.CENTRAL)
+
 
 class Direction(StrEnum):
     """Where a decision moves the number of replicas."""

@@ -11,12 +11,13 @@ scrape is a baseline.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from struct import pack
 
 import numpy as np
 
+from headroom.scaling.executions import Executions
 from headroom.scaling.tracks import (
     ARRIVALS,
     BATCH_SECONDS,
@@ -124,15 +125,14 @@ class Windows:
         arrived: list[float] = (self.tracks.arrivals[-1] - before).sum(axis=1).tolist()
         return arrived
 
-    def batch_means(self) -> Iterator[tuple[float, float, float]]:
-        """Yield (batches, mean size, mean seconds) of each interval that ended at this tick.
-
-        The mean of an affine cost is the cost of the mean, so pairs of means fit it unbiased.
-        """
-        counted = self.tracks.added[:, BATCHES : BATCH_SECONDS + 1]
-        for batches, items, seconds in counted.tolist():
-            if batches >= 1:
-                yield batches, items / batches, seconds / batches
+    def executed(self) -> list[Executions]:
+        """Return what each replica executed in an interval that ended at this tick."""
+        counted = self.tracks.added[:, BATCHES : BATCH_SECONDS + 1].tolist()
+        return [
+            Executions(replica, batches, items / batches, seconds / batches)
+            for replica, (batches, items, seconds) in zip(self.tracks.columns, counted, strict=True)
+            if batches >= 1
+        ]
 
     def advertised_cost(self) -> CostModel | None:
         """Return the slowest cost that a server measured at warm-up; None where none says."""
