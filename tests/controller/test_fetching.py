@@ -13,7 +13,8 @@ from headroom.controller.evaluation import Evaluation
 from headroom.controller.reads.fetching import Fetch, fetch_of
 from headroom.controller.reads.gather import Gathered
 from headroom.controller.reads.pods import observe
-from headroom.controller.reports.findings import Tick, of_tick
+from headroom.controller.reports.findings import of_tick
+from headroom.controller.reports.found import Tick
 from headroom.controller.writes.act import Acted
 from headroom.scaling import Observation, State, decide
 from service_world import service

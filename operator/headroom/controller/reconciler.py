@@ -22,7 +22,7 @@ from headroom.controller.reads.shared_reads import SharedReads, Sharing, Upcomin
 from headroom.controller.reads.workload import TargetUnusable
 from headroom.controller.reports import findings
 from headroom.controller.reports.error_budget import judged
-from headroom.controller.reports.findings import Found, Tick
+from headroom.controller.reports.found import Found, Tick
 from headroom.controller.reports.recording import Recording
 from headroom.controller.reports.report import Reporter
 from headroom.controller.routing.standing import NOWHERE, Standing

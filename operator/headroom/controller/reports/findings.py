@@ -7,73 +7,22 @@ should be says the next step.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import NamedTuple
 
-from headroom.api import InferenceService
-from headroom.api.conditions import Condition, ConditionReason, ConditionStatus, ConditionType
+from headroom.api.conditions import ConditionReason, ConditionStatus, ConditionType
 from headroom.api.status import duration_text
-from headroom.controller.judging.at_the_gateway import ELSEWHERE, AtTheGateway
-from headroom.controller.others.conflicts import Others
-from headroom.controller.reads.gather import Gathered
 from headroom.controller.reads.workload import TargetUnusable, is_paused
-from headroom.controller.reports.next_steps import with_next_step
-from headroom.controller.routing.standing import NOWHERE, Standing
-from headroom.controller.sharing.ceilings import Ceiling
-from headroom.controller.tokens.promises import Measured
-from headroom.controller.writes.act import Acted, Step
-from headroom.resources.names import WARM_GATE
-from headroom.scaling.values import Decision, Freshness, PodState, Reason
+from headroom.controller.reports import replica_words
+from headroom.controller.reports.found import Found, Tick, found, join
+from headroom.controller.writes.act import Step
+from headroom.scaling.values import Freshness, PodState, Reason
 
 _TRUE, _FALSE, _UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
 _Finding = tuple[ConditionStatus, ConditionReason, str]
 
 
-class Found(NamedTuple):
-    """A condition without a memory of when it became so. Plain, since most are found as before."""
-
-    kind: ConditionType
-    status: ConditionStatus
-    reason: ConditionReason
-    message: str
-
-    def condition(self, generation: int) -> Condition:
-        """Give the condition as found for this generation of the spec."""
-        return Condition(
-            type=self.kind,
-            status=self.status,
-            reason=self.reason,
-            message=self.message,
-            observed_generation=generation,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tick:
-    """Everything that one tick brought to light."""
-
-    service: InferenceService
-    gathered: Gathered
-    decision: Decision
-    acted: Acted
-    claim: str = ""
-    """Who yields accelerators to the service; empty where nobody does."""
-    ceiling: Ceiling | None = None
-    """What the operator's settings allow it; None means that they were not asked."""
-    others: Others = field(default_factory=Others)
-    """Who else scales the same."""
-    standing: Standing = NOWHERE
-    seen: AtTheGateway = ELSEWHERE
-    """What its clients see, where gateways count it."""
-    misses_per_wake_up: float | None = None
-    """Where it starts from no replica; None where that is not known, or cannot be."""
-    tokens: tuple[Measured, ...] = ()
-    """What is promised of tokens, as measured."""
-
-
 def of_tick(tick: Tick) -> list[Found]:
     """Give every condition as this tick sees it."""
-    return [_found(kind, *find(tick)) for kind, find in _FINDERS.items()]
+    return [found(kind, *find(tick)) for kind, find in _FINDERS.items()]
 
 
 def of_invalid_spec(message: str) -> list[Found]:
@@ -82,7 +31,7 @@ def of_invalid_spec(message: str) -> list[Found]:
     What was found before about anything else stays as it is.
     """
     return [
-        _found(kind, _FALSE, ConditionReason.INVALID_SPEC, message)
+        found(kind, _FALSE, ConditionReason.INVALID_SPEC, message)
         for kind in (ConditionType.READY, ConditionType.SCALING_ACTIVE)
     ]
 
@@ -90,15 +39,15 @@ def of_invalid_spec(message: str) -> list[Found]:
 def of_unusable_target(error: TargetUnusable) -> list[Found]:
     """Give the conditions of a service whose target cannot be scaled as it is."""
     kinds = (ConditionType.READY, ConditionType.SCALING_ACTIVE, ConditionType.ABLE_TO_SCALE)
-    return [_found(kind, _FALSE, error.reason, str(error)) for kind in kinds]
+    return [found(kind, _FALSE, error.reason, str(error)) for kind in kinds]
 
 
 def of_no_room(why: str) -> list[Found]:
     """Give the conditions of a service of which not one replica may be started."""
     kinds = (ConditionType.READY, ConditionType.SCALING_ACTIVE)
     said = f"not one replica may be started: {why}"
-    held = [_found(kind, _FALSE, ConditionReason.OPERATOR_LIMIT, said) for kind in kinds]
-    limited = _found(ConditionType.SCALING_LIMITED, _TRUE, ConditionReason.OPERATOR_LIMIT, said)
+    held = [found(kind, _FALSE, ConditionReason.OPERATOR_LIMIT, said) for kind in kinds]
+    limited = found(ConditionType.SCALING_LIMITED, _TRUE, ConditionReason.OPERATOR_LIMIT, said)
     return [*held, limited]
 
 
@@ -106,13 +55,7 @@ def of_failed_tick(message: str) -> list[Found]:
     """Give the condition of a service whose tick broke off for a reason that nobody foresaw."""
     said = f"the last evaluation failed and is repeated: {message}"
     reason = ConditionReason.EVALUATION_FAILED
-    return [_found(ConditionType.SCALING_ACTIVE, _UNKNOWN, reason, said)]
-
-
-def _found(
-    kind: ConditionType, status: ConditionStatus, reason: ConditionReason, message: str
-) -> Found:
-    return Found(kind, status, reason, with_next_step(kind, status, reason, message))
+    return [found(ConditionType.SCALING_ACTIVE, _UNKNOWN, reason, said)]
 
 
 def _ready(tick: Tick) -> _Finding:
@@ -129,19 +72,23 @@ def _ready(tick: Tick) -> _Finding:
         return _TRUE, ConditionReason.AT_ZERO, _AT_ZERO
     standing = f"{counts.ready} of {tick.acted.replicas} replicas are warm"
     if counts.ready >= max(1, least):
-        return _TRUE, ConditionReason.SERVING, _join(standing, _cold(tick))
+        return _TRUE, ConditionReason.SERVING, join(standing, replica_words.cold(tick))
     wanted = f"{standing}, minReplicas is {least}"
     if least == 0:
         wanted = f"{standing}, {tick.standing.held} requests are held"
     if counts.broken:
-        why = _detail(tick, PodState.BROKEN)
-        return _FALSE, _why_broken(tick), f"{wanted}; {why}"
+        why = replica_words.detail(tick, PodState.BROKEN)
+        return _FALSE, replica_words.why_broken(tick), f"{wanted}; {why}"
     if counts.unschedulable:
-        why = _detail(tick, PodState.UNSCHEDULABLE)
+        why = replica_words.detail(tick, PodState.UNSCHEDULABLE)
         return _FALSE, ConditionReason.REPLICAS_UNSCHEDULABLE, f"{wanted}; {why}"
     if counts.warming + counts.late:
-        return _FALSE, ConditionReason.WARMING_UP, _join(wanted, _fetching(tick), _gate(tick))
-    if failure := _replica_failure(tick):
+        return (
+            _FALSE,
+            ConditionReason.WARMING_UP,
+            join(wanted, replica_words.fetching(tick), replica_words.gate(tick)),
+        )
+    if failure := replica_words.replica_failure(tick):
         return _FALSE, ConditionReason.REPLICAS_REFUSED, f"{wanted}; {failure}"
     return _FALSE, ConditionReason.NO_READY_REPLICAS, wanted
 
@@ -178,7 +125,7 @@ def _able_to_scale(tick: Tick) -> _Finding:
         message = f"the workload is asked for {tick.acted.replicas} replicas"
         why = tick.acted.unmarked
         unmarked = why and f"pods were not marked to go first: {why}"
-        return _TRUE, ConditionReason.SCALED, _join(message, unmarked)
+        return _TRUE, ConditionReason.SCALED, join(message, unmarked)
     if tick.others.overridden:
         return _TRUE, ConditionReason.REPLICAS_OVERRIDDEN, tick.others.overridden
     workload = tick.gathered.deployment or {}
@@ -207,16 +154,16 @@ def _scaling_limited(tick: Tick) -> _Finding:
     for applied in reversed(tick.decision.limits):
         if ceiling is not None and ceiling.why and applied.limit is Reason.MAX_REPLICAS:
             message = f"{applied.before} replicas are wanted, {ceiling.replicas} allowed"
-            return _TRUE, ConditionReason.OPERATOR_LIMIT, _join(message, ceiling.why)
+            return _TRUE, ConditionReason.OPERATOR_LIMIT, join(message, ceiling.why)
         if applied.limit in _LIMITS and applied.after < applied.before:
             message = f"{applied.before} replicas are wanted, {applied.after} allowed"
-            return _TRUE, _LIMITS[applied.limit], _join(message, applied.detail)
+            return _TRUE, _LIMITS[applied.limit], join(message, applied.detail)
     return _FALSE, ConditionReason.WITHIN_BOUNDS, "nothing holds the number of replicas back"
 
 
 def _metrics_available(tick: Tick) -> _Finding:
     signals = tick.decision.signals
-    unread = _join(*(f"{one.pod}: {one.why}" for one in tick.gathered.unread[:3]))
+    unread = join(*(f"{one.pod}: {one.why}" for one in tick.gathered.unread[:3]))
     covered = f"{signals.coverage:.0%} of the warm replicas have a recent sample"
     if _is_at_zero(tick):
         return _TRUE, ConditionReason.AT_ZERO, "without a replica requests are counted at the door"
@@ -225,14 +172,14 @@ def _metrics_available(tick: Tick) -> _Finding:
     if not tick.seen.fresh:
         return _FALSE, ConditionReason.SIGNALS_STALE, _unheard(tick)
     if signals.freshness is Freshness.FRESH:
-        return _TRUE, ConditionReason.SIGNALS_FRESH, _join(covered, unread, _unmeasured(tick))
+        return _TRUE, ConditionReason.SIGNALS_FRESH, join(covered, unread, _unmeasured(tick))
     if not tick.decision.counts.ready:
         return _FALSE, ConditionReason.NO_READY_REPLICAS, "no replica is warm, so none is measured"
     if _is_filling(tick):
-        return _UNKNOWN, ConditionReason.WINDOW_FILLING, _join(_FILLING, unread)
+        return _UNKNOWN, ConditionReason.WINDOW_FILLING, join(_FILLING, unread)
     if signals.freshness is Freshness.STALE:
-        return _FALSE, ConditionReason.SIGNALS_STALE, _join(covered, unread)
-    return _FALSE, ConditionReason.SIGNALS_ABSENT, _join(covered, unread)
+        return _FALSE, ConditionReason.SIGNALS_STALE, join(covered, unread)
+    return _FALSE, ConditionReason.SIGNALS_ABSENT, join(covered, unread)
 
 
 def _slo_met(tick: Tick) -> _Finding:
@@ -256,7 +203,7 @@ def _slo_met(tick: Tick) -> _Finding:
     measured = "above every bound" if math.isinf(signal.value) else duration_text(signal.value)
     where = " at the gateway" if tick.seen.watched else ""
     message = f"p{latency.percentile} is {measured}{where}, the target {latency.target}"
-    message = _join(message, *(one.words for one in tick.tokens))
+    message = join(message, *(one.words for one in tick.tokens))
     if signal.value > latency.target.seconds or any(one.missed for one in tick.tokens):
         return _FALSE, ConditionReason.ABOVE_TARGET, message
     if any(one.value_s is None for one in tick.tokens):
@@ -271,7 +218,7 @@ def _slo_feasible(tick: Tick) -> _Finding:
     latency = tick.service.spec.slo.latency
     message = f"an idle replica answers in {duration_text(floor_s)}, the target is {latency.target}"
     if tick.decision.feasible:
-        return _TRUE, ConditionReason.FEASIBLE, _join(message, _sudden_rise(tick), _wake_up(tick))
+        return _TRUE, ConditionReason.FEASIBLE, join(message, _sudden_rise(tick), _wake_up(tick))
     hint = "more replicas cannot help: raise the target, or use a faster accelerator or model"
     return _FALSE, ConditionReason.TARGET_BELOW_FLOOR, f"{message}; {hint}"
 
@@ -314,22 +261,24 @@ def _routing_ready(tick: Tick) -> _Finding:
     message = f"requests lead through the gateway {', '.join(standing.gateways)}"
     if standing.activators:
         held = f"{standing.activators} activators hold them while no replica is warm"
-        return _TRUE, ConditionReason.THROUGH_GATEWAY, _join(message, held)
+        return _TRUE, ConditionReason.THROUGH_GATEWAY, join(message, held)
     if scaling.min_replicas == 0:
         none = "no activator holds them while no replica is warm, so the last replica stays"
-        return _FALSE, ConditionReason.NO_ACTIVATOR, _join(message, none)
+        return _FALSE, ConditionReason.NO_ACTIVATOR, join(message, none)
     return _TRUE, ConditionReason.THROUGH_GATEWAY, message
 
 
 def _capacity_available(tick: Tick) -> _Finding:
     counts = tick.decision.counts
     if counts.unschedulable:
-        message = f"{counts.unschedulable} replicas: {_detail(tick, PodState.UNSCHEDULABLE)}"
-        return _FALSE, ConditionReason.REPLICAS_UNSCHEDULABLE, _join(message, tick.claim)
+        message = (
+            f"{counts.unschedulable} replicas: {replica_words.detail(tick, PodState.UNSCHEDULABLE)}"
+        )
+        return _FALSE, ConditionReason.REPLICAS_UNSCHEDULABLE, join(message, tick.claim)
     if counts.broken:
-        message = f"{counts.broken} replicas: {_detail(tick, PodState.BROKEN)}"
-        return _FALSE, _why_broken(tick), message
-    if failure := _replica_failure(tick):
+        message = f"{counts.broken} replicas: {replica_words.detail(tick, PodState.BROKEN)}"
+        return _FALSE, replica_words.why_broken(tick), message
+    if failure := replica_words.replica_failure(tick):
         return _FALSE, ConditionReason.REPLICAS_REFUSED, failure
     return _TRUE, ConditionReason.CAPACITY_FOUND, "every replica has a node"
 
@@ -363,7 +312,7 @@ def _unmeasured(tick: Tick) -> str:
 def _unheard(tick: Tick) -> str:
     """Say that gateways do not tell what they count, so that nothing is removed."""
     words = "what clients see is not known, for gateways have not told their counts"
-    return _join(words, *tick.seen.silent[:2])
+    return join(words, *tick.seen.silent[:2])
 
 
 def _is_at_zero(tick: Tick) -> bool:
@@ -378,66 +327,3 @@ def _is_filling(tick: Tick) -> bool:
     """Whether gauges speak and rates do not yet: nothing is wrong, and it passes by itself."""
     signals = tick.decision.signals
     return signals.waiting.fresh and signals.arrival_rps.freshness is Freshness.ABSENT
-
-
-def _detail(tick: Tick, state: PodState) -> str:
-    """The first pod's own words; the others' are rarely different."""
-    for one in tick.gathered.pods:
-        if one.pod.state is state:
-            return f"{one.name}: {one.pod.detail}"
-    return ""
-
-
-def _why_broken(tick: Tick) -> ConditionReason:
-    """Of the pod whose words are shown."""
-    for one in tick.gathered.pods:
-        if one.pod.state is PodState.BROKEN:
-            if one.fetch is not None and one.fetch.failed:
-                return ConditionReason.MODEL_UNAVAILABLE
-            break
-    return ConditionReason.REPLICAS_BROKEN
-
-
-def _gate(tick: Tick) -> str:
-    """What the first pod waits for that only the operator's requests keep from being ready."""
-    waiting = (one for one in tick.gathered.pods if one.waits_for)
-    return next((f"{one.name}: {one.waits_for}" for one in waiting), "")
-
-
-def _cold(tick: Tick) -> str:
-    """Say how many take requests without having been warmed, since their template has no gate."""
-    pods = [one for one in tick.gathered.pods if one.pod.state is PodState.READY]
-    cold = sum(not one.gated for one in pods) if tick.service.spec.warmup.by_operator else 0
-    if not cold:
-        return ""
-    whose = "targetRef's template" if tick.service.spec.target_ref else "pods of an earlier rollout"
-    return (
-        f"{cold} of them lack the readiness gate {WARM_GATE} and are warmed by nobody ({whose}): "
-        "add it to spec.readinessGates of the pods"
-    )
-
-
-def _fetching(tick: Tick) -> str:
-    """Say how many replicas fetch their model, and for how long the first of them has."""
-    now_s = tick.decision.time_s
-    since_s = [
-        one.fetch.since_s
-        for one in tick.gathered.pods
-        if one.fetch is not None and one.fetch.running and one.fetch.since_s is not None
-    ]
-    if not since_s:
-        return ""
-    return f"{len(since_s)} fetch their model, the first for {max(0.0, now_s - min(since_s)):.0f} s"
-
-
-def _replica_failure(tick: Tick) -> str:
-    """Quota and admission refuse pods before they exist; only the Deployment knows."""
-    deployment = tick.gathered.deployment or {}
-    for condition in deployment.get("status", {}).get("conditions") or ():
-        if condition["type"] == "ReplicaFailure" and condition["status"] == "True":
-            return str(condition.get("message", condition.get("reason", "")))
-    return ""
-
-
-def _join(*parts: str) -> str:
-    return "; ".join(part for part in parts if part)

@@ -21,7 +21,7 @@ from headroom.controller.reports import events, findings
 from headroom.controller.reports.cadence import Last, Said, is_due
 from headroom.controller.reports.error_budget import ErrorBudget
 from headroom.controller.reports.events import Happening
-from headroom.controller.reports.findings import Found, Tick
+from headroom.controller.reports.found import Found, Tick
 from headroom.controller.writes.act import Acted
 from headroom.errors import ClusterError, Conflict, NotFound
 from headroom.resources import names
