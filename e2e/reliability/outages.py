@@ -89,9 +89,16 @@ class Strike:
 
     @property
     def ends_watches(self) -> bool:
-        """Whether it ends a watch, so that another has to begin."""
-        ends = Refuse | Reset | WatchError | LoginPage | Truncate
-        return any(Verb.WATCH in rule.verbs and isinstance(rule.fault, ends) for rule in self.rules)
+        """Whether no watch lives while it lasts, so that one has to begin after it.
+
+        What spoils an answer only when it is whole breaks off the watches that are open, and lets
+        the next one live: the answer to a watch is never whole.
+        """
+        return any(Verb.WATCH in rule.verbs and _ends(rule.fault) for rule in self.rules)
+
+
+def _ends(fault: Fault) -> bool:
+    return isinstance(fault, Refuse | WatchError | LoginPage) or fault == Reset(taken=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
