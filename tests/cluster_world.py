@@ -38,6 +38,8 @@ class FakeCluster:
         self.objects: dict[tuple[str, str, str], Manifest] = {}
         self.calls: list[tuple[str, str]] = []
         self.scale_writes: list[int] = []
+        self.unlisted: set[str] = set()
+        """Names that lists do not have: the server that gives them lags behind."""
         self.on_change: Callable[[str, Manifest], None] = lambda *_: None
         self.before_call: Callable[[str, str], None] = lambda *_: None
         self._failures: list[tuple[str, str, ClusterError]] = []
@@ -86,8 +88,9 @@ class FakeCluster:
         wanted = _requirements(label_selector)
         return [
             copied(one)
-            for (kind_, namespace_, _), one in self.objects.items()
+            for (kind_, namespace_, name), one in self.objects.items()
             if kind_ == kind
+            and name not in self.unlisted
             and namespace in (None, namespace_)
             and all(_wears(one["metadata"].get("labels", {}), *pair) for pair in wanted.items())
         ]

@@ -101,6 +101,9 @@ class Pods:
             "observedGeneration": deployment["metadata"]["generation"],
             "replicas": replicas,
             "updatedReplicas": replicas - (name in self.rolling),
+            "readyReplicas": sum(
+                "deletionTimestamp" not in one["metadata"] for one in self.ready(name)
+            ),
             "conditions": [
                 {"type": "ReplicaFailure", "status": "True", "message": self.refused}
                 for _ in range(self.refused != "")

@@ -79,3 +79,24 @@ def test_a_ready_pod_without_an_address_is_named() -> None:
         assert "no podIP yet" in world.message("MetricsAvailable")
 
     play(story)
+
+
+def test_replicas_that_a_list_does_not_have_yet_are_not_taken_for_idle() -> None:
+    async def story(world: World) -> None:
+        world.create(scaling={"scaleDown": {"stabilizationWindow": "60s"}})
+        world.pods.arrivals_rps["resnet"] = 4 * REPLICA_RPS
+        await world.run_for(90.0)
+        standing = world.replicas()
+        assert standing > 2
+        hidden = [one["metadata"]["name"] for one in world.pods.ready("resnet")[1:]]
+        world.cluster.unlisted.update(hidden)  # an API server that lags behind
+        await world.run_for(600.0)
+        assert world.replicas() == standing
+        assert world.condition("MetricsAvailable") == ("False", "SignalsStale")
+        assert f"{len(hidden)} replicas: they serve" in world.message("MetricsAvailable")
+        world.cluster.unlisted.clear()
+        await world.run_for(30.0)
+        assert world.condition("MetricsAvailable") == ("True", "SignalsFresh")
+        assert world.replicas() == standing
+
+    play(story)

@@ -5,7 +5,7 @@ The workload, its pods, one page of metrics from each ready pod.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,11 +13,11 @@ from headroom.api import InferenceService
 from headroom.controller.ports import Clock, Cluster, Manifest
 from headroom.controller.reads.lineage import Lineage
 from headroom.controller.reads.measuring import Measuring, Unread
-from headroom.controller.reads.pods import ObservedPod, observe
+from headroom.controller.reads.pods import ObservedPod, is_ready, observe
 from headroom.controller.reads.shared_reads import SharedReads, Sharing
 from headroom.controller.reads.workload import is_rolling
 from headroom.resources import names
-from headroom.scaling.values import Observation, PodState
+from headroom.scaling.values import Observation, Pod, PodState
 from headroom.telemetry.pod_samples import PodSamples
 
 
@@ -75,11 +75,12 @@ async def gather(
     )
     samples.exist(one.pod.uid for one in pods)
     ready = [one for one in pods if one.pod.state is PodState.READY]
+    unlisted = 0 if workload is None else _unlisted(workload.manifest, seen.pods)
     measured = await measuring.measure(service, ready, samples)
     observation = Observation(
         now_s=clock.now_s(),
         current=current,
-        pods=tuple(one.pod for one in pods),
+        pods=(*(one.pod for one in pods), *_unheard(unlisted)),
         samples=measured.samples,
         rolling=deployment is not None and is_rolling(deployment),
     )
@@ -89,6 +90,33 @@ async def gather(
         selector=selector,
         pods=pods,
         raw_pods=tuple(ours),
-        unread=(*(Unread(pod=one.name, why=one.why) for one in strangers), *measured.unread),
+        unread=(
+            *_missing(unlisted),
+            *(Unread(pod=one.name, why=one.why) for one in strangers),
+            *measured.unread,
+        ),
         own=seen.own,
     )
+
+
+def _unlisted(workload: Manifest, pods: Iterable[Mapping[str, Any]]) -> int:
+    """Return how many ready replicas the workload knows of that the list of pods does not have.
+
+    An API server that lags behind leaves them out, and the load that they carry with them.
+    """
+    known = (workload.get("status") or {}).get("readyReplicas")
+    if not isinstance(known, int):
+        return 0
+    return max(0, known - sum(is_ready(pod) for pod in pods))
+
+
+def _unheard(unlisted: int) -> Iterator[Pod]:
+    """Yield replicas of which nothing is known but that they serve: signals are stale with them."""
+    for number in range(unlisted):
+        yield Pod(uid=f"unlisted-{number}", state=PodState.READY, created_s=0.0)
+
+
+def _missing(unlisted: int) -> Iterator[Unread]:
+    if unlisted:
+        why = "they serve, and the list of pods that the API server gives does not have them"
+        yield Unread(pod=f"{unlisted} replicas", why=why)

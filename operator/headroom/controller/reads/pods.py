@@ -211,6 +211,11 @@ def _created_s(raw: _RawPod) -> float:
     return epoch_s(raw["metadata"]["creationTimestamp"])
 
 
+def is_ready(raw: Mapping[str, Any]) -> bool:
+    """Whether the kubelet calls it ready, also while it ends."""
+    return bool(_condition(raw, "Ready").get("status") == "True")
+
+
 def _condition(raw: _RawPod, kind: str) -> _RawPod:
     for condition in raw.get("status", {}).get("conditions") or ():
         if condition["type"] == kind:
