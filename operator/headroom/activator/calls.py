@@ -177,7 +177,7 @@ class Calls:
         context.set_details(refusal.words)
 
 
-class _Any(grpc.GenericRpcHandler):
+class _Any(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no types
     """Takes whatever is called, as bytes."""
 
     def __init__(self, calls: Calls, key: str) -> None:
