@@ -57,7 +57,7 @@ fuzz: setup      ## every fuzzer of the model server for FUZZ_S seconds each (60
 
 scenarios: setup ## the scenarios on a real API server, and on a real node where root allows
 	@$(RUN) cluster setup --browser $(if $(KUBECONFIG)$(ROOT),,--control-plane-only)
-	@$(RUN) pytest e2e/scenarios --numprocesses 4 --dist loadfile --no-loadscope-reorder
+	@$(RUN) pytest e2e/scenarios --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
 # The types are checked in what time the tests leave over that wait.
 test: setup      ## everything that must hold: what CI runs
