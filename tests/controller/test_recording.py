@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from controller_world import World, play
+from headroom.controller.judging.at_the_gateway import TURNED_AWAY
 from headroom.controller.reports.door import Door
 from headroom.scaling import Observation, Pod, PodSample, PodState, Policy
 from headroom.scaling.values import LatencyCounts
@@ -125,6 +126,30 @@ def test_a_replica_that_is_not_ready_for_a_while_does_not_count_from_zero_again(
         count, door = door.counted(look)
         counted.append(count)
     assert counted == [None, 10, None, 1, None, 4]
+
+
+# What gateways have turned away by each tick, None where it is not known; replica a takes 4 a tick.
+BESIDE = {
+    "no gateways": ([None, None, None], [None, 4, 4]),
+    "nothing is turned away": ([7, 7, 7], [None, 4, 4]),
+    "three are, which no replica has seen": ([7, 10, 10], [None, 4 + 3, 4]),
+    "a gateway falls silent": ([7, None, None, 12, 13], [None, None, 4, None, 4 + 1]),
+    "gateways begin to stand before it": ([None, 0, 2], [None, None, 4 + 2]),
+    "their count began anew": ([7, 2, 5], [None, None, 4 + 3]),
+}
+
+
+@pytest.mark.parametrize(("beside", "arrivals"), BESIDE.values(), ids=BESIDE.keys())
+def test_what_gateways_turned_away_came_to_the_door_too(
+    beside: list[float | None], arrivals: list[int | None]
+) -> None:
+    door, counted = Door(), []
+    for number, count in enumerate(beside):
+        look = seen(100.0 + 2 * number, {"a": 4.0 * number})
+        away = () if count is None else (sample(TURNED_AWAY, look.now_s, count),)
+        arrived, door = door.counted(replace(look, samples=(*away, *look.samples)))
+        counted.append(arrived)
+    assert counted == arrivals
 
 
 def parsed(world: World) -> list[ServiceLine | TickLine]:

@@ -248,7 +248,8 @@ class Reconciler:
         if acted.scaled or acted.created:
             memory.contest = memory.contest.wrote(acted.replicas, self._clock.now_s())
         if self._recording is not None:
-            self._recording.ticked(service, policy, gathered.observation, decision, acted.replicas)
+            known = observation if memory.seen.fresh else gathered.observation
+            self._recording.ticked(service, policy, known, decision, acted.replicas)
         await self._report(memory, replace(tick, acted=acted))
 
     def _judge(

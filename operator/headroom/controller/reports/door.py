@@ -1,21 +1,23 @@
 """How many requests came to a service's door between two ticks, where that is known. Pure.
 
-The pods' own counters say it, each the difference of two scrapes. It is known when every replica
-that stood at the door answered at both ticks, or came up in between with its counters at zero. It
-is not known, which is not zero:
+The pods' own counters say it, each the difference of two scrapes, and what gateways turned away,
+which no pod has counted, is added. It is known when every replica that stood at the door answered
+at both ticks, or came up in between with its counters at zero. It is not known, which is not zero:
 
 - while a replica is silent, and at the first tick at which it answers again,
 - at the tick after which a replica has gone: what it took since its last scrape went with it,
 - when a counter fell: the process began anew, and what came since the last scrape is lost,
 - when a replica is first seen that was there before the watch began,
-- while no replica is ready: nobody counts, whoever knocks.
+- while no replica is ready: nobody counts, whoever knocks,
+- while it is not known what gateways turned away, and at the first tick at which it is again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from headroom.controller.judging.at_the_gateway import TURNED_AWAY
 from headroom.scaling.values import Observation, PodSample, PodState
 
 
@@ -29,9 +31,21 @@ class Door:
     """What each ready pod, by its UID, answered at the last tick; None where it did not."""
     known: frozenset[str] = frozenset()
     """UIDs of the pods that have been ready before: their counters do not begin at zero."""
+    turned_away: float | None = None
+    """By gateways; None where none was read."""
 
     def counted(self, observation: Observation) -> tuple[int | None, Door]:
         """Return the arrivals since the last tick, None where not known, and the door as it is."""
+        seen, after = self._of_replicas(observation)
+        beside = next((one.arrivals for one in observation.samples if one.pod == TURNED_AWAY), None)
+        after = replace(after, turned_away=beside)
+        if seen is None or beside is self.turned_away is None:
+            return seen, after
+        if beside is None or self.turned_away is None or beside < self.turned_away:
+            return None, after
+        return seen + round(beside - self.turned_away), after
+
+    def _of_replicas(self, observation: Observation) -> tuple[int | None, Door]:
         samples = {sample.pod: sample for sample in observation.samples}
         ready = [pod for pod in observation.pods if pod.state is PodState.READY]
         serving = {pod.uid: samples.get(pod.uid) for pod in ready}
