@@ -10,10 +10,8 @@ import contextlib
 import json
 import os
 import signal
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from bench import stage
@@ -56,12 +54,15 @@ def measure(target: Node, progress: Progress) -> Sequence[Figure]:
             seen, life, kills = _life(target, service)
         with (
             progress.step("A gateway killed, under load"),
-            _load(service, GATEWAY_KILLED_S) as load,
+            stage.load_inside(target, service, RATE_RPS, GATEWAY_KILLED_S) as load,
         ):
             time.sleep(GATEWAY_KILLED_S / 3)
             _kill(_pod_of(target, gateway_of(service)))
             killed = load.finish()
-        with progress.step("No operator, under load"), _load(service, OPERATOR_AWAY_S) as load:
+        with (
+            progress.step("No operator, under load"),
+            stage.load_inside(target, service, RATE_RPS, OPERATOR_AWAY_S) as load,
+        ):
             _scale(target, OPERATOR, 0)
             away = load.finish()
             _scale(target, OPERATOR, 1)
@@ -93,19 +94,13 @@ def _gateways(target: Node, progress: Progress) -> Iterator[None]:
     target.kubectl("apply", "--server-side", "--force-conflicts", "-k", str(LOCAL_OVERLAY))
 
 
-@contextlib.contextmanager
-def _load(service: Service, seconds: int) -> Iterator[Any]:
-    with (
-        tempfile.TemporaryDirectory(prefix="headroom-bench-") as folder,
-        service.load(RATE_RPS, seconds, Path(folder)) as load,
-    ):
-        yield load
-
-
 def _life(target: Node, service: Service) -> tuple[Visits, Summary, int]:
     """Send the load, and meanwhile do everything that befalls replicas; count the kills."""
     kills = 0
-    with visits(target, service) as seen, _load(service, LIFE_S) as load:
+    with (
+        visits(target, service) as seen,
+        stage.load_inside(target, service, RATE_RPS, LIFE_S) as load,
+    ):
         until_s, number = time.monotonic() + LIFE_S - 25.0, 0
         while time.monotonic() < until_s:
             for replicas in (5, 2, 3):
@@ -113,7 +108,9 @@ def _life(target: Node, service: Service) -> tuple[Visits, Summary, int]:
                 _settle(service, replicas)
                 if replicas != 5 and time.monotonic() < until_s:
                     # A container that was killed twice is kept waiting by the kubelet.
-                    _kill(min(service.pods(), key=_restarts))
+                    killed = min(service.pods(), key=_restarts)
+                    seen.kills(killed["metadata"]["name"])
+                    _kill(killed)
                     kills += 1
                     time.sleep(1.0)  # until it is seen
                     _settle(service, replicas)
@@ -181,7 +178,7 @@ def _of_life(seen: Visits, summary: Summary, kills: int) -> list[Figure]:
     unanswered, answered = _missed(summary)
     return [
         at_most("readiness to first request, slowest", _most(seen.to_first_s), 1.0, " s", 2),
-        shown("  of so many replicas", str(len(seen.to_first_s))),
+        shown("  of so many, those that came back after a kill too", str(len(seen.to_first_s))),
         at_most("told to leave to last request, slowest", _most(seen.to_last_s), 1.0, " s", 2),
         shown("  of so many replicas", str(len(seen.to_last_s))),
         at_least("requests meanwhile", summary.requests, REQUESTS, "", 0),

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from cluster import Node, provision, shipped, wait_until
 from cluster.layout import Cache
 from cluster.progress import Progress
+from load.running import GENERATOR, Load, running
 from scenarios.world import Service, emulated, install_operator
 
 GPUS = 64
@@ -52,6 +55,22 @@ def namespace(target: Node, name: str) -> Iterator[str]:
         timeout_s=GONE_PATIENCE_S,
         every_s=0.5,
     )
+
+
+@contextlib.contextmanager
+def load_inside(target: Node, service: Service, rate_rps: float, seconds: float) -> Iterator[Load]:
+    """Send an even open-loop load from inside the node's network, as a pod does.
+
+    No forwarder stands between: a connection that is refused is told from one that breaks off.
+    """
+    network = (*target.enter_command()[:2], "--net")
+    address = service.read("api/v1", f"services/{service.name}")["spec"]["clusterIP"]
+    with tempfile.TemporaryDirectory(prefix="headroom-bench-") as name:
+        folder = Path(name)
+        words = service.load_words(f"http://{address}", rate_rps, seconds, folder)
+        program = ("setpriv", "--pdeathsig", "KILL", *network, *GENERATOR)
+        with running(words, seconds, folder / "said.jsonl", program) as load:
+            yield load
 
 
 def manifest(name: str, **options: Any) -> dict[str, Any]:

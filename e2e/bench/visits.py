@@ -1,7 +1,7 @@
 """When replicas get their first and their last requests, by their own metrics.
 
-A replica is looked at ten times a second from the moment that it has an address until it was
-visited after it became ready, and again from the moment that it is told to leave.
+A replica is looked at ten times a second while it is not known that it was visited since it became
+ready, and again from the moment that it is told to leave. One that is killed becomes ready anew.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import contextlib
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from bench.watching import Watch, watching
+from bench.watching import Seen, Watch, watching
 from cluster import Node
 from scenarios.world import Service
 
@@ -25,16 +25,58 @@ PATHS = (
     '.status.conditions[?(@.type=="Ready")].status',
     ".metadata.deletionTimestamp",
 )
+READY, LEAVING = 3, 4
+"""Columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """From when to when a replica was ready; None: it still is."""
+
+    ready_s: float
+    end_s: float | None
+
+
+def lives(changes: Sequence[Seen], killed_s: Sequence[float] = ()) -> list[Life]:
+    """Give the lives of a replica, by what a watch told of it and by when it was killed.
+
+    A kill ends a life at once: the watch says so up to a second later, and until then nobody can
+    be visited.
+    """
+    found: list[Life] = []
+    is_ready, ready_s = False, None
+    told = [(seen.time_s, _is_ready(seen)) for seen in changes]
+    for time_s, now_ready in sorted([*told, *((at_s, None) for at_s in killed_s)], key=_time):
+        if now_ready and not is_ready:
+            ready_s = time_s
+        elif not now_ready and ready_s is not None:
+            found.append(Life(ready_s, time_s))
+            ready_s = None
+        is_ready = is_ready if now_ready is None else now_ready
+    return found if ready_s is None else [*found, Life(ready_s, None)]
+
+
+def _is_ready(seen: Seen) -> bool:
+    return seen.columns[READY] == "True" and not seen.columns[LEAVING]
+
+
+def _time(event: tuple[float, bool | None]) -> float:
+    return event[0]
 
 
 @dataclass(slots=True)
 class Visits:
-    """Seconds, one for each replica."""
+    """Seconds, one for each life of a replica, and one for each replica."""
 
     to_first_s: list[float] = field(default_factory=list)
-    """From readiness to the first request, or until it was told to leave without any."""
+    """From readiness to the first request, or to the end of a life without any."""
     to_last_s: list[float] = field(default_factory=list)
     """From being told to leave to the last answer."""
+    killed_s: dict[str, list[float]] = field(default_factory=dict)
+
+    def kills(self, name: str) -> None:
+        """Take in that a replica is about to be killed."""
+        self.killed_s.setdefault(name, []).append(time.time())
 
 
 @contextlib.contextmanager
@@ -42,8 +84,8 @@ def visits(target: Node, service: Service) -> Iterator[Visits]:
     """Look at the replicas that come and go while the block runs."""
     found, ended, known = Visits(), threading.Event(), set[str]()
     with watching(target, "pods", service.namespace, *PATHS) as watch:
-        time.sleep(2.0)  # what stands already is looked at when it leaves only
-        standing = {seen.columns[0] for seen in watch.changes if seen.columns[3] == "True"}
+        time.sleep(2.0)  # what stands already was visited before
+        standing = {seen.columns[0] for seen in watch.changes if _is_ready(seen)}
 
         def begin() -> None:
             while not ended.wait(LOOK_EVERY_S):
@@ -53,7 +95,7 @@ def visits(target: Node, service: Service) -> Iterator[Visits]:
                         known.add(name)
                         look = _Look(target, watch, found, ended, name, address)
                         threading.Thread(
-                            target=look.run, args=(name not in standing,), daemon=True
+                            target=look.run, args=(int(name in standing),), daemon=True
                         ).start()
 
         looker = threading.Thread(target=begin, daemon=True)
@@ -76,38 +118,45 @@ class _Look:
     name: str
     address: str
 
-    def run(self, is_new: bool) -> None:
+    def run(self, lives_known: int) -> None:
         with self.target.forward(self.address, 8000) as endpoint:
             page = f"{endpoint.url}/metrics"
-            if is_new:
-                self._first(page)
+            before: float | None = None
             while not self.ended.wait(LOOK_EVERY_S):
-                if self._since(4) is not None:
-                    self._last(page)
+                if self._leaving_s() is None and self._is_visited(lives_known):
+                    continue
+                count = _requests(page)
+                for life in self._lives()[lives_known:]:
+                    if life.end_s is not None:
+                        self.found.to_first_s.append(life.end_s - life.ready_s)
+                    elif count is not None and count > (before or 0.0):
+                        self.found.to_first_s.append(max(0.0, time.time() - life.ready_s))
+                    else:
+                        break
+                    before, lives_known = None, lives_known + 1
+                leaving_s = self._leaving_s()
+                if leaving_s is not None:
+                    self._last(page, leaving_s)
                     return
+                if not self._is_ready() and count is not None:
+                    before = count
 
-    def _since(self, column: int) -> float | None:
-        """When the watch first told something in this column."""
+    def _lives(self) -> list[Life]:
+        told = [seen for seen in self.watch.since(0.0) if seen.columns[0] == self.name]
+        return lives(told, self.found.killed_s.get(self.name, ()))
+
+    def _is_ready(self) -> bool:
+        return any(life.end_s is None for life in self._lives())
+
+    def _is_visited(self, lives_known: int) -> bool:
+        return self._is_ready() and len(self._lives()) == lives_known
+
+    def _leaving_s(self) -> float | None:
+        """When the watch first told that it is to leave."""
         told = (seen for seen in self.watch.since(0.0) if seen.columns[0] == self.name)
-        good = (one.time_s for one in told if one.columns[column] not in ("", "False"))
-        return next(good, None)
+        return next((one.time_s for one in told if one.columns[LEAVING]), None)
 
-    def _first(self, page: str) -> None:
-        before: float | None = None
-        while not self.ended.wait(LOOK_EVERY_S) and self._since(4) is None:
-            ready_s, count = self._since(3), _requests(page)
-            if count is not None and ready_s is None:
-                before = count
-            if count is not None and ready_s is not None and count > (before or 0.0):
-                self.found.to_first_s.append(max(0.0, time.time() - ready_s))
-                return
-        ready_s, leaving_s = self._since(3), self._since(4)
-        if ready_s is not None and leaving_s is not None:
-            self.found.to_first_s.append(leaving_s - ready_s)
-
-    def _last(self, page: str) -> None:
-        leaving_s = self._since(4)
-        assert leaving_s is not None
+    def _last(self, page: str, leaving_s: float) -> None:
         before, last_s = None, leaving_s
         while (count := _requests(page)) is not None:
             if before is not None and count > before:

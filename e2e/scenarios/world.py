@@ -137,16 +137,20 @@ class Service:
         """Wait until the object says that it is ready."""
         self.wait("Ready", lambda: self.condition("Ready").get("status") == "True", timeout_s)
 
-    @contextlib.contextmanager
-    def load(self, rate_rps: float, seconds: float, folder: Path) -> Iterator[Load]:
-        """Send an even open-loop load through the Service, with keep-alive connections."""
+    def load_words(self, url: str, rate_rps: float, seconds: float, folder: Path) -> list[str]:
+        """Give what the load generator is told of an even load; its trace lies in the folder."""
         trace = folder / f"{self.name}.csv"
         rows = [f"{second},{rate_rps:g}" for second in range(int(seconds))]
         trace.write_text("\n".join(["t_s,requests", *rows, ""]))
+        return [
+            *("--url", url, "--model", self.name, "--trace", str(trace)),
+            *("--duration", str(seconds), "--target", "1.5"),
+        ]
+
+    @contextlib.contextmanager
+    def load(self, rate_rps: float, seconds: float, folder: Path) -> Iterator[Load]:
+        """Send an even open-loop load through the Service, with keep-alive connections."""
         with self.cluster.forward(f"service/{self.name}", 80, self.namespace) as endpoint:
-            words = [
-                *("--url", endpoint.url, "--model", self.name, "--trace", str(trace)),
-                *("--duration", str(seconds), "--target", "1.5"),
-            ]
+            words = self.load_words(endpoint.url, rate_rps, seconds, folder)
             with running(words, seconds, folder / f"{self.name}.jsonl") as load:
                 yield load

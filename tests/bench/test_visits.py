@@ -1,0 +1,45 @@
+"""When a replica was ready is told right by a watch that is late for kills."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.visits import Life, lives
+from bench.watching import Seen
+
+# What the watch told (time, Ready, deletionTimestamp), when it was killed, and the lives.
+CASES = {
+    "never ready": ([(1.0, "", ""), (2.0, "False", "")], [], []),
+    "ready, and it stays": (
+        [(1.0, "False", ""), (3.0, "True", ""), (4.0, "True", "")],
+        [],
+        [(3, None)],
+    ),
+    "told to leave": ([(3.0, "True", ""), (7.0, "True", "t"), (9.0, "False", "t")], [], [(3, 7)]),
+    "killed a tenth of a second after": (
+        [(3.0, "True", ""), (3.8, "False", ""), (7.0, "True", "")],
+        [3.1],
+        [(3, 3.1), (7, None)],
+    ),
+    "killed, and the watch repeats itself before it knows": (
+        [(3.0, "True", ""), (5.2, "True", ""), (5.8, "False", ""), (9.0, "True", "")],
+        [5.0],
+        [(3, 5), (9, None)],
+    ),
+    "killed while it was not ready": ([(2.0, "False", ""), (9.0, "True", "")], [5.0], [(9, None)]),
+    "killed, and told to leave before it is ready": (
+        [(3.0, "True", ""), (5.8, "False", ""), (6.0, "False", "t")],
+        [5.0],
+        [(3, 5)],
+    ),
+}
+
+
+@pytest.mark.parametrize(("told", "killed_s", "expected"), CASES.values(), ids=CASES.keys())
+def test_a_life_is_from_readiness_to_its_end(
+    told: list[tuple[float, str, str]],
+    killed_s: list[float],
+    expected: list[tuple[float, float | None]],
+) -> None:
+    changes = [Seen(at_s, ("a", "life", "10.0.0.1", ready, gone)) for at_s, ready, gone in told]
+    assert lives(changes, killed_s) == [Life(*one) for one in expected]
