@@ -16,7 +16,7 @@ from kubernetes.config import new_client_from_config
 from cluster import ClusterError
 from demo import views
 from demo.recording import Look
-from headroom.api.inference_service import GROUP, PLURAL, VERSION
+from headroom.api.kind import GROUP, PLURAL, VERSION
 from headroom.resources.names import selector_text
 from headroom.telemetry.errors import TelemetryError
 from headroom.telemetry.headroom_profile import METRICS_PATH, read_sample

@@ -13,7 +13,7 @@ from cluster.shipped import Shipped
 from demo import plan
 from demo.plan import Plan
 from demo.reader import Reader, UnreadableError
-from headroom.api.inference_service import GROUP, PLURAL
+from headroom.api.kind import GROUP, PLURAL
 
 CLUSTER_NAME = "demo"
 LOAD = Shipped(plan.LOAD_IMAGE, plan.LOAD_DOCKERFILE)

@@ -14,7 +14,7 @@ from cluster.errors import ClusterError
 from cluster.interface import Cluster
 from headroom.api import InferenceService
 from headroom.api.crd import custom_resource_definition
-from headroom.api.inference_service import API_VERSION, PLURAL
+from headroom.api.kind import API_VERSION, PLURAL
 from headroom.profiles import PROFILES
 from headroom.resources import desired_children
 from scenarios.invalid_scaling import TARGETED

@@ -6,15 +6,8 @@ from typing import Any
 
 import yaml
 
-from headroom.api.inference_service import (
-    GROUP,
-    KIND,
-    MAX_NAME_LENGTH,
-    NAME_PATTERN,
-    NAME_RULE,
-    PLURAL,
-    VERSION,
-)
+from headroom.api.inference_service import MAX_NAME_LENGTH, NAME_PATTERN, NAME_RULE
+from headroom.api.kind import GROUP, KIND, PLURAL, VERSION
 from headroom.api.spec import Spec
 from headroom.api.status import Status
 from headroom.api.structural_schema import structural_schema

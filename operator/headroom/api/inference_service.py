@@ -15,12 +15,6 @@ from headroom.api.schedules import Floor, floor_at
 from headroom.api.spec import Spec
 from headroom.scaling.values import Policy
 
-GROUP = "headroom.dev"
-VERSION = "v1alpha1"
-KIND = "InferenceService"
-PLURAL = "inferenceservices"
-API_VERSION = f"{GROUP}/{VERSION}"
-
 MAX_NAME_LENGTH = 52
 """Leaves room for the eleven characters that a ReplicaSet adds below the 63 of a label."""
 NAME_PATTERN = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"

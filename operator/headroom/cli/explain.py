@@ -12,7 +12,7 @@ from rich.text import Text
 
 from headroom.adapters.kubernetes_api import KubernetesApi
 from headroom.api.conditions import Condition, read
-from headroom.api.inference_service import API_VERSION, KIND
+from headroom.api.kind import API_VERSION, KIND
 from headroom.console.standing import standing, troubled
 from headroom.console.standing_json import standing_json
 

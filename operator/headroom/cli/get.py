@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from headroom.adapters.kubernetes_api import KubernetesApi
-from headroom.api.inference_service import API_VERSION, KIND
+from headroom.api.kind import API_VERSION, KIND
 from headroom.console.standing import Standing, standing
 from headroom.console.standing_json import standing_json
 

@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 from headroom.api import InferenceService
-from headroom.api.inference_service import KIND
+from headroom.api.kind import KIND
 from headroom.resources import desired_children
 
 _NO_UID = "00000000-0000-0000-0000-000000000000"

@@ -25,7 +25,7 @@ from headroom.adapters.kubernetes_api import KubernetesApi
 from headroom.adapters.pod_requester import PodRequester
 from headroom.adapters.pod_scraper import PodScraper
 from headroom.adapters.system_clock import SystemClock
-from headroom.api.inference_service import GROUP, PLURAL, VERSION
+from headroom.api.kind import GROUP, PLURAL, VERSION
 from headroom.cli import warmth
 from headroom.cli.console_options import ConsoleChoice, services, show
 from headroom.cli.gateway_options import GatewayChoice

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from headroom.api.inference_service import GROUP, PLURAL
+from headroom.api.kind import GROUP, PLURAL
 from headroom.errors import ClusterError
 
 KEPT_S = 60.0

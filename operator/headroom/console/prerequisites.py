@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from headroom.api.crd import custom_resource_definition
-from headroom.api.inference_service import GROUP, KIND, PLURAL, VERSION
+from headroom.api.kind import GROUP, KIND, PLURAL, VERSION
 from headroom.api.served_schema import missing_fields, served_schema
 from headroom.console.checks import Check
 from headroom.controller.permissions import Permission

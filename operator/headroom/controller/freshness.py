@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
-from headroom.api.inference_service import API_VERSION, KIND
+from headroom.api.kind import API_VERSION, KIND
 from headroom.controller.cache import ServiceCache
 from headroom.controller.ports import Cluster
 from headroom.errors import ClusterError, NotFound, Unavailable

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from headroom.api import InferenceService, InvalidSpec
-from headroom.api.inference_service import API_VERSION, KIND
+from headroom.api.kind import API_VERSION, KIND
 from headroom.controller import pace
 from headroom.controller.cache import ServiceCache
 from headroom.controller.evaluation import Evaluation, Onlooker

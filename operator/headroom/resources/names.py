@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from headroom.api.inference_service import API_VERSION, GROUP, KIND
+from headroom.api.kind import API_VERSION, GROUP, KIND
 
 if TYPE_CHECKING:
     from headroom.api import InferenceService

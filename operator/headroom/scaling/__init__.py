@@ -3,8 +3,11 @@
 decide(policy, state, observation) -> (decision, state)
 """
 
-from headroom.scaling.decider import decide
-from headroom.scaling.state import State
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from headroom.scaling.values import (
     CostModel,
     Counterfactual,
@@ -27,6 +30,10 @@ from headroom.scaling.values import (
     Signal,
     Signals,
 )
+
+if TYPE_CHECKING:
+    from headroom.scaling.decider import decide
+    from headroom.scaling.state import State
 
 __all__ = [
     "CostModel",
@@ -52,3 +59,12 @@ __all__ = [
     "State",
     "decide",
 ]
+
+_STANDS_IN = {"State": "state", "decide": "decider"}
+
+
+def __getattr__(name: str) -> object:
+    """Import what computes when it is asked for: whoever needs the values need not wait for it."""
+    if name not in _STANDS_IN:
+        raise AttributeError(f"module {__name__} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_STANDS_IN[name]}"), name)

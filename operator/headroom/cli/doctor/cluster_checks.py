@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from headroom.api.crd import NAME, custom_resource_definition
-from headroom.api.inference_service import VERSION
+from headroom.api.kind import VERSION
 from headroom.api.timestamps import epoch_s
 from headroom.cli.doctor.facts import Facts
 from headroom.cli.doctor.findings import CLUSTER, Diagnosis, Finding, note, problem

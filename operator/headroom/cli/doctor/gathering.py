@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 import orjson
 
 from headroom.api.crd import NAME as CRD_NAME
-from headroom.api.inference_service import API_VERSION, KIND
+from headroom.api.kind import API_VERSION, KIND
 from headroom.cli.doctor.asking import ask_pod
 from headroom.cli.doctor.facts import Answered, Facts, Manifest, Unread
 from headroom.controller.permissions import Permission, on_services

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from headroom.api.conditions import Condition, Conditions, ConditionStatus, ConditionType
-from headroom.api.inference_service import API_VERSION, KIND
+from headroom.api.kind import API_VERSION, KIND
 from headroom.scaling.values import Decision
 
 REPEATED_AFTER_S = 60.0

@@ -11,7 +11,7 @@ from typing import Any
 
 from headroom.api import conditions, status
 from headroom.api.conditions import Conditions
-from headroom.api.inference_service import API_VERSION, KIND
+from headroom.api.kind import API_VERSION, KIND
 from headroom.api.status import SloStatus
 from headroom.controller import pace
 from headroom.controller.cache import ServiceCache

@@ -1,0 +1,7 @@
+"""What the resource is called: group, version, kind and plural."""
+
+GROUP = "headroom.dev"
+VERSION = "v1alpha1"
+KIND = "InferenceService"
+PLURAL = "inferenceservices"
+API_VERSION = f"{GROUP}/{VERSION}"
