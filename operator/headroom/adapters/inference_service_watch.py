@@ -196,6 +196,7 @@ def _settings(patience: Patience) -> kopf.OperatorSettings:
     settings.networking.error_backoffs = patience.back_offs_s
     settings.watching.reconnect_backoff = patience.shortest_pause_s
     settings.watching.server_timeout = 600
+    settings.watching.chunk_size = 100  # what it lists first, as a whole, is five times its JSON
     settings.queueing.idle_timeout = 0.5  # when kopf ends by a fault it waits 5 s for the others
     settings.process.ultimate_exiting_timeout = None  # it would kill this thread with SIGKILL
     # Written by none of our handlers; were they ever, then not under another operator's name.

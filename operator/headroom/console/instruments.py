@@ -6,15 +6,13 @@ What is absent has no series; a service that is gone takes its series along.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from headroom.api import InferenceService
-from headroom.console.service_gauges import ServiceGauges
+from headroom.console.service_figures import Family, ServiceFigures
 from headroom.scaling import Decision
 
-_SERVICE = ("namespace", "name")
 _TICK_BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0)
 
 
@@ -72,14 +70,7 @@ class Instruments:
             "How often the holder of the lease has changed, as the Lease says.",
             registry=registry,
         )
-        self._minutes = Counter(
-            "headroom_service_minutes",
-            "Minutes with traffic, by whether the promised percentile held.",
-            [*_SERVICE, "kept"],
-            registry=registry,
-        )
-        self._of_services = ServiceGauges(_OF_SERVICES)
-        registry.register(self._of_services)
+        self._of_services = ServiceFigures(_OF_SERVICES)
 
     def decided(self, service: InferenceService, decision: Decision) -> None:
         """Count a decision, and show what it saw."""
@@ -115,7 +106,8 @@ class Instruments:
         """Count a minute that counts towards the objective."""
         owner = (service.namespace, service.name)
         for outcome in ("true", "false"):  # both from the first minute on, so that a rate exists
-            self._minutes.labels(*owner, outcome).inc(outcome == str(kept).lower())
+            counts = outcome == str(kept).lower()
+            self._of_services.count(owner, _MINUTES, float(counts), outcome)
 
     def ticked(self, seconds: float, lag_s: float, outcome: str) -> None:
         """Count a tick."""
@@ -125,9 +117,6 @@ class Instruments:
 
     def forgotten(self, namespace: str, name: str) -> None:
         """Drop every series of a service."""
-        for outcome in ("true", "false"):
-            with suppress(KeyError):  # no minute of it has counted
-                self._minutes.remove(namespace, name, outcome)
         self._of_services.forget((namespace, name))
 
     def called(self, verb: str, code: str, seconds: float) -> None:
@@ -146,7 +135,7 @@ class Instruments:
 
     def page(self) -> bytes:
         """Render everything as Prometheus text."""
-        return generate_latest(self._registry)
+        return generate_latest(self._registry) + self._of_services.page()
 
 
 _MEASURED = {
@@ -160,20 +149,31 @@ _MEASURED = {
     "headroom_service_last_decision_timestamp_seconds": "When it was last decided.",
 }
 
+_MINUTES = "headroom_service_minutes_total"
 _REPLICAS = "headroom_service_replicas"
 _GATEWAY_RATES = "headroom_service_gateway_requests_per_second"
 _PROMISE_LATENCY = "headroom_service_token_latency_seconds"
 _PROMISE_TARGET = "headroom_service_token_latency_target_seconds"
 _PROMISE_ROOM = "headroom_service_token_room_ratio"
 _OF_SERVICES = {
-    _REPLICAS: ("Replicas by what they are worth.", "state"),
-    **{name: (text, "") for name, text in _MEASURED.items()},
-    _GATEWAY_RATES: ("Requests as clients see them, counted at the gateways.", "outcome"),
-    _PROMISE_LATENCY: ("The promised percentile of a promise on tokens.", "promise"),
-    _PROMISE_TARGET: ("What that percentile must stay below.", "promise"),
-    _PROMISE_ROOM: ("How many times the replicas are left free for the promises on tokens.", ""),
+    _MINUTES: Family(
+        text="Minutes with traffic, by whether the promised percentile held.",
+        label="kept",
+        kind="counter",
+    ),
+    _REPLICAS: Family(text="Replicas by what they are worth.", label="state"),
+    **{name: Family(text=text) for name, text in _MEASURED.items()},
+    _GATEWAY_RATES: Family(
+        text="Requests as clients see them, counted at the gateways.", label="outcome"
+    ),
+    _PROMISE_LATENCY: Family(
+        text="The promised percentile of a promise on tokens.", label="promise"
+    ),
+    _PROMISE_TARGET: Family(text="What that percentile must stay below.", label="promise"),
+    _PROMISE_ROOM: Family(
+        text="How many times the replicas are left free for the promises on tokens."
+    ),
 }
-"""By name: what it means, and its label beside namespace and name."""
 
 
 def _replicas(decision: Decision) -> dict[str, int]:

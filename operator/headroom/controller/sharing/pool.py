@@ -8,12 +8,12 @@ while the contest lasts, so a shortage takes what it lacks once, however long a 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from headroom.controller.sharing.pool_member import NOTHING, Member, Seen
 from headroom.scaling.sharing import share
-from headroom.scaling.stabilization import SlidingExtreme
 from headroom.scaling.values import Grant
 
 GIVE_BACK_AFTER_S = 60.0
@@ -30,6 +30,30 @@ RETRIED_AFTER_S = 1800.0
 nodes, say): they go back, and for half an hour this shortage takes nothing."""
 PLANNED_EVERY_S = 1.0
 """However many services tick in between: a plan looks at all of them."""
+
+
+@dataclass(slots=True)
+class _Settled:
+    """The least of the last `SETTLED_S`, in amortized constant time.
+
+    While a thousand services are seen for the first time the total rises with each, and all that it
+    was in these seconds has to be kept.
+    """
+
+    _rising: deque[tuple[float, int]] = field(default_factory=deque)
+    """(time, value), oldest first; values rise."""
+
+    def add(self, now_s: float, value: int) -> None:
+        rising = self._rising
+        while rising and rising[-1][1] >= value:
+            rising.pop()
+        rising.append((now_s, value))
+        while rising[0][0] < now_s - SETTLED_S:
+            rising.popleft()
+
+    @property
+    def value(self) -> int:
+        return self._rising[0][1] if self._rising else 0
 
 
 @dataclass(slots=True)
@@ -51,7 +75,7 @@ class Pool:
     _members: dict[str, Member] = field(default_factory=dict)
     _total: int = 0
     """Accelerators held."""
-    _held: SlidingExtreme = NOTHING
+    _held: _Settled = field(default_factory=_Settled)
     _contest: _Contest | None = None
     _grants: dict[str, Grant] = field(default_factory=dict)
     _planned_s: float | None = None
@@ -65,7 +89,7 @@ class Pool:
         uid = seen.demand.name
         member = self._members.get(uid)
         self._total += seen.held - (member.seen.held if member else 0)
-        self._held = self._held.add(now_s, self._total, SETTLED_S)
+        self._held.add(now_s, self._total)
         if member is None:
             member = self._members[uid] = Member(seen=seen, seen_s=now_s)
         member.look(seen, now_s, withheld=uid in self._grants)
@@ -98,7 +122,7 @@ class Pool:
         contest = self._contest = self._at_issue(pressing, now_s)
         if contest is None:
             return
-        contest.accelerators = max(contest.accelerators, self._held.value or 0)
+        contest.accelerators = max(contest.accelerators, self._held.value)
         shares = share(
             (member.demand(pressing.get(uid, 0), now_s) for uid, member in self._members.items()),
             contest.accelerators,

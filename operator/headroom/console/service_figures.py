@@ -1,0 +1,82 @@
+"""Figures of services: a number each, rendered as Prometheus text when somebody asks.
+
+A gauge of prometheus_client has a lock and 0.9 kB, and a service has twenty of them. A page of a
+thousand services took its renderer 0.15 s, in which nothing is decided; here it is a tenth.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+Owner = tuple[str, str]
+"""Namespace and name, which need no escaping: Kubernetes admits letters, digits, `-` and `.`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """What figures of one name mean."""
+
+    text: str
+    label: str = ""
+    """Beside namespace and name, if any."""
+    kind: str = "gauge"
+
+
+class ServiceFigures:
+    """The last value of each figure of each service."""
+
+    def __init__(self, families: Mapping[str, Family]) -> None:
+        """Take the families by name, in the order in which they are shown."""
+        self._families = dict(families)
+        self._values: dict[Owner, dict[tuple[str, str], float]] = {}
+        self._keys: dict[tuple[str, str], tuple[str, str]] = {}
+        """Names and labels, which services share."""
+
+    def show(self, owner: Owner, name: str, value: float | None, label: str = "") -> None:
+        """Set a figure; None takes it away."""
+        if value is None:
+            self._values.get(owner, {}).pop((name, label), None)
+        else:
+            self._of(owner)[self._key(name, label)] = value
+
+    def count(self, owner: Owner, name: str, more: float, label: str = "") -> None:
+        """Add to a figure, which begins at 0."""
+        key, values = self._key(name, label), self._of(owner)
+        values[key] = values.get(key, 0.0) + more
+
+    def forget(self, owner: Owner) -> None:
+        """Drop all of a service."""
+        self._values.pop(owner, None)
+
+    def page(self) -> bytes:
+        """Render all of them, text format 0.0.4."""
+        lines: dict[str, list[str]] = defaultdict(list)
+        for (namespace, service), values in self._values.items():
+            owner = f'{{name="{service}",namespace="{namespace}"'
+            for (name, label), value in values.items():
+                more = f',{self._families[name].label}="{label}"' if label else ""
+                lines[name].append(f"{name}{owner}{more}}} {_number(value)}\n")
+        return "".join(
+            text for name in self._families for text in (self._head(name), *lines[name])
+        ).encode()
+
+    def _head(self, name: str) -> str:
+        family = self._families[name]
+        return f"# HELP {name} {family.text}\n# TYPE {name} {family.kind}\n"
+
+    def _of(self, owner: Owner) -> dict[tuple[str, str], float]:
+        return self._values.setdefault(owner, {})
+
+    def _key(self, name: str, label: str) -> tuple[str, str]:
+        key = (name, label)
+        return self._keys.setdefault(key, key)
+
+
+def _number(value: float) -> str:
+    """Write it as Go reads it."""
+    if math.isfinite(value):
+        return repr(float(value))
+    return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
