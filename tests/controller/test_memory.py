@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from headroom.controller.deciding import Learnt
 from headroom.controller.memory import Checked, Memory, remember
 from headroom.scaling import State
 from service_world import body, service
@@ -58,17 +59,17 @@ def test_a_spec_is_parsed_once_per_generation() -> None:
 )
 def test_a_mode_that_stays_leaves_every_hold(before: str, after: str, anew: bool) -> None:
     memory = begun()
-    memory.mode, memory.state = before, State(last_s=5.0)
+    memory.mode, memory.learnt = before, Learnt(state=State(last_s=5.0))
     memory.enter(after)
-    assert (memory.state.last_s is None) is anew
+    assert (memory.learnt.state.last_s is None) is anew
     assert memory.mode == after
 
 
 def test_another_mode_begins_every_hold_anew() -> None:
     memory = begun()
-    memory.mode, memory.state = "Auto", State(last_s=5.0)
+    memory.mode, memory.learnt = "Auto", Learnt(state=State(last_s=5.0))
     memory.enter("External")
-    assert memory.state.last_s is None
+    assert memory.learnt.state.last_s is None
     assert memory.mode == "External"
 
 
@@ -95,14 +96,14 @@ def test_what_status_kept_is_known_again_each_part_by_itself(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     known = begun(status={"checkpoint": json.dumps(LEARNT)})
-    assert known.state.cold_starts.p90_s == 42.0
+    assert known.learnt.state.cold_starts.p90_s == 42.0
     assert caplog.text == ""
     for broken in ({"version": 1}, {"correction": [99.0]}):
         assert (
-            begun(status={"checkpoint": json.dumps(LEARNT | broken)}).state.cold_starts.p90_s
+            begun(status={"checkpoint": json.dumps(LEARNT | broken)}).learnt.state.cold_starts.p90_s
             is None
         )
     assert caplog.text.count("vision/resnet50: starting without memory") == 2
     half = begun(status={"checkpoint": json.dumps(LEARNT | {"errorBudget": "x"})})
-    assert half.state.cold_starts.p90_s == 42.0
+    assert half.learnt.state.cold_starts.p90_s == 42.0
     assert "starting with a whole error budget" in caplog.text

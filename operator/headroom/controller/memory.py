@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from headroom.api import InferenceService, conditions
 from headroom.api.conditions import Conditions
 from headroom.api.status import checkpoint_of
-from headroom.controller.judging.at_the_gateway import ELSEWHERE, AtTheGateway
+from headroom.controller.deciding import Learnt
 from headroom.controller.others.contest import Contest
 from headroom.controller.ports import Manifest
 from headroom.controller.reads.lineage import Lineage
@@ -21,7 +21,6 @@ from headroom.controller.reports.cadence import Said
 from headroom.controller.reports.error_budget import ErrorBudget
 from headroom.controller.tokens.promises import NOTHING_PROMISED, TokenPromises
 from headroom.controller.writes.drift import Applied
-from headroom.controller.zero.rule import Quiet
 from headroom.errors import ClusterError
 from headroom.resources import desired_children
 from headroom.resources.settings import DEFAULTS, Settings
@@ -69,7 +68,7 @@ class Memory:
     uid: str
     namespace: str
     name: str
-    state: State
+    learnt: Learnt
     budget: ErrorBudget
     generation: int
     """Of the object as it was found."""
@@ -96,10 +95,6 @@ class Memory:
     contest: Contest = field(default_factory=Contest)
     mode: str = ""
     """scaling.mode at the last tick; empty before the first."""
-    quiet: Quiet = field(default_factory=Quiet)
-    seen: AtTheGateway = ELSEWHERE
-    """What its clients see, where gateways count it."""
-    tokens: TokenPromises = NOTHING_PROMISED
     samples: PodSamples | None = None
     """The last pages of its pods; None before the first tick."""
     claim: str = ""
@@ -126,7 +121,8 @@ class Memory:
     def enter(self, mode: str) -> None:
         """Begin every hold anew where the mode is another: a switch by itself scales nothing."""
         if self.mode not in ("", mode):
-            self.state = State.from_checkpoint(self.state.to_checkpoint())
+            anew = State.from_checkpoint(self.learnt.state.to_checkpoint())
+            self.learnt = replace(self.learnt, state=anew)
         self.mode = mode
 
     def replicas_if_absent(self, service: InferenceService) -> int:
@@ -156,9 +152,8 @@ def remember(raw: Manifest, now_s: float) -> Memory:
         uid=metadata["uid"],
         namespace=metadata["namespace"],
         name=metadata["name"],
-        state=state,
+        learnt=Learnt(state=state, tokens=tokens),
         budget=budget,
-        tokens=tokens,
         known_s=now_s,
         generation=metadata.get("generation", 0),
         status=status,

@@ -10,8 +10,8 @@ from headroom.api import InferenceService, InvalidSpec
 from headroom.api.kind import API_VERSION, KIND
 from headroom.controller import pace
 from headroom.controller.cache import ServiceCache
+from headroom.controller.deciding import Answer, Question, answer
 from headroom.controller.evaluation import Evaluation, Onlooker
-from headroom.controller.judging.at_the_gateway import turned_away
 from headroom.controller.memory import Memory, remember
 from headroom.controller.others.conflicts import Conflicts
 from headroom.controller.others.external import followed
@@ -26,15 +26,14 @@ from headroom.controller.reports.found import Found, Tick
 from headroom.controller.reports.recording import Recording
 from headroom.controller.reports.report import Reporter
 from headroom.controller.routing.standing import NOWHERE, Standing
-from headroom.controller.sharing.ceilings import NO_CAPS, Caps, Ceilings
+from headroom.controller.sharing.ceilings import NO_CAPS, Caps, Ceiling, Ceilings
 from headroom.controller.sharing.competition import Competition
-from headroom.controller.tokens.promises import NOTHING_PROMISED, TokenPromises
 from headroom.controller.warmth import Requester, Warmer
 from headroom.controller.writes.act import Acted, act, replicas_to_write
-from headroom.controller.zero.rule import misses_per_wake_up, settled
+from headroom.controller.zero.rule import misses_per_wake_up
 from headroom.errors import NotFound, ScrapeFailed
 from headroom.resources.settings import DEFAULTS, Settings
-from headroom.scaling import Decision, Policy, decide
+from headroom.scaling import Decision, Policy, State
 from headroom.scaling.values import PodState
 from headroom.telemetry.errors import TelemetryError
 from headroom.telemetry.pod_samples import PodSamples
@@ -98,7 +97,7 @@ class Reconciler:
         if memory is None:
             memory = self._memories[uid] = remember(raw, self._clock.now_s())
         try:
-            await self._evaluate(memory)
+            await self._converge(memory)
         except NotFound:
             await self._look_again(memory.namespace)
             if self._cache.get(uid) is not None:
@@ -108,162 +107,162 @@ class Reconciler:
         """Take in that a service's pods have changed: what was listed before is too old for it."""
         self._shared.told(uid)
 
-    async def _evaluate(self, memory: Memory) -> None:
+    async def _converge(self, memory: Memory) -> None:
+        """Gather, decide, act, report; what cannot be acted on is reported, and changes nothing."""
         raw = self._cache.get(memory.uid)
         if raw is None:
             return
         try:
             service = memory.parse(raw, self._settings)
+            samples = memory.samples = samples_of(service, memory.samples)
+            gathered = await self._gather(memory, service, samples)
         except InvalidSpec as error:
             found = findings.of_invalid_spec(str(error))
             await self._hold(memory, found, raw["metadata"].get("generation", 0))
             return
-        memory.samples = samples_of(service, memory.samples)
-        period_s = pace.period_s(self._tick_s, len(self._cache))
-        ahead_s = pace.read_ahead_s(len(self._cache), period_s)
-        if service.spec.scaling.mode == "External":  # follows a wish, whatever is decided
-            ahead_s = 0.0
-        try:
-            gathered = await gather(
-                self._cluster,
-                self._measuring,
-                self._clock,
-                service,
-                samples=memory.samples,
-                lineage=memory.lineage,
-                replicas_if_absent=memory.replicas_if_absent(service),
-                shared=self._shared,
-                sharing=Sharing(ahead_s=ahead_s, period_s=period_s),
-            )
         except TargetUnusable as error:
-            await self._hold(memory, findings.of_unusable_target(error), service.generation)
+            found = findings.of_unusable_target(error)
+            await self._hold(memory, found, raw["metadata"].get("generation", 0))
             return
-        if self._warmer is not None:
-            self._warmer.see(service, gathered.raw_pods)
         others = await self._conflicts.look(memory, service, gathered, self._clock.now_s())
         memory.enter(service.spec.scaling.mode)
-        floor = service.floor_at(
-            gathered.observation.now_s, lead_s=memory.state.cold_starts.p90_s or 0.0
-        )
         follows = memory.children[-1] if memory.children else gathered.deployment or {}
         stands = 0 if gathered.deployment is None else gathered.observation.current
         ceiling = self._ceilings.of(service, follows, stands)
         if gathered.deployment is None and ceiling.replicas == 0:
             await self._hold(memory, findings.of_no_room(ceiling.why), service.generation)
             return
-        policy = ceiling.applied(service.to_policy(tick_s=period_s, floor=floor))
-        standing = self._standing_of(service)
-        tally = standing.tally if standing.gateways else None
-        memory.seen = memory.seen.observe(policy, tally, gathered.observation.now_s)
-        observation = replace(
-            gathered.observation,
-            samples=turned_away(tally, gathered.observation.samples),
-            grant=self._competition.grant(memory.uid),
-        )
-        before, promised, quiet = memory.state, memory.tokens, memory.quiet
-        tokens = _tokens(memory.tokens, service, memory.samples, observation.now_s)
-        asked_of = tokens.acting(policy)
-        decision, state = decide(asked_of, before, observation)
-        decision, memory.state = tokens.held(policy, before, state, decision)
-        memory.tokens = tokens.learnt(policy, decision)
-        decision, memory.state = memory.seen.held(policy, before, memory.state, decision)
-        memory.quiet = memory.quiet.observe(
-            memory.state, decision, standing, observation.now_s, 3.0 * policy.tick_s
-        )
-        decision = settled(
-            decision,
-            observation,
-            memory.quiet,
-            standing,
-            least=floor.replicas,
-            idle_s=service.spec.scaling.zero.idle_for.seconds,
-        )
-        decision = memory.seen.judged(decision)
+        question = self._question(memory, service, gathered, samples, ceiling)
+        decided = answer(question, memory.learnt)
+        decision = decided.decision
         if not gathered.own and _would_scale(service, decision):
             self._shared.moves(memory.uid, moves=True)
-            memory.state, memory.tokens, memory.quiet = before, promised, quiet
-            await self._evaluate(memory)  # from reads of its own
+            await self._converge(memory)  # from reads of its own
             return
-        self._judge(memory, service, policy, decision)
-        claim = self._competition.note(service, follows, observation, decision)
-        self._recorder.decided(service, decision)
-        self._recorder.seen_by_clients(service, memory.seen.rates)
-        self._recorder.tokens_measured(service, tokens.by_name(), tokens.room)
-        if self._onlooker is not None:
-            self._onlooker.evaluated(
-                Evaluation(
-                    service=service,
-                    policy=asked_of,
-                    state=before,
-                    observation=observation,
-                    pods=gathered.pods,
-                    decision=decision,
-                )
-            )
+        memory.learnt = decided.learnt
+        self._show(memory, question, decided, gathered)
         tick = Tick(
             service=service,
             gathered=gathered,
             decision=decision,
             acted=Acted(replicas=gathered.observation.current),
-            claim=claim,
+            claim=self._competition.note(service, follows, decided.observation, decision),
             ceiling=ceiling,
             others=others,
-            standing=standing,
-            seen=memory.seen,
-            misses_per_wake_up=(
-                misses_per_wake_up(
-                    decision.cold_start_s,
-                    service.spec.slo.latency.target.seconds,
-                    memory.quiet.arrivals_rps,
-                )
-                if service.spec.routing.mode == "Gateway"
-                else None
-            ),
-            tokens=tokens.measured,
+            standing=question.standing,
+            seen=decided.learnt.seen,
+            misses_per_wake_up=_misses_per_wake_up(service, decided),
+            tokens=decided.tokens.measured,
         )
-        asked = decision.replicas
-        if others.obstacle is not None and gathered.deployment is not None:
-            asked = observation.current
-        elif service.spec.scaling.mode == "External":
-            changes = memory.state.changes
-            asked = followed(service, observation.current, changes, decision.time_s)
-        elif service.spec.scaling.mode == "Recommend":
-            asked = observation.current
-        asked = min(asked, ceiling.replicas)
-        self._ceilings.note(service, follows, observation, asked)
+        asked = min(_asked(tick, memory.learnt.state), ceiling.replicas)
+        self._ceilings.note(service, follows, decided.observation, asked)
         if replicas_to_write(service, gathered, asked) is not None:
             # History before the act it explains: whoever finds the new replicas finds the reason.
             await self._report(memory, tick)
-        acted = await act(
-            self._cluster,
-            service,
-            memory,
-            gathered,
-            asked,
-            self._clock.now_s(),
-            services=len(self._cache),
-        )
-        moves = _would_scale(service, decision) or not _stands_still(gathered, acted)
-        self._shared.moves(memory.uid, moves=moves)
-        if acted.scaled or acted.created:
-            memory.contest = memory.contest.wrote(acted.replicas, self._clock.now_s())
+        acted = await self._act(memory, tick, asked)
         if self._recording is not None:
-            known = observation if memory.seen.fresh else gathered.observation
-            self._recording.ticked(service, policy, known, decision, acted.replicas)
+            known = decided.observation if decided.learnt.seen.fresh else gathered.observation
+            self._recording.ticked(service, question.policy, known, decision, acted.replicas)
         await self._report(memory, replace(tick, acted=acted))
 
+    async def _gather(
+        self, memory: Memory, service: InferenceService, samples: PodSamples
+    ) -> Gathered:
+        """Read; raises TargetUnusable and ClusterError."""
+        period_s = self._period_s
+        ahead_s = pace.read_ahead_s(len(self._cache), period_s)
+        if service.spec.scaling.mode == "External":  # follows a wish, whatever is decided
+            ahead_s = 0.0
+        gathered = await gather(
+            self._cluster,
+            self._measuring,
+            self._clock,
+            service,
+            samples=samples,
+            lineage=memory.lineage,
+            replicas_if_absent=memory.replicas_if_absent(service),
+            shared=self._shared,
+            sharing=Sharing(ahead_s=ahead_s, period_s=period_s),
+        )
+        if self._warmer is not None:
+            self._warmer.see(service, gathered.raw_pods)
+        return gathered
+
+    def _question(
+        self,
+        memory: Memory,
+        service: InferenceService,
+        gathered: Gathered,
+        samples: PodSamples,
+        ceiling: Ceiling,
+    ) -> Question:
+        """Put together what the decision is asked, with what others leave to the service."""
+        lead_s = memory.learnt.state.cold_starts.p90_s or 0.0
+        floor = service.floor_at(gathered.observation.now_s, lead_s=lead_s)
+        policy = service.to_policy(tick_s=self._period_s, floor=floor)
+        grant = self._competition.grant(memory.uid)
+        return Question(
+            service=service,
+            policy=ceiling.applied(policy),
+            least=floor.replicas,
+            observation=replace(gathered.observation, grant=grant),
+            samples=samples,
+            standing=self._standing_of(service),
+        )
+
+    def _show(
+        self, memory: Memory, question: Question, decided: Answer, gathered: Gathered
+    ) -> None:
+        """Tell metrics, the error budget and the console, on which nothing depends."""
+        service, decision = question.service, decided.decision
+        self._judge(memory, question.policy, service, decision)
+        self._recorder.decided(service, decision)
+        self._recorder.seen_by_clients(service, decided.learnt.seen.rates)
+        self._recorder.tokens_measured(service, decided.tokens.by_name(), decided.tokens.room)
+        if self._onlooker is not None:
+            self._onlooker.evaluated(
+                Evaluation(
+                    service=service,
+                    policy=decided.policy,
+                    state=decided.before,
+                    observation=decided.observation,
+                    pods=gathered.pods,
+                    decision=decision,
+                )
+            )
+
     def _judge(
-        self, memory: Memory, service: InferenceService, policy: Policy, decision: Decision
+        self, memory: Memory, policy: Policy, service: InferenceService, decision: Decision
     ) -> None:
         """Enter into the error budget whether the promise held in the minute that has ended."""
-        before = memory.budget
-        seen = memory.seen
-        windows = seen.windows if seen.watched else memory.state.windows
+        before, seen = memory.budget, memory.learnt.seen
+        windows = seen.windows if seen.watched else memory.learnt.state.windows
         freshness = seen.freshness(decision.signals.freshness)
         memory.budget = judged(before, policy, windows, freshness, decision.time_s)
         kept, missed = memory.budget.recent_kept & 1, memory.budget.recent_missed & 1
         if memory.budget is not before and kept | missed:
             self._recorder.judged(service, kept=bool(kept))
+
+    async def _act(self, memory: Memory, tick: Tick, asked: int) -> Acted:
+        """Write what has to be written, and remember that it was us. Raises ClusterError."""
+        acted = await act(
+            self._cluster,
+            tick.service,
+            memory,
+            tick.gathered,
+            asked,
+            self._clock.now_s(),
+            services=len(self._cache),
+        )
+        moves = _would_scale(tick.service, tick.decision) or not _stands_still(tick.gathered, acted)
+        self._shared.moves(memory.uid, moves=moves)
+        if acted.scaled or acted.created:
+            memory.contest = memory.contest.wrote(acted.replicas, self._clock.now_s())
+        return acted
+
+    @property
+    def _period_s(self) -> float:
+        return pace.period_s(self._tick_s, len(self._cache))
 
     async def _on_warm(self, service: InferenceService, pod: str, address: str) -> None:
         """What warmed a pod is no load: remember what it counted of it."""
@@ -337,16 +336,21 @@ def _stands_still(gathered: Gathered, acted: Acted) -> bool:
     return ready and len(pods) == acted.replicas and not gathered.observation.rolling
 
 
-def _tokens(
-    before: TokenPromises, service: InferenceService, samples: PodSamples, now_s: float
-) -> TokenPromises:
-    """Take in what the pods' histograms say of the promises on tokens, where any is made."""
-    slo = service.spec.slo
-    if slo.time_to_first_token is None and slo.time_per_output_token is None:
-        return NOTHING_PROMISED
-    readings = samples.readings
-    pages = {
-        "timeToFirstToken": {pod: one.first_token for pod, one in readings.items()},
-        "timePerOutputToken": {pod: one.output_token for pod, one in readings.items()},
-    }
-    return before.observe(slo, pages, now_s)
+def _asked(tick: Tick, state: State) -> int:
+    """Return what to ask for: the decision, where it is ours to make and nobody objects."""
+    service, current = tick.service, tick.gathered.observation.current
+    if tick.others.obstacle is not None and tick.gathered.deployment is not None:
+        return current
+    if service.spec.scaling.mode == "External":
+        return followed(service, current, state.changes, tick.decision.time_s)
+    return current if service.spec.scaling.mode == "Recommend" else tick.decision.replicas
+
+
+def _misses_per_wake_up(service: InferenceService, decided: Answer) -> float | None:
+    if service.spec.routing.mode != "Gateway":
+        return None
+    return misses_per_wake_up(
+        decided.decision.cold_start_s,
+        service.spec.slo.latency.target.seconds,
+        decided.learnt.quiet.arrivals_rps,
+    )

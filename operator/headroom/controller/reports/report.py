@@ -61,9 +61,9 @@ class Reporter:
             tokens={one.name: one.value_s for one in tick.tokens},
             slo=_slo(memory.budget, tick.service.spec.slo.objective),
             misses_per_wake_up=tick.misses_per_wake_up,
-            checkpoint=memory.state.to_checkpoint()
+            checkpoint=memory.learnt.state.to_checkpoint()
             | {"errorBudget": memory.budget.to_checkpoint()}
-            | memory.tokens.to_checkpoint(),
+            | memory.learnt.tokens.to_checkpoint(),
         )
         await self._write(memory, new, now_s)
         memory.said = said
