@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 
 from console_world import START_S, bystander
-from headroom.cli.console_options import ConsoleChoice, chosen, show
+from headroom.cli.options.console import ConsoleChoice, chosen, show
 from headroom.console.read_model import ReadModel
 
 

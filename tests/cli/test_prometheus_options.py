@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headroom.cli.prometheus_options import sources
+from headroom.cli.options.prometheus import sources
 
 
 def test_urls_of_one_name_are_replicas() -> None:

@@ -13,8 +13,8 @@ from typer.testing import CliRunner, Result
 
 import simulation_world
 from headroom.cli.commands import app
-from headroom.cli.simulate import listed, simulate
-from headroom.cli.simulate_request import Misuse, Ports, Request, runs_of
+from headroom.cli.simulate.campaign import listed, simulate
+from headroom.cli.simulate.request import Misuse, Ports, Request, runs_of
 from headroom.simulator.report.json_report import read
 
 NAMES = ("headroom", "hpa", "keda", "clairvoyant", "refused", "broken", "dying", "interrupting")

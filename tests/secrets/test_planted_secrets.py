@@ -22,8 +22,8 @@ from headroom.adapters.prometheus_source import PrometheusSource
 from headroom.adapters.redaction import REDACTED
 from headroom.adapters.system_clock import SystemClock
 from headroom.cli.commands import app as command
-from headroom.cli.console_options import ConsoleChoice, services, show
-from headroom.cli.prometheus_options import sources
+from headroom.cli.options.console import ConsoleChoice, services, show
+from headroom.cli.options.prometheus import sources
 from headroom.console.instruments import Instruments
 from headroom.console.read_model import ReadModel
 from headroom.controller.controller import Controller

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headroom.cli.cluster_options import (
+from headroom.cli.ending import FAILURE, fail
+from headroom.cli.options.cluster import (
     AllNamespaces,
     Context,
     Kubeconfig,
@@ -19,7 +20,6 @@ from headroom.cli.cluster_options import (
     PrintedTable,
     TableOutput,
 )
-from headroom.cli.ending import FAILURE, fail
 
 if TYPE_CHECKING:
     from headroom.cli.doctor.findings import Diagnosis
@@ -31,8 +31,8 @@ COMPLETE_WITHIN_S = 2.0
 
 def _names(ctx: typer.Context, incomplete: str) -> list[str]:
     """Complete a service's name; a cluster that does not answer gives none."""
-    from headroom.cli.cluster_options import connection
     from headroom.cli.get import standings
+    from headroom.cli.options.cluster import connection
     from headroom.errors import ClusterError
 
     given = ctx.params
@@ -53,8 +53,8 @@ def get(
     context: Context = None,
 ) -> None:
     """List the services: what is promised, how it stands, which accelerators it holds."""
-    from headroom.cli.cluster_options import connection
     from headroom.cli.get import EVERY, as_json, standings, table
+    from headroom.cli.options.cluster import connection
     from headroom.errors import ClusterError
 
     try:
@@ -84,8 +84,8 @@ def explain(
     """Say why a service has as many replicas as it has, and what one more or less would do."""
     from rich.console import Console
 
-    from headroom.cli.cluster_options import connection
     from headroom.cli.explain import as_json, explained, fetch
+    from headroom.cli.options.cluster import connection
     from headroom.errors import ClusterError, NotFound
 
     try:
@@ -109,10 +109,10 @@ def doctor(
     context: Context = None,
 ) -> None:
     """Look for what keeps services from their promise, and say the remedy; 1 if there is any."""
-    from headroom.cli.cluster_options import connection
     from headroom.cli.doctor.examination import examined, is_well
     from headroom.cli.doctor.gathering import gathered
     from headroom.cli.doctor.presentation import as_json, as_text
+    from headroom.cli.options.cluster import connection
     from headroom.errors import ClusterError
 
     async def examine() -> tuple[list[Diagnosis], int]:

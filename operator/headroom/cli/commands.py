@@ -16,19 +16,19 @@ from typing import Annotated
 import typer
 
 from headroom.cli.activator import activator
-from headroom.cli.cap_options import MaxAccelerators, MaxReplicas
 from headroom.cli.cluster_commands import app as cluster_app
-from headroom.cli.console_options import (
+from headroom.cli.ending import fail
+from headroom.cli.options.cap import MaxAccelerators, MaxReplicas
+from headroom.cli.options.console import (
     DEFAULT_ADDRESS,
     DEFAULT_PORT,
     ConsoleAddress,
     ConsolePort,
     WithConsole,
 )
-from headroom.cli.console_options import chosen as console_chosen
-from headroom.cli.downloader_options import DownloaderImage
-from headroom.cli.ending import fail
-from headroom.cli.gateway_options import (
+from headroom.cli.options.console import chosen as console_chosen
+from headroom.cli.options.downloader import DownloaderImage
+from headroom.cli.options.gateway import (
     ACTIVATOR_PORT,
     XDS_PORT,
     ActivatorPort,
@@ -36,16 +36,16 @@ from headroom.cli.gateway_options import (
     GatewayNamespace,
     XdsPort,
 )
-from headroom.cli.lease_options import (
+from headroom.cli.options.lease import (
     DEFAULT_NAME,
     LeaseName,
     LeaseNamespace,
     WithLease,
     chosen,
 )
-from headroom.cli.plan import app as plan_app
-from headroom.cli.prometheus_options import PrometheusUrls, ReplicaLabels, sources
-from headroom.cli.simulate_command import app as simulate_app
+from headroom.cli.options.prometheus import PrometheusUrls, ReplicaLabels, sources
+from headroom.cli.plan.command import app as plan_app
+from headroom.cli.simulate.command import app as simulate_app
 
 app = typer.Typer(
     name="headroom",

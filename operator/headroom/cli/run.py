@@ -27,9 +27,9 @@ from headroom.adapters.pod_scraper import PodScraper
 from headroom.adapters.system_clock import SystemClock
 from headroom.api.kind import GROUP, PLURAL, VERSION
 from headroom.cli import warmth
-from headroom.cli.console_options import ConsoleChoice, services, show
-from headroom.cli.gateway_options import GatewayChoice
-from headroom.cli.lease_options import LeaseChoice
+from headroom.cli.options.console import ConsoleChoice, services, show
+from headroom.cli.options.gateway import GatewayChoice
+from headroom.cli.options.lease import LeaseChoice
 from headroom.cli.routing import composed
 from headroom.console.health import Health, watch_loop_lag
 from headroom.console.instruments import Instruments

@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from headroom.cli.plan_words import finite, ms
+from headroom.cli.plan.words import finite, ms
 from headroom.planner.errors import require
 from headroom.planner.fan_out import percentile_of_all, percentile_of_each
 from headroom.planner.kv_cache import Transformer

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from headroom.cli.simulate_request import Ports
+    from headroom.cli.simulate.request import Ports
 
 app = typer.Typer()
 
@@ -52,8 +52,8 @@ def simulate_command(
     Exit code: 1 where a run failed, 2 for what cannot be asked, 130 after Ctrl-C (what was finished
     is reported).
     """
-    from headroom.cli.simulate import consoles, listed, simulate
-    from headroom.cli.simulate_request import Misuse, Request
+    from headroom.cli.simulate.campaign import consoles, listed, simulate
+    from headroom.cli.simulate.request import Misuse, Request
 
     out, say = consoles()
     if list_:
@@ -87,7 +87,7 @@ def simulate_command(
 
 
 def _ports() -> Ports:
-    from headroom.cli.simulate_request import Ports
+    from headroom.cli.simulate.request import Ports
     from headroom.simulator.autoscalers import catalogue
     from headroom.simulator.autoscalers.headroom import ELEMENTS
     from headroom.simulator.campaign import perform, shipped

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from headroom.adapters.live_measurement import LiveServer, MeasuredStep
-from headroom.cli.plan_words import finite, ms
+from headroom.cli.plan.words import finite, ms
 from headroom.errors import Unmeasurable
 from headroom.planner.cost_from_load import MeasuredCost, cost_of
 from headroom.planner.errors import positive, require

@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from headroom.cli.plan_words import counted, finite, ms
+from headroom.cli.plan.words import counted, finite, ms
 from headroom.planner.batching import BatchChoice, choose_batching, worst_latency_s
 from headroom.planner.ceiling import CeilingPlan, replicas_under_ceiling
 from headroom.planner.curve_plot import FORMATS, curve_picture

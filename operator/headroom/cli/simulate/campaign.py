@@ -14,9 +14,9 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from headroom.cli.simulate_progress import RunsProgress
-from headroom.cli.simulate_request import WITHOUT, Ports, Request, runs_of
-from headroom.cli.worker_pool import Study, carry_out
+from headroom.cli.simulate.progress import RunsProgress
+from headroom.cli.simulate.request import WITHOUT, Ports, Request, runs_of
+from headroom.cli.simulate.worker_pool import Study, carry_out
 from headroom.simulator.ablation import effects
 from headroom.simulator.outcome import Outcome
 from headroom.simulator.report import figures

@@ -10,7 +10,6 @@ from urllib.parse import urlsplit
 import typer
 
 from headroom.adapters.redaction import redacted
-from headroom.api.telemetry_source import SOURCE_NAME
 
 PrometheusUrls = Annotated[
     list[str] | None,
@@ -36,6 +35,8 @@ ReplicaLabels = Annotated[
 
 def sources(given: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
     """Read NAME=URL pairs; raise ValueError with the rule and what was received."""
+    from headroom.api.telemetry_source import SOURCE_NAME  # noqa: PLC0415  (help needs no schema)
+
     urls: dict[str, tuple[str, ...]] = {}
     for one in given:
         name, separator, url = one.partition("=")

@@ -10,8 +10,8 @@ import numpy as np
 from rich.console import Group
 from rich.text import Text
 
-from headroom.cli.plan_replicas import Shown
-from headroom.cli.plan_words import counted, span
+from headroom.cli.plan.replicas import Shown
+from headroom.cli.plan.words import counted, span
 from headroom.planner.batching import choose_batching
 from headroom.planner.demand import Service
 from headroom.planner.errors import ImpossiblePlan, positive

@@ -1,0 +1,1 @@
+"""`headroom simulate`: what a user asked for, runs side by side, and their reports."""
