@@ -28,8 +28,14 @@ class Load:
     seconds: float
     said: Path
 
-    def finish(self) -> Summary:
-        """Wait for the last answer and return what became of every request."""
+    def has_ended(self) -> bool:
+        """Whether the last answer has come."""
+        return self.process.poll() is not None
+
+    def finish(self, *, early: bool = False) -> Summary:
+        """Wait for the last answer and return what became of every request; early: send no more."""
+        if early:
+            self.process.terminate()
         self.process.wait(timeout=self.seconds + ENDS_WITHIN_S)
         text = self.said.read_text()
         summaries = [one for one in read_all(text) if isinstance(one, Summary)]

@@ -14,7 +14,7 @@ import pytest
 
 from chart.helm import Helm
 from chart.paths import CHART
-from cluster import Cluster
+from cluster import Cluster, wait_until
 from scenarios.world import OPERATOR, SYSTEM, Service, emulated
 
 READY_WITHIN_S = 30.0
@@ -120,6 +120,7 @@ def test_a_release_lives_through_upgrade_rollback_removal_and_return(
 
     service = Service.create(cluster, team, emulated("kept", scaling={"minReplicas": 2}))
     service.wait_ready(60)
+    service.wait("both replicas", lambda: service.ready_replicas() == 2)
     before = footprint(service)
     assert before["replicas"] == 2
     assert categories(cluster) == []
@@ -134,8 +135,12 @@ def test_a_release_lives_through_upgrade_rollback_removal_and_return(
     helm("upgrade", *RELEASE, values=LOCAL_IMAGE | {"replicas": 2})
     obeyed(service)
     assert footprint(service) == before
-    budget = cluster.get("pdb", OPERATOR, "--namespace", SYSTEM)
-    assert budget["status"]["currentHealthy"] == 2
+
+    def healthy() -> bool:  # whoever counts for the budget learns of pods when it likes
+        budget = cluster.get("pdb", OPERATOR, "--namespace", SYSTEM)
+        return bool(budget["status"]["currentHealthy"] == 2)
+
+    wait_until(healthy, what="the budget counts both operators", timeout_s=30)
 
     helm("uninstall", "headroom", "--namespace", SYSTEM, "--wait")
     assert footprint(service) == before

@@ -118,9 +118,12 @@ class Service:
         return list(self.read("api/v1", f"pods?labelSelector={label}")["items"])
 
     def event(self, reason: str) -> Object:
-        """Read an event about the object; empty where none has this reason."""
-        found = self.read("apis/events.k8s.io/v1", "events")
-        about = (one for one in found["items"] if one["regarding"]["name"] == self.name)
+        """Read the first event about the object that has this reason; empty where none has."""
+        found = sorted(
+            self.read("apis/events.k8s.io/v1", "events")["items"],
+            key=lambda one: one["eventTime"] or "",
+        )
+        about = (one for one in found if one["regarding"]["name"] == self.name)
         return next((one for one in about if one["reason"] == reason), {})
 
     def read(self, api: str, what: str) -> Object:
