@@ -163,8 +163,13 @@ def _pod_of(target: Node, address: str) -> Any:
 
 
 def _kill(pod: Any) -> None:
-    """End the processes of a pod's container at once, as the kernel does for want of memory."""
-    container = pod["status"]["containerStatuses"][0]["containerID"]
+    """End the processes of a pod's first container at once, as the kernel does for want of memory.
+
+    Of a gateway it is Envoy's.
+    """
+    first = pod["spec"]["containers"][0]["name"]
+    statuses = {one["name"]: one for one in pod["status"]["containerStatuses"]}
+    container = statuses[first]["containerID"]
     for process in of_container(container.removeprefix("containerd://")):
         with contextlib.suppress(ProcessLookupError):
             os.kill(process.pid, signal.SIGKILL)

@@ -16,11 +16,12 @@ class Connects:
 
     def __init__(self, *addresses: str) -> None:
         self.addresses = set(addresses)
+        self.stood_by: set[str] = set()
         self.tried: list[tuple[str, int]] = []
 
     async def is_open(self, address: str, port: int) -> bool:
         self.tried.append((address, port))
-        return address in self.addresses
+        return address in self.addresses or (address in self.stood_by and port in PORTS)
 
 
 def gateway(number: int, restarts: int = 0) -> dict[str, Any]:
@@ -62,6 +63,16 @@ async def test_a_shut_gateway_is_left_for_the_other_and_taken_again_once_it_is_o
     probe.addresses.clear()
     assert await doors.look(PORTS)
     assert await led_to(doors) == ""
+
+
+async def test_who_stands_by_at_the_port_of_a_service_is_no_gateway() -> None:
+    probe = Connects("10.0.0.1", "10.0.0.2")
+    doors = Doors(two(), NAMESPACE, probe)
+    first = await led_to(doors)
+    probe.addresses.remove(first)
+    probe.stood_by.add(first)
+    assert await doors.look(PORTS)
+    assert {await led_to(doors)} == probe.addresses
 
 
 async def test_one_door_of_a_gateway_is_tried_and_none_that_no_service_has() -> None:

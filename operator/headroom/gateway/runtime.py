@@ -8,12 +8,13 @@ within the target is refused at the door.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from headroom.gateway.type_urls import RUNTIME, Json
 from headroom.scaling.values import CostModel
 
 LAYER = "in-flight"
+GATEWAYS = "headroom.gateways"
 BATCHES = 2
 LATE_BY = 2.0
 """Targets after which an answer is of no use to anybody."""
@@ -29,10 +30,15 @@ def in_flight_per_replica(cost: CostModel, target_s: float) -> int:
     return max(BATCHES * cost.slots * cost.max_batch, in_time)
 
 
-def build(bounds: Mapping[str, int]) -> Json:
-    """Build the layer from the bound of each cluster; one that is not in it keeps the default."""
-    fields = {
+def build(bounds: Mapping[str, int], gateways: Iterable[str] = ()) -> Json:
+    """Build the layer from the bound of each cluster; one that is not in it keeps the default.
+
+    With the gateways' addresses, for who stands by (`deploy/gateway/standby.py`).
+    """
+    fields: Json = {
         f"circuit_breakers.{cluster}.default.max_requests": most
         for cluster, most in sorted(bounds.items())
     }
+    if addresses := " ".join(sorted(gateways)):
+        fields[GATEWAYS] = addresses
     return {"@type": RUNTIME, "name": LAYER, "layer": fields}

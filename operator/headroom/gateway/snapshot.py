@@ -50,8 +50,9 @@ def snapshot(
     routes: Iterable[Route],
     replicas: Mapping[str, Iterable[Endpoint]],
     in_flight: Mapping[str, int],
+    gateways: Iterable[str] = (),
 ) -> Snapshot:
-    """Build what is told from routes, and from warm replicas and bounds by a route's key."""
+    """Build what is told from routes, warm replicas and bounds by a route's key, and gateways."""
     routes = tuple(routes)
     bounds = dict(in_flight) | shares.bounds(routes, in_flight)
     listeners_told: dict[str, Resource] = {}
@@ -66,7 +67,7 @@ def snapshot(
             "clusters": clusters_told,
             "endpoints": endpoints_told,
             "listeners": listeners_told,
-            "runtime": {runtime.LAYER: _resource(runtime.build(bounds))},
+            "runtime": {runtime.LAYER: _resource(runtime.build(bounds, gateways))},
         }
     )
 

@@ -120,7 +120,7 @@ class Router:
         )
 
     async def _route(self, cluster: Cluster, cache: ServiceCache) -> None:
-        book, gates = PodBook(self._dirty.set), PodBook(self._dirty.set)
+        book, gates = PodBook(self._dirty.set), PodBook(self._gateways_changed)
         await cache.synced.wait()
         self._routed = await self._seed(cluster)
         lead = _Lead(self, cluster, cache, book, gates, self._routed)
@@ -146,12 +146,18 @@ class Router:
         """Look at the gateways now: one of them has hung up."""
         self._left.set()
 
-    async def until_look(self) -> None:
-        """Wait until the gateways are to be looked at."""
+    def _gateways_changed(self) -> None:
+        self._dirty.set()
+        self._left.set()
+
+    async def until_look(self) -> bool:
+        """Wait until the gateways are to be looked at; say whether one has come or gone."""
         with suppress(TimeoutError):
             async with asyncio.timeout(LOOK_EVERY_S):
                 await self._left.wait()
+        changed = self._left.is_set()
         self._left.clear()
+        return changed
 
     async def until_changed(self) -> None:
         """Wait for something to tell; bounds follow what is learnt, which nobody announces."""
@@ -266,8 +272,9 @@ class _Lead:
     async def look(self) -> None:
         """Miss a gateway that takes no connections any more, until cancelled."""
         while True:
-            await self._router.until_look()
-            if await self._doors.look({routed.port for routed in self._routed.values()}):
+            changed = await self._router.until_look()
+            shut = await self._doors.look({routed.port for routed in self._routed.values()})
+            if shut or changed:
                 self._missed.set()
 
     def _assign(self) -> None:
@@ -306,7 +313,8 @@ class _Lead:
             if most is not None:
                 bounds[route.key] = most + activators.held(route.key)
         activators.publish(served)
-        self._router.publisher.publish(snapshot(routes, hosts, bounds))
+        gateways = [pod.address for pod in self._gates.warm(self._router.gateway_namespace)]
+        self._router.publisher.publish(snapshot(routes, hosts, bounds, gateways))
 
     async def _converge(self, service: InferenceService, routed: Routed) -> None:
         """Bring the Service and the slice of one service one step on."""
