@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +33,29 @@ async def held(tmp_path: Path) -> AsyncIterator[Stage]:
         yield held
 
 
+@dataclass
+class Refusing:
+    """What a replica answers before it begins to echo."""
+
+    codes: list[grpc.StatusCode] = field(default_factory=list)
+    heard: list[list[bytes]] = field(default_factory=list)
+    """What each call that was refused had said."""
+
+
 @pytest.fixture
-async def replica() -> AsyncIterator[Endpoint]:
+def refusing() -> Refusing:
+    return Refusing()
+
+
+@pytest.fixture
+async def replica(refusing: Refusing) -> AsyncIterator[Endpoint]:
     """A server of calls: echoes all it is told, message by message."""
 
     async def echo(said: AsyncIterator[bytes], context: Any) -> None:
         metadata = dict(context.invocation_metadata())
+        if refusing.codes:
+            refusing.heard.append([message async for message in said])
+            await context.abort(refusing.codes.pop(0), "too much is waiting")
         if metadata.get("refuse"):
             await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "not like this")
         await context.send_initial_metadata((("first", "word"),))
@@ -125,6 +143,49 @@ async def test_a_call_that_cannot_be_held_is_told_when_to_come_back(
     await until(woken, "the service is woken")
     page = held.activator.metrics.page(0, 0).decode()
     assert f'requests_total{{outcome="TooLate",service="{KEY}"}} 1.0' in page  # no second try
+
+
+BUSY, AWAY = grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAVAILABLE
+WRONG = grpc.StatusCode.INVALID_ARGUMENT
+# What a replica says to a call of two messages, one try after the other, whether the call may be
+# computed twice, and what becomes of it.
+REFUSED = {
+    "busy, and busy again": ([BUSY, BUSY, BUSY], "true", None),
+    "busy, and it may not be repeated": ([BUSY, BUSY], "false", None),
+    "away once: it may have begun": ([AWAY], "true", None),
+    "away twice": ([AWAY, AWAY], "true", AWAY),
+    "away, and it may not be repeated": ([AWAY], "false", AWAY),
+    "what is the call's own fault": ([WRONG], "true", WRONG),
+}
+
+
+@pytest.mark.parametrize(("codes", "may_repeat", "ends"), REFUSED.values(), ids=REFUSED.keys())
+async def test_a_call_that_a_replica_refuses_goes_back_in_line(
+    held: Stage,
+    replica: Endpoint,
+    refusing: Refusing,
+    codes: list[grpc.StatusCode],
+    may_repeat: str,
+    ends: grpc.StatusCode | None,
+) -> None:
+    refusing.codes = list(codes)
+    await held.opened()
+    nobody = Endpoint("127.0.0.1", free_port())
+    one = route(port=held.port)
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{held.port}") as channel:
+        call = say(one, channel, b"hello", b"world", x_headroom_idempotent=may_repeat)
+        waiting = asyncio.create_task(_all(call))
+        await held.held(1)
+        held.tell(nobody)  # ready, and not there any more
+        await asyncio.sleep(0.3)
+        held.tell(replica)
+        (outcome,) = await asyncio.gather(waiting, return_exceptions=True)
+    assert refusing.heard == [[b"hello", b"world"]] * len(codes)
+    if ends is None:
+        assert outcome == [b"hello!", b"world!"]
+    else:
+        assert isinstance(outcome, grpc.aio.AioRpcError)
+        assert (outcome.code(), outcome.details()) == (ends, "too much is waiting")
 
 
 async def test_who_leaves_is_held_no_longer(front: Gateway, held: Stage) -> None:

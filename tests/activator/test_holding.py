@@ -123,6 +123,20 @@ def test_a_replica_that_refuses_gets_fewer_until_it_answers() -> None:
     assert [ticket for ticket, _ in held.turn(2.0).given] == tickets[3:5]
 
 
+def test_what_a_replica_has_refused_goes_to_another_where_there_is_one() -> None:
+    """A, which cannot be reached, has the fewest in flight, and would be chosen again and again."""
+    held = holding(in_flight=8)
+    tickets = [admitted(held, 0.0) for _ in range(3)]
+    held.serve([of(A, in_flight=8)])
+    assert len(held.turn(1.0).given) == 3
+    for ticket in tickets:
+        held.put_back(ticket, 1.0)
+    held.serve([of(A, B, in_flight=8)])
+    assert [host for _, host in held.turn(2.0).given] == [B, B, B]
+    held.put_back(tickets[0], 2.0)
+    assert held.turn(3.0).given == ((tickets[0], A),)  # both have: the one with fewer in flight
+
+
 def test_a_request_is_given_out_once_its_body_is_there() -> None:
     held = holding()
     reading = held.admit(KEY, 0.0, None)

@@ -4,7 +4,8 @@ The door reads that a connection is HTTP/2 and hands it, byte by byte, to a serv
 for that service, on a socket that only this process knows. So pings, windows and trailers are
 gRPC's. Nothing of a call's body is read before its turn: the sender waits for its window.
 
-A call that cannot be held is answered UNAVAILABLE (RESOURCE_EXHAUSTED beyond the bounds) with
+A call that a replica refuses goes back in line, as a request does, and what was said is said again.
+One that cannot be held is answered UNAVAILABLE (RESOURCE_EXHAUSTED beyond the bounds) with
 `grpc-retry-pushback-ms` from what is left of the start, after which gRPC's own retries come back.
 """
 
@@ -22,8 +23,9 @@ import grpc.aio
 from headroom.activator.holding import HEAD_BYTES, Holding, Refusal, Ticket
 from headroom.activator.metrics import Metrics
 from headroom.activator.turns import Turns
+from headroom.activator.words import Words
 from headroom.gateway.activation import Served
-from headroom.gateway.routes import NOT_TRIED_AGAIN
+from headroom.gateway.routes import IDEMPOTENT, NOT_TRIED_AGAIN
 from headroom.gateway.values import Endpoint
 
 PUSHBACK = "grpc-retry-pushback-ms"
@@ -32,8 +34,34 @@ _OPTIONS = (
     ("grpc.http2.max_ping_strikes", 0),
     ("grpc.keepalive_permit_without_calls", 1),
 )
+_TO_REPLICAS = (
+    # One that cannot be reached is tried again as soon as somebody's turn is there.
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 500),
+)
+CONNECT_WITHIN_S = 0.5
 _OWN = ("grpc-", "user-agent", ":")
 """Metadata that belongs to one connection begins so."""
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """How a try ended."""
+
+    code: grpc.StatusCode
+    details: str = ""
+    trailing: Any = ()
+    answered: bool = False
+    """Whether the caller has heard something of it."""
+    begun: bool = True
+    """Whether the replica may have begun with it."""
+
+    def may_go_back(self, words: Words, *, once: bool) -> bool:
+        """Whether another replica may have it; `once` says that no other may begin with it."""
+        if self.answered or not words.repeatable:
+            return False
+        return not self.begun or (self.code is grpc.StatusCode.UNAVAILABLE and not once)
 
 
 @dataclass(slots=True)
@@ -111,42 +139,76 @@ class Calls:
         if isinstance(admitted, Refusal):
             await self._refuse(key, context, admitted)
             return
+        words = Words(said, lambda size: self._holding.grow(admitted, size, now_s()) is None)
         try:
-            outcome = await self._turn(admitted, now_s())
+            outcome = await self._stay(admitted, method, words, context)
             if isinstance(outcome, Refusal):
                 await self._refuse(key, context, outcome)
                 return
-            held_s = now_s() - admitted.arrived_s
-            await self._pass_on(admitted, method, said, context, outcome)
-            self._metrics.passed_on(key, held_s)
+            context.set_trailing_metadata(_passed(outcome.trailing))
+            context.set_code(outcome.code)
+            context.set_details(outcome.details)
         except asyncio.CancelledError:
             self._metrics.ended(key, "Left")
             raise
         finally:
             self._turns.end(admitted)
+            await words.end()
 
-    async def _turn(self, ticket: Ticket, now_s: float) -> Endpoint | Refusal:
-        refusal = self._holding.grow(ticket, HEAD_BYTES, now_s)
+    async def _stay(
+        self, ticket: Ticket, method: str, words: Words, context: Any
+    ) -> _End | Refusal:
+        """Wait for a replica and pass the call on, again where it did not begin."""
+        now_s = asyncio.get_running_loop().time
+        refusal = self._holding.grow(ticket, HEAD_BYTES, now_s())
         if refusal is not None:
             return refusal
         self._holding.complete(ticket)
-        return await self._turns.wait(ticket)
+        metadata = _passed(context.invocation_metadata())
+        once = (IDEMPOTENT, "false") in metadata
+        while True:
+            outcome = await self._turns.wait(ticket)
+            if isinstance(outcome, Refusal):
+                return outcome
+            held_s = now_s() - ticket.arrived_s
+            ended = await self._pass_on(ticket, outcome, method, metadata, words, context)
+            if not ended.may_go_back(words, once=once):
+                self._metrics.passed_on(ticket.key, held_s)
+                return ended
+            once = once or ended.begun
+            self._holding.put_back(ticket, now_s())
 
     async def _pass_on(
-        self, ticket: Ticket, method: str, said: AsyncIterator[bytes], context: Any, at: Endpoint
-    ) -> None:
-        """Tie a call to a replica; what the replica says, and how it ends, is the answer."""
+        self,
+        ticket: Ticket,
+        at: Endpoint,
+        method: str,
+        metadata: tuple[tuple[str, str | bytes], ...],
+        words: Words,
+        context: Any,
+    ) -> _End:
+        """Tie a call to a replica; what the replica says is the answer."""
         served = self._places[ticket.key].served
-        call = self._channel(replace(at, port=served.grpc_port or at.port)).stream_stream(method)(
-            said,
-            metadata=_passed(context.invocation_metadata()),
-            timeout=context.time_remaining(),
+        channel = self._channel(replace(at, port=served.grpc_port or at.port))
+        try:
+            async with asyncio.timeout(CONNECT_WITHIN_S):
+                await channel.channel_ready()
+        except TimeoutError:
+            said = "no replica could be reached"
+            return _End(grpc.StatusCode.UNAVAILABLE, said, begun=False)
+        call = channel.stream_stream(method)(
+            words.of_a_try(), metadata=metadata, timeout=context.time_remaining()
         )
+        answered = False
         try:
             begun = await call.initial_metadata()
             if begun is not None and len(begun):
+                words.begun()
+                answered = True
                 await context.send_initial_metadata(_passed(begun))
             async for message in call:
+                words.begun()
+                answered = True
                 self._holding.answered(ticket)
                 await context.write(message)
             code, details = await call.code(), await call.details()
@@ -154,14 +216,16 @@ class Calls:
             code, details = error.code(), error.details() or ""
         finally:
             call.cancel()
-        context.set_trailing_metadata(_passed(await call.trailing_metadata()))
-        context.set_code(code)
-        context.set_details(details)
+        refused = code is grpc.StatusCode.RESOURCE_EXHAUSTED
+        trailing = await call.trailing_metadata()
+        return _End(code, details, trailing, answered=answered, begun=not refused)
 
     def _channel(self, at: Endpoint) -> grpc.aio.Channel:
         if at not in self._channels:
             host = f"[{at.address}]" if ":" in at.address else at.address
-            self._channels[at] = grpc.aio.insecure_channel(f"{host}:{at.port}")
+            self._channels[at] = grpc.aio.insecure_channel(
+                f"{host}:{at.port}", options=_TO_REPLICAS
+            )
         return self._channels[at]
 
     async def _refuse(self, key: str, context: Any, refusal: Refusal) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import count, takewhile
@@ -77,6 +77,7 @@ class Ticket:
     not_before_s: float = 0.0
     at: Endpoint | None = None
     """The replica that it was given to."""
+    refused_by: frozenset[Endpoint] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +113,17 @@ class _Line:
         whole_s = UNKNOWN_START_S if start_s is None else start_s
         return max(0.0, whole_s - (now_s - (self.woken_s if self.woken_s is not None else now_s)))
 
-    def free(self) -> Endpoint | None:
-        """Give the replica with the fewest in flight; None where all have what they may have."""
+    def free(self, refused_by: Container[Endpoint] = ()) -> Endpoint | None:
+        """Give the replica with the fewest in flight, those that have refused last.
+
+        None where all have what they may have.
+        """
         free = (
             one
             for one in self.served.replicas
             if self.busy.get(one, 0) < self.most.get(one, self.served.in_flight)
         )
-        return min(free, key=lambda one: self.busy.get(one, 0), default=None)
+        return min(free, key=lambda one: (one in refused_by, self.busy.get(one, 0)), default=None)
 
     def release(self, host: Endpoint) -> None:
         """Take back what was given."""
@@ -229,6 +233,7 @@ class Holding:
         if at is not None:
             line.release(at)
             line.most[at] = max(1, line.busy.get(at, 0))
+            ticket.refused_by |= {at}
         ticket.at, ticket.not_before_s = None, now_s + AGAIN_AFTER_S
         earlier = takewhile(lambda one: one.number < ticket.number, line.waiting)
         line.waiting.insert(sum(1 for _ in earlier), ticket)
@@ -288,11 +293,13 @@ class Holding:
 
 def _granted(line: _Line, now_s: float) -> Iterator[tuple[Ticket, Endpoint]]:
     later: list[Ticket] = []
-    while line.waiting and (host := line.free()) is not None:
+    while line.waiting and line.free() is not None:
         ticket = line.waiting.popleft()
         if ticket.not_before_s > now_s:
             later.append(ticket)
             continue
+        host = line.free(ticket.refused_by)
+        assert host is not None
         ticket.at = host
         line.busy[host] = line.busy.get(host, 0) + 1
         yield ticket, host
