@@ -28,6 +28,13 @@ class Process:
         pages = int((PROC / str(self.pid) / "statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
+    @property
+    def peak_mb(self) -> float:
+        """The most resident memory so far."""
+        status = (PROC / str(self.pid) / "status").read_text()
+        line = next(line for line in status.splitlines() if line.startswith("VmHWM:"))
+        return int(line.split()[1]) * 1024 / 1e6
+
 
 def of_container(container_id: str, proc: Path = PROC) -> Sequence[Process]:
     """Find a container's processes by its ID in their cgroup; any version of cgroups names it."""

@@ -56,6 +56,7 @@ class OperatorProcess:
         words += ["--console-port", str(free_port())]
         words += [word for namespace in self._namespaces for word in ("--namespace", namespace)]
         own = {"KUBECONFIG": str(self._kubeconfig), "HOSTNAME": self._instance}
+        own["PYTHONDONTWRITEBYTECODE"] = ""  # as in its image, nothing is compiled at a start
         with self._log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
                 *("setpriv", "--pdeathsig", "KILL", sys.executable, "-m", "headroom", *words),

@@ -122,6 +122,19 @@ def test_no_more_run_at_once_than_allowed_and_all_get_their_turn() -> None:
     assert min(map(len, bench.begun_s.values())) >= 8
 
 
+def test_a_start_that_takes_long_is_not_followed_by_a_second_round_at_once() -> None:
+    async def slow() -> None:
+        await asyncio.sleep(1.0)
+
+    bench = Bench(concurrency=10)
+    bench.does = {f"s{number}": slow for number in range(400)}  # 40 s, in a period of 6 s
+    play(bench, 50.0)
+    assert len(bench.begun_s) == 400
+    gaps = [times[1] - times[0] for times in bench.begun_s.values() if len(times) > 1]
+    assert gaps
+    assert min(gaps) >= 3.0
+
+
 def test_a_service_is_never_evaluated_twice_at_a_time() -> None:
     async def slow() -> None:
         await asyncio.sleep(3.0)

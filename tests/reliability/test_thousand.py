@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,8 +12,9 @@ from hypothesis import strategies as st
 from headroom.api import InferenceService
 from headroom.profiles.headroom import HEADROOM
 from headroom.telemetry.pod_samples import PodSamples
-from reliability.thousand import accounts, addresses, seeding
+from reliability.thousand import accounts, addresses, seeding, sizes
 from reliability.thousand.farm import Farm
+from reliability.thousand.sizes import Size
 
 BEFORE = """headroom_operator_ticks_total{outcome="ok"} 10.0
 headroom_operator_tick_lag_seconds_bucket{le="0.1"} 10.0
@@ -39,11 +43,77 @@ def test_an_account_says_what_came_between_two_pages() -> None:
     )
     assert account.ticks == 100
     assert account.failed == 5
-    assert account.cores == pytest.approx(0.01)
-    assert account.cpu_per_tick_ms == pytest.approx(5.0)
     assert account.calls == {"get": 51.0}
     assert account.late_s(0.95) == 0.1
     assert account.late_s(0.99) == 1.0
+
+
+def size(services: int, **changes: Any) -> Size:
+    """A size that keeps every promise."""
+    usual: dict[str, Any] = {
+        "services": services,
+        "pods": 7000 + 3 * services,
+        "seconds": 60.0,
+        "cpu_s": 24.0,
+        "rss_mb": 200.0,
+        "ticks": 4000.0,
+        "failed": 0.0,
+        "late_s": 0.1,
+        "writes": 10,
+        "calls": {"get": 60.0, "list": 120.0},
+        "warm_s": 90.0,
+        "first_s": 15.0,
+        "first_cpu_s": 9.0,
+        "first_rss_mb": 190.0,
+        "load": 1.0,
+    }
+    return Size(**usual | changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "broken"),
+    [
+        ({}, []),
+        ({"cpu_s": 30.1}, ["share of a core"]),
+        ({"rss_mb": 251.0}, ["resident memory"]),
+        ({"late_s": 2.5}, ["begun late, p99"]),
+        ({"writes": 245}, ["status writes a minute"]),  # 240 by turns of 250 s, and 2
+        ({"first_s": 20.1}, ["from start to the last first decision"]),
+        ({"first_rss_mb": 300.0}, ["most memory until then"]),
+    ],
+)
+def test_every_bound_of_a_thousand_services_can_be_broken(
+    changes: dict[str, Any], broken: list[str]
+) -> None:
+    found = sizes.figures(size(1000, **changes))
+    assert [one.name.rpartition(": ")[2] for one in found if one.holds is False] == broken
+    assert sum(one.holds is not None for one in found) == 6
+
+
+def test_of_more_than_a_thousand_nothing_is_promised() -> None:
+    found = sizes.figures(size(5000, rss_mb=900.0, first_s=99.0))
+    assert [one.holds for one in found] == [None] * len(found)
+    assert "list 2.0/s, get 1.0/s" in [one.measured for one in found]
+
+
+def test_a_tick_costs_the_same_with_few_services() -> None:
+    few = size(10, cpu_s=3.0, ticks=300.0)  # 10 ms
+    assert sizes.flat(few, size(1000, ticks=1920.0)).holds is True  # 12.5 ms
+    assert sizes.flat(few, size(1000, ticks=1900.0)).holds is False
+    assert sizes.flat(few, size(5000, ticks=1.0)).holds is None
+
+
+def test_a_size_that_is_kept_is_the_same_again() -> None:
+    one = size(1000)
+    assert Size.of(json.loads(json.dumps(one.row()))) == one
+
+
+def test_warm_replicas_are_those_that_the_operator_counts() -> None:
+    page = """headroom_service_replicas{name="a",namespace="n",state="desired"} 3.0
+headroom_service_replicas{name="a",namespace="n",state="ready"} 2.0
+headroom_service_replicas{name="b",namespace="n",state="ready"} 3.0
+"""
+    assert accounts.ready(page) == {'name="a",namespace="n"': 2.0, 'name="b",namespace="n"': 3.0}
 
 
 @settings(max_examples=100, deadline=None)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 _LINE = re.compile(r"(?m)^(headroom_operator_\w+)(?:\{([^}]*)\})? (\S+)$")
 _DECIDED = re.compile(r"(?m)^headroom_service_last_decision_timestamp_seconds\{([^}]*)\} (\S+)$")
+_READY = re.compile(r'(?m)^headroom_service_replicas\{([^}]*),state="ready"\} (\S+)$')
 Samples = Mapping[tuple[str, str], float]
 """By name and labels as they stand."""
 _LAG = "headroom_operator_tick_lag_seconds_bucket"
@@ -23,6 +24,11 @@ def decided_s(page: str) -> Mapping[str, float]:
     return {labels: float(moment) for labels, moment in _DECIDED.findall(page)}
 
 
+def ready(page: str) -> Mapping[str, float]:
+    """Return the warm replicas of each service, by its labels."""
+    return {labels: float(number) for labels, number in _READY.findall(page)}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
     """What the operator did between two pages, and what it took."""
@@ -35,11 +41,6 @@ class Account:
     after: Samples
 
     @property
-    def cores(self) -> float:
-        """Share of a core."""
-        return self.cpu_s / self.seconds
-
-    @property
     def ticks(self) -> float:
         """Evaluations, however they ended."""
         return self._grown("headroom_operator_ticks_total")
@@ -48,11 +49,6 @@ class Account:
     def failed(self) -> float:
         """Evaluations that broke off."""
         return self.ticks - self._grown("headroom_operator_ticks_total", 'outcome="ok"')
-
-    @property
-    def cpu_per_tick_ms(self) -> float:
-        """Milliseconds of CPU for one service and tick, everything else included."""
-        return 1000.0 * self.cpu_s / max(self.ticks, 1.0)
 
     @property
     def calls(self) -> Mapping[str, float]:

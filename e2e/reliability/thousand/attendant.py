@@ -98,7 +98,6 @@ class StatusWrites:
         self._admin = admin
         self._versions: dict[str, str] = {}
         self.moments_s: list[float] = []
-        self.ready: dict[str, int] = {}
 
     async def run(self) -> None:
         """Follow the watch until cancelled."""
@@ -121,6 +120,5 @@ class StatusWrites:
             return
         known = name in self._versions
         self._versions[name] = version
-        self.ready[name] = status.get("readyReplicas", 0)
         if known:
             self.moments_s.append(time.monotonic())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import time
 from collections.abc import Callable, Sequence
 
 from rich.console import Console
@@ -10,8 +11,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from bench.figures import Figure
 from reliability.ground import Ground
+from reliability.kept import Kept
 from reliability.thousand.addresses import MOST_SERVICES, PODS_OF_A_SERVICE
-from reliability.thousand.measuring import Sizes, measure
+from reliability.thousand.measuring import Wanted, measure
 
 TITLE = "A thousand services"
 
@@ -19,7 +21,7 @@ TITLE = "A thousand services"
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the sizes."""
     of = parser.add_argument_group("thousand")
-    usual = Sizes()
+    usual = Wanted()
     of.add_argument(
         "--services",
         type=_sizes,
@@ -37,23 +39,27 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-async def show(on: Ground, given: argparse.Namespace, console: Console) -> Sequence[Figure]:
-    """Measure as the options say, with a bar for each step."""
-    sizes = Sizes(
+async def show(
+    on: Ground, given: argparse.Namespace, kept: Kept, console: Console
+) -> Sequence[Figure]:
+    """Measure as the options say what is not kept, with a bar for each step."""
+    wanted = Wanted(
         services=given.services, pods=given.pods, foreign=given.foreign, watch_s=given.watch
     )
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeElapsedColumn(), console=console) as progress:
 
-        def bar(title: str, total: int) -> Callable[[], object]:
+        def bar(title: str, total: int) -> Callable[[int], object]:
             task = progress.add_task(title, total=total)
-            return lambda: progress.advance(task)
+            if not console.is_terminal:  # where no bar shows, a line does
+                console.print(f"[dim]{time.strftime('%X')} {title}, {total}[/dim]")
+            return lambda come: progress.update(task, completed=come)
 
         def tell(found: Sequence[Figure]) -> None:
             for one in found:
                 console.print(f"[dim]{one.name}: {one.measured}[/dim]")
 
-        return await measure(on, sizes, bar, tell)
+        return await measure(on, wanted, kept, bar, tell)
 
 
 def _sizes(text: str) -> tuple[int, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -14,7 +15,8 @@ AT_ONCE = 24
 PODS_PER_NAMESPACE, SERVICES_PER_NAMESPACE = 1000, 100
 NODE = "a-node"
 OF_THE_FARM, FOREIGN = "farm", "foreign"
-Advance = Callable[[], object]
+Advance = Callable[[int], object]
+"""Takes how many there are by now."""
 
 
 def namespace_of(service: int) -> str:
@@ -102,12 +104,12 @@ async def make_services(
 async def _side_by_side(
     wanted: Iterable[tuple[str, Object]], admin: Admin, advance: Advance
 ) -> None:
-    queue = iter(wanted)
+    queue, made = iter(wanted), itertools.count(1)
 
     async def work() -> None:
         for path, body in queue:
             await admin.create(path, body)
-            advance()
+            advance(next(made))
 
     async with asyncio.TaskGroup() as group:
         for _ in range(AT_ONCE):

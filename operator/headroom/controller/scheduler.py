@@ -53,6 +53,9 @@ class _Entry:
     kicked: bool = False
     conflicts: int = 0
     failures: int = 0
+    begun: bool = False
+    """Whether it has been evaluated. Its first tick counts from its beginning: all are due at once
+    then, and whoever waited for long would have another one at once."""
     complaint: str = ""
     """What the last failure said, so that it is logged once."""
 
@@ -178,6 +181,8 @@ class Scheduler:
             return
         if entry.kicked:
             entry.kicked, pause_s = False, 0.0
+        if not entry.begun:
+            entry.begun, entry.due_s = True, begun_s
         self._push(uid, self._next_s(entry, now_s, pause_s))
 
     def _next_s(self, entry: _Entry, now_s: float, pause_s: float | None) -> float:
