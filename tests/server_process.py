@@ -24,6 +24,18 @@ class Server:
             while not await self._is_ready(http):  # noqa: ASYNC110 - another process
                 await asyncio.sleep(0.05)
 
+    async def shows(self, metric: str, value: int, **labels: str) -> None:
+        """Wait until its page has this figure of the model."""
+        words = ",".join(f'{name}="{word}"' for name, word in {"model": "m", **labels}.items())
+        line = f"headroom_{metric}{{{words}}} {value}\n"
+        async with aiohttp.ClientSession() as http, asyncio.timeout(20):
+            while line not in await self._page(http):  # noqa: ASYNC110 - another process
+                await asyncio.sleep(0.02)
+
+    async def _page(self, http: aiohttp.ClientSession) -> str:
+        async with http.get(f"{self.url}/metrics") as answer:
+            return await answer.text()
+
     async def _is_ready(self, http: aiohttp.ClientSession) -> bool:
         try:
             async with http.get(f"{self.url}/v2/health/ready") as answer:

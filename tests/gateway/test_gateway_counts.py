@@ -137,7 +137,7 @@ async def test_an_envoy_counts_what_its_clients_see(tmp_path: Path) -> None:
         assert await ask("/?status=500", "b") == 500
         assert await ask("/?status=404", "b") == 404
         assert await ask("/?status=429", "b") == 429  # and its second try
-        flood = await asyncio.gather(*(ask("/", "c") for _ in range(12)))
+        flood = await asyncio.gather(*(ask("/", "c") for _ in range(40)))
         with pytest.raises(TimeoutError):
             await ask("/slow", "d", timeout=ClientTimeout(total=0.05))
         await replica.stop()

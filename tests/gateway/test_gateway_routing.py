@@ -184,10 +184,10 @@ async def test_a_killed_replica_costs_no_request_that_may_be_repeated(
 @pytest.mark.parametrize(
     ("headers", "least_s", "most_s"),
     [
-        pytest.param({"x-request-timeout": "0.2"}, 0.15, 0.8, id="the request's own deadline"),
-        pytest.param({"x-request-timeout": "never"}, 0.9, 1.8, id="one that is no number"),
-        pytest.param({}, 0.9, 1.8, id="the service's where it names none"),
-        pytest.param({"x-envoy-upstream-rq-timeout-ms": "9"}, 0.9, 1.8, id="no header of Envoy's"),
+        pytest.param({"x-request-timeout": "0.2"}, 0.15, 0.89, id="the request's own deadline"),
+        pytest.param({"x-request-timeout": "never"}, 0.9, 2.9, id="one that is no number"),
+        pytest.param({}, 0.9, 2.9, id="the service's where it names none"),
+        pytest.param({"x-envoy-upstream-rq-timeout-ms": "9"}, 0.9, 2.9, id="no header of Envoy's"),
     ],
 )
 async def test_a_deadline_is_passed_on_and_enforced(
@@ -312,6 +312,8 @@ async def test_where_no_service_is_nobody_listens_and_inside_nothing_is_reached_
 
 
 async def test_streams_and_websockets_pass(front: Gateway, started: list[Replica]) -> None:
+    heard = asyncio.Event()
+
     async def streams(request: web.Request) -> web.StreamResponse:
         if request.path == "/ws":
             socket = web.WebSocketResponse()
@@ -323,16 +325,15 @@ async def test_streams_and_websockets_pass(front: Gateway, started: list[Replica
         await response.prepare(request)
         for number in range(3):
             await response.write(f"data: {number}\n\n".encode())
-            await asyncio.sleep(0.2)
+            await heard.wait()  # what is kept back until the end is never heard
         return response
 
     started.append(await Replica(streams).start())
     one = service()
     await front.tell(one, replicas={one.key: [started[0].endpoint]})
-    begun_s = time.monotonic()
     async with front.client.post(url(one, "/stream"), data=b"x") as answered:
         assert await answered.content.readline() == b"data: 0\n"
-        assert time.monotonic() - begun_s < 0.2
+        heard.set()
         assert (await answered.read()).endswith(b"data: 2\n\n")
     async with front.client.ws_connect(url(one, "/ws")) as socket:
         await socket.send_str("hello")

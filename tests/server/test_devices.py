@@ -216,12 +216,12 @@ async def _served(url: str, seconds: float) -> int:
 
 
 async def test_two_devices_carry_twice_what_one_carries_and_drain_alike() -> None:
-    shape = {"EMULATED_FIXED_COST_S": 0.04, "EMULATED_PER_ITEM_COST_S": 0, "MAX_BATCH_SIZE": 4}
+    shape = {"EMULATED_FIXED_COST_S": 0.1, "EMULATED_PER_ITEM_COST_S": 0, "MAX_BATCH_SIZE": 4}
     async with serving(**shape) as one, serving(DEVICES="0,1", **shape) as two:
         await one.ready()
         await two.ready()
-        rates = await asyncio.gather(_served(one.url, 1.2), _served(two.url, 1.2))
-        assert rates[0] == pytest.approx(120, rel=0.15), "4 every 40 ms"
+        rates = await asyncio.gather(_served(one.url, 2.0), _served(two.url, 2.0))
+        assert rates[0] == pytest.approx(80, rel=0.15), "4 every 100 ms"
         assert rates[1] == pytest.approx(2 * rates[0], rel=0.15)
         left = [asyncio.create_task(_served(two.url, 0.3))]
         await asyncio.sleep(0.1)
@@ -231,7 +231,7 @@ async def test_two_devices_carry_twice_what_one_carries_and_drain_alike() -> Non
 
 
 async def test_a_device_lost_in_mid_run_costs_its_batch_and_shows_in_the_exit_code() -> None:
-    world = {"EMULATED_FIXED_COST_S": 0.02, "EMULATED_PER_ITEM_COST_S": 0, "MAX_BATCH_SIZE": 4}
+    world = {"EMULATED_FIXED_COST_S": 0.1, "EMULATED_PER_ITEM_COST_S": 0, "MAX_BATCH_SIZE": 4}
     async with serving(DEVICES="0,1", EMULATED_LOSS="1:1.5", DRAIN_DELAY_S=0, **world) as server:
         await server.ready()
         statuses: Counter[int] = Counter()
@@ -261,7 +261,7 @@ async def test_a_device_lost_in_mid_run_costs_its_batch_and_shows_in_the_exit_co
                 for line in text.splitlines()
                 if line.startswith("headroom_capacity_requests_per_second{")
             ]
-            assert capacity == pytest.approx(200, rel=0.1), "4 every 20 ms, on one device"
+            assert capacity == pytest.approx(40, rel=0.1), "4 every 100 ms, on one device"
         server.process.terminate()
         assert await server.process.wait() == 1
 

@@ -204,7 +204,7 @@ async def test_what_comes_before_a_model_is_loaded_is_answered_and_counted() -> 
 
 async def test_a_full_queue_is_answered_as_without_fronts() -> None:
     async with (
-        serving(FRONTS=1, EMULATED_FIXED_COST_S=0.15, MAX_BATCH_SIZE=1, MAX_WAITING=2) as server,
+        serving(FRONTS=1, EMULATED_FIXED_COST_S=0.5, MAX_BATCH_SIZE=1, MAX_WAITING=2) as server,
         aiohttp.ClientSession() as http,
     ):
         url, body = f"{server.url}{TYPED}", {"instances": [[1, 2, 3, 4]]}
@@ -216,7 +216,7 @@ async def test_a_full_queue_is_answered_as_without_fronts() -> None:
                 return answer.status, answer.headers.get("retry-after")
 
         first = asyncio.create_task(ask())
-        await asyncio.sleep(0.05)  # it is executed, for 0.15 s, and waits no more
+        await server.shows("requests_running", 1)  # it waits no more, and takes half a second
         found = await asyncio.gather(first, *(ask() for _ in range(4)))
         assert sorted(status for status, _ in found) == [200, 200, 200, 429, 429]
         assert all(1 <= int(after or 0) <= 30 for status, after in found if status == 429)
@@ -338,13 +338,13 @@ async def test_a_front_that_is_killed_loses_its_own_requests_and_is_replaced() -
 
 
 async def test_a_client_that_leaves_is_counted_once_and_costs_no_batch() -> None:
-    async with serving(FRONTS=1, EMULATED_FIXED_COST_S=0.3, MAX_BATCH_SIZE=1) as server:
+    async with serving(FRONTS=1, EMULATED_FIXED_COST_S=1, MAX_BATCH_SIZE=1) as server:
         await server.ready()
-        for _ in range(3):
+        for number in range(3):
             async with Wire.to(server) as connection:
                 connection.writer.write(request(TYPED, GOOD))
-                await asyncio.sleep(0.03)
-        await asyncio.sleep(0.1)
+                await server.shows("requests_received_total", number + 1)
+        await server.shows("requests_total", 3, outcome="cancelled")
         counted = await counters(server)
         assert counted['headroom_requests_total{outcome="cancelled"}'] == 3
         assert counted["headroom_requests_waiting"] == 0
@@ -366,7 +366,7 @@ async def test_sixteen_in_flight_are_answered_when_the_server_is_told_to_stop() 
                 return answer.status, answer.headers.get("connection")
 
         tasks = [asyncio.create_task(ask()) for _ in range(16)]
-        await asyncio.sleep(0.2)
+        await server.shows("requests_received_total", 16)
         pids = fronts(server)
         server.process.send_signal(signal.SIGTERM)
         assert [status for status, _ in await asyncio.gather(*tasks)] == [200] * 16

@@ -110,7 +110,7 @@ async def test_what_is_no_request_is_answered_and_the_connection_stays_in_step()
 
 
 async def test_a_drain_serves_a_request_whose_head_is_on_its_way_and_waits_for_no_dawdler() -> None:
-    async with serving(DRAIN_DELAY_S=0, DRAIN_GRACE_S=1) as server:
+    async with serving(DRAIN_DELAY_S=0, DRAIN_GRACE_S=2) as server:
         await server.ready()
         async with clients(server, 2) as (late, dawdler):
             await late.send(HEAD)

@@ -55,7 +55,7 @@ async def settled(server: Server) -> Counter[str]:
 
 
 async def test_clients_that_leave_cost_no_device_time_beyond_the_batch_in_flight() -> None:
-    clients, batch_s = 1000, 0.8
+    clients, batch_s = 1000, 1.5
     async with serving(
         EMULATED_FIXED_COST_S=batch_s,
         EMULATED_PER_ITEM_COST_S=0,
@@ -77,7 +77,7 @@ async def test_clients_that_leave_cost_no_device_time_beyond_the_batch_in_flight
 
         async with httpx.AsyncClient(base_url=server.url) as http:
             occupant = asyncio.create_task(http.post(PREDICT.decode(), content=ROW))
-            await asyncio.sleep(0.05)
+            await server.shows("requests_running", 1)
             await asyncio.to_thread(send_and_leave)
             assert (await occupant).json() == {"predictions": [10.0]}
         seen = await settled(server)
@@ -93,7 +93,7 @@ async def test_clients_that_leave_cost_no_device_time_beyond_the_batch_in_flight
 
 async def test_what_is_in_flight_at_a_signal_is_answered_and_readiness_is_gone_at_once() -> None:
     async with serving(
-        EMULATED_FIXED_COST_S=0.12, EMULATED_PER_ITEM_COST_S=0, MAX_BATCH_SIZE=4
+        EMULATED_FIXED_COST_S=0.3, EMULATED_PER_ITEM_COST_S=0, MAX_BATCH_SIZE=4
     ) as server:
         await server.ready()
         connections = httpx.Limits(max_connections=32)
@@ -101,12 +101,12 @@ async def test_what_is_in_flight_at_a_signal_is_answered_and_readiness_is_gone_a
             asked = [
                 asyncio.create_task(http.post(PREDICT.decode(), content=ROW)) for _ in range(16)
             ]
-            async with asyncio.timeout(5):
-                while (await counters(server))["requests_received_total"] < 16:  # noqa: ASYNC110
-                    await asyncio.sleep(0.005)
+            await server.shows("requests_received_total", 16)
             assert not all(one.done() for one in asked)
             server.process.terminate()
-            await asyncio.sleep(0.1)
+            async with asyncio.timeout(10):
+                while (await http.get("/v2/health/ready")).status_code == 200:
+                    assert not all(one.done() for one in asked)
             assert (await http.get("/v2/health/ready")).status_code == 503
             answers = await asyncio.gather(*asked)
             assert [one.json() for one in answers] == [{"predictions": [10.0]}] * 16

@@ -195,7 +195,7 @@ async def test_a_signal_loses_no_call_in_flight() -> None:
         kind, url = tritonclient.grpc.aio, f"127.0.0.1:{grpc_port}"
         async with kind.InferenceServerClient(url=url) as client:
             calls = [asyncio.create_task(client.infer("m", inputs(kind))) for _ in range(8)]
-            await asyncio.sleep(0.1)  # two items each: two are on the device, six wait
+            await server.shows("requests_received_total", 8)  # two items each: two run, six wait
             assert not any(call.done() for call in calls)
             server.process.terminate()
             answers = await asyncio.wait_for(asyncio.gather(*calls), 10)

@@ -89,10 +89,10 @@ def test_what_is_no_exposition_is_refused_with_line_and_rule(
     "line", ['m{a="b"%s+} 1', "m%s+ 1 2 3", 'm{a="b",%s+} 1', "m{%s+} 1", 'm{a="b"}%s+ 1 2 3']
 )
 def test_a_line_made_to_be_hard_costs_no_more_than_its_length(line: str) -> None:
-    begun_s = time.perf_counter()
+    begun_s = time.process_time()
     with pytest.raises(MalformedExposition):
         read(f"{line % (' ' * 100_000)}\n", "m")
-    assert time.perf_counter() - begun_s < 2.0
+    assert time.process_time() - begun_s < 2.0
 
 
 @given(st.text(alphabet=st.sampled_from('m{}a="b\\ \n\t1.e+-_#,NaInf'), max_size=60))
