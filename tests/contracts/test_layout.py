@@ -17,6 +17,7 @@ SOURCES = sorted(
     for path in (ROOT / folder).rglob("*.py")
     if "__pycache__" not in path.parts
 )
+MOST_LINES = 500
 TOP = {
     "pyproject.toml", "README.md", "Makefile", "LICENSE", "requirements.lock",
     "operator", "model_server", "deploy", "charts", "tests", "e2e",
@@ -47,18 +48,17 @@ def test_no_module_is_named_after_the_standard_library_or_a_catch_all() -> None:
     assert offenders == []
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_module_says_its_job_in_its_first_line(path: Path) -> None:
-    docstring = ast.get_docstring(ast.parse(path.read_text()))
-    assert docstring
-    assert docstring.splitlines()[0].endswith((".", ":", "?"))
-
-
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_no_module_has_outgrown_its_job(path: Path) -> None:
-    text = path.read_text()
-    if not _is_generated_data(text):
-        assert len(text.splitlines()) <= 500
+def test_each_module_says_its_job_in_its_first_line_and_has_not_outgrown_it() -> None:
+    offenders = []
+    for path in SOURCES:
+        text = path.read_text()
+        job, *_ = (ast.get_docstring(ast.parse(text)) or "").splitlines() or [""]
+        if not job.endswith((".", ":", "?")):
+            offenders.append(f"{path.relative_to(ROOT)} begins with {job!r}")
+        lines = len(text.splitlines())
+        if lines > MOST_LINES and not _is_generated_data(text):
+            offenders.append(f"{path.relative_to(ROOT)} has {lines} lines")
+    assert offenders == []
 
 
 def _is_generated_data(text: str) -> bool:
