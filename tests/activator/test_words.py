@@ -15,8 +15,8 @@ def spoken(*words: bytes) -> tuple[AsyncIterator[bytes], asyncio.Queue[bytes | N
     async def said() -> AsyncIterator[bytes]:
         for word in words:
             yield word
-        while (word := await more.get()) is not None:
-            yield word
+        while (later := await more.get()) is not None:
+            yield later
 
     return said(), more
 

@@ -182,8 +182,8 @@ class Door:
             await _pump(answers, writer)
         finally:
             upwards.cancel()
+            calls.transport.abort()  # before anything at which this may be cancelled once more
             await asyncio.gather(upwards, return_exceptions=True)
-            calls.transport.abort()
             with suppress(OSError):
                 await calls.wait_closed()
 
@@ -269,8 +269,8 @@ class Door:
             return _Passed.ANSWERED
         finally:
             upwards.cancel()
-            await asyncio.gather(upwards, return_exceptions=True)
             writer.close()
+            await asyncio.gather(upwards, return_exceptions=True)
 
     async def _refuse(self, key: str, writer: asyncio.StreamWriter, refusal: Refusal) -> None:
         self._metrics.ended(key, refusal.why)
