@@ -14,6 +14,7 @@ import time
 
 import uvloop
 
+from bench.gateway_replicas import TAKES, spread
 from bench.server_load import Client, Results
 
 PATH = "/v1/models/model:predict"
@@ -21,7 +22,7 @@ PATH = "/v1/models/model:predict"
 
 async def run(options: argparse.Namespace) -> Results:
     """Poisson arrivals, each at a client by chance; no answer counts as one that never comes."""
-    chance = random.Random(options.seed)
+    chance, times = random.Random(options.seed), random.Random(f"{options.seed} takes")
     ports = [chance.choice(options.ports) for _ in range(options.clients)]
     clients = [Client(port, PATH, options.tenant) for port in ports]
     tasks = set()
@@ -29,7 +30,8 @@ async def run(options: argparse.Namespace) -> Results:
     while (due_s := due_s + chance.expovariate(options.rate)) < began_s + options.seconds:
         await asyncio.sleep(max(0.0, due_s - time.perf_counter()))
         client = chance.choice(clients)
-        task = asyncio.create_task(client.once(due_s))
+        takes = TAKES % (options.takes * spread(times, 1.0)) if options.takes else b""
+        task = asyncio.create_task(client.once(due_s, takes))
         tasks.add(task)
         task.add_done_callback(tasks.discard)
     late = len((await asyncio.wait(tasks, timeout=3))[1]) if tasks else 0
@@ -51,6 +53,7 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--tenant", default="")
+    parser.add_argument("--takes", type=float, default=0.0, help="seconds, on average")
     found = uvloop.run(run(parser.parse_args()))
     quantiles = {f"p{q}_s": min(1e9, found.percentile_s(q / 100)) for q in (50, 95, 99)}
     print(json.dumps(quantiles | {"requests": len(found.latencies_s)}))

@@ -1,7 +1,8 @@
 """Replicas that take time and nothing else, all in one process: `--ports` of one replica each.
 
 A replica answers up to `--batch` requests at once, in the order of their arrival. Without batching
-its times are lognormal with a coefficient of variation of `--cv`.
+its times are lognormal with a coefficient of variation of `--cv`; a request that says how long it
+takes is believed.
 """
 
 from __future__ import annotations
@@ -20,13 +21,21 @@ from bench.server_load import ANSWER
 REPLY = (
     f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(ANSWER)}\r\n\r\n"
 ).encode() + ANSWER
+TAKES = b"x-takes: %.6f\r\n"
+"""How a request says how many seconds it takes."""
+
+
+def spread(chance: random.Random, cv: float) -> float:
+    """Draw a lognormal factor with a mean of 1."""
+    variance = math.log(1.0 + cv**2)
+    return chance.lognormvariate(-variance / 2.0, math.sqrt(variance))
 
 
 class Replica:
     """One device: a queue, and who takes from it."""
 
     def __init__(self, options: argparse.Namespace, seed: int) -> None:
-        self.waiting: asyncio.Queue[asyncio.Transport] = asyncio.Queue()
+        self.waiting: asyncio.Queue[tuple[asyncio.Transport, float | None]] = asyncio.Queue()
         self._options = options
         self._chance = random.Random(seed)
 
@@ -36,18 +45,16 @@ class Replica:
             taken = [await self.waiting.get()]
             while len(taken) < self._options.batch and not self.waiting.empty():
                 taken.append(self.waiting.get_nowait())
-            seconds = self._seconds(len(taken))
+            said = taken[0][1]
+            seconds = self._seconds(len(taken)) if said is None else said
             if seconds:
                 await asyncio.sleep(seconds)
-            for transport in taken:
+            for transport, _ in taken:
                 transport.write(REPLY)
 
     def _seconds(self, items: int) -> float:
         mean: float = self._options.fixed + self._options.per_item * items
-        if not self._options.cv:
-            return mean
-        variance = math.log(1.0 + self._options.cv**2)
-        return mean * self._chance.lognormvariate(-variance / 2.0, math.sqrt(variance))
+        return mean * spread(self._chance, self._options.cv) if self._options.cv else mean
 
 
 class Door(asyncio.Protocol):
@@ -66,10 +73,16 @@ class Door(asyncio.Protocol):
         """Collect one request; clients send the next after its answer."""
         self._buffer += data
         head, separator, body = self._buffer.partition(b"\r\n\r\n")
-        length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0] or 0)
+        head = head.lower()
+        length = int(_value(head, b"content-length: ") or 0)
         if separator and len(body) >= length and self._transport is not None:
             self._buffer = body[length:]
-            self._replica.waiting.put_nowait(self._transport)
+            takes = _value(head, TAKES.partition(b"%")[0])
+            self._replica.waiting.put_nowait((self._transport, float(takes) if takes else None))
+
+
+def _value(head: bytes, name: bytes) -> bytes:
+    return head.partition(name)[2].partition(b"\r\n")[0]
 
 
 async def serve(options: argparse.Namespace) -> None:

@@ -87,15 +87,15 @@ class Client:
             f"POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
             f"content-length: {len(BODY)}\r\n"
         )
-        head += f"x-tenant: {tenant}\r\n\r\n" if tenant else "\r\n"
-        self._request = head.encode() + BODY
+        head += f"x-tenant: {tenant}\r\n" if tenant else ""
+        self._head = head.encode()
         self.results = Results()
 
-    async def once(self, intended_s: float) -> None:
-        """One request and its latency from the intended time."""
+    async def once(self, intended_s: float, headers: bytes = b"") -> None:
+        """One request and its latency from the intended time; each header ends its line."""
         try:
             connection = await self._connection()
-            head, body = await connection.ask(self._request)
+            head, body = await connection.ask(self._head + headers + b"\r\n" + BODY)
         except OSError as error:
             self._count(type(error).__name__)
             return
