@@ -10,7 +10,8 @@ from contextlib import asynccontextmanager
 import pytest
 from aiohttp import web
 
-from headroom.adapters.live_measurement import LiveServer, made_up_request
+from headroom.adapters.live_measurement import LiveServer
+from headroom.adapters.made_up_request import made_up_request
 from headroom.errors import Unmeasurable
 from server_process import free_port
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import Self
-
 import aiohttp
 
+from headroom.adapters.http_session import HttpSession
 from headroom.errors import ScrapeFailed
 
 DEADLINE_S = 2.0
@@ -15,40 +13,18 @@ MAX_PAGE_BYTES = 16 << 20
 PIECE = 1 << 16
 
 
-class GatewayScraper:
+class GatewayScraper(HttpSession):
     """Scrapes over a pooled connection to each gateway. Use as an async context manager."""
 
     def __init__(self, deadline_s: float = DEADLINE_S, most_bytes: int = MAX_PAGE_BYTES) -> None:
+        super().__init__()
         self._deadline_s = deadline_s
         self._most_bytes = most_bytes
-        self._session: aiohttp.ClientSession | None = None
-
-    async def __aenter__(self) -> Self:
-        """Open the pool."""
-        self._session = aiohttp.ClientSession(
-            timeout=aiohttp.ClientTimeout(total=self._deadline_s),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            headers={"Accept-Encoding": "identity"},
-            trust_env=False,
-            auto_decompress=False,
-        )
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Close the pool."""
-        assert self._session is not None
-        await self._session.close()
 
     async def scrape(self, url: str) -> str:
         """Fetch one page; raise ScrapeFailed for anything but 200 with a bounded body in time."""
-        assert self._session is not None
         try:
-            async with self._session.get(url, allow_redirects=False) as response:
+            async with self.request("GET", url, self._deadline_s) as response:
                 if response.status != 200:
                     raise ScrapeFailed(f"{url} answered {response.status}")
                 page = bytearray()

@@ -9,18 +9,15 @@ back.
 from __future__ import annotations
 
 import asyncio
-import json
-import math
 import random
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, Self
 from urllib.parse import urlsplit
 
 import aiohttp
 
+from headroom.adapters.http_session import HttpSession
+from headroom.adapters.made_up_request import made_up_request
 from headroom.errors import Unmeasurable
 from headroom.scaling.values import CostModel, PodSample
 from headroom.telemetry.errors import TelemetryError
@@ -31,8 +28,6 @@ MAX_PAGE_BYTES = 1 << 20
 ASKING_TIMEOUT_S = 10.0
 _MODEL_PATH = re.compile(r"(?P<base>.*)/v2/models/(?P<model>[^/]+)(?:/infer)?/?")
 _MODEL_LABEL = re.compile(r'^headroom_max_batch_size\{model="([^"\\]+)"\}', re.MULTILINE)
-_FLOATS = frozenset({"FP16", "FP32", "FP64", "BF16"})
-_WHOLE = re.compile(r"U?INT(8|16|32|64)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,12 +46,13 @@ class MeasuredStep:
     batch_seconds: float | None = None
 
 
-class LiveServer:
+class LiveServer(HttpSession):
     """One model server at a URL. Use as an async context manager."""
 
     def __init__(
         self, url: str, model: str | None, *, timeout_s: float, body: bytes | None = None
     ) -> None:
+        super().__init__(MAX_IN_FLIGHT)
         parts = urlsplit(url)
         if parts.scheme not in {"http", "https"} or not parts.netloc:
             raise Unmeasurable(
@@ -67,26 +63,6 @@ class LiveServer:
         self._base = (match["base"] if match else url).rstrip("/")
         self._model = model or (match["model"] if match else None)
         self._timeout_s, self._body = timeout_s, body
-        self._session: aiohttp.ClientSession | None = None
-
-    async def __aenter__(self) -> Self:
-        """Open the session; no connection yet."""
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=MAX_IN_FLIGHT),
-            timeout=aiohttp.ClientTimeout(total=self._timeout_s),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            trust_env=False,
-        )
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Close every connection."""
-        await self._http.close()
 
     @property
     def model(self) -> str:
@@ -176,8 +152,8 @@ class LiveServer:
         headers = {"content-type": "application/json"}
         url = f"{self._base}/v2/models/{self._model}/infer"
         try:
-            async with self._http.post(
-                url, data=self._body, headers=headers, allow_redirects=False
+            async with self.request(
+                "POST", url, self._timeout_s, data=self._body, headers=headers
             ) as response:
                 text = await response.read()
                 return response.status, text[:200].decode(errors="replace")
@@ -187,9 +163,8 @@ class LiveServer:
     async def _page(self) -> str | None:
         """Return the server's page of metrics; None where it has none."""
         try:
-            async with self._http.get(
-                f"{self._base}{METRICS_PATH}", allow_redirects=False
-            ) as response:
+            url = f"{self._base}{METRICS_PATH}"
+            async with self.request("GET", url, self._timeout_s) as response:
                 if response.status != 200:
                     return None
                 page = bytearray()
@@ -210,9 +185,8 @@ class LiveServer:
 
     async def _made_up_body(self) -> bytes:
         url = f"{self._base}/v2/models/{self._model}"
-        timeout = aiohttp.ClientTimeout(total=ASKING_TIMEOUT_S)
         try:
-            async with self._http.get(url, timeout=timeout, allow_redirects=False) as response:
+            async with self.request("GET", url, ASKING_TIMEOUT_S) as response:
                 if response.status != 200:
                     raise Unmeasurable(
                         f"{url} answers {response.status}, expected 200: check --model, or wait "
@@ -224,53 +198,6 @@ class LiveServer:
                 f"{url} does not answer ({type(error).__name__}: {error}): is the server up?"
             ) from error
         return made_up_request(metadata)
-
-    @property
-    def _http(self) -> aiohttp.ClientSession:
-        assert self._session is not None
-        return self._session
-
-
-def made_up_request(metadata: object) -> bytes:
-    """Make a request of ones for a model's v2 metadata; free dimensions become 1.
-
-    Raises Unmeasurable where the metadata names an input that cannot be made up.
-    """
-    inputs = metadata.get("inputs") if isinstance(metadata, Mapping) else None
-    if not isinstance(inputs, list) or not inputs:
-        raise Unmeasurable(
-            f"a model's metadata lists its inputs, received {inputs!r:.80}: give --body FILE"
-        )
-    return json.dumps({"inputs": [_made_up_tensor(one) for one in inputs]}).encode()
-
-
-def _made_up_tensor(described: object) -> dict[str, Any]:
-    match described:
-        case {"name": str(name), "datatype": str(datatype), "shape": [*sizes]} if all(
-            isinstance(size, int) for size in sizes
-        ):
-            shape = [size if size > 0 else 1 for size in sizes]
-            return {
-                "name": name,
-                "datatype": datatype,
-                "shape": shape,
-                "data": [_one_of(datatype)] * math.prod(shape),
-            }
-    raise Unmeasurable(
-        f"an input has a name, a datatype and a shape, received {described!r:.80}: give --body FILE"
-    )
-
-
-def _one_of(datatype: str) -> object:
-    if datatype in _FLOATS:
-        return 1.0
-    if _WHOLE.fullmatch(datatype):
-        return 1
-    if datatype == "BOOL":
-        return True
-    if datatype == "BYTES":
-        return "measure"
-    raise Unmeasurable(f"inputs of type {datatype!r:.40} cannot be made up: give --body FILE")
 
 
 def _instants(rate_rps: float, duration_s: float, seed: int) -> list[float]:

@@ -1,17 +1,14 @@
-"""Requests to pods over HTTP, which are not trusted.
-
-Deadline over all, answers of bounded size, no redirects, no proxies, no cookies.
-"""
+"""Requests to pods over HTTP, which are not trusted: deadline over all, answers of bounded size."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import aiohttp
 
+from headroom.adapters.http_session import HttpSession
 from headroom.errors import RequestFailed
 
 KEPT_BYTES = 1 << 18
@@ -29,32 +26,11 @@ class Answered:
     seconds: float
 
 
-class PodRequester:
+class PodRequester(HttpSession):
     """Asks pods, with a connection each time. Use as an async context manager."""
 
     def __init__(self) -> None:
-        self._session: aiohttp.ClientSession | None = None
-
-    async def __aenter__(self) -> Self:
-        """Open the session."""
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, force_close=True),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            headers={"User-Agent": "headroom", "Accept-Encoding": "identity"},
-            trust_env=False,
-            auto_decompress=False,
-        )
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Close it."""
-        assert self._session is not None
-        await self._session.close()
+        super().__init__(connections=0, keep_alive=False)
 
     async def get(self, url: str, deadline_s: float) -> Answered:
         """GET; raise RequestFailed where nothing whole is answered in time."""
@@ -66,13 +42,9 @@ class PodRequester:
         return await self._ask("POST", url, deadline_s, data=body.encode(), headers=headers)
 
     async def _ask(self, method: str, url: str, deadline_s: float, **given: Any) -> Answered:
-        assert self._session is not None
-        timeout = aiohttp.ClientTimeout(total=deadline_s)
         begun_s = time.perf_counter()
         try:
-            async with self._session.request(
-                method, url, timeout=timeout, allow_redirects=False, **given
-            ) as response:
+            async with self.request(method, url, deadline_s, **given) as response:
                 kept, size = bytearray(), 0
                 async for chunk in response.content.iter_any():
                     size += len(chunk)

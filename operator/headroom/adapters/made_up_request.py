@@ -1,0 +1,56 @@
+"""PURE. A request that a model takes, made up of what it says of its inputs: ones, everywhere."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from headroom.errors import Unmeasurable
+
+_FLOATS = frozenset({"FP16", "FP32", "FP64", "BF16"})
+_WHOLE = re.compile(r"U?INT(8|16|32|64)")
+
+
+def made_up_request(metadata: object) -> bytes:
+    """Make a request of ones for a model's v2 metadata; free dimensions become 1.
+
+    Raises Unmeasurable where the metadata names an input that cannot be made up.
+    """
+    inputs = metadata.get("inputs") if isinstance(metadata, Mapping) else None
+    if not isinstance(inputs, list) or not inputs:
+        raise Unmeasurable(
+            f"a model's metadata lists its inputs, received {inputs!r:.80}: give --body FILE"
+        )
+    return json.dumps({"inputs": [_made_up_tensor(one) for one in inputs]}).encode()
+
+
+def _made_up_tensor(described: object) -> dict[str, Any]:
+    match described:
+        case {"name": str(name), "datatype": str(datatype), "shape": [*sizes]} if all(
+            isinstance(size, int) for size in sizes
+        ):
+            shape = [size if size > 0 else 1 for size in sizes]
+            return {
+                "name": name,
+                "datatype": datatype,
+                "shape": shape,
+                "data": [_one_of(datatype)] * math.prod(shape),
+            }
+    raise Unmeasurable(
+        f"an input has a name, a datatype and a shape, received {described!r:.80}: give --body FILE"
+    )
+
+
+def _one_of(datatype: str) -> object:
+    if datatype in _FLOATS:
+        return 1.0
+    if _WHOLE.fullmatch(datatype):
+        return 1
+    if datatype == "BOOL":
+        return True
+    if datatype == "BYTES":
+        return "measure"
+    raise Unmeasurable(f"inputs of type {datatype!r:.40} cannot be made up: give --body FILE")
