@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 from pydantic import ValidationError
 
 from headroom.api.runtime import DEFAULT_PORT, Runtime
 from headroom.cli.doctor.facts import Answered, Manifest
+from headroom.cli.doctor.reader import Reader
 from headroom.errors import Forbidden
 from headroom.profiles import PROFILES
-
-if TYPE_CHECKING:
-    from headroom.cli.doctor.gathering import Reader
 
 _NAME = re.compile(rb"^([a-zA-Z_:][a-zA-Z0-9_:]*)", re.MULTILINE)
 How = Answered.How

@@ -10,7 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import orjson
 
@@ -18,6 +18,7 @@ from headroom.api.crd import NAME as CRD_NAME
 from headroom.api.kind import API_VERSION, KIND
 from headroom.cli.doctor.asking import ask_pod
 from headroom.cli.doctor.facts import Answered, Facts, Manifest, Unread
+from headroom.cli.doctor.reader import Reader
 from headroom.controller.permissions import Permission, on_services
 from headroom.errors import ClusterError, NotFound
 
@@ -26,49 +27,6 @@ AT_ONCE = 16
 """Requests that the API server is given at a time."""
 
 _Value = TypeVar("_Value")
-
-
-class Fetched(Protocol):
-    """An answer as it came."""
-
-    @property
-    def status(self) -> int:
-        """The HTTP status."""
-        ...
-
-    @property
-    def body(self) -> bytes:
-        """The body."""
-        ...
-
-    @property
-    def date(self) -> str:
-        """The server's time, as HTTP writes it; may be empty."""
-        ...
-
-
-class Reader(Protocol):
-    """The API server, read only but for reviews, which change nothing."""
-
-    async def get(
-        self, api_version: str, kind: str, namespace: str | None, name: str
-    ) -> dict[str, Any]:
-        """Read one object; raise NotFound where it is not."""
-        ...
-
-    async def list_all(
-        self, api_version: str, kind: str, namespace: str | None, label_selector: str = ""
-    ) -> list[dict[str, Any]]:
-        """Read all objects of a kind."""
-        ...
-
-    async def create(self, manifest: dict[str, Any], *, field_manager: str) -> dict[str, Any]:
-        """POST, for reviews."""
-        ...
-
-    async def fetch(self, path: str) -> Fetched:
-        """GET any path."""
-        ...
 
 
 async def gathered(api: Reader, namespace: str | None) -> Facts:
