@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterable
 from typing import Any
+
+import pytest
 
 from headroom.controller.cache import ServiceCache
 from headroom.controller.routing import Router
@@ -12,6 +15,7 @@ from headroom.controller.routing.ports import OnEvent, OnList
 from headroom.controller.routing.router import LOOK_EVERY_S
 from headroom.errors import NotFound
 from headroom.gateway import Snapshot
+from headroom.gateway.runtime import GATEWAYS, LAYER
 from service_world import body
 from virtual_time import VirtualTimeLoop
 
@@ -21,8 +25,10 @@ class Gateways:
 
     def __init__(self, *pods: dict[str, Any]) -> None:
         self.pods = pods
+        self.tell: OnEvent = lambda _event, _pod: None
 
     async def run(self, on_list: OnList, on_event: OnEvent) -> None:
+        self.tell = on_event
         on_list(list(self.pods))
         await asyncio.Event().wait()
 
@@ -33,6 +39,7 @@ class World:
     def __init__(self) -> None:
         self.shut: set[str] = set()
         self.led: list[tuple[float, str]] = []
+        self.told: list[Snapshot] = []
 
     async def is_open(self, address: str, port: int) -> bool:
         return address not in self.shut
@@ -53,7 +60,8 @@ class World:
         return live
 
     def publish(self, what: Snapshot | Iterable[Any]) -> None:
-        pass
+        if isinstance(what, Snapshot):
+            self.told.append(what)
 
     def withdraw(self) -> None:
         pass
@@ -81,15 +89,21 @@ def gateway(number: int) -> dict[str, Any]:
     }
 
 
-async def story(hangs_up: bool) -> float:
-    """Kill the gateway of a service between two looks; give how long it is led there."""
+def gateways_told(world: World) -> str:
+    layer: dict[str, str] = json.loads(world.told[-1].resources["runtime"][LAYER].body)["layer"]
+    return layer[GATEWAYS]
+
+
+async def story(how: str) -> float:
+    """Let the gateway of a service go between two looks; give how long it is led there."""
     world = World()
     cache = ServiceCache(on_change=lambda _: None, on_gone=lambda _: None)
     cache.saw(body(spec__routing__mode="Gateway"))
     cache.synced.set()
+    gateways = Gateways(gateway(1), gateway(2))
     router = Router(
         replicas=Gateways(),
-        gateways=Gateways(gateway(1), gateway(2)),
+        gateways=gateways,
         publisher=world,
         activators=world,
         probe=world,
@@ -100,21 +114,30 @@ async def story(hangs_up: bool) -> float:
     # Ten looks and a hundredth of the next one.
     await asyncio.sleep(10 * LOOK_EVERY_S + 0.01 * LOOK_EVERY_S)
     (first,) = world.led
-    killed_s = world.now_s()
-    world.shut.add(first[1])
-    if hangs_up:
+    assert gateways_told(world) == "10.0.0.1 10.0.0.2"
+    gone_s = world.now_s()
+    if how == "told to leave":
+        pod = gateway(int(first[1][-1]))
+        gateways.tell("MODIFIED", pod | {"metadata": pod["metadata"] | {"deletionTimestamp": "t"}})
+    else:
+        world.shut.add(first[1])
+    if how == "killed":
         router.gateway_left()
     await asyncio.sleep(2 * LOOK_EVERY_S)
     leading.cancel()
     await asyncio.gather(leading, return_exceptions=True)
     (_, (moved_s, to)) = world.led
     assert to != first[1]
-    return moved_s - killed_s
+    assert gateways_told(world) == (to if how == "told to leave" else "10.0.0.1 10.0.0.2")
+    return moved_s - gone_s
 
 
-def test_one_that_was_killed_is_left_at_once_and_one_that_hangs_at_the_next_look() -> None:
-    for hangs_up, within_s in ((True, 0.0), (False, LOOK_EVERY_S)):
-        with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-            left_after_s = runner.run(story(hangs_up))
-        assert left_after_s <= within_s, hangs_up
-        assert hangs_up or left_after_s > 0.9 * LOOK_EVERY_S
+@pytest.mark.parametrize(
+    ("how", "after_s"), [("killed", 0.0), ("told to leave", 0.0), ("hangs", LOOK_EVERY_S)]
+)
+def test_one_that_goes_is_left_at_once_and_one_that_hangs_at_the_next_look(
+    how: str, after_s: float
+) -> None:
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        left_after_s = runner.run(story(how))
+    assert 0.9 * after_s <= left_after_s <= after_s
