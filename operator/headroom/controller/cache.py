@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 
 from headroom.controller.others.claims import Claims
 from headroom.controller.ports import Manifest
+from headroom.controller.sameness import Sameness
 
 _TOMBSTONES = 4096
 
@@ -29,6 +30,8 @@ class ServiceCache:
         """In the order in which they died; a LIST looks each of its services up."""
         self.claims = Claims()
         """Who scales what."""
+        self.same = Sameness()
+        """What services have in common."""
         self.synced = asyncio.Event()
         """Whether everything that exists has been seen once."""
 
@@ -57,12 +60,26 @@ class ServiceCache:
         known = self._services.get(uid)
         if uid in self._tombstones or (known is not None and not _may_be_news(service, known)):
             return
-        self._services[uid] = _without_owners(service)
+        self._services[uid] = self._kept_of(service, known)
         self._by_name[_name(service)] = uid
         self.claims.saw(service)
         self._first_seen.setdefault(uid, self._moment)
         if known is None or _intent(known) != _intent(service):
             self._on_change(uid)
+
+    def _kept_of(self, service: Manifest, known: Manifest | None) -> Manifest:
+        """Leave out who wrote which field, half of the object, and what is known already."""
+        metadata = service["metadata"]
+        parts = {"metadata": {k: v for k, v in metadata.items() if k != "managedFields"}}
+        generation = metadata.get("generation")
+        if known is not None and generation and known["metadata"].get("generation") == generation:
+            parts |= {"spec": known["spec"]} if "spec" in known else {}
+        elif "spec" in service:
+            parts |= {"spec": self.same.json(service["spec"])}
+        status = service.get("status")
+        if isinstance(status, dict) and "conditions" in status:
+            parts |= {"status": status | {"conditions": self.same.json(status["conditions"])}}
+        return service | parts
 
     def forget(self, uid: str) -> None:
         """Take in a deletion.
@@ -122,14 +139,6 @@ class ServiceCache:
             self.forget(uid)
         for service in listed.values():
             self.saw(service)
-
-
-def _without_owners(service: Manifest) -> Manifest:
-    """Leave out who wrote which field: half of the object, and nobody asks for it."""
-    if "managedFields" not in service["metadata"]:
-        return service
-    metadata = {key: value for key, value in service["metadata"].items() if key != "managedFields"}
-    return service | {"metadata": metadata}
 
 
 def _name(service: Manifest) -> tuple[str, str]:

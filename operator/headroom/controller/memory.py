@@ -19,6 +19,7 @@ from headroom.controller.ports import Manifest
 from headroom.controller.reads.lineage import Lineage
 from headroom.controller.reports.cadence import Said
 from headroom.controller.reports.error_budget import ErrorBudget
+from headroom.controller.sameness import Sameness
 from headroom.controller.tokens.promises import NOTHING_PROMISED, TokenPromises
 from headroom.controller.writes.drift import Applied
 from headroom.errors import ClusterError
@@ -109,13 +110,20 @@ class Memory:
         """As status says them, or as nobody knows them yet."""
         return conditions.read(self.status) or conditions.pending(self.generation, self.known_s)
 
-    def parse(self, raw: Manifest, settings: Settings = DEFAULTS) -> InferenceService:
-        """Parse the object, once per generation; raise InvalidSpec."""
+    def parse(
+        self, raw: Manifest, settings: Settings = DEFAULTS, same: Sameness | None = None
+    ) -> InferenceService:
+        """Parse the object, once per generation; raise InvalidSpec.
+
+        With `same`, what it has in common with other services is kept once.
+        """
         generation = raw["metadata"].get("generation", 0)
         if self.service is None or self.service.generation != generation:
             self.service = None
-            self.service = InferenceService.parse(raw)
-            self.children = tuple(desired_children(self.service, settings))
+            service = InferenceService.parse(raw)
+            self.service = service if same is None else same.service(service)
+            children = desired_children(service, settings)
+            self.children = tuple(children if same is None else map(same.json, children))
         return self.service
 
     def enter(self, mode: str) -> None:

@@ -113,7 +113,7 @@ class Reconciler:
         if raw is None:
             return
         try:
-            service = memory.parse(raw, self._settings)
+            service = memory.parse(raw, self._settings, self._cache.same)
             samples = memory.samples = samples_of(service, memory.samples)
             gathered = await self._gather(memory, service, samples)
         except InvalidSpec as error:

@@ -123,7 +123,7 @@ class Reporter:
             )
             raise
         self._cache.saw(stored)
-        memory.status = stored.get("status") or new  # of which the cache has the only copy
+        memory.status = self._cache.kept(stored).get("status") or new  # the only copy of it
         memory.written_s = now_s
 
     async def _tell(self, memory: Memory, happenings: Iterable[Happening], now_s: float) -> None:

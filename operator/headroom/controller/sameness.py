@@ -1,0 +1,72 @@
+"""Equal parts of what is kept of many services are one object: most of them say much the same.
+
+Of each service 32 kB are its stored spec, that spec as values, and its manifests. Nearly all of it
+is what others have, too: defaults, probes, security contexts. Nothing that is given is changed, and
+what is given back nobody may change.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import Any
+
+from pydantic import BaseModel
+
+from headroom.api import InferenceService
+
+MOST = 4096
+"""Parts that are looked for among. Beyond it begins anew: who has a part keeps it, and what many
+have is soon known again."""
+LONGEST_TEXT = 512
+
+
+class Sameness:
+    """What was given before, as long as it is not too much."""
+
+    def __init__(self) -> None:
+        self._parts: dict[tuple[object, ...], Any] = {}
+        self._values: dict[object, Any] = {}
+
+    def json(self, value: Any) -> Any:
+        """Give the same JSON, of parts that are known where they are."""
+        if isinstance(value, str):
+            return sys.intern(value) if len(value) <= LONGEST_TEXT else value
+        if isinstance(value, dict):
+            parts = {self.json(key): self.json(one) for key, one in value.items()}
+            return self._known((dict, *parts, *map(_named, parts.values())), parts)
+        if isinstance(value, list):
+            items = [self.json(one) for one in value]
+            return self._known((list, *map(_named, items)), items)
+        return value
+
+    def service(self, service: InferenceService) -> InferenceService:
+        """Give the same service, of values that are known where they are."""
+        return replace(service, spec=self._value(service.spec))
+
+    def _known(self, key: tuple[object, ...], part: Any) -> Any:
+        """Look a part up; those in its key are named by their addresses.
+
+        These hold while the part that has them is known, so all are forgotten at once.
+        """
+        if len(self._parts) >= MOST:
+            self._parts.clear()
+        return self._parts.setdefault(key, part)
+
+    def _value(self, value: Any) -> Any:
+        if isinstance(value, BaseModel):
+            changed = {
+                name: one for name, before in value if (one := self._value(before)) is not before
+            }
+            value = value.model_copy(update=changed) if changed else value
+        try:
+            if len(self._values) >= MOST:
+                self._values.clear()
+            return self._values.setdefault((type(value), value), value)
+        except TypeError:  # it has a map in it
+            return value
+
+
+def _named(part: Any) -> object:
+    """What stands for a part in a key: its address, or where it is plain itself with its type."""
+    return ("at", id(part)) if isinstance(part, dict | list) else (type(part), part)
