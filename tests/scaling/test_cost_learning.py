@@ -299,9 +299,8 @@ def test_accelerators_that_differ_are_no_variation_and_do_not_tilt_the_line(
 ) -> None:
     costs = {"a": TRUE, "b": slower(factor), "c": TRUE, "d": slower(factor)}
     cost = fitted(taught(CostLearner(), SILENT, fleet(costs, 900, load=load, cv=cv)))
-    mean = (1 + factor) / 2
-    assert cost.batch_s(8) == pytest.approx(mean * 0.63, rel=0.07)
-    assert cost.batch_s(1) == pytest.approx(mean * 0.21, rel=0.07)
+    assert cost.batch_s(8) == pytest.approx(0.63, rel=0.07)  # of two middle ones the faster
+    assert cost.batch_s(1) == pytest.approx(0.21, rel=0.07)
     assert cost.cv == pytest.approx(cv, rel=0.1, abs=0.1)
 
 
@@ -322,12 +321,8 @@ def test_a_replica_that_left_takes_what_it_taught_of_speeds_but_not_of_the_cost(
     assert set(left.speeds.sums) == set(left.variation.latest) == {"a"}
     assert fitted(left) == fitted(learner)
     assert left.only({"a", "c"}) is left
-    assert learner.speeds.factors == pytest.approx({"a": 0.8, "b": 1.2}, rel=0.02)
-    assert left.speeds.factors.keys() == {"a"}
-    assert [learner.speeds.slowest(share) for share in (0.05, 0.5)] == pytest.approx(
-        [1.2, 1.0], rel=0.02
-    )
-    assert CostLearner().speeds.slowest(0.05) == 1.0
+    assert learner.speeds.factors == pytest.approx({"a": 1.0, "b": 1.5}, rel=0.02)
+    assert left.speeds.factors.keys() == left.speeds.recent.keys() == {"a"}
 
 
 @pytest.mark.parametrize("seed", range(5))

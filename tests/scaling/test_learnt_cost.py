@@ -103,7 +103,7 @@ def test_what_is_beyond_chance_is_a_new_cost(
 ) -> None:
     expected = CostModel(fixed_s=0.15, per_item_s=0.06, max_batch=8, cv=cv)
     learnt = KNOWN.observe(ran((batches, 1.0, factor * 0.21)), 0.0, expected)
-    assert (learnt.recent == (0.0, 0.0, 0.0)) is surprises
+    assert (learnt.speeds.recent == {}) is surprises
     assert (learnt.bins[0][0] < 100.0 + batches) is surprises
 
 
@@ -113,7 +113,7 @@ def test_before_ten_differences_executions_may_vary_by_their_mean(
 ) -> None:
     before = CostLearner(bins=HUNDRED, variation=Variation(differences=differences))
     learnt = before.observe(ran((100.0, 1.0, 1.4 * 0.21)), 0.0, TRUE)
-    assert (learnt.recent == (0.0, 0.0, 0.0)) is surprises
+    assert (learnt.speeds.recent == {}) is surprises
 
 
 def test_a_new_cost_scales_the_past_and_nearly_forgets_it() -> None:
@@ -121,18 +121,19 @@ def test_a_new_cost_scales_the_past_and_nearly_forgets_it() -> None:
     # 2 % of 100 batches, at twice their 0.21 s: 0.84 s; then the hundred new ones
     assert learnt.bins[0] == pytest.approx((102.0, 102.0, 102.0, 42.84, 42.84))
     assert learnt.variation.differences == pytest.approx(0.2)
-    assert learnt.speeds.sums == {}
+    assert learnt.speeds.recent == {}
 
 
 def test_by_how_much_is_what_the_latest_batches_say_not_the_recent_ones() -> None:
-    before = replace(KNOWN, recent=(100.0, 21.0, 21.0))
+    before = replace(KNOWN, speeds=Speeds(recent={"a": (100.0, 21.0, 21.0)}))
     learnt = before.observe(ran((100.0, 1.0, 0.42)), 0.0, TRUE)  # recent: 1.5 times, latest: twice
     assert learnt.bins[0] == pytest.approx((102.0, 102.0, 102.0, 42.84, 42.84))
 
 
 def test_recent_batches_count_half_after_twenty_seconds() -> None:
-    learnt = CostLearner(recent=(40.0, 8.0, 8.4)).observe(ran((10.0, 1.0, 0.21)), 20.0, TRUE)
-    assert learnt.recent == pytest.approx((30.0, 6.1, 6.3))
+    before = CostLearner(speeds=Speeds(recent={"a": (40.0, 8.0, 8.4)}))
+    learnt = before.observe(ran((10.0, 1.0, 0.21)), 20.0, TRUE)
+    assert learnt.speeds.together == pytest.approx((30.0, 6.1, 6.3))
 
 
 @pytest.mark.parametrize(("factor", "counts"), [(19.9, True), (20.1, False)])
@@ -143,7 +144,7 @@ def test_what_takes_twenty_times_as_long_is_a_hang(factor: float, counts: bool) 
 
 def told(variation: Variation, *ticks: list[Executions], fade: float = 1.0) -> Variation:
     for executed in ticks:
-        variation = variation.observe(executed, TRUE, fade)
+        variation = variation.observe(executed, TRUE, fade, {})
     return variation
 
 
@@ -184,17 +185,16 @@ def test_a_replica_is_slow_beyond_chance_and_a_twentieth(
     batches: float, cv: float | None, factor: float, differs: bool
 ) -> None:
     executed = ran((batches, 1.0, 0.21)) + ran((batches, 1.0, factor * 0.21), replica="b")
-    speeds = Speeds().observe(executed, 0.0, cv)
+    speeds = Speeds().observe(executed, TRUE, 0.0, cv)
     assert (speeds.factors != {}) is differs
-    if differs:
-        mean = (1.0 + factor) / 2
-        assert speeds.factors == pytest.approx({"a": 1.0 / mean, "b": factor / mean})
+    if differs:  # of two the faster is the usual one
+        assert speeds.factors == pytest.approx({"a": 1.0, "b": factor})
 
 
 def test_what_a_replica_executed_counts_half_after_five_minutes() -> None:
-    speeds = Speeds().observe(ran((10.0, 2.0, 0.3)), 0.0, 0.0)
+    speeds = Speeds().observe(ran((10.0, 2.0, 0.3)), TRUE, 0.0, 0.0)
     assert speeds.sums == {"a": pytest.approx((10.0, 20.0, 40.0, 3.0, 6.0))}
-    speeds = speeds.observe(ran((10.0, 2.0, 0.3)), 300.0, 0.0)
+    speeds = speeds.observe(ran((10.0, 2.0, 0.3)), TRUE, 300.0, 0.0)
     assert speeds.sums == {"a": pytest.approx((15.0, 30.0, 60.0, 4.5, 9.0))}
     assert speeds.factors == {}
 

@@ -3,7 +3,7 @@
 Pairs are remembered by size, in bins of factor 1.5, and forgotten only as newer ones of the same
 size arrive. Were they forgotten by time alone, a service with replicas to spare would see only
 small batches, unlearn what a full one costs, and keep the spare replicas for that. The line is that
-of the mean replica: each pair is divided by how slow its replica is beside the others.
+of the usual replica: each pair is divided by how slow its replica is beside the others.
 
 A server may claim a cost that it measured when it warmed up: PRIOR_BATCHES batches of one and as
 many full ones count as such a prior, so the fit is defined from the first tick and cannot tilt
@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from headroom.scaling.executions import Executions
 from headroom.scaling.line_fit import NOTHING, SUMS, Sums, line, plus
 from headroom.scaling.speeds import Speeds
+from headroom.scaling.surprise import KEPT, surprise
 from headroom.scaling.values import CostModel, PodSample
 from headroom.scaling.variation import Variation
 
@@ -31,12 +32,6 @@ HALF_LIFE_S = 1800.0
 the cv of 500 lognormal executions of cv 1 is off by 13 %, of 20 000 by 2 %."""
 BIN_FACTOR = 1.5
 _LOG_BIN_FACTOR = math.log(BIN_FACTOR)
-RECENT_HALF_LIFE_S = 20.0
-SURPRISE_RATIO, SURPRISE_DEVIATIONS = 1.15, 5.0
-"""Recent executions this far from the fit, and as many deviations of their mean: a new cost."""
-KEPT_AFTER_SURPRISE = 0.02
-FEWEST_BATCHES = 10.0
-"""Fewer surprise nobody."""
 OUTLIER_FACTOR = 20.0
 """An interval this many times slower than the fit is a hang, not a cost: a lognormal execution of
 cv 1 exceeds 20 times its mean once in 20 000."""
@@ -53,18 +48,22 @@ class Claim:
 
 def claim_of(samples: Iterable[PodSample]) -> Claim | None:
     """Return the largest batch and the slowest cost that any server claims; None if none does."""
-    costs, batches, slots = [], [], 1
+    slowest: CostModel | None = None
+    largest, slots = 0, 1
     for sample in samples:
-        if sample.cost is not None:
-            costs.append(sample.cost)
-            batches.append(sample.cost.max_batch)
-        elif sample.max_batch is not None:
-            batches.append(sample.max_batch)
+        cost = sample.cost
+        if cost is None:
+            largest = max(largest, sample.max_batch or 0)
+        elif cost != slowest:  # most say the same
+            largest = max(largest, cost.max_batch)
+            if slowest is None or _full_s(cost) > _full_s(slowest):
+                slowest = cost
         slots = max(slots, sample.slots)
-    if not batches:
-        return None
-    cost = max(costs, key=lambda one: one.batch_s(one.max_batch), default=None)
-    return Claim(max_batch=max(batches), slots=slots, cost=cost)
+    return Claim(max_batch=largest, slots=slots, cost=slowest) if largest else None
+
+
+def _full_s(cost: CostModel) -> float:
+    return cost.batch_s(cost.max_batch)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,8 +73,6 @@ class CostLearner:
     bins: Mapping[int, Sums] = field(default_factory=dict)
     variation: Variation = field(default_factory=Variation)
     speeds: Speeds = field(default_factory=Speeds)
-    recent: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    """Batches of the last half minute, their seconds, and the seconds that the fit had expected."""
 
     def observe(
         self,
@@ -95,22 +92,17 @@ class CostLearner:
         fade = 0.5 ** (max(0.0, elapsed_s) / HALF_LIFE_S)
         if expected is None:
             return replace(self, bins=_with(self.bins, usual, fade, {}))
-        variation = self.variation.observe(usual, expected, fade)
-        speeds = self.speeds.observe(usual, elapsed_s, variation.cv if variation.known else None)
-        recent = _recent(self.recent, usual, expected, elapsed_s)
-        ratio = _surprise(recent, expected.cv if variation.known else max(1.0, expected.cv))
-        bins = self.bins
+        variation = self.variation.observe(usual, expected, fade, self.speeds.factors)
+        known_cv = variation.cv if variation.known else None
+        speeds = self.speeds.observe(usual, expected, elapsed_s, known_cv)
+        chance_cv = expected.cv if variation.known else max(1.0, expected.cv)
+        bins, ratio = self.bins, surprise(speeds.together, chance_cv)
         if ratio is not None:
-            _, took_s, expected_s = _recent((0.0, 0.0, 0.0), usual, expected, 0.0)
-            ratio = took_s / expected_s if expected_s > 0 else ratio
+            ratio = _latest(usual, expected, speeds.factors) or ratio
             bins = {number: _rescaled(sums, ratio) for number, sums in bins.items()}
-            recent, variation = (0.0, 0.0, 0.0), variation.fewer(KEPT_AFTER_SURPRISE)
-            speeds = Speeds()
+            variation, speeds = variation.fewer(KEPT), speeds.rescaled(ratio)
         return CostLearner(
-            bins=_with(bins, usual, fade, speeds.factors),
-            variation=variation,
-            speeds=speeds,
-            recent=recent,
+            bins=_with(bins, usual, fade, speeds.factors), variation=variation, speeds=speeds
         )
 
     def only(self, replicas: AbstractSet[str]) -> CostLearner:
@@ -188,42 +180,20 @@ def _with(
     return {**bins, **added}
 
 
-def _recent(
-    recent: tuple[float, float, float],
-    intervals: Iterable[Executions],
-    expected: CostModel,
-    elapsed_s: float,
-) -> tuple[float, float, float]:
-    fade = 0.5 ** (max(0.0, elapsed_s) / RECENT_HALF_LIFE_S)
-    count, took_s, expected_s = (fade * value for value in recent)
-    fixed_s, per_item_s = expected.fixed_s, expected.per_item_s
-    for _, batches, size, mean_s in intervals:
-        count += batches
+def _latest(
+    intervals: Iterable[Executions], expected: CostModel, factors: Mapping[str, float]
+) -> float | None:
+    """Return how many times as long as expected these took; None if nothing was expected."""
+    took_s = expected_s = 0.0
+    for replica, batches, size, mean_s in intervals:
         took_s += batches * mean_s
-        expected_s += batches * (fixed_s + per_item_s * size)
-    return count, took_s, expected_s
-
-
-def _surprise(recent: tuple[float, float, float], cv: float) -> float | None:
-    """Return by which factor recent executions differ from the fit; None where chance explains it.
-
-    Worked: cv 1 and 100 batches: a mean is within 1 +- 5 / 10, so only a factor above 1.5 counts.
-    """
-    count, took_s, expected_s = recent
-    if count < FEWEST_BATCHES or expected_s <= 0:
-        return None
-    ratio = took_s / expected_s
-    chance = SURPRISE_DEVIATIONS * cv / math.sqrt(count)
-    if 1 / SURPRISE_RATIO <= ratio <= SURPRISE_RATIO or abs(ratio - 1) <= chance:
-        return None
-    return ratio
+        expected_s += batches * factors.get(replica, 1.0) * expected.batch_s(size)
+    return took_s / expected_s if expected_s > 0 else None
 
 
 def _rescaled(sums: Sums, ratio: float) -> Sums:
     """Return sums as if every execution had taken `ratio` times as long, with little weight."""
-    weight, sizes, sizes_squared, seconds, products = (
-        KEPT_AFTER_SURPRISE * total for total in sums
-    )
+    weight, sizes, sizes_squared, seconds, products = (KEPT * total for total in sums)
     return weight, sizes, sizes_squared, ratio * seconds, ratio * products
 
 

@@ -13,6 +13,7 @@ passed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from headroom.scaling import cold_start, flaps, limits, recommenders
@@ -20,7 +21,9 @@ from headroom.scaling.cost_learning import claim_of
 from headroom.scaling.explanation import binding, counterfactuals, message
 from headroom.scaling.law import Element
 from headroom.scaling.limits import Situation, Wanted
+from headroom.scaling.mixed_fleet import MixedFleet
 from headroom.scaling.signals import read_signals, shared_queue
+from headroom.scaling.speeds import Speeds
 from headroom.scaling.stabilization import Coverage
 from headroom.scaling.state import State
 from headroom.scaling.tail_latency import TailLatency
@@ -31,6 +34,7 @@ from headroom.scaling.values import (
     Freshness,
     LimitApplied,
     Observation,
+    PodState,
     Policy,
     Reason,
     Recommendation,
@@ -43,7 +47,8 @@ from headroom.scaling.values import (
 def decide(policy: Policy, state: State, observation: Observation) -> tuple[Decision, State]:
     """Return how many replicas the service should have now, and the state for the next tick."""
     now_s = observation.now_s if state.last_s is None else max(observation.now_s, state.last_s)
-    observation = replace(observation, now_s=now_s)
+    if now_s != observation.now_s:
+        observation = replace(observation, now_s=now_s)
     state, counts = _learn(policy, _respect_others(state, observation), observation)
     signals = read_signals(policy, state.windows, observation, _standing(policy, state, now_s))
     cost = state.learner.fit(claim_of(state.windows.last.values()))
@@ -52,14 +57,17 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
     rerouting, correction = state.rerouting.observe(
         policy.routing, state.correction, now_s, policy.law.correction_s
     )
-    state = replace(state, rerouting=rerouting, correction=correction)
+    if rerouting is not state.rerouting:
+        state = replace(state, rerouting=rerouting, correction=correction)
     routing, kappa = rerouting.acting(policy.routing, correction)
-    slowest = state.learner.speeds.slowest(1.0 - policy.latency_percentile)
-    tail = _tail(policy, cost, routing, slowest)
+    ready = [pod.uid for pod in observation.pods if pod.state is PodState.READY]
+    tail = tail_of(policy, cost, routing, state.learner.speeds, ready)
 
     target_s = corrected_target_s(policy, tail, kappa)
     advice = _recommend(policy, state, observation, signals, tail, counts, target_s)
-    measured = tail if routing is policy.routing else _tail(policy, cost, policy.routing, slowest)
+    measured = tail
+    if routing is not policy.routing:
+        measured = tail_of(policy, cost, policy.routing, state.learner.speeds, ready)
     state = _correct(policy, state, signals, measured, counts, advice, now_s)
     state = _remember(policy, state, signals, advice, now_s)
     situation = Situation(
@@ -144,19 +152,28 @@ def _learn(policy: Policy, state: State, observation: Observation) -> tuple[Stat
     return state, counts
 
 
-def _tail(
-    policy: Policy, cost: CostModel | None, routing: Routing, slowest: float
+def tail_of(
+    policy: Policy,
+    cost: CostModel | None,
+    routing: Routing,
+    speeds: Speeds,
+    ready: Sequence[str],
 ) -> TailLatency | None:
-    """Return the model to ask: of the mean replica, or of the slowest where routing is blind.
+    """Return the model to ask: of the mean replica where routing sees load, or of all of them.
 
-    A slow replica that gets the share of all others is where the tail is: with more than 1 in 20
-    slow, its latency is the p95. Routing that sees load gives it what it can carry.
+    Routing that sees load gives a slow replica what it can carry; any other gives it what all get,
+    and a fast one no more.
     """
     if cost is None:
         return None
-    if slowest > 1.0 and not routing.sees_load:
-        cost = replace(cost, fixed_s=slowest * cost.fixed_s, per_item_s=slowest * cost.per_item_s)
-    return TailLatency(cost=cost, percentile=policy.latency_percentile, routing=routing)
+    percentile, usual = policy.latency_percentile, cost
+    slow = () if routing.sees_load else speeds.slow(ready)
+    mean = speeds.mean(ready) if slow or routing.sees_load else 1.0
+    if mean != 1.0:
+        cost = replace(cost, fixed_s=mean * cost.fixed_s, per_item_s=mean * cost.per_item_s)
+    if slow:
+        return MixedFleet(cost=cost, percentile=percentile, routing=routing, usual=usual, slow=slow)
+    return TailLatency(cost=cost, percentile=percentile, routing=routing)
 
 
 def _standing(policy: Policy, state: State, now_s: float) -> int | None:
@@ -239,26 +256,26 @@ def _correct(
         return replace(state, sufficed_since_s=None)
     since_s = now_s if state.sufficed_since_s is None else state.sufficed_since_s
     since_s = max(since_s, state.ready_since_s)
-    state = replace(state, sufficed_since_s=since_s)
-    measured, rate = signals.latency_s, signals.arrival_rps
-    if tail is None or not measured.fresh or measured.value is None or rate.value is None:
-        return state
-    bound = tail.cost.max_batch * counts.ready
-    shared, waiting = signals.standing.value or 0.0, signals.waiting.value or 0.0
-    patience_s = policy.stable_window_s * (_QUEUED_WINDOWS if shared > bound else 1)
-    left_behind = waiting > bound >= shared
-    if now_s - since_s < patience_s or left_behind or state.last_s is None:
-        return state
-    return replace(
-        state,
-        correction=state.correction.observe(
-            measured.value,
-            tail.latency_s(rate.value, counts.ready),
-            requests=rate.value * policy.stable_window_s,
-            elapsed_s=now_s - state.last_s,
-            constant_s=policy.law.correction_s,
-        ),
-    )
+    correction, measured, rate = state.correction, signals.latency_s, signals.arrival_rps
+    if (
+        tail is not None
+        and measured.fresh
+        and measured.value is not None
+        and rate.value is not None
+    ):
+        bound = tail.cost.max_batch * counts.ready
+        shared, waiting = signals.standing.value or 0.0, signals.waiting.value or 0.0
+        patience_s = policy.stable_window_s * (_QUEUED_WINDOWS if shared > bound else 1)
+        left_behind = waiting > bound >= shared
+        if now_s - since_s >= patience_s and not left_behind and state.last_s is not None:
+            correction = correction.observe(
+                measured.value,
+                tail.latency_s(rate.value, counts.ready),
+                requests=rate.value * policy.stable_window_s,
+                elapsed_s=now_s - state.last_s,
+                constant_s=policy.law.correction_s,
+            )
+    return replace(state, sufficed_since_s=since_s, correction=correction)
 
 
 _QUEUED_WINDOWS = 4

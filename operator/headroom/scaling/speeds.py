@@ -3,22 +3,41 @@
 A slow replica under the same share of the load forms larger batches than a fast one. A line through
 the pairs of both takes speed for size: with half of the replicas 1.5 times as slow it was seen to
 lose three quarters of the fixed part, and half of what a full batch carries. So each replica has a
-factor on one line (a fixed effect), and only how its own batches differ in size tells the slope.
-Factors and line are fitted in turn, once a tick, by alternating least squares.
+factor on one line (a fixed effect), that of the usual replica, and only how its own batches differ
+in size tells the slope. Factors and line are fitted in turn, once a tick, by alternating least
+squares.
+
+What a replica was is nearly forgotten once its recent executions contradict it, and the other
+replicas' do not: those that all have become slower have no factor, but another cost.
 """
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from statistics import median_low
 
 from headroom.scaling.executions import Executions
 from headroom.scaling.line_fit import NOTHING, Sums, line
+from headroom.scaling.surprise import KEPT, Recent, surprise
+from headroom.scaling.values import CostModel
 
 HALF_LIFE_S = 300.0
+RECENT_HALF_LIFE_S = 20.0
 LEAST_DIFFERENCE, LEAST_DEVIATIONS = 0.05, 4.0
 """A replica differs when it does by this much, and by as many deviations of its mean."""
+FEWEST_OF_ONE = 100.0
+"""Times cv squared: the mean of fewer executions of one replica is too skewed to call it changed.
+One lognormal execution of cv 1 in ten thousand takes 16 times as long as usual."""
+_STEP = math.log(1.05)
+_ROUNDING = 1e-9
+_NONE: Recent = (0.0, 0.0, 0.0)
+
+Slow = tuple[tuple[float, int], ...]
+"""(times as long as the usual replica, replicas), slowest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,20 +45,30 @@ class Speeds:
     """What each replica executed, and the factors of the last fit."""
 
     sums: Mapping[str, Sums] = field(default_factory=dict)
+    recent: Mapping[str, Recent] = field(default_factory=dict)
+    """Of the last half minute, beside what the usual replica would have taken."""
     factors: Mapping[str, float] = field(default_factory=dict)
-    """How many times as long as the mean replica each takes; their mean is 1."""
+    """How many times as long as the usual replica each takes; their median is 1."""
 
     def observe(
-        self, intervals: Iterable[Executions], elapsed_s: float, cv: float | None
+        self,
+        intervals: Iterable[Executions],
+        expected: CostModel,
+        elapsed_s: float,
+        cv: float | None,
     ) -> Speeds:
         """Return them with intervals added; a replica's past fades as it is heard again.
 
-        `cv` says what chance explains; while it is None nobody differs.
+        `expected` is what the usual replica takes. `cv` says what chance explains; while it is None
+        nobody differs more than before.
         """
         fade = 0.5 ** (max(0.0, elapsed_s) / HALF_LIFE_S)
-        sums = dict(self.sums)
+        recent_fade = 0.5 ** (max(0.0, elapsed_s) / RECENT_HALF_LIFE_S)
+        fixed_s, per_item_s = expected.fixed_s, expected.per_item_s
+        sums, recent = dict(self.sums), dict(self.recent)
         for replica, batches, size, mean_s in intervals:
             weight, sizes, squared, seconds, products = sums.get(replica, NOTHING)
+            count, took_s, usual_s = recent.get(replica, _NONE)
             items = batches * size
             sums[replica] = (
                 fade * weight + batches,
@@ -48,12 +77,49 @@ class Speeds:
                 fade * seconds + batches * mean_s,
                 fade * products + items * mean_s,
             )
-        return Speeds(sums=sums, factors={} if cv is None else _factors(sums, self.factors, cv))
+            recent[replica] = (
+                recent_fade * count + batches,
+                recent_fade * took_s + batches * mean_s,
+                recent_fade * usual_s + batches * fixed_s + items * per_item_s,
+            )
+        if cv is None:
+            return Speeds(sums=sums, recent=recent, factors=self.factors)
+        means = _means(sums, self.factors)
+        changed = _changed(recent, means, cv)
+        for replica, ratio in changed.items():
+            known = recent.pop(replica)[0] / sums[replica][0]
+            sums[replica] = _rescaled(sums[replica], ratio, min(1.0, max(KEPT, known)))
+            means[replica] *= ratio
+        return Speeds(sums=sums, recent=recent, factors=_beyond_chance(means, sums, cv))
 
-    def slowest(self, share: float) -> float:
-        """Return the factor that no more than this share of the replicas exceed; at least 1."""
-        slow = sorted(self.factors.values(), reverse=True)
-        return max(1.0, slow[int(share * len(slow))]) if slow else 1.0
+    @property
+    def together(self) -> Recent:
+        """The recent executions of all replicas, beside what their factors lead to expect."""
+        count = took_s = expected_s = 0.0
+        for one, (batches, seconds, usual_s) in self.recent.items():
+            count, took_s = count + batches, took_s + seconds
+            expected_s += self.factors.get(one, 1.0) * usual_s
+        return count, took_s, expected_s
+
+    def rescaled(self, ratio: float) -> Speeds:
+        """Return them after every replica has become as much slower; who differs still does."""
+        sums = {one: _rescaled(sums, ratio, 1.0) for one, sums in self.sums.items()}
+        return Speeds(sums=sums, factors=self.factors)
+
+    def mean(self, replicas: Iterable[str]) -> float:
+        """Return how many times as long as the usual one these replicas take, on average."""
+        known = [self.factors[one] for one in replicas if one in self.factors]
+        return sum(known) / len(known) if known else 1.0
+
+    def slow(self, replicas: Iterable[str]) -> Slow:
+        """Return how many of these are slower than the usual one, in steps of 5 %, rounded up."""
+        known = [self.factors[one] for one in replicas if one in self.factors]
+        steps = Counter(math.ceil(math.log(one) / _STEP - _ROUNDING) for one in known)
+        return tuple(
+            (math.exp(_STEP * step), steps[step])
+            for step in sorted(steps, reverse=True)
+            if step > 1
+        )
 
     def only(self, replicas: AbstractSet[str]) -> Speeds:
         """Return them with no other replica remembered."""
@@ -61,34 +127,72 @@ class Speeds:
             return self
         return Speeds(
             sums={one: sums for one, sums in self.sums.items() if one in replicas},
+            recent={one: recent for one, recent in self.recent.items() if one in replicas},
             factors={one: factor for one, factor in self.factors.items() if one in replicas},
         )
 
 
-def _factors(sums: Mapping[str, Sums], last: Mapping[str, float], cv: float) -> dict[str, float]:
-    """Return the factors by the line that the last ones give; none where nobody differs.
+def _changed(
+    recent: Mapping[str, Recent], means: Mapping[str, float], cv: float
+) -> dict[str, float]:
+    """Return the replicas that have become slower or faster than they were, and how many times.
+
+    Beside the others: what happens to all is no change of one.
+    """
+    expected = {
+        one: (count, took_s, means[one] * usual_s)
+        for one, (count, took_s, usual_s) in recent.items()
+        if usual_s > 0 and count >= FEWEST_OF_ONE * cv * cv
+    }
+    if len(expected) < 2:
+        return {}
+    common = median_low([took_s / expected_s for _, took_s, expected_s in expected.values()])
+    found = {
+        one: surprise((count, took_s, common * expected_s), cv)
+        for one, (count, took_s, expected_s) in expected.items()
+    }
+    return {one: ratio for one, ratio in found.items() if ratio is not None}
+
+
+def _rescaled(sums: Sums, ratio: float, kept: float = KEPT) -> Sums:
+    """Return a share of the sums, as if every execution had taken `ratio` times as long."""
+    weight, sizes, squared, seconds, products = (kept * total for total in sums)
+    return weight, sizes, squared, ratio * seconds, ratio * products
+
+
+def _means(sums: Mapping[str, Sums], last: Mapping[str, float]) -> dict[str, float]:
+    """Return what each replica took over the line that the last factors give."""
+    fixed_s, per_item_s = line(_together(sums, last))
+    fixed_squared, cross, per_item_squared = fixed_s**2, 2 * fixed_s * per_item_s, per_item_s**2
+    return {
+        replica: (fixed_s * seconds + per_item_s * products)
+        / (fixed_squared * weight + cross * sizes + per_item_squared * squared)
+        for replica, (weight, sizes, squared, seconds, products) in sums.items()
+    }
+
+
+def _beyond_chance(
+    means: Mapping[str, float], sums: Mapping[str, Sums], cv: float
+) -> dict[str, float]:
+    """Return the factors of those that differ, 1 for the others; none where nobody does.
 
     Worked: cv 1 and 400 executions, a mean known to 0.05: nobody differs within 0.8 to 1.2.
     """
-    fixed_s, per_item_s = line(_together(sums, last))
-    fixed_squared, cross, per_item_squared = fixed_s**2, 2 * fixed_s * per_item_s, per_item_s**2
     chance, factors, differ = (LEAST_DEVIATIONS * cv) ** 2, {}, False
-    for replica, (weight, sizes, squared, seconds, products) in sums.items():
-        expected = fixed_squared * weight + cross * sizes + per_item_squared * squared
-        factor = (fixed_s * seconds + per_item_s * products) / expected
-        apart = factor - 1.0
-        if abs(apart) > LEAST_DIFFERENCE and apart * apart * weight > chance:
-            factors[replica], differ = factor, True
+    for replica, mean in means.items():
+        apart = mean - 1.0
+        if abs(apart) > LEAST_DIFFERENCE and apart * apart * sums[replica][0] > chance:
+            factors[replica], differ = mean, True
         else:
             factors[replica] = 1.0
     if not differ:
         return {}
-    mean = sum(factors.values()) / len(factors)
-    return {replica: factor / mean for replica, factor in factors.items()}
+    usual = median_low(factors.values())
+    return {replica: factor / usual for replica, factor in factors.items()}
 
 
 def _together(sums: Mapping[str, Sums], factors: Mapping[str, float]) -> Sums:
-    """Add up all replicas, each as if it had the speed of the mean one."""
+    """Add up all replicas, each as if it had the speed of the usual one."""
     if not factors:
         return tuple(map(sum, zip(*sums.values(), strict=True)))
     weight = sizes = squared = seconds = products = 0.0

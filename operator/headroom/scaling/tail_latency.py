@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from headroom.scaling import pinned, slot_pool, surface
 from headroom.scaling.load_curve import LoadCurve, execution_percentile
@@ -30,9 +30,12 @@ _ROUNDING = 1e-9
 """Forgives the last bits of a division: 2.0000000001 is two replicas."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class TailLatency:
-    """The promised percentile of a service's latency against its arrivals and its replicas."""
+    """The promised percentile of a service's latency against its arrivals and its replicas.
+
+    What follows from the cost alone is found once: a decision asks several times.
+    """
 
     cost: CostModel
     percentile: float
@@ -43,10 +46,9 @@ class TailLatency:
         utilization = arrival_rps / (replicas * self.cost.full_batch_rps)
         if self.routing is Routing.STICKY:
             utilization *= pinned.crowding(replicas)
-        full_s = self.cost.batch_s(self.cost.max_batch)
-        return full_s * self._curve(replicas).latency(utilization)
+        return self.full_s * self.curve(replicas).latency(utilization)
 
-    @property
+    @cached_property
     def idle_s(self) -> float:
         """The percentile of one request at an idle replica: no target below it can be promised."""
         return self.cost.batch_s(1) * execution_percentile(
@@ -60,8 +62,7 @@ class TailLatency:
         """
         if self.idle_s > target_s:
             return 0.0
-        full_s = self.cost.batch_s(self.cost.max_batch)
-        utilization = self._curve(replicas).utilization(target_s / full_s)
+        utilization = self.curve(replicas).utilization(target_s / self.full_s)
         if self.routing is Routing.STICKY:
             utilization /= pinned.crowding(replicas)
         return utilization * self.cost.full_batch_rps
@@ -102,21 +103,33 @@ class TailLatency:
         carried_rps = replicas * self.capacity_rps(target_s, replicas)
         return wanted_rps <= carried_rps * (1 + _ROUNDING)
 
-    def _curve(self, replicas: int) -> LoadCurve:
-        """Return latency over t(B) against utilization."""
+    @cached_property
+    def full_s(self) -> float:
+        """What a full batch takes."""
+        return self.cost.batch_s(self.cost.max_batch)
+
+    @cached_property
+    def _shape(self) -> tuple[float, int, float]:
+        """t0 / t(B), B and variation, in the steps for which curves are kept."""
         cost = self.cost
         batch = min(cost.max_batch, LARGEST_BATCH)
         share = 1.0
         if batch > 1:
-            share = cost.fixed_s / cost.batch_s(cost.max_batch)
+            share = cost.fixed_s / self.full_s
             steps = math.floor(-math.log(share + (1 - share) / batch) / SHARE_STEP + _ROUNDING)
             share = min(1.0, (math.exp(-SHARE_STEP * steps) - 1 / batch) / (1 - 1 / batch))
         cv = min(LARGEST_CV, CV_STEP * math.ceil(cost.cv / CV_STEP - _ROUNDING))
+        return share, batch, cv
+
+    def curve(self, replicas: int, percentile: float | None = None) -> LoadCurve:
+        """Return latency over t(B) against utilization, of the promised percentile or another."""
+        share, batch, cv = self._shape
         sticky = self.routing is Routing.STICKY
         routing = Routing.RANDOM if sticky else self.routing
         if routing is Routing.RANDOM:
             replicas = 1
-        return _curve(share, batch, cost.slots, cv, self.percentile, routing, replicas)
+        level = percentile or self.percentile
+        return _curve(share, batch, self.cost.slots, cv, level, routing, replicas)
 
 
 @lru_cache(maxsize=4096)

@@ -92,13 +92,16 @@ class Tracks:
         if not pods:
             return self.silent()
         heard = np.array([self.columns[pod] for pod in pods])
-        scraped = _replaced(self.scraped, heard, counters)
+        everyone = len(heard) == len(self.columns) and bool((heard[1:] > heard[:-1]).all())
+        scraped = counters if everyone else _replaced(self.scraped, heard, counters)
         added = scraped - self.scraped
         if (added < 0).any():
             fell = (added < 0).any(axis=1)
             added[fell] = scraped[fell]
         newest = self.newest + added
-        times_s = self._appended(self.times_s, _replaced(self.times_s[-1], heard, times_s), heard)
+        if not everyone:
+            times_s = _replaced(self.times_s[-1], heard, times_s)
+        times_s = self._appended(self.times_s, times_s, heard)
         first = _first_needed(times_s)
         return Tracks(
             columns=self.columns,

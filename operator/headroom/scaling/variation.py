@@ -36,12 +36,16 @@ class Variation:
     """The last interval of each replica."""
 
     def observe(
-        self, intervals: Sequence[Executions], expected: CostModel, fade: float
+        self,
+        intervals: Sequence[Executions],
+        expected: CostModel,
+        fade: float,
+        factors: Mapping[str, float],
     ) -> Variation:
         """Return it with intervals added, at most one per replica; what is known fades by `fade`.
 
         Both means of a pair are compared with the same expectation, so that an expectation that
-        moves is no difference.
+        moves is no difference: `expected` for the usual replica, times how slow this one is.
         """
         squares, differences = fade * self.squares, fade * self.differences
         fixed_s, per_item_s = expected.fixed_s, expected.per_item_s
@@ -55,6 +59,8 @@ class Variation:
             _, fewer, other, other_s = before
             ratio = mean_s / (fixed_s + per_item_s * size)
             ratio -= other_s / (fixed_s + per_item_s * other)
+            if replica in factors:
+                ratio /= factors[replica]
             squares += ratio * ratio * batches * fewer / (batches + fewer)
             differences += 1.0
         heard = self.intervals + len(intervals)

@@ -1,0 +1,138 @@
+"""The tail of a fleet with slow replicas behind routing that does not see load.
+
+Each replica gets the same share of the requests, so the share of the fleet that is late is the mean
+of its replicas' shares. One more replica takes load off the slow ones and makes them a smaller part
+of the whole: enough are there when all together miss no more than the promise allows. Worked: 5 %
+may be late, one of ten replicas is slow and the others are never late: half of what the slow one
+gets may be. In a fleet of twenty all of it may be.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+from headroom.scaling import pinned
+from headroom.scaling.load_curve import execution_percentile
+from headroom.scaling.tail_latency import LARGEST_CV, TailLatency
+from headroom.scaling.values import CostModel, Routing
+
+_LEVELS = (0.9, 0.95, 0.99)
+"""Percentiles that the tables know."""
+_QUICKEST = 0.05
+"""Of the executions: nobody is taken to be answered sooner."""
+_HALVINGS = 24
+_LONGEST = 1e4
+"""In full batches: what takes longer takes forever."""
+_DILUTED = 2.0
+"""Not more replicas than make the slow ones half of what may be late: they are not all of it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MixedFleet(TailLatency):
+    """The tail of replicas of which some are slow; `cost` is what the mean one takes."""
+
+    usual: CostModel
+    """What those take that are not slow."""
+    slow: tuple[tuple[float, int], ...]
+    """(times as long as the usual one, replicas), slowest first."""
+
+    def latency_s(self, arrival_rps: float, replicas: int) -> float:
+        """Return the percentile in seconds when `replicas` share these arrivals; inf if too few."""
+        full_s = self._fast.full_s
+        low, high = full_s / _LONGEST, full_s * _LONGEST
+        if not self._carries(arrival_rps, high, replicas):
+            return math.inf
+        for _ in range(_HALVINGS):
+            middle_s = math.sqrt(low * high)
+            if self._carries(arrival_rps, middle_s, replicas):
+                high = middle_s
+            else:
+                low = middle_s
+        return high
+
+    @property
+    def idle_s(self) -> float:
+        """The percentile of one request at an idle replica that is not slow."""
+        return self._fast.idle_s
+
+    def capacity_rps(self, target_s: float, replicas: int) -> float:
+        """Return the most that each of `replicas` gets while few enough of all are late."""
+        low, high = 0.0, self.usual.full_batch_rps
+        for _ in range(_HALVINGS):
+            middle_rps = (low + high) / 2
+            if self._carries(replicas * middle_rps, target_s, replicas):
+                low = middle_rps
+            else:
+                high = middle_rps
+        return low
+
+    def replicas_for(self, arrival_rps: float, target_s: float, margin: float) -> int | None:
+        """Return the fewest replicas that carry arrivals x margin; None if usual ones never do.
+
+        No fewer than if none was slow.
+        """
+        wanted_rps = arrival_rps * margin
+        fewest = self._fast.replicas_for(arrival_rps, target_s, margin)
+        if not fewest or self._carries(wanted_rps, target_s, fewest):
+            return fewest
+        among = sum(counted for _, counted in self.slow)
+        low, high = fewest, max(fewest, math.ceil(_DILUTED * among / (1.0 - self.percentile)))
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self._carries(wanted_rps, target_s, middle):
+                high = middle
+            else:
+                low = middle
+        return high
+
+    def late(self, arrival_rps: float, replicas: int, target_s: float) -> float:
+        """Return the share of the requests that take longer than this."""
+        share_rps = arrival_rps / replicas
+        others, late = replicas, 0.0
+        for factor, counted in (*self.slow, (1.0, replicas)):
+            among = min(counted, others)
+            others -= among
+            if among:
+                late += among * self._late_at(factor, share_rps, replicas, target_s)
+        return late / replicas
+
+    def _late_at(self, factor: float, share_rps: float, replicas: int, target_s: float) -> float:
+        """Return the share that is late at a replica of this speed.
+
+        Between the percentiles of the tables it falls exponentially, below the first of them
+        linearly: from everybody at the quickest execution.
+        """
+        utilization = factor * share_rps / self.usual.full_batch_rps
+        if self.routing is Routing.STICKY:
+            utilization *= pinned.crowding(replicas)
+        reach = target_s / (factor * self._fast.full_s)
+        if utilization >= 1.0 or reach <= self._quickest:
+            return 1.0
+        latency, late, fall = self._quickest, 1.0, 0.0
+        for level in _LEVELS:
+            above = self._fast.curve(replicas, level).latency(utilization)
+            if reach < above:
+                part = (reach - latency) / (above - latency)
+                return 1.0 - level * part if late == 1.0 else late * ((1.0 - level) / late) ** part
+            if above > latency:
+                fall = math.log(late / (1.0 - level)) / (above - latency)
+            latency, late = above, 1.0 - level
+        return late * math.exp(-fall * (reach - latency))
+
+    @cached_property
+    def _quickest(self) -> float:
+        """Over the time of a full batch."""
+        cv = min(LARGEST_CV, self.usual.cv)
+        return self.usual.batch_s(1) * execution_percentile(cv, _QUICKEST) / self._fast.full_s
+
+    @cached_property
+    def _fast(self) -> TailLatency:
+        return TailLatency(cost=self.usual, percentile=self.percentile, routing=self.routing)
+
+    def _carries(self, wanted_rps: float, target_s: float, replicas: int) -> bool:
+        return self.late(wanted_rps, replicas, target_s) <= 1.0 - self.percentile + _ROUNDING
+
+
+_ROUNDING = 1e-9

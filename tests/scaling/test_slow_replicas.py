@@ -1,0 +1,212 @@
+"""Fleets with slow replicas: how many requests are late, and how many replicas keep the promise."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headroom.scaling import CostModel
+from headroom.scaling.cost_learning import Claim, CostLearner
+from headroom.scaling.decider import tail_of
+from headroom.scaling.executions import Executions
+from headroom.scaling.mixed_fleet import MixedFleet
+from headroom.scaling.speeds import Slow, Speeds
+from headroom.scaling.tail_latency import TailLatency
+from headroom.scaling.values import Routing
+from reference_queue import percentile
+from scaling_world import policy
+
+HEAVY = CostModel(fixed_s=0.150, per_item_s=0.060, max_batch=4)
+"""A batch of one takes 0.21 s, a full one 0.39 s: 10.26 requests a second."""
+NOISY = CostModel(fixed_s=0.300, per_item_s=0.0, max_batch=1, cv=1.0)
+BLIND = [Routing.RANDOM, Routing.STICKY, Routing.ROUND_ROBIN]
+
+
+def fleet(*slow: tuple[float, int], cost: CostModel = HEAVY, **more: object) -> MixedFleet:
+    given_: dict[str, object] = {"percentile": 0.95, "cost": cost, "usual": cost, **more}
+    return MixedFleet(slow=slow, **given_)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("cost", [HEAVY, NOISY], ids=["batches", "varied"])
+@pytest.mark.parametrize("level", [0.9, 0.95, 0.99])
+def test_with_nobody_slow_as_many_are_late_as_the_tables_say(cost: CostModel, level: float) -> None:
+    rate_rps = 10 * 0.6 * cost.full_batch_rps
+    target_s = TailLatency(cost=cost, percentile=level).latency_s(rate_rps, 10)
+    assert fleet(cost=cost).late(rate_rps, 10, target_s) == pytest.approx(1 - level)
+    assert fleet(cost=cost, percentile=level).latency_s(rate_rps, 10) == pytest.approx(
+        target_s, rel=1e-4
+    )
+
+
+def test_the_fleet_is_as_late_as_its_replicas_are_on_average() -> None:
+    # 40/s over ten: a third of full batches for the usual; three times as slow carries 3.42/s
+    usual = fleet().late(40.0, 10, 1.5)
+    assert fleet((3.0, 1)).late(40.0, 10, 1.5) == pytest.approx(0.1 + 0.9 * usual)
+    assert fleet((4.0, 2), (3.0, 1)).late(40.0, 10, 1.5) == pytest.approx(0.3 + 0.7 * usual)
+    assert fleet((3.0, 12)).late(40.0, 10, 1.5) == 1.0  # no more than there are
+    assert fleet((9.0, 1)).late(0.1, 10, 1.5) > 0.1 - 1e-9  # 1.89 s for one request
+
+
+@pytest.mark.parametrize(
+    ("slow", "replicas"),
+    [
+        ((), 5),  # 34.3/s x 1.05 over 8.9/s
+        (((3.0, 1),), 14),  # 2.6/s of 3.4/s: three in five of a fourteenth are late
+        (((1.5, 1),), 6),
+        (((20.0, 1),), 20),  # 4.2 s for one request: late are all it gets, one in twenty
+        (((20.0, 2),), 40),
+    ],
+)
+def test_how_many_keep_the_promise(slow: Slow, replicas: int) -> None:
+    assert fleet(*slow).replicas_for(34.3, 1.5, 1.05) == pytest.approx(replicas, abs=1)
+
+
+def test_what_nobody_keeps_no_dilution_does() -> None:
+    assert fleet((3.0, 1)).replicas_for(34.3, 0.2, 1.05) is None  # 0.21 s if nobody waits
+    assert fleet((3.0, 1)).replicas_for(0.0, 1.5, 1.05) == 0
+    # the usual ones miss 4.9 % even if idle: no more than forty replicas for one slow one
+    idle_s = TailLatency(cost=NOISY, percentile=0.95).idle_s
+    assert fleet((3.0, 1), cost=NOISY).replicas_for(0.001, 1.001 * idle_s, 1.0) == 40
+
+
+def test_latency_is_where_few_enough_are_late() -> None:
+    mixed = fleet((3.0, 1))
+    assert mixed.late(34.0, 12, mixed.latency_s(34.0, 12)) == pytest.approx(0.05, rel=1e-3)
+    assert mixed.latency_s(34.0, 12) > 2 * mixed.latency_s(34.0, 24)
+    assert mixed.latency_s(34.0, 8) == math.inf  # an eighth waits for ever
+    assert mixed.idle_s == pytest.approx(0.21)
+    capacity_rps = mixed.capacity_rps(1.5, 12)
+    assert mixed.late(12 * capacity_rps, 12, 1.5) == pytest.approx(0.05, rel=1e-3)
+
+
+@pytest.mark.parametrize("utilization", [0.3, 0.6, 0.8])
+@pytest.mark.parametrize("share", [0.3, 0.5, 0.7])
+def test_between_nobody_and_one_in_ten_no_fewer_are_late_than_in_a_simulation(
+    utilization: float, share: float
+) -> None:
+    reached_s = percentile(HEAVY, Routing.RANDOM, 1, utilization, 1 - share, requests=20_000)
+    late = fleet().late(utilization * HEAVY.full_batch_rps, 1, reached_s)
+    assert share - 0.03 <= late <= share + 0.31
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    rate_rps=st.floats(0.1, 300.0),
+    more=st.floats(1.0, 2.0),
+    factor=st.floats(1.05, 10.0),
+    slower=st.floats(1.0, 2.0),
+    counted=st.integers(1, 5),
+    target_s=st.floats(0.3, 5.0),
+    routing=st.sampled_from(BLIND),
+)
+def test_more_load_or_slower_replicas_never_want_fewer(
+    rate_rps: float,
+    more: float,
+    factor: float,
+    slower: float,
+    counted: int,
+    target_s: float,
+    routing: Routing,
+) -> None:
+    mixed = fleet((factor, counted), routing=routing)
+    replicas = mixed.replicas_for(rate_rps, target_s, 1.05)
+    worse = [
+        mixed.replicas_for(more * rate_rps, target_s, 1.05),
+        fleet((slower * factor, counted), routing=routing).replicas_for(rate_rps, target_s, 1.05),
+        fleet((factor, counted + 1), routing=routing).replicas_for(rate_rps, target_s, 1.05),
+    ]
+    if replicas is None:  # under pinned connections nothing may do
+        assert routing is Routing.STICKY
+        return
+    assert all(each is None or each >= replicas for each in worse)
+    kept = mixed.late(1.05 * rate_rps, replicas, target_s) <= 0.05 + 1e-6
+    assert kept or replicas >= 40 * counted
+
+
+TRUE = CostModel(fixed_s=0.150, per_item_s=0.060, max_batch=8)
+
+
+def played(factors: dict[str, float], ticks: int, learner: CostLearner) -> CostLearner:
+    """Each replica ran eight batches of two to seven in each tick."""
+    for number in range(ticks):
+        size = 2.0 + number % 6
+        executed = [
+            Executions(replica, 8.0, size, factor * TRUE.batch_s(size))
+            for replica, factor in factors.items()
+        ]
+        learner = learner.observe(executed, 2.0, learner.fit(Claim(max_batch=8)))
+    return learner
+
+
+EVEN = dict.fromkeys("abcde", 1.0)
+
+
+def test_who_becomes_slow_is_told_within_ticks_and_costs_no_other_anything() -> None:
+    before = played(EVEN, 300, CostLearner())
+    assert before.speeds.factors == {}
+    after = played({**EVEN, "c": 3.0}, 6, before)
+    assert after.speeds.factors["c"] == pytest.approx(3.0, rel=0.02)
+    ((factor, counted),) = after.speeds.slow("abcde")
+    assert factor == pytest.approx(1.05**23)  # 3.07
+    assert counted == 1
+    assert after.speeds.mean("abcde") == pytest.approx(1.4, rel=0.02)
+    assert after.speeds.slow("abde") == ()
+    cost = after.fit(Claim(max_batch=8))
+    assert cost is not None
+    assert (cost.batch_s(1), cost.batch_s(8)) == pytest.approx((0.21, 0.63), rel=0.02)
+    healed = played(EVEN, 6, after)
+    assert healed.speeds.slow("abcde") == ()
+
+
+def test_what_becomes_of_all_is_no_speed_but_a_cost() -> None:
+    after = played(dict.fromkeys("abcde", 2.0), 12, played(EVEN, 300, CostLearner()))
+    assert after.speeds.slow("abcde") == ()
+    cost = after.fit(Claim(max_batch=8))
+    assert cost is not None
+    assert cost.batch_s(4) == pytest.approx(2 * TRUE.batch_s(4), rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("count", "cv", "changed"),
+    [
+        (9.0, 0.0, False),  # too few
+        (10.0, 0.0, True),
+        (99.0, 1.0, False),  # too few for what varies by its mean
+        (101.0, 1.0, True),
+        (25.0, 0.49, True),  # 100 x 0.24
+    ],
+)
+def test_one_replica_alone_needs_executions_enough(count: float, cv: float, changed: bool) -> None:
+    known = dict.fromkeys("abc", (10000.0, 10000.0, 10000.0, 2100.0, 2100.0))
+    speeds = Speeds(sums=known)
+    executed = [Executions(one, count, 1.0, 0.21 * (4.0 if one == "b" else 1.0)) for one in "abc"]
+    told = speeds.observe(executed, TRUE, 0.0, cv)
+    assert (told.sums["b"][0] < 1e4) is changed
+    assert told.sums["a"][0] > 1e4
+    if changed:
+        assert told.factors["b"] == pytest.approx(4.0, rel=0.2)
+
+
+@pytest.mark.parametrize(
+    ("factor", "random", "least"),
+    [
+        (1.0, 1.0, 1.0),
+        (3.0, 1.4, 1.4),  # work is the mean replica's; who is late is counted one by one
+        (0.5, 1.0, 0.9),  # what is fast gets no more than the others where nobody looks
+    ],
+)
+def test_what_the_decision_plans_with(factor: float, random: float, least: float) -> None:
+    learner = played({**EVEN, "c": factor}, 300, CostLearner())
+    for routing, mean in ((Routing.RANDOM, random), (Routing.LEAST_IN_FLIGHT, least)):
+        limits = policy(routing=routing)
+        cost = learner.fit(Claim(max_batch=8))
+        tail = tail_of(limits, cost, routing, learner.speeds, list(EVEN))
+        assert tail is not None
+        assert tail.cost.batch_s(8) == pytest.approx(mean * 0.63, rel=0.03)
+        mixed = routing is Routing.RANDOM and factor > 1.0
+        assert isinstance(tail, MixedFleet) is mixed
+        assert tail.idle_s == pytest.approx((1.0 if mixed else mean) * 0.21, rel=0.05)
+    assert tail_of(policy(), None, Routing.RANDOM, learner.speeds, []) is None
