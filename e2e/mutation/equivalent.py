@@ -49,7 +49,7 @@ EQUIVALENT: Sequence[Equivalent] = (
         "where the doubling begins changes its steps and not where the bisection ends",
     ),
     Equivalent(
-        "scaling/cost_learning.py",
+        "scaling/surprise.py",
         "or expected_s <= 0:",
         ("or expected_s <= -1:", "or expected_s < 0:", "or expected_s == 0:"),
         "of a cost of nothing every execution is a hang, and none is counted",
