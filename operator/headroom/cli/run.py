@@ -56,8 +56,8 @@ COLLECTED_AFTER = (100_000, 20, 50)
 """Containers made and not freed, then young collections, then middle ones.
 
 With Python's own (700, 10, 10) every few LISTs have all objects of a thousand services looked at,
-which takes half a second and finds nothing: they are in no cycle. A LIST makes up to 20 000 that are
-freed by themselves; to look at those took a tenth of all CPU time.
+which takes half a second and finds nothing: they are in no cycle. A LIST makes up to 20 000 that
+are freed by themselves; to look at those took a tenth of all CPU time.
 """
 
 
