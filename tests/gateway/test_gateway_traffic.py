@@ -159,6 +159,66 @@ async def test_a_slow_replica_is_hedged_but_for_what_may_be_done_once(
     assert len(started[1].seen) == before[1]
 
 
+async def test_a_slow_call_is_hedged_but_for_what_may_be_done_once_and_no_stream_is_cut(
+    front: Gateway,
+) -> None:
+    asked: Counter[str] = Counter()
+    ended = asyncio.Event()
+
+    def methods(name: str, waits_s: float) -> grpc.GenericRpcHandler:
+        async def say(*_: object) -> bytes:
+            asked[name] += 1
+            try:
+                await asyncio.sleep(waits_s)
+            except asyncio.CancelledError:
+                ended.set()
+                raise
+            return name.encode()
+
+        async def count(*_: object) -> AsyncIterator[bytes]:
+            for _number in range(4):
+                yield name.encode()
+                await asyncio.sleep(0.1)
+
+        handlers = {
+            "Say": grpc.unary_unary_rpc_method_handler(say),
+            "Count": grpc.unary_stream_rpc_method_handler(count),
+        }
+        return grpc.method_handlers_generic_handler("test.Model", handlers)
+
+    port, servers = free_port(), []
+    hosts = [Endpoint(f"127.0.0.{number}", port) for number in (1, 2)]
+    for host, name, waits_s in zip(hosts, ("slow", "fast"), (1.5, 0.0), strict=True):
+        server = grpc.aio.server(options=(("grpc.so_reuseport", 0),))
+        server.add_generic_rpc_handlers((methods(name, waits_s),))
+        server.add_insecure_port(f"{host.address}:{port}")
+        await server.start()
+        servers.append(server)
+    one = service(grpc_port=port, hedge=Hedge(after_s=0.2, budget_percent=5.0))
+    try:
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{one.port}") as channel:
+            say = channel.unary_unary("/test.Model/Say")
+            for once, answer in (("true", b"fast"), ("false", b"slow")):
+                await front.tell(one, replicas={one.key: hosts[:1]})
+                asked.clear()
+                call = say(b"x", metadata=(("x-headroom-idempotent", once),), timeout=10.0)
+                waiting = asyncio.ensure_future(call)
+                await until(partial(_asked, asked, "slow"), "the slow one has it")
+                await front.tell(one, replicas={one.key: hosts})
+                assert await waiting == answer, once
+                await asyncio.wait_for(ended.wait(), 2.0)
+            assert asked["fast"] == 0
+            said = [word async for word in channel.unary_stream("/test.Model/Count")(b"x")]
+            assert len(said) == 4
+    finally:
+        for server in servers:
+            await server.stop(grace=None)
+
+
+async def _asked(asked: Counter[str], name: str) -> bool:
+    return asked[name] > 0
+
+
 async def _seen(replica: Replica, number: int) -> bool:
     return len(replica.seen) >= number
 

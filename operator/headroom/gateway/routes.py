@@ -80,11 +80,8 @@ def _http(route: Route, kind: RequestClass | None, path: Json, where: Json, *, o
     action = {
         **where,
         **_limits(route, kind),
-        "retry_policy": _retries(route, NOT_BEGUN if once else NOT_ANSWERED),
+        **_tries(route, NOT_BEGUN if once else NOT_ANSWERED, once=once),
     }
-    if route.hedge is not None and not once:
-        action["hedge_policy"] = {"hedge_on_per_try_timeout": True}
-        action["retry_policy"]["per_try_timeout"] = seconds(route.hedge.after_s)
     return {
         "match": {**path, **_only(kind, once=once)},
         "route": action,
@@ -99,7 +96,7 @@ def _grpc(route: Route, kind: RequestClass | None, *, once: bool) -> Json:
         "route": {
             "cluster": route.grpc_key,
             **_limits(route, kind),
-            "retry_policy": _retries(route, GRPC_NOT_BEGUN if once else GRPC_NOT_ANSWERED),
+            **_tries(route, GRPC_NOT_BEGUN if once else GRPC_NOT_ANSWERED, once=once),
         },
         "typed_per_filter_config": {
             BODY_FILTER: any_of(
@@ -146,6 +143,15 @@ def _of_class(kind: RequestClass | None) -> Json:
 
 def _header(name: str, value: str, action: str) -> Json:
     return {"header": {"key": name, "value": value}, "append_action": action}
+
+
+def _tries(route: Route, retry_on: str, *, once: bool) -> Json:
+    """Try again after a failure; with hedging also while the first try goes on."""
+    retries = _retries(route, retry_on)
+    if route.hedge is None or once:
+        return {"retry_policy": retries}
+    retries["per_try_timeout"] = seconds(route.hedge.after_s)
+    return {"retry_policy": retries, "hedge_policy": {"hedge_on_per_try_timeout": True}}
 
 
 def _retries(route: Route, retry_on: str) -> Json:
