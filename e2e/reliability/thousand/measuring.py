@@ -151,7 +151,7 @@ async def _settle(stage: _Stage) -> None:
 async def _watch(stage: _Stage) -> tuple[Account, int]:
     """Return what the operator did while nobody did anything, and how often status was written."""
     process = Process(stage.operator.pid)
-    watch_s = max(stage.wanted.watch_s, WATCHED_PERIODS * pace.period_s(2.0, stage.made))
+    watch_s = max(stage.wanted.watch_s, _least_s(stage.made))
     advance = stage.bar(f"watching {stage.made} services", int(watch_s))
     before = accounts.read(await _metrics(stage.operator))
     begun_s, used_s, rss_mb = time.monotonic(), process.cpu_s, 0.0
@@ -170,6 +170,13 @@ async def _watch(stage: _Stage) -> tuple[Account, int]:
         after=accounts.read(await _metrics(stage.operator)),
     )
     return account, written
+
+
+def _least_s(services: int) -> float:
+    """A whole turn of status where writes are counted against a bound; else some ticks of all."""
+    if services <= sizes.PROMISED_SERVICES:
+        return sizes.turn_s(services)
+    return WATCHED_PERIODS * pace.period_s(2.0, services)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
