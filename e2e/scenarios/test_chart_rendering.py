@@ -108,14 +108,15 @@ def test_gateways_and_sources_are_as_the_values_say(helm: Helm) -> None:
     }
     rendered = by_identity(helm.template(CHART, values, release="canary", namespace="elsewhere"))
     gateway = rendered["Deployment", "elsewhere", "headroom-gateway"]["spec"]
-    envoy = gateway["template"]["spec"]["containers"][0]
+    envoy, standby = gateway["template"]["spec"]["containers"]
     assert gateway["replicas"] == 3
     assert gateway["template"]["spec"]["imagePullSecrets"] == [{"name": "registry"}]
-    assert envoy["image"] == f"registry.example/gateway@sha256:{'1' * 64}"
+    assert envoy["image"] == standby["image"] == f"registry.example/gateway@sha256:{'1' * 64}"
     assert envoy["resources"] == {
         "requests": {"cpu": "500m", "memory": "128Mi"},
         "limits": {"memory": "1Gi"},
     }
+    assert standby["resources"]["limits"] == {"memory": "128Mi"}
     activator = rendered["Deployment", "elsewhere", "headroom-activator"]["spec"]["template"]
     assert activator["spec"]["containers"][0]["image"] == "registry.example/headroom:1"
     operator = rendered["Deployment", "elsewhere", "canary-headroom-operator"]["spec"]["template"]
