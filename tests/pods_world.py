@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import math
+from functools import cache
 
 from cluster_world import FakeClock, FakeCluster, Manifest
 from headroom.api.timestamps import epoch_s, rfc3339
@@ -41,6 +42,8 @@ class Pods:
         self._served: dict[str, tuple[float, float]] = {}
         self._restarted_s: dict[str, float] = {}
         self._number = 0
+        self._progressed: dict[str, tuple[float | None, float | None, bool, str, str]] = {}
+        """What each pod's status was last made of, and the version that it then had."""
 
     def follow(self) -> None:
         """Bring the pods of every Deployment up to date, as controllers and kubelet would."""
@@ -162,9 +165,21 @@ class Pods:
             self._progress(pod, self._placed_s.get(pod["metadata"]["uid"]))
 
     def _progress(self, pod: Manifest, placed_s: float | None) -> None:
-        created_s = epoch_s(pod["metadata"]["creationTimestamp"])
         began_s = self._restarted_s.get(pod["metadata"]["uid"], placed_s)
         started = began_s is not None and self._clock.now_s() - began_s >= WARMUP_S
+        uid, metadata = pod["metadata"]["uid"], pod["metadata"]
+        made_of = (placed_s, began_s, started, str(self.spoiled.get(metadata["name"])))
+        if self._progressed.get(uid) != (*made_of, metadata["resourceVersion"]):
+            self._say(pod, placed_s, began_s, started)
+            self._progressed[uid] = (*made_of, metadata["resourceVersion"])
+        if uid in self._served and not _is_ready(pod):  # it gets no requests
+            self._served[uid] = (self._served[uid][0], self._clock.now_s())
+
+    def _say(
+        self, pod: Manifest, placed_s: float | None, began_s: float | None, started: bool
+    ) -> None:
+        """Write the status as scheduler and kubelet would."""
+        created_s = epoch_s(pod["metadata"]["creationTimestamp"])
         since_s = began_s + WARMUP_S if started and began_s is not None else created_s
         conditions = [_condition("ContainersReady", started, since_s)]
         gates = [_gate(pod, one["conditionType"]) for one in pod["spec"].get("readinessGates", ())]
@@ -192,9 +207,6 @@ class Pods:
             ]
         status |= self.spoiled.get(pod["metadata"]["name"], {})
         self._cluster.update(pod, lambda one: one["status"].update(status))
-        uid = pod["metadata"]["uid"]
-        if uid in self._served and not _is_ready(pod):  # it gets no requests
-            self._served[uid] = (self._served[uid][0], self._clock.now_s())
 
     def _page(self, pod: Manifest) -> str:
         name = pod["metadata"]["labels"]["headroom.dev/inference-service"]
@@ -215,24 +227,30 @@ def _removed_last(pod: Manifest) -> tuple[bool, int]:
 
 def page(*, model: str, served: int, running: int = 0) -> str:
     """Expose a server that answers each request in 250 ms, one per batch."""
+    text = _template(model).replace("SECONDS", f"{served * 0.21:.6f}")
+    return text.replace("SERVED", str(served)).replace("RUNNING", str(running))
+
+
+@cache
+def _template(model: str) -> str:
     label = f'model="{model}"'
     lines = [
-        f"headroom_requests_received_total{{{label}}} {served}",
-        f'headroom_requests_total{{{label},outcome="ok"}} {served}',
+        f"headroom_requests_received_total{{{label}}} SERVED",
+        f'headroom_requests_total{{{label},outcome="ok"}} SERVED',
         f"headroom_requests_waiting{{{label}}} 0",
-        f"headroom_requests_running{{{label}}} {running}",
+        f"headroom_requests_running{{{label}}} RUNNING",
         f"headroom_max_batch_size{{{label}}} 4",
         f"headroom_cost_fixed_seconds{{{label}}} 0.15",
         f"headroom_cost_per_item_seconds{{{label}}} 0.06",
-        f"headroom_execution_duration_seconds_count{{{label}}} {served}",
-        f"headroom_execution_duration_seconds_sum{{{label}}} {served * 0.21:.6f}",
-        f"headroom_batch_size_sum{{{label}}} {served}",
+        f"headroom_execution_duration_seconds_count{{{label}}} SERVED",
+        f"headroom_execution_duration_seconds_sum{{{label}}} SECONDS",
+        f"headroom_batch_size_sum{{{label}}} SERVED",
     ]
     for bound in BOUNDS_S:
-        count = served if bound >= 0.25 else 0
+        count = "SERVED" if bound >= 0.25 else "0"
         le = format(bound, ".6g")
         lines.append(f'headroom_request_duration_seconds_bucket{{{label},le="{le}"}} {count}')
-    lines.append(f'headroom_request_duration_seconds_bucket{{{label},le="+Inf"}} {served}')
+    lines.append(f'headroom_request_duration_seconds_bucket{{{label},le="+Inf"}} SERVED')
     return "\n".join(lines) + "\n"
 
 

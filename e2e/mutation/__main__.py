@@ -45,7 +45,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     console = Console(highlight=False)
     console.print(f"{asked.number} bugs from seed {asked.seed}")
     files = _tracked()
-    bugs = _drawn(asked.seed, asked.number, targets(files))
+    broken = [path for path in targets(files) if not asked.only or path.stem in asked.only]
+    bugs = _drawn(asked.seed, asked.number, broken)
     ledger = Ledger(ROOT / ".bench" / f"mutation-{asked.seed}.jsonl")
     survivors, reasons = 0, list[str]()
     outcomes = _outcomes(bugs, files, asked.jobs, console, ledger)
@@ -75,6 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="mutation", description=__doc__)
     parser.add_argument("--seed", type=int, default=1, help="which bugs (1)")
     parser.add_argument("--number", type=int, default=100, help="how many (100)")
+    parser.add_argument("--only", nargs="*", metavar="MODULE", help="only in these, by their names")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="at a time")
     return parser
 

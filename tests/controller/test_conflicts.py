@@ -160,22 +160,22 @@ def test_a_tool_that_resets_the_replicas_is_not_fought() -> None:
         world.create(target="own", scaling=SCALING)
         await world.run_for(20.0)
         world.pods.arrivals_rps["own"] = 4 * REPLICA_RPS
-        for _ in range(1200):
+        for _ in range(340):
             await world.run_for(3.0)
             deployment = world.cluster.find("Deployment", "own")
             assert deployment
             if deployment["spec"]["replicas"] != 1:
                 world.cluster.write_replicas(deployment, 1, "argocd-controller")
-        # Three at once, then after 5, 10, 20 and, not yet over, 40 minutes; the first is
-        # followed by a larger one before it is reset.
-        assert len(world.cluster.scale_writes) == 7
+        # Three at once, then after 5, 10 and, not yet over, 20 minutes; the first is followed
+        # by a larger one before it is reset.
+        assert len(world.cluster.scale_writes) == 6
         for kind in ("ScalingActive", "AbleToScale"):
             assert world.condition(kind) == ("False", "ReplicasContested"), kind
         said = world.message("AbleToScale")
         assert "argocd-controller keeps changing the replicas" in said
         assert "ignoreDifferences" in said
         assert "none are written before" in said
-        await world.run_for(3000.0)
+        await world.run_for(1300.0)
         assert world.replicas("own") >= 4
         assert world.condition("AbleToScale")[0] == "True"
 
