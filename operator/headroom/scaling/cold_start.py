@@ -27,8 +27,10 @@ class ColdStarts:
 
         At the `first` tick pods may have been ready, not ready and ready again: none is measured.
         """
-        seconds = list(self.seconds)
-        judged = {pod.uid for pod in pods if pod.uid in self.judged}
+        judged = {pod.uid for pod in pods} & self.judged
+        if len(judged) == len(pods) == len(self.judged):
+            return self
+        seconds, judged = list(self.seconds), set(judged)
         for pod in pods:
             if pod.uid in judged:
                 continue

@@ -38,12 +38,14 @@ def read_signals(
     """
     now_s = observation.now_s
     ready = [pod for pod in observation.pods if pod.state is PodState.READY]
-    lasts = [windows.last[pod.uid] for pod in ready if pod.uid in windows.last]
+    last = windows.last
+    lasts = [last[pod.uid] for pod in ready if pod.uid in last]
     if not lasts:
         return Signals()
     ages_s = [now_s - sample.time_s for sample in lasts]
-    unheard_s = [_silent_s(policy, pod, now_s) for pod in ready if pod.uid not in windows.last]
-    age_s = max(ages_s + unheard_s)
+    age_s = max(ages_s)
+    if len(lasts) < len(ready):
+        age_s = max(age_s, *(_silent_s(policy, pod, now_s) for pod in ready if pod.uid not in last))
     freshness = _freshness(policy, oldest_s=age_s, youngest_s=min(ages_s))
     watched_s = windows.watched_s(now_s, policy.stable_window_s)
     if freshness is Freshness.FRESH and windows.partly_unseen(

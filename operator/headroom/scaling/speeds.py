@@ -22,7 +22,7 @@ from statistics import median_low
 
 from headroom.scaling.executions import Executions
 from headroom.scaling.line_fit import NOTHING, Sums, line
-from headroom.scaling.surprise import KEPT, Recent, surprise
+from headroom.scaling.surprise import KEPT, RATIO, Recent, surprise
 from headroom.scaling.values import CostModel
 
 HALF_LIFE_S = 300.0
@@ -95,6 +95,10 @@ class Speeds:
     @property
     def together(self) -> Recent:
         """The recent executions of all replicas, beside what their factors lead to expect."""
+        if not self.factors:
+            columns = zip(_NONE, *self.recent.values(), strict=True)
+            batches, seconds, usual_s = (float(sum(column)) for column in columns)
+            return batches, seconds, usual_s
         count = took_s = expected_s = 0.0
         for one, (batches, seconds, usual_s) in self.recent.items():
             count, took_s = count + batches, took_s + seconds
@@ -108,18 +112,22 @@ class Speeds:
 
     def mean(self, replicas: Iterable[str]) -> float:
         """Return how many times as long as the usual one these replicas take, on average."""
-        known = [self.factors[one] for one in replicas if one in self.factors]
+        known = self._factors_of(replicas)
         return sum(known) / len(known) if known else 1.0
 
     def slow(self, replicas: Iterable[str]) -> Slow:
         """Return how many of these are slower than the usual one, in steps of 5 %, rounded up."""
-        known = [self.factors[one] for one in replicas if one in self.factors]
+        known = self._factors_of(replicas)
         steps = Counter(math.ceil(math.log(one) / _STEP - _ROUNDING) for one in known)
         return tuple(
             (math.exp(_STEP * step), steps[step])
             for step in sorted(steps, reverse=True)
             if step > 1
         )
+
+    def _factors_of(self, replicas: Iterable[str]) -> list[float]:
+        factors = self.factors
+        return [factors[one] for one in replicas if one in factors] if factors else []
 
     def only(self, replicas: AbstractSet[str]) -> Speeds:
         """Return them with no other replica remembered."""
@@ -139,19 +147,23 @@ def _changed(
 
     Beside the others: what happens to all is no change of one.
     """
-    expected = {
-        one: (count, took_s, means[one] * usual_s)
+    fewest = FEWEST_OF_ONE * cv * cv
+    ratios = {
+        one: took_s / (means[one] * usual_s)
         for one, (count, took_s, usual_s) in recent.items()
-        if usual_s > 0 and count >= FEWEST_OF_ONE * cv * cv
+        if usual_s > 0 and count >= fewest
     }
-    if len(expected) < 2:
+    if len(ratios) < 2:
         return {}
-    common = median_low([took_s / expected_s for _, took_s, expected_s in expected.values()])
-    found = {
-        one: surprise((count, took_s, common * expected_s), cv)
-        for one, (count, took_s, expected_s) in expected.items()
-    }
-    return {one: ratio for one, ratio in found.items() if ratio is not None}
+    common, changed = median_low(ratios.values()), {}
+    least, most = common / RATIO, common * RATIO
+    for one, ratio in ratios.items():
+        if not least <= ratio <= most:
+            count, took_s, usual_s = recent[one]
+            found = surprise((count, took_s, common * means[one] * usual_s), cv)
+            if found is not None:
+                changed[one] = found
+    return changed
 
 
 def _rescaled(sums: Sums, ratio: float, kept: float = KEPT) -> Sums:
@@ -178,15 +190,15 @@ def _beyond_chance(
 
     Worked: cv 1 and 400 executions, a mean known to 0.05: nobody differs within 0.8 to 1.2.
     """
-    chance, factors, differ = (LEAST_DEVIATIONS * cv) ** 2, {}, False
-    for replica, mean in means.items():
-        apart = mean - 1.0
-        if abs(apart) > LEAST_DIFFERENCE and apart * apart * sums[replica][0] > chance:
-            factors[replica], differ = mean, True
-        else:
-            factors[replica] = 1.0
-    if not differ:
+    chance = (LEAST_DEVIATIONS * cv) ** 2
+    differing = {
+        replica: mean
+        for replica, mean in means.items()
+        if abs(mean - 1.0) > LEAST_DIFFERENCE and (mean - 1.0) ** 2 * sums[replica][0] > chance
+    }
+    if not differing:
         return {}
+    factors = {replica: differing.get(replica, 1.0) for replica in means}
     usual = median_low(factors.values())
     return {replica: factor / usual for replica, factor in factors.items()}
 

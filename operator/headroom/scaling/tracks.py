@@ -182,6 +182,10 @@ def _replaced(row: NDArray[Any], heard: NDArray[np.intp], values: NDArray[Any]) 
 
 def _first_needed(times_s: Vector) -> int:
     """Return the first row that some pod's horizon still needs: its last point before it."""
-    inside = times_s[1:] > np.maximum(times_s[:-1], times_s[-1] - HORIZON_S)
-    needed = [*inside.any(axis=1).tolist(), True]
-    return needed.index(True)
+    needed_s, first = times_s[-1] - HORIZON_S, 0
+    while (
+        first < len(times_s) - 1
+        and not (times_s[first + 1] > np.maximum(times_s[first], needed_s)).any()
+    ):
+        first += 1
+    return first
