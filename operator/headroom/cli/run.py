@@ -27,6 +27,7 @@ from headroom.adapters.pod_scraper import PodScraper
 from headroom.adapters.system_clock import SystemClock
 from headroom.api.kind import GROUP, PLURAL, VERSION
 from headroom.cli import warmth
+from headroom.cli.allocator import give_big_blocks_back
 from headroom.cli.options.console import ConsoleChoice, services, show
 from headroom.cli.options.gateway import GatewayChoice
 from headroom.cli.options.lease import LeaseChoice
@@ -85,6 +86,7 @@ async def operate(
     cannot be written.
     """
     _configure_logging()
+    give_big_blocks_back()
     gc.set_threshold(*COLLECTED_AFTER)
     gc.collect()
     gc.freeze()  # what has been imported stays: half of what a collection would look at

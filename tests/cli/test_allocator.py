@@ -1,0 +1,35 @@
+"""What was read into big blocks is not kept between small ones that live for long."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+STORY = """
+import os, sys
+from headroom.cli.allocator import give_big_blocks_back
+
+def resident_mb():
+    return int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+if sys.argv[1] == "fixed":
+    assert give_big_blocks_back()
+del (large := [bytearray(b"x" * 30_000_000)])[:]  # glibc takes its size for what is usual
+before = resident_mb()
+big, small = [], []
+for _ in range(200):
+    big.append(bytearray(b"x" * 200_000))
+    small.append(bytearray(b"x" * 2_000))
+big.clear()
+print(resident_mb() - before)
+"""
+
+
+@pytest.mark.parametrize(("threshold", "kept"), [("fixed", False), ("as it comes", True)])
+def test_big_blocks_go_back_where_small_ones_stay(threshold: str, kept: bool) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", STORY, threshold], capture_output=True, text=True, check=True
+    )
+    assert (float(done.stdout) > 20.0) is kept
