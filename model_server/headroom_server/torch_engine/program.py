@@ -106,4 +106,5 @@ def _compiled(data: bytes, device: torch.device, name: str) -> Program:
     built_for = program.get_metadata().get("AOTI_DEVICE_KEY", device.type)
     if built_for != device.type:
         raise LoadError(f"{name}: compiled for {built_for}; this device is {device.type}")
-    return program
+    module: Program = program
+    return module
