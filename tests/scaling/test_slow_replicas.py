@@ -194,8 +194,8 @@ def test_one_replica_alone_needs_executions_enough(count: float, cv: float, chan
     ("factor", "random", "least"),
     [
         (1.0, 1.0, 1.0),
-        (3.0, 1.4, 1.4),  # work is the mean replica's; who is late is counted one by one
-        (0.5, 1.0, 0.9),  # what is fast gets no more than the others where nobody looks
+        (3.0, 1.4, 15 / 13),  # each gets the same: 7/5; each what it can: 4 1/3 do the work of five
+        (0.5, 1.0, 5 / 6),  # what is fast gets no more than the others where nobody looks
     ],
 )
 def test_what_the_decision_plans_with(factor: float, random: float, least: float) -> None:

@@ -159,16 +159,19 @@ def tail_of(
     speeds: Speeds,
     ready: Sequence[str],
 ) -> TailLatency | None:
-    """Return the model to ask: of the mean replica where routing sees load, or of all of them.
+    """Return the model to ask: of the mean replica where routing sees load, else of all of them.
 
-    Routing that sees load gives a slow replica what it can carry; any other gives it what all get,
-    and a fast one no more.
+    Routing that sees load gives each replica what it can carry; any other gives a slow one what all
+    get, and a fast one no more.
     """
     if cost is None:
         return None
     percentile, usual = policy.latency_percentile, cost
-    slow = () if routing.sees_load else speeds.slow(ready)
-    mean = speeds.mean(ready) if slow or routing.sees_load else 1.0
+    slow, mean = speeds.slow(ready), 1.0
+    if routing.sees_load:
+        slow, mean = (), speeds.pooled(ready)
+    elif slow:
+        mean = speeds.mean(ready)
     if mean != 1.0:
         cost = replace(cost, fixed_s=mean * cost.fixed_s, per_item_s=mean * cost.per_item_s)
     if slow:

@@ -115,6 +115,14 @@ class Speeds:
         known = self._factors_of(replicas)
         return sum(known) / len(known) if known else 1.0
 
+    def pooled(self, replicas: Iterable[str]) -> float:
+        """Return the same of replicas that each take what they can: the mean of their rates.
+
+        Worked: one of five takes ten times as long: 4.1 usual ones do the work of five, 1.22.
+        """
+        known = self._factors_of(replicas)
+        return len(known) / sum(1.0 / one for one in known) if known else 1.0
+
     def slow(self, replicas: Iterable[str]) -> Slow:
         """Return how many of these are slower than the usual one, in steps of 5 %, rounded up."""
         known = self._factors_of(replicas)
