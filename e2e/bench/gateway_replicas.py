@@ -50,7 +50,8 @@ class Replica:
             if seconds:
                 await asyncio.sleep(seconds)
             for transport, _ in taken:
-                transport.write(REPLY)
+                if not transport.is_closing():  # else nobody waits any more
+                    transport.write(REPLY)
 
     def _seconds(self, items: int) -> float:
         mean: float = self._options.fixed + self._options.per_item * items

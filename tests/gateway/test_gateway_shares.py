@@ -132,11 +132,23 @@ async def test_calls_pass_the_gates_with_their_trailers(front: Gateway) -> None:
     await server.stop(grace=None)
 
 
-@pytest.mark.parametrize(("percent", "in_flight", "share"), [(25, 62, 16), (1, 10, 1), (100, 7, 7)])
-def test_a_share_is_of_what_the_service_may_have(percent: int, in_flight: int, share: int) -> None:
+@pytest.mark.parametrize(
+    ("percent", "in_flight", "busy", "share"),
+    [
+        (25, 62, None, 16),
+        (1, 10, None, 1),
+        (100, 7, None, 7),
+        (25, 160, 32, 8),  # what is beyond 32 only waits
+        (25, 16, 32, 4),
+    ],
+)
+def test_a_share_is_of_what_keeps_the_replicas_busy(
+    percent: int, in_flight: int, busy: int | None, share: int
+) -> None:
     one = route(tenants=TenantLimit(header="x-tenant", in_flight_percent=percent))
-    found = bounds([one], {one.key: in_flight})
+    known = {} if busy is None else {one.key: busy}
+    found = bounds([one], {one.key: in_flight}, known)
     assert len(found) == 32
     assert set(found.values()) == {share}
-    assert bounds([one], {}) == {}
-    assert bounds([route()], {one.key: in_flight}) == {}
+    assert bounds([one], {}, known) == {}
+    assert bounds([route()], {one.key: in_flight}, known) == {}

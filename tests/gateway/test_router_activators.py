@@ -115,7 +115,8 @@ async def test_a_service_leads_to_activators_until_a_replica_is_warm_and_again_a
         "coldStart": {"p90": "12.5s"},
         "model": {"fixedCost": "150ms", "perItemCost": "60ms", "maxBatch": 4},
     }
-    cache.saw(body(spec__routing__mode="Gateway") | {"status": status})
+    routing = {"mode": "Gateway", "tenants": {"inFlightPercent": 25}}
+    cache.saw(body(spec__routing=routing) | {"status": status})
     cache.synced.set()
     router = Router(
         replicas=pods,
@@ -138,8 +139,8 @@ async def test_a_service_leads_to_activators_until_a_replica_is_warm_and_again_a
         pods.tell("ADDED", pod())
         await becomes(lambda: told.hosts() == [("10.0.0.1", 8000)])
         assert [one.address for one in told.served[0].replicas] == ["10.0.0.1"]
-        # What is held is in flight too, and takes nobody's place.
-        assert list(told.bounds().values()) == [8 + 7]
+        # What is held is in flight too, and takes nobody's place; shares are of the replicas.
+        assert set(told.bounds().values()) == {8 + 7, 2}
 
         pods.tell("MODIFIED", pod(deletionTimestamp="2026-01-01T00:00:00Z"))
         await becomes(

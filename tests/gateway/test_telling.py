@@ -45,3 +45,11 @@ def test_a_share_goes_only_where_somebody_is_routed() -> None:
 def test_without_any_of_it_a_route_is_as_before() -> None:
     one = telling.route(service(spec__routing={"mode": "Gateway"}), 20001, {"vision/canary"})
     assert (one.hedge, one.classes, one.tenants, one.split, one.models) == (None, (), None, (), ())
+
+
+def test_all_replicas_are_busy_with_twice_what_they_compute_at_once() -> None:
+    """Batches of 4 by 3 replicas: 24, whatever the target; at least one replica's worth."""
+    status = {"model": {"fixedCost": "150ms", "perItemCost": "60ms", "maxBatch": 4}}
+    assert telling.busy(status, 3) == 24
+    assert telling.busy(status, 0) == 8
+    assert telling.busy({}, 3) is None

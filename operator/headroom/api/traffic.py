@@ -37,8 +37,9 @@ class Tenants(Value):
     burst: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     """Requests that may come at once after a pause; without it those of one second."""
     in_flight_percent: Annotated[int, Field(ge=1, le=100)] | None = None
-    """Of the requests that the service may have in flight, those that one tenant may have; beyond
-    it they are refused with 429."""
+    """Of the requests with which all replicas are busy (twice what they compute at once as learnt,
+    or all that may be in flight where that is fewer), those that one tenant may have; beyond it
+    they are refused with 429."""
 
     rules = (
         Rule(

@@ -27,7 +27,15 @@ def in_flight_per_replica(cost: CostModel, target_s: float) -> int:
     0.1 s twice the batch, 8.
     """
     in_time = math.ceil(cost.full_batch_rps * LATE_BY * target_s)
-    return max(BATCHES * cost.slots * cost.max_batch, in_time)
+    return max(busy_per_replica(cost), in_time)
+
+
+def busy_per_replica(cost: CostModel) -> int:
+    """Return with how many requests in flight a replica is always busy: twice its batch.
+
+    Worked: batches of 4: 8.
+    """
+    return BATCHES * cost.slots * cost.max_batch
 
 
 def build(bounds: Mapping[str, int], gateways: Iterable[str] = ()) -> Json:

@@ -41,10 +41,16 @@ def clusters(route: Route) -> list[Json]:
     return [_gate(route, name) for name in _gates(route)]
 
 
-def bounds(routes: Iterable[Route], in_flight: Mapping[str, int]) -> dict[str, int]:
-    """Return the bound of each gate, from those of the services whose bound is known."""
+def bounds(
+    routes: Iterable[Route], in_flight: Mapping[str, int], busy: Mapping[str, int]
+) -> dict[str, int]:
+    """Return the bound of each gate, from those of the services whose bound is known.
+
+    What is beyond `busy`, the requests with which all replicas are, only waits: a share of it would
+    be time that others wait.
+    """
     return {
-        gate: _share(route, in_flight[route.key])
+        gate: _share(route, min(in_flight[route.key], busy.get(route.key, in_flight[route.key])))
         for route in routes
         if route.key in in_flight
         for gate in _gates(route)
@@ -83,7 +89,7 @@ def _gates(route: Route) -> Iterator[str]:
         yield from (f"{route.key}/gate/{number}" for number in range(GATES))
 
 
-def _share(route: Route, in_flight: int) -> int:
+def _share(route: Route, of: int) -> int:
     """Return how many requests a tenant may have in flight, at least one.
 
     Worked: 25 % of 62: 15.5, so 16.
@@ -91,7 +97,7 @@ def _share(route: Route, in_flight: int) -> int:
     limit = route.tenants
     assert limit is not None
     assert limit.in_flight_percent is not None
-    return max(1, math.ceil(in_flight * limit.in_flight_percent / 100))
+    return max(1, math.ceil(of * limit.in_flight_percent / 100))
 
 
 def _gate(route: Route, name: str) -> Json:

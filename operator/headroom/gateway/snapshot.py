@@ -51,10 +51,14 @@ def snapshot(
     replicas: Mapping[str, Iterable[Endpoint]],
     in_flight: Mapping[str, int],
     gateways: Iterable[str] = (),
+    busy: Mapping[str, int] | None = None,
 ) -> Snapshot:
-    """Build what is told from routes, warm replicas and bounds by a route's key, and gateways."""
+    """Build what is told from routes, warm replicas and bounds by a route's key, and gateways.
+
+    `busy` has the requests with which all replicas of a route are busy, where that is known.
+    """
     routes = tuple(routes)
-    bounds = dict(in_flight) | shares.bounds(routes, in_flight)
+    bounds = dict(in_flight) | shares.bounds(routes, in_flight, busy or {})
     listeners_told: dict[str, Resource] = {}
     clusters_told: dict[str, Resource] = {}
     endpoints_told: dict[str, Resource] = {}

@@ -295,7 +295,7 @@ class _Lead:
     def _publish(self) -> None:
         """Tell gateways and activators; without a warm replica gateways lead to the activators."""
         activators = self._router.activators
-        routes, hosts, bounds, served = [], {}, {}, []
+        routes, hosts, bounds, busy, served = [], {}, {}, {}, []
         known = [(service, raw) for service, raw in self._services() if service.uid in self._routed]
         keys = {f"{service.namespace}/{service.name}" for service, _ in known}
         for service, raw in known:
@@ -312,9 +312,12 @@ class _Lead:
             most = telling.in_flight(service, status, len(pods))
             if most is not None:
                 bounds[route.key] = most + activators.held(route.key)
+            at_least = telling.busy(status, len(pods))
+            if at_least is not None:
+                busy[route.key] = at_least
         activators.publish(served)
         gateways = [pod.address for pod in self._gates.warm(self._router.gateway_namespace)]
-        self._router.publisher.publish(snapshot(routes, hosts, bounds, gateways))
+        self._router.publisher.publish(snapshot(routes, hosts, bounds, gateways, busy))
 
     async def _converge(self, service: InferenceService, routed: Routed) -> None:
         """Bring the Service and the slice of one service one step on."""

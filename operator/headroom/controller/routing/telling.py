@@ -10,7 +10,7 @@ from headroom.api.durations import Duration
 from headroom.controller.routing.pod_book import WarmPod
 from headroom.gateway import Endpoint, Route
 from headroom.gateway.activation import UNKNOWN_IN_FLIGHT, Served
-from headroom.gateway.runtime import in_flight_per_replica
+from headroom.gateway.runtime import busy_per_replica, in_flight_per_replica
 from headroom.gateway.values import Hedge, RequestClass, TenantLimit
 from headroom.scaling.values import CostModel
 
@@ -85,6 +85,12 @@ def in_flight(service: InferenceService, status: Mapping[str, Any], replicas: in
             return None
         per_replica = in_flight_per_replica(cost, service.spec.slo.latency.target.seconds)
     return per_replica * max(1, replicas)
+
+
+def busy(status: Mapping[str, Any], replicas: int) -> int | None:
+    """Give with how many requests in flight all replicas are busy; None where it is not known."""
+    cost = _cost(status.get("model"))
+    return None if cost is None else busy_per_replica(cost) * max(1, replicas)
 
 
 def _cold_start_s(cold_start: Any) -> float | None:
