@@ -291,7 +291,8 @@ async def test_a_replica_that_fails_in_a_row_is_left_out_for_a_while(
     started += [bad, good]
     one = service()
     await front.tell(one, replicas={one.key: [bad.endpoint, good.endpoint]})
-    statuses, fifth_s = [], float("inf")
+    statuses: list[int] = []
+    fifth_s = float("inf")
     while len(statuses) < 60 and time.monotonic() < fifth_s + 0.75 * EJECTED_S:
         async with front.client.get(url(one)) as answered:
             statuses.append(answered.status)
