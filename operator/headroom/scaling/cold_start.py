@@ -55,15 +55,18 @@ def count(
     pods: tuple[Pod, ...], now_s: float, cold_start_s: float | None, timeout_s: float
 ) -> ReplicaCounts:
     """Count pods by worth; a warming pod is late beyond 1.5 p90 + 5 s, or the warm-up timeout."""
+    states = [pod.state for pod in pods]
+    ready = states.count(PodState.READY)
+    if ready == len(pods):
+        return ReplicaCounts(ready=ready)
     limit_s = timeout_s
     if cold_start_s is not None:
         limit_s = min(timeout_s, LATE_FACTOR * cold_start_s + LATE_SLACK_S)
-    states = [pod.state for pod in pods]
     late = sum(
         1 for pod in pods if pod.state is PodState.WARMING and now_s - pod.started_s > limit_s
     )
     return ReplicaCounts(
-        ready=states.count(PodState.READY),
+        ready=ready,
         warming=states.count(PodState.WARMING) - late,
         late=late,
         unschedulable=states.count(PodState.UNSCHEDULABLE),

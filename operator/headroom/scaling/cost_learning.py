@@ -54,7 +54,7 @@ def claim_of(samples: Iterable[PodSample]) -> Claim | None:
         cost = sample.cost
         if cost is None:
             largest = max(largest, sample.max_batch or 0)
-        elif cost != slowest:  # most say the same
+        elif cost is not slowest and cost != slowest:  # most say the same
             largest = max(largest, cost.max_batch)
             if slowest is None or _full_s(cost) > _full_s(slowest):
                 slowest = cost

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -33,9 +34,9 @@ class Tracks:
     """[depth, pods], oldest first; what began later repeats its first point before it."""
     arrivals: Vector
     """[depth, pods]; looked at more often than whole points."""
-    points: NDArray[np.object_]
-    """[depth, pods] of vectors, [counters]; each its own memory, freed when no window reaches it.
-    """
+    points: tuple[tuple[Vector, ...], ...]
+    """[depth][pods] of vectors, [counters]; each its own memory, freed when no window reaches it.
+    A tick adds one tuple and looks at no other: a table of references would touch them all."""
     newest: Vector
     """The last points, [pods, counters]."""
     scraped: Vector
@@ -51,7 +52,7 @@ class Tracks:
             columns={},
             times_s=np.empty((1, 0)),
             arrivals=np.empty((1, 0)),
-            points=np.empty((1, 0), dtype=np.object_),
+            points=((),),
             newest=none,
             scraped=none,
             added=none,
@@ -59,12 +60,12 @@ class Tracks:
 
     def begun(self, pods: Sequence[str], times_s: Vector, counters: Vector) -> Tracks:
         """Return the tracks with pods added that begin at these points, [pods, counters]."""
-        size = len(self.columns)
+        size, first = len(self.columns), _rows(counters)
         return Tracks(
             columns=dict(self.columns) | {pod: size + number for number, pod in enumerate(pods)},
             times_s=_widened(self.times_s, times_s),
             arrivals=_widened(self.arrivals, counters[:, ARRIVALS]),
-            points=_widened(self.points, _rows(counters)),
+            points=tuple((*row, *first) for row in self.points),
             newest=np.concatenate((self.newest, counters)),
             scraped=np.concatenate((self.scraped, counters)),
             added=np.concatenate((self.added, np.zeros_like(counters))),
@@ -78,7 +79,7 @@ class Tracks:
             columns={pod: column for column, pod in enumerate(kept)},
             times_s=self.times_s[:, chosen],
             arrivals=self.arrivals[:, chosen],
-            points=self.points[:, chosen],
+            points=tuple(tuple([row[column] for column in chosen]) for row in self.points),
             newest=self.newest[chosen],
             scraped=self.scraped[chosen],
             added=self.added[chosen],
@@ -107,7 +108,7 @@ class Tracks:
             columns=self.columns,
             times_s=times_s[first:],
             arrivals=self._appended(self.arrivals, newest[:, ARRIVALS], heard)[first:],
-            points=self._appended(self.points, _rows(newest), heard)[first:],
+            points=self._points_after(_rows(newest), None if everyone else heard)[first:],
             newest=newest,
             scraped=scraped,
             added=added,
@@ -126,6 +127,24 @@ class Tracks:
             silent = np.delete(np.arange(len(self.columns)), heard)
             longer[1:, silent] = history[:, silent]
         return longer
+
+    def _points_after(
+        self, newest: tuple[Vector, ...], heard: NDArray[np.intp] | None
+    ) -> tuple[tuple[Vector, ...], ...]:
+        """Append as `_appended` does; `heard` is None where all were."""
+        if heard is None:
+            return (*self.points, newest)
+        spoke = set(heard.tolist())
+        moved = [
+            tuple(
+                [
+                    now if at in spoke else then
+                    for at, (then, now) in enumerate(zip(*rows, strict=True))
+                ]
+            )
+            for rows in pairwise((*self.points, newest))
+        ]
+        return (self.points[0], *moved)
 
     def at(self, instants_s: Vector) -> Vector:
         """Return the series at an instant of each pod, [pods] -> [pods, counters].
@@ -160,13 +179,12 @@ class Tracks:
         return early, late, part
 
     def _stacked(self, rows: NDArray[np.intp]) -> Vector:
-        chosen = self.points[rows, np.arange(len(self.columns))]
-        return np.concatenate(chosen.tolist()).reshape(len(chosen), -1)
+        chosen = [self.points[row][column] for column, row in enumerate(rows.tolist())]
+        return np.concatenate(chosen).reshape(len(chosen), -1)
 
 
-def _rows(counters: Vector) -> NDArray[np.object_]:
-    rows = [row.copy() for row in counters]
-    return np.fromiter(rows, dtype=np.object_, count=len(rows))
+def _rows(counters: Vector) -> tuple[Vector, ...]:
+    return tuple([row.copy() for row in counters])
 
 
 def _widened(history: NDArray[_Kind], first: NDArray[_Kind]) -> NDArray[_Kind]:

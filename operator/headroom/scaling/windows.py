@@ -68,7 +68,8 @@ class Windows:
         if bounds_s is not self.bounds_s:
             # Another grid cannot be subtracted from this one: begin anew (a server upgrade).
             tracks, last = Tracks.empty(LATENCY + len(bounds_s)), {}
-        gone = {uid for uid, s in last.items() if uid not in pods and now_s - s.time_s > HORIZON_S}
+        gone = last.keys() - pods.keys()
+        gone = {uid for uid in gone if now_s - last[uid].time_s > HORIZON_S}
         if gone:
             tracks = tracks.without(gone)
             last = {uid: sample for uid, sample in last.items() if uid not in gone}
@@ -153,11 +154,12 @@ def _newer(
     """Return the newest sample of each pod that is newer than its last, and on this grid."""
     newer: dict[str, PodSample] = {}
     for sample in samples:
-        before = newer.get(sample.pod) or last.get(sample.pod)
+        pod, grid = sample.pod, sample.latency.bounds_s
+        before = newer.get(pod) or last.get(pod)
         if before is not None and sample.time_s <= before.time_s:
             continue
-        if sample.latency.bounds_s == bounds_s:
-            newer[sample.pod] = sample
+        if grid is bounds_s or grid == bounds_s:
+            newer[pod] = sample
     return newer
 
 
