@@ -134,17 +134,14 @@ class Tracks:
         """Append as `_appended` does; `heard` is None where all were."""
         if heard is None:
             return (*self.points, newest)
-        spoke = set(heard.tolist())
-        moved = [
-            tuple(
-                [
-                    now if at in spoke else then
-                    for at, (then, now) in enumerate(zip(*rows, strict=True))
-                ]
-            )
-            for rows in pairwise((*self.points, newest))
-        ]
-        return (self.points[0], *moved)
+        silent = set(range(len(newest))).difference(heard.tolist())
+        moved = [self.points[0]]
+        for before, row in pairwise((*self.points, newest)):
+            kept = list(row)
+            for column in silent:
+                kept[column] = before[column]
+            moved.append(tuple(kept))
+        return tuple(moved)
 
     def at(self, instants_s: Vector) -> Vector:
         """Return the series at an instant of each pod, [pods] -> [pods, counters].
