@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from headroom.scaling import pinned
-from headroom.scaling.load_curve import execution_percentile
+from headroom.scaling.load_curve import LoadCurve, execution_percentile
 from headroom.scaling.tail_latency import LARGEST_CV, TailLatency
 from headroom.scaling.values import CostModel, Routing
 
@@ -22,8 +22,8 @@ _LEVELS = (0.9, 0.95, 0.99)
 """Percentiles that the tables know."""
 _QUICKEST = 0.05
 """Of the executions: nobody is taken to be answered sooner."""
-_HALVINGS = 24
-_LONGEST = 1e4
+_HALVINGS = 18
+_SHORTEST, _LONGEST = 0.01, 1000.0
 """In full batches: what takes longer takes forever."""
 _DILUTED = 2.0
 """Not more replicas than make the slow ones half of what may be late: they are not all of it."""
@@ -41,7 +41,7 @@ class MixedFleet(TailLatency):
     def latency_s(self, arrival_rps: float, replicas: int) -> float:
         """Return the percentile in seconds when `replicas` share these arrivals; inf if too few."""
         full_s = self._fast.full_s
-        low, high = full_s / _LONGEST, full_s * _LONGEST
+        low, high = _SHORTEST * full_s, _LONGEST * full_s
         if not self._carries(arrival_rps, high, replicas):
             return math.inf
         for _ in range(_HALVINGS):
@@ -111,8 +111,8 @@ class MixedFleet(TailLatency):
         if utilization >= 1.0 or reach <= self._quickest:
             return 1.0
         latency, late, fall = self._quickest, 1.0, 0.0
-        for level in _LEVELS:
-            above = self._fast.curve(replicas, level).latency(utilization)
+        for level, curve in self._curves(replicas):
+            above = curve.latency(utilization)
             if reach < above:
                 part = (reach - latency) / (above - latency)
                 return 1.0 - level * part if late == 1.0 else late * ((1.0 - level) / late) ** part
@@ -120,6 +120,17 @@ class MixedFleet(TailLatency):
                 fall = math.log(late / (1.0 - level)) / (above - latency)
             latency, late = above, 1.0 - level
         return late * math.exp(-fall * (reach - latency))
+
+    def _curves(self, replicas: int) -> tuple[tuple[float, LoadCurve], ...]:
+        known = self._known.get(replicas)
+        if known is None:
+            known = tuple((level, self._fast.curve(replicas, level)) for level in _LEVELS)
+            self._known[replicas] = known
+        return known
+
+    @cached_property
+    def _known(self) -> dict[int, tuple[tuple[float, LoadCurve], ...]]:
+        return {}
 
     @cached_property
     def _quickest(self) -> float:
