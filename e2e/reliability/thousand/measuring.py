@@ -252,7 +252,8 @@ async def _farm() -> AsyncIterator[int]:
     try:
         yield int(await process.stdout.readline())
     finally:
-        process.kill()
+        with contextlib.suppress(ProcessLookupError):  # it ended with whoever was interrupted
+            process.kill()
         await process.wait()
 
 

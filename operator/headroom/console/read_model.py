@@ -20,12 +20,23 @@ Objects = Callable[[], Iterable[dict[str, Any]]]
 """Gives the InferenceServices as last seen."""
 
 
+ALL_WHOLE = 200
+"""Up to so many services the last evaluation of each is kept. It has 20 kB, most of them the state
+before it: of more services that is kept of those alone whose page is looked at."""
+LOOKED_AT = 40
+"""Evaluations of a service that are kept after a look at its page: 10 min of a thousand services.
+The first look finds one with the next evaluation."""
+
+
 @dataclass(slots=True)
 class Seen:
     """One service as this process has evaluated it."""
 
+    uid: str = ""
     history: History = field(default_factory=History)
     last: Evaluation | None = None
+    looked_at: int = 0
+    """Evaluations that are still to be kept since somebody looked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,9 +67,10 @@ class ReadModel:
     def _take(self, evaluation: Evaluation) -> None:
         service = evaluation.service
         seen = self._seen.get((service.namespace, service.name))
-        if seen is None or (seen.last is not None and seen.last.service.uid != service.uid):
-            seen = self._seen[service.namespace, service.name] = Seen()
-        seen.last = evaluation
+        if seen is None or seen.uid != service.uid:
+            seen = self._seen[service.namespace, service.name] = Seen(uid=service.uid)
+        seen.last = evaluation if seen.looked_at or len(self._seen) <= ALL_WHOLE else None
+        seen.looked_at = max(0, seen.looked_at - 1)
         seen.history.take(evaluation.policy, evaluation.decision, service.spec.accelerator.count)
 
     def forgotten(self, namespace: str, name: str) -> None:
@@ -74,7 +86,10 @@ class ReadModel:
         return [self._subject(row) for row in by_attention(chosen)]
 
     def subject(self, namespace: str, name: str) -> Subject | None:
-        """Give one service; None where it is not there."""
+        """Give one service that somebody looks at; None where it is not there."""
+        seen = self._seen.get((namespace, name))
+        if seen is not None:
+            seen.looked_at = LOOKED_AT
         for one in self._objects():
             metadata = one["metadata"]
             if (metadata.get("namespace"), metadata.get("name")) == (namespace, name):
@@ -92,6 +107,6 @@ class ReadModel:
 
     def _subject(self, row: Standing) -> Subject:
         seen = self._seen.get((row.namespace, row.name))
-        if seen is not None and seen.last is not None and seen.last.service.uid != row.uid:
+        if seen is not None and seen.uid != row.uid:
             seen = None
         return Subject(standing=row, seen=seen)

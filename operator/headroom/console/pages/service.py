@@ -108,6 +108,8 @@ def _attention(conditions: Sequence[Condition]) -> Markup | None:
 def _course(history: History | None, last: Evaluation | None, now_s: float) -> Markup:
     if history is None or last is None:
         text = "This process has not evaluated the service: history is kept by the one that leads."
+        if history is not None:
+            text = "There are many services: its next evaluation, in seconds, is shown whole."
         return tag("section", tag("h2", "Last hour"), tag("p", text, class_="empty"))
     course = history.course()
     figure = plots.course_figure(
