@@ -10,8 +10,10 @@ export PYTHONSAFEPATH := 1
 # Many tests start processes: without its bytecode kept, each compiles all that it imports.
 export PYTHONDONTWRITEBYTECODE :=
 ROOT := $(filter 0,$(shell id -u))
+# Half as many again as there are cores: many tests wait for processes that they started.
+WORKERS := $(shell echo $$((($$(nproc) * 3 + 1) / 2)))
 
-.PHONY: help setup fmt lint types contracts check unit fuzz scenarios test e2e-full demo bench bench-server bench-decision mutation crd reference proto lock cluster clean
+.PHONY: help setup fmt lint types contracts check unit kernel fuzz scenarios test e2e-full demo bench bench-server bench-decision mutation crd reference proto lock cluster clean
 
 help:            ## list the verbs
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,7 +52,11 @@ check: setup     ## lint, types and contracts at once
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync lint types contracts
 
 unit: setup      ## unit and property tests: no cluster, no GPU
-	@$(RUN) pytest tests --numprocesses auto --dist worksteal
+	@$(RUN) pytest tests --numprocesses $(WORKERS) --dist worksteal
+
+# Else each worker of the tests would compile it.
+kernel: setup    ## compile the simulator's plant
+	@$(RUN) headroom simulate step --autoscaler keda --jobs 1 >/dev/null
 
 fuzz: setup      ## every fuzzer of the model server for FUZZ_S seconds each (600)
 	@FUZZ_S=$(or $(FUZZ_S),600) $(RUN) pytest tests/server/test_fuzzing.py --numprocesses auto --timeout 0
@@ -61,7 +67,7 @@ scenarios: setup ## the scenarios on a real API server, and on a real node where
 
 # The types are checked in what time the tests leave over that wait.
 test: setup      ## everything that must hold: what CI runs
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync lint contracts
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync kernel lint contracts
 	@$(MAKE) --no-print-directory --jobs 2 types unit
 	@$(MAKE) --no-print-directory scenarios
 
