@@ -96,6 +96,8 @@ def _etcd(layout: Layout, programs: Kubernetes) -> Component:
             f"--initial-advertise-peer-urls={advertised}",
             f"--initial-cluster=default={advertised}",
             "--unsafe-no-fsync",  # the data does not outlive the cluster
+            # Five thousand services write more than the default of 2 GB between two compactions.
+            "--quota-backend-bytes=8589934592",
             "--log-level=warn",
         ),
         needs_api=False,
