@@ -22,7 +22,6 @@ def fuzz(
 
     @settings(
         max_examples=examples,
-        deadline=None,
         database=None,
         suppress_health_check=[*HealthCheck],
     )

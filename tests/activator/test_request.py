@@ -21,7 +21,7 @@ def fed(*pieces: bytes) -> Incoming:
     return incoming
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.integers(min_value=1, max_value=90), max_size=8), st.booleans())
 def test_a_request_is_the_same_however_it_is_cut(cuts: list[int], chunked: bool) -> None:
     body = b"2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n" if chunked else b"hello"

@@ -47,7 +47,7 @@ def served(
     return batches, expired
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     gaps_s=st.lists(st.floats(0.0001, 0.3), max_size=60),
     max_batch=st.integers(1, 9),

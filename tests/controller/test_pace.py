@@ -30,7 +30,7 @@ def test_a_longer_tick_that_was_asked_for_stands() -> None:
     assert pace.period_s(60.0, 1000) == 60.0
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.floats(0.0, 1e6),
     st.sampled_from([0.5, 2.0, 7.5, 15.0]),

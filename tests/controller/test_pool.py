@@ -241,7 +241,7 @@ _SERVICES = st.lists(
 
 
 @given(_SERVICES, st.integers(1, 12), st.sampled_from([0.0, 10.0, 60.0]))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_a_steady_load_settles_with_no_class_short_above_one_that_can_yield(
     services: list[Service], nodes: int, drain_s: float
 ) -> None:
@@ -257,7 +257,7 @@ def test_a_steady_load_settles_with_no_class_short_above_one_that_can_yield(
 
 
 @given(_SERVICES, st.integers(1, 12))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_nobody_falls_below_what_it_wants_unless_a_higher_class_rises(
     services: list[Service], nodes: int
 ) -> None:

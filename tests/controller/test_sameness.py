@@ -42,7 +42,7 @@ def body(name: str, **scaling: int) -> dict[str, Any]:
     }
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(JSON, max_size=8))
 def test_json_stays_what_it_is_to_the_byte(values: list[Any]) -> None:
     same, before = Sameness(), copy.deepcopy(values)

@@ -95,7 +95,7 @@ def test_a_page_is_read() -> None:
 
 
 @given(st.one_of(st.binary(max_size=80), st.text(max_size=80).map(str.encode)))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_what_is_no_page_is_refused(junk: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
         read(junk)

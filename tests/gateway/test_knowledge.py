@@ -57,7 +57,7 @@ _VERSIONS = st.dictionaries(st.sampled_from("abcd"), st.sampled_from("12"))
 
 
 @given(steps=st.lists(_VERSIONS, max_size=8), has=_VERSIONS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_whatever_changes_a_gateway_ends_with_what_stands(
     steps: list[dict[str, str]], has: dict[str, str]
 ) -> None:

@@ -193,7 +193,7 @@ DELAYS_S = (0.01,) * 12 + (0.5, 3.0, 9.0, 11.0, 25.0)
 FATES = ("answered",) * 8 + ("request lost", "answer lost")
 
 
-@settings(max_examples=800, deadline=None)
+@settings(max_examples=800)
 @given(seed=st.integers(0, 2**32), rates=st.tuples(RATES, RATES))
 def test_two_never_lead_at_once(seed: int, rates: tuple[float, float]) -> None:
     """Whatever is delayed, lost or paused, with clocks that differ by up to a third in rate."""

@@ -106,7 +106,7 @@ def test_a_rate_that_is_none_is_refused(rate: float) -> None:
     target_s=st.floats(0.02, 0.5),
     ceiling=st.floats(0.3, 0.95),
 )
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_the_plan_is_enough_one_less_is_not_and_more_load_never_takes_fewer(
     rate: float, more: float, target_s: float, ceiling: float
 ) -> None:

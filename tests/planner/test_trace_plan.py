@@ -124,7 +124,7 @@ def test_what_may_wait_within_the_target_misses_nothing() -> None:
     longer=st.floats(1.0, 3.0),
     floor=st.integers(1, 6),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_longer_start_never_makes_more_feasible_and_a_higher_floor_never_less(
     rates: list[float], cold_start_s: float, longer: float, floor: int
 ) -> None:

@@ -117,7 +117,7 @@ headroom_service_replicas{name="b",namespace="n",state="ready"} 3.0
     assert accounts.ready(page) == {'name="a",namespace="n"': 2.0, 'name="b",namespace="n"': 3.0}
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.integers(0, addresses.MOST_SERVICES - 1), st.integers(0, addresses.PODS_OF_A_SERVICE - 1))
 def test_an_address_leads_back_to_its_service(service: int, pod: int) -> None:
     address = addresses.address_of(service, pod)

@@ -44,7 +44,7 @@ def services(draw: st.DrawFn, element: Element) -> Service:
 
 @pytest.mark.parametrize("element", list(Element))
 @given(data=st.data(), silent_s=st.floats(0.0, 300.0))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_bounds_hold_and_nothing_is_removed_on_stale_signals_without(
     element: Element, data: st.DataObject, silent_s: float
 ) -> None:

@@ -61,7 +61,7 @@ COSTS = st.builds(
 
 
 @given(COSTS, st.sampled_from([0.9, 0.95, 0.99]), st.floats(0.0, 1.2), st.floats(0.0, 0.2))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_latency_rises_with_load_and_is_infinite_beyond_capacity(
     cost: CostModel, percentile: float, utilization: float, more: float
 ) -> None:
@@ -73,7 +73,7 @@ def test_latency_rises_with_load_and_is_infinite_beyond_capacity(
 
 
 @given(COSTS, st.floats(0.001, 10.0))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_capacity_is_the_highest_rate_within_the_target(cost: CostModel, target_s: float) -> None:
     tail = TailLatency(cost=cost, percentile=0.95)
     capacity_rps = tail.capacity_rps(target_s, 1)

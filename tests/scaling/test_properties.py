@@ -84,7 +84,7 @@ def arbitrary_samples(draw: st.DrawFn, uids: list[str]) -> tuple[PodSample, ...]
 
 
 @given(histories(), st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_the_result_lies_within_bounds_and_the_message_is_never_empty(
     service: Service, data: st.DataObject
 ) -> None:
@@ -97,7 +97,7 @@ def test_the_result_lies_within_bounds_and_the_message_is_never_empty(
 
 
 @given(histories(), st.floats(0.0, 400.0))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_nothing_is_removed_while_a_signal_is_missing(service: Service, silence_s: float) -> None:
     current = min(service.replicas, service.policy.max_replicas)
     observation = replace(
@@ -110,7 +110,7 @@ def test_nothing_is_removed_while_a_signal_is_missing(service: Service, silence_
 
 
 @given(histories(), st.integers(0, 11))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_nothing_is_removed_while_any_ready_pod_is_silent(service: Service, victim: int) -> None:
     service.run(80)
     silent = list(service.born)[victim % len(service.born)]
@@ -129,7 +129,7 @@ def test_nothing_is_removed_while_any_ready_pod_is_silent(service: Service, vict
 
 
 @given(histories(), st.floats(0.0, 1000.0), st.integers(0, 100))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_more_load_never_gives_fewer_replicas_from_the_same_state(
     service: Service, extra_arrivals: float, extra_waiting: int
 ) -> None:
@@ -148,7 +148,7 @@ def test_more_load_never_gives_fewer_replicas_from_the_same_state(
 
 
 @given(histories(), st.integers(0, 12))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_what_is_granted_is_the_most_and_a_larger_grant_never_gives_fewer(
     service: Service, granted: int
 ) -> None:
@@ -168,7 +168,7 @@ def test_what_is_granted_is_the_most_and_a_larger_grant_never_gives_fewer(
 
 
 @given(histories())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_projected_utilization_stays_below_the_ceiling_unless_a_bound_or_a_shortage_binds(
     service: Service,
 ) -> None:
@@ -184,7 +184,7 @@ def test_projected_utilization_stays_below_the_ceiling_unless_a_bound_or_a_short
 
 
 @given(policies(), st.floats(0.0, 120.0), st.integers(1, 12))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_constant_input_converges_and_stays(limits: Policy, rate_rps: float, replicas: int) -> None:
     service = Service(rate_rps=rate_rps, replicas=replicas, policy=limits)
     service.waiting.clear()
@@ -194,7 +194,7 @@ def test_constant_input_converges_and_stays(limits: Policy, rate_rps: float, rep
 
 
 @given(histories())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_same_inputs_give_the_same_outputs(service: Service) -> None:
     service.now_s += 2.0
     observation = service.observe()
@@ -204,7 +204,7 @@ def test_same_inputs_give_the_same_outputs(service: Service) -> None:
 
 
 @given(histories())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_what_is_learnt_survives_a_round_trip_through_json(service: Service) -> None:
     written = json.loads(json.dumps(service.state.to_checkpoint()))
     restored = State.from_checkpoint(written)
@@ -214,7 +214,7 @@ def test_what_is_learnt_survives_a_round_trip_through_json(service: Service) -> 
 
 
 @given(histories(), st.floats(0.1, 1e6))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_time_that_goes_backwards_is_no_time_passed(service: Service, back_s: float) -> None:
     service.tick()
     observation = service.observe()
@@ -228,7 +228,7 @@ def test_time_that_goes_backwards_is_no_time_passed(service: Service, back_s: fl
 
 
 @given(st.lists(st.sampled_from(list(PodState)), max_size=6), st.integers(1, 20))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_a_service_never_heard_is_held(states: list[PodState], current: int) -> None:
     pods = tuple(
         Pod(uid=str(number), state=state, created_s=NOW_S - 5)

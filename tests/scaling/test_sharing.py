@@ -146,7 +146,7 @@ def _held(demands: Sequence[Demand]) -> int:
 
 
 @given(_MIXED, st.integers(0, 80))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_nobody_gets_more_than_it_wants_nor_all_more_than_there_is(
     demands: list[Demand], accelerators: int
 ) -> None:
@@ -159,7 +159,7 @@ def test_nobody_gets_more_than_it_wants_nor_all_more_than_there_is(
 
 
 @given(_ALIKE, st.integers(0, 40))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_more_accelerators_never_give_anybody_fewer(
     demands: list[Demand], accelerators: int
 ) -> None:
@@ -168,7 +168,7 @@ def test_more_accelerators_never_give_anybody_fewer(
 
 
 @given(_ALIKE, st.integers(0, 40), st.integers(0, 4), st.integers(1, 3))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_a_higher_priority_never_gets_fewer(
     demands: list[Demand], accelerators: int, which: int, by: int
 ) -> None:
@@ -180,7 +180,7 @@ def test_a_higher_priority_never_gets_fewer(
 
 
 @given(_MIXED, st.integers(0, 8))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 def test_what_stands_goes_only_for_a_higher_class_that_pressed_and_never_below_the_floor(
     demands: list[Demand], free: int
 ) -> None:
@@ -197,7 +197,7 @@ def test_what_stands_goes_only_for_a_higher_class_that_pressed_and_never_below_t
 
 
 @given(_MIXED, st.integers(0, 40))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_what_was_granted_and_stands_is_granted_again(demands: list[Demand], free: int) -> None:
     """Once the grants stand they are the grants: nothing oscillates."""
     accelerators = _held(demands) + free

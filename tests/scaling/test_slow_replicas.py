@@ -92,7 +92,7 @@ def test_between_nobody_and_one_in_ten_no_fewer_are_late_than_in_a_simulation(
     assert share - 0.03 <= late <= share + 0.31
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     rate_rps=st.floats(0.1, 300.0),
     more=st.floats(1.0, 2.0),

@@ -340,7 +340,7 @@ TAILS = st.builds(
 
 
 @given(TAILS, st.integers(1, 60), st.floats(0.0, 1.2), st.floats(0.0, 0.2))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_latency_never_falls_with_the_rate(
     tail: TailLatency, replicas: int, utilization: float, more: float
 ) -> None:
@@ -353,7 +353,7 @@ def test_latency_never_falls_with_the_rate(
 
 
 @given(TAILS, st.integers(1, 60), st.integers(1, 30), st.floats(0.01, 0.99))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_latency_never_rises_with_replicas(
     tail: TailLatency, replicas: int, more: int, utilization: float
 ) -> None:
@@ -364,7 +364,7 @@ def test_latency_never_rises_with_replicas(
 
 
 @given(TAILS, st.integers(1, 60), st.integers(1, 30), st.floats(0.5, 20.0))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_a_replica_carries_no_less_among_more(
     tail: TailLatency, replicas: int, more: int, ratio: float
 ) -> None:
@@ -379,7 +379,7 @@ def test_a_replica_carries_no_less_among_more(
 
 
 @given(TAILS, st.floats(0.01, 1e4), st.floats(1.01, 20.0), st.floats(1.0, 2.0))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_replicas_for_is_the_fewest_that_carry_the_arrivals(
     tail: TailLatency, rate_rps: float, ratio: float, margin: float
 ) -> None:

@@ -208,7 +208,7 @@ TICKS = st.lists(
 
 
 @given(TICKS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_every_window_holds_what_the_plain_histories_hold(
     ticks: list[tuple[float, list[str], bool, float]],
 ) -> None:

@@ -36,7 +36,7 @@ def test_what_was_sent_is_known_by_its_value() -> None:
     assert redacted("got planted, on", sent_in(manifest)) == "got [redacted], on"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.text(max_size=30), st.text("abcXYZ019-_", min_size=8, max_size=40), st.text(max_size=30))
 def test_no_text_around_it_saves_a_known_secret(before: str, secret: str, after: str) -> None:
     assert secret not in redacted(before + secret + after, [secret]).replace("[redacted]", " ")

@@ -54,7 +54,7 @@ def test_a_value_above_the_bound_is_not_kept_and_costs_no_other() -> None:
     assert (lru.get(b"a", 0.0), lru.get(b"b", 0.0)) == ("a", None)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(
     st.lists(
         st.tuples(
@@ -147,7 +147,6 @@ def test_a_value_is_what_was_put() -> None:
     assert decoded(key, encoded(key, OUTPUTS, TWO), SAME, TWO) == OUTPUTS
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=60))
 def test_foreign_bytes_are_no_value(value: bytes) -> None:
     assert decoded(bytes(32), value, SAME, TWO) is None

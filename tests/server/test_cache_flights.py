@@ -391,7 +391,7 @@ STEPS = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(STEPS)
 def test_every_request_ends_and_without_failures_one_executes_at_a_time(
     steps: list[tuple[str, int]],

@@ -193,7 +193,7 @@ MUTANT = st.sampled_from(
 )
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.sampled_from([FULL, PROGRAM]),
     st.lists(

@@ -41,7 +41,7 @@ def test_a_batch_begins_where_a_device_is_free_first(
     assert begin_s(free_s, ahead, 0.01) == pytest.approx(begins_s)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.lists(st.integers(0, 500), min_size=1, max_size=8), st.integers(0, 300), st.integers(1, 50)
 )

@@ -66,13 +66,13 @@ def payload(frame: bytes) -> bytes:
 
 
 @given(SUBMITS)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_a_request_is_read_as_it_was_written(said: Submit) -> None:
     assert wire.read_submit(payload(wire.submit(said))) == said
 
 
 @given(KEYS, BLOBS, st.floats(0, 1e9))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_outputs_visits_and_keys_are_read_as_they_were_written(
     key: int, blob: Blob, retire_at_s: float
 ) -> None:
@@ -83,7 +83,7 @@ def test_outputs_visits_and_keys_are_read_as_they_were_written(
 
 
 @given(st.lists(st.tuples(st.sampled_from(Kind), st.binary(max_size=40))), st.data())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_frames_are_the_same_however_the_stream_is_cut(
     said: list[tuple[Kind, bytes]], data: st.DataObject
 ) -> None:
@@ -183,7 +183,7 @@ def test_blocks_are_taken_first_fit_and_given_back_in_any_order() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 400), st.integers(0, 9)), max_size=60))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_blocks_never_overlap_and_nothing_is_lost(steps: list[tuple[int, int]]) -> None:
     arena = Arena.of(16 * GRAIN_BYTES)
     held: list[tuple[int, int]] = []

@@ -74,7 +74,7 @@ def test_what_is_executed_after_a_failed_batch(
     assert tried(size, how) == (failed, executed)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.integers(1, 64), st.data())
 def test_exactly_the_poisoned_fail_at_a_logarithmic_price(size: int, data: st.DataObject) -> None:
     bad = data.draw(st.sets(st.integers(0, size - 1), min_size=1))

@@ -106,7 +106,7 @@ BODIES = st.text("\r\n{1", min_size=0, max_size=12).map(str.encode)
     first=BODIES,
     second=BODIES,
 )
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 def test_the_parser_would_have_said_the_same(
     lines: list[tuple[bytes, bytes]], before: bytes, end: bytes, first: bytes, second: bytes
 ) -> None:

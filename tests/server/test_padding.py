@@ -108,7 +108,7 @@ def test_nothing_of_an_earlier_batch_is_left_in_the_memory() -> None:
     assert [tensor[3].any().item() for tensor in model.seen[-1].values()] == [False] * 4
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(
         st.lists(st.tuples(st.integers(1, 8), st.integers(1, 3)), min_size=1, max_size=5).filter(

@@ -78,7 +78,7 @@ def test_lengths_fill_their_bounds_with_the_median_in_the_middle() -> None:
     assert sum(lengths) / 64 == pytest.approx(126, abs=6)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.floats(0.0, 1.0), max_size=40), st.integers(1, 8))
 def test_nobody_is_done_before_its_own_cost_and_nobody_is_lost(
     due_s: list[float], size: int
@@ -91,7 +91,7 @@ def test_nobody_is_done_before_its_own_cost_and_nobody_is_lost(
         assert done >= due + 0.0065 - 1e-9
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.integers(1, 60), st.integers(-1, 60))
 def test_bisection_finds_the_last_that_holds(count: int, last: int) -> None:
     rates = [float(at) for at in range(count)]

@@ -420,7 +420,7 @@ def profiles(draw: st.DrawFn) -> Profile:
     return Profile.of([*pieces, (1.0, 1.0, 1.0)])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(profile=profiles(), seed=st.integers(0, 2**63))
 def test_any_rate_gives_sorted_arrivals_where_it_is_above_zero(profile: Profile, seed: int) -> None:
     times = times_of(poisson(profile), seed)

@@ -289,7 +289,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     server=SERVERS,
     limits=LIMITS,

@@ -398,7 +398,7 @@ def scenario_or_error(text: str) -> str:
     return ""
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(data=st.data())
 def test_any_mutation_is_a_scenario_or_a_clean_error(data: st.DataObject) -> None:
     text = data.draw(st.sampled_from([SMALL, FULL]))
@@ -412,7 +412,7 @@ def test_any_mutation_is_a_scenario_or_a_clean_error(data: st.DataObject) -> Non
         assert re.match(r"any\.toml(, line \d+)?: ", line), said
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(
     key=st.sampled_from(re.findall(r"^(\w+) = ", FULL, flags=re.MULTILINE)),
     value=st.sampled_from(['""', "[]", "{}", "[[]]", "true", "1979-05-27", "-0.0", "1e308", '"9 h"', "9" * 40]),

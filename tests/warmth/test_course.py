@@ -88,7 +88,7 @@ def test_when_its_time_is_up_it_is_asked_now_and_then_until_it_answers_well(
     assert course.next_s(TERMS, now_s) == pytest.approx(next_s)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(st.one_of(st.none(), st.floats(0.0, 300.0)), max_size=40), st.integers(1, 6))
 def test_it_is_warm_exactly_when_its_last_requests_say_so(
     answers: list[float | None], requests: int
