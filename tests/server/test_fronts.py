@@ -338,7 +338,7 @@ async def test_a_front_that_is_killed_loses_its_own_requests_and_is_replaced() -
 
 
 async def test_a_client_that_leaves_is_counted_once_and_costs_no_batch() -> None:
-    async with serving(FRONTS=1, EMULATED_FIXED_COST_S=1, MAX_BATCH_SIZE=1) as server:
+    async with serving(FRONTS=1, EMULATED_FIXED_COST_S=0.5, MAX_BATCH_SIZE=1) as server:
         await server.ready()
         for number in range(3):
             async with Wire.to(server) as connection:

@@ -182,7 +182,7 @@ async def test_a_full_queue_refuses_with_the_time_to_come_back(start: Start) -> 
     await world.waiting(2)
     refused = await world.predict([1, 1])
     assert refused.status_code == 429
-    assert refused.headers["retry-after"] == "1"
+    assert refused.headers["retry-after"] in {"1", "2"}  # next to nothing, and up to a second more
     during = await balanced_metrics(world)
     assert during["headroom_requests_waiting"] == 2
     assert during["headroom_requests_running"] == 1
