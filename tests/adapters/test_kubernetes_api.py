@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from aiohttp import web
+from kubernetes.aio.client.configuration import Configuration
 
 from answering import Answering
-from headroom.adapters.kubernetes_api import KubernetesApi
+from headroom.adapters.kubernetes_api import KubernetesApi, of_pod
 from headroom.errors import (
     ClusterError,
     Conflict,
@@ -56,6 +58,27 @@ async def api(server: Answering, calls: Calls, tmp_path: Path) -> AsyncIterator[
     server.gives(text="{}")
     async with KubernetesApi(calls, deadline_s=0.5, environment=environment) as opened:
         yield opened
+
+
+async def test_a_pods_token_is_read_again_before_it_runs_out(tmp_path: Path) -> None:
+    (tmp_path / "ca.crt").write_text("an authority")
+    (tmp_path / "token").write_text("first")
+    loader = of_pod(
+        tmp_path, {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "443"}
+    )
+    configuration = Configuration()
+    loader.load_and_set(configuration)
+
+    async def sent() -> str | None:  # with each request
+        value = (await configuration.auth_settings())["BearerToken"]["value"]
+        assert value is None or isinstance(value, str)
+        return value
+
+    (tmp_path / "token").write_text("second")
+    assert await sent() == "bearer first"
+    loader.token_expires_at = datetime.min  # noqa: DTZ901  (a minute has passed)
+    assert await sent() == "bearer second"
+    assert await sent() == "bearer second"
 
 
 async def test_an_object_is_read_with_the_credentials(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headroom.adapters.redaction import LONGEST_LOOKED_AT, redacted, sent_in
+from headroom.adapters.redaction import LONGEST_LOOKED_AT, bare, redacted, sent_in
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,18 @@ def test_it_takes_no_time_to_speak_of(text: str) -> None:
     begun_s = time.process_time()
     assert len(redacted(text)) <= 2 * LONGEST_LOOKED_AT
     assert time.process_time() - begun_s < 0.5
+
+
+@pytest.mark.parametrize(
+    ("header", "credential"),
+    [
+        ("Bearer abc.def-123", "abc.def-123"),  # of a kubeconfig
+        ("bearer abc.def-123", "abc.def-123"),  # of a pod's account
+        ("Basic dXNlcjpwYXNz", "dXNlcjpwYXNz"),
+        ("abc.def-123", "abc.def-123"),
+        ("two words", "two words"),
+    ],
+)
+def test_a_credential_is_known_without_its_scheme(header: str, credential: str) -> None:
+    assert bare(header) == credential
+    assert credential not in redacted(f"nobody knows {credential} here", [bare(header)])

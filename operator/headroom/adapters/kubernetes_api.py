@@ -20,9 +20,10 @@ import aiohttp
 import orjson
 from kubernetes.aio.client.api_client import ApiClient
 from kubernetes.aio.client.configuration import Configuration
-from kubernetes.aio.config import ConfigException, load_incluster_config, load_kube_config
+from kubernetes.aio.config import ConfigException, load_kube_config
+from kubernetes.aio.config.incluster_config import InClusterConfigLoader
 
-from headroom.adapters.redaction import redacted, sent_in
+from headroom.adapters.redaction import bare, redacted, sent_in
 from headroom.errors import (
     ClusterError,
     Conflict,
@@ -39,6 +40,7 @@ DEADLINE_S = 6.0
 """A request that hangs while a fault ends is to end, and the next tick with it, soon enough."""
 _HELD = "; an admission webhook may hold it: its timeoutSeconds has to be shorter"
 _DEFAULT_KUBECONFIG = "~/.kube/config"
+_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _RETRY_AFTER_S = 1.0
 _MAX_RETRY_AFTER_S = 60.0
 _PAGE = 100
@@ -108,6 +110,18 @@ class OnCall(Protocol):
         ...
 
 
+def of_pod(account: Path, environment: Mapping[str, str]) -> Any:
+    """Give the loader of a pod's credentials: its token is read again each minute.
+
+    The kubelet renews it long before it runs out. Of another CA only a new process knows.
+    """
+    return InClusterConfigLoader(  # type: ignore[no-untyped-call]
+        token_filename=str(account / "token"),
+        cert_filename=str(account / "ca.crt"),
+        environ=environment,
+    )
+
+
 class KubernetesApi:
     """Speaks to one API server. Use as an async context manager."""
 
@@ -141,7 +155,7 @@ class KubernetesApi:
             named = self._kubeconfig or self._environment.get("KUBECONFIG")
             in_a_pod = self._environment.get("KUBERNETES_SERVICE_HOST")
             if not named and not self._context and in_a_pod:
-                load_incluster_config(configuration)  # type: ignore[no-untyped-call]
+                of_pod(_ACCOUNT, self._environment).load_and_set(configuration)
             else:
                 loader = await load_kube_config(  # type: ignore[no-untyped-call]
                     client_configuration=configuration,
@@ -357,7 +371,7 @@ class KubernetesApi:
         """Give what authenticates us, which an answer may repeat."""
         assert self._client is not None
         for value in self._client.configuration.api_key.values():
-            yield value.removeprefix("Bearer ")
+            yield bare(value)
 
     async def _answer(
         self,

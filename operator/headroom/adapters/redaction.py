@@ -43,6 +43,12 @@ def redacted(text: str, known: Iterable[str] = ()) -> str:
     return text
 
 
+def bare(authorization: str) -> str:
+    """Return the credential of a header without its scheme, which is written either way."""
+    scheme, _, credential = authorization.partition(" ")
+    return credential if credential and scheme.lower() in {"bearer", "basic"} else authorization
+
+
 def sent_in(body: object) -> Iterator[str]:
     """Give the values of environment variables, anywhere in a manifest."""
     if isinstance(body, Mapping):
