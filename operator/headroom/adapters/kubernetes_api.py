@@ -9,26 +9,29 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 import aiohttp
-import orjson
 from kubernetes.aio.client.api_client import ApiClient
 from kubernetes.aio.client.configuration import Configuration
 from kubernetes.aio.config import ConfigException, load_kube_config
 from kubernetes.aio.config.incluster_config import InClusterConfigLoader
 
-from headroom.adapters.redaction import bare, redacted, sent_in
+from headroom.adapters.kubernetes_answers import (
+    Fetched,
+    error_of,
+    items_of,
+    leave_out_managed_fields,
+    object_of,
+)
+from headroom.adapters.kubernetes_paths import PLURALS, located, path_of, path_to, root
+from headroom.adapters.redaction import bare, sent_in
 from headroom.errors import (
-    ClusterError,
-    Conflict,
     Forbidden,
-    NamespaceTerminating,
     NotFound,
     Rejected,
     Unavailable,
@@ -41,12 +44,8 @@ DEADLINE_S = 6.0
 _HELD = "; an admission webhook may hold it: its timeoutSeconds has to be shorter"
 _DEFAULT_KUBECONFIG = "~/.kube/config"
 _ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-_RETRY_AFTER_S = 1.0
-_MAX_RETRY_AFTER_S = 60.0
 _PAGE = 100
 """Objects of a long list at a time: some MB, and five times as much once it is read."""
-_SHOWN = 1024
-"""Of what the API server says: it ends in logs, events and status."""
 
 _JSON = "application/json"
 _APPLY = "application/apply-patch+yaml"
@@ -54,52 +53,9 @@ _HEADERS = {"Accept": _JSON, "Accept-Encoding": "identity", "User-Agent": "headr
 """Compressed, a LIST would cost both sides more CPU than its 1 MB/s are worth."""
 _JSON_PATCH = "application/json-patch+json"
 
-_PLURALS = {
-    "CustomResourceDefinition": "customresourcedefinitions",
-    "Deployment": "deployments",
-    "EndpointSlice": "endpointslices",
-    "Event": "events",
-    "HorizontalPodAutoscaler": "horizontalpodautoscalers",
-    "InferenceService": "inferenceservices",
-    "Lease": "leases",
-    "Node": "nodes",
-    "Pod": "pods",
-    "PodDisruptionBudget": "poddisruptionbudgets",
-    "ReplicaSet": "replicasets",
-    "SelfSubjectAccessReview": "selfsubjectaccessreviews",
-    "Service": "services",
-    "ServiceAccount": "serviceaccounts",
-    "StatefulSet": "statefulsets",
-    "SubjectAccessReview": "subjectaccessreviews",
-    "TokenReview": "tokenreviews",
-}
-
 _SCALED_BY_APPLY = frozenset({"apps/v1"})
 _NO_REPLICAS = b"the spec replicas field"
 """In the words of the API server."""
-
-_ERRORS: dict[int, type[ClusterError]] = {
-    400: Rejected,
-    401: Forbidden,
-    403: Forbidden,
-    404: NotFound,
-    405: Rejected,
-    409: Conflict,
-    413: Rejected,
-    415: Rejected,
-    422: Rejected,
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fetched:
-    """An answer as it came, whatever its status."""
-
-    status: int
-    body: bytes
-    date: str
-    """When the server says that it answered, as HTTP writes it; empty where it does not."""
-    retry_after: str
 
 
 class OnCall(Protocol):
@@ -198,7 +154,7 @@ class KubernetesApi:
         found = await self._answer("GET", "get_scale", path)
         if found.status == 500 and _NO_REPLICAS in found.body:
             raise Rejected(f"{path}: the object leaves out its replicas: set them once")
-        return _object(found, f"GET {path}")
+        return object_of(found, f"GET {path}")
 
     async def fetch(self, path: str) -> Fetched:
         """GET any path of the server; raise Unavailable where there is no answer at all."""
@@ -221,7 +177,7 @@ class KubernetesApi:
             )
             try:
                 if answer.status >= 300:
-                    raise _error(answer.status, await answer.read(), "", f"GET {path}")
+                    raise error_of(answer.status, await answer.read(), "", f"GET {path}")
                 async for piece in answer.response.content.iter_any():
                     yield piece
             finally:
@@ -234,9 +190,9 @@ class KubernetesApi:
     ) -> list[Manifest]:
         """Read all objects of a kind that the selector selects."""
         query = {"labelSelector": label_selector} if label_selector else {}
-        path = _path(api_version, kind, namespace)
+        path = path_to(api_version, kind, namespace)
         answer = await self._request("GET", "list", path, query=query)
-        return _items(answer, path)
+        return items_of(answer, path)
 
     async def list_at(
         self,
@@ -254,14 +210,14 @@ class KubernetesApi:
         page by page, each as of that version; managedFields, half of it, are left out. A page that
         comes too late for that (410) is Unavailable like any other trouble.
         """
-        path, query = _path(api_version, kind, namespace), {"limit": str(_PAGE)}
+        path, query = path_to(api_version, kind, namespace), {"limit": str(_PAGE)}
         if label_selector:
             query["labelSelector"] = label_selector
         found: list[Manifest] = []
         while True:
             answer = await self._request("GET", "list", path, query=query)
-            for one in _items(answer, path):
-                _leave_out_managed_fields(one)
+            for one in items_of(answer, path):
+                leave_out_managed_fields(one)
                 found.append(kept(one))
             metadata = answer.get("metadata")
             metadata = metadata if isinstance(metadata, dict) else {}
@@ -272,14 +228,14 @@ class KubernetesApi:
     async def create(self, manifest: Manifest, *, field_manager: str) -> Manifest:
         """POST; an object without a namespace is one of the cluster."""
         namespace = manifest.get("metadata", {}).get("namespace")
-        path = _path(manifest["apiVersion"], manifest["kind"], namespace)
+        path = path_to(manifest["apiVersion"], manifest["kind"], namespace)
         query = {"fieldManager": field_manager}
         return await self._request("POST", "create", path, query=query, body=manifest)
 
     async def replace(self, manifest: Manifest, *, field_manager: str) -> Manifest:
         """PUT; with a resourceVersion in it a compare-and-swap."""
         query = {"fieldManager": field_manager}
-        return await self._request("PUT", "replace", _path_of(manifest), query=query, body=manifest)
+        return await self._request("PUT", "replace", path_of(manifest), query=query, body=manifest)
 
     async def apply(
         self, manifest: Manifest, *, field_manager: str, dry_run: bool = False
@@ -288,13 +244,13 @@ class KubernetesApi:
         query = {"fieldManager": field_manager, "force": "true"}
         if dry_run:
             query["dryRun"] = "All"
-        path = _path_of(manifest)
+        path = path_of(manifest)
         return await self._request("PATCH", "apply", path, _APPLY, query=query, body=manifest)
 
     async def apply_status(self, manifest: Manifest, *, field_manager: str) -> Manifest:
         """Apply the status subresource server-side."""
         query = {"fieldManager": field_manager, "force": "true"}
-        path = f"{_path_of(manifest)}/status"
+        path = f"{path_of(manifest)}/status"
         return await self._request(
             "PATCH", "apply_status", path, _APPLY, query=query, body=manifest
         )
@@ -332,23 +288,23 @@ class KubernetesApi:
     ) -> Manifest:
         """Patch with RFC 6902 operations, all or none."""
         query = {"fieldManager": field_manager}
-        path = _path_of(manifest)
+        path = path_of(manifest)
         return await self._request(
             "PATCH", "json_patch", path, _JSON_PATCH, query=query, body=operations
         )
 
     async def _found(self, api_version: str, kind: str, namespace: str | None, name: str) -> str:
         """Give the path of an object; a kind that is not ours is asked for once."""
-        if kind in _PLURALS:
-            return _path(api_version, kind, namespace, name)
+        if kind in PLURALS:
+            return path_to(api_version, kind, namespace, name)
         if (api_version, kind) not in self._plurals:
-            answer = await self._request("GET", "discover", _root(api_version))
+            answer = await self._request("GET", "discover", root(api_version))
             for one in answer.get("resources") or ():
                 if "/" not in one["name"] and one.get("namespaced"):
                     self._plurals[api_version, one["kind"]] = one["name"]
             if (api_version, kind) not in self._plurals:
                 raise NotFound(f"the API server knows no namespaced kind {kind} in {api_version}")
-        return _located(api_version, self._plurals[api_version, kind], namespace, name)
+        return located(api_version, self._plurals[api_version, kind], namespace, name)
 
     async def _request(
         self,
@@ -364,8 +320,8 @@ class KubernetesApi:
         found = await self._answer(method, verb, path, content_type, query=query, body=body)
         if found.status >= 300:
             known = [*sent_in(body), *self._credentials()]
-            raise _error(found.status, found.body, found.retry_after, asked, known)
-        return _object(found, asked)
+            raise error_of(found.status, found.body, found.retry_after, asked, known)
+        return object_of(found, asked)
 
     def _credentials(self) -> Iterator[str]:
         """Give what authenticates us, which an answer may repeat."""
@@ -435,69 +391,3 @@ def _existing(paths: str) -> str:
     if not any(Path(path).expanduser().is_file() for path in paths.split(os.pathsep)):
         raise ConfigException(f"{paths} is not there; set KUBECONFIG to a kubeconfig file")
     return paths
-
-
-def _path(api_version: str, kind: str, namespace: str | None, name: str = "") -> str:
-    return _located(api_version, _PLURALS[kind], namespace, name)
-
-
-def _located(api_version: str, plural: str, namespace: str | None, name: str) -> str:
-    scope = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
-    of_one = f"/{quote(name, safe='')}" if name else ""
-    return f"{_root(api_version)}{scope}/{plural}{of_one}"
-
-
-def _root(api_version: str) -> str:
-    return f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
-
-
-def _path_of(manifest: Manifest) -> str:
-    metadata = manifest["metadata"]
-    return _path(manifest["apiVersion"], manifest["kind"], metadata["namespace"], metadata["name"])
-
-
-def _leave_out_managed_fields(one: object) -> None:
-    metadata = one.get("metadata") if isinstance(one, dict) else None
-    if isinstance(metadata, dict):
-        metadata.pop("managedFields", None)
-
-
-def _items(answer: Manifest, path: str) -> list[Manifest]:
-    items = answer.get("items", ())
-    if items is not None and not isinstance(items, list):
-        raise Unavailable(f"GET {path}: the answer is no list of objects")
-    return items or []
-
-
-def _object(found: Fetched, asked: str) -> Manifest:
-    """Read the object of an answer; raise what an answer of its status stands for."""
-    if found.status >= 300:
-        raise _error(found.status, found.body, found.retry_after, asked)
-    try:
-        answer = orjson.loads(found.body)
-    except orjson.JSONDecodeError as error:
-        raise Unavailable(f"{asked}: the answer is no JSON: {error}") from error
-    if not isinstance(answer, dict):
-        raise Unavailable(f"{asked}: the answer is no object")
-    return answer
-
-
-def _error(
-    status: int, payload: bytes, retry_after: str, asked: str, known: Sequence[str] = ()
-) -> ClusterError:
-    """Translate an answer, in the API server's words where it gave any.
-
-    `known` are secrets that it may repeat.
-    """
-    try:
-        message = redacted(str(orjson.loads(payload)["message"]), known)[:_SHOWN]
-    except (orjson.JSONDecodeError, KeyError, TypeError):
-        message = redacted(payload[:4096].decode("utf-8", "replace"), known)[:200].strip()
-    words = f"{message} ({status})" if message else f"{asked} gave {status}"
-    if status == 403 and b'"NamespaceTerminating"' in payload:
-        return NamespaceTerminating(words)
-    kind = _ERRORS.get(status)
-    if kind is not None:
-        return kind(words)
-    asked_s = float(retry_after) if retry_after.isdecimal() else _RETRY_AFTER_S
-    return Unavailable(words, retry_after_s=min(asked_s, _MAX_RETRY_AFTER_S))

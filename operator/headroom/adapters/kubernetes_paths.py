@@ -1,0 +1,51 @@
+"""PURE. Where the API server keeps an object."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+Manifest = dict[str, Any]
+
+PLURALS = {
+    "CustomResourceDefinition": "customresourcedefinitions",
+    "Deployment": "deployments",
+    "EndpointSlice": "endpointslices",
+    "Event": "events",
+    "HorizontalPodAutoscaler": "horizontalpodautoscalers",
+    "InferenceService": "inferenceservices",
+    "Lease": "leases",
+    "Node": "nodes",
+    "Pod": "pods",
+    "PodDisruptionBudget": "poddisruptionbudgets",
+    "ReplicaSet": "replicasets",
+    "SelfSubjectAccessReview": "selfsubjectaccessreviews",
+    "Service": "services",
+    "ServiceAccount": "serviceaccounts",
+    "StatefulSet": "statefulsets",
+    "SubjectAccessReview": "subjectaccessreviews",
+    "TokenReview": "tokenreviews",
+}
+
+
+def path_to(api_version: str, kind: str, namespace: str | None, name: str = "") -> str:
+    """Give the path of an object of a kind that we know, or without a name of its list."""
+    return located(api_version, PLURALS[kind], namespace, name)
+
+
+def located(api_version: str, plural: str, namespace: str | None, name: str) -> str:
+    """Give the path by the plural; a namespace of None is the cluster."""
+    scope = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
+    of_one = f"/{quote(name, safe='')}" if name else ""
+    return f"{root(api_version)}{scope}/{plural}{of_one}"
+
+
+def root(api_version: str) -> str:
+    """Give the path of a group and version."""
+    return f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
+
+
+def path_of(manifest: Manifest) -> str:
+    """Give the path of an object with a name."""
+    metadata, kind = manifest["metadata"], manifest["kind"]
+    return path_to(manifest["apiVersion"], kind, metadata["namespace"], metadata["name"])
