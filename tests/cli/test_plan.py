@@ -240,7 +240,8 @@ async def test_a_live_server_is_measured_and_planned_for() -> None:
     found = json.loads(out)
     steps, cost = found["measured"]["steps"], found["measured"]["cost"]
     rates_rps = [one["rateRps"] for one in steps]
-    assert rates_rps[0] < 12.6  # a quarter of what warm-up showed: never less than it should take
+    # A quarter of what warm-up showed, and its line goes through a few executions only.
+    assert 0.5 * 12.5 < rates_rps[0] < 1.5 * 12.5
     assert rates_rps == pytest.approx([rates_rps[0] * 1.5**n for n in range(4)])
     assert all(one["held"] for one in steps)
     assert found["measured"]["heldRps"] == steps[-1]["rateRps"]
