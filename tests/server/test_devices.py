@@ -115,9 +115,10 @@ async def test_two_batches_run_side_by_side_and_whoever_is_free_takes_the_next(
 
 async def test_idle_devices_take_turns(start: Start) -> None:
     world = await start(devices=3)
-    shares = await answered_by(world, 12)
-    assert sum(shares.values()) == 12
-    assert min(shares[at] for at in range(3)) >= 3
+    shares = await answered_by(world, 30)
+    assert sum(shares.values()) == 30
+    # Ten each, but one whose thread says a moment late that it is free is passed over.
+    assert min(shares[at] for at in range(3)) >= 5
 
 
 async def test_a_lost_device_leaves_the_rest_to_the_others(start: Start) -> None:
