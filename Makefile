@@ -10,8 +10,6 @@ export PYTHONSAFEPATH := 1
 # Many tests start processes: without its bytecode kept, each compiles all that it imports.
 export PYTHONDONTWRITEBYTECODE :=
 ROOT := $(filter 0,$(shell id -u))
-# Half as many again as there are cores: many tests wait for processes that they started.
-WORKERS := $(shell echo $$((($$(nproc) * 3 + 1) / 2)))
 
 .PHONY: help setup fmt lint types contracts check unit kernel fuzz scenarios test e2e-full demo bench bench-server bench-decision mutation crd reference proto lock cluster clean
 
@@ -52,7 +50,7 @@ check: setup     ## lint, types and contracts at once
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync lint types contracts
 
 unit: setup      ## unit and property tests: no cluster, no GPU
-	@$(RUN) pytest tests --numprocesses $(WORKERS) --dist worksteal
+	@$(RUN) pytest tests --numprocesses auto --dist worksteal
 
 # Else each worker of the tests would compile it.
 kernel: setup    ## compile the simulator's plant

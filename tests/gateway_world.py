@@ -180,7 +180,7 @@ async def is_open(port: int, address: str = "127.0.0.1") -> bool:
     return True
 
 
-async def until(holds: Callable[[], Awaitable[object]], what: str, within_s: float = 10.0) -> None:
+async def until(holds: Callable[[], Awaitable[object]], what: str, within_s: float = 30.0) -> None:
     """Wait until something holds."""
     try:
         async with asyncio.timeout(within_s):

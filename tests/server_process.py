@@ -64,6 +64,7 @@ async def serving(
         "EMULATED_LOAD_S": 0,
         "EMULATED_FIXED_COST_S": 0.005,
         "WARMUP_REQUESTS": 1,
+        "WARMUP_MAX_LATENCY_S": 10,
         "DRAIN_DELAY_S": 0.5,
     }
     env = {f"HEADROOM_{name}": str(value) for name, value in (defaults | settings).items()}

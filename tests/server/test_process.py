@@ -123,7 +123,7 @@ async def test_a_crowded_replica_sends_its_clients_to_look_for_another() -> None
 
 
 async def test_a_client_that_hangs_up_frees_its_place() -> None:
-    async with serving(EMULATED_FIXED_COST_S=1, MAX_BATCH_SIZE=1) as server:
+    async with serving(EMULATED_FIXED_COST_S=0.5, MAX_BATCH_SIZE=1) as server:
         await server.ready()
         async with aiohttp.ClientSession() as http:
             body = {"instances": [[1, 1, 1, 1]]}
