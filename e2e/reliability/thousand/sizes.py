@@ -14,8 +14,6 @@ FLAT = 1.25
 """Cost per service and tick at the most services over that at the fewest."""
 HEARTBEAT_S, WRITES_PER_S = 60.0, 4.0
 """DESIGN: status is written on change, else every max(60 s, services / 4 s)."""
-_CHANGES = 1.05
-"""What changes comes on top; and a turn of 250 s is 16 or 17 ticks of 15 s."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +71,7 @@ def figures(size: Size) -> Sequence[Figure]:
     """Compare one size with what is promised up to a thousand services."""
     services, minutes = size.services, size.seconds / 60.0
     at = f"{services} services"
-    bound = _CHANGES * services * 60.0 / turn_s(services) + 2.0
+    bound = services * 60.0 / turn_s(services) + 2.0
     calls = ", ".join(
         f"{verb} {number / size.seconds:.1f}/s"
         for verb, number in sorted(size.calls.items(), key=lambda item: -item[1])
