@@ -83,8 +83,8 @@ bench-gpu: setup ## real models on the GPU beside a bare loop; tiny ones on the 
 	@$(RUN) bench gpu
 
 .PHONY: bench-gateway
-bench-gateway: setup ## least in flight beside pinned connections, what Envoy costs, one tenant's flood, from no replica, and requests while everything changes (as root); 14 min
-	@$(RUN) bench gateway tenants zero routing
+bench-gateway: setup ## least in flight beside pinned connections and random choice, what Envoy costs, one tenant's flood, from no replica, and requests while everything changes (as root); 35 min
+	@$(RUN) bench hours gateway tenants zero routing
 
 bench-server: setup ## the model server beside other servers, 35 min (ARGS=--quick: 5; ARGS=--soak: the soak); resumes
 	@$(RUN) serverbench $(ARGS)
@@ -106,6 +106,10 @@ crd: setup       ## write the CRD anew from the typed values, and the chart's co
 .PHONY: chart
 chart: setup     ## write what the chart shares with deploy/base, and its table of values
 	@$(RUN) chart
+
+.PHONY: release
+release: setup   ## into dist/: the chart's package, each image's bill of materials, sums (SIGN_KEY=, SIGN_KEYRING=: signed)
+	@$(RUN) release
 
 reference: setup ## write the pages REFERENCE.md anew from the code
 	@$(RUN) headroom reference > operator/REFERENCE.md

@@ -1,6 +1,6 @@
 # Fetches models before their servers start: huggingface_hub's and Amazon's own programs. Build from the root:
 #   docker build -f deploy/downloader.Dockerfile -t headroom-downloader .
-ARG BASE=python:3.11-slim
+ARG BASE=python:3.11-slim@sha256:9534e5a8e315485d4061ed659af0fd78a284c015f9b73661b41d6bab25604534
 
 FROM ${BASE} AS build
 COPY deploy/downloader/requirements.lock /tmp/requirements.lock

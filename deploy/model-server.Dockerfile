@@ -2,7 +2,7 @@
 #   docker build -f deploy/model-server.Dockerfile -t headroom-model-server .
 #   docker build -f deploy/model-server.Dockerfile --build-arg EXTRAS=server,torch -t headroom-model-server-torch .
 # The first has the emulated engine alone; the second also torch. Each image has a lock of its own.
-ARG BASE=python:3.11-slim
+ARG BASE=python:3.11-slim@sha256:9534e5a8e315485d4061ed659af0fd78a284c015f9b73661b41d6bab25604534
 
 FROM ${BASE} AS build
 ARG EXTRAS=server

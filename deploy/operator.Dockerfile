@@ -1,7 +1,7 @@
 # The operator. Build from the root of the repository:
 #   docker build -f deploy/operator.Dockerfile -t headroom-operator .
 # No torch and no plots inside; the model server stays out.
-ARG BASE=python:3.11-slim
+ARG BASE=python:3.11-slim@sha256:9534e5a8e315485d4061ed659af0fd78a284c015f9b73661b41d6bab25604534
 
 FROM ${BASE} AS build
 COPY deploy/operator.lock /tmp/operator.lock

@@ -30,6 +30,8 @@ class Pods:
         self.spoiled: dict[str, Manifest] = {}
         """What the status of a pod says instead, by its name."""
         self.silent = False
+        self.repeating = False
+        """Something before the servers answers with the pages that it has."""
         self.rolling: set[str] = set()
         """Workloads in a rollout that does not end."""
         self.refused = ""
@@ -40,6 +42,7 @@ class Pods:
         """How long a leaving pod keeps its accelerator."""
         self._placed_s: dict[str, float] = {}
         self._served: dict[str, tuple[float, float]] = {}
+        self._pages: dict[str, tuple[int, str]] = {}
         self._restarted_s: dict[str, float] = {}
         self._number = 0
         self._progressed: dict[str, tuple[float | None, float | None, bool, str, str]] = {}
@@ -209,6 +212,15 @@ class Pods:
         self._cluster.update(pod, lambda one: one["status"].update(status))
 
     def _page(self, pod: Manifest) -> str:
+        uid = pod["metadata"]["uid"]
+        number, kept = self._pages.get(uid, (0, ""))
+        if not self.repeating or not kept:
+            label = f'model="{pod["metadata"]["labels"]["headroom.dev/inference-service"]}"'
+            kept = self._written(pod) + f"headroom_scrapes_total{{{label}}} {number + 1}\n"
+            self._pages[uid] = number + 1, kept
+        return kept
+
+    def _written(self, pod: Manifest) -> str:
         name = pod["metadata"]["labels"]["headroom.dev/inference-service"]
         uid, now_s = pod["metadata"]["uid"], self._clock.now_s()
         count, seen_s = self._served.get(uid, (0.0, now_s))

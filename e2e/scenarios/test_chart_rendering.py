@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,7 @@ def test_gateways_and_sources_are_as_the_values_say(helm: Helm) -> None:
         "gateway": {
             "enabled": True,
             "replicas": 3,
+            "workers": 4,
             "image": {"repository": "registry.example/gateway", "digest": f"sha256:{'1' * 64}"},
             "resources": {"limits": {"memory": "1Gi"}},
         },
@@ -110,6 +112,7 @@ def test_gateways_and_sources_are_as_the_values_say(helm: Helm) -> None:
     gateway = rendered["Deployment", "elsewhere", "headroom-gateway"]["spec"]
     envoy, standby = gateway["template"]["spec"]["containers"]
     assert gateway["replicas"] == 3
+    assert envoy["args"] == ["--concurrency", "4"]
     assert gateway["template"]["spec"]["imagePullSecrets"] == [{"name": "registry"}]
     assert envoy["image"] == standby["image"] == f"registry.example/gateway@sha256:{'1' * 64}"
     assert envoy["resources"] == {
@@ -149,6 +152,7 @@ def test_gateways_and_sources_are_as_the_values_say(helm: Helm) -> None:
         ({"priorityClass": {"value": 2_000_000_000}}, "'/priorityClass/value': maximum"),
         ({"networkPolicy": {"enabled": "yes"}}, "'/networkPolicy/enabled': got string"),
         ({"gateway": {"replicas": 0}}, "'/gateway/replicas': minimum"),
+        ({"gateway": {"workers": 0}}, "'/gateway/workers': minimum"),
         ({"gateway": {"image": {"name": "x"}}}, "'/gateway/image': additional properties 'name'"),
         ({"prometheus": {"sources": {"main": 9090}}}, "'/prometheus/sources/main': got number"),
         (
@@ -222,6 +226,23 @@ def test_every_value_reaches_its_object(helm: Helm) -> None:
     assert of_kind(rendered, "NetworkPolicy")["spec"]["ingress"][0]["from"]
     labels = [each["metadata"]["labels"] for each in rendered]
     assert all(each["team"] == "platform" for each in labels)
+
+
+def test_every_image_of_the_chart_can_be_pinned_by_its_digest(helm: Helm) -> None:
+    """Of containers, of the test's pod, and of what the operator is told to start."""
+    pinned = {name: f"registry.example/{name}@sha256:{'a' * 64}" for name in ("own", "door", "get")}
+    own, door = (
+        {"repository": f"registry.example/{name}", "digest": f"sha256:{'a' * 64}", "tag": "1"}
+        for name in ("own", "door")
+    )
+    values = {
+        "image": own,
+        "gateway": {"enabled": True, "image": door},
+        "downloader": {"image": pinned["get"]},
+    }
+    text = json.dumps(helm.template(CHART, values))
+    named = re.findall(r'"image": "([^"]+)"|--downloader-image=([^"]+)"', text)
+    assert {"".join(each) for each in named} == set(pinned.values())
 
 
 def test_the_crd_is_kept_unless_it_is_told_not_to_be(helm: Helm) -> None:

@@ -23,6 +23,26 @@ def test_pods_that_fall_silent_hold_what_stands() -> None:
     play(story)
 
 
+def test_pages_that_something_repeats_hold_what_stands_and_are_named() -> None:
+    async def story(world: World) -> None:
+        world.create(scaling={"scaleDown": {"stabilizationWindow": "60s"}})
+        world.pods.arrivals_rps["resnet"] = 4 * REPLICA_RPS
+        await world.run_for(90.0)
+        standing, writes = world.replicas(), len(world.cluster.scale_writes)
+        world.pods.repeating = True  # all counters stand still, as those of idle replicas do
+        await world.run_for(600.0)
+        assert (world.replicas(), len(world.cluster.scale_writes)) == (standing, writes)
+        assert world.condition("MetricsAvailable") == ("False", "SignalsAbsent")
+        assert "a proxy or a cache" in world.message("MetricsAvailable")
+        world.pods.repeating = False
+        world.pods.arrivals_rps["resnet"] = 0.0
+        await world.run_for(200.0)
+        assert world.condition("MetricsAvailable") == ("True", "SignalsFresh")
+        assert world.replicas() < standing
+
+    play(story)
+
+
 def test_a_restart_changes_no_replicas_and_remembers_what_was_learnt() -> None:
     async def story(world: World) -> None:
         world.create(scaling={"scaleDown": {"stabilizationWindow": "120s"}})

@@ -50,6 +50,12 @@ def test_the_fleet_is_as_late_as_its_replicas_are_on_average() -> None:
     assert fleet((9.0, 1)).late(0.1, 10, 1.5) > 0.1 - 1e-9  # 1.89 s for one request
 
 
+def test_where_nobody_waits_and_nothing_varies_all_percentiles_are_one() -> None:
+    idle = fleet((2.0, 1))  # 0.21 s, and 0.42 s at the slow one of four
+    late = [idle.late(0.0, 4, target_s) for target_s in (0.2, 0.3, 0.5)]
+    assert late == pytest.approx([1.0, 0.25, 0.0])
+
+
 @pytest.mark.parametrize(
     ("slow", "replicas"),
     [

@@ -91,6 +91,16 @@ async def test_both_ways_give_the_same_answers_and_accounts() -> None:
         assert counts[0]['headroom_requests_total{model="m",outcome="ok"}'] == 6
 
 
+async def test_each_page_of_metrics_says_which_one_it_is() -> None:
+    async with serving() as server:
+        await server.ready()
+        wire = await Wire.to(server)
+        for number in (1, 2, 3):
+            _, _, page = await wire.ask(b"GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n")
+            assert f'headroom_scrapes_total{{model="m"}} {number}\n' in page.decode()
+        wire.writer.close()
+
+
 async def counters(server: Server) -> dict[str, float]:
     """What has been counted of requests."""
     wire = await Wire.to(server)

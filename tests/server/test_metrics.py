@@ -38,6 +38,7 @@ NAMES = {
     "capacity_requests_per_second": "gauge",
     "ready": "gauge",
     "draining": "gauge",
+    "scrapes": "counter",
     "startup_phase_seconds": "gauge",
     "request_duration_seconds": "histogram",
     "queue_duration_seconds": "histogram",

@@ -9,15 +9,22 @@ import pytest
 
 from headroom.profiles.headroom import HEADROOM
 from headroom.scaling.values import CostModel, PodSample
-from headroom.telemetry.errors import InvalidMetric, MissingMetric, TelemetryError
+from headroom.telemetry.errors import (
+    InvalidMetric,
+    MissingMetric,
+    RepeatedPage,
+    TelemetryError,
+)
 from headroom.telemetry.headroom_profile import read_sample
+from headroom.telemetry.pod_samples import PodSamples
 from pods_world import page
 
-PAGE = page(model="resnet", served=40)
+PAGE = page(model="resnet", served=40) + 'headroom_scrapes_total{model="resnet"} 7\n'
 OPTIONAL = {
     "headroom_max_batch_size",
     "headroom_cost_fixed_seconds",
     "headroom_cost_per_item_seconds",
+    "headroom_scrapes_total",
 }
 
 
@@ -118,3 +125,16 @@ def test_a_page_that_was_cut_gives_no_sample_at_any_length() -> None:
     for length in range(0, len(PAGE) - 1, 37):
         with pytest.raises(TelemetryError):
             read(PAGE[:length])
+
+
+def test_a_page_that_the_server_did_not_write_anew_is_no_second_one() -> None:
+    samples = PodSamples(HEADROOM, "resnet")
+    assert samples.take(PAGE, pod="uid-1", time_s=12.0)
+    with pytest.raises(RepeatedPage, match="headroom_scrapes_total is still 7"):
+        samples.take(PAGE, pod="uid-1", time_s=14.0)
+    assert samples.take(PAGE, pod="uid-2", time_s=14.0), "of another pod"
+    for number, time_s in (("9", 16.0), ("1", 18.0)):  # somebody else looked; it began anew
+        page = with_value("headroom_scrapes_total", number)
+        later = samples.take(page, pod="uid-1", time_s=time_s)
+        assert later is not None
+        assert later.time_s == time_s

@@ -7,6 +7,7 @@ sees one consistent instant.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import random
 import time
@@ -72,6 +73,7 @@ class Runner:
         """Why nothing will be executed any more."""
         self._plan = plan
         self._began_s = clock()
+        self._pages = itertools.count(1)
         self._door_open = True
         self._scheduler: Scheduler[Pending] = Scheduler(
             limits.max_batch_size,
@@ -304,6 +306,7 @@ class Runner:
             ready=self.ready,
             draining=self.lifecycle.phase is Phase.DRAINING,
             phase_s=self.lifecycle.seconds(now_s),
+            page=next(self._pages),
             cache=None if self._cache is None else self._cache.counts(),
         )
 

@@ -52,6 +52,8 @@ class Snapshot:
     devices: Sequence[DeviceSeen]
     version: str | None = None
     """Where a model is served in several."""
+    page: int = 1
+    """Which one this is of the process."""
     cache: Counts | None = None
     """None where no answers are kept; the series are absent then."""
 
@@ -109,6 +111,8 @@ def _lines(snapshot: Snapshot) -> Iterator[str]:
         yield _sample(name, model, value)
     if snapshot.cache is not None:
         yield from _cache(snapshot.cache, model)
+    yield _head("scrapes_total", "counter", "Pages like this one, written so far.")
+    yield _sample("scrapes_total", model, snapshot.page)
     yield _head("startup_phase_seconds", "gauge", "Seconds in each phase before ready, so far.")
     for phase in STARTUP:
         if phase in snapshot.phase_s:

@@ -124,6 +124,9 @@ class Profile:
     fixed_cost_s: Quantity = ()
     item_cost_s: Quantity = ()
     max_batch: Quantity = ()
+    pages: Quantity = ()
+    """Counter of the pages that the server has written: one that says the same as the last was not
+    written anew, however new it looks."""
 
     first_token: Histogram | None = None
     """Time to first token."""
@@ -172,6 +175,7 @@ QUANTITIES = (
     "fixed_cost_s",
     "item_cost_s",
     "max_batch",
+    "pages",
 )
 HISTOGRAMS = ("latency", "first_token", "output_token")
 

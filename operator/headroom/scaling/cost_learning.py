@@ -160,12 +160,13 @@ def _with(
     """Return the bins with intervals added; only those that are refreshed fade."""
     fresh: dict[int, list[float]] = {}
     for replica, batches, size, mean_s in intervals:
-        number = _bin(size)
+        # 0 for batches of one, then (1, 1.5], (1.5, 2.25] and so on
+        number = 0 if size <= 1.0 else 1 + int(math.log(size) / _LOG_BIN_FACTOR)
         sums = fresh.get(number)
         if sums is None:
             sums = fresh[number] = [0.0] * SUMS
         items = batches * size
-        usual_s = mean_s / factors[replica] if replica in factors else mean_s
+        usual_s = mean_s / factors.get(replica, 1.0) if factors else mean_s
         sums[0] += batches
         sums[1] += items
         sums[2] += items * size
@@ -208,8 +209,3 @@ def _scale(seen: Sums, claimed: CostModel) -> float:
     if claimed_s <= 0:
         return 1.0
     return 1.0 + weight / (weight + PRIOR_BATCHES) * (seconds / claimed_s - 1.0)
-
-
-def _bin(size: float) -> int:
-    """Return the bin of a size: 0 for batches of one, then (1, 1.5], (1.5, 2.25] and so on."""
-    return 0 if size <= 1.0 else 1 + int(math.log(size) / _LOG_BIN_FACTOR)

@@ -34,9 +34,9 @@ class Tracks:
     """[depth, pods], oldest first; what began later repeats its first point before it."""
     arrivals: Vector
     """[depth, pods]; looked at more often than whole points."""
-    points: tuple[tuple[Vector, ...], ...]
-    """[depth][pods] of vectors, [counters]; each its own memory, freed when no window reaches it.
-    A tick adds one tuple and looks at no other: a table of references would touch them all."""
+    points: tuple[Vector | tuple[Vector, ...], ...]
+    """[depth][pods] of vectors, [counters]: a tick's own table, or its rows where others' ticks are
+    among them. A tick adds one and looks at no other: a single table would be copied each time."""
     newest: Vector
     """The last points, [pods, counters]."""
     scraped: Vector
@@ -60,12 +60,12 @@ class Tracks:
 
     def begun(self, pods: Sequence[str], times_s: Vector, counters: Vector) -> Tracks:
         """Return the tracks with pods added that begin at these points, [pods, counters]."""
-        size, first = len(self.columns), _rows(counters)
+        size = len(self.columns)
         return Tracks(
             columns=dict(self.columns) | {pod: size + number for number, pod in enumerate(pods)},
             times_s=_widened(self.times_s, times_s),
             arrivals=_widened(self.arrivals, counters[:, ARRIVALS]),
-            points=tuple((*row, *first) for row in self.points),
+            points=tuple((*row, *counters) for row in self.points),
             newest=np.concatenate((self.newest, counters)),
             scraped=np.concatenate((self.scraped, counters)),
             added=np.concatenate((self.added, np.zeros_like(counters))),
@@ -92,15 +92,16 @@ class Tracks:
         """
         if not pods:
             return self.silent()
-        heard = np.array([self.columns[pod] for pod in pods])
-        everyone = len(heard) == len(self.columns) and bool((heard[1:] > heard[:-1]).all())
-        scraped = counters if everyone else _replaced(self.scraped, heard, counters)
+        heard = None
+        if list(pods) != list(self.columns):
+            heard = np.array([self.columns[pod] for pod in pods])
+        scraped = counters if heard is None else _replaced(self.scraped, heard, counters)
         added = scraped - self.scraped
         if (added < 0).any():
             fell = (added < 0).any(axis=1)
             added[fell] = scraped[fell]
         newest = self.newest + added
-        if not everyone:
+        if heard is not None:
             times_s = _replaced(self.times_s[-1], heard, times_s)
         times_s = self._appended(self.times_s, times_s, heard)
         first = _first_needed(times_s)
@@ -108,7 +109,7 @@ class Tracks:
             columns=self.columns,
             times_s=times_s[first:],
             arrivals=self._appended(self.arrivals, newest[:, ARRIVALS], heard)[first:],
-            points=self._points_after(_rows(newest), None if everyone else heard)[first:],
+            points=self._points_after(newest, heard)[first:],
             newest=newest,
             scraped=scraped,
             added=added,
@@ -119,23 +120,26 @@ class Tracks:
         return replace(self, added=np.zeros_like(self.newest))
 
     def _appended(
-        self, history: NDArray[_Kind], newest: NDArray[_Kind], heard: NDArray[np.intp]
+        self, history: NDArray[_Kind], newest: NDArray[_Kind], heard: NDArray[np.intp] | None
     ) -> NDArray[_Kind]:
-        """Append to the columns heard; the others, aligned at the end as ever, begin earlier."""
+        """Append to the columns heard, None being all, in order.
+
+        The others, aligned at the end as ever, begin earlier.
+        """
         longer = np.concatenate((history, newest[np.newaxis]))
-        if len(heard) < len(self.columns):
+        if heard is not None:
             silent = np.delete(np.arange(len(self.columns)), heard)
             longer[1:, silent] = history[:, silent]
         return longer
 
     def _points_after(
-        self, newest: tuple[Vector, ...], heard: NDArray[np.intp] | None
-    ) -> tuple[tuple[Vector, ...], ...]:
-        """Append as `_appended` does; `heard` is None where all were."""
+        self, newest: Vector, heard: NDArray[np.intp] | None
+    ) -> tuple[Vector | tuple[Vector, ...], ...]:
+        """Append as `_appended` does."""
         if heard is None:
             return (*self.points, newest)
         silent = set(range(len(newest))).difference(heard.tolist())
-        moved = [self.points[0]]
+        moved: list[Vector | tuple[Vector, ...]] = [self.points[0]]
         for before, row in pairwise((*self.points, newest)):
             kept = list(row)
             for column in silent:
@@ -176,12 +180,11 @@ class Tracks:
         return early, late, part
 
     def _stacked(self, rows: NDArray[np.intp]) -> Vector:
+        whole = self.points[rows[0]]
+        if isinstance(whole, np.ndarray) and (rows == rows[0]).all():
+            return whole
         chosen = [self.points[row][column] for column, row in enumerate(rows.tolist())]
         return np.concatenate(chosen).reshape(len(chosen), -1)
-
-
-def _rows(counters: Vector) -> tuple[Vector, ...]:
-    return tuple([row.copy() for row in counters])
 
 
 def _widened(history: NDArray[_Kind], first: NDArray[_Kind]) -> NDArray[_Kind]:

@@ -33,3 +33,13 @@ class InvalidMetric(TelemetryError):
         super().__init__(f"{metric} {rule}: received {received}")
         self.metric = metric
         self.rule = rule
+
+
+class RepeatedPage(TelemetryError):
+    """The page was written before the last one, or is that one: something keeps and repeats it."""
+
+    def __init__(self, metric: str, received: float) -> None:
+        super().__init__(
+            f"{metric} is still {received:g}: not the server but something before it, a proxy or "
+            "a cache, answers for it with an old page"
+        )

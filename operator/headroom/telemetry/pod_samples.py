@@ -9,6 +9,7 @@ from headroom.profiles.values import Profile
 from headroom.scaling.values import PodSample
 from headroom.telemetry.accounts import Account, Batch, common_bounds_s, sample_of
 from headroom.telemetry.baseline import Baseline, baseline_of, since
+from headroom.telemetry.errors import RepeatedPage
 from headroom.telemetry.exposition import Page
 from headroom.telemetry.reading import ProfileReader, Reading
 
@@ -36,6 +37,7 @@ class PodSamples:
         A page that is not newer than the pod's last one changes nothing.
 
         Raises MalformedExposition, MissingMetric or InvalidMetric; there is never half a sample.
+        RepeatedPage where the server's own count of its pages has not moved.
         """
         before = self._accounts.get(pod)
         if before is not None and time_s <= before.time_s:
@@ -45,6 +47,9 @@ class PodSamples:
             if isinstance(page, str)
             else self._reader.read(page, self.model)
         )
+        known = None if before is None else before.reading.pages
+        if known is not None and reading.pages == known:
+            raise RepeatedPage(self.profile.pages[0].name, known)
         sample, self._accounts[pod] = self._sample(reading, before, pod, time_s)
         self._samples[pod] = self._counted(sample)
         return self._samples[pod]

@@ -38,6 +38,7 @@ class Reading:
     fixed_cost_s: float | None
     item_cost_s: float | None
     max_batch: float | None
+    pages: float | None = None
     latency: LatencyCounts | None = None
     """None where there is no histogram, or not yet."""
     first_token: LatencyCounts | None = None

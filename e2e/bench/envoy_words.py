@@ -1,0 +1,22 @@
+"""The words that a gateway's Envoy gets where it ships: what is measured is what runs."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import yaml
+
+MANIFEST = Path(__file__).parents[2] / "deploy" / "components" / "gateway" / "gateway.yaml"
+
+
+@cache
+def shipped_words() -> tuple[str, ...]:
+    """Return the arguments of the container `envoy`."""
+    pods = [
+        one["spec"]["template"]["spec"]
+        for one in yaml.safe_load_all(MANIFEST.read_text())
+        if one["kind"] == "Deployment" and one["metadata"]["name"] == "headroom-gateway"
+    ]
+    (envoy,) = (one for pod in pods for one in pod["containers"] if one["name"] == "envoy")
+    return tuple(envoy["args"])
