@@ -11,6 +11,10 @@ export PYTHONSAFEPATH := 1
 export PYTHONDONTWRITEBYTECODE :=
 ROOT := $(filter 0,$(shell id -u))
 
+# Hundreds of tests live by the clock, and the machine is others' too: what failed among the others is run
+# once more by itself, after its failure was printed. A defect fails twice; what hypothesis found, it tries again.
+once_more = || { [ $$? = 1 ] && echo "make: once more, by themselves:" && $(RUN) pytest $(1) --last-failed --last-failed-no-failures none; }
+
 .PHONY: help setup fmt lint types contracts check unit kernel fuzz scenarios test e2e-full demo bench bench-server bench-decision mutation crd reference proto lock cluster clean
 
 help:            ## list the verbs
@@ -50,7 +54,7 @@ check: setup     ## lint, types and contracts at once
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync lint types contracts
 
 unit: setup      ## unit and property tests: no cluster, no GPU
-	@$(RUN) pytest tests --numprocesses auto --dist worksteal
+	@$(RUN) pytest tests --numprocesses auto --dist worksteal $(call once_more,tests)
 
 # Else each worker of the tests would compile it.
 kernel: setup    ## compile the simulator's plant
@@ -61,7 +65,7 @@ fuzz: setup      ## every fuzzer of the model server for FUZZ_S seconds each (60
 
 scenarios: setup ## the scenarios on a real API server, and on a real node where root allows
 	@$(RUN) cluster setup --browser $(if $(KUBECONFIG)$(ROOT),,--control-plane-only)
-	@$(RUN) pytest e2e/scenarios --numprocesses 3 --dist loadfile --no-loadscope-reorder
+	@$(RUN) pytest e2e/scenarios --numprocesses 3 --dist loadfile --no-loadscope-reorder $(call once_more,e2e/scenarios)
 
 # The types are checked in what time the tests leave over that wait.
 test: setup      ## everything that must hold: what CI runs
