@@ -28,34 +28,38 @@ def after(*moves: tuple[float, int, int]) -> Flaps:
         ([(0, 2, 4)], 1, 0),  # nothing was removed
         ([(0, 4, 2)], 1, 0),  # nothing was asked for again
         ([(0, 4, 2), (50, 2, 2)], 1, 0),
-        ([(0, 4, 2), (50, 2, 3)], 2, 3),
-        ([(0, 4, 2), (50, 2, 9)], 2, 4),  # only four had been there before
-        ([(0, 4, 2), (10, 2, 3), (20, 3, 4), (30, 4, 6)], 2, 4),  # one removal, undone in steps
-        ([(0, 4, 2), (100, 2, 4)], 2, 4),
+        ([(0, 4, 2), (50, 2, 3)], 4, 3),
+        ([(0, 4, 2), (50, 2, 9)], 4, 4),  # only four had been there before
+        ([(0, 4, 2), (10, 2, 3), (20, 3, 4), (30, 4, 6)], 4, 4),  # one removal, undone in steps
+        ([(0, 4, 2), (100, 2, 4)], 4, 4),
         ([(0, 4, 2), (101, 2, 4)], 1, 0),  # too late to be its fault
-        ([(0, 6, 5), (50, 5, 4), (100, 4, 3), (150, 3, 8)], 2, 6),  # a chain begins at six
-        ([(0, 6, 5), (101, 5, 4), (150, 4, 8)], 2, 5),  # two removals, no chain
-        ([(0, 4, 2), (50, 2, 4), (500, 4, 3), (550, 3, 4)], 4, 4),
-        ([(0, 9, 2), (50, 2, 9), (500, 4, 3), (550, 3, 4)], 4, 9),  # the largest level of the hour
+        ([(0, 6, 5), (50, 5, 4), (100, 4, 3), (150, 3, 8)], 4, 6),  # a chain begins at six
+        ([(0, 6, 5), (101, 5, 4), (150, 4, 8)], 4, 5),  # two removals, no chain
+        ([(0, 4, 2), (50, 2, 4), (500, 4, 3), (550, 3, 4)], 16, 4),
+        ([(0, 9, 2), (50, 2, 9), (500, 4, 3), (550, 3, 4)], 16, 9),  # the largest level of the hour
     ],
 )
 def test_flaps(moves: list[tuple[float, int, int]], factor: int, level: int) -> None:
-    assert after(*moves).hold(1000.0) == (factor, level)
+    assert after(*moves).hold(1000.0, 60.0) == (60.0 * factor, level)
 
 
 def test_a_flap_counts_for_an_hour() -> None:
     flaps = after((0, 9, 2), (50, 2, 9), (500, 4, 2), (550, 2, 4))
-    assert flaps.hold(3649.0) == (4, 9)
-    assert flaps.hold(3650.0) == (2, 4)
-    assert flaps.hold(4150.0) == (1, 0)
+    assert flaps.hold(3649.0, 60.0) == (960.0, 9)
+    assert flaps.hold(3650.0, 60.0) == (240.0, 4)
+    assert flaps.hold(4150.0, 60.0) == (60.0, 0)
 
 
-def test_the_hold_is_doubled_four_times_at_most() -> None:
+def test_the_hold_grows_four_times_with_each_up_to_an_hour() -> None:
     flaps = Flaps()
     for number in range(9):
         flaps = flaps.moved(200.0 * number, 4, 2, COLD_START_S)
         flaps = flaps.moved(200.0 * number + 9.0, 2, 4, COLD_START_S)
-        assert flaps.hold(1800.0) == (min(16, 2 ** (number + 1)), 4)
+        assert flaps.hold(1800.0, 60.0) == (min(3600.0, 60.0 * 4 ** (number + 1)), 4)
+
+
+def test_a_hold_that_is_longer_than_an_hour_stays_as_it_is() -> None:
+    assert after((0, 4, 2), (50, 2, 4)).hold(60.0, 4000.0) == (4000.0, 4)
 
 
 @given(
@@ -68,15 +72,15 @@ def test_memory_ends_with_the_hour_and_the_level_is_one_that_stood(
     for wait_s, before, replicas in steps:
         now_s += wait_s
         flaps = flaps.moved(now_s, before, replicas, COLD_START_S)
-        factor, level = flaps.hold(now_s)
-        assert factor in (1, 2, 4, 8, 16)
-        assert factor > 1 or level == 0
+        hold_s, level = flaps.hold(now_s, 60.0)
+        assert hold_s in (60.0, 240.0, 960.0, 3600.0)
+        assert hold_s > 60.0 or level == 0
         assert level <= max(before for _, before, _ in steps)
-    assert flaps.hold(now_s + 3601.0) == (1, 0)
+    assert flaps.hold(now_s + 3601.0, 60.0) == (60.0, 0)
 
 
 def _flapping(law: Law) -> Service:
-    """Two replicas, one, and two again within a minute: 12/s x 1.05 over 8.7/s are two.
+    """Two replicas, one, and two again within a minute: 12/s over 8.7/s are two.
 
     What comes a cold start of 5 s and a minute after the removal is no flap any more.
     """
@@ -93,7 +97,7 @@ def _seconds_until(service: Service, replicas: int, *, rate_rps: float) -> float
     """Seconds at this rate until no more than so many replicas are left."""
     service.rate_rps, begun_s = rate_rps, service.now_s
     while service.replicas > replicas:
-        assert service.now_s - begun_s < 1000
+        assert service.now_s - begun_s < 2000
         service.tick()
     return service.now_s - begun_s
 
@@ -101,15 +105,15 @@ def _seconds_until(service: Service, replicas: int, *, rate_rps: float) -> float
 WITHOUT = Law(without=frozenset({Element.FLAPS}))
 
 
-def test_what_flapped_is_kept_twice_as_long() -> None:
+def test_what_flapped_is_kept_four_times_as_long() -> None:
     usual_s = _seconds_until(_flapping(WITHOUT), 1, rate_rps=3.0)
     service = _flapping(Law())
     assert [level for _, level in service.state.flaps.recent] == [2]
-    # The hold is 60 s: one flap adds 60 s, a second one 120 s more.
-    assert _seconds_until(service, 1, rate_rps=3.0) == usual_s + 60.0
+    # The hold is 60 s: one flap makes it 240 s, a second one 960 s.
+    assert _seconds_until(service, 1, rate_rps=3.0) == usual_s + 180.0
     service.rate_rps = 12.0
     service.run(80)
-    assert _seconds_until(service, 1, rate_rps=3.0) == usual_s + 60.0 + 120.0
+    assert _seconds_until(service, 1, rate_rps=3.0) == usual_s + 900.0
 
 
 def test_what_a_single_surge_needed_beyond_it_goes_after_the_usual_hold() -> None:
@@ -117,7 +121,7 @@ def test_what_a_single_surge_needed_beyond_it_goes_after_the_usual_hold() -> Non
     service.rate_rps = 100.0
     service.run(30)
     assert service.replicas >= 12
-    assert service.state.flaps.hold(service.now_s) == (2, 2)
+    assert service.state.flaps.hold(service.now_s, 60.0) == (240.0, 2)
     service.rate_rps, begun_s = 3.0, service.now_s
     while service.state.needed_high.entries[-1][1] > 2:  # the surge leaves the windows
         service.tick()
@@ -125,7 +129,7 @@ def test_what_a_single_surge_needed_beyond_it_goes_after_the_usual_hold() -> Non
     assert _seconds_until(service, 2, rate_rps=3.0) <= 60.0 + 2 * service.tick_s
     assert falling_s < 60.0
     assert service.replicas == 2
-    assert _seconds_until(service, 1, rate_rps=3.0) == pytest.approx(60.0, abs=4.0)
+    assert _seconds_until(service, 1, rate_rps=3.0) == pytest.approx(180.0, abs=4.0)
 
 
 def test_a_surge_long_after_a_removal_is_no_flap() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from headroom.scaling import Freshness, Grant, Observation, Reason, ReplicaCounts, Signal, State
+from headroom.scaling.cold_start import ColdStarts
 from headroom.scaling.flaps import Flaps
 from headroom.scaling.law import Law
 from headroom.scaling.limits import Situation, Wanted, bounds, decrease, granted, increase
@@ -193,20 +194,43 @@ def test_three_are_wanted_and_six_stand(
     )
 
 
+@pytest.mark.parametrize(
+    ("starts_s", "needed", "watched_s", "replicas"),
+    [
+        ((), ((940.0, 6), (950.0, 4)), 1e6, 6),  # the hold alone: 60 s
+        ((), ((939.0, 6), (950.0, 4)), 1e6, 4),
+        ((20.0,), ((939.0, 6), (950.0, 4)), 1e6, 4),  # shorter than the hold
+        ((120.0,), ((880.0, 6), (950.0, 4)), 1e6, 6),  # what is back after 120 s is kept for 120 s
+        ((120.0,), ((879.0, 6), (950.0, 4)), 1e6, 4),
+        ((120.0,), ((950.0, 4),), 119.0, 6),  # not watched for as long
+        ((120.0,), ((950.0, 4),), 120.0, 4),
+    ],
+)
+def test_the_hold_is_no_shorter_than_a_cold_start(
+    starts_s: tuple[float, ...],
+    needed: tuple[tuple[float, int], ...],
+    watched_s: float,
+    replicas: int,
+) -> None:
+    state = {"cold_starts": ColdStarts(seconds=starts_s)}
+    found = situation(3, 6, needed=needed, watched_s=watched_s, state=state)
+    assert decrease(found)[0] == replicas
+
+
 FLAPPED = Flaps(recent=((900.0, 5),))
-"""Up to five are kept twice as long."""
+"""Up to five are kept four times as long."""
 
 
 @pytest.mark.parametrize(
     ("needed", "replicas"),
     [
-        (((879.0, 6), (880.0, 5), (990.0, 3)), 5),  # 120 s ago: it is the beginning of the hold
-        (((879.0, 6), (881.0, 4), (990.0, 3)), 4),
+        (((759.0, 6), (760.0, 5), (990.0, 3)), 5),  # 240 s ago: it is the beginning of the hold
+        (((759.0, 6), (761.0, 4), (990.0, 3)), 4),
         (((900.0, 6), (940.0, 3)), 5),  # no more than flapped
         ((), 6),
     ],
 )
-def test_what_flapped_is_kept_for_twice_the_hold(
+def test_what_flapped_is_kept_for_four_times_the_hold(
     needed: tuple[tuple[float, int], ...], replicas: int
 ) -> None:
     found = situation(3, 6, needed=needed, state={"flaps": FLAPPED})

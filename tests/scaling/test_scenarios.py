@@ -111,7 +111,7 @@ def test_unschedulable_replicas_are_reported_and_not_multiplied() -> None:
     decision = service.decisions[-1]
     assert decision.counts.ready == 2
     assert decision.counts.unschedulable == 2
-    assert service.replicas == 4  # 30/s x 1.05 over 8.7/s per replica, whatever waits
+    assert service.replicas == 4  # 30/s over 8.7/s per replica, whatever waits
     assert decision.reason is Reason.CAPACITY_SHORTAGE
 
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from headroom.scaling import CostModel, Freshness, Observation, Pod, PodState, Reason, Signals
-from headroom.scaling.recommenders import burst_rps, for_burst, for_removal, for_utilization
+from headroom.scaling.bursts import standing_out_rps
+from headroom.scaling.recommenders import for_burst, for_removal, for_utilization
 from headroom.scaling.signals import read_signals
 from headroom.scaling.tail_latency import TailLatency
 from headroom.scaling.windows import Windows
@@ -109,7 +110,7 @@ def burst(*, before: float, lately: dict[float, float], watched_s: float = 40.0)
         rates = [rate for window_s, rate in lately.items() if left_s <= window_s]
         arrivals += rates[0] if rates else before
         time_s += 1.0
-    return burst_rps(policy(), windows, watched_s)
+    return standing_out_rps(policy(), windows, watched_s)
 
 
 @pytest.mark.parametrize(
@@ -117,17 +118,17 @@ def burst(*, before: float, lately: dict[float, float], watched_s: float = 40.0)
     [
         (5.0, {}, None),
         (5.0, {4.0: 15.0}, 15.0),  # 60 against 20: 8.9 deviations
-        (5.0, {4.0: 9.4}, None),  # 37.6 against 20: 3.94
-        (5.0, {4.0: 9.5}, 9.5),  # 38 against 20: 4.02
-        (0.0, {4.0: 1.0}, None),  # four where none came: not more than four deviations of one
-        (0.0, {4.0: 1.1}, 1.1),
-        (5.0, {8.0: 8.1}, None),  # 64.8 against 40: 3.92
-        (5.0, {12.0: 7.2}, None),  # 86.4 against 60: 3.4
-        (5.0, {12.0: 7.7}, 7.7),  # 92.4 against 60: 4.18; of 8 s 61.6 against 43: 2.8
-        (5.0, {8.0: 8.2}, 8.2),  # 65.6 against 40: 4.05
+        (5.0, {4.0: 10.0}, None),  # 40 against 20: 4.47
+        (5.0, {4.0: 10.1}, 10.1),  # 40.4 against 20: 4.56
+        (0.0, {4.0: 1.1}, None),  # 4.4 where none came: not more than 4.5 deviations of one
+        (0.0, {4.0: 1.2}, 1.2),
+        (5.0, {8.0: 8.5}, None),  # 68 against 40: 4.43
+        (5.0, {12.0: 7.9}, None),  # 94.8 against 60: 4.49
+        (5.0, {12.0: 8.0}, 8.0),  # 96 against 60: 4.65; of 8 s 64 against 43: 3.2
+        (5.0, {8.0: 8.6}, 8.6),  # 68.8 against 40: 4.55
     ],
 )
-def test_a_short_window_stands_out_by_four_deviations(
+def test_a_short_window_stands_out_by_four_and_a_half_deviations(
     before: float, lately: dict[float, float], rate_rps: float | None
 ) -> None:
     found = burst(before=before, lately=lately)
@@ -174,7 +175,7 @@ def test_a_removal_leaves_utilization_below_a_lower_ceiling(
 
 def test_a_removal_leaves_latency_below_nine_tenths_of_its_target() -> None:
     tail = TailLatency(cost=FAST, percentile=0.95)
-    target_s, carried_rps = 0.25, 2 * tail.capacity_rps(0.9 * 0.25, 1) / 1.05
+    target_s, carried_rps = 0.25, 2 * tail.capacity_rps(0.9 * 0.25, 1)
     assert carried_rps < 2 * 0.75 * 10.0
     assert for_removal(policy(), tail, 0.999 * carried_rps, target_s) == 2
     assert for_removal(policy(), tail, 1.001 * carried_rps, target_s) == 3
@@ -187,7 +188,7 @@ def test_a_burst_asks_for_what_ceiling_and_latency_want_at_its_rate() -> None:
     assert for_burst(policy(), tail, None, 0.25) is None
     by_latency = for_burst(policy(), tail, 40.0, 0.25)
     assert by_latency is not None
-    assert by_latency.replicas == tail.replicas_for(40.0, 0.25, 1.05)
+    assert by_latency.replicas == tail.replicas_for(40.0, 0.25, 1.0)
     assert by_latency.replicas > 5
     by_ceiling = for_burst(policy(), tail, 40.0, 60.0)
     assert by_ceiling is not None

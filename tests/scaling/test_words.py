@@ -66,6 +66,7 @@ def test_the_sentence(case: dict[str, Any], said: str) -> None:
         case.get("strongest"),
         case.get("limits", ()),
         case.get("counts", ReplicaCounts(ready=4)),
+        case.get("held_s", 60.0),
     )
     if said.endswith(" asks"):
         said += " for no fewer"

@@ -1,6 +1,7 @@
 """The decision: (policy, state, observation) -> (decision, state), an ordered list of named steps.
 
     learn       windows, cost and cold starts take in the samples
+    foresee     what followed before, when the load was as it is now
     recommend   each rule says how many replicas it wants
     correct     measured latency against the model's, where nothing else explains the difference
     remember    what was wanted enters the windows of the stabilization
@@ -13,12 +14,14 @@ passed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from headroom.scaling import cold_start, flaps, limits, recommenders
+from headroom.scaling import bursts, cold_start, limits, recommenders
 from headroom.scaling.cost_learning import claim_of
 from headroom.scaling.explanation import binding, counterfactuals, message
+from headroom.scaling.flaps import LONGEST_HOLD_S
+from headroom.scaling.forecast import USUAL_START_S, Expected
 from headroom.scaling.law import Element
 from headroom.scaling.limits import Situation, Wanted
 from headroom.scaling.mixed_fleet import MixedFleet
@@ -64,7 +67,8 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
     tail = tail_of(policy, cost, routing, state.learner.speeds, ready)
 
     target_s = corrected_target_s(policy, tail, kappa)
-    advice = _recommend(policy, state, observation, signals, tail, counts, target_s)
+    state, expected = _foresee(policy, state, signals, now_s)
+    advice = _recommend(policy, expected, signals, tail, counts, target_s)
     measured = tail
     if routing is not policy.routing:
         measured = tail_of(policy, cost, policy.routing, state.learner.speeds, ready)
@@ -108,6 +112,8 @@ class _Advice:
     wanted: Wanted
     needed: int
     """The fewest replicas that a removal may leave."""
+    sufficient: int
+    """What carries the present arrivals, whatever is expected of them."""
 
     @property
     def strongest(self) -> Recommendation | None:
@@ -201,44 +207,70 @@ def corrected_target_s(policy: Policy, tail: TailLatency | None, kappa: float) -
 _ABOVE_IDLE = 1.1
 
 
+def _foresee(
+    policy: Policy, state: State, signals: Signals, now_s: float
+) -> tuple[State, Expected | None]:
+    """Return what is expected to arrive, None while no rate is known; fresh rates are learnt."""
+    rate = signals.arrival_rps
+    if rate.value is None:
+        return state, None
+    burst_rps = bursts.standing_out_rps(policy, state.windows, now_s)
+    start_s = state.cold_starts.p90_s or USUAL_START_S
+    if rate.fresh:
+        forecast = state.forecast.seen(policy, now_s, rate.value, burst_rps, start_s)
+        state = replace(state, forecast=forecast)
+    return state, state.forecast.expected(policy, now_s, rate.value, burst_rps, start_s)
+
+
 def _recommend(
     policy: Policy,
-    state: State,
-    observation: Observation,
+    expected: Expected | None,
     signals: Signals,
     tail: TailLatency | None,
     counts: ReplicaCounts,
     target_s: float,
 ) -> _Advice:
     """Ask every rule that has what it needs."""
-    rate_rps, law = signals.arrival_rps.value, policy.law
+    law, rate_rps = policy.law, signals.arrival_rps.value
     rules: dict[Element, Recommendation | None] = {}
     removal = 0
-    if tail is not None and rate_rps is not None:
-        burst_rps = recommenders.burst_rps(policy, state.windows, observation.now_s)
-        rules[Element.LATENCY] = recommenders.for_latency(policy, tail, rate_rps, target_s)
-        rules[Element.CEILING] = recommenders.for_utilization(policy, tail.cost, rate_rps)
-        rules[Element.BURST] = recommenders.for_burst(policy, tail, burst_rps, target_s)
+    if tail is not None and expected is not None:
+        rules[Element.LATENCY] = recommenders.for_latency(
+            policy, tail, expected.later, target_s, now_rps=rate_rps
+        )
+        rules[Element.CEILING] = recommenders.for_utilization(
+            policy, tail.cost, expected.later, now_rps=rate_rps
+        )
+        rules[Element.BURST] = recommenders.for_burst(policy, tail, expected.burst, target_s)
         if law.has(Element.REMOVAL_MARGIN):
-            removal = recommenders.for_removal(policy, tail, rate_rps, target_s)
-    by_arrivals = [rule for element, rule in rules.items() if rule and law.has(element)]
+            removal = recommenders.for_removal(policy, tail, expected.most, target_s)
+    by_arrivals = _most(rule for element, rule in rules.items() if law.has(element))
+    sufficient = by_arrivals
+    if tail is not None and expected is not None and rate_rps and expected.later < rate_rps:
+        present = recommenders.for_latency(policy, tail, rate_rps, target_s)
+        sufficient = max(by_arrivals, _most([present]))
     if tail is None or tail.idle_s <= policy.latency_target_s:  # else more would not help
         rules[Element.QUEUE] = recommenders.for_queue(
             policy, tail, signals, counts=counts, target_s=target_s
         )
     every = [rule for element, rule in rules.items() if rule and law.has(element)]
     ceiling = rules.get(Element.CEILING)
-    wanted = _with_replacements(max((rule.replicas for rule in every), default=0), counts)
+    wanted = _with_replacements(_most(every), counts)
     return _Advice(
         known=tail is not None,
         recommendations=tuple(every),
         wanted=Wanted(
             replicas=wanted,
-            by_arrivals=max((rule.replicas for rule in by_arrivals), default=0),
+            by_arrivals=by_arrivals,
             by_ceiling=ceiling.replicas if ceiling else 0,
         ),
         needed=max(wanted, removal),
+        sufficient=sufficient,
     )
+
+
+def _most(rules: Iterable[Recommendation | None]) -> int:
+    return max((rule.replicas for rule in rules if rule is not None), default=0)
 
 
 def _correct(
@@ -255,7 +287,7 @@ def _correct(
     The ready replicas must have sufficed for the whole stable window; for several windows while all
     of them have a queue beyond its bound. Where only some do, a surge has left it behind.
     """
-    if counts.ready < max(1, advice.wanted.by_arrivals):
+    if counts.ready < max(1, advice.sufficient):
         return replace(state, sufficed_since_s=None)
     since_s = now_s if state.sufficed_since_s is None else state.sufficed_since_s
     since_s = max(since_s, state.ready_since_s)
@@ -308,9 +340,7 @@ def _remember(
             now_s, advice.wanted.replicas, policy.scale_up_stabilization_s
         ),
         needed_high=state.needed_high.add(
-            now_s,
-            advice.needed,
-            2**flaps.LARGEST_DOUBLING * policy.scale_down_stabilization_s,
+            now_s, advice.needed, max(limits.hold_s(policy, state), LONGEST_HOLD_S)
         ),
         coverage=state.coverage.seen(now_s, max(policy.stale_after_s, 3 * policy.tick_s)),
     )
@@ -355,7 +385,16 @@ def _explain(
         replicas=replicas,
         direction=direction,
         reason=reason,
-        message=message(policy, direction, current, replicas, advice.strongest, applied, counts),
+        message=message(
+            policy,
+            direction,
+            current,
+            replicas,
+            advice.strongest,
+            applied,
+            counts,
+            limits.hold_s(policy, situation.state),
+        ),
         recommendations=advice.recommendations,
         limits=applied,
         counterfactuals=counterfactuals(tail, rate_rps, replicas)

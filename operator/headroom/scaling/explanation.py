@@ -52,8 +52,12 @@ def message(
     strongest: Recommendation | None,
     limits: tuple[LimitApplied, ...],
     counts: ReplicaCounts,
+    held_s: float,
 ) -> str:
-    """Return one sentence for people: the move, what asks for it, what limits it."""
+    """Return one sentence for people: the move, what asks for it, what limits it.
+
+    `held_s`: for how long nothing may have needed what is removed.
+    """
     move = {
         Direction.UP: f"{current} -> {replicas} replicas",
         Direction.DOWN: f"{current} -> {replicas} replicas",
@@ -64,7 +68,7 @@ def message(
         parts.append(f"{strongest.rule.value} wants {strongest.replicas} ({strongest.detail})")
     yielded = any(limit.limit is Reason.YIELDED_TO_PRIORITY for limit in limits)
     if direction is Direction.DOWN and not yielded:
-        parts.append(f"no more needed for {policy.scale_down_stabilization_s:g} s")
+        parts.append(f"no more needed for {held_s:.3g} s")
     parts += [
         f"{limit.detail or _LIMITS[limit.limit]} ({limit.before} -> {limit.after})"
         for limit in limits

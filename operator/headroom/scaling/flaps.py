@@ -1,11 +1,11 @@
 """Flaps: what was removed and had to be asked for again is kept longer next time.
 
 A flap is a scale-up within a cold start and a minute after a scale-down: the replicas that were
-removed are paid for a second time before they are worth anything. Each flap of the last hour
-doubles the hold, up to the number of replicas that flapped: what a single surge needed beyond it
-goes after the usual hold (a flap budget was asked for in kubernetes/enhancements#883).
+removed are paid for a second time before they are worth anything. Each flap of the last hour makes
+the hold four times as long, up to the number of replicas that flapped: what a single surge needed
+beyond it goes after the usual hold (a flap budget was asked for in kubernetes/enhancements#883).
 
-Why doubling works: with a steady random load the most that was needed in the last W seconds is
+Why longer holds work: with a steady random load the most that was needed in the last W seconds is
 exceeded within the next T with probability about T / (W + T), whatever the load's distribution.
 """
 
@@ -15,7 +15,9 @@ from dataclasses import dataclass, replace
 
 SLACK_S = 60.0
 HOUR_S = 3600.0
-LARGEST_DOUBLING = 4
+GROWTH = 4.0
+LONGEST_HOLD_S = HOUR_S
+"""By flaps: they are forgotten after as long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,10 +44,11 @@ class Flaps:
         )
         return replace(self, recent=(*kept, (now_s, min(after, self.lowered_from))))
 
-    def hold(self, now_s: float) -> tuple[float, int]:
-        """Return the factor on the hold (1, 2, 4, ... by the hour's flaps), and up to which number.
+    def hold(self, now_s: float, usual_s: float) -> tuple[float, int]:
+        """Return how long the hold is by the hour's flaps, and up to which number of replicas.
 
-        Below that number nothing is removed before the longer hold has passed.
+        Below that number nothing is removed before it has passed.
         """
         levels = [level for time_s, level in self.recent if now_s - time_s < HOUR_S]
-        return float(2 ** min(len(levels), LARGEST_DOUBLING)), max(levels, default=0)
+        longer_s = min(LONGEST_HOLD_S, usual_s * GROWTH ** len(levels))
+        return max(usual_s, longer_s), max(levels, default=0)

@@ -24,19 +24,23 @@ class Element(StrEnum):
     REMOVAL_MARGIN = "removal-margin"
     CANCEL = "cancel-warming"
     FLAPS = "flap-patience"
+    FORECAST = "forecast"
+    """What followed before when the load was as it is now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Law:
     """What a sweep of Headroom itself may walk."""
 
-    surge_margin: float = 1.05
-    """Replicas = arrivals x margin / capacity: room for what a window cannot see yet."""
-    burst_deviations: float = 4.0
+    surge_margin: float = 1.0
+    """Replicas = arrivals x margin / capacity: room beyond what the forecast asks for."""
+    burst_deviations: float = 4.5
     """A short window counts when it lies this many Poisson deviations above what preceded it."""
     removal_latency_ratio: float = 0.9
     removal_utilization_gap: float = 0.05
     """A removal must leave the modelled latency and the utilization this far inside."""
+    expected_share: float = 0.6
+    """Replicas are kept for what so much of what followed before does not exceed."""
     drain_s: float = 180.0
     """A queue that stands beyond its bound is to be worked off within this time."""
     cancel_after_s: float = 90.0

@@ -110,16 +110,15 @@ def decrease(situation: Situation) -> Limited:
         return keep(Reason.ROLLING_OUT)
     if not situation.known:
         return keep(Reason.COST_UNKNOWN)
-    covered_s = situation.state.coverage.length_s(situation.now_s)
-    if covered_s < policy.scale_down_stabilization_s:
+    held_s = hold_s(policy, situation.state)
+    if situation.state.coverage.length_s(situation.now_s) < held_s:
         return keep(Reason.RESTART_HOLD)
-    hold_s = policy.scale_down_stabilization_s
-    needed = situation.state.needed_high.since(situation.now_s - hold_s)
+    needed = situation.state.needed_high.since(situation.now_s - held_s)
     held = max(lowest, needed if needed is not None else current)
     held = min(held, _without_cancelled(situation, lowest))
     if policy.law.has(Element.FLAPS):
-        factor, level = situation.state.flaps.hold(situation.now_s)
-        longer = situation.state.needed_high.since(situation.now_s - factor * hold_s)
+        longer_s, level = situation.state.flaps.hold(situation.now_s, held_s)
+        longer = situation.state.needed_high.since(situation.now_s - longer_s)
         held = max(held, min(level, current, current if longer is None else longer))
     if held >= current:
         margin = situation.wanted.replicas < current <= held and _needed_now(situation) >= current
@@ -131,6 +130,15 @@ def decrease(situation: Situation) -> Limited:
     if slowed == held:
         return held, ()
     return slowed, (LimitApplied(limit=Reason.RATE_LIMITED, before=held, after=slowed),)
+
+
+def hold_s(policy: Policy, state: State) -> float:
+    """Return for how long nothing may have needed what is removed: no less than a cold start.
+
+    What is removed and needed again is paid for a cold start before it serves; keeping it for as
+    long costs no more (ski rental: Karlin et al. 1988; of servers, Lu, Chen and Andrew 2013).
+    """
+    return max(policy.scale_down_stabilization_s, state.cold_starts.p90_s or 0.0)
 
 
 def _without_cancelled(situation: Situation, lowest: int) -> int:

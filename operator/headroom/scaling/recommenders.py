@@ -16,7 +16,6 @@ from headroom.scaling.values import (
     ReplicaCounts,
     Signals,
 )
-from headroom.scaling.windows import Windows
 
 _ROUNDING = 1e-9
 
@@ -26,12 +25,25 @@ def _replicas(quotient: float) -> int:
     return max(0, math.ceil(quotient - _ROUNDING))
 
 
+def _said(expected_rps: float, now_rps: float | None) -> str:
+    """Return the arrivals in words, and the present ones where others are expected."""
+    if now_rps is None or abs(expected_rps - now_rps) <= 0.01 * now_rps:
+        return f"{expected_rps:.3g}/s"
+    return f"{expected_rps:.3g}/s expected ({now_rps:.3g}/s now)"
+
+
 def for_latency(
-    policy: Policy, tail: TailLatency, arrival_rps: float, target_s: float
+    policy: Policy,
+    tail: TailLatency,
+    arrival_rps: float,
+    target_s: float,
+    *,
+    now_rps: float | None = None,
 ) -> Recommendation | None:
     """N_slo: each replica stays below its capacity over the surge margin; None if infeasible.
 
-    `target_s` is the promise over the correction.
+    `arrival_rps` is what is expected, `now_rps` what arrives; `target_s` is the promise over the
+    correction.
     """
     margin = policy.law.surge_margin
     replicas = tail.replicas_for(arrival_rps, target_s, margin)
@@ -41,17 +53,20 @@ def for_latency(
     return Recommendation(
         rule=Reason.LATENCY_MODEL,
         replicas=replicas,
-        detail=f"{arrival_rps:.3g}/s x {margin:g} over {capacity_rps:.3g}/s per replica "
-        f"within {target_s:.3g} s",
+        detail=_said(arrival_rps, now_rps)
+        + (f" x {margin:g}" if margin != 1 else "")
+        + f" over {capacity_rps:.3g}/s per replica within {target_s:.3g} s",
     )
 
 
-def for_utilization(policy: Policy, cost: CostModel, arrival_rps: float) -> Recommendation:
+def for_utilization(
+    policy: Policy, cost: CostModel, arrival_rps: float, *, now_rps: float | None = None
+) -> Recommendation:
     """N_util: arrivals over what the replicas carry in full batches stay below the ceiling."""
     return Recommendation(
         rule=Reason.UTILIZATION_CEILING,
         replicas=_replicas(arrival_rps / (policy.utilization_ceiling * cost.full_batch_rps)),
-        detail=f"{arrival_rps:.3g}/s over {policy.utilization_ceiling:g} x "
+        detail=f"{_said(arrival_rps, now_rps)} over {policy.utilization_ceiling:g} x "
         f"{cost.full_batch_rps:.3g}/s per replica",
     )
 
@@ -96,36 +111,17 @@ def for_queue(
     )
 
 
-def burst_rps(policy: Policy, windows: Windows, now_s: float) -> float | None:
-    """Return the arrival rate of the short window that stands out most; None if none does.
-
-    A window is compared with the rest of the stable window *before* it, so that what it shows
-    cannot raise its own bar. Worked: 5/s before, 15/s now, 4 s: 60 against 20, z = 8.9.
-    """
-    watched_s = windows.watched_s(now_s, policy.stable_window_s)
-    short_s = [window_s for window_s in policy.burst_windows_s if 2 * window_s <= watched_s]
-    if not short_s:
-        return None
-    *short, watched = windows.arrivals([*short_s, watched_s])
-    rates = []
-    for window_s, arrived in zip(short_s, short, strict=True):
-        expected = (watched - arrived) * window_s / (watched_s - window_s)
-        if arrived - expected > policy.law.burst_deviations * math.sqrt(max(1.0, expected)):
-            rates.append(arrived / window_s)
-    return max(rates, default=None)
-
-
 def for_burst(
     policy: Policy, tail: TailLatency, rate_rps: float | None, target_s: float
 ) -> Recommendation | None:
-    """N_burst: what latency and utilization want at the rate of a short window that stands out."""
+    """N_burst: what latency and utilization want at the rate that a burst is expected to leave."""
     if rate_rps is None:
         return None
     by_ceiling = for_utilization(policy, tail.cost, rate_rps)
     wanted = [by_ceiling, for_latency(policy, tail, rate_rps, target_s)]
     replicas = max(rule.replicas for rule in wanted if rule is not None)
     return Recommendation(
-        rule=Reason.BURST, replicas=replicas, detail=f"{rate_rps:.3g}/s in a short window"
+        rule=Reason.BURST, replicas=replicas, detail=f"{rate_rps:.3g}/s expected of a burst"
     )
 
 

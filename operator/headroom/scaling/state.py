@@ -15,6 +15,7 @@ from headroom.scaling.cold_start import KEPT, ColdStarts
 from headroom.scaling.correction import LARGEST, SMALLEST, Correction
 from headroom.scaling.cost_learning import CostLearner
 from headroom.scaling.flaps import Flaps
+from headroom.scaling.forecast import Forecast
 from headroom.scaling.line_fit import SUMS, Sums
 from headroom.scaling.rerouting import Rerouting
 from headroom.scaling.stabilization import Coverage, SlidingExtreme
@@ -50,6 +51,7 @@ class State:
     sufficed_since_s: float | None = None
     """Since when the ready replicas have been enough by the model; None while they are not."""
     flaps: Flaps = field(default_factory=Flaps)
+    forecast: Forecast = field(default_factory=Forecast)
     ready: int = 0
     ready_since_s: float = 0.0
     """When the number of ready replicas last changed."""

@@ -34,6 +34,7 @@ class Headroom(Peer):
     burst_deviations: float = _LAW.burst_deviations
     removal_latency_ratio: float = _LAW.removal_latency_ratio
     removal_utilization_gap: float = _LAW.removal_utilization_gap
+    expected_share: float = _LAW.expected_share
     drain_s: float = _LAW.drain_s
     cancel_after_s: float = _LAW.cancel_after_s
     correction_s: float = _LAW.correction_s
@@ -58,6 +59,7 @@ class Headroom(Peer):
                 burst_deviations=self.burst_deviations,
                 removal_latency_ratio=self.removal_latency_ratio,
                 removal_utilization_gap=self.removal_utilization_gap,
+                expected_share=self.expected_share,
                 drain_s=self.drain_s,
                 cancel_after_s=self.cancel_after_s,
                 correction_s=self.correction_s,

@@ -1,0 +1,89 @@
+"""Bursts: which rate of a short window stands out, and how much of earlier ones lasted.
+
+A burst is worth a replica only if it is still there once that replica serves. What became of the
+bursts of the last hour that were at least nearly as strong says how much of this one to believe;
+one that is stronger than all of them is believed.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from headroom.scaling.precedents import HOUR_S, Precedents
+from headroom.scaling.values import Policy
+from headroom.scaling.windows import Windows
+
+NEARLY = 0.85
+"""An earlier burst of this share of the rise is as strong."""
+BELIEF = 1.5
+"""Weight of a burst that lasts: as many bursts as there were none of."""
+
+
+def standing_out_rps(policy: Policy, windows: Windows, now_s: float) -> float | None:
+    """Return the arrival rate of the short window that stands out most; None if none does.
+
+    A window is compared with the rest of the stable window *before* it, so that what it shows
+    cannot raise its own bar. Worked: 5/s before, 15/s now, 4 s: 60 against 20, z = 8.9.
+    """
+    watched_s = windows.watched_s(now_s, policy.stable_window_s)
+    short_s = [window_s for window_s in policy.burst_windows_s if 2 * window_s <= watched_s]
+    if not short_s:
+        return None
+    *short, watched = windows.arrivals([*short_s, watched_s])
+    rates = []
+    for window_s, arrived in zip(short_s, short, strict=True):
+        expected = (watched - arrived) * window_s / (watched_s - window_s)
+        if arrived - expected > policy.law.burst_deviations * math.sqrt(max(1.0, expected)):
+            rates.append(arrived / window_s)
+    return max(rates, default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Burst:
+    """A short window that stood out."""
+
+    time_s: float
+    rate_rps: float
+    """Of the stable window."""
+    burst_rps: float
+    """Of the short one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bursts:
+    """Those of the last hour, oldest first."""
+
+    seen: tuple[Burst, ...] = ()
+
+    def noted(self, burst: Burst, apart_s: float) -> Bursts:
+        """Return the record with this one added, unless one was `apart_s` ago or less."""
+        if self.seen and burst.time_s - self.seen[-1].time_s < apart_s:
+            return self
+        kept = (old for old in self.seen if burst.time_s - old.time_s <= HOUR_S)
+        return Bursts(seen=(*kept, burst))
+
+    def lasting(self, burst: Burst, precedents: Precedents, after_s: float, share: float) -> float:
+        """Return how much of the rise to expect `after_s` later, 0..1.
+
+        The quantile `share` of what lasted of earlier ones; those within half of `after_s` are one.
+        """
+        rise = burst.burst_rps / burst.rate_rps - 1
+        lasted, last_s = [(1.0, BELIEF)], -math.inf
+        for old in self.seen:
+            alike = old.burst_rps >= old.rate_rps * (1 + NEARLY * rise)
+            if old.time_s - last_s < after_s / 2 or not alike:
+                continue
+            rate_rps = precedents.rate_after(old.time_s, after_s)
+            if rate_rps is None:
+                continue
+            last_s = old.time_s
+            left = (rate_rps - old.rate_rps) / (old.burst_rps - old.rate_rps)
+            lasted.append((min(1.0, max(0.0, left)), 1.0))
+        lasted.sort()
+        due = share * sum(weight for _, weight in lasted)
+        for value, weight in lasted:
+            due -= weight
+            if due <= 0:
+                return value
+        return 1.0

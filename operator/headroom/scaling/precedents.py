@@ -1,0 +1,132 @@
+"""Precedents: what followed, in the last hour, when the arrival rate stood and moved like now.
+
+The rate is kept every 10 s. An instant of the past is a precedent as far as its rate and its slope
+are like the present ones: a Gaussian weight in the distance of their logarithms (kernel estimate
+of a conditional distribution, Nadaraya 1964 and Watson 1964). What followed it, over what it was
+itself, is one possible future. That the rate stays as it is counts as a further one, as much as a
+minute of the same rate: where little is known, nothing changes; where the rate has stood here for
+minutes before, what followed decides.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vector = NDArray[np.float32]
+"""Single precision: 11 kB for an hour of a service."""
+
+STEP_S = 10.0
+HOUR_S = 3600.0
+LONGEST_GAP_S = 30.0
+"""After a longer one the course begins anew: nobody knows what was in it."""
+WIDTH, DEVIATIONS = 0.1, 4.0
+"""Of the kernel: 10 %, or so many Poisson deviations of the requests in a window."""
+STAYING = 6.0
+"""Weight of the rate staying as it is, in steps."""
+_NOTHING_RPS = 1e-9
+
+
+def _empty() -> Vector:
+    return np.empty(0, dtype=np.float32)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Followed:
+    """What followed each past instant, over the rate at that instant; sorted, with 1 among it."""
+
+    ratios: Vector
+    """[instants + 1], ascending."""
+    order: NDArray[np.int16]
+    """[instants + 1]: which instant each ratio belongs to; the last index means staying."""
+
+    @classmethod
+    def of(cls, after_rps: Vector, before_rps: Vector) -> Followed:
+        """Return the ratios of rates [instants] to those that they followed [at least instants]."""
+        before = np.maximum(before_rps[: len(after_rps)], _NOTHING_RPS)
+        ratios: Vector = np.append(after_rps / before, np.float32(1.0))
+        order = np.argsort(ratios, kind="stable").astype(np.int16)
+        return cls(ratios=ratios[order], order=order)
+
+    def quantile(self, weights: Vector, share: float) -> float:
+        """Return the ratio that `share` of the weight does not exceed.
+
+        `weights` [at least instants] are those of the instants, oldest first.
+        """
+        mass = np.append(weights[: len(self.order) - 1], np.float32(STAYING))[self.order].cumsum()
+        return float(self.ratios[mass.searchsorted(share * mass[-1])])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Precedents:
+    """The course of the arrival rate over an hour, and what followed each instant of it."""
+
+    times_s: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    rates_rps: Vector = field(default_factory=_empty)
+    """[instants], oldest first."""
+    logarithms: Vector = field(default_factory=_empty)
+    slopes: Vector = field(default_factory=_empty)
+    """[instants]: rise of the logarithm over half a cold start, at least 30 s; 0 where unknown."""
+    later: Followed | None = None
+    """The rate a cold start and a window later; None before anything is that long ago."""
+    most: Followed | None = None
+    """The largest rate from then until a cold start and a minute later."""
+
+    def seen(self, now_s: float, rate_rps: float, cold_start_s: float) -> Precedents:
+        """Return the precedents with this rate added, if the last one is a step ago."""
+        times_s, rates_rps = self.times_s, self.rates_rps
+        if len(times_s):
+            if now_s - times_s[-1] < STEP_S:
+                return self
+            if now_s - times_s[-1] > LONGEST_GAP_S:
+                times_s, rates_rps = np.empty(0), _empty()
+        first = int(times_s.searchsorted(now_s - HOUR_S))
+        times_s = np.append(times_s[first:], now_s)
+        rates_rps = np.append(rates_rps[first:], np.float32(rate_rps))
+        logarithms = np.log(np.maximum(rates_rps, _NOTHING_RPS))
+        later, most = _steps(cold_start_s + 30.0), _steps(cold_start_s + 60.0)
+        return Precedents(
+            times_s=times_s,
+            rates_rps=rates_rps,
+            logarithms=logarithms,
+            slopes=_slopes(logarithms, _steps(max(30.0, cold_start_s / 2))),
+            later=Followed.of(rates_rps[later:], rates_rps) if len(rates_rps) > later else None,
+            most=Followed.of(_largest(rates_rps, most), rates_rps)
+            if len(rates_rps) > most
+            else None,
+        )
+
+    def weights(self, rate_rps: float, window_s: float) -> Vector:
+        """Return how alike each instant and the present are, 0..1, [instants]."""
+        width = max(WIDTH, DEVIATIONS / math.sqrt(rate_rps * window_s))
+        rates = self.logarithms - math.log(rate_rps)
+        slopes = self.slopes - self.slopes[-1]
+        alike: Vector = np.exp((rates * rates + slopes * slopes) * (-0.5 / (width * width)))
+        return alike
+
+    def rate_after(self, time_s: float, after_s: float) -> float | None:
+        """Return the rate `after_s` after an instant; None where either of both was not watched."""
+        index = int(self.times_s.searchsorted(time_s + after_s))
+        if index == len(self.times_s) or time_s < self.times_s[0] - STEP_S:
+            return None
+        return float(self.rates_rps[index])
+
+
+def _steps(seconds: float) -> int:
+    return max(1, round(seconds / STEP_S))
+
+
+def _slopes(logarithms: Vector, steps: int) -> Vector:
+    slopes = np.zeros_like(logarithms)
+    slopes[steps:] = logarithms[steps:] - logarithms[:-steps]
+    return slopes
+
+
+def _largest(rates_rps: Vector, steps: int) -> Vector:
+    """Return the largest of each instant and the `steps` after it, where all are known."""
+    spans = np.lib.stride_tricks.sliding_window_view(rates_rps, steps + 1)
+    largest: Vector = spans.max(axis=1)
+    return largest

@@ -1,0 +1,217 @@
+"""What is expected to arrive: what followed before, how much of a burst lasts, and no more."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headroom.scaling.bursts import Burst, Bursts
+from headroom.scaling.forecast import Expected, Forecast
+from headroom.scaling.law import Element, Law
+from headroom.scaling.precedents import STEP_S, Followed, Precedents, Vector
+from scaling_world import Service, policy
+
+START_S = 60.0
+POLICY = policy()
+
+
+def course(
+    rate_rps: Callable[[float], float], until_s: float, *, start_s: float = START_S
+) -> Precedents:
+    """The rate every 2 s from 0 on, as the decision sees it."""
+    precedents = Precedents()
+    for now_s in np.arange(0.0, until_s + 1.0, 2.0):
+        precedents = precedents.seen(float(now_s), rate_rps(float(now_s)), start_s)
+    return precedents
+
+
+def expected(precedents: Precedents, now_s: float, rate_rps: float) -> Expected:
+    forecast = Forecast(precedents=precedents)
+    return forecast.expected(POLICY, now_s, rate_rps, None, START_S)
+
+
+def every_five_minutes(high_s: float) -> Callable[[float], float]:
+    """So many seconds at 400/s, then 200/s, over and over."""
+    return lambda now_s: 400.0 if now_s % 300.0 < high_s else 200.0
+
+
+def single(values: list[float]) -> Vector:
+    return np.array(values, dtype=np.float32)
+
+
+@pytest.mark.parametrize(
+    ("after", "before", "weights", "share", "ratio"),
+    [
+        ([], [5.0], [1.0], 0.7, 1.0),  # nothing followed: it stays
+        ([10.0], [5.0], [1.0], 0.7, 1.0),  # 1 beside 6 of staying: 0.7 of 7 is 4.9
+        ([10.0], [5.0], [30.0], 0.7, 2.0),  # 36 x 0.7 is beyond the 6 of staying
+        ([10.0], [5.0], [14.0], 0.3, 1.0),  # 20 x 0.3 = 6 is just staying
+        ([2.5, 10.0], [5.0, 5.0], [12.0, 12.0], 0.4, 0.5),  # 30 x 0.4 = 12
+        ([2.5, 10.0], [5.0, 5.0], [12.0, 12.0], 0.6, 1.0),
+        ([2.5, 10.0], [5.0, 5.0], [12.0, 12.0], 0.61, 2.0),
+        ([2.5, 10.0], [5.0, 5.0], [0.0, 0.0], 0.99, 1.0),  # nothing was like now
+    ],
+)
+def test_the_quantile_of_what_followed(
+    after: list[float], before: list[float], weights: list[float], share: float, ratio: float
+) -> None:
+    followed = Followed.of(single(after), single(before))
+    assert followed.quantile(single(weights), share) == pytest.approx(ratio)
+
+
+def test_without_precedent_the_rate_is_expected_to_stay() -> None:
+    assert expected(Precedents(), 0.0, 7.0) == Expected(later=7.0, most=7.0, burst=None)
+    steady = course(lambda _: 200.0, 1800.0)
+    found = expected(steady, 1800.0, 600.0)  # never seen
+    assert (found.later, found.most) == (600.0, 600.0)
+
+
+def test_a_peak_that_always_passes_is_not_chased() -> None:
+    peaks = every_five_minutes(60.0)
+    found = expected(course(peaks, 2450.0), 2450.0, 400.0)  # 50 s into the ninth
+    assert found.later == 200.0  # once a replica serves it is long over
+    assert found.most == 400.0  # what removals leave is never less than what arrives
+
+
+def test_a_dip_that_always_passes_takes_no_replicas() -> None:
+    dips = every_five_minutes(240.0)
+    found = expected(course(dips, 2450.0 + 240.0), 2690.0, 200.0)
+    assert found.later == 400.0
+    assert found.most == 400.0
+
+
+def test_a_load_that_rises_goes_on_rising() -> None:
+    rising = course(lambda now_s: 100.0 * math.exp(now_s / 3600.0), 1800.0)
+    now_rps = 100.0 * math.exp(0.5)
+    found = expected(rising, 1800.0, now_rps)
+    assert found.later == pytest.approx(now_rps * math.exp(90.0 / 3600.0), rel=1e-5)
+    assert found.most == pytest.approx(now_rps * math.exp(120.0 / 3600.0), rel=1e-5)
+
+
+def test_a_load_that_falls_has_little_to_do_with_one_that_rises() -> None:
+    hill = course(lambda now_s: 100.0 * math.exp(min(now_s, 3600.0 - now_s) / 300.0), 2400.0)
+    weights = hill.weights(100.0 * math.exp(4.0), 30.0)
+    # 10 % in 30 s up, 10 % down now: two widths of the kernel apart
+    assert weights[120] == pytest.approx(math.exp(-2.0), rel=1e-4)
+    assert weights[240] == pytest.approx(1.0, rel=1e-4)
+    # 0.1/s x 30 s are three requests: what is that few may be anything
+    assert hill.weights(0.1, 30.0).max() > 0.01 > hill.weights(1.0, 30.0).max()
+
+
+def test_after_a_gap_nothing_is_known() -> None:
+    known = course(every_five_minutes(60.0), 1800.0)
+    assert len(known.seen(1830.0, 200.0, START_S).times_s) == 182
+    assert len(known.seen(1831.0, 200.0, START_S).times_s) == 1
+
+
+def test_an_hour_is_kept_in_eleven_kilobytes() -> None:
+    long = course(lambda _: 5.0, 5000.0)
+    assert long.later is not None
+    assert long.most is not None
+    kept = [long.times_s.nbytes, long.rates_rps.nbytes, long.logarithms.nbytes, long.slopes.nbytes]
+    kept += [each.ratios.nbytes + each.order.nbytes for each in (long.later, long.most)]
+    assert sum(kept) < 11_500
+    assert len(long.times_s) == 361
+    assert long.times_s[-1] - long.times_s[0] == 3600.0
+
+
+def test_an_idle_service_expects_nothing() -> None:
+    idle = course(lambda now_s: 0.0 if now_s > 600.0 else 5.0, 1800.0)
+    assert expected(idle, 1800.0, 0.0) == Expected(later=0.0, most=0.0, burst=None)
+    woken = expected(idle, 1800.0, 5.0)
+    assert 0.0 <= woken.later <= 5.0
+    assert woken.most == 5.0
+
+
+@given(
+    rates=st.lists(st.floats(0.0, 1000.0), min_size=1, max_size=60),
+    now_rps=st.floats(0.01, 1000.0),
+    start_s=st.floats(0.0, 300.0),
+)
+def test_nothing_is_expected_beyond_what_followed(
+    rates: list[float], now_rps: float, start_s: float
+) -> None:
+    precedents = Precedents()
+    for index, rate_rps in enumerate(rates):
+        precedents = precedents.seen(STEP_S * index, rate_rps, start_s)
+    forecast = Forecast(precedents=precedents)
+    found = forecast.expected(POLICY, STEP_S * len(rates), now_rps, None, start_s)
+    assert found.most >= now_rps
+    assert math.isfinite(found.later)
+    assert found.later >= 0.0
+    largest = max(after / max(before, 1e-9) for before in rates for after in rates)
+    assert found.later <= now_rps * max(1.0, largest) * (1 + 1e-6)
+
+
+def burst(time_s: float, burst_rps: float, rate_rps: float = 100.0) -> Burst:
+    return Burst(time_s=time_s, rate_rps=rate_rps, burst_rps=burst_rps)
+
+
+@pytest.mark.parametrize(
+    ("earlier", "left"),
+    [
+        ((), 1.0),
+        ((100.0, 400.0), 1.0),  # two that passed: 2 of 3.5 is less than 0.6
+        ((100.0, 400.0, 700.0), 0.0),  # three: 3 of 4.5
+        ((100.0, 110.0, 120.0, 130.0), 1.0),  # one, seen four times
+        ((1750.0, 1760.0, 1790.0), 1.0),  # what became of them is not known yet
+    ],
+)
+def test_a_burst_is_believed_until_three_like_it_have_passed(
+    earlier: tuple[float, ...], left: float
+) -> None:
+    steady = course(lambda _: 100.0, 1800.0)
+    bursts = Bursts(seen=tuple(burst(time_s, 200.0) for time_s in earlier))
+    assert bursts.lasting(burst(1800.0, 200.0), steady, 90.0, 0.6) == left
+    # 1 + 0.85 x 1.18 > 2: stronger than any
+    assert bursts.lasting(burst(1800.0, 218.0), steady, 90.0, 0.6) == 1.0
+
+
+def test_bursts_that_lasted_are_believed_as_far_as_they_did() -> None:
+    def halves(now_s: float) -> float:
+        return 150.0 if now_s % 600.0 < 300.0 else 100.0
+
+    bursts = Bursts(seen=tuple(burst(600.0 * number, 200.0) for number in range(1, 6)))
+    found = bursts.lasting(burst(3590.0, 200.0), course(halves, 3590.0), 90.0, 0.6)
+    assert found == 0.5
+
+
+def test_bursts_are_noted_apart_and_for_an_hour() -> None:
+    bursts = Bursts()
+    for time_s in (0.0, 2.0, 4.0, 3603.0, 3605.0):
+        bursts = bursts.noted(burst(time_s, 200.0), 4.0)
+    assert [old.time_s for old in bursts.seen] == [4.0, 3603.0]
+
+
+def test_bursts_before_a_gap_say_nothing() -> None:
+    bursts = Bursts(seen=tuple(burst(time_s, 200.0) for time_s in (100.0, 400.0, 700.0)))
+    after = course(lambda _: 100.0, 1000.0).seen(1031.0, 100.0, START_S)
+    assert bursts.lasting(burst(1031.0, 200.0), after, 90.0, 0.6) == 1.0
+
+
+def swinging(law: Law) -> Service:
+    """One minute in three at 60/s, else 20/s, for two hours; a start takes three minutes."""
+    service = Service(
+        rate_rps=20.0, replicas=4, load_s=180.0, policy=policy(max_replicas=20, law=law)
+    )
+    for _ in range(40):
+        service.rate_rps = 60.0
+        service.run(60)
+        service.rate_rps = 20.0
+        service.run(120)
+    return service
+
+
+def test_under_a_load_that_swings_faster_than_replicas_start_the_number_settles() -> None:
+    def changes(service: Service) -> int:
+        asked = [decision.replicas for decision in service.decisions[1800:]]
+        return sum(after != before for before, after in pairwise(asked))
+
+    chasing = changes(swinging(Law(without=frozenset({Element.FLAPS, Element.FORECAST}))))
+    assert changes(swinging(Law(without=frozenset({Element.FLAPS})))) < chasing / 2
