@@ -10,14 +10,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from headroom.scaling.precedents import HOUR_S, Precedents
+from headroom.scaling.flaps import HOUR_S
+from headroom.scaling.precedents import Precedents
 from headroom.scaling.values import Policy
 from headroom.scaling.windows import Windows
 
 NEARLY = 0.85
 """An earlier burst of this share of the rise is as strong."""
 BELIEF = 1.5
-"""Weight of a burst that lasts: as many bursts as there were none of."""
+"""That it lasts counts as much as this many earlier bursts: three that passed outweigh it."""
 
 
 def standing_out_rps(policy: Policy, windows: Windows, now_s: float) -> float | None:
@@ -57,7 +58,7 @@ class Bursts:
     seen: tuple[Burst, ...] = ()
 
     def noted(self, burst: Burst, apart_s: float) -> Bursts:
-        """Return the record with this one added, unless one was `apart_s` ago or less."""
+        """Return the record with this one added, unless the last is less than `apart_s` old."""
         if self.seen and burst.time_s - self.seen[-1].time_s < apart_s:
             return self
         kept = (old for old in self.seen if burst.time_s - old.time_s <= HOUR_S)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from headroom.scaling.bursts import Burst, Bursts
 from headroom.scaling.law import Element
-from headroom.scaling.precedents import Precedents
+from headroom.scaling.precedents import WINDOW_S, Precedents
 from headroom.scaling.values import Policy
 
 USUAL_START_S = 60.0
@@ -61,6 +61,6 @@ class Forecast:
         most = past.most.quantile(weights, law.expected_share) if past.most is not None else 1.0
         if burst_rps is not None and burst_rps > rate_rps:
             burst = Burst(time_s=now_s, rate_rps=rate_rps, burst_rps=burst_rps)
-            left = self.bursts.lasting(burst, past, start_s + 30.0, law.expected_share)
+            left = self.bursts.lasting(burst, past, start_s + WINDOW_S, law.expected_share)
             burst_rps = rate_rps + left * (burst_rps - rate_rps)
         return Expected(later=later * rate_rps, most=max(1.0, most) * rate_rps, burst=burst_rps)

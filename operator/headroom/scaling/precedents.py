@@ -16,11 +16,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from headroom.scaling.flaps import HOUR_S, SLACK_S
+
 Vector = NDArray[np.float32]
 """Single precision: 11 kB for an hour of a service."""
 
 STEP_S = 10.0
-HOUR_S = 3600.0
+WINDOW_S = 30.0
+"""The rate is that of a window so long: this much later it shows nothing of before."""
 LONGEST_GAP_S = 30.0
 """After a longer one the course begins anew: nobody knows what was in it."""
 WIDTH, DEVIATIONS = 0.1, 4.0
@@ -87,12 +90,12 @@ class Precedents:
         times_s = np.append(times_s[first:], now_s)
         rates_rps = np.append(rates_rps[first:], np.float32(rate_rps))
         logarithms = np.log(np.maximum(rates_rps, _NOTHING_RPS))
-        later, most = _steps(cold_start_s + 30.0), _steps(cold_start_s + 60.0)
+        later, most = _steps(cold_start_s + WINDOW_S), _steps(cold_start_s + SLACK_S)
         return Precedents(
             times_s=times_s,
             rates_rps=rates_rps,
             logarithms=logarithms,
-            slopes=_slopes(logarithms, _steps(max(30.0, cold_start_s / 2))),
+            slopes=_slopes(logarithms, _steps(max(WINDOW_S, cold_start_s / 2))),
             later=Followed.of(rates_rps[later:], rates_rps) if len(rates_rps) > later else None,
             most=Followed.of(_largest(rates_rps, most), rates_rps)
             if len(rates_rps) > most
