@@ -12,7 +12,10 @@ from hypothesis import strategies as st
 from headroom.scaling import CostModel, LatencyCounts, PodSample, Policy
 from headroom.scaling.correction import Correction
 from headroom.scaling.decider import corrected_target_s
+from headroom.scaling.forecast import Forecast
 from headroom.scaling.law import Element, Law
+from headroom.scaling.precedents import Precedents
+from headroom.scaling.state import State
 from headroom.scaling.tail_latency import TailLatency
 from scaling_world import BOUNDS_S, COST, Service, policy
 
@@ -154,6 +157,20 @@ def test_a_model_that_is_too_fast_is_corrected_at_the_pace_of_its_constant() -> 
     assert service.learnt_s() == pytest.approx(300.0, abs=2.0)
     modelled_s = TailLatency(cost=COST, percentile=0.95).latency_s(24.0, 3)
     assert decision.correction == pytest.approx((1.95 / modelled_s) ** (1 - 1 / math.e), rel=0.01)
+
+
+def test_what_is_too_few_for_the_present_teaches_nothing_whatever_is_expected() -> None:
+    # 9/s needs two under the ceiling; that it has always fallen to 4/s lets one be enough later
+    precedents = Precedents()
+    for number in range(300):
+        rate_rps = 9.0 if number % 12 < 4 else 4.0
+        precedents = precedents.seen(10.0 * number, rate_rps, 60.0)
+    state = replace(State.initial(), forecast=Forecast(precedents=precedents))
+    alone = policy(latency_target_s=4.0, max_replicas=1)
+    service = Measured(rate_rps=9.0, replicas=1, now_s=3000.0, state=state, policy=alone)
+    said = [service.tick().message for _ in range(60)]
+    assert any("4/s expected (9/s now)" in message for message in said)
+    assert service.learnt_s() == 0.0
 
 
 def test_too_few_ready_replicas_teach_nothing() -> None:

@@ -248,7 +248,8 @@ def _recommend(
     sufficient = by_arrivals
     if tail is not None and expected is not None and rate_rps and expected.later < rate_rps:
         present = recommenders.for_latency(policy, tail, rate_rps, target_s)
-        sufficient = max(by_arrivals, _most([present]))
+        ceiling_now = recommenders.for_utilization(policy, tail.cost, rate_rps)
+        sufficient = max(by_arrivals, _most([present, ceiling_now]))
     if tail is None or tail.idle_s <= policy.latency_target_s:  # else more would not help
         rules[Element.QUEUE] = recommenders.for_queue(
             policy, tail, signals, counts=counts, target_s=target_s
