@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headroom.scaling.bursts import Burst, Bursts
-from headroom.scaling.forecast import Expected, Forecast
+from headroom.scaling.course import STEP_S, Vector
+from headroom.scaling.forecast import Expected, Forecast, Rates
 from headroom.scaling.law import Element, Law
-from headroom.scaling.precedents import STEP_S, Followed, Precedents, Vector
+from headroom.scaling.precedents import Followed, Precedents
 from scaling_world import Service, policy
 
 START_S = 60.0
@@ -34,6 +35,11 @@ def course(
 def expected(precedents: Precedents, now_s: float, rate_rps: float) -> Expected:
     forecast = Forecast(precedents=precedents)
     return forecast.expected(POLICY, now_s, rate_rps, None, START_S)
+
+
+def error_rps(rate_rps: float, window_s: float) -> float:
+    """Two deviations of a count, over its window."""
+    return 2.0 * math.sqrt(rate_rps / window_s)
 
 
 def every_five_minutes(high_s: float) -> Callable[[float], float]:
@@ -66,32 +72,39 @@ def test_the_quantile_of_what_followed(
 
 
 def test_without_precedent_the_rate_is_expected_to_stay() -> None:
-    assert expected(Precedents(), 0.0, 7.0) == Expected(later=7.0, most=7.0, burst=None)
+    seven = Rates(steady=7.0, felt=7.0)
+    assert expected(Precedents(), 0.0, 7.0) == Expected(later=seven, most=seven, burst_rps=None)
     steady = course(lambda _: 200.0, 1800.0)
     found = expected(steady, 1800.0, 600.0)  # never seen
-    assert (found.later, found.most) == (600.0, 600.0)
+    assert found.later == found.most
+    assert found.later.steady == pytest.approx(600.0 + error_rps(600.0, 30.0))
+    assert found.later.felt == found.later.steady
 
 
 def test_a_peak_that_always_passes_is_not_chased() -> None:
     peaks = every_five_minutes(60.0)
     found = expected(course(peaks, 2450.0), 2450.0, 400.0)  # 50 s into the ninth
-    assert found.later == 200.0  # once a replica serves it is long over
-    assert found.most == 400.0  # what removals leave is never less than what arrives
+    sure = 1 + error_rps(400.0, 60.0) / 400.0
+    assert found.later.steady == pytest.approx(200.0 * sure)  # once a replica serves it is over
+    assert found.most.steady == pytest.approx(400.0 * sure)  # and never less than what arrives
 
 
 def test_a_dip_that_always_passes_takes_no_replicas() -> None:
     dips = every_five_minutes(240.0)
     found = expected(course(dips, 2450.0 + 240.0), 2690.0, 200.0)
-    assert found.later == 400.0
-    assert found.most == 400.0
+    sure = 1 + error_rps(200.0, 60.0) / 200.0
+    assert found.later.steady == pytest.approx(400.0 * sure)
+    assert found.most.steady == pytest.approx(400.0 * sure)
 
 
 def test_a_load_that_rises_goes_on_rising() -> None:
     rising = course(lambda now_s: 100.0 * math.exp(now_s / 3600.0), 1800.0)
     now_rps = 100.0 * math.exp(0.5)
     found = expected(rising, 1800.0, now_rps)
-    assert found.later == pytest.approx(now_rps * math.exp(90.0 / 3600.0), rel=1e-5)
-    assert found.most == pytest.approx(now_rps * math.exp(120.0 / 3600.0), rel=1e-5)
+    # 1 % in 36 s is within the chance of a minute (4.8 %), and not of two minutes beside 30 s
+    assert found.later.felt == pytest.approx(now_rps * math.exp(90.0 / 3600.0), rel=0.05)
+    assert found.most.felt == pytest.approx(now_rps * math.exp(120.0 / 3600.0), rel=0.05)
+    assert found.later.felt > now_rps * math.exp(90.0 / 3600.0) * (1 - 1e-5)
 
 
 def test_a_load_that_falls_has_little_to_do_with_one_that_rises() -> None:
@@ -106,27 +119,29 @@ def test_a_load_that_falls_has_little_to_do_with_one_that_rises() -> None:
 
 def test_after_a_gap_nothing_is_known() -> None:
     known = course(every_five_minutes(60.0), 1800.0)
-    assert len(known.seen(1830.0, 200.0, START_S).times_s) == 182
-    assert len(known.seen(1831.0, 200.0, START_S).times_s) == 1
+    assert len(known.seen(1830.0, 200.0, START_S).course) == 182
+    assert len(known.seen(1831.0, 200.0, START_S).course) == 1
 
 
-def test_an_hour_is_kept_in_eleven_kilobytes() -> None:
+def test_an_hour_is_kept_in_thirteen_kilobytes() -> None:
     long = course(lambda _: 5.0, 5000.0)
     assert long.later is not None
     assert long.most is not None
-    kept = [long.times_s.nbytes, long.rates_rps.nbytes, long.logarithms.nbytes, long.slopes.nbytes]
+    rates = (long.course.measured_rps, long.course.steady_rps, long.logarithms, long.slopes)
+    kept = [long.course.times_s.nbytes, *(each.nbytes for each in rates)]
     kept += [each.ratios.nbytes + each.order.nbytes for each in (long.later, long.most)]
-    assert sum(kept) < 11_500
-    assert len(long.times_s) == 361
-    assert long.times_s[-1] - long.times_s[0] == 3600.0
+    assert sum(kept) < 13_000
+    assert len(long.course) == 361
+    assert long.course.times_s[-1] - long.course.times_s[0] == 3600.0
 
 
 def test_an_idle_service_expects_nothing() -> None:
     idle = course(lambda now_s: 0.0 if now_s > 600.0 else 5.0, 1800.0)
-    assert expected(idle, 1800.0, 0.0) == Expected(later=0.0, most=0.0, burst=None)
+    nothing = Rates(steady=0.0, felt=0.0)
+    assert expected(idle, 1800.0, 0.0) == Expected(later=nothing, most=nothing, burst_rps=None)
     woken = expected(idle, 1800.0, 5.0)
-    assert 0.0 <= woken.later <= 5.0
-    assert woken.most == 5.0
+    assert 0.0 <= woken.later.felt <= woken.most.felt
+    assert woken.most.steady == pytest.approx(5.0 + error_rps(5.0, 30.0))
 
 
 @given(
@@ -142,11 +157,12 @@ def test_nothing_is_expected_beyond_what_followed(
         precedents = precedents.seen(STEP_S * index, rate_rps, start_s)
     forecast = Forecast(precedents=precedents)
     found = forecast.expected(POLICY, STEP_S * len(rates), now_rps, None, start_s)
-    assert found.most >= now_rps
-    assert math.isfinite(found.later)
-    assert found.later >= 0.0
-    largest = max(after / max(before, 1e-9) for before in rates for after in rates)
-    assert found.later <= now_rps * max(1.0, largest) * (1 + 1e-6)
+    assert found.most.felt >= now_rps
+    assert 0.0 <= found.later.steady <= found.later.felt < math.inf
+    steady = precedents.course.steady_rps
+    largest = max(1.0, *(after / max(before, 1e-9) for before in steady for after in steady))
+    most_rps = max(now_rps, now_rps + 2 * error_rps(now_rps, 30.0)) + error_rps(1000.0, 30.0)
+    assert found.later.felt <= most_rps * largest * (1 + 1e-5)
 
 
 def burst(time_s: float, burst_rps: float, rate_rps: float = 100.0) -> Burst:
@@ -168,9 +184,9 @@ def test_a_burst_is_believed_until_three_like_it_have_passed(
 ) -> None:
     steady = course(lambda _: 100.0, 1800.0)
     bursts = Bursts(seen=tuple(burst(time_s, 200.0) for time_s in earlier))
-    assert bursts.lasting(burst(1800.0, 200.0), steady, 90.0, 0.6) == left
+    assert bursts.lasting(burst(1800.0, 200.0), steady.course, 90.0, 0.6) == left
     # 1 + 0.85 x 1.18 > 2: stronger than any
-    assert bursts.lasting(burst(1800.0, 218.0), steady, 90.0, 0.6) == 1.0
+    assert bursts.lasting(burst(1800.0, 218.0), steady.course, 90.0, 0.6) == 1.0
 
 
 def test_bursts_that_lasted_are_believed_as_far_as_they_did() -> None:
@@ -178,7 +194,7 @@ def test_bursts_that_lasted_are_believed_as_far_as_they_did() -> None:
         return 150.0 if now_s % 600.0 < 300.0 else 100.0
 
     bursts = Bursts(seen=tuple(burst(600.0 * number, 200.0) for number in range(1, 6)))
-    found = bursts.lasting(burst(3590.0, 200.0), course(halves, 3590.0), 90.0, 0.6)
+    found = bursts.lasting(burst(3590.0, 200.0), course(halves, 3590.0).course, 90.0, 0.6)
     assert found == 0.5
 
 
@@ -192,7 +208,7 @@ def test_bursts_are_noted_apart_and_for_an_hour() -> None:
 def test_bursts_before_a_gap_say_nothing() -> None:
     bursts = Bursts(seen=tuple(burst(time_s, 200.0) for time_s in (100.0, 400.0, 700.0)))
     after = course(lambda _: 100.0, 1000.0).seen(1031.0, 100.0, START_S)
-    assert bursts.lasting(burst(1031.0, 200.0), after, 90.0, 0.6) == 1.0
+    assert bursts.lasting(burst(1031.0, 200.0), after.course, 90.0, 0.6) == 1.0
 
 
 def swinging(law: Law) -> Service:

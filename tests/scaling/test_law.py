@@ -104,13 +104,15 @@ def test_a_rule_left_out_recommends_nothing(element: Element, rule: Reason) -> N
 
 
 def test_without_the_removal_margin_a_replica_goes_that_would_be_kept() -> None:
-    # 16/s: two replicas are below the ceiling of 0.8 (0.78), and above 0.75
-    kept = Service(rate_rps=16.0, replicas=3, policy=policy(max_replicas=3))
-    decision = kept.run(200)
+    # 17.2/s, known to 0.4/s: two carry 17.9/s within the target, 17.2/s within 0.85 of it
+    without = frozenset({Element.CORRECTION})
+    high = policy(max_replicas=3, utilization_ceiling=0.95, law=Law(without=without))
+    kept = Service(rate_rps=17.2, replicas=3, policy=high)
+    decision = kept.run(700)
     assert decision.replicas == 3
     assert decision.reason is Reason.SCALE_DOWN_MARGIN
-    bare = policy(max_replicas=3, law=leaving_out(Element.REMOVAL_MARGIN))
-    assert Service(rate_rps=16.0, replicas=3, policy=bare).run(200).replicas == 2
+    bare = replace(high, law=Law(without=without | {Element.REMOVAL_MARGIN}))
+    assert Service(rate_rps=17.2, replicas=3, policy=bare).run(700).replicas == 2
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ import pytest
 from headroom.scaling import Freshness, Grant, Observation, Reason, ReplicaCounts, Signal, State
 from headroom.scaling.cold_start import ColdStarts
 from headroom.scaling.flaps import Flaps
-from headroom.scaling.law import Law
 from headroom.scaling.limits import Situation, Wanted, bounds, decrease, granted, increase
 from headroom.scaling.stabilization import Coverage, SlidingExtreme
 from headroom.scaling.values import RateLimit, Signals
@@ -235,42 +234,6 @@ def test_what_flapped_is_kept_for_four_times_the_hold(
 ) -> None:
     found = situation(3, 6, needed=needed, state={"flaps": FLAPPED})
     assert decrease(found)[0] == replicas
-
-
-@pytest.mark.parametrize(
-    ("ready", "needed", "replicas"),
-    [
-        (3, ((930.0, 6), (970.0, 4), (995.0, 3)), 4),  # of 30 s: those that are not ready
-        (5, ((930.0, 6), (970.0, 4), (995.0, 3)), 5),  # down to those that are
-        (3, ((930.0, 6), (969.0, 5), (995.0, 2)), 3),
-        (1, ((930.0, 6), (969.0, 5), (995.0, 2)), 3),  # never below what is wanted
-        (1, (), 6),
-    ],
-)
-def test_what_warms_goes_after_a_shorter_wait(
-    ready: int, needed: tuple[tuple[float, int], ...], replicas: int
-) -> None:
-    found = situation(
-        3,
-        6,
-        counts=ReplicaCounts(ready=ready, warming=6 - ready),
-        needed=needed,
-        scale_down_stabilization_s=300.0,
-        law=Law(cancel_after_s=30.0),
-    )
-    assert decrease(found)[0] == replicas
-
-
-def test_by_the_law_warming_replicas_go_after_ninety_seconds() -> None:
-    for begun_s, replicas in ((910.0, 5), (909.0, 3)):
-        found = situation(
-            3,
-            6,
-            counts=ReplicaCounts(ready=1, warming=5),
-            needed=((800.0, 6), (begun_s, 5), (995.0, 3)),
-            scale_down_stabilization_s=300.0,
-        )
-        assert decrease(found)[0] == replicas
 
 
 @pytest.mark.parametrize(

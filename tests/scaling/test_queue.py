@@ -14,12 +14,13 @@ from headroom.scaling import (
     PodState,
     Reason,
     ReplicaCounts,
+    Routing,
     Signal,
     Signals,
 )
 from headroom.scaling.law import Law
-from headroom.scaling.recommenders import for_queue
-from headroom.scaling.signals import shared_queue
+from headroom.scaling.recommenders import for_left_behind, for_queue
+from headroom.scaling.signals import left_behind, shared_queue
 from headroom.scaling.tail_latency import TailLatency
 from headroom.scaling.windows import Windows
 from scaling_world import Service, policy, ready_pod, sample
@@ -144,6 +145,48 @@ def test_without_a_cost_it_asks_for_one_more_than_is_ready(
         policy(queue_depth=depth), None, signals, counts=ReplicaCounts(ready=2), target_s=TARGET_S
     )
     assert (wanted and wanted.replicas) == replicas
+
+
+@pytest.mark.parametrize(
+    ("queues", "drain_s", "arrival_rps", "replicas"),
+    [
+        ((), 180.0, 95.0, None),
+        ((900,), 180.0, 95.0, 15),  # 5/s of 10 would be needed: at most 3.5; 95 / 6.5
+        ((360,), 180.0, 95.0, 12),  # 2/s: 95 / 8
+        ((400, 320), 180.0, 95.0, 12),  # the mean
+        ((360,), 360.0, 95.0, 11),  # 1/s: 95 / 9
+        ((360,), 180.0, 0.0, 0),
+    ],
+)
+def test_what_a_surge_left_behind_is_worked_off_with_smaller_shares(
+    queues: tuple[int, ...], drain_s: float, arrival_rps: float, replicas: int | None
+) -> None:
+    law = Law(drain_s=drain_s)
+    wanted = for_left_behind(policy(law=law), TAIL, arrival_rps, queues)
+    assert (wanted and wanted.replicas) == replicas
+    assert (
+        for_left_behind(policy(law=law, routing=Routing.LEAST_IN_FLIGHT), TAIL, 95.0, (9,)) is None
+    )
+
+
+def test_only_replicas_that_work_are_left_behind() -> None:
+    pods = tuple(ready_pod(f"pod-{number}") for number in range(4))
+    windows = Windows()
+    for now_s in (0.0, 30.0):
+        told = {"pod-0": (50, 300.0), "pod-1": (50, 150.0), "pod-2": (10, 300.0)}
+        samples = tuple(
+            sample(uid, now_s, queue + done * now_s / 30.0, waiting=queue)
+            for uid, (queue, done) in told.items()
+        )
+        windows = windows.absorb(Observation(now_s=now_s, current=4, pods=pods, samples=samples))
+    names = [pod.uid for pod in pods]
+
+    def found(full_rps: float) -> tuple[int, ...]:
+        return left_behind(windows, names, full_rps=full_rps, target_s=2.0, window_s=30.0)
+
+    assert found(10.0) == (50,)  # pod-1 answers half of what a full batch would: it is stuck
+    assert found(5.0) == (50, 50)
+    assert found(26.0) == ()
 
 
 def test_one_stuck_replica_asks_for_nothing() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from headroom.scaling import CostModel, Freshness, Observation, Pod, PodState, Reason, Signals
 from headroom.scaling.bursts import standing_out_rps
+from headroom.scaling.forecast import Rates
 from headroom.scaling.recommenders import for_burst, for_removal, for_utilization
 from headroom.scaling.signals import read_signals
 from headroom.scaling.tail_latency import TailLatency
@@ -158,29 +159,33 @@ def test_utilization_stays_below_its_ceiling(
 @pytest.mark.parametrize(
     ("arrival_rps", "ceiling", "replicas"),
     [
-        (15.0, 0.8, 2),  # below 0.75 x 10/s each
-        (15.1, 0.8, 3),
-        (0.8, 0.08, 2),  # half of a small ceiling: 0.04 x 10/s
-        (0.81, 0.08, 3),
+        (16.0, 0.8, 2),  # 0.8 x 10/s each
+        (16.1, 0.8, 3),
+        (0.8, 0.04, 2),
+        (0.81, 0.04, 3),
         (0.0, 0.8, 0),
     ],
 )
-def test_a_removal_leaves_utilization_below_a_lower_ceiling(
+def test_a_removal_leaves_utilization_below_its_ceiling_by_the_steady_rate(
     arrival_rps: float, ceiling: float, replicas: int
 ) -> None:
     tail = TailLatency(cost=FAST, percentile=0.95)
     limits = policy(utilization_ceiling=ceiling)
-    assert for_removal(limits, tail, arrival_rps, 60.0) == replicas
+    assert for_removal(limits, tail, Rates(steady=arrival_rps, felt=0.0), 60.0) == replicas
 
 
-def test_a_removal_leaves_latency_below_nine_tenths_of_its_target() -> None:
+def test_a_removal_leaves_latency_inside_its_target_by_the_felt_rate() -> None:
     tail = TailLatency(cost=FAST, percentile=0.95)
-    target_s, carried_rps = 0.25, 2 * tail.capacity_rps(0.9 * 0.25, 1)
-    assert carried_rps < 2 * 0.75 * 10.0
-    assert for_removal(policy(), tail, 0.999 * carried_rps, target_s) == 2
-    assert for_removal(policy(), tail, 1.001 * carried_rps, target_s) == 3
+    target_s, carried_rps = 0.25, 2 * tail.capacity_rps(0.85 * 0.25, 1)
+    assert carried_rps < 2 * 0.8 * 10.0
+
+    def left(felt_rps: float, within_s: float) -> int:
+        return for_removal(policy(), tail, Rates(steady=10.0, felt=felt_rps), within_s)
+
+    assert left(0.999 * carried_rps, target_s) == 2
+    assert left(1.001 * carried_rps, target_s) == 3
     # where the lower target cannot be promised at all, utilization alone decides
-    assert for_removal(policy(), tail, 15.0, 0.105) == 2
+    assert left(15.0, 0.105) == 2
 
 
 def test_a_burst_asks_for_what_ceiling_and_latency_want_at_its_rate() -> None:

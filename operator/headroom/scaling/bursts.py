@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from headroom.scaling.course import Course
 from headroom.scaling.flaps import HOUR_S
-from headroom.scaling.precedents import Precedents
 from headroom.scaling.values import Policy
 from headroom.scaling.windows import Windows
 
@@ -64,7 +64,7 @@ class Bursts:
         kept = (old for old in self.seen if burst.time_s - old.time_s <= HOUR_S)
         return Bursts(seen=(*kept, burst))
 
-    def lasting(self, burst: Burst, precedents: Precedents, after_s: float, share: float) -> float:
+    def lasting(self, burst: Burst, course: Course, after_s: float, share: float) -> float:
         """Return how much of the rise to expect `after_s` later, 0..1.
 
         The quantile `share` of what lasted of earlier ones; those within half of `after_s` are one.
@@ -75,7 +75,7 @@ class Bursts:
             alike = old.burst_rps >= old.rate_rps * (1 + NEARLY * rise)
             if old.time_s - last_s < after_s / 2 or not alike:
                 continue
-            rate_rps = precedents.rate_after(old.time_s, after_s)
+            rate_rps = course.rate_after(old.time_s, after_s)
             if rate_rps is None:
                 continue
             last_s = old.time_s

@@ -25,7 +25,7 @@ from headroom.scaling.forecast import USUAL_START_S, Expected
 from headroom.scaling.law import Element
 from headroom.scaling.limits import Situation, Wanted
 from headroom.scaling.mixed_fleet import MixedFleet
-from headroom.scaling.signals import read_signals, shared_queue
+from headroom.scaling.signals import left_behind, read_signals, shared_queue
 from headroom.scaling.speeds import Speeds
 from headroom.scaling.stabilization import Coverage
 from headroom.scaling.state import State
@@ -68,7 +68,18 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
 
     target_s = corrected_target_s(policy, tail, kappa)
     state, expected = _foresee(policy, state, signals, now_s)
-    advice = _recommend(policy, expected, signals, tail, counts, target_s)
+    behind = (
+        left_behind(
+            state.windows,
+            ready,
+            full_rps=tail.cost.full_batch_rps,
+            target_s=policy.latency_target_s,
+            window_s=policy.stable_window_s,
+        )
+        if tail is not None and not policy.routing.sees_load
+        else ()
+    )
+    advice = _recommend(policy, expected, signals, tail, counts, target_s, behind)
     measured = tail
     if routing is not policy.routing:
         measured = tail_of(policy, cost, policy.routing, state.learner.speeds, ready)
@@ -229,27 +240,22 @@ def _recommend(
     tail: TailLatency | None,
     counts: ReplicaCounts,
     target_s: float,
+    behind: Sequence[int],
 ) -> _Advice:
     """Ask every rule that has what it needs."""
     law, rate_rps = policy.law, signals.arrival_rps.value
     rules: dict[Element, Recommendation | None] = {}
-    removal = 0
-    if tail is not None and expected is not None:
-        rules[Element.LATENCY] = recommenders.for_latency(
-            policy, tail, expected.later, target_s, now_rps=rate_rps
-        )
-        rules[Element.CEILING] = recommenders.for_utilization(
-            policy, tail.cost, expected.later, now_rps=rate_rps
-        )
-        rules[Element.BURST] = recommenders.for_burst(policy, tail, expected.burst, target_s)
+    removal = sufficient = 0
+    if tail is not None and expected is not None and rate_rps is not None:
+        rules = _by_arrivals(policy, expected, rate_rps, tail, target_s)
+        sufficient = _sufficient(policy, rules[Element.BURST], rate_rps, tail, target_s)
         if law.has(Element.REMOVAL_MARGIN):
             removal = recommenders.for_removal(policy, tail, expected.most, target_s)
     by_arrivals = _most(rule for element, rule in rules.items() if law.has(element))
-    sufficient = by_arrivals
-    if tail is not None and expected is not None and rate_rps and expected.later < rate_rps:
-        present = recommenders.for_latency(policy, tail, rate_rps, target_s)
-        ceiling_now = recommenders.for_utilization(policy, tail.cost, rate_rps)
-        sufficient = max(by_arrivals, _most([present, ceiling_now]))
+    if tail is not None and expected is not None:
+        rules[Element.LEFT_BEHIND] = recommenders.for_left_behind(
+            policy, tail, expected.later.steady, behind
+        )
     if tail is None or tail.idle_s <= policy.latency_target_s:  # else more would not help
         rules[Element.QUEUE] = recommenders.for_queue(
             policy, tail, signals, counts=counts, target_s=target_s
@@ -268,6 +274,35 @@ def _recommend(
         needed=max(wanted, removal),
         sufficient=sufficient,
     )
+
+
+def _by_arrivals(
+    policy: Policy, expected: Expected, rate_rps: float, tail: TailLatency, target_s: float
+) -> dict[Element, Recommendation | None]:
+    """Ask the rules that look at what arrives."""
+    later = expected.later
+    return {
+        Element.LATENCY: recommenders.for_latency(
+            policy, tail, later.felt, target_s, now_rps=rate_rps, due=later.due
+        ),
+        Element.CEILING: recommenders.for_utilization(
+            policy, tail.cost, later.steady, now_rps=rate_rps, due=later.due
+        ),
+        Element.BURST: recommenders.for_burst(policy, tail, expected.burst_rps, target_s),
+    }
+
+
+def _sufficient(
+    policy: Policy,
+    burst: Recommendation | None,
+    rate_rps: float,
+    tail: TailLatency,
+    target_s: float,
+) -> int:
+    """Return what the present rate and its burst need, whatever is expected."""
+    latency = recommenders.for_latency(policy, tail, rate_rps, target_s)
+    ceiling = recommenders.for_utilization(policy, tail.cost, rate_rps)
+    return _most([latency, ceiling, burst if policy.law.has(Element.BURST) else None])
 
 
 def _most(rules: Iterable[Recommendation | None]) -> int:

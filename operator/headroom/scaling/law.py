@@ -17,15 +17,18 @@ class Element(StrEnum):
     CEILING = "utilization-ceiling"
     LATENCY = "latency-model"
     QUEUE = "queue"
+    LEFT_BEHIND = "left-behind"
+    """Room for replicas that a surge has left a queue with."""
     BURST = "burst"
     VARIATION = "variation"
     """Learning how much executions vary."""
     CORRECTION = "correction"
     REMOVAL_MARGIN = "removal-margin"
-    CANCEL = "cancel-warming"
     FLAPS = "flap-patience"
     FORECAST = "forecast"
     """What followed before when the load was as it is now."""
+    SURGES = "surges"
+    """Of the forecast: what comes at regular times."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,15 +39,13 @@ class Law:
     """Replicas = arrivals x margin / capacity: room beyond what the forecast asks for."""
     burst_deviations: float = 4.5
     """A short window counts when it lies this many Poisson deviations above what preceded it."""
-    removal_latency_ratio: float = 0.9
-    removal_utilization_gap: float = 0.05
-    """A removal must leave the modelled latency and the utilization this far inside."""
+    removal_latency_ratio: float = 0.85
+    """A removal must leave the modelled latency this far inside."""
     expected_share: float = 0.6
-    """Replicas are kept for what so much of what followed before does not exceed."""
+    kept_share: float = 0.65
+    """Replicas are added, and kept, for what so much of what followed before does not exceed."""
     drain_s: float = 180.0
     """A queue that stands beyond its bound is to be worked off within this time."""
-    cancel_after_s: float = 90.0
-    """Replicas still warming go when nothing has wanted them for this long."""
     correction_s: float = 300.0
     """Time constant of the correction."""
     without: frozenset[Element] = frozenset()

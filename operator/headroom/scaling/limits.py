@@ -115,7 +115,6 @@ def decrease(situation: Situation) -> Limited:
         return keep(Reason.RESTART_HOLD)
     needed = situation.state.needed_high.since(situation.now_s - held_s)
     held = max(lowest, needed if needed is not None else current)
-    held = min(held, _without_cancelled(situation, lowest))
     if policy.law.has(Element.FLAPS):
         longer_s, level = situation.state.flaps.hold(situation.now_s, held_s)
         longer = situation.state.needed_high.since(situation.now_s - longer_s)
@@ -139,18 +138,6 @@ def hold_s(policy: Policy, state: State) -> float:
     long costs no more (ski rental: Karlin et al. 1988; of servers, Lu, Chen and Andrew 2013).
     """
     return max(policy.scale_down_stabilization_s, state.cold_starts.p90_s or 0.0)
-
-
-def _without_cancelled(situation: Situation, lowest: int) -> int:
-    """Return how far removals of replicas that are not ready yet may go after a shorter wait.
-
-    They have not served anybody, and a ReplicaSet takes them first.
-    """
-    law, current = situation.policy.law, situation.observation.current
-    if not law.has(Element.CANCEL):
-        return current
-    recent = situation.state.needed_high.since(situation.now_s - law.cancel_after_s)
-    return max(lowest, situation.counts.ready, current if recent is None else recent)
 
 
 def granted(situation: Situation, replicas: int) -> Limited:

@@ -1,11 +1,11 @@
 """Precedents: what followed, in the last hour, when the arrival rate stood and moved like now.
 
-The rate is kept every 10 s. An instant of the past is a precedent as far as its rate and its slope
-are like the present ones: a Gaussian weight in the distance of their logarithms (kernel estimate
-of a conditional distribution, Nadaraya 1964 and Watson 1964). What followed it, over what it was
-itself, is one possible future. That the rate stays as it is counts as a further one, as much as a
-minute of the same rate: where little is known, nothing changes; where the rate has stood here for
-minutes before, what followed decides.
+An instant of the course is a precedent as far as its rate and its slope are like the present ones:
+a Gaussian weight in the distance of their logarithms (kernel estimate of a conditional
+distribution, Nadaraya 1964 and Watson 1964). What followed it, over what it was itself, is one
+possible future. That the rate stays as it is counts as a further one, as much as a minute of the
+same rate: where little is known, nothing changes; where the rate has stood here for minutes
+before, what followed decides.
 """
 
 from __future__ import annotations
@@ -16,25 +16,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from headroom.scaling.flaps import HOUR_S, SLACK_S
+from headroom.scaling.course import STEP_S, WINDOW_S, Course, Vector, no_rates
+from headroom.scaling.flaps import SLACK_S
 
-Vector = NDArray[np.float32]
-"""Single precision: 11 kB for an hour of a service."""
-
-STEP_S = 10.0
-WINDOW_S = 30.0
-"""The rate is that of a window so long: this much later it shows nothing of before."""
-LONGEST_GAP_S = 30.0
-"""After a longer one the course begins anew: nobody knows what was in it."""
 WIDTH, DEVIATIONS = 0.1, 4.0
 """Of the kernel: 10 %, or so many Poisson deviations of the requests in a window."""
 STAYING = 6.0
 """Weight of the rate staying as it is, in steps."""
 _NOTHING_RPS = 1e-9
-
-
-def _empty() -> Vector:
-    return np.empty(0, dtype=np.float32)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -65,13 +54,11 @@ class Followed:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Precedents:
-    """The course of the arrival rate over an hour, and what followed each instant of it."""
+    """The course of the steady rate over an hour, and what followed each instant of it."""
 
-    times_s: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
-    rates_rps: Vector = field(default_factory=_empty)
-    """[instants], oldest first."""
-    logarithms: Vector = field(default_factory=_empty)
-    slopes: Vector = field(default_factory=_empty)
+    course: Course = field(default_factory=Course)
+    logarithms: Vector = field(default_factory=no_rates)
+    slopes: Vector = field(default_factory=no_rates)
     """[instants]: rise of the logarithm over half a cold start, at least 30 s; 0 where unknown."""
     later: Followed | None = None
     """The rate a cold start and a window later; None before anything is that long ago."""
@@ -80,20 +67,14 @@ class Precedents:
 
     def seen(self, now_s: float, rate_rps: float, cold_start_s: float) -> Precedents:
         """Return the precedents with this rate added, if the last one is a step ago."""
-        times_s, rates_rps = self.times_s, self.rates_rps
-        if len(times_s):
-            if now_s - times_s[-1] < STEP_S:
-                return self
-            if now_s - times_s[-1] > LONGEST_GAP_S:
-                times_s, rates_rps = np.empty(0), _empty()
-        first = int(times_s.searchsorted(now_s - HOUR_S))
-        times_s = np.append(times_s[first:], now_s)
-        rates_rps = np.append(rates_rps[first:], np.float32(rate_rps))
+        course = self.course.added(now_s, rate_rps)
+        if course is self.course:
+            return self
+        rates_rps = course.steady_rps
         logarithms = np.log(np.maximum(rates_rps, _NOTHING_RPS))
         later, most = _steps(cold_start_s + WINDOW_S), _steps(cold_start_s + SLACK_S)
         return Precedents(
-            times_s=times_s,
-            rates_rps=rates_rps,
+            course=course,
             logarithms=logarithms,
             slopes=_slopes(logarithms, _steps(max(WINDOW_S, cold_start_s / 2))),
             later=Followed.of(rates_rps[later:], rates_rps) if len(rates_rps) > later else None,
@@ -109,13 +90,6 @@ class Precedents:
         slopes = self.slopes - self.slopes[-1]
         alike: Vector = np.exp((rates * rates + slopes * slopes) * (-0.5 / (width * width)))
         return alike
-
-    def rate_after(self, time_s: float, after_s: float) -> float | None:
-        """Return the rate `after_s` after an instant; None where either of both was not watched."""
-        index = int(self.times_s.searchsorted(time_s + after_s))
-        if index == len(self.times_s) or time_s < self.times_s[0] - STEP_S:
-            return None
-        return float(self.rates_rps[index])
 
 
 def _steps(seconds: float) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from statistics import median_low
 
 from headroom.scaling.histogram import attainment, percentile
@@ -21,6 +22,26 @@ def shared_queue(windows: Windows, observation: Observation) -> int | None:
         if pod.state is PodState.READY and pod.uid in windows.last
     ]
     return len(lasts) * median_low(lasts) if lasts else None
+
+
+def left_behind(
+    windows: Windows, ready: Iterable[str], *, full_rps: float, target_s: float, window_s: float
+) -> tuple[int, ...]:
+    """Return the queues of replicas that hold more than they serve within the target.
+
+    Only of those that work it off, at `full_rps` or nearly so: one that is stuck has its queue for
+    another reason, and more replicas would not help it.
+    """
+    waiting = {uid: windows.last[uid].waiting for uid in ready if uid in windows.last}
+    behind = {uid: queue for uid, queue in waiting.items() if queue > full_rps * target_s}
+    if not behind:
+        return ()
+    answered = windows.answered(window_s)
+    at_work = _AT_WORK * full_rps * window_s
+    return tuple(queue for uid, queue in behind.items() if answered.get(uid, 0.0) >= at_work)
+
+
+_AT_WORK = 0.7
 
 
 def read_signals(

@@ -126,6 +126,12 @@ class Windows:
         arrived: list[float] = (self.tracks.arrivals[-1] - before).sum(axis=1).tolist()
         return arrived
 
+    def answered(self, window_s: float) -> dict[str, float]:
+        """Return how many requests of each replica ended in the last seconds, well or badly."""
+        ended = self.tracks.newest - self.tracks.at(self.ends_s - window_s)
+        counts = (ended[:, -1] + ended[:, MISSED]).tolist() if len(self.bounds_s) else []
+        return dict(zip(self.tracks.columns, counts, strict=False))
+
     def executed(self) -> list[Executions]:
         """Return what each replica executed in an interval that ended at this tick."""
         counted = self.tracks.added[:, BATCHES : BATCH_SECONDS + 1].tolist()

@@ -24,7 +24,7 @@ class Headroom(Peer):
     """
 
     kind = "headroom"
-    may_be_zero = frozenset({"removal_utilization_gap", "hold_s", "cancel_after_s"})
+    may_be_zero = frozenset({"hold_s"})
 
     period_s: float = _USUAL.tick_s
     scrape_s: float = math.inf
@@ -33,10 +33,9 @@ class Headroom(Peer):
     surge_margin: float = _LAW.surge_margin
     burst_deviations: float = _LAW.burst_deviations
     removal_latency_ratio: float = _LAW.removal_latency_ratio
-    removal_utilization_gap: float = _LAW.removal_utilization_gap
     expected_share: float = _LAW.expected_share
+    kept_share: float = _LAW.kept_share
     drain_s: float = _LAW.drain_s
-    cancel_after_s: float = _LAW.cancel_after_s
     correction_s: float = _LAW.correction_s
     without: str = ""
     """Elements left out, separated by `+`; an unknown one is an error."""
@@ -58,10 +57,9 @@ class Headroom(Peer):
                 surge_margin=self.surge_margin,
                 burst_deviations=self.burst_deviations,
                 removal_latency_ratio=self.removal_latency_ratio,
-                removal_utilization_gap=self.removal_utilization_gap,
                 expected_share=self.expected_share,
+                kept_share=self.kept_share,
                 drain_s=self.drain_s,
-                cancel_after_s=self.cancel_after_s,
                 correction_s=self.correction_s,
                 without=left_out,
             ),
