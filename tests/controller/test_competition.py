@@ -70,7 +70,7 @@ def test_while_it_lasts_nothing_goes_back_and_forth() -> None:
     async def story(world: World) -> None:
         _compete(world, pool=6)
         await world.run_for(120.0)
-        _load(world, high=3.5)
+        _load(world, high=3.3)
         await world.run_for(90.0)
         settled, writes = _standing(world), len(world.cluster.scale_writes)
         await world.run_for(300.0)

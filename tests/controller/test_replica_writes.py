@@ -170,7 +170,7 @@ def test_replicas_without_a_node_are_reported_and_not_multiplied() -> None:
     async def story(world: World) -> None:
         world.create()
         world.pods.capacity = 2
-        world.pods.arrivals_rps["resnet"] = 8 * REPLICA_RPS
+        world.pods.arrivals_rps["resnet"] = 7.5 * REPLICA_RPS
         await world.run_for(600.0)
         assert world.status()["readyReplicas"] == 2
         assert world.status()["unschedulableReplicas"] == world.replicas() - 2

@@ -150,7 +150,7 @@ def test_an_idle_replica_goes_before_the_busy_ones_and_says_why() -> None:
         told = world.cluster.on_change
         world.cluster.on_change = look
         before = world.replicas()
-        world.pods.arrivals_rps["resnet"] = 2.5 * REPLICA_RPS
+        world.pods.arrivals_rps["resnet"] = 2.2 * REPLICA_RPS
         await world.run_for(120.0)
         assert world.replicas() < before
         assert seen[0] == "least loaded: 0 requests in flight"
