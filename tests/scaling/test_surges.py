@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from headroom.scaling.forecast import Forecast, Rates
 from headroom.scaling.law import Element, Law
 from headroom.scaling.surges import Due, Surge, Surges, next_of
 from scaling_world import Service, policy
@@ -97,6 +98,15 @@ def on_a_timer(law: Law) -> Service:
         service.rate_rps = 12.0
         service.run(1080)
     return service
+
+
+def test_a_timer_is_expected_by_a_service_that_idles_between() -> None:
+    surges = Surges(seen=row(600.0, 1800.0, 3000.0), due=next_of(row(600.0, 1800.0, 3000.0)))
+    found = Forecast(surges=surges).expected(policy(), 4100.0, 0.0, None, 180.0)
+    surge = Rates(steady=30.0, felt=30.0, due=True)
+    assert (found.later, found.most) == (surge, surge)
+    early = Forecast(surges=surges).expected(policy(), 3980.0, 0.0, None, 180.0)
+    assert (early.later, early.most) == (Rates(steady=0.0, felt=0.0), surge)
 
 
 def ready_when_it_began(service: Service) -> list[int]:

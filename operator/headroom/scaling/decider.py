@@ -68,17 +68,7 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
 
     target_s = corrected_target_s(policy, tail, kappa)
     state, expected = _foresee(policy, state, signals, now_s)
-    behind = (
-        left_behind(
-            state.windows,
-            ready,
-            full_rps=tail.cost.full_batch_rps,
-            target_s=policy.latency_target_s,
-            window_s=policy.stable_window_s,
-        )
-        if tail is not None and not policy.routing.sees_load
-        else ()
-    )
+    behind = _behind(policy, state, tail, ready)
     advice = _recommend(policy, expected, signals, tail, counts, target_s, behind)
     measured = tail
     if routing is not policy.routing:
@@ -202,6 +192,21 @@ def _standing(policy: Policy, state: State, now_s: float) -> int | None:
     if state.windows.watched_s(now_s, window_s) < window_s:
         return None
     return state.waiting_low.value
+
+
+def _behind(
+    policy: Policy, state: State, tail: TailLatency | None, ready: Sequence[str]
+) -> tuple[int, ...]:
+    """Return the queues that a surge has left behind, where routing does not see them."""
+    if tail is None or policy.routing.sees_load:
+        return ()
+    return left_behind(
+        state.windows,
+        ready,
+        full_rps=tail.cost.full_batch_rps,
+        target_s=policy.latency_target_s,
+        window_s=policy.stable_window_s,
+    )
 
 
 def corrected_target_s(policy: Policy, tail: TailLatency | None, kappa: float) -> float:

@@ -73,16 +73,22 @@ class Forecast:
     ) -> Expected:
         """Return what to expect of these rates."""
         law, past = policy.law, self.precedents
-        if not law.has(Element.FORECAST) or rate_rps <= 0 or past.later is None:
+        if not law.has(Element.FORECAST):
             now = Rates(steady=rate_rps, felt=rate_rps)
             return Expected(later=now, most=now, burst_rps=burst_rps)
-        steady = past.course.steady(now_s, rate_rps)
-        certain_rps = steady.rate_rps + steady.error_rps
-        later, most = self._ratios(law, past.weights(steady.rate_rps, policy.stable_window_s))
         due_later_rps = due_most_rps = 0.0
         if law.has(Element.SURGES):
             due_later_rps = self.surges.expected_rps(now_s, start_s)
             due_most_rps = self.surges.expected_rps(now_s, start_s + SLACK_S)
+        if rate_rps <= 0 or past.later is None:
+            return Expected(
+                later=_rates(rate_rps, rate_rps, due_later_rps),
+                most=_rates(rate_rps, rate_rps, due_most_rps),
+                burst_rps=burst_rps,
+            )
+        steady = past.course.steady(now_s, rate_rps)
+        certain_rps = steady.rate_rps + steady.error_rps
+        later, most = self._ratios(law, past.weights(steady.rate_rps, policy.stable_window_s))
         if burst_rps is not None and burst_rps > rate_rps:
             burst = Burst(time_s=now_s, rate_rps=rate_rps, burst_rps=burst_rps)
             left = self.bursts.lasting(burst, past.course, start_s + WINDOW_S, law.expected_share)
