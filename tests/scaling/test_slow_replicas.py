@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from headroom.scaling import CostModel
@@ -99,6 +99,15 @@ def test_between_nobody_and_one_in_ten_no_fewer_are_late_than_in_a_simulation(
 
 
 @settings(max_examples=60)
+@example(
+    rate_rps=2.0,
+    more=2.0,
+    factor=6.0,
+    slower=1.0,
+    counted=1,
+    target_s=1.25,
+    routing=Routing.STICKY,
+)
 @given(
     rate_rps=st.floats(0.1, 300.0),
     more=st.floats(1.0, 2.0),

@@ -119,7 +119,8 @@ class MixedFleet(TailLatency):
             if above > latency:
                 fall = math.log(late / (1.0 - level)) / (above - latency)
             latency, late = above, 1.0 - level
-        return late * math.exp(-fall * (reach - latency))
+        beyond = late * math.exp(-fall * (reach - latency))
+        return beyond if beyond > _NOBODY * (1.0 - self.percentile) else 0.0
 
     def _curves(self, replicas: int) -> tuple[tuple[float, LoadCurve], ...]:
         known = self._known.get(replicas)
@@ -147,3 +148,9 @@ class MixedFleet(TailLatency):
 
 
 _ROUNDING = 1e-9
+_NOBODY = 0.02
+"""Of what may be late: less than this, beyond the last percentile of the tables, is not known.
+
+At light load the tail that is extrapolated falls as the load rises, and one slow replica of twenty
+is just what may be late: without this, twice the load asked for one replica fewer.
+"""
