@@ -98,13 +98,12 @@ def test_a_dip_that_always_passes_takes_no_replicas() -> None:
 
 
 def test_a_load_that_rises_goes_on_rising() -> None:
-    rising = course(lambda now_s: 100.0 * math.exp(now_s / 3600.0), 1800.0)
-    now_rps = 100.0 * math.exp(0.5)
+    # so many that chance is nothing: half a minute is known to 4e-6
+    rising = course(lambda now_s: 1e10 * math.exp(now_s / 3600.0), 1800.0)
+    now_rps = 1e10 * math.exp(0.5)
     found = expected(rising, 1800.0, now_rps)
-    # 1 % in 36 s is within the chance of a minute (4.8 %), and not of two minutes beside 30 s
-    assert found.later.felt == pytest.approx(now_rps * math.exp(90.0 / 3600.0), rel=0.05)
-    assert found.most.felt == pytest.approx(now_rps * math.exp(120.0 / 3600.0), rel=0.05)
-    assert found.later.felt > now_rps * math.exp(90.0 / 3600.0) * (1 - 1e-5)
+    assert found.later.felt == pytest.approx(now_rps * math.exp(90.0 / 3600.0), rel=1e-5)
+    assert found.most.felt == pytest.approx(now_rps * math.exp(120.0 / 3600.0), rel=1e-5)
 
 
 def test_a_load_that_falls_has_little_to_do_with_one_that_rises() -> None:
@@ -161,8 +160,9 @@ def test_nothing_is_expected_beyond_what_followed(
     assert 0.0 <= found.later.steady <= found.later.felt < math.inf
     steady = precedents.course.steady_rps
     largest = max(1.0, *(after / max(before, 1e-9) for before in steady for after in steady))
-    most_rps = max(now_rps, now_rps + 2 * error_rps(now_rps, 30.0)) + error_rps(1000.0, 30.0)
-    assert found.later.felt <= most_rps * largest * (1 + 1e-5)
+    now = precedents.course.steady(STEP_S * len(rates), now_rps)
+    most_rps = max(now_rps, now.rate_rps + now.error_rps)
+    assert found.later.felt <= most_rps * largest * (1 + 1e-6)
 
 
 def burst(time_s: float, burst_rps: float, rate_rps: float = 100.0) -> Burst:

@@ -197,8 +197,8 @@ def _standing(policy: Policy, state: State, now_s: float) -> int | None:
 def _behind(
     policy: Policy, state: State, tail: TailLatency | None, ready: Sequence[str]
 ) -> tuple[int, ...]:
-    """Return the queues that a surge has left behind, where routing does not see them."""
-    if tail is None or policy.routing.sees_load:
+    """Return the queues that a surge has left behind; none while no cost is known."""
+    if tail is None:
         return ()
     return left_behind(
         state.windows,
