@@ -98,6 +98,25 @@ def test_between_nobody_and_one_in_ten_no_fewer_are_late_than_in_a_simulation(
     assert share - 0.03 <= late <= share + 0.31
 
 
+@pytest.mark.parametrize("cost", [HEAVY, NOISY], ids=["batches", "varied"])
+@pytest.mark.parametrize("utilization", [0.3, 0.6, 0.8])
+def test_beyond_the_last_percentile_of_the_tables_about_as_many_are_late(
+    cost: CostModel, utilization: float
+) -> None:
+    reached_s = percentile(cost, Routing.RANDOM, 1, utilization, 0.995, requests=400_000)
+    late = fleet(cost=cost).late(utilization * cost.full_batch_rps, 1, reached_s)
+    assert 0.0025 <= late <= 0.01
+
+
+@pytest.mark.parametrize("cost", [HEAVY, NOISY], ids=["batches", "varied"])
+@pytest.mark.parametrize("routing", BLIND)
+@pytest.mark.parametrize("times", [1.02, 1.5, 2.0, 2.5, 3.0, 5.0, 20.0])
+def test_more_load_never_makes_fewer_late(cost: CostModel, routing: Routing, times: float) -> None:
+    mixed = fleet((6.0, 1), cost=cost, routing=routing)
+    late = [mixed.late(percent / 2, 20, times * mixed.idle_s) for percent in range(400)]
+    assert late == sorted(late)
+
+
 @settings(max_examples=60)
 @example(
     rate_rps=2.0,

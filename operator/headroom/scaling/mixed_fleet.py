@@ -102,7 +102,8 @@ class MixedFleet(TailLatency):
         """Return the share that is late at a replica of this speed.
 
         Between the percentiles of the tables it falls exponentially, below the first of them
-        linearly: from everybody at the quickest execution.
+        linearly, from everybody at the quickest execution; beyond the last it goes on as it has
+        fallen from there, so that more load never makes fewer late.
         """
         utilization = factor * share_rps / self.usual.full_batch_rps
         if self.routing is Routing.STICKY:
@@ -110,17 +111,15 @@ class MixedFleet(TailLatency):
         reach = target_s / (factor * self._fast.full_s)
         if utilization >= 1.0 or reach <= self._quickest:
             return 1.0
-        latency, late, fall = self._quickest, 1.0, 0.0
+        latency, late = self._quickest, 1.0
         for level, curve in self._curves(replicas):
             above = curve.latency(utilization)
             if reach < above:
                 part = (reach - latency) / (above - latency)
                 return 1.0 - level * part if late == 1.0 else late * ((1.0 - level) / late) ** part
-            if above > latency:
-                fall = math.log(late / (1.0 - level)) / (above - latency)
             latency, late = above, 1.0 - level
-        beyond = late * math.exp(-fall * (reach - latency))
-        return beyond if beyond > _NOBODY * (1.0 - self.percentile) else 0.0
+        beyond = (reach - self._quickest) / max(latency - self._quickest, _SHORTEST)
+        return late**beyond
 
     def _curves(self, replicas: int) -> tuple[tuple[float, LoadCurve], ...]:
         known = self._known.get(replicas)
@@ -148,9 +147,3 @@ class MixedFleet(TailLatency):
 
 
 _ROUNDING = 1e-9
-_NOBODY = 0.02
-"""Of what may be late: less than this, beyond the last percentile of the tables, is not known.
-
-At light load the tail that is extrapolated falls as the load rises, and one slow replica of twenty
-is just what may be late: without this, twice the load asked for one replica fewer.
-"""
