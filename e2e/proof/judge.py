@@ -149,11 +149,13 @@ def below_clairvoyant(point: Point) -> bool:
     return point.cost_ratio is not None and point.cost_ratio < 1
 
 
-def hindsight(field: Field) -> Hindsight:
-    """Return the cells that are lost to some point of some peer."""
+def hindsight(field: Field, setting: str = OURS) -> Hindsight:
+    """Return the cells that Headroom, or a bound, loses to some point of some peer."""
     decided: list[str] = []
     losses: list[Loss] = []
-    for cell, ours in field.ours.items():
+    for cell, ours in field.by_setting.get(setting, {}).items():
+        if cell not in field.cells:
+            continue
         rivals = [p for p in field.peers if p.cell == cell and set(ours.seeds) <= set(p.seeds)]
         if not rivals:
             continue
@@ -221,14 +223,24 @@ def _one_setting(
     )
 
 
-def beaten_share(field: Field, setting: str) -> float:
-    """Return the share of Headroom's cells in which this setting beats it."""
+def beaten_share(field: Field, setting: str, beaten: str = OURS) -> float:
+    """Return the share of Headroom's cells in which this setting beats it, or a bound."""
+    theirs = field.by_setting[beaten]
     margins = [
-        margin(point, field.ours[cell])
+        margin(point, theirs[cell])
         for cell, point in field.by_setting[setting].items()
-        if cell in field.ours
+        if cell in theirs and cell in field.cells
     ]
     return sum(each is not None and each.beats for each in margins) / len(field.cells)
+
+
+def most_beaten_share(field: Field, beaten: str) -> float | None:
+    """Return the share of the cells in which the single setting that beats a bound most does."""
+    settings = {point.setting for point in field.peers}
+    if not set(field.cells) <= set(field.by_setting.get(beaten, {})):
+        return None
+    complete = (s for s in settings if field.means(s, field.cells) is not None)
+    return max((beaten_share(field, setting, beaten) for setting in complete), default=None)
 
 
 def against_ideal(field: Field) -> tuple[float, float | None] | None:

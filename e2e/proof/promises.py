@@ -10,7 +10,7 @@ from headroom.simulator.report.figures import counted
 from proof import judge, judge_faults
 from proof.judge import Field
 from proof.judge_faults import Verdict
-from proof.records import OURS
+from proof.records import CLAIRVOYANT, IDEAL, OURS
 
 
 def figures_of(
@@ -75,7 +75,15 @@ def _hindsight(field: Field) -> list[Figure]:
         close = sum(loss.within_interval for loss in found.losses)
         name = "3 cells lost, of these within the 95 % interval over seeds"
         rows.append(shown(name, f"{len(found.losses)}, {close}"))
+        rows.extend(_hindsight_of(field, bound) for bound in (CLAIRVOYANT, IDEAL))
     return rows
+
+
+def _hindsight_of(field: Field, bound: str) -> Figure:
+    """Return what a bound would keep of the third promise."""
+    kept = judge.hindsight(field, bound).kept(field.feasible)
+    name = f"3 what the {bound}, a bound, would have"
+    return shown(name, "" if kept is None else f"{100 * kept:.1f} %")
 
 
 def _one_setting(field: Field) -> list[Figure]:
@@ -93,7 +101,10 @@ def _one_setting(field: Field) -> list[Figure]:
         rows = [Figure(name=name, promised="at least 1.5x", measured="none reaches it", holds=True)]
     worst = max(found, key=lambda each: each.beaten_share)
     name = f"4 cells in which one single setting beats Headroom: {worst.most_beating}"
-    return [*rows, at_most(name, 100 * worst.beaten_share, 2, " %")]
+    rows.append(at_most(name, 100 * worst.beaten_share, 2, " %"))
+    share = judge.most_beaten_share(field, CLAIRVOYANT)
+    known = "" if share is None else f"{100 * share:.1f} %"
+    return [*rows, shown(f"4 what the {CLAIRVOYANT}, a bound, would have", known)]
 
 
 def _claims(verdicts: Sequence[Verdict]) -> list[Figure]:

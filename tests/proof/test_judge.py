@@ -113,6 +113,17 @@ def test_what_is_cheaper_than_the_clairvoyant_can_be_left_out(hours: float, kept
     assert found.kept(frozenset("a"), dear_enough=True) == kept
 
 
+def test_bounds_are_judged_as_headroom_is() -> None:
+    # a: aiad misses more than either; b: it costs no more than the clairvoyant, and misses more
+    cheaper: Runs = {**TWO_CELLS, "b": {**TWO_CELLS["b"], "aiad": [(94.5, 3.9), (94.5, 3.9)]}}
+    runs = field(cheaper)
+    assert [loss.cell for loss in judge.hindsight(runs, "clairvoyant").losses] == ["b"]
+    assert judge.hindsight(runs, "ideal-reactive").losses == ()
+    assert judge.most_beaten_share(runs, "clairvoyant") == 0.5
+    assert judge.most_beaten_share(runs, "ideal-reactive") == 0.0
+    assert judge.most_beaten_share(runs, "oracle") is None  # it did not run
+
+
 def test_bounds_beat_nobody() -> None:
     found = field({"a": {"headroom": [(98.0, 10.0)], "oracle": [(99.0, 5.0)]}})
     assert judge.hindsight(found) == judge.Hindsight(decided=(), losses=())
@@ -141,6 +152,9 @@ def test_every_promise_is_a_row() -> None:
     assert figure(figures, "3 the same against").measured == "0.0 %"
     assert figure(figures, "3 the same in all 2 cells").measured == "50.0 %"
     assert figure(figures, "3 cells lost").measured == "1, 1"
+    assert figure(figures, "3 what the clairvoyant").measured == "100.0 %"
+    assert figure(figures, "3 what the ideal-reactive").measured == "100.0 %"
+    assert figure(figures, "4 what the clairvoyant").measured == "0.0 %"
     assert figure(figures, "4 cheapest").measured == "1.67x"
     assert figure(figures, "4 cells in which").holds is False
 

@@ -12,11 +12,17 @@ def pod(uid: str, state: PodState, *, scheduled_s: float | None, ready_s: float 
     return Pod(uid=uid, state=state, created_s=100.0, scheduled_s=scheduled_s, ready_s=ready_s)
 
 
+def seen(
+    starts: ColdStarts, pods: tuple[Pod, ...], now_s: float, *, first: bool = False
+) -> ColdStarts:
+    return starts.observe(pods, now_s, timeout_s=600.0, first=first)
+
+
 def test_a_start_is_timed_from_its_node_and_counted_once() -> None:
     starting = (pod("a", PodState.WARMING, scheduled_s=160.0, ready_s=None),)
     ready = (pod("a", PodState.READY, scheduled_s=160.0, ready_s=172.0),)
-    starts = ColdStarts().observe(starting, first=True)
-    starts = starts.observe(ready, first=False).observe(ready, first=False)
+    starts = seen(ColdStarts(), starting, 165.0, first=True)
+    starts = seen(seen(starts, ready, 172.0), ready, 174.0)
     assert starts.seconds == (12.0,)  # not the minute that it waited for a node
 
 
@@ -30,8 +36,23 @@ def test_a_start_that_was_not_watched_or_failed_is_not_measured(
 ) -> None:
     early = (pod("a", before, scheduled_s=100.0, ready_s=105.0),)
     late = (pod("a", PodState.READY, scheduled_s=100.0, ready_s=900.0),)
-    starts = ColdStarts().observe(early, first=first).observe(late, first=False)
+    starts = seen(seen(ColdStarts(), early, 106.0, first=first), late, 900.0)
     assert starts.seconds == ()
+
+
+def test_until_one_is_measured_a_start_takes_no_less_than_an_unfinished_one_has() -> None:
+    warming = (pod("a", PodState.WARMING, scheduled_s=160.0, ready_s=None),)
+    starts = seen(seen(ColdStarts(), warming, 260.0), (), 262.0)
+    assert (starts.p90_s, starts.at_least_s) == (None, 100.0)  # also once it was withdrawn
+    assert seen(starts, warming, 761.0).at_least_s == 100.0  # beyond the timeout it is no start
+    other = (pod("b", PodState.READY, scheduled_s=700.0, ready_s=740.0),)
+    assert seen(seen(starts, (), 700.0), other, 741.0).at_least_s == 40.0
+
+
+@pytest.mark.parametrize("state", [PodState.UNSCHEDULABLE, PodState.BROKEN, PodState.TERMINATING])
+def test_what_is_no_start_says_nothing_about_its_length(state: PodState) -> None:
+    other = (pod("a", state, scheduled_s=None, ready_s=None),)
+    assert seen(ColdStarts(), other, 260.0).at_least_s == 0.0
 
 
 def test_the_90th_percentile_needs_a_start() -> None:

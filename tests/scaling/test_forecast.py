@@ -212,15 +212,15 @@ def test_bursts_before_a_gap_say_nothing() -> None:
 
 
 def swinging(law: Law) -> Service:
-    """One minute in three at 60/s, else 20/s, for two hours; a start takes three minutes."""
+    """One minute in five at 60/s, else 20/s, for two hours; a start takes three minutes."""
     service = Service(
         rate_rps=20.0, replicas=4, load_s=180.0, policy=policy(max_replicas=20, law=law)
     )
-    for _ in range(40):
+    for _ in range(24):
         service.rate_rps = 60.0
         service.run(60)
         service.rate_rps = 20.0
-        service.run(120)
+        service.run(240)
     return service
 
 

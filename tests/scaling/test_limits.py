@@ -7,13 +7,15 @@ from dataclasses import dataclass, replace
 import pytest
 
 from headroom.scaling import Direction, Grant, PodSample, PodState, Reason
+from headroom.scaling.cold_start import ColdStarts
 from scaling_world import Service, policy
 
 
-def _over_asked() -> Service:
+def _over_asked(*measured_s: float) -> Service:
     """Two ready replicas at 5/s, and what a surge of ten seconds asked for still warming."""
     slow = policy(scale_down_stabilization_s=300.0)
     service = Service(rate_rps=12.0, replicas=2, policy=slow, load_s=500.0)
+    service.state = replace(service.state, cold_starts=ColdStarts(seconds=measured_s))
     service.run(310)
     assert service.replicas == 2
     service.rate_rps = 40.0
@@ -38,11 +40,17 @@ def _next_change_s(service: Service) -> float:
 
 
 def test_warming_replicas_that_nobody_wants_wait_for_the_hold_as_ready_ones_do() -> None:
-    service = _over_asked()
+    service = _over_asked(290.0)
     assert _next_change_s(service) == pytest.approx(300.0, abs=2.0)
     while service.replicas > 1:
         service.tick()
         assert service.decisions[-1].counts.ready == 2  # those that warm are taken first
+
+
+def test_until_a_start_was_measured_none_is_withdrawn() -> None:
+    service = _over_asked()
+    assert _next_change_s(service) == pytest.approx(500.0, abs=12.0)
+    assert service.state.cold_starts.seconds[0] == pytest.approx(500.0, abs=2.0)
 
 
 @dataclass

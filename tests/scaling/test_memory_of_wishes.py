@@ -140,7 +140,9 @@ def starting(uid: str, started_s: float, ready_s: float | None) -> Pod:
 
 def test_the_latest_twenty_starts_are_kept() -> None:
     pods = tuple(starting(f"p{number}", 100.0, 101.0 + number) for number in range(25))
-    assert ColdStarts().observe(pods, first=False).seconds == tuple(range(6, 26))
+    assert ColdStarts().observe(pods, 1000.0, timeout_s=600.0, first=False).seconds == tuple(
+        range(6, 26)
+    )
 
 
 @pytest.mark.parametrize(
@@ -156,9 +158,8 @@ def test_each_pod_is_judged_by_itself_and_forgotten_when_it_is_gone() -> None:
     odd = Pod(uid="odd", state=PodState.READY, created_s=50.0)  # since nobody knows when
     back = starting("back", 60.0, 55.0)  # ready before it began: clocks differ
     pods = (starting("a", 10.0, 20.0), odd, back, starting("same", 30.0, 30.0))
-    found = known.observe(
-        (*pods, starting("b", 40.0, 47.0), starting("c", 41.0, None)), first=False
-    )
+    every = (*pods, starting("b", 40.0, 47.0), starting("c", 41.0, None))
+    found = known.observe(every, 70.0, timeout_s=600.0, first=False)
     assert found.seconds == (0.0, 7.0)
     assert found.judged == {"a", "back", "same", "b"}
 

@@ -21,16 +21,21 @@ class ColdStarts:
     seconds: tuple[float, ...] = ()
     judged: frozenset[str] = frozenset()
     """UIDs whose start was measured, or must not be."""
+    underway_s: float = 0.0
+    """Before the first is measured: what the longest unfinished one has taken so far."""
 
-    def observe(self, pods: tuple[Pod, ...], *, first: bool) -> ColdStarts:
+    def observe(
+        self, pods: tuple[Pod, ...], now_s: float, *, timeout_s: float, first: bool
+    ) -> ColdStarts:
         """Return the record with every pod added that has become ready since the last tick.
 
         At the `first` tick pods may have been ready, not ready and ready again: none is measured.
+        What has taken longer than `timeout_s` is no start.
         """
         judged = {pod.uid for pod in pods} & self.judged
         if len(judged) == len(pods) == len(self.judged):
             return self
-        seconds, judged = list(self.seconds), set(judged)
+        seconds, judged, underway_s = list(self.seconds), set(judged), self.underway_s
         for pod in pods:
             if pod.uid in judged:
                 continue
@@ -40,7 +45,18 @@ class ColdStarts:
                     seconds.append(pod.ready_s - pod.started_s)
             elif pod.state is PodState.BROKEN:
                 judged.add(pod.uid)
-        return ColdStarts(seconds=tuple(seconds[-KEPT:]), judged=frozenset(judged))
+            elif pod.state is PodState.WARMING and now_s - pod.started_s <= timeout_s:
+                underway_s = max(underway_s, now_s - pod.started_s)
+        return ColdStarts(
+            seconds=tuple(seconds[-KEPT:]),
+            judged=frozenset(judged),
+            underway_s=0.0 if seconds else underway_s,
+        )
+
+    @property
+    def at_least_s(self) -> float:
+        """What a start takes, as far as is known: no less than an unfinished one has taken."""
+        return self.underway_s if self.p90_s is None else self.p90_s
 
     @property
     def p90_s(self) -> float | None:

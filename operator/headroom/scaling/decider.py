@@ -93,7 +93,7 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
     return decision, replace(
         state,
         changes=changes[-_CHANGES_KEPT:],
-        flaps=state.flaps.moved(now_s, observation.current, own, state.cold_starts.p90_s or 0.0),
+        flaps=state.flaps.moved(now_s, observation.current, own, state.cold_starts.at_least_s),
         cost=cost,
         decided=replicas,
         last_s=now_s,
@@ -138,7 +138,12 @@ def _learn(policy: Policy, state: State, observation: Observation) -> tuple[Stat
     elapsed_s = 0.0 if state.last_s is None else observation.now_s - state.last_s
     learner = state.learner.observe(windows.executed(), elapsed_s, state.cost)
     learner = learner.only(windows.last.keys())
-    starts = state.cold_starts.observe(observation.pods, first=state.last_s is None)
+    starts = state.cold_starts.observe(
+        observation.pods,
+        observation.now_s,
+        timeout_s=policy.warmup_timeout_s,
+        first=state.last_s is None,
+    )
     counts = cold_start.count(
         observation.pods, observation.now_s, starts.p90_s, policy.warmup_timeout_s
     )
@@ -231,7 +236,7 @@ def _foresee(
     if rate.value is None:
         return state, None
     burst_rps = bursts.standing_out_rps(policy, state.windows, now_s)
-    start_s = state.cold_starts.p90_s or USUAL_START_S
+    start_s = state.cold_starts.p90_s or max(USUAL_START_S, state.cold_starts.at_least_s)
     if rate.fresh:
         forecast = state.forecast.seen(policy, now_s, rate.value, burst_rps, start_s)
         state = replace(state, forecast=forecast)

@@ -137,7 +137,7 @@ def hold_s(policy: Policy, state: State) -> float:
     What is removed and needed again is paid for a cold start before it serves; keeping it for as
     long costs no more (ski rental: Karlin et al. 1988; of servers, Lu, Chen and Andrew 2013).
     """
-    return max(policy.scale_down_stabilization_s, state.cold_starts.p90_s or 0.0)
+    return max(policy.scale_down_stabilization_s, state.cold_starts.at_least_s)
 
 
 def granted(situation: Situation, replicas: int) -> Limited:

@@ -119,7 +119,7 @@ class MixedFleet(TailLatency):
                 return 1.0 - level * part if late == 1.0 else late * ((1.0 - level) / late) ** part
             latency, late = above, 1.0 - level
         beyond = (reach - self._quickest) / max(latency - self._quickest, _SHORTEST)
-        return late**beyond
+        return math.pow(late, beyond)
 
     def _curves(self, replicas: int) -> tuple[tuple[float, LoadCurve], ...]:
         known = self._known.get(replicas)
