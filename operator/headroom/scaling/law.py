@@ -39,7 +39,7 @@ class Law:
     """Replicas = arrivals x margin / capacity: room beyond what the forecast asks for."""
     burst_deviations: float = 4.5
     """A short window counts when it lies this many Poisson deviations above what preceded it."""
-    removal_latency_ratio: float = 0.85
+    removal_latency_ratio: float = 0.92
     """A removal must leave the modelled latency this far inside."""
     expected_share: float = 0.6
     kept_share: float = 0.65
