@@ -1,7 +1,8 @@
 """PURE. Which runs there are: the sweep with one seed, then more seeds for what matters.
 
 first   every cell x every peer x its grid with seed 1; Headroom and the bounds with all seeds
-second  what the first found on the front of a cell, and every peer's defaults: all other seeds
+second  what the first found on the front of a cell, what beats Headroom in it, and every peer's
+        defaults: all other seeds
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from headroom.simulator.report.front import front
+from proof.judge import margin
 from proof.points import Point
 from proof.records import OURS, Job
 
@@ -106,11 +108,18 @@ def second(extent: Extent, grids: Grids, points: Sequence[Point]) -> tuple[Job, 
     for cell in extent.cells:
         peers = [point for point in points if point.cell == cell and point.autoscaler in grids]
         defaults = [point for point in peers if extent.seed_defaults and not point.knobs]
-        chosen = [*front(peers), *defaults]
+        chosen = [*front(peers), *_beating(points, cell, peers), *defaults]
         for point in chosen:
             for seed in range(1, extent.seeds + 1):
                 jobs[_job(cell, point.autoscaler, dict(point.knobs), seed)] = None
     return tuple(jobs)
+
+
+def _beating(points: Sequence[Point], cell: str, peers: Sequence[Point]) -> list[Point]:
+    """Return those of the peers' points that beat Headroom, by chance or not."""
+    ours = [point for point in points if point.cell == cell and point.autoscaler == OURS]
+    margins = [(peer, margin(peer, our)) for our in ours for peer in peers]
+    return [peer for peer, its in margins if its is not None and its.beats]
 
 
 def _extras(extent: Extent) -> list[Job]:

@@ -26,6 +26,8 @@ class Point:
     flaps_per_hour: float
     most_flaps_per_hour: float
     """In its worst run."""
+    undone_per_hour: float | None
+    """Removals that a flap follows; None where they were not counted."""
     settled_attainment: float
     by_seed: Mapping[int, Record]
 
@@ -60,6 +62,7 @@ def _point(runs: Mapping[int, Record], yardstick: Mapping[int, Record]) -> Point
         for seed in seeds
         if seed in yardstick and yardstick[seed].gpu_hours > 0
     ]
+    undone = [run.undone / (run.duration_s / 3600) for run in ordered if run.undone is not None]
     return Point(
         cell=job.cell,
         autoscaler=job.autoscaler,
@@ -71,6 +74,7 @@ def _point(runs: Mapping[int, Record], yardstick: Mapping[int, Record]) -> Point
         cost_ratio=fmean(ratios) if ratios else None,
         flaps_per_hour=fmean(run.flaps_per_hour for run in ordered),
         most_flaps_per_hour=max(run.flaps_per_hour for run in ordered),
+        undone_per_hour=fmean(undone) if len(undone) == len(ordered) else None,
         settled_attainment=fmean(run.settled_attainment for run in ordered),
         by_seed=dict(runs),
     )

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from itertools import pairwise
 from typing import Any
 
-from headroom.simulator.outcome import Outcome
+from headroom.simulator.outcome import Move, Outcome
+from headroom.simulator.scores import FLAP_SLACK_S
 
 OURS = "headroom"
 CLAIRVOYANT = "clairvoyant"
@@ -65,6 +67,8 @@ class Record:
     recover_s: float
     removals_s: tuple[float, ...]
     """Virtual times at which fewer replicas were asked for."""
+    undone: int | None = None
+    """Removals that a flap follows, however many steps it takes; None where nobody promises any."""
 
     @property
     def flaps_per_hour(self) -> float:
@@ -73,9 +77,15 @@ class Record:
 
 
 def record_of(
-    job: Job, outcome: Outcome, *, fingerprint: str, wall_s: float, duration_s: float
+    job: Job,
+    outcome: Outcome,
+    *,
+    fingerprint: str,
+    wall_s: float,
+    duration_s: float,
+    cold_start_s: float,
 ) -> Record:
-    """Return the record of a finished run."""
+    """Return the record of a finished run; `cold_start_s` is the middle one of its plant."""
     score = outcome.score
     return Record(
         job=job,
@@ -94,6 +104,17 @@ def record_of(
         flaps=score.flaps,
         recover_s=score.recover_s,
         removals_s=tuple(move.time_s for move in outcome.moves if move.after < move.before),
+        undone=_undone(outcome.moves, cold_start_s) if job.autoscaler == OURS else None,
+    )
+
+
+def _undone(moves: Sequence[Move], cold_start_s: float) -> int:
+    """Count the flaps, those after the same removal as one."""
+    return sum(
+        before.after < before.before
+        and after.after > after.before
+        and after.time_s - before.time_s <= cold_start_s + FLAP_SLACK_S
+        for before, after in pairwise(moves)
     )
 
 

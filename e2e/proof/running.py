@@ -60,6 +60,7 @@ def perform(job: Job, seen: str) -> Record:
         fingerprint=seen,
         wall_s=time.monotonic() - began_s,
         duration_s=scenario.duration_s,
+        cold_start_s=scenario.workloads[0].spec.cold_start.median_s,
     )
 
 

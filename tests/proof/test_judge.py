@@ -183,6 +183,14 @@ def test_flaps_are_counted_by_the_hour_and_the_worst_cell_is_named() -> None:
     assert (worst.cell, worst.flaps_per_hour, worst.most_flaps_per_hour) == ("b", 2.25, 3.0)
 
 
+def test_steps_up_after_the_same_removal_are_shown_as_one_where_they_were_counted() -> None:
+    a, b = record("a", "headroom", undone=3), record("b", "headroom", undone=4)  # in two hours
+    for rows, shown_ in (([a, b], "2.00"), ([a, replace(b, undone=None)], "")):
+        figures = figures_of(judge.Field(points_of(rows)), (), (), ())
+        row = figure(figures, "7 all steps up after the same removal")
+        assert (row.measured, row.holds) == (shown_, None)
+
+
 CALM = Case(cell=CELLS[0], what="calm")
 BLIND = Case(
     cell=CELLS[0],

@@ -11,13 +11,22 @@ import pytest
 from headroom.scaling.law import Law
 from headroom.simulator.autoscalers import catalogue
 from headroom.simulator.faults import FaultKind
+from headroom.simulator.outcome import Move, Outcome
 from outcome_world import course, outcome
 from proof import options, plan, running, store
 from proof.cells import CELLS, Cell
 from proof.faults_cells import EXTRAS, QUICK_EXTRAS, claimed
 from proof.fingerprint import described, described_scenario, fingerprint, sources
 from proof.points import points_of
-from proof.records import Job, from_line, record_of, setting_name, settled_attainment, to_line
+from proof.records import (
+    Job,
+    Record,
+    from_line,
+    record_of,
+    setting_name,
+    settled_attainment,
+    to_line,
+)
 from proof_world import RECORD, record
 
 GRIDS: plan.Grids = {"keda": ({}, {"x": 1.0}, {"x": 2.0}, {"x": 3.0, "y": 1.0})}
@@ -56,6 +65,18 @@ def test_more_seeds_are_for_the_front_of_a_cell_and_for_defaults_where_asked() -
     assert set(jobs) <= set(plan.every(extent(seeds=3), GRIDS))
     both = plan.second(extent(seeds=3, seed_defaults=True), GRIDS, points_of(swept))
     assert {(j.cell, j.setting) for j in both} == {*settings, ("a", "keda")}
+
+
+def test_what_beats_headroom_with_one_seed_gets_all_of_them_on_the_front_or_not() -> None:
+    swept = [
+        record("b", "keda", attainment=0.98, gpu_hours=10.0),
+        record("b", "keda:x=1", attainment=0.975, gpu_hours=10.5),
+        record("b", "keda:x=2", attainment=0.965, gpu_hours=10.5),
+        record("b", "headroom", attainment=0.97, gpu_hours=11.0),
+    ]
+    jobs = plan.second(extent(seeds=3), GRIDS, points_of(swept))
+    assert {job.setting for job in jobs} == {"keda", "keda(x=1)"}
+    assert len(jobs) == 2 * 3
 
 
 def test_a_part_of_a_grid_holds_the_defaults_and_spans_the_rest() -> None:
@@ -151,10 +172,29 @@ def test_of_two_runs_of_a_job_the_later_counts_unless_it_is_stale(tmp_path: Path
     assert store.current(kept, [new.job], lambda _: "old") == {}
 
 
+def recorded(job: Job, ended: Outcome) -> Record:
+    return record_of(job, ended, fingerprint="f", wall_s=1.0, duration_s=5400.0, cold_start_s=40.0)
+
+
+def test_of_headroom_a_record_counts_the_removals_that_were_undone() -> None:
+    course_of = [(100.0, 5, 4), (200.0, 4, 6), (202.0, 6, 9), (300.0, 9, 8), (310.0, 8, 7)]
+    course_of += [(411.0, 7, 8), (500.0, 8, 7), (560.0, 7, 9), (600.0, 9, 10), (640.0, 10, 8)]
+    moves = [
+        Move(time_s=time_s, before=before, after=after, reason="", message="")
+        for time_s, before, after in course_of
+    ]
+    ended = outcome(moves=moves)
+    # within 40 + 60 s: 200 s after 100 s, 560 s after 500 s; 411 s is 101 s after 310 s
+    found = recorded(Job(cell="a", autoscaler="headroom"), ended)
+    assert found.undone == 2
+    assert from_line(to_line(found)) == found
+    assert recorded(Job(cell="a", autoscaler="keda"), ended).undone is None
+
+
 def test_a_record_holds_what_the_judges_read() -> None:
     job = Job(cell="a", autoscaler="keda")
     ended = outcome(p95_s=math.inf, flaps=3)
-    found = record_of(job, ended, fingerprint="f", wall_s=1.0, duration_s=5400.0)
+    found = recorded(job, ended)
     assert (found.attainment, found.gpu_hours, found.p95_s) == (0.98, 4.0, None)
     assert found.flaps_per_hour == 2.0
     assert from_line(to_line(found)) == found
