@@ -12,14 +12,20 @@ from headroom.scaling.forecast import Rates
 from headroom.scaling.recommenders import for_burst, for_removal, for_utilization
 from headroom.scaling.signals import read_signals
 from headroom.scaling.tail_latency import TailLatency
+from headroom.scaling.values import Policy
 from headroom.scaling.windows import Windows
 from scaling_world import BOUNDS_S, policy, ready_pod, sample
 
+POLICY = policy()
 FRESH, STALE, ABSENT = Freshness.FRESH, Freshness.STALE, Freshness.ABSENT
 
 
 def heard(
-    now_s: float, last_s: dict[str, float], *, pods: tuple[Pod, ...] | None = None
+    now_s: float,
+    last_s: dict[str, float],
+    *,
+    pods: tuple[Pod, ...] | None = None,
+    policy: Policy = POLICY,
 ) -> Signals:
     """Each pod answers every 2 s from 0 on until it falls silent; 2/s, 3 wait and 1 runs."""
     known = pods or tuple(ready_pod(uid, created_s=-100.0) for uid in last_s)
@@ -33,7 +39,7 @@ def heard(
         observation = Observation(now_s=time_s, current=1, pods=known, samples=samples)
         windows = windows.absorb(observation)
         time_s += 2.0
-    return read_signals(policy(), windows, replace(observation, now_s=now_s), 7)
+    return read_signals(policy, windows, replace(observation, now_s=now_s), 7)
 
 
 @pytest.mark.parametrize(
@@ -61,6 +67,16 @@ def test_a_service_is_known_as_well_as_its_least_known_replica(
         assert (signal.freshness, signal.age_s) == (freshness, age_s)
     assert signals.freshness is freshness
     assert signals.coverage == coverage
+
+
+@pytest.mark.parametrize(("last_s", "freshness"), [(0.0, STALE), (10.0, STALE), (12.0, FRESH)])
+def test_who_is_silent_again_before_its_rate_is_known_makes_the_service_unknown(
+    last_s: float, freshness: Freshness
+) -> None:
+    patient = policy(stale_after_s=30.0)
+    signals = heard(20.0, {"a": 20.0, "b": last_s}, policy=patient)
+    assert signals.freshness is freshness
+    assert signals.arrival_rps.value == pytest.approx(4.0 if last_s else 2.0)
 
 
 def test_what_they_add_up_to() -> None:

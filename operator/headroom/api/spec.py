@@ -126,8 +126,8 @@ class ScaleDown(Value):
     """How fast replicas are removed."""
 
     stabilization_window: StabilizationWindow = Duration.parse("90s")
-    """Every rule must agree with fewer for this long, and no less than a cold start: a measured one,
-    before the first what an unfinished one has taken so far."""
+    """Every rule must agree with fewer for this long, and no less than a cold start: a measured
+    one, before the first what an unfinished one has taken so far."""
     rate: Rate | None = None
     """Without it, as many as are no longer wanted at once."""
 

@@ -69,8 +69,9 @@ def read_signals(
         age_s = max(age_s, *(_silent_s(policy, pod, now_s) for pod in ready if pod.uid not in last))
     freshness = _freshness(policy, oldest_s=age_s, youngest_s=min(ages_s))
     watched_s = windows.watched_s(now_s, policy.stable_window_s)
+    least_s = max(policy.burst_windows_s, default=policy.tick_s)
     if freshness is Freshness.FRESH and windows.partly_unseen(
-        ready, watched_s, now_s, policy.stale_after_s
+        ready, watched_s, now_s, policy.stale_after_s, least_s
     ):
         freshness = Freshness.STALE
 
@@ -87,11 +88,11 @@ def read_signals(
         in_flight=known(float(waiting + running)),
         coverage=sum([age <= policy.stale_after_s for age in ages_s]) / len(ready),
     )
-    if watched_s < max(policy.burst_windows_s, default=policy.tick_s):
+    if watched_s < least_s:
         return gauges
     total = windows.total(watched_s)
     return Signals(
-        arrival_rps=known(total.arrivals / watched_s),
+        arrival_rps=known(windows.arriving(watched_s, now_s) / watched_s),
         waiting=gauges.waiting,
         standing=gauges.standing,
         in_flight=gauges.in_flight,
