@@ -4,9 +4,9 @@ Each pod's counters are one monotone series, so a window is the difference of tw
 ever negative, and a lost scrape costs resolution, not requests.
 
 Three rules make missing differ from zero. A pod that is ready and silent keeps its last window: its
-load is held, not forgotten. A pod that has gone counts with what it took until it went. A pod seen
-for the first time counts from zero only if it was created under our eyes; otherwise its first
-scrape is a baseline.
+load is held, not forgotten; where its series is shorter, its rate is. A pod that has gone counts
+with what it took until it went. A pod seen for the first time counts from zero only if it was
+created under our eyes; otherwise its first scrape is a baseline.
 """
 
 from __future__ import annotations
@@ -103,12 +103,11 @@ class Windows:
         begun_s = self.tracks.times_s[0]
         if not (begun_s > self.ends_s - window_s).any():
             return False
-        known = [pod for pod in pods if pod.uid in self.tracks.columns]
-        for pod in known:
-            column = self.tracks.columns[pod.uid]
-            first_s, end_s = float(begun_s[column]), float(self.ends_s[column])
-            if first_s <= _since_s(pod) + patience_s:
+        for pod in pods:
+            column = self.tracks.columns.get(pod.uid)
+            if column is None or begun_s[column] <= _since_s(pod) + patience_s:
                 continue
+            first_s, end_s = begun_s[column], self.ends_s[column]
             if first_s > now_s - window_s or (end_s < now_s and end_s - first_s < heard_s):
                 return True
         return False
@@ -120,13 +119,12 @@ class Windows:
         it, what is left counts for the whole. Worked: heard from 2 s to 8 s with 38 requests and
         silent since, of the 16 s until 18 s: 38 x 16 / 6 = 101.
         """
-        columns = self.ends_s - np.array([[window_s]])
-        arrived = (self.tracks.arrivals[-1] - self.tracks.arrivals_at(columns))[0]
-        begun_s = self.tracks.times_s[0]
+        starts_s, begun_s = self.ends_s - window_s, self.tracks.times_s[0]
+        arrived = self.tracks.arrivals[-1] - self.tracks.arrivals_at(starts_s[np.newaxis])[0]
         silent_s, heard_s = now_s - self.ends_s, self.ends_s - begun_s
-        short_s = np.clip(begun_s - columns[0], 0.0, np.maximum(silent_s, 0.0))
-        stretched = 1.0 + short_s / np.where(heard_s > 0, heard_s, np.inf)
-        return float((arrived * stretched).sum())
+        lacking_s = np.clip(begun_s - starts_s, 0.0, np.maximum(silent_s, 0.0))
+        share = lacking_s / np.where(heard_s > 0, heard_s, np.inf)
+        return float((arrived * (1.0 + share)).sum())
 
     def total(self, window_s: float, *, ago_s: float = 0.0) -> WindowTotal:
         """Sum over all pods what happened in the `window_s` seconds that ended `ago_s` ago."""
