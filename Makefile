@@ -94,7 +94,7 @@ bench-server: setup ## the model server beside other servers, 35 min (ARGS=--qui
 	@$(RUN) serverbench $(ARGS)
 
 bench-decision: setup ## the decision against every peer in every cell (ARGS=--quick: 10 min); resumes
-	@$(RUN) proof $(ARGS)
+	@$(RUN) decision_study $(ARGS)
 
 .PHONY: reliability
 reliability: setup ## the promises under faults: telemetry, crashes, outages, leaders, thousand, soak (ARGS=crashes: one part); resumes

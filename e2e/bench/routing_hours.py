@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 from statistics import mean
 
 from bench.figures import Figure, at_most, shown
+from decision_study.cells import Cell
 from headroom.scaling.values import Routing
 from headroom.simulator.autoscalers import catalogue
 from headroom.simulator.run import simulate
-from proof.cells import Cell
 
 PROMISED = {"single": 0.60, "heavy": 0.88}
 """Of the GPU-hours, by plant."""

@@ -21,10 +21,10 @@ from headroom.simulator.autoscalers import catalogue
 from headroom.simulator.campaign import shipped
 from headroom.simulator.outcome import Outcome
 from headroom.simulator.plant import Network, Server, ServiceSpec
+from headroom.simulator.plant_state import Number, Tally, allocate, with_rows
 from headroom.simulator.run import simulate
 from headroom.simulator.scenario import Scenario, Workload
 from headroom.simulator.scenario_file import load_scenario
-from headroom.simulator.tables import Number, Tally, allocate, with_rows
 
 SERVER = Server(fixed_s=0.006, per_item_s=0.0005, max_batch=8)
 REPLICAS = 12

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner, Result
 
-import simulation_world
+import fakes_simulation
 from headroom.cli.commands import app
 from headroom.cli.simulate.campaign import listed, simulate
 from headroom.cli.simulate.request import Misuse, Ports, Request, runs_of
@@ -37,11 +37,11 @@ def ports(tmp_path: Path) -> Ports:
         )
     return Ports(
         scenarios={name: tmp_path / f"{name}.toml" for name in ("step", "ramp")},
-        check=simulation_world.read_text,
+        check=fakes_simulation.read_text,
         autoscalers={name: Known() for name in NAMES},
         grids=GRIDS,
         elements=("burst", "correction"),
-        perform=simulation_world.perform,
+        perform=fakes_simulation.perform,
     )
 
 

@@ -8,12 +8,11 @@ from itertools import accumulate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headroom.simulator.columns import BOUNDS_S
 from headroom.simulator.plant import Clients, Server
-from headroom.simulator.tables import Tally
+from headroom.simulator.plant_state import BOUNDS_S, Tally
 from headroom_server.scheduling.batching import Batcher, Entry
 from headroom_server.telemetry.histograms import LATENCY_BOUNDS_S, Histogram
-from simulator.plant_world import Plant, service
+from simulator.fakes_plant import Plant, service
 
 
 def served(

@@ -65,7 +65,7 @@ def _is_generated_data(text: str) -> bool:
     """A table that a module writes: it says by which command, and holds literals alone."""
     docstring, *rest = ast.parse(text).body
     assert isinstance(docstring, ast.Expr)
-    return "Generated: `python -m headroom." in ast.unparse(docstring) and all(
+    return "Generated: `python -m latency_tables." in ast.unparse(docstring) and all(
         isinstance(each, ast.Assign) and ast.literal_eval(each.value) for each in rest
     )
 
@@ -78,7 +78,7 @@ def _is_generated_data(text: str) -> bool:
     ],
 )
 def test_only_literals_pass_as_generated_data(body: str, exempt: bool) -> None:
-    title = '"""Tables. Generated: `python -m headroom.making`."""'
+    title = '"""Tables. Generated: `python -m latency_tables.making`."""'
     assert _is_generated_data(f"{title}\n{body}") == exempt
     assert not _is_generated_data(f'"""Tables."""\n{body}')
 

@@ -15,7 +15,7 @@ from headroom.scaling.pinned import crowding, most_connections
 from headroom.scaling.surface import between
 from headroom.scaling.tail_latency import TailLatency
 from headroom.scaling.values import CostModel, Routing
-from headroom.simulator import batch_chain
+from latency_tables import batch_chain
 
 CURVE = LoadCurve(stretches=(1.0, 2.0, 4.0), latencies=(1.0, 3.0, 7.0), slope=2.0)
 

@@ -20,8 +20,8 @@ from headroom.scaling.pinned import most_connections
 from headroom.scaling.surface import stored_table
 from headroom.scaling.tail_latency import TailLatency
 from headroom.scaling.values import CostModel, Routing
-from headroom.simulator import batch_chain, varied_chain
-from headroom.simulator.surface import cell
+from latency_tables import batch_chain, varied_chain
+from latency_tables.surface import cell
 from reference_queue import percentile as simulated
 
 Array = NDArray[np.float64]
@@ -112,7 +112,7 @@ def test_the_varied_chain_without_variation_is_the_exact_one(
 
 
 POINTS = Path(__file__).with_name("surface_points.csv")
-"""Made by `python -m headroom.simulator.surface_points tests/scaling/surface_points.csv`."""
+"""Made by `python -m latency_tables.validation_points tests/scaling/surface_points.csv`."""
 PERCENTILES = (0.9, 0.95, 0.99)
 PROMISED = ("Random", "LeastInFlight")
 

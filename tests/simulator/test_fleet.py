@@ -6,8 +6,8 @@ import pytest
 
 from headroom.scaling.values import Routing
 from headroom.simulator.plant import Cluster, ColdStart, Phase, Server
-from headroom.simulator.tables import Tally
-from simulator.fleet_world import FleetWorld, spec
+from headroom.simulator.plant_state import Tally
+from simulator.fakes_fleet import FleetWorld, spec
 
 
 def test_a_cold_start_is_the_sum_of_its_phases() -> None:

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from headroom.scaling.values import Routing
 from headroom.simulator import kernel
-from headroom.simulator.columns import BOUNDS_S, COLUMNS, Column
 from headroom.simulator.plant import Clients, Server
-from headroom.simulator.tables import NONE, Number, Quantity, Tally
-from simulator.plant_world import Plant, Times, poisson, service
+from headroom.simulator.plant_state import BOUNDS_S, COLUMNS, NONE, Column, Number, Quantity, Tally
+from simulator.fakes_plant import Plant, Times, poisson, service
 
 SECOND = Server(fixed_s=1.0, per_item_s=0.0)
 """One request a second."""

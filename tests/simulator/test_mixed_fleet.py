@@ -11,8 +11,8 @@ from headroom.simulator.outcome import Score
 from headroom.simulator.plant import ColdStart, Phase, Server
 from headroom.simulator.run import simulate
 from headroom.simulator.scenario import Scenario, Workload
-from simulator.fleet_world import spec
-from simulator.plant_world import poisson
+from simulator.fakes_fleet import spec
+from simulator.fakes_plant import poisson
 from simulator.test_run import Given
 
 SERVER = Server(fixed_s=0.020, per_item_s=0.0015, max_batch=16)

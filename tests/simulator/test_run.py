@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 
 from headroom.scaling.values import PodState, Routing
-from headroom.simulator import batch_chain
-from headroom.simulator.autoscaler import Truth, View, Wish
-from headroom.simulator.columns import Column
+from headroom.simulator.autoscaler import GroundTruth, ScaleRequest, View
 from headroom.simulator.faults import Fault, FaultKind
 from headroom.simulator.outcome import Outcome
 from headroom.simulator.plant import Clients, Cluster, Server, ServiceSpec
+from headroom.simulator.plant_state import Column
 from headroom.simulator.run import simulate
 from headroom.simulator.scenario import Scenario, Times, Workload
-from simulator.fleet_world import spec
-from simulator.plant_world import poisson
+from latency_tables import batch_chain
+from simulator.fakes_fleet import spec
+from simulator.fakes_plant import poisson
 
 
 @dataclass(frozen=True)
@@ -48,11 +48,11 @@ class Scheduled:
     instants: list[dict[str, float]] = field(default_factory=list)
     name: str = "scheduled"
 
-    def evaluate(self, view: View) -> Wish:
+    def evaluate(self, view: View) -> ScaleRequest:
         self.views.append(view)
         self.instants.append(dict(view.metrics.instant(Column.ANSWERED)))
         due = [replicas for time_s, replicas in self.schedule.items() if time_s <= view.now_s]
-        return Wish(replicas=due[-1] if due else view.replicas, reason="Schedule")
+        return ScaleRequest(replicas=due[-1] if due else view.replicas, reason="Schedule")
 
 
 @dataclass
@@ -308,9 +308,9 @@ def test_two_services_share_a_pool_and_each_has_its_own_outcome() -> None:
 
 
 def test_the_truth_counts_each_second_and_measures_the_plant() -> None:
-    seen: list[Truth] = []
+    seen: list[GroundTruth] = []
 
-    def make(truth: Truth) -> Scheduled:
+    def make(truth: GroundTruth) -> Scheduled:
         seen.append(truth)
         return Scheduled()
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from headroom.simulator.outcome import Move
+from headroom.simulator.plant_state import FINE_BUCKETS, FINE_LOG, FINE_START_S
 from headroom.simulator.scores import count_flaps, fine_quantile
-from headroom.simulator.tables import FINE_BUCKETS, FINE_LOG, FINE_START_S
 
 
 def counts(*latencies_s: tuple[float, int]) -> np.ndarray:

@@ -7,11 +7,10 @@ import math
 import pytest
 
 from headroom.scaling.values import Routing
-from headroom.simulator import batch_chain
-from headroom.simulator.columns import Column
 from headroom.simulator.plant import Server, Spread
-from headroom.simulator.tables import Tally
-from simulator.plant_world import (
+from headroom.simulator.plant_state import Column, Tally
+from latency_tables import batch_chain
+from simulator.fakes_plant import (
     Plant,
     batch_mean_s,
     exponential,

@@ -2,7 +2,7 @@
 
 Latency over T = t(B), the time of a full batch, depends on t0 / T, B, variation, N, routing and
 utilization only. The tables hold the utilization at each level of latency (`surface_axes`), from
-exact chains and simulation (`headroom.simulator.surface`).
+exact chains and simulation (`latency_tables.surface`).
 """
 
 from __future__ import annotations

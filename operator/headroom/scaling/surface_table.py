@@ -1,4 +1,4 @@
-"""Tables of the tail-latency model. Generated: `python -m headroom.simulator.surface`."""
+"""Tables of the tail-latency model. Generated: `python -m latency_tables.surface`."""
 
 RANDOM = """
 eNrtvVuMJVl2HXbeceLEuXHjRkZG3rx561ZWVlZ2dXZ1vbq6urq7uru6+jH97uE8OD09D45myOaQGlGURNIkbZECJRmyRFiQ

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from headroom.simulator.outcome import Outcome
-from headroom.simulator.report.estimate import Estimate, estimate
+from headroom.simulator.report.comparison import Estimate, estimate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,7 +31,7 @@ class View:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class ScaleRequest:
     """What an autoscaler wants; the simulator clamps it to the service's bounds."""
 
     replicas: int
@@ -40,7 +40,7 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Truth:
+class GroundTruth:
     """What only bounds and perfect profiles may know."""
 
     spec: ServiceSpec
@@ -68,7 +68,7 @@ class Autoscaler(Protocol):
         """Virtual seconds between two scrapes of the pods into its metrics; inf for none."""
         ...
 
-    def evaluate(self, view: View) -> Wish:
+    def evaluate(self, view: View) -> ScaleRequest:
         """Return what it wants now."""
         ...
 
@@ -82,5 +82,5 @@ class DirectScraper(Protocol):
         ...
 
 
-Make = Callable[[Truth], Autoscaler]
+AutoscalerFactory = Callable[[GroundTruth], Autoscaler]
 """How a run gets its autoscalers, one per service."""

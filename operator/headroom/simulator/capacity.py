@@ -9,7 +9,7 @@ import numpy as np
 
 from headroom.simulator import kernel
 from headroom.simulator.plant import Clients, ServiceSpec
-from headroom.simulator.tables import Tally, allocate, with_more_nodes, with_rows
+from headroom.simulator.plant_state import Tally, allocate, with_more_nodes, with_rows
 
 _REQUESTS = 100_000
 _STEPS = 9

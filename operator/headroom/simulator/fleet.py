@@ -15,9 +15,9 @@ import numpy as np
 
 from headroom.scaling.values import Pod, PodState
 from headroom.simulator import kernel
-from headroom.simulator.agenda import Agenda, Turn
+from headroom.simulator.event_queue import EventQueue, Priority
 from headroom.simulator.plant import Cluster, ServiceSpec
-from headroom.simulator.tables import NONE, Quantity, allocate, with_more_nodes, with_rows
+from headroom.simulator.plant_state import NONE, Quantity, allocate, with_more_nodes, with_rows
 
 _DRAIN_CHECK_S = 1.0
 
@@ -105,7 +105,7 @@ class Fleet:
     """The pods of one service over its compiled plant."""
 
     def __init__(
-        self, spec: ServiceSpec, pool: Pool, agenda: Agenda, seed: int, duration_s: float
+        self, spec: ServiceSpec, pool: Pool, events: EventQueue, seed: int, duration_s: float
     ) -> None:
         self.spec = spec
         self.asked = 0
@@ -116,7 +116,7 @@ class Fleet:
         """Of replicas that have ended."""
         self.starting_s = 0.0
         self._pool = pool
-        self._agenda = agenda
+        self._events = events
         self._random = np.random.Generator(np.random.PCG64([seed, 1]))
         self._serial = 0
         self._free_rows: list[int] = []
@@ -160,14 +160,16 @@ class Fleet:
             if replica.start_s == 0.0:
                 self._ready(replica, at_s)
             else:
-                self._agenda.at(
-                    at_s + replica.start_s, Turn.PODS, lambda time_s: self._ready(replica, time_s)
+                self._events.at(
+                    at_s + replica.start_s,
+                    Priority.PODS,
+                    lambda time_s: self._ready(replica, time_s),
                 )
 
         if node_s <= now_s:
             scheduled(now_s)
         else:
-            self._agenda.at(node_s, Turn.PODS, scheduled)
+            self._events.at(node_s, Priority.PODS, scheduled)
 
     def kill(self, victims: Iterable[Replica], now_s: float) -> None:
         """End ready pods at once with what they have in flight; the Deployment replaces them."""
@@ -257,7 +259,7 @@ class Fleet:
             self._gone(replica, now_s)
         else:
             next_s = min(now_s + _DRAIN_CHECK_S, replica.removed_s + self.spec.drain_s)
-            self._agenda.at(next_s, Turn.PODS, lambda time_s: self._drain(replica, time_s))
+            self._events.at(next_s, Priority.PODS, lambda time_s: self._drain(replica, time_s))
 
     def _gone(self, replica: Replica, end_s: float) -> None:
         self.replicas.remove(replica)

@@ -1,7 +1,7 @@
 """The compiled plant: every request from its arrival to its end, event by event.
 
-All state lies in `Tables`, changed in place; time only ever comes in as an argument. Cost: 0.2 to
-0.4 us per request, nearly independent of the number of replicas, except under least in flight,
+All state lies in `PlantState`, changed in place; time only ever comes in as an argument. Cost: 0.2
+to 0.4 us per request, nearly independent of the number of replicas, except under least in flight,
 which looks at each.
 """
 
@@ -9,10 +9,7 @@ from __future__ import annotations
 
 import math
 
-from headroom.simulator.chance import below, gamma_factor, lognormal_factor
-from headroom.simulator.columns import Column
-from headroom.simulator.compiling import compiled
-from headroom.simulator.tables import (
+from headroom.simulator.plant_state import (
     CENTRAL,
     FINE_BUCKETS,
     FINE_LOG,
@@ -24,18 +21,20 @@ from headroom.simulator.tables import (
     ROUND_ROBIN,
     STICKY,
     TWO_CHOICES,
+    Column,
     Floats,
     Number,
+    PlantState,
     Quantity,
-    Tables,
     Tally,
 )
+from headroom.simulator.rng import below, compiled, gamma_factor, lognormal_factor
 
 _COLUMNS = len(Column)
 
 
 @compiled
-def _touch(p: Tables, row: int, now_s: float) -> None:
+def _touch(p: PlantState, row: int, now_s: float) -> None:
     """Sum the integrals of a row up to now."""
     seconds = now_s - p.touched_s[row]
     if seconds > 0.0:
@@ -50,13 +49,13 @@ def _touch(p: Tables, row: int, now_s: float) -> None:
 
 
 @compiled
-def _release(p: Tables, node: int) -> None:
+def _release(p: PlantState, node: int) -> None:
     p.following[node] = p.numbers[Number.FREE]
     p.numbers[Number.FREE] = node
 
 
 @compiled
-def _end(p: Tables, node: int, now_s: float, outcome: int) -> None:
+def _end(p: PlantState, node: int, now_s: float, outcome: int) -> None:
     """End a request without an answer in time to anybody."""
     arrived_s = p.arrived_s[node]
     p.tally[outcome] += 1
@@ -67,7 +66,7 @@ def _end(p: Tables, node: int, now_s: float, outcome: int) -> None:
 
 
 @compiled
-def _answer(p: Tables, row: int, node: int, now_s: float) -> None:
+def _answer(p: PlantState, row: int, node: int, now_s: float) -> None:
     """End a request with its answer."""
     latency_s = now_s - p.arrived_s[node]
     if latency_s > p.quantities[Quantity.TIMEOUT_S]:
@@ -107,7 +106,7 @@ def _bucket(bounds_s: Floats, latency_s: float) -> int:
 
 
 @compiled
-def _purge(p: Tables, row: int, now_s: float) -> None:
+def _purge(p: PlantState, row: int, now_s: float) -> None:
     """End what has waited longer than anybody's patience; lists are FIFO, so only heads can."""
     while (
         p.waiting[row] > 0 and now_s - p.arrived_s[p.head[row]] > p.quantities[Quantity.PATIENCE_S]
@@ -126,7 +125,7 @@ def _purge(p: Tables, row: int, now_s: float) -> None:
 
 
 @compiled
-def _push(p: Tables, end_s: float, place: int) -> None:
+def _push(p: PlantState, end_s: float, place: int) -> None:
     index = p.numbers[Number.HEAP]
     p.numbers[Number.HEAP] = index + 1
     while index > 0:
@@ -141,7 +140,7 @@ def _push(p: Tables, end_s: float, place: int) -> None:
 
 
 @compiled
-def _pop(p: Tables) -> int:
+def _pop(p: PlantState) -> int:
     """Remove the earliest end and return its place."""
     place = p.heap_place[0]
     count = p.numbers[Number.HEAP] - 1
@@ -166,7 +165,7 @@ def _pop(p: Tables) -> int:
 
 
 @compiled
-def _execution_s(p: Tables, row: int, size: int) -> float:
+def _execution_s(p: PlantState, row: int, size: int) -> float:
     seconds = (
         (p.quantities[Quantity.FIXED_S] + p.quantities[Quantity.PER_ITEM_S] * size)
         * p.quantities[Quantity.COST_FACTOR]
@@ -180,7 +179,7 @@ def _execution_s(p: Tables, row: int, size: int) -> float:
 
 
 @compiled
-def _start(p: Tables, row: int, now_s: float) -> None:
+def _start(p: PlantState, row: int, now_s: float) -> None:
     """Let every free slot take what waits, at most a batch each."""
     slots = p.numbers[Number.SLOTS]
     while p.busy_slots[row] < slots:
@@ -207,7 +206,7 @@ def _start(p: Tables, row: int, now_s: float) -> None:
 
 
 @compiled
-def _enqueue(p: Tables, row: int, node: int, now_s: float) -> None:
+def _enqueue(p: PlantState, row: int, node: int, now_s: float) -> None:
     _touch(p, row, now_s)
     p.following[node] = NONE
     if p.waiting[row] == 0:
@@ -220,7 +219,7 @@ def _enqueue(p: Tables, row: int, node: int, now_s: float) -> None:
 
 
 @compiled
-def _least(p: Tables) -> int:
+def _least(p: PlantState) -> int:
     """Return the routable row with the fewest requests in flight; ties in turn."""
     ready = p.numbers[Number.READY]
     p.numbers[Number.TURN] += 1
@@ -235,7 +234,7 @@ def _least(p: Tables) -> int:
 
 
 @compiled
-def _route(p: Tables) -> int:
+def _route(p: PlantState) -> int:
     """Return the row that the next request goes to; there is at least one."""
     ready, routing = p.numbers[Number.READY], p.numbers[Number.ROUTING]
     if routing == STICKY:  # also where only one is ready: its connections stay with it
@@ -260,7 +259,7 @@ def _route(p: Tables) -> int:
 
 
 @compiled
-def _hand_out(p: Tables, now_s: float) -> None:
+def _hand_out(p: PlantState, now_s: float) -> None:
     """Move requests from the central queue to replicas with room."""
     central = len(p.head) - 1
     while p.numbers[Number.READY] > 0:
@@ -281,7 +280,7 @@ def _hand_out(p: Tables, now_s: float) -> None:
 
 
 @compiled
-def _arrive(p: Tables, time_s: float) -> None:
+def _arrive(p: PlantState, time_s: float) -> None:
     """Take one request in; the pool has a free node."""
     p.tally[Tally.REQUESTS] += 1
     p.minute_requests[min(int(time_s / 60.0), len(p.minute_requests) - 1)] += 1
@@ -317,7 +316,7 @@ def _arrive(p: Tables, time_s: float) -> None:
 
 
 @compiled
-def _finish(p: Tables, now_s: float) -> None:
+def _finish(p: PlantState, now_s: float) -> None:
     """End the execution that ends first, and begin what follows it."""
     slots = p.numbers[Number.SLOTS]
     place = _pop(p)
@@ -342,7 +341,7 @@ def _finish(p: Tables, now_s: float) -> None:
 
 
 @compiled
-def advance(p: Tables, times_s: Floats, index: int, until_s: float) -> int:
+def advance(p: PlantState, times_s: Floats, index: int, until_s: float) -> int:
     """Run the plant until `until_s`; return the index of the first arrival not yet taken in.
 
     Takes in the arrivals times_s[index:] that lie before `until_s`. Returns early, with time not
@@ -364,7 +363,7 @@ def advance(p: Tables, times_s: Floats, index: int, until_s: float) -> int:
 
 
 @compiled
-def settle(p: Tables, now_s: float) -> None:
+def settle(p: PlantState, now_s: float) -> None:
     """Bring every row's integrals and gauges to now, and end what nobody waits for any more."""
     for row in range(len(p.head)):
         if p.in_flight[row] > 0 or p.touched_s[row] < now_s:
@@ -375,7 +374,7 @@ def settle(p: Tables, now_s: float) -> None:
 
 
 @compiled
-def admit(p: Tables, row: int, now_s: float) -> None:
+def admit(p: PlantState, row: int, now_s: float) -> None:
     """Open a row, empty and with counters at zero, to requests."""
     p.counters[row, :] = 0.0
     p.touched_s[row] = now_s
@@ -388,7 +387,7 @@ def admit(p: Tables, row: int, now_s: float) -> None:
 
 
 @compiled
-def close(p: Tables, row: int) -> None:
+def close(p: PlantState, row: int) -> None:
     """Send no more requests to a row; what it has, it finishes."""
     if p.open[row] == 0:
         return
@@ -406,7 +405,7 @@ def close(p: Tables, row: int) -> None:
 
 
 @compiled
-def kill(p: Tables, row: int, now_s: float) -> None:
+def kill(p: PlantState, row: int, now_s: float) -> None:
     """Close a row at once: everything that it has in flight fails."""
     close(p, row)
     _touch(p, row, now_s)
@@ -434,7 +433,7 @@ def kill(p: Tables, row: int, now_s: float) -> None:
 
 
 @compiled
-def ages_s(p: Tables, now_s: float) -> float:
+def ages_s(p: PlantState, now_s: float) -> float:
     """Return the summed time that the requests still in the system have spent there."""
     total = 0.0
     for row in range(len(p.head)):
@@ -451,7 +450,7 @@ def ages_s(p: Tables, now_s: float) -> float:
 
 
 @compiled
-def miss_the_rest(p: Tables) -> None:
+def miss_the_rest(p: PlantState) -> None:
     """Count what is still in the system as missed in its minute of arrival; it stays there."""
     last = len(p.minute_missed) - 1
     for row in range(len(p.head)):

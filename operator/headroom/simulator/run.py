@@ -10,16 +10,22 @@ import numpy as np
 
 from headroom.scaling.values import PodSample, PodState
 from headroom.simulator import kernel, observing
-from headroom.simulator.agenda import Agenda, Turn
-from headroom.simulator.autoscaler import Autoscaler, DirectScraper, Make, Truth, View
+from headroom.simulator.autoscaler import (
+    Autoscaler,
+    AutoscalerFactory,
+    DirectScraper,
+    GroundTruth,
+    View,
+)
 from headroom.simulator.capacity import capacity_rps
+from headroom.simulator.event_queue import EventQueue, Priority
 from headroom.simulator.faults import Fault, FaultKind
 from headroom.simulator.fleet import Fleet, Pool
 from headroom.simulator.metrics import Metrics
 from headroom.simulator.outcome import Course, Move, Outcome
+from headroom.simulator.plant_state import FINE_LOG, FINE_START_S
 from headroom.simulator.scenario import Scenario, Times, Workload
 from headroom.simulator.scores import fine_quantile, score
-from headroom.simulator.tables import FINE_LOG, FINE_START_S
 
 _SAMPLES = 1440
 """Points of a course at most: one per 10 s of four hours."""
@@ -30,7 +36,7 @@ _WINDOW_S = 30
 
 def simulate(
     scenario: Scenario,
-    make: Make,
+    make: AutoscalerFactory,
     seed: int,
     *,
     on_progress: Callable[[float], None] | None = None,
@@ -39,25 +45,25 @@ def simulate(
 
     `on_progress` is told the share of the virtual time that has passed, once per sample.
     """
-    agenda, pool = Agenda(), Pool(scenario.cluster)
+    events, pool = EventQueue(), Pool(scenario.cluster)
     duration_s = scenario.duration_s
     runs = [
-        _Run(scenario, workload, make, agenda, pool, _service_seed(seed, number))
+        _Run(scenario, workload, make, events, pool, _service_seed(seed, number))
         for number, workload in enumerate(scenario.workloads)
     ]
     pool.begin()
     if on_progress is not None:
-        agenda.every(
+        events.every(
             _sample_s(duration_s),
-            Turn.SAMPLE,
+            Priority.SAMPLE,
             lambda now_s: on_progress(min(1.0, now_s / duration_s)),
             start_s=0.0,
         )
-    while agenda.next_s <= duration_s:
-        now_s = agenda.next_s
+    while events.next_s <= duration_s:
+        now_s = events.next_s
         for run in runs:
             run.advance(now_s)
-        agenda.run_next()
+        events.run_next()
     return tuple(run.outcome(scenario.name, seed) for run in runs)
 
 
@@ -132,15 +138,15 @@ class _Run:
         self,
         scenario: Scenario,
         workload: Workload,
-        make: Make,
-        agenda: Agenda,
+        make: AutoscalerFactory,
+        events: EventQueue,
         pool: Pool,
         seed: int,
     ) -> None:
         self.spec = workload.spec
         self.pool, self.seed = pool, seed
         self.duration_s = scenario.duration_s
-        self.fleet = Fleet(self.spec, pool, agenda, seed, self.duration_s)
+        self.fleet = Fleet(self.spec, pool, events, seed, self.duration_s)
         self.moves: list[Move] = []
         self._chunks: Iterator[Times] = workload.arrivals.chunks(seed)
         self._times: Times = np.empty(0)
@@ -152,18 +158,20 @@ class _Run:
         self._silences: list[Fault] = []
         self._samples = _Samples()
         self.fleet.begin(_initial(truth))
-        self._enter(agenda, scenario.faults)
+        self._enter(events, scenario.faults)
 
-    def _enter(self, agenda: Agenda, faults: tuple[Fault, ...]) -> None:
+    def _enter(self, events: EventQueue, faults: tuple[Fault, ...]) -> None:
         autoscaler = self.autoscaler
-        agenda.every(autoscaler.period_s, Turn.DECIDE, self._decide, start_s=autoscaler.period_s)
+        events.every(
+            autoscaler.period_s, Priority.DECIDE, self._decide, start_s=autoscaler.period_s
+        )
         if math.isfinite(autoscaler.scrape_s):
-            agenda.every(autoscaler.scrape_s, Turn.SCRAPE, self._scrape, start_s=0.0)
+            events.every(autoscaler.scrape_s, Priority.SCRAPE, self._scrape, start_s=0.0)
         sample_s = _sample_s(self.duration_s)
-        agenda.every(sample_s, Turn.SAMPLE, self._sample, start_s=sample_s)
+        events.every(sample_s, Priority.SAMPLE, self._sample, start_s=sample_s)
         for fault in faults:
             if fault.service in (None, self.spec.name):
-                agenda.at(fault.start_s, Turn.FAULTS, self._beginning(agenda, fault))
+                events.at(fault.start_s, Priority.FAULTS, self._beginning(events, fault))
 
     def advance(self, until_s: float) -> None:
         """Run the plant until then, beyond a chunk's last arrival only with the next at hand."""
@@ -239,7 +247,7 @@ class _Run:
         kernel.settle(self.fleet.tables, now_s)
         self._samples.take(self.fleet, policy.latency_target_s, policy.latency_percentile, now_s)
 
-    def _beginning(self, agenda: Agenda, fault: Fault) -> Callable[[float], None]:
+    def _beginning(self, events: EventQueue, fault: Fault) -> Callable[[float], None]:
         """Return what happens when a fault begins; it enters its own end."""
         fleet, pool = self.fleet, self.pool
 
@@ -269,12 +277,12 @@ class _Run:
                     fleet.make_costly(fault.factor)
                     ending = lambda _: fleet.make_costly(1 / fault.factor)  # noqa: E731
             if ending is not None and math.isfinite(fault.end_s):
-                agenda.at(fault.end_s, Turn.FAULTS, ending)
+                events.at(fault.end_s, Priority.FAULTS, ending)
 
         return begin
 
 
-def _truth(workload: Workload, seed: int) -> Truth:
+def _truth(workload: Workload, seed: int) -> GroundTruth:
     """Count the stream by seconds, and measure the plant at its mean size."""
     spec, duration_s = workload.spec, workload.arrivals.duration_s
     counts = np.zeros(max(1, math.ceil(duration_s)))
@@ -282,12 +290,12 @@ def _truth(workload: Workload, seed: int) -> Truth:
         counts += np.bincount(times_s.astype(np.int64), minlength=len(counts))
     mean_rps = float(counts.sum()) / duration_s
     replicas = max(1, round(mean_rps / (0.65 * spec.server.full_rps)))
-    return Truth(
+    return GroundTruth(
         spec=spec, arrivals_per_s=counts, capacity_rps=capacity_rps(spec, min(replicas, 40))
     )
 
 
-def _initial(truth: Truth) -> int:
+def _initial(truth: GroundTruth) -> int:
     """Return the replicas at the start: what the first arrivals need below capacity and ceiling."""
     spec, policy = truth.spec, truth.spec.policy
     if spec.initial_replicas is not None:

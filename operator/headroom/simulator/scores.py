@@ -10,7 +10,7 @@ import numpy as np
 from headroom.simulator import kernel
 from headroom.simulator.fleet import Fleet
 from headroom.simulator.outcome import Course, Move, Score
-from headroom.simulator.tables import FINE_LOG, FINE_START_S, Ints, Quantity, Tally
+from headroom.simulator.plant_state import FINE_LOG, FINE_START_S, Ints, Quantity, Tally
 
 FLAP_SLACK_S = 60.0
 

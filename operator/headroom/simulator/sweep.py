@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from headroom.simulator.report.families import OURS, family, is_bound
-from headroom.simulator.report.front import dominates, front
+from headroom.simulator.report.comparison import OURS, dominates, family, front, is_bound
 from headroom.simulator.report.summary import Summary
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from headroom.simulator.autoscalers.catalogue import BOUNDS, GRIDS, PEERS, make, names
-from simulator.autoscalers.peer_world import Flow, World, truth
+from simulator.autoscalers.fakes_view import Flow, World, truth
 
 
 def test_names() -> None:

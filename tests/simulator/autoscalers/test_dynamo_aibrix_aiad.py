@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from headroom.simulator.autoscaler import Wish
+from headroom.simulator.autoscaler import ScaleRequest
 from headroom.simulator.autoscalers.aiad import Aiad
 from headroom.simulator.autoscalers.aibrix import AibrixApa
 from headroom.simulator.autoscalers.dynamo import Dynamo, TrendFilter
-from simulator.autoscalers.peer_world import P95_S, Flow, World, truth
+from simulator.autoscalers.fakes_view import P95_S, Flow, World, truth
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_dynamo_does_nothing_while_scaling_or_without_all_engines() -> None:
         (World.of(2).run(5, full, every_s=5, lost=["pod-0"]), "worker_count_mismatch"),
         (World.of(2).silence(5, 5), "no_fpm_data"),
     ):
-        assert world.ask(peer) == Wish(replicas=world.replicas, reason=reason)
+        assert world.ask(peer) == ScaleRequest(replicas=world.replicas, reason=reason)
 
 
 def test_dynamo_floor_after_180_s_of_demand_over_the_profile() -> None:
@@ -66,7 +66,7 @@ def test_dynamo_floor_after_180_s_of_demand_over_the_profile() -> None:
         asked[world.now_s - 10] = world.ask(peer)
         world.run(5, Flow(rps=200, running=6), every_s=5)
     assert asked[175].replicas == 2  # 12 of 8 places would not fit one engine.
-    assert asked[180] == Wish(replicas=3, reason="throughput_lower_bound")  # 400 / 150
+    assert asked[180] == ScaleRequest(replicas=3, reason="throughput_lower_bound")  # 400 / 150
 
 
 @pytest.mark.parametrize(

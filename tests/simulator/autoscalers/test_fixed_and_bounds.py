@@ -15,10 +15,9 @@ from headroom.simulator.autoscalers.bounds import (
     late_start_s,
 )
 from headroom.simulator.autoscalers.fixed import StaticMean, StaticPeak
-from headroom.simulator.autoscalers.need import limit_rps, needed, window_rates
-from headroom.simulator.autoscalers.peer import Peer
+from headroom.simulator.autoscalers.peer import Peer, limit_rps, needed, window_rates
 from headroom.simulator.plant import ColdStart
-from simulator.autoscalers.peer_world import World, truth
+from simulator.autoscalers.fakes_view import World, truth
 
 
 def steps(*parts: tuple[int, float]) -> NDArray[np.float64]:

@@ -6,7 +6,7 @@ import pytest
 
 from headroom.simulator.autoscalers.hpa import HpaLatency, HpaQueue, HpaUtilization
 from headroom.simulator.autoscalers.keda import FallbackBehavior, Keda
-from simulator.autoscalers.peer_world import Flow, World, truth
+from simulator.autoscalers.fakes_view import Flow, World, truth
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from headroom.simulator.autoscaler import View, Wish
+from headroom.simulator.autoscaler import ScaleRequest, View
 from headroom.simulator.autoscalers.knative import Knative, TickWindow
 from headroom.simulator.autoscalers.ray_serve import RayServe
-from simulator.autoscalers.peer_world import Flow, World, truth
+from simulator.autoscalers.fakes_view import Flow, World, truth
 
 
-def ticks(world: World, peer: Knative, seconds: int, flow: Flow) -> Wish:
+def ticks(world: World, peer: Knative, seconds: int, flow: Flow) -> ScaleRequest:
     """Evaluate every 2 s as the autoscaler does, scraped every second."""
     wish = world.ask(peer) if world.metrics.scraped_s is not None else None
     for _ in range(0, seconds, 2):
@@ -51,9 +51,9 @@ def test_queued_requests_count() -> None:
 
 def test_panic_begins_at_twice_the_ready_pods_and_lasts_a_stable_window() -> None:
     peer, world = Knative(truth=truth()), World.of(1)
-    assert ticks(world, peer, 60, Flow(running=4)) == Wish(replicas=1, reason="Stable")
+    assert ticks(world, peer, 60, Flow(running=4)) == ScaleRequest(replicas=1, reason="Stable")
     surge = ticks(world, peer, 10, Flow(running=20))
-    assert surge == Wish(replicas=4, reason="Panic")  # 20 / 5.6 = 3.6, at least twice one.
+    assert surge == ScaleRequest(replicas=4, reason="Panic")  # 20 / 5.6 = 3.6, at least twice one.
     after = ticks(world, peer, 60, Flow(running=1))
     assert after.replicas == 4
     assert ticks(world, peer, 10, Flow(running=1)).replicas == 1
@@ -61,12 +61,12 @@ def test_panic_begins_at_twice_the_ready_pods_and_lasts_a_stable_window() -> Non
 
 def test_it_starts_in_panic_and_keeps_what_it_found() -> None:
     peer, world = Knative(truth=truth()), World.of(4)
-    assert ticks(world, peer, 58, Flow(running=0.1)) == Wish(replicas=4, reason="Panic")
+    assert ticks(world, peer, 58, Flow(running=0.1)) == ScaleRequest(replicas=4, reason="Panic")
 
 
 def test_down_at_most_by_half_of_the_ready() -> None:
     peer, world = Knative(truth=truth()), World.of(9)
-    assert ticks(world, peer, 70, Flow(running=0.1)) == Wish(replicas=4, reason="Stable")
+    assert ticks(world, peer, 70, Flow(running=0.1)) == ScaleRequest(replicas=4, reason="Stable")
 
 
 def test_no_data_holds() -> None:
@@ -75,7 +75,7 @@ def test_no_data_holds() -> None:
     for _ in range(40):
         world.silence(2, 1)
         wish = world.ask(peer)
-    assert wish == Wish(replicas=2, reason="NoData")
+    assert wish == ScaleRequest(replicas=2, reason="NoData")
 
 
 def test_a_scrape_that_misses_half_is_scaled_to_all() -> None:
@@ -93,7 +93,7 @@ def test_a_scale_down_delay_keeps_the_largest() -> None:
     assert ticks(world, peer, 90, Flow(running=1)).replicas == 1
 
 
-def seconds(world: World, peer: RayServe, count: int, flow: Flow) -> list[Wish]:
+def seconds(world: World, peer: RayServe, count: int, flow: Flow) -> list[ScaleRequest]:
     """Evaluate every second between two pushes of metrics, which come every 10 s."""
     wishes = []
     for second in range(count):

@@ -7,7 +7,7 @@ import pytest
 from headroom.simulator.autoscalers.llmd import LlmdSlo
 from headroom.simulator.autoscalers.wva import Load, WvaSaturation, WvaTokens
 from headroom.simulator.plant import Server
-from simulator.autoscalers.peer_world import Flow, World, truth
+from simulator.autoscalers.fakes_view import Flow, World, truth
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headroom.simulator.report.estimate import estimate, t_975
-from headroom.simulator.report.families import family, is_bound
-from headroom.simulator.report.front import dominates, front
+from headroom.simulator.report.comparison import dominates, estimate, family, front, is_bound, t_975
 from headroom.simulator.report.summary import Summary, summarized
 from outcome_world import outcome
 

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from headroom.simulator.outcome import Outcome
 from headroom.simulator.report.summary import summarized
-from headroom.simulator.report.table import tables
+from headroom.simulator.report.terminal_table import tables
 from outcome_world import outcome
 
 

@@ -24,7 +24,7 @@ from headroom.simulator.report.html_page import page
 from headroom.simulator.report.json_report import written
 from headroom.simulator.report.study_table import ablated, swept
 from headroom.simulator.report.summary import summarized
-from headroom.simulator.report.table import tables
+from headroom.simulator.report.terminal_table import tables
 from headroom.simulator.report.write import write_atomically
 from headroom.simulator.sweep import tuned
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from headroom.simulator.campaign import Knob, Perform, Run, planned
-from headroom.simulator.report.families import CLAIRVOYANT, OURS
+from headroom.simulator.report.comparison import CLAIRVOYANT, OURS
 from headroom.simulator.sweep import settings_of
 
 USUAL = (OURS, "hpa-utilization", "hpa-queue", "keda", "knative", "llm-d-slo", CLAIRVOYANT)

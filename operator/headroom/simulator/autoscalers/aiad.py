@@ -14,9 +14,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from headroom.simulator.autoscaler import View, Wish
+from headroom.simulator.autoscaler import ScaleRequest, View
 from headroom.simulator.autoscalers.peer import Peer
-from headroom.simulator.columns import Column
+from headroom.simulator.plant_state import Column
 
 
 @dataclass(kw_only=True)
@@ -36,21 +36,21 @@ class Aiad(Peer):
     _above: bool | None = field(default=None, init=False, repr=False)
     _since_s: float = field(default=0.0, init=False, repr=False)
 
-    def evaluate(self, view: View) -> Wish:
+    def evaluate(self, view: View) -> ScaleRequest:
         """Return one more, one less, or the same."""
         above = self._is_above(view)
         if above is not self._above:
             self._above, self._since_s = above, view.now_s
         lasted_s = view.now_s - self._since_s
         if above is None:
-            return Wish(replicas=view.replicas, reason="NoMetrics")
+            return ScaleRequest(replicas=view.replicas, reason="NoMetrics")
         if lasted_s < (self.up_after_s if above else self.down_after_s):
-            return Wish(replicas=view.replicas, reason="Waiting")
+            return ScaleRequest(replicas=view.replicas, reason="Waiting")
         self._since_s = view.now_s
         if above:
-            return Wish(replicas=view.replicas + 1, reason="Above")
+            return ScaleRequest(replicas=view.replicas + 1, reason="Above")
         # Nothing that it measures could wake a service without replicas.
-        return Wish(replicas=max(min(1, view.replicas), view.replicas - 1), reason="Below")
+        return ScaleRequest(replicas=max(min(1, view.replicas), view.replicas - 1), reason="Below")
 
     def _is_above(self, view: View) -> bool | None:
         policy = self.policy

@@ -17,10 +17,9 @@ import math
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from headroom.simulator.autoscaler import View, Wish
-from headroom.simulator.autoscalers.peer import Peer
-from headroom.simulator.autoscalers.reading import of_ready, ready_pods, round_up
-from headroom.simulator.columns import Column
+from headroom.simulator.autoscaler import ScaleRequest, View
+from headroom.simulator.autoscalers.peer import Peer, of_ready, ready_pods, round_up
+from headroom.simulator.plant_state import Column
 
 
 @dataclass(kw_only=True)
@@ -45,12 +44,12 @@ class AibrixApa(Peer):
     _samples: list[tuple[float, float]] = field(default_factory=list, init=False, repr=False)
     _recommendations: list[tuple[float, int]] = field(default_factory=list, init=False, repr=False)
 
-    def evaluate(self, view: View) -> Wish:
+    def evaluate(self, view: View) -> ScaleRequest:
         """Return the largest recommendation of the window, or more at once."""
         current = view.replicas
         running = of_ready(view.metrics.instant(Column.RUNNING), view)
         if not running or not current:
-            return Wish(replicas=current, reason="NoMetrics")
+            return ScaleRequest(replicas=current, reason="NoMetrics")
         sample = sum(running.values()) / len(running) / self.places
         kept = [past for past in self._samples if past[0] > view.now_s - self.window_s]
         self._samples = [*kept, (view.now_s, sample)]
@@ -61,9 +60,11 @@ class AibrixApa(Peer):
         recent = [past for past in self._recommendations if past[0] > since_s]
         self._recommendations = [*recent, (view.now_s, wanted)]
         if wanted >= current:
-            return Wish(replicas=wanted, reason="Up" if wanted > current else "WithinTolerance")
+            return ScaleRequest(
+                replicas=wanted, reason="Up" if wanted > current else "WithinTolerance"
+            )
         held = min(current, max(count for _, count in self._recommendations))
-        return Wish(replicas=held, reason="Down" if held < current else "Stabilized")
+        return ScaleRequest(replicas=held, reason="Down" if held < current else "Stabilized")
 
     def _rule(self, usage: float, current: int) -> int:
         ratio = usage / self.target_usage

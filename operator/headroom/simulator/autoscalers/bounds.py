@@ -16,9 +16,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from headroom.simulator.autoscaler import View, Wish
-from headroom.simulator.autoscalers.need import limit_rps, needed, window_rates
-from headroom.simulator.autoscalers.peer import Peer
+from headroom.simulator.autoscaler import ScaleRequest, View
+from headroom.simulator.autoscalers.peer import Peer, limit_rps, needed, window_rates
 from headroom.simulator.plant import ColdStart
 
 NORMAL_P99 = 2.3263
@@ -50,9 +49,9 @@ class Oracle(Peer):
         rates = window_rates(self.truth.arrivals_per_s, self.window_s)
         self._plan = needed(rates, self.truth.capacity_rps)
 
-    def evaluate(self, view: View) -> Wish:
+    def evaluate(self, view: View) -> ScaleRequest:
         """Return what this moment needs; at the run's end what its last window needed."""
-        return Wish(replicas=_at(self._plan, view.now_s / self.window_s), reason="Oracle")
+        return ScaleRequest(replicas=_at(self._plan, view.now_s / self.window_s), reason="Oracle")
 
 
 @dataclass(kw_only=True)
@@ -83,15 +82,15 @@ class Clairvoyant(Peer):
         rates = window_rates(self.truth.arrivals_per_s, self.window_s)
         self._needs = needed(rates, limit_rps(self.truth, self.policy.utilization_ceiling))
 
-    def evaluate(self, view: View) -> Wish:
+    def evaluate(self, view: View) -> ScaleRequest:
         """Return the largest need from now until a replica asked for at the next tick is ready."""
         if not len(self._needs):
-            return Wish(replicas=0, reason="Clairvoyant")
+            return ScaleRequest(replicas=0, reason="Clairvoyant")
         lead_s = late_start_s(self.truth.spec.cold_start) + self.extra_lead_s + self.period_s
         first = min(int(view.now_s / self.window_s), len(self._needs) - 1)
         last = math.ceil((view.now_s + lead_s) / self.window_s)
         ahead = self._needs[first : max(last, first + 1)]
-        return Wish(replicas=int(ahead.max()), reason="Clairvoyant")
+        return ScaleRequest(replicas=int(ahead.max()), reason="Clairvoyant")
 
 
 @dataclass(kw_only=True)
@@ -114,11 +113,11 @@ class IdealReactive(Peer):
         super().__post_init__()
         self._arrived = np.concatenate(([0.0], np.cumsum(self.truth.arrivals_per_s)))
 
-    def evaluate(self, view: View) -> Wish:
+    def evaluate(self, view: View) -> ScaleRequest:
         """Return what the last seconds need, or what was needed within the hold."""
         since_s = max(0.0, view.now_s - self.trailing_s)
         if view.now_s <= since_s:
-            return Wish(replicas=view.replicas, reason="Beginning")
+            return ScaleRequest(replicas=view.replicas, reason="Beginning")
         rate = (self._until(view.now_s) - self._until(since_s)) / (view.now_s - since_s)
         wanted = int(needed(np.array([rate]), limit_rps(self.truth, self.ceiling))[0])
         # Descending numbers only: an older one that a later one exceeds will never be the largest.
@@ -128,7 +127,7 @@ class IdealReactive(Peer):
             if at > view.now_s - self.hold_s and count > wanted
         ]
         self._held = [*kept, (view.now_s, wanted)]
-        return Wish(replicas=self._held[0][1], reason="IdealReactive")
+        return ScaleRequest(replicas=self._held[0][1], reason="IdealReactive")
 
     def _until(self, time_s: float) -> float:
         return float(self._arrived[min(int(time_s), len(self._arrived) - 1)])

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 
-from headroom.simulator.autoscaler import Autoscaler, Truth
+from headroom.simulator.autoscaler import Autoscaler, GroundTruth
 from headroom.simulator.autoscalers.aiad import Aiad
 from headroom.simulator.autoscalers.aibrix import AibrixApa
 from headroom.simulator.autoscalers.bounds import Clairvoyant, IdealReactive, Oracle
@@ -80,7 +80,9 @@ def entries() -> Mapping[str, Entry]:
     return _ENTRIES
 
 
-def make(name: str, truth: Truth, knobs: Mapping[str, Knob] = MappingProxyType({})) -> Autoscaler:
+def make(
+    name: str, truth: GroundTruth, knobs: Mapping[str, Knob] = MappingProxyType({})
+) -> Autoscaler:
     """Return a new autoscaler of one service; ValueError for an unknown name, knob or value."""
     entry = _ENTRIES.get(name)
     if entry is None:

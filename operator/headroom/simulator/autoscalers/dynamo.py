@@ -25,10 +25,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from headroom.simulator.autoscaler import View, Wish
-from headroom.simulator.autoscalers.peer import Peer
-from headroom.simulator.autoscalers.reading import of_ready, ready_pods, round_up
-from headroom.simulator.columns import Column
+from headroom.simulator.autoscaler import ScaleRequest, View
+from headroom.simulator.autoscalers.peer import Peer, of_ready, ready_pods, round_up
+from headroom.simulator.plant_state import Column
 
 TRANSITION = np.array([[1.0, 1.0], [0.0, 1.0]])
 
@@ -88,21 +87,21 @@ class Dynamo(Peer):
     _requests: float = field(default=0.0, init=False, repr=False)
     _floor: int = field(default=1, init=False, repr=False)
 
-    def evaluate(self, view: View) -> Wish:
+    def evaluate(self, view: View) -> ScaleRequest:
         """Return the load loop's decision above the throughput loop's floor."""
         self._throughput(view)
         ready = ready_pods(view)
         waiting = of_ready(view.metrics.instant(Column.WAITING), view)
         running = of_ready(view.metrics.instant(Column.RUNNING), view)
         if len(ready) != view.replicas:
-            return Wish(replicas=view.replicas, reason="scaling_in_progress")
+            return ScaleRequest(replicas=view.replicas, reason="scaling_in_progress")
         if not waiting:
-            return Wish(replicas=view.replicas, reason="no_fpm_data")
+            return ScaleRequest(replicas=view.replicas, reason="no_fpm_data")
         if len(waiting) != len(ready):
-            return Wish(replicas=view.replicas, reason="worker_count_mismatch")
+            return ScaleRequest(replicas=view.replicas, reason="worker_count_mismatch")
         decided = self._load([(waiting[uid], running[uid]) for uid in ready])
         reason = "load" if decided >= self._floor else "throughput_lower_bound"
-        return Wish(replicas=max(decided, self._floor), reason=reason)
+        return ScaleRequest(replicas=max(decided, self._floor), reason=reason)
 
     def estimate_s(self, queued: float) -> float:
         """Return the profile's latency of a request behind `queued` others on an idle engine."""

@@ -15,9 +15,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from headroom.simulator.autoscaler import View, Wish
-from headroom.simulator.autoscalers.need import limit_rps, needed, window_rates
-from headroom.simulator.autoscalers.peer import Peer
+from headroom.simulator.autoscaler import ScaleRequest, View
+from headroom.simulator.autoscalers.peer import Peer, limit_rps, needed, window_rates
 
 
 @dataclass(kw_only=True)
@@ -29,11 +28,11 @@ class Static(Peer):
     margin: float = 1.0
     """Rate planned for, over the rate known."""
 
-    def evaluate(self, view: View) -> Wish:
+    def evaluate(self, view: View) -> ScaleRequest:
         """Return the planned number."""
         rates = np.array([self.margin * self._rate_rps(self.truth.arrivals_per_s)])
         limit = limit_rps(self.truth, self.policy.utilization_ceiling)
-        return Wish(replicas=max(1, int(needed(rates, limit)[0])), reason="Static")
+        return ScaleRequest(replicas=max(1, int(needed(rates, limit)[0])), reason="Static")
 
     @abstractmethod
     def _rate_rps(self, arrivals_per_s: NDArray[np.float64]) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from headroom.scaling import Observation, Policy, State, decide
 from headroom.scaling.law import Element, Law
-from headroom.simulator.autoscaler import View, Wish
+from headroom.simulator.autoscaler import ScaleRequest, View
 from headroom.simulator.autoscalers.peer import Peer
 
 ELEMENTS: tuple[str, ...] = tuple(element.value for element in Element)
@@ -65,13 +65,13 @@ class Headroom(Peer):
             ),
         )
 
-    def evaluate(self, view: View) -> Wish:
+    def evaluate(self, view: View) -> ScaleRequest:
         """Return what `decide` decides."""
         observation = Observation(
             now_s=view.now_s, current=view.replicas, pods=view.pods, samples=view.samples
         )
         decision, self.state = decide(self.decided, self.state, observation)
-        return Wish(
+        return ScaleRequest(
             replicas=decision.replicas, reason=decision.reason.value, message=decision.message
         )
 

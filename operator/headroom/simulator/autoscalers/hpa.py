@@ -17,21 +17,20 @@ from abc import abstractmethod
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from headroom.simulator.autoscaler import View, Wish
+from headroom.simulator.autoscaler import ScaleRequest, View
 from headroom.simulator.autoscalers.hpa_behavior import (
     DEFAULT_DOWN,
     HpaBehavior,
     Rules,
 )
-from headroom.simulator.autoscalers.peer import Peer
-from headroom.simulator.autoscalers.reading import existing_count, ready_pods, unready_count
+from headroom.simulator.autoscalers.peer import Peer, existing_count, ready_pods, unready_count
 from headroom.simulator.autoscalers.replica_calculator import (
     combine,
     from_average,
     from_pods,
     from_value,
 )
-from headroom.simulator.columns import Column
+from headroom.simulator.plant_state import Column
 
 
 @dataclass(kw_only=True)
@@ -53,7 +52,7 @@ class Hpa(Peer):
         down = Rules(stabilization_s=self.stabilization_s, rate=DEFAULT_DOWN.rate)
         self._behavior = HpaBehavior(policy=self.policy, down=down)
 
-    def evaluate(self, view: View) -> Wish:
+    def evaluate(self, view: View) -> ScaleRequest:
         """Return what the controller would write to /scale."""
         recommendation = combine([self._propose(view)], current=view.replicas)
         return self._behavior.settle(view.now_s, view.replicas, recommendation)

@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass, field
 
 from headroom.scaling.values import Policy, RateLimit
-from headroom.simulator.autoscaler import Wish
+from headroom.simulator.autoscaler import ScaleRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class HpaBehavior:
     _recommendations: list[tuple[float, int]] = field(default_factory=list, init=False)
     _changes: list[tuple[float, int]] = field(default_factory=list, init=False)
 
-    def settle(self, now_s: float, current: int, recommendation: int | None) -> Wish:
+    def settle(self, now_s: float, current: int, recommendation: int | None) -> ScaleRequest:
         """Return what the controller would write to /scale; None keeps what stands.
 
         A cycle without a recommendation leaves no trace in the windows. What the controller finds
@@ -46,11 +46,11 @@ class HpaBehavior:
             self._recommendations.append((now_s, current))
         low, high = max(1, self.policy.min_replicas), self.policy.max_replicas
         if current == 0:
-            return Wish(replicas=0, reason="ScalingDisabled")
+            return ScaleRequest(replicas=0, reason="ScalingDisabled")
         if not low <= current <= high:
             return self._write(now_s, current, min(max(current, low), high), "OutOfBounds")
         if recommendation is None:
-            return Wish(replicas=current, reason="FailedGetMetrics")
+            return ScaleRequest(replicas=current, reason="FailedGetMetrics")
         stable = self._stabilize(now_s, current, recommendation)
         limited = self._limit(now_s, current, stable)
         reason = "DesiredWithinRange"
@@ -60,10 +60,10 @@ class HpaBehavior:
             reason = "ScaleUpStabilized" if recommendation > current else "ScaleDownStabilized"
         return self._write(now_s, current, min(max(limited, low), high), reason)
 
-    def _write(self, now_s: float, current: int, replicas: int, reason: str) -> Wish:
+    def _write(self, now_s: float, current: int, replicas: int, reason: str) -> ScaleRequest:
         if replicas != current:
             self._changes.append((now_s, replicas - current))
-        return Wish(replicas=replicas, reason=reason)
+        return ScaleRequest(replicas=replicas, reason=reason)
 
     def _stabilize(self, now_s: float, current: int, recommendation: int) -> int:
         up, down = self.up.stabilization_s, self.down.stabilization_s

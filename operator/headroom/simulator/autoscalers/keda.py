@@ -18,12 +18,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import ClassVar
 
-from headroom.simulator.autoscaler import View, Wish
+from headroom.simulator.autoscaler import ScaleRequest, View
 from headroom.simulator.autoscalers.hpa_behavior import DEFAULT_DOWN, HpaBehavior, Rules
-from headroom.simulator.autoscalers.peer import Peer
-from headroom.simulator.autoscalers.reading import existing_count, ready_pods
+from headroom.simulator.autoscalers.peer import Peer, existing_count, ready_pods
 from headroom.simulator.autoscalers.replica_calculator import combine, from_average, from_value
-from headroom.simulator.columns import Column
+from headroom.simulator.plant_state import Column
 
 
 class FallbackBehavior(StrEnum):
@@ -82,7 +81,7 @@ class Keda(Peer):
         down = Rules(stabilization_s=self.stabilization_s, rate=DEFAULT_DOWN.rate)
         self._behavior = HpaBehavior(policy=self.policy, down=down)
 
-    def evaluate(self, view: View) -> Wish:
+    def evaluate(self, view: View) -> ScaleRequest:
         """Return what KEDA (0 <-> 1) or its HPA (1..N) would write to /scale."""
         queue, latency_s = self._queue(view), self._latency_s(view)
         if self.policy.min_replicas == 0:
@@ -130,7 +129,7 @@ class Keda(Peer):
             return None
         return self.fallback_behavior.replicas(self.fallback_replicas, view.replicas)
 
-    def _switch(self, view: View, *, active: bool) -> Wish | None:
+    def _switch(self, view: View, *, active: bool) -> ScaleRequest | None:
         """Decide 0 <-> 1 at a poll; None leaves the number to the HPA."""
         due = self._polled_s is None or view.now_s - self._polled_s >= self.polling_s
         if due:
@@ -138,6 +137,6 @@ class Keda(Peer):
             if active or self._active_s is None:
                 self._active_s = view.now_s
         if view.replicas == 0:
-            return Wish(replicas=int(active and due), reason="ScaledObjectActive")
+            return ScaleRequest(replicas=int(active and due), reason="ScaledObjectActive")
         idle = self._active_s is not None and view.now_s - self._active_s > self.cooldown_s
-        return Wish(replicas=0, reason="ScaledObjectInactive") if idle and due else None
+        return ScaleRequest(replicas=0, reason="ScaledObjectInactive") if idle and due else None

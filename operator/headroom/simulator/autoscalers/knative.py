@@ -18,10 +18,9 @@ import math
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from headroom.simulator.autoscaler import View, Wish
-from headroom.simulator.autoscalers.peer import Peer
-from headroom.simulator.autoscalers.reading import of_ready, ready_pods, round_up
-from headroom.simulator.columns import Column
+from headroom.simulator.autoscaler import ScaleRequest, View
+from headroom.simulator.autoscalers.peer import Peer, of_ready, ready_pods, round_up
+from headroom.simulator.plant_state import Column
 
 
 @dataclass(kw_only=True)
@@ -86,7 +85,7 @@ class Knative(Peer):
         self._stable = TickWindow(window_s=self.stable_window_s, tick_s=self.period_s)
         self._panic = TickWindow(window_s=panic_s, tick_s=self.period_s)
 
-    def evaluate(self, view: View) -> Wish:
+    def evaluate(self, view: View) -> ScaleRequest:
         """Return the desired pod count; what stands where there is no data."""
         ready = len(ready_pods(view))
         if not self._started:
@@ -96,7 +95,7 @@ class Knative(Peer):
         self._record(view, ready)
         stable, panic = self._stable.mean(view.now_s), self._panic.mean(view.now_s)
         if stable is None or panic is None:
-            return Wish(replicas=view.replicas, reason="NoData")
+            return ScaleRequest(replicas=view.replicas, reason="NoData")
         return self._scale(view.now_s, max(1, ready), stable, panic)
 
     def _record(self, view: View, ready: int) -> None:
@@ -110,7 +109,7 @@ class Knative(Peer):
             self._stable.record(view.now_s, concurrency)
             self._panic.record(view.now_s, concurrency)
 
-    def _scale(self, now_s: float, ready: int, stable: float, panic: float) -> Wish:
+    def _scale(self, now_s: float, ready: int, stable: float, panic: float) -> ScaleRequest:
         target = self.concurrency_batches * self.places * self.target_utilization
         low = math.floor(ready / self.max_scale_down_rate)
         high = math.ceil(self.max_scale_up_rate * ready)
@@ -122,9 +121,9 @@ class Knative(Peer):
         elif self._panic_s is not None and self._panic_s + self.stable_window_s < now_s:
             self._panic_s, self._panic_pods = None, 0
         if self._panic_s is None:
-            return Wish(replicas=self._delay(now_s, stable_pods), reason="Stable")
+            return ScaleRequest(replicas=self._delay(now_s, stable_pods), reason="Stable")
         self._panic_pods = max(self._panic_pods, stable_pods, panic_pods)
-        return Wish(replicas=self._delay(now_s, self._panic_pods), reason="Panic")
+        return ScaleRequest(replicas=self._delay(now_s, self._panic_pods), reason="Panic")
 
     def _delay(self, now_s: float, wanted: int) -> int:
         if not self.scale_down_delay_s:

@@ -19,10 +19,9 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from headroom.scaling.values import RateLimit
-from headroom.simulator.autoscaler import View, Wish
+from headroom.simulator.autoscaler import ScaleRequest, View
 from headroom.simulator.autoscalers.hpa_behavior import HpaBehavior, Rules
-from headroom.simulator.autoscalers.peer import Peer
-from headroom.simulator.autoscalers.reading import existing_count, ready_pods, round_up
+from headroom.simulator.autoscalers.peer import Peer, existing_count, ready_pods, round_up
 from headroom.simulator.autoscalers.replica_calculator import from_average
 
 UP_RATE = RateLimit(period_s=60.0, replicas=4, percent=100)
@@ -68,7 +67,7 @@ class LlmdSlo(Peer):
             down=Rules(stabilization_s=self.stabilization_s, rate=DOWN_RATE),
         )
 
-    def evaluate(self, view: View) -> Wish:
+    def evaluate(self, view: View) -> ScaleRequest:
         """Return what the HPA makes of the formula."""
         wanted = self.formula(self._signal(view), view.replicas, len(ready_pods(view)))
         recommendation = from_average(

@@ -13,8 +13,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import ClassVar
 
-from headroom.scaling.values import Policy
-from headroom.simulator.autoscaler import Truth, View, Wish
+import numpy as np
+from numpy.typing import NDArray
+
+from headroom.scaling.values import PodState, Policy
+from headroom.simulator.autoscaler import GroundTruth, ScaleRequest, View
 
 Knob = float | str
 """A number, or the word of a choice."""
@@ -28,7 +31,7 @@ class Peer(ABC):
     may_be_zero: ClassVar[frozenset[str]] = frozenset()
     """Knobs for which 0 is a setting; all others are above 0."""
 
-    truth: Truth
+    truth: GroundTruth
     """Of this only bounds and perfect profiles use more than the spec."""
     period_s: float = 15.0
     scrape_s: float = 15.0
@@ -80,5 +83,55 @@ class Peer(ABC):
         return self.truth.spec.server.slots * self.truth.spec.server.max_batch
 
     @abstractmethod
-    def evaluate(self, view: View) -> Wish:
+    def evaluate(self, view: View) -> ScaleRequest:
         """Return what it wants now."""
+
+
+def limit_rps(truth: GroundTruth, ceiling: float) -> float:
+    """Return the highest rate that one replica may be given."""
+    return min(truth.capacity_rps, ceiling * truth.spec.server.full_rps)
+
+
+def window_rates(arrivals_per_s: NDArray[np.float64], window_s: int) -> NDArray[np.float64]:
+    """Return the mean rate of each aligned window, [windows]; the last may be shorter.
+
+    Worked: (2, 4, 6) in windows of 2 s: 3 and 6 requests per second.
+    """
+    starts = np.arange(0, len(arrivals_per_s), window_s)
+    if not len(starts):
+        return np.zeros(0)
+    seconds = np.minimum(starts + window_s, len(arrivals_per_s)) - starts
+    rates: NDArray[np.float64] = np.add.reduceat(arrivals_per_s, starts) / seconds
+    return rates
+
+
+def needed(rates: NDArray[np.float64], limit: float) -> NDArray[np.int64]:
+    """Return the replicas that each rate needs, same shape; at least 1 where there is traffic."""
+    if not limit > 0:
+        raise ValueError(f"one replica must carry some traffic, limit > 0, received {limit:g} rps")
+    return np.ceil(rates / limit - 1e-9).astype(np.int64)
+
+
+def ready_pods(view: View) -> tuple[str, ...]:
+    """Return the UIDs of the pods that take requests."""
+    return tuple(pod.uid for pod in view.pods if pod.state is PodState.READY)
+
+
+def existing_count(view: View) -> int:
+    """Count what the workload's status calls its replicas: all pods but the terminating ones."""
+    return sum(pod.state is not PodState.TERMINATING for pod in view.pods)
+
+
+def unready_count(view: View) -> int:
+    """Count the pods that exist and take no requests: warming, unschedulable or broken."""
+    return existing_count(view) - len(ready_pods(view))
+
+
+def of_ready(values: Mapping[str, float], view: View) -> dict[str, float]:
+    """Return the values of ready pods; a ready pod without one is missing from the answer."""
+    return {uid: values[uid] for uid in ready_pods(view) if uid in values}
+
+
+def round_up(value: float) -> int:
+    """Return the ceiling, forgiving the last digits of a division: 6.000000000001 is 6."""
+    return math.ceil(value - 1e-9)

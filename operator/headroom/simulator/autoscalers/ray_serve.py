@@ -17,10 +17,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from headroom.simulator.autoscaler import View, Wish
-from headroom.simulator.autoscalers.peer import Peer
-from headroom.simulator.autoscalers.reading import of_ready, ready_pods, round_up
-from headroom.simulator.columns import Column
+from headroom.simulator.autoscaler import ScaleRequest, View
+from headroom.simulator.autoscalers.peer import Peer, of_ready, ready_pods, round_up
+from headroom.simulator.plant_state import Column
 
 
 @dataclass(kw_only=True)
@@ -47,12 +46,14 @@ class RayServe(Peer):
     _pushed_s: float | None = field(default=None, init=False, repr=False)
     _total: float = field(default=0.0, init=False, repr=False)
 
-    def evaluate(self, view: View) -> Wish:
+    def evaluate(self, view: View) -> ScaleRequest:
         """Return the target number of replicas."""
         running, total = len(ready_pods(view)), self._ongoing(view)
         if running == 0:
             wanted = max(round_up(self.upscaling_factor), view.replicas) if total > 0 else None
-            return Wish(replicas=view.replicas if wanted is None else wanted, reason="NoReplicas")
+            return ScaleRequest(
+                replicas=view.replicas if wanted is None else wanted, reason="NoReplicas"
+            )
         return self._after_delay(view, self._bounded(running, total))
 
     def _ongoing(self, view: View) -> float:
@@ -74,15 +75,15 @@ class RayServe(Peer):
             scaled -= 1  # A factor below 1 must not be stuck on the way down.
         return max(self.policy.min_replicas, min(self.policy.max_replicas, scaled))
 
-    def _after_delay(self, view: View, wanted: int) -> Wish:
+    def _after_delay(self, view: View, wanted: int) -> ScaleRequest:
         current = view.replicas
         direction = (wanted > current) - (wanted < current)
         if direction != self._direction:
             self._direction, self._since_s = direction, view.now_s
         delay_s = self.upscale_delay_s if direction > 0 else self.downscale_delay_s
         if direction == 0 or view.now_s - self._since_s < delay_s:
-            return Wish(replicas=current, reason="Delayed" if direction else "WithinTarget")
+            return ScaleRequest(replicas=current, reason="Delayed" if direction else "WithinTarget")
         self._direction = 0
         # Only the last replica may go to zero.
         replicas = max(1, wanted) if direction < 0 and current > 1 else wanted
-        return Wish(replicas=replicas, reason="Upscale" if direction > 0 else "Downscale")
+        return ScaleRequest(replicas=replicas, reason="Upscale" if direction > 0 else "Downscale")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from headroom.simulator.autoscalers.reading import round_up
+from headroom.simulator.autoscalers.peer import round_up
 
 
 def _within(ratio: float, tolerance: float) -> bool:

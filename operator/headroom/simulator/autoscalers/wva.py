@@ -24,17 +24,17 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import ClassVar
 
-from headroom.simulator.autoscaler import View, Wish
+from headroom.simulator.autoscaler import ScaleRequest, View
 from headroom.simulator.autoscalers.hpa_behavior import DEFAULT_DOWN, HpaBehavior, Rules
-from headroom.simulator.autoscalers.peer import Peer
-from headroom.simulator.autoscalers.reading import (
+from headroom.simulator.autoscalers.peer import (
+    Peer,
     existing_count,
     of_ready,
     ready_pods,
     round_up,
 )
 from headroom.simulator.autoscalers.replica_calculator import from_average
-from headroom.simulator.columns import Column
+from headroom.simulator.plant_state import Column
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ class Wva(Peer):
         down = Rules(stabilization_s=self.stabilization_s, rate=DEFAULT_DOWN.rate)
         self._behavior = HpaBehavior(policy=self.policy, down=down)
 
-    def evaluate(self, view: View) -> Wish:
+    def evaluate(self, view: View) -> ScaleRequest:
         """Return what the HPA makes of the optimizer's gauge."""
         if self._ran_s is None or view.now_s - self._ran_s >= self.interval_s:
             self._ran_s = view.now_s

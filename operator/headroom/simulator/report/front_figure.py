@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from headroom.simulator.report import axis, figures, svg
 from headroom.simulator.report.axis import Axis
-from headroom.simulator.report.families import OURS, family, is_bound
-from headroom.simulator.report.front import front
+from headroom.simulator.report.comparison import OURS, family, front, is_bound
 from headroom.simulator.report.summary import Summary
 
 WIDTH, HEIGHT = 720.0, 400.0

@@ -17,7 +17,7 @@ from headroom.simulator.report import (
     score_table,
     svg,
 )
-from headroom.simulator.report.families import CLAIRVOYANT, OURS, family
+from headroom.simulator.report.comparison import CLAIRVOYANT, OURS, family
 from headroom.simulator.report.summary import Summary, summarized
 
 COURSES = 24

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from headroom.simulator.outcome import Course, Move, Outcome, Score, Series
-from headroom.simulator.report.estimate import Estimate
+from headroom.simulator.report.comparison import Estimate
 from headroom.simulator.report.summary import Summary, summarized
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from headroom.simulator.report import figures, svg
-from headroom.simulator.report.estimate import Estimate
-from headroom.simulator.report.families import OURS, family, is_bound
+from headroom.simulator.report.comparison import OURS, Estimate, family, is_bound
 from headroom.simulator.report.summary import Summary
 
 

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from headroom.simulator.ablation import Effect
 from headroom.simulator.report import figures
-from headroom.simulator.report.estimate import Estimate
+from headroom.simulator.report.comparison import Estimate
 from headroom.simulator.report.summary import Summary
 from headroom.simulator.sweep import Tuned
 

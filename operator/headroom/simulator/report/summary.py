@@ -6,9 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from headroom.simulator.outcome import Outcome, Score
-from headroom.simulator.report.estimate import Estimate, estimate
-from headroom.simulator.report.families import CLAIRVOYANT, family, is_bound
-from headroom.simulator.report.front import front
+from headroom.simulator.report.comparison import (
+    CLAIRVOYANT,
+    Estimate,
+    estimate,
+    family,
+    front,
+    is_bound,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,137 @@
+"""`python -m decision_study`: perform missing runs and report; exits with 0 if every figure holds."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from bench import decision
+from bench.figures import Figure, all_hold
+from decision_study import options, plan, promises, report, running, store
+from decision_study.points import points_of
+from decision_study.records import Job, Record
+
+HELD, FAILED, INTERRUPTED = 0, 1, 130
+FOLDER = Path(__file__).parents[2] / ".decision_study"
+RUNS = FOLDER / "runs.jsonl"
+WIDTH_WITHOUT_TERMINAL = 170
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run, report, and return the exit status."""
+    asked = options.parsed(argv)
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=WIDTH_WITHOUT_TERMINAL)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if asked.fresh:
+        RUNS.unlink(missing_ok=True)
+    interrupted, failures = False, 0
+    try:
+        if not asked.report_only:
+            failures = _run(asked, console)
+    except KeyboardInterrupt:
+        interrupted = True
+    except ChildProcessError as error:
+        console.print(f"[red]error:[/red] {error}; what was finished is kept", soft_wrap=True)
+        failures = 1
+    figures = _report(asked, console, whole=not interrupted)
+    if interrupted:
+        console.print("Interrupted: the report holds what was finished; run again to go on.")
+        return INTERRUPTED
+    broken = [figure.name for figure in figures if not all_hold([figure])]
+    if broken:
+        console.print(f"[red]Not held:[/red] {escape('; '.join(broken))}.", soft_wrap=True)
+    return FAILED if broken or failures else HELD
+
+
+def _run(asked: options.Options, console: Console) -> int:
+    """Run what is missing: the sweep, then more seeds; return how many runs failed."""
+    grids = options.grids(asked.extent)
+    failures = _phase("sweep", plan.first(asked.extent, grids), asked.jobs, console)
+    known = _known(asked.extent, grids)
+    swept = [record for job, record in known.items() if job.seed == plan.SWEEP_SEED]
+    further = plan.second(asked.extent, grids, points_of(swept))
+    return failures + _phase("seeds", further, asked.jobs, console)
+
+
+def _known(extent: plan.Extent, grids: plan.Grids) -> dict[Job, Record]:
+    """Return all records of the extent that still hold."""
+    kept = store.load(RUNS)
+    jobs = plan.every(extent, grids)
+    return store.current(kept, jobs, running.fingerprint_of)
+
+
+def _phase(name: str, jobs: Sequence[Job], workers: int, console: Console) -> int:
+    kept = store.load(RUNS)
+    done = store.current(kept, jobs, running.fingerprint_of)
+    times = {(job.cell, job.autoscaler): record.wall_s for job, record in kept.items()}
+    missing = [job for job in jobs if job not in done]
+    weights = {job: running.expected_s(job, times) for job in missing}
+    missing.sort(key=lambda job: -weights[job])
+    console.print(f"{name}: {len(done)} runs are there, {len(missing)} to go")
+    if not missing:
+        return 0
+    began_s, spent_s, failed = time.monotonic(), 0.0, 0
+    with store.Appending(RUNS) as file, _bar(console) as bar:
+        task = bar.add_task(name, total=sum(weights.values()), ended=f"0/{len(missing)}")
+        ended = 0
+
+        def finished(job: Job, result: Record | Exception) -> None:
+            nonlocal spent_s, failed, ended
+            ended += 1
+            if isinstance(result, Record):
+                file.add(result)
+                spent_s += result.wall_s
+            else:
+                failed += 1
+                words = f"{job.cell}, {job.setting}, seed {job.seed}"
+                kind = type(result).__name__
+                bar.console.print(f"[red]failed:[/red] {escape(f'{words}: {kind}: {result}')}")
+            bar.update(task, advance=weights[job], ended=f"{ended}/{len(missing)}")
+
+        running.carry_out(missing, workers=workers, finished=finished)
+    lasted_s = time.monotonic() - began_s
+    console.print(f"{name}: {lasted_s:.0f} s, {spent_s:.0f} s of runs")
+    return failed
+
+
+def _bar(console: Console) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[ended]} runs"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+        speed_estimate_period=300,
+    )
+
+
+def _report(asked: options.Options, console: Console, *, whole: bool) -> Sequence[Figure]:
+    """Print and write what is known; return the figures."""
+    known = _known(asked.extent, options.grids(asked.extent))
+    if not known:
+        console.print("There is no result yet.")
+        return ()
+    measured = promises.of_decision(decision.measure()) if asked.alone and whole else ()
+    found = report.of(known.values(), measured)
+    for each in found.for_terminal():
+        console.print(each)
+    for path in report.write(found, FOLDER):
+        console.print(f"wrote {path}", soft_wrap=True)
+    return found.figures
+
+
+if __name__ == "__main__":
+    sys.exit(main())

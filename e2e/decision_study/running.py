@@ -1,0 +1,130 @@
+"""Runs in worker processes; each record is handed over the moment that its run ends."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from functools import cache
+from multiprocessing.connection import wait as wait_for
+
+from decision_study.cells import CELLS, PLANTS
+from decision_study.faults_cells import EXTRAS
+from decision_study.fingerprint import described_scenario, fingerprint, uses_decision
+from decision_study.records import OURS, Job, Record, record_of
+from headroom.simulator.autoscalers import catalogue
+from headroom.simulator.run import simulate
+from headroom.simulator.scenario import Scenario
+
+_LOOK_EVERY_S = 0.5
+_CELLS = {cell.name: cell for cell in CELLS}
+_MODULES = {kind.kind: kind.__module__ for kind in (*catalogue.PEERS, *catalogue.BOUNDS)}
+_OURS_MODULE = "headroom.simulator.autoscalers.headroom"
+
+
+@cache
+def scenario_of(cell: str) -> Scenario:
+    """Return the scenario of a cell or case by name."""
+    return (_CELLS[cell] if cell in _CELLS else EXTRAS[cell]).scenario()
+
+
+@cache
+def fingerprint_of(job: Job) -> str:
+    """Return what the run would depend on if it began now."""
+    module = _OURS_MODULE if job.autoscaler == OURS else _MODULES[job.autoscaler]
+    scenario = _described(job.cell, uses_decision(module))
+    return fingerprint(module, scenario, job.knobs, job.seed)
+
+
+@cache
+def _described(cell: str, whole_policy: bool) -> str:
+    return described_scenario(scenario_of(cell), whole_policy=whole_policy)
+
+
+def perform(job: Job, seen: str) -> Record:
+    """Carry out one run; `seen` is its fingerprint."""
+    scenario = scenario_of(job.cell)
+    knobs: dict[str, float | str] = dict(job.knobs)
+    began_s = time.monotonic()
+    (outcome,) = simulate(
+        scenario, lambda truth: catalogue.make(job.autoscaler, truth, knobs), job.seed
+    )
+    return record_of(
+        job,
+        outcome,
+        fingerprint=seen,
+        wall_s=time.monotonic() - began_s,
+        duration_s=scenario.duration_s,
+        cold_start_s=scenario.workloads[0].spec.cold_start.median_s,
+    )
+
+
+def expected_s(job: Job, known: Mapping[tuple[str, str], float]) -> float:
+    """Return the seconds that a run will take: as before, or from its requests and decisions."""
+    before = known.get((job.cell, job.autoscaler))
+    if before is not None:
+        return before
+    cell = _CELLS[job.cell] if job.cell in _CELLS else EXTRAS[job.cell].cell
+    hours = 3.0
+    requests = 0.65 * PLANTS[cell.plant].server.full_rps * cell.size * hours * 3600
+    return 3.6e-7 * requests + hours * (1.9 if job.autoscaler == OURS else 0.1)
+
+
+def carry_out(
+    jobs: Sequence[Job],
+    *,
+    workers: int,
+    finished: Callable[[Job, Record | Exception], None],
+) -> None:
+    """Carry out the jobs in this order and hand over each record, or why there is none.
+
+    KeyboardInterrupt ends the workers and goes on to the caller; what was handed over is kept.
+
+    Raises:
+        ChildProcessError: a worker ended abruptly, and the others with it.
+    """
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    pool = ProcessPoolExecutor(workers, context, _join)
+    pending: dict[Future[Record], Job] = {}
+    try:
+        pending = {pool.submit(perform, job, fingerprint_of(job)): job for job in jobs}
+        while pending:
+            ended, _ = wait(pending, _LOOK_EVERY_S, FIRST_COMPLETED)
+            for future in ended:
+                finished(pending.pop(future), _result(future))
+    finally:
+        pool.shutdown(wait=not pending, cancel_futures=True)
+        if pending:  # interrupted: nobody waits for what these would still find
+            for worker in context.active_children():
+                worker.terminate()
+
+
+def _result(future: Future[Record]) -> Record | Exception:
+    error = future.exception()
+    if error is None:
+        return future.result()
+    if isinstance(error, BrokenProcessPool):
+        raise ChildProcessError("a worker ended abruptly (out of memory?); try fewer --jobs")
+    if isinstance(error, Exception):
+        return error
+    raise error
+
+
+def _join() -> None:
+    """Begin a worker: Ctrl-C reaches all, and only the first process decides; none outlives it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    first = multiprocessing.parent_process()
+    assert first is not None
+    threading.Thread(target=_end_with, args=(first.sentinel,), daemon=True).start()
+
+
+def _end_with(sentinel: int) -> None:
+    """End this process when the one that began it is gone, killed or not."""
+    wait_for([sentinel])
+    os._exit(1)

@@ -1,0 +1,120 @@
+"""Summaries as tables for a terminal: one per service of each scenario."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+from headroom.simulator.report import figures
+from headroom.simulator.report.comparison import OURS, Estimate, family
+from headroom.simulator.report.summary import Summary
+
+_Cell = Callable[[Summary], str]
+_COLUMNS: tuple[tuple[str, _Cell], ...] = (
+    ("attainment", lambda row: _percent(row.attainment)),
+    ("p95", lambda row: figures.seconds(row.p95_s.mean)),
+    ("p99", lambda row: figures.seconds(row.p99_s.mean)),
+    ("violation\nminutes", lambda row: _count(row.violation_minutes)),
+    ("GPU-hours", lambda row: _spread(row.gpu_hours, figures.hours)),
+    ("x clair-\nvoyant", lambda row: _times(row.clairvoyant_ratio)),
+    ("wasted\nstarting", lambda row: figures.hours(row.starting_gpu_hours.mean)),
+    ("opera-\ntions", lambda row: _count(row.operations)),
+    ("flaps", lambda row: _count(row.flaps)),
+    ("recover", lambda row: figures.duration(row.recover_s.mean)),
+)
+_SPARED = (
+    *("opera-\ntions", "wasted\nstarting", "recover", "p99"),
+    *("violation\nminutes", "flaps", "p95", "x clair-\nvoyant"),
+)
+"""Columns that a narrow terminal goes without, the first of them first."""
+LEGEND = (
+    "* on the front: no other misses less at no more cost (bounds aside). A lost, late, refused or "
+    "expired request is a miss.\nx clairvoyant: GPU-hours over those of the one that knows all "
+    "arrivals and pays the cold start.\nWasted starting: GPU-hours before ready. Recover: longest "
+    "run of violation minutes."
+)
+INTERVAL = " ± is the 95 % interval of the mean over seeds (Student's t)."
+
+
+def tables(summaries: Sequence[Summary]) -> RenderableType:
+    """Render the summaries, services in their order, and what the columns mean."""
+    parts: list[RenderableType] = []
+    for _, rows in groupby(summaries, key=lambda row: (row.scenario, row.service)):
+        parts += [_Fitting(list(rows)), Text()]
+    several = any(len(row.seeds) > 1 for row in summaries)
+    return Group(*parts, Text(LEGEND + (INTERVAL if several else ""), style="dim"))
+
+
+@dataclass(frozen=True)
+class _Fitting:
+    """A table with as many columns as the terminal has room for."""
+
+    rows: Sequence[Summary]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield the table, and what was left out of it."""
+        unbound = options.update(max_width=10_000)
+        for count in range(len(_SPARED) + 1):
+            table = _table(self.rows, _SPARED[:count])
+            if Measurement.get(console, unbound, table).maximum <= options.max_width:
+                break
+        yield table
+        if count:
+            names = ", ".join(
+                name.replace("-\n", "").replace("\n", " ") for name in _SPARED[:count]
+            )
+            yield Text(f"No room for {names}: widen the terminal, or see --html.", style="dim")
+
+
+def _table(rows: Sequence[Summary], left_out: Collection[str]) -> Table:
+    first = rows[0]
+    promise = f"p{100 * first.percentile:g} within {figures.seconds(first.target_s)}"
+    seeds = figures.counted(max(len(row.seeds) for row in rows), "seed")
+    table = Table(
+        title=Text(f"{first.scenario}: {first.service}, {promise}, {seeds}", style="bold"),
+        title_justify="left",
+        box=None,
+        pad_edge=False,
+        header_style="dim",
+    )
+    table.add_column("", width=1)
+    table.add_column("autoscaler", overflow="fold", min_width=16, max_width=40)
+    columns = [(name, cell) for name, cell in _COLUMNS if name not in left_out]
+    for name, _ in columns:
+        table.add_column(name, justify="right", no_wrap=True, vertical="top")
+    for row in rows:
+        cells = [cell(row) for _, cell in columns]
+        table.add_row(
+            "*" if row.on_front else "",
+            Text(row.autoscaler),
+            *cells,
+            style="bold" if family(row.autoscaler) == OURS else "",
+        )
+    return table
+
+
+def _percent(value: Estimate) -> str:
+    return _spread(value, figures.percent)
+
+
+def _spread(value: Estimate, show: Callable[[float], str]) -> str:
+    if value.half_width is None:
+        return show(value.mean)
+    return f"{show(value.mean)} ±{show(value.half_width)}"
+
+
+def _count(value: Estimate) -> str:
+    return f"{value.mean:.0f}" if value.mean == round(value.mean) else f"{value.mean:.1f}"
+
+
+def _times(value: Estimate | None) -> str:
+    if value is None or math.isnan(value.mean):
+        return "-"
+    return f"{value.mean:.2f}"

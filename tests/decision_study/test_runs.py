@@ -1,0 +1,275 @@
+"""Which runs there are, what is kept of them, and when a kept one is run again."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from decision_study import options, plan, running, store
+from decision_study.cells import CELLS, Cell
+from decision_study.faults_cells import EXTRAS, QUICK_EXTRAS, claimed
+from decision_study.fingerprint import described, described_scenario, fingerprint, sources
+from decision_study.points import points_of
+from decision_study.records import (
+    Job,
+    Record,
+    from_line,
+    record_of,
+    setting_name,
+    settled_attainment,
+    to_line,
+)
+from fakes_decision_study import RECORD, record
+from headroom.scaling.law import Law
+from headroom.simulator.autoscalers import catalogue
+from headroom.simulator.faults import FaultKind
+from headroom.simulator.outcome import Move, Outcome
+from outcome_world import course, outcome
+
+GRIDS: plan.Grids = {"keda": ({}, {"x": 1.0}, {"x": 2.0}, {"x": 3.0, "y": 1.0})}
+KEDA, HEADROOM = (f"headroom.simulator.autoscalers.{name}" for name in ("keda", "headroom"))
+
+
+def extent(**changes: object) -> plan.Extent:
+    usual = plan.Extent(cells=("a", "b"), autoscalers=("headroom", "keda", "clairvoyant"))
+    return replace(usual, **changes)  # type: ignore[arg-type]
+
+
+def test_peers_sweep_with_one_seed_and_the_others_run_with_all() -> None:
+    jobs = plan.first(extent(extras=("claim",)), GRIDS)
+    # 2 cells x (5 + 4 + 5), and 5 seeds of the extra
+    assert len(jobs) == len(set(jobs)) == 33
+    assert {job.seed for job in jobs if job.autoscaler == "keda"} == {1}
+    assert {job.autoscaler for job in jobs if job.cell == "claim"} == {"headroom"}
+
+
+def test_more_seeds_are_for_the_front_of_a_cell_and_for_defaults_where_asked() -> None:
+    swept = [
+        record("a", "keda", attainment=0.98, gpu_hours=10.0),
+        record("a", "keda:x=1", attainment=0.99, gpu_hours=9.0),
+        record("a", "keda:x=2", attainment=0.97, gpu_hours=8.0),
+        record("a", "headroom", attainment=1.0, gpu_hours=1.0),
+        record("b", "keda", attainment=0.98, gpu_hours=10.0),
+    ]
+    jobs = plan.second(extent(seeds=3), GRIDS, points_of(swept))
+    settings = [(job.cell, job.setting) for job in jobs]
+    assert len(jobs) == 3 * 3
+    assert set(settings) == {
+        ("a", "keda(x=1)"),
+        ("a", "keda(x=2)"),
+        ("b", "keda"),
+    }
+    assert set(jobs) <= set(plan.every(extent(seeds=3), GRIDS))
+    both = plan.second(extent(seeds=3, seed_defaults=True), GRIDS, points_of(swept))
+    assert {(j.cell, j.setting) for j in both} == {*settings, ("a", "keda")}
+
+
+def test_what_beats_headroom_with_one_seed_gets_all_of_them_on_the_front_or_not() -> None:
+    swept = [
+        record("b", "keda", attainment=0.98, gpu_hours=10.0),
+        record("b", "keda:x=1", attainment=0.975, gpu_hours=10.5),
+        record("b", "keda:x=2", attainment=0.965, gpu_hours=10.5),
+        record("b", "headroom", attainment=0.97, gpu_hours=11.0),
+    ]
+    jobs = plan.second(extent(seeds=3), GRIDS, points_of(swept))
+    assert {job.setting for job in jobs} == {"keda", "keda(x=1)"}
+    assert len(jobs) == 2 * 3
+
+
+def test_a_part_of_a_grid_holds_the_defaults_and_spans_the_rest() -> None:
+    settings = tuple({"x": float(index)} for index in range(14))
+    picked = [int(each["x"]) for each in plan.spread(settings, 4)]
+    assert picked == [0, 3, 7, 11]
+    assert plan.spread(settings, 1) == settings[:1]
+    assert plan.spread(settings, None) == settings
+
+
+def test_the_whole_is_every_cell_under_every_autoscaler() -> None:
+    asked = options.parsed([])
+    jobs = plan.first(asked.extent, options.grids(asked.extent))
+    settings = sum(len(grid) for grid in catalogue.GRIDS.values())
+    assert len(jobs) == len(CELLS) * (settings + 4 * 5) + len(EXTRAS) * 5
+    assert asked.alone
+
+
+def test_quick_is_a_fixed_part_that_touches_every_workload_and_plant() -> None:
+    asked = options.parsed(["--quick"])
+    chosen = [cell for cell in CELLS if cell.name in asked.extent.cells]
+    assert len(chosen) == len(plan.QUICK) == 16
+    assert {cell.workload for cell in chosen} == {cell.workload for cell in CELLS}
+    assert {cell.plant for cell in chosen} == {cell.plant for cell in CELLS}
+    assert set(asked.extent.extras) == QUICK_EXTRAS
+    jobs = plan.first(asked.extent, options.grids(asked.extent))
+    assert len(jobs) == 16 * (14 * 4 + 4) + len(QUICK_EXTRAS)
+
+
+def test_a_part_can_be_asked_for_and_the_yardsticks_join() -> None:
+    asked = options.parsed(
+        ["--cells", "ramp/heavy/*,step/*/4/*", "--autoscalers", "keda", "--defaults-only"]
+    )
+    assert len(asked.extent.cells) == 2 + 3
+    assert asked.extent.autoscalers == ("keda", "clairvoyant", "ideal-reactive")
+    assert asked.extent.extras == ()
+    assert not asked.alone
+
+
+@pytest.mark.parametrize(
+    ("argv", "rule"),
+    [
+        (["--cells", "nothing/*"], "no cell matches 'nothing/*'"),
+        (["--autoscalers", "kedaa"], "received 'kedaa'"),
+        (["--seeds", "0"], "a whole number >= 1, received '0'"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_with_the_rule(
+    argv: list[str], rule: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        options.parsed(argv)
+    assert ended.value.code == 2
+    assert rule in capsys.readouterr().err
+
+
+def test_records_come_back_as_they_were(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "runs.jsonl"
+    rows = [record("a", "keda:x=0.5", seed, p95_s=None) for seed in (1, 2)]
+    with store.Appending(path) as file:
+        for row in rows:
+            file.add(row)
+    assert list(store.load(path).values()) == rows
+    assert store.load(tmp_path / "none") == {}
+
+
+def test_a_torn_last_line_costs_one_run_and_spoils_none(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    first, torn, after = (record("a", "keda", seed) for seed in (1, 2, 3))
+    path.write_text(to_line(first) + "\n" + to_line(torn)[:40])
+    assert list(store.load(path)) == [first.job]
+    with store.Appending(path) as file:
+        file.add(after)
+    assert list(store.load(path)) == [first.job, after.job]
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["", "{}", "[]", "nonsense", to_line(RECORD)[:-1], to_line(RECORD).replace("wall_s", "wall")],
+)
+def test_what_is_no_record_is_left_out(line: str) -> None:
+    assert from_line(line) is None
+
+
+def test_of_two_runs_of_a_job_the_later_counts_unless_it_is_stale(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    old, new = record("a", "keda", fingerprint="old"), record("a", "keda", gpu_hours=3.0)
+    with store.Appending(path) as file:
+        file.add(old)
+        file.add(new)
+    kept = store.load(path)
+    assert store.current(kept, [new.job], lambda _: "now") == {new.job: new}
+    assert store.current(kept, [new.job], lambda _: "old") == {}
+
+
+def recorded(job: Job, ended: Outcome) -> Record:
+    return record_of(job, ended, fingerprint="f", wall_s=1.0, duration_s=5400.0, cold_start_s=40.0)
+
+
+def test_of_headroom_a_record_counts_the_removals_that_were_undone() -> None:
+    course_of = [(100.0, 5, 4), (200.0, 4, 6), (202.0, 6, 9), (300.0, 9, 8), (310.0, 8, 7)]
+    course_of += [(411.0, 7, 8), (500.0, 8, 7), (560.0, 7, 9), (600.0, 9, 10), (640.0, 10, 8)]
+    moves = [
+        Move(time_s=time_s, before=before, after=after, reason="", message="")
+        for time_s, before, after in course_of
+    ]
+    ended = outcome(moves=moves)
+    # within 40 + 60 s: 200 s after 100 s, 560 s after 500 s; 411 s is 101 s after 310 s
+    found = recorded(Job(cell="a", autoscaler="headroom"), ended)
+    assert found.undone == 2
+    assert from_line(to_line(found)) == found
+    assert recorded(Job(cell="a", autoscaler="keda"), ended).undone is None
+
+
+def test_a_record_holds_what_the_judges_read() -> None:
+    job = Job(cell="a", autoscaler="keda")
+    ended = outcome(p95_s=math.inf, flaps=3)
+    found = recorded(job, ended)
+    assert (found.attainment, found.gpu_hours, found.p95_s) == (0.98, 4.0, None)
+    assert found.flaps_per_hour == 2.0
+    assert from_line(to_line(found)) == found
+
+
+def test_settled_attainment_begins_after_ten_minutes_and_weighs_by_arrivals() -> None:
+    samples = course(
+        times_s=[600.0, 900.0, 1200.0, 1500.0],
+        attainment=[0.5, 0.9, 1.0, math.nan],
+        arrival_rps=[10.0, 30.0, 10.0, 50.0],
+    )
+    assert settled_attainment(outcome(course_=samples)) == pytest.approx(0.925)
+
+
+def test_a_setting_is_named_by_its_knobs_in_order() -> None:
+    assert setting_name("keda", {"b": 2.0, "a": 0.5}) == "keda(a=0.5, b=2)"
+
+
+@pytest.mark.parametrize("cell", [c for c in CELLS if c.plant == "heavy"], ids=lambda c: c.name)
+def test_a_cell_makes_a_scenario(cell: Cell) -> None:
+    scenario = cell.scenario()
+    assert scenario.name == cell.name
+    assert 3400 < scenario.duration_s <= 14_400
+    (workload,) = scenario.workloads
+    assert workload.spec.cold_start.median_s == pytest.approx(cell.cold_start_s)
+
+
+def test_there_are_forty_cells_or_more_with_names_of_their_own() -> None:
+    assert len({cell.name for cell in CELLS}) == len(CELLS) >= 40
+    assert not {cell.name for cell in CELLS} & set(EXTRAS)
+
+
+def test_every_case_has_its_base_and_its_faults_in_the_scenario() -> None:
+    for case in EXTRAS.values():
+        assert case.base_name is None or case.base_name in EXTRAS
+    case = EXTRAS["step/heavy/4/60s/Random+node-lost-blind"]
+    scenario = case.scenario()
+    assert {each.kind for each in scenario.faults} == {FaultKind.NODE_LOSS, FaultKind.SCRAPE_LOSS}
+    assert all(each.end_s < scenario.duration_s for each in scenario.faults)
+
+
+def test_a_claim_of_more_speed_is_a_claim_of_less_time() -> None:
+    server = CELLS[2].spec().server
+    assert claimed(server, 1.5).full_rps == pytest.approx(1.5 * server.full_rps)
+    scenario = EXTRAS["llm-hour/heavy/4/60s/Random+claim-1.5x-fast"].scenario()
+    advertised = scenario.workloads[0].spec.advertised
+    assert advertised is not None
+    assert advertised.fixed_s == pytest.approx(0.1)
+
+
+def test_the_law_makes_headrooms_runs_stale_and_no_peers() -> None:
+    (cell,) = (each for each in CELLS if each.name == "ramp/heavy/4/20s/Random")
+    plain = cell.scenario()
+    (workload,) = plain.workloads
+    policy = replace(workload.spec.policy, law=Law(surge_margin=1.37))
+    spec = replace(workload.spec, policy=policy)
+    changed = replace(plain, workloads=(replace(workload, spec=spec),))
+    for whole in (False, True):
+        before = described_scenario(plain, whole_policy=whole)
+        assert (before == described_scenario(changed, whole_policy=whole)) is not whole
+    assert sources(KEDA) != sources(HEADROOM)
+
+
+def test_another_knob_seed_or_workload_is_another_run() -> None:
+    jobs = [
+        Job(cell="ramp/heavy/4/20s/Random", autoscaler="keda"),
+        Job(cell="ramp/heavy/4/20s/Random", autoscaler="keda", seed=2),
+        Job(cell="ramp/heavy/4/20s/Random", autoscaler="keda", knobs=(("latency_ratio", 0.5),)),
+        Job(cell="ramp/heavy/4/20s/Random", autoscaler="knative"),
+        Job(cell="step/heavy/4/60s/Random", autoscaler="keda"),
+    ]
+    assert len({running.fingerprint_of(job) for job in jobs}) == len(jobs)
+    assert fingerprint(KEDA, "same", (), 1) == fingerprint(KEDA, "same", (), 1)
+
+
+def test_only_values_can_be_described() -> None:
+    with pytest.raises(TypeError, match="made of values, received function"):
+        described(lambda: None)

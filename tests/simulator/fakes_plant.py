@@ -1,0 +1,268 @@
+"""Plants without a fleet, run by hand, and the theory that they are held against."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headroom.scaling.values import Policy, Routing
+from headroom.simulator import kernel
+from headroom.simulator.plant import Clients, Network, Server, ServiceSpec, Spread
+from headroom.simulator.plant_state import (
+    NONE,
+    Column,
+    Number,
+    PlantState,
+    Quantity,
+    Tally,
+    allocate,
+    with_more_nodes,
+    with_rows,
+)
+from headroom.simulator.scores import fine_quantile
+
+Times = NDArray[np.float64]
+
+
+def poisson(rate_rps: float, requests: int, seed: int = 1) -> Times:
+    """Arrival times of a Poisson stream, given that its rate came out as it should."""
+    gaps = np.random.Generator(np.random.PCG64(seed)).standard_exponential(requests)
+    times_s: Times = np.cumsum(gaps) * (requests / gaps.sum() / rate_rps)
+    return times_s
+
+
+def exponential(mean_s: float, slots: int = 1) -> Server:
+    """A server of exponential service times."""
+    return Server(fixed_s=mean_s, per_item_s=0.0, slots=slots, cv=1.0, spread=Spread.GAMMA)
+
+
+def service(
+    server: Server,
+    *,
+    routing: Routing = Routing.RANDOM,
+    cap: int | None = None,
+    connections: int = 64,
+    clients: Clients | None = None,
+    target_s: float = 1e6,
+) -> ServiceSpec:
+    """One service whose promise is kept by everything that is answered, unless it says else."""
+    return ServiceSpec(
+        name="service",
+        policy=Policy(latency_target_s=target_s),
+        server=server,
+        network=Network(routing=routing, in_flight_cap=cap, connections=connections),
+        clients=clients or Clients(),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """One batch as it began: who is in it, by time of arrival."""
+
+    row: int
+    began_s: float
+    arrived_s: tuple[float, ...]
+
+
+@dataclass
+class Plant:
+    """The compiled plant of one service; rows 0..replicas-1 ready from time zero."""
+
+    spec: ServiceSpec
+    replicas: int = 1
+    seed: int = 1
+    duration_s: float = 3600.0
+    now_s: float = 0.0
+    tables: PlantState = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.tables = with_rows(allocate(self.spec, self.seed, self.duration_s), self.replicas)
+        for row in range(self.replicas):
+            kernel.admit(self.tables, row, 0.0)
+
+    def run(self, times_s: Times | list[float], until_s: float = math.inf) -> Plant:
+        """Take in these arrivals and run until then, or until everything has ended."""
+        times, index = np.asarray(times_s, dtype=np.float64), 0
+        while True:
+            index = kernel.advance(self.tables, times, index, until_s)
+            if index == len(times) or times[index] >= until_s:
+                break
+            self.tables = with_more_nodes(self.tables)
+        self.now_s = until_s if math.isfinite(until_s) else float(self.tables.touched_s.max())
+        return self
+
+    def batches(self, times_s: list[float]) -> list[Execution]:
+        """Run to the end, event by event; return the batches in the order in which they began."""
+        seen: dict[tuple[int, float], Execution] = {}
+
+        def step(arrivals: list[float], until_s: float) -> None:
+            self.run(arrivals, until_s)
+            for one in self.executions():
+                seen.setdefault((one.row, one.began_s), one)
+
+        for time_s in [*times_s, math.inf]:
+            while self.tables.numbers[Number.HEAP] and self.tables.heap_s[0] <= time_s:
+                step([], float(self.tables.heap_s[0]))
+            if math.isfinite(time_s):
+                step([time_s], math.nextafter(time_s, math.inf))
+        return list(seen.values())
+
+    def settle(self) -> Plant:
+        """Bring integrals and gauges to now."""
+        kernel.settle(self.tables, self.now_s)
+        return self
+
+    def grow(self, rows: int) -> None:
+        """Make room for more replicas."""
+        self.tables = with_rows(self.tables, rows)
+
+    def tally(self, which: Tally) -> int:
+        return int(self.tables.tally[which])
+
+    def counter(self, row: int, column: Column) -> float:
+        return float(self.tables.counters[row, column])
+
+    @property
+    def rows(self) -> int:
+        """Replicas that there is room for; also the row of the central queue."""
+        return len(self.tables.head) - 1
+
+    @property
+    def in_flight(self) -> int:
+        return int(self.tables.in_flight.sum())
+
+    @property
+    def ended(self) -> int:
+        return int(self.tables.tally[Tally.WITHIN :].sum())
+
+    @property
+    def mean_s(self) -> float:
+        """Mean time in the system of all requests that have ended."""
+        return float(self.tables.quantities[Quantity.SOJOURN_S]) / self.ended
+
+    @property
+    def attainment(self) -> float:
+        return self.tally(Tally.WITHIN) / self.tally(Tally.REQUESTS)
+
+    def quantile_s(self, ratio: float) -> float:
+        return fine_quantile(self.tables.latency, 0, ratio)
+
+    @property
+    def little_error(self) -> float:
+        """|L T - summed times in the system| over the former."""
+        self.settle()
+        integral_s = float(self.tables.quantities[Quantity.IN_SYSTEM_S])
+        summed_s = float(self.tables.quantities[Quantity.SOJOURN_S])
+        summed_s += kernel.ages_s(self.tables, self.now_s)
+        return abs(integral_s - summed_s) / integral_s if integral_s else abs(summed_s)
+
+    def check(self) -> None:
+        """Raise AssertionError where the tables contradict themselves: requests, lists, heap."""
+        p = self.settle().tables
+        assert self.tally(Tally.REQUESTS) == self.ended + self.in_flight
+        for numbers in (p.tally, p.waiting, p.in_flight, p.busy_slots, p.counters, p.latency):
+            assert (numbers >= 0).all()
+        assert self.little_error < 1e-9
+        lists = [list(self._list(int(p.head[r]), int(p.waiting[r]))) for r in range(len(p.head))]
+        running = [node for one in self._running() for node in one]
+        held = [node for nodes in lists for node in nodes] + running
+        free = list(self._list(int(p.numbers[Number.FREE])))
+        assert sorted(held + free) == list(range(len(p.arrived_s))), "a node is in one list, once"
+        assert len(held) == self.in_flight
+        for row, nodes in enumerate(lists):
+            began_s = [t for one in self.executions() if one.row == row for t in one.arrived_s]
+            arrived_s = [max(began_s, default=0.0), *(float(p.arrived_s[node]) for node in nodes)]
+            assert arrived_s == sorted(arrived_s), "a queue is in order of arrival, what runs first"
+            assert not nodes or row == self.rows or p.busy_slots[row] == p.numbers[Number.SLOTS]
+        count = int(p.numbers[Number.HEAP])
+        assert count == len(self._running()) == p.busy_slots.sum()
+        assert all(p.heap_s[(place - 1) // 2] <= p.heap_s[place] for place in range(1, count))
+
+    def executions(self) -> list[Execution]:
+        """What every slot is executing now."""
+        p, found = self.tables, []
+        for row, slot in np.argwhere(p.batch_head != NONE):
+            arrived_s = tuple(
+                float(p.arrived_s[n]) for n in self._list(int(p.batch_head[row, slot]))
+            )
+            assert len(arrived_s) == p.batch_size[row, slot]
+            found.append(Execution(int(row), float(p.batch_began_s[row, slot]), arrived_s))
+        return found
+
+    def _running(self) -> list[list[int]]:
+        heads = self.tables.batch_head
+        return [list(self._list(int(head))) for head in heads[heads != NONE]]
+
+    def _list(self, node: int, count: int | None = None) -> Iterator[int]:
+        while node != NONE and count != 0:
+            yield node
+            node = int(self.tables.following[node])
+            count = None if count is None else count - 1
+
+
+def erlang_c(servers: int, offered: float) -> float:
+    """Probability to wait in M/M/c (Erlang 1917), from its sum."""
+    terms = [offered**k / math.factorial(k) for k in range(servers)]
+    queued = offered**servers / math.factorial(servers) * servers / (servers - offered)
+    return queued / (sum(terms) + queued)
+
+
+def mmc_mean_s(servers: int, utilization: float, mean_s: float) -> float:
+    """Mean time in the system of M/M/c."""
+    waits = erlang_c(servers, servers * utilization)
+    return mean_s + waits * mean_s / (servers * (1 - utilization))
+
+
+def mmc_quantile_s(servers: int, utilization: float, mean_s: float, ratio: float) -> float:
+    """Percentile of the time in the system of M/M/c, by bisection of its tail."""
+    waits, offered = erlang_c(servers, servers * utilization), servers * utilization
+    gap = servers - 1 - offered
+
+    def beyond(x: float) -> float:
+        late = x if gap == 0 else -math.expm1(-gap * x) / gap
+        return math.exp(-x) * (1 + waits * late)
+
+    low, high = 0.0, 1e4
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if beyond(middle) > 1 - ratio else (low, middle)
+    return mean_s * low
+
+
+def batch_mean_s(server: Server, rate_rps: float) -> float:
+    """Mean time in the system of M/D[b,B]/1, exactly: its chain and Little's law.
+
+    The chain's state is what a batch leaves behind, n. From n = 0 the replica idles 1/lambda, then
+    serves one; else it serves b = min(n, B) of the n, while lambda t(b) arrive, evenly.
+    """
+    largest = server.max_batch
+    rho = rate_rps / server.full_rps
+    states = 4 * largest + int(12 * rho / (1 - rho)) + 30
+    left = np.arange(states)
+    size = np.clip(left, 1, largest)
+    busy_s = server.fixed_s + server.per_item_s * size
+    transition = np.zeros((states, states))
+    log_factorial = np.concatenate(([0.0], np.cumsum(np.log(np.arange(1, states)))))
+    for n in range(states):
+        came = rate_rps * busy_s[n]
+        rest = max(0, n - largest)
+        mass = np.exp(left * math.log(came) - came - log_factorial)[: states - rest]
+        transition[n, rest:] = mass
+        transition[n, -1] += 1 - mass.sum()
+    balance = np.vstack((transition.T - np.eye(states), np.ones(states)))
+    stationary = np.linalg.lstsq(balance, np.append(np.zeros(states), 1.0), rcond=None)[0]
+    cycle_s = busy_s + np.where(left == 0, 1 / rate_rps, 0.0)
+    in_system_s = np.maximum(left, 1) * busy_s + rate_rps * busy_s**2 / 2
+    return float(stationary @ in_system_s / (stationary @ cycle_s) / rate_rps)
+
+
+def inoue_bound_s(fixed_s: float, per_item_s: float, rate_rps: float) -> float:
+    """Inoue 2021 (arXiv 1912.06322), theorem 2: the mean without a batch cap is at most this."""
+    load, fixed = rate_rps * per_item_s, rate_rps * fixed_s
+    few = (per_item_s + fixed_s) / (2 * (1 - load)) * (1 + 2 * fixed + (1 - fixed) / (1 + load))
+    many = 1.5 * fixed_s / (1 - load) + per_item_s / 2 * (load + 2) / (1 - load**2)
+    return min(few, many)
