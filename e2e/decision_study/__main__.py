@@ -1,4 +1,4 @@
-"""`python -m decision_study`: perform missing runs and report; exits with 0 if every figure holds."""
+"""`python -m decision_study`: perform missing runs and report; exits 0 if every figure holds."""
 
 from __future__ import annotations
 
