@@ -18,7 +18,7 @@ from headroom.scaling.values import LatencyCounts
 from headroom.simulator.arrivals import PoissonArrivals
 from headroom.simulator.arrivals.recording import RecordedService, read_recording
 from headroom.simulator.arrivals.shapes import constant
-from headroom.simulator.autoscaler import Truth, View, Wish
+from headroom.simulator.autoscaler import GroundTruth, View, ScaleRequest
 from headroom.simulator.faults import Fault, FaultKind
 from headroom.simulator.plant import Network, Server, ServiceSpec
 from headroom.simulator.run import simulate
@@ -297,14 +297,14 @@ class Recorded:
         self._door, self._policy, self._lines = Door(), policy, lines
         lines += [header_line(), service_line(NAME, policy)]
 
-    def evaluate(self, view: View) -> Wish:
+    def evaluate(self, view: View) -> ScaleRequest:
         replicas = 4 if view.now_s >= 100.0 else 3
         observation = Observation(
             now_s=view.now_s, current=view.replicas, pods=view.pods, samples=view.samples
         )
         arrivals, self._door = self._door.counted(observation)
         self._lines.append(tick_line(NAME, view.now_s, arrivals, replicas))
-        return Wish(replicas=replicas)
+        return ScaleRequest(replicas=replicas)
 
     def restart(self) -> None:
         self._door = Door()
@@ -322,7 +322,7 @@ def run_recorded(faults: tuple[Fault, ...] = ()) -> tuple[list[str], PoissonArri
     )
     lines: list[str] = []
 
-    def make(_: Truth) -> Recorded:
+    def make(_: GroundTruth) -> Recorded:
         return Recorded(POLICY, lines)
 
     workload = Workload(spec=spec, arrivals=arrivals)
