@@ -18,7 +18,7 @@ from headroom.scaling.values import LatencyCounts
 from headroom.simulator.arrivals import PoissonArrivals
 from headroom.simulator.arrivals.recording import RecordedService, read_recording
 from headroom.simulator.arrivals.shapes import constant
-from headroom.simulator.autoscaler import GroundTruth, View, ScaleRequest
+from headroom.simulator.autoscaler import GroundTruth, ScaleRequest, View
 from headroom.simulator.faults import Fault, FaultKind
 from headroom.simulator.plant import Network, Server, ServiceSpec
 from headroom.simulator.run import simulate
