@@ -33,6 +33,7 @@ NOT_RUN = {
     "docker push": "writes to a registry of yours",
     "kind": "needs Docker; the scenarios run on a real node without it",
     "pip install": "needs a package index",
+    ".venv/bin/python": "a tool of the tests, which run it",
     "curl": "needs a server; the tests of the model server send it",
     "headroom-server": "tests/server run it",
     "cd chat-8b": "tests/resources/test_downloader.py runs it",

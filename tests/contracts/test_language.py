@@ -1,0 +1,160 @@
+"""User-visible text and docstrings use plain technical English: no banned phrases.
+
+The list and its replacements are in operator/guide/STYLE.md. To see every hit below some paths:
+
+    python tests/contracts/test_language.py operator/headroom/scaling README.md
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+BASELINE = Path(__file__).with_name("language_baseline.json")
+
+_BANNED = (
+    r"anew",
+    r"who(m)?ever",
+    r"nobody('s)?",
+    r"somebody('s)?",
+    r"befall(s|en)?",
+    r"what stands",
+    r"stands in",
+    r"as it stands",
+    r"(is|are|be|was|were) told",
+    r"told (to|of)",
+    r"heard",
+    r"beside",
+    r"by itself",
+    r"mend(s|ed|ing)?",
+    r"of late",
+    r"its own words",
+    r"in words",
+    r"for ever",
+    r"knock(s|ed)?",
+    r"turned away",
+    r"left behind",
+    r"what is asked for",
+    r"(?<!next )(?<!open )(?<!closed )doors?",
+    r"(?<!of )(?<!Of )courses?",
+    r"(?<!Little's )(?<!Amdahl's )(?<!power )(?<!square-root )laws?",
+)
+_PHRASE = re.compile(r"\b(" + "|".join(_BANNED) + r")\b|, received\b", re.IGNORECASE)
+_ALL_LITERALS = ("operator/headroom/", "model_server/headroom_server/", "e2e/")
+_TEXT = (".md", ".txt", ".yaml", ".toml", ".css", ".js", ".html")
+_WRITTEN_ELSEWHERE = ("/LICENSE", "/traces/", "telemetry/pages/")
+
+
+@dataclass(frozen=True)
+class Hit:
+    """One banned phrase."""
+
+    path: str
+    line: int
+    phrase: str
+    text: str
+
+    @property
+    def part(self) -> str:
+        """The part of the tree that the baseline counts by: modules move inside of it."""
+        top, _, rest = self.path.partition("/")
+        return f"{top}/*.py" if self.path.endswith(".py") else f"{top}/*" if rest else top
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.phrase!r} in {self.text!r}"
+
+
+def hits_in_lines(path: str, lines: list[str]) -> Iterator[Hit]:
+    for number, line in enumerate(lines, 1):
+        prose = re.sub(r"`[^`]*`|\]\([^)]*\)", "", line)  # neither code nor addresses
+        for found in _PHRASE.finditer(prose):
+            yield Hit(path, number, found.group().lower(), line.strip()[:90])
+
+
+def hits_in_python(path: str, source: str) -> Iterator[Hit]:
+    tree = ast.parse(source)
+    everything = path.startswith(_ALL_LITERALS)
+    docstrings = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+    }
+    for node in ast.walk(tree):
+        if not (isinstance(node, ast.Constant) and isinstance(node.value, str)):
+            continue
+        if id(node) not in docstrings and not (everything and " " in node.value.strip()):
+            continue
+        for hit in hits_in_lines(path, node.value.splitlines()):
+            yield Hit(path, node.lineno + hit.line - 1, hit.phrase, hit.text)
+
+
+@cache
+def all_hits() -> tuple[Hit, ...]:
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.splitlines()
+    found: list[Hit] = []
+    for path in sorted(listed):
+        file = ROOT / path
+        if not file.is_file() or any(part in f"/{path}" for part in _WRITTEN_ELSEWHERE):
+            continue
+        if path.endswith(".py") and path != "tests/contracts/test_language.py":
+            found += hits_in_python(path, file.read_text(encoding="utf-8"))
+        elif path.endswith(_TEXT) or path == "Makefile":
+            found += hits_in_lines(path, file.read_text(encoding="utf-8").splitlines())
+    return tuple(found)
+
+
+def baseline() -> dict[str, int]:
+    return dict(json.loads(BASELINE.read_text())) if BASELINE.exists() else {}
+
+
+def counts() -> Counter[str]:
+    return Counter(hit.part for hit in all_hits())
+
+
+@pytest.mark.parametrize("part", sorted(counts()))
+def test_part_has_no_more_banned_phrases_than_its_baseline(part: str) -> None:
+    hits = [hit for hit in all_hits() if hit.part == part]
+    assert len(hits) <= baseline().get(part, 0), "\n" + "\n".join(map(str, hits))
+
+
+def test_phrases_are_found_in_literals_docstrings_and_documents() -> None:
+    source = '"""Told to go."""\n\nx = "nobody is here"\ny = "door"\n'
+    assert [hit.phrase for hit in hits_in_python("operator/headroom/x.py", source)] == [
+        "told to",
+        "nobody",
+    ]
+    assert [hit.phrase for hit in hits_in_python("tests/x.py", source)] == ["told to"]
+    assert not list(hits_in_lines("x.md", ["Say `intake`, not `door`; Little's law; of course"]))
+
+
+def main(arguments: list[str]) -> int:
+    """Print every hit below the given paths; `--write` makes the baseline the present counts."""
+    if arguments == ["--write"]:
+        BASELINE.write_text(json.dumps(dict(sorted(counts().items())), indent=1) + "\n")
+        return 0
+    shown = [hit for hit in all_hits() if hit.path.startswith(tuple(arguments) or ("",))]
+    print(*shown, f"{len(shown)} hits", sep="\n")
+    return 1 if shown else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
