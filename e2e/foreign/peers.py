@@ -118,13 +118,13 @@ MLSERVER = Peer(
     name="mlserver",
     path="/v2/models/model/infer",
     body=_OPEN_INFERENCE,
-    warmup={"by": "Operator"},
+    warmup={"sender": "Operator"},
     metrics_port=8002,
 )
 TRITON = Peer(
     name="triton",
     path="/v2/models/model/infer",
     body=_OPEN_INFERENCE,
-    warmup={"by": "Operator"},
+    warmup={"sender": "Operator"},
     metrics_port=8002,
 )

@@ -7,9 +7,9 @@ from scenarios.spec_cases import MATCH, InvalidSpec, bounds, duration_bounds, to
 INVALID_ROUTING: tuple[InvalidSpec, ...] = (
     InvalidSpec(
         why="shares of more than everything",
-        path="spec.routing.split",
-        value=[{"service": "canary", "weight": 60}, {"service": "other", "weight": 41}],
-        says="the weights of routing.split must be at most 100 together",
+        path="spec.routing.traffic",
+        value=[{"service": "canary", "percent": 60}, {"service": "other", "percent": 41}],
+        says="the percentages in routing.traffic must sum to at most 100",
     ),
     *bounds("spec.routing.grpcPort", 0, "or equal to 1", 65536, "or equal to 65535"),
     InvalidSpec(

@@ -73,22 +73,22 @@ INVALID_SERVERS: tuple[InvalidSpec, ...] = (
     InvalidSpec(
         why="a warm-up by the operator without what it sends",
         path="spec",
-        value=_other("mosec", {"by": "Operator"}),
+        value=_other("mosec", {"sender": "Operator"}),
         field="spec.warmup.request",
         says="warmup.request must say what the operator sends",
     ),
     InvalidSpec(
         why="a warm-up request that nobody sends",
         path="spec",
-        value=_other("mosec", {"by": "Server", "request": {"path": "/"}}),
+        value=_other("mosec", {"sender": "Server", "request": {"path": "/"}}),
         field="spec.warmup.request",
-        says="warmup.request needs warmup.by Operator",
+        says="warmup.request needs warmup.sender Operator",
     ),
     InvalidSpec(
         why="a warm-up of our own server by the operator",
         path="spec.warmup",
         value={"request": {"path": "/"}},
-        field="spec.warmup.by",
+        field="spec.warmup.sender",
         says="warmup must be the server's own where runtime.profile is headroom",
     ),
     InvalidSpec(
@@ -107,7 +107,7 @@ INVALID_SERVERS: tuple[InvalidSpec, ...] = (
         says="Required value",
         parser_says="is required",
     ),
-    wrong_enum("spec.warmup.by", "Kubelet", '"Server", "Operator"', "'Server' or 'Operator'"),
+    wrong_enum("spec.warmup.sender", "Kubelet", '"Server", "Operator"', "'Server' or 'Operator'"),
     InvalidSpec(
         why="a custom server without metrics",
         path="spec.runtime",

@@ -86,7 +86,7 @@ INVALID_SPECS: tuple[InvalidSpec, ...] = (
         value=0,
         says="scaling.minReplicas must be at least 1 where routing.mode is not Gateway",
     ),
-    *duration_bounds("spec.scaling.zero.idleFor", "10s", "24h", "9s", "25h"),
+    *duration_bounds("spec.scaling.scaleToZero.idleTimeout", "10s", "24h", "9s", "25h"),
     *bounds("spec.scaling.maxReplicas", 0, "or equal to 1", 10**6, "or equal to 1000"),
     *bounds("spec.scaling.priority", -1001, "or equal to -1000", 1001, "or equal to 1000"),
     *bounds("spec.accelerator.count", -1, "or equal to 0", 65, "or equal to 64"),

@@ -56,7 +56,9 @@ def route(service: Service, mode: str) -> None:
 def judged_at(service: Service) -> str | None:
     """Read where the percentile was measured, once one was."""
     signals = service.status().get("signals") or {}
-    return signals.get("latencyAt") if "arrivalsPerSecond" in signals.get("gateway", {}) else None
+    return (
+        signals.get("latencySource") if "arrivalsPerSecond" in signals.get("gateway", {}) else None
+    )
 
 
 def led_to(service: Service) -> set[str]:
@@ -154,7 +156,7 @@ def sleeper(cluster: Cluster, namespace: str) -> Service:
     manifest = emulated(
         "sleeper",
         env=env,
-        scaling={"minReplicas": 0, "maxReplicas": 2, "zero": {"idleFor": "10s"}},
+        scaling={"minReplicas": 0, "maxReplicas": 2, "scaleToZero": {"idleTimeout": "10s"}},
         routing={"mode": "Gateway"},
     )
     service = Service.create(cluster, namespace, manifest)

@@ -56,7 +56,7 @@ def test_a_minimal_body_takes_its_identity_and_every_default() -> None:
         "scaling": {
             "mode": "Auto",
             "minReplicas": 1,
-            "zero": {"idleFor": "10m"},
+            "scaleToZero": {"idleTimeout": "10m"},
             "maxReplicas": 20,
             "priority": 0,
             "scaleUp": {"stabilizationWindow": "0s"},
@@ -68,7 +68,7 @@ def test_a_minimal_body_takes_its_identity_and_every_default() -> None:
             "requestTimeout": "5m",
             "maxBodyBytes": 16777216,
             "classes": [],
-            "split": [],
+            "traffic": [],
             "models": [],
         },
         "telemetry": {"source": "Pods"},

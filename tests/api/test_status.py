@@ -83,7 +83,7 @@ def test_a_decision_is_shown_with_everything_that_explains_it() -> None:
             "current": 2,
             "direction": "Up",
             "reason": "RateLimited",
-            "bindingConstraint": "LatencyModel",
+            "strongestRule": "LatencyModel",
             "message": "16.2 requests/s need 4 replicas; at most one more per minute",
             "time": "2027-01-15T08:00:00Z",
             "counterfactuals": [
@@ -99,7 +99,7 @@ def test_a_decision_is_shown_with_everything_that_explains_it() -> None:
             "arrivalsPerSecond": 16.235,
             "waiting": 3.0,
             "latency": "unbounded",
-            "latencyAt": "Replicas",
+            "latencySource": "Replicas",
             "utilization": 0.791,
             "freshness": "Stale",
         },
@@ -134,7 +134,7 @@ def test_an_absent_signal_is_not_shown_as_zero() -> None:
         message="held",
     )
     assert build(decision=nothing)["signals"] == {"freshness": "Absent"}
-    assert build(decision=nothing)["decision"]["bindingConstraint"] == "SignalsAbsent"
+    assert build(decision=nothing)["decision"]["strongestRule"] == "SignalsAbsent"
 
 
 @pytest.mark.parametrize(

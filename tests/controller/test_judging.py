@@ -83,7 +83,7 @@ def test_the_promise_is_judged_where_clients_are() -> None:
         world.pods.arrivals_rps["resnet"] = gateways.rate_rps = 0.3 * REPLICA_RPS
         await world.run_for(60.0)
         signals = world.status()["signals"]
-        assert signals["latencyAt"] == "Gateway"
+        assert signals["latencySource"] == "Gateway"
         assert 0.40 <= float(signals["latency"].removesuffix("ms")) / 1000 <= 0.45
         assert signals["gateway"]["arrivalsPerSecond"] == pytest.approx(gateways.rate_rps, rel=0.2)
         assert signals["gateway"]["freshness"] == "Fresh"
@@ -97,7 +97,7 @@ def test_the_promise_is_judged_where_clients_are() -> None:
         assert world.replicas() == 2
         world.edit(routing={"mode": "Service"}, scaling={"minReplicas": 2})
         await world.run_for(10.0)
-        assert world.status()["signals"]["latencyAt"] == "Replicas"
+        assert world.status()["signals"]["latencySource"] == "Replicas"
         assert "gateway" not in world.status()["signals"]
         assert world.condition("SLOMet") == ("True", "WithinTarget")
 

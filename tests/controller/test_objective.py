@@ -13,9 +13,9 @@ def test_minutes_are_judged_while_requests_end() -> None:
         assert world.status()["slo"]["errorBudgetRemaining"] == 1.0
         world.pods.arrivals_rps["resnet"] = 0.3 * REPLICA_RPS
         await world.run_for(320.0)
-        kept = world.status()["slo"]["minutesKept"]
+        kept = world.status()["slo"]["windowsMet"]
         assert 4 <= kept <= 6  # status is written once a minute where nothing else changes
-        assert world.status()["slo"]["minutesMissed"] == 0
+        assert world.status()["slo"]["windowsMissed"] == 0
         assert world.status()["slo"]["attainment"] == 1.0
 
     play(story)
@@ -29,12 +29,12 @@ def test_what_is_answered_too_late_spends_the_budget_and_a_restart_forgets_nothi
         world.pods.arrivals_rps["resnet"] = 0.3 * REPLICA_RPS
         await world.run_for(600.0)
         before = world.status()["slo"]
-        assert before["minutesMissed"] >= 5
+        assert before["windowsMissed"] >= 5
         assert before["burnRate"] > 10
         assert before["errorBudgetRemaining"] < 1.0
         await world.restart_operator()
         world.pods.arrivals_rps["resnet"] = 0.0
         await world.run_for(20.0)
-        assert world.status()["slo"]["minutesMissed"] == before["minutesMissed"]
+        assert world.status()["slo"]["windowsMissed"] == before["windowsMissed"]
 
     play(story)

@@ -10,10 +10,10 @@ import pytest
 from controller_world import REPLICA_RPS, World, play
 from headroom.api import InferenceService
 from headroom.controller.routing.standing import Standing
-from headroom.controller.zero.rule import misses_per_wake_up
+from headroom.controller.zero.rule import misses_per_cold_start
 
 GATEWAY = {"mode": "Gateway"}
-ZERO = {"minReplicas": 0, "zero": {"idleFor": "1m"}}
+ZERO = {"minReplicas": 0, "scaleToZero": {"idleTimeout": "1m"}}
 
 
 class Doors:
@@ -131,7 +131,7 @@ def test_a_restart_of_the_operator_leaves_none_where_there_was_none() -> None:
 
 def test_a_service_with_a_floor_is_decided_as_ever() -> None:
     async def story(world: World) -> None:
-        world.create(routing=GATEWAY, scaling={"zero": {"idleFor": "10s"}})
+        world.create(routing=GATEWAY, scaling={"scaleToZero": {"idleTimeout": "10s"}})
         world.create("plain")
         await world.run_for(600.0)
         assert (world.replicas(), world.replicas("plain")) == (1, 1)
@@ -153,4 +153,4 @@ def test_a_service_with_a_floor_is_decided_as_ever() -> None:
 def test_what_a_wake_up_costs(
     cold_start_s: float | None, rate_rps: float | None, misses: float | None
 ) -> None:
-    assert misses_per_wake_up(cold_start_s, 0.5, rate_rps) == misses
+    assert misses_per_cold_start(cold_start_s, 0.5, rate_rps) == misses

@@ -6,7 +6,7 @@ from headroom.controller.routing import telling
 from headroom.gateway.values import Hedge, RequestClass, TenantLimit
 from service_world import service
 
-CANARY = {"service": "canary", "weight": 10}
+CANARY = {"service": "canary", "percent": 10}
 
 
 def test_what_is_said_of_requests_reaches_the_route() -> None:
@@ -33,7 +33,7 @@ def test_what_is_said_of_requests_reaches_the_route() -> None:
 def test_a_share_goes_only_where_somebody_is_routed() -> None:
     routing = {
         "mode": "Gateway",
-        "split": [CANARY, {"service": "gone", "weight": 20}, {"service": "idle", "weight": 0}],
+        "traffic": [CANARY, {"service": "gone", "percent": 20}, {"service": "idle", "percent": 0}],
         "models": [{"model": "bert", "service": "bert"}, {"model": "t5", "service": "gone"}],
     }
     there = {"vision/resnet50", "vision/canary", "vision/bert", "vision/idle", "other/gone"}

@@ -68,7 +68,7 @@ def template(warmup: dict[str, Any], **runtime: Any) -> dict[str, Any]:
 def test_pods_that_the_operator_warms_have_the_gate_once_and_keep_their_owners() -> None:
     own = [{"conditionType": "example.com/a"}, {"conditionType": "headroom.dev/warm"}]
     pod_template = {"spec": {"readinessGates": own}}
-    gated = template({"by": "Operator"}, podTemplate=pod_template)
+    gated = template({"sender": "Operator"}, podTemplate=pod_template)
     assert gated["spec"]["readinessGates"] == own
     assert gated["metadata"]["labels"]["headroom.dev/warmed-for"] == "resnet50"
     plain = template({})

@@ -15,7 +15,7 @@ OTHER = {"image": "x", "maxBatchSize": 8}
 
 
 def asked(profile: str, **spec: Any) -> Question | Inputs | None:
-    warmup = spec.pop("warmup", {"by": "Operator"})
+    warmup = spec.pop("warmup", {"sender": "Operator"})
     changes = {f"spec__{key}": value for key, value in spec.items()}
     return question_of(
         service(spec__runtime={**OTHER, "profile": profile}, spec__warmup=warmup, **changes)
@@ -25,14 +25,14 @@ def asked(profile: str, **spec: Any) -> Question | Inputs | None:
 def test_nothing_is_sent_where_the_server_warms_itself() -> None:
     assert question_of(service()) is None
     assert asked("vllm", warmup={}) is None
-    assert asked("vllm", warmup={"by": "Server"}) is None
+    assert asked("vllm", warmup={"sender": "Server"}) is None
 
 
 def test_a_request_that_is_given_is_sent_as_it_is() -> None:
     given = {"path": "/inference", "body": "{}", "contentType": "text/plain"}
     sent = Question(path="/inference", body="{}", content_type="text/plain")
     assert asked("mosec", warmup={"request": given}) == sent
-    assert asked("vllm", warmup={"by": "Operator", "request": given}) == sent
+    assert asked("vllm", warmup={"sender": "Operator", "request": given}) == sent
 
 
 def test_a_profile_that_knows_a_request_needs_none() -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from headroom.api.durations import Duration
-from headroom.api.traffic import Hedging, ModelRoute, RequestClass, Split, Tenants
+from headroom.api.traffic import Hedging, ModelRoute, RequestClass, Tenants, TrafficShare
 from headroom.api.values import MapBy, Rule, Value, Within
 from headroom.scaling.values import Routing as Kind
 
@@ -41,7 +41,9 @@ class Routing(Value):
     """Classes of requests, in Gateway mode."""
     tenants: Tenants | None = None
     """What each tenant may ask for, in Gateway mode; without it whatever there is."""
-    split: Annotated[tuple[Split, ...], Field(max_length=4, strict=False), MapBy("service")] = ()
+    traffic: Annotated[
+        tuple[TrafficShare, ...], Field(max_length=4, strict=False), MapBy("service")
+    ] = ()
     """Shares of the requests that go elsewhere, in Gateway mode: a canary. Calls of gRPC stay."""
     models: Annotated[
         tuple[ModelRoute, ...], Field(max_length=16, strict=False), MapBy("model")
@@ -50,10 +52,10 @@ class Routing(Value):
 
     rules = (
         Rule(
-            field="split",
-            cel="self.split.map(one, one.weight).sum() <= 100",
-            holds=lambda routing: sum(one.weight for one in routing.split) <= 100,
-            message="the weights of routing.split must be at most 100 together",
+            field="traffic",
+            cel="self.traffic.map(one, one.percent).sum() <= 100",
+            holds=lambda routing: sum(one.percent for one in routing.traffic) <= 100,
+            message="the percentages in routing.traffic must sum to at most 100",
         ),
     )
 

@@ -20,7 +20,6 @@ from headroom.api.telemetry_source import Telemetry
 from headroom.api.token_objectives import TOKEN_RULES, TokenObjective
 from headroom.api.values import MapBy, Rule, Value, Within
 from headroom.api.warmup import Latency, Warmup
-from headroom.api.zero import Zero
 from headroom.scaling.values import RateLimit
 
 StabilizationWindow = Annotated[Duration, Within("0s", "1h")]
@@ -132,6 +131,13 @@ class ScaleDown(Value):
     """Without it, as many as are no longer wanted at once."""
 
 
+class ScaleToZero(Value):
+    """When the last replica is removed. The next request starts one, and is held meanwhile."""
+
+    idle_timeout: Annotated[Duration, Within("10s", "24h")] = Duration.parse("10m")
+    """Time without requests after which the last replica is removed. Requires minReplicas 0."""
+
+
 class Scaling(Value):
     """What the operator may do to the number of replicas."""
 
@@ -140,8 +146,8 @@ class Scaling(Value):
     creation; External follows spec.replicas, which kubectl scale, an HPA or KEDA may set."""
     min_replicas: Annotated[int, Field(ge=0, le=1000)] = 1
     """Never fewer. 0 is possible where routing.mode is Gateway."""
-    zero: Zero = Zero()
-    """When the last replica goes, where minReplicas is 0."""
+    scale_to_zero: ScaleToZero = ScaleToZero()
+    """When the last replica is removed. Requires minReplicas 0."""
     max_replicas: Annotated[int, Field(ge=1, le=1000)] = 20
     """Never more, whatever the promise needs."""
     priority: Annotated[int, Field(ge=-1000, le=1000)] = 0
@@ -231,8 +237,8 @@ class Spec(Value):
         ),
         Rule(
             field="warmup.request",
-            cel="has(self.warmup.request) || !has(self.warmup.by) || self.warmup.by == 'Server' || "
-            f"!(self.runtime.profile in {list(WITHOUT_WARMUP)})",
+            cel="has(self.warmup.request) || !has(self.warmup.sender) || "
+            f"self.warmup.sender == 'Server' || !(self.runtime.profile in {list(WITHOUT_WARMUP)})",
             holds=lambda spec: (
                 spec.warmup.request is not None
                 or not spec.warmup.by_operator
@@ -242,12 +248,12 @@ class Spec(Value):
             f"not for {', '.join(WITHOUT_WARMUP)}",
         ),
         Rule(
-            field="warmup.by",
+            field="warmup.sender",
             cel="self.runtime.profile != 'headroom' || (!has(self.warmup.request) && "
-            "(!has(self.warmup.by) || self.warmup.by == 'Server'))",
+            "(!has(self.warmup.sender) || self.warmup.sender == 'Server'))",
             holds=lambda spec: spec.runtime.profile != "headroom" or not spec.warmup.by_operator,
             message="warmup must be the server's own where runtime.profile is headroom: leave out "
-            "warmup.by and warmup.request",
+            "warmup.sender and warmup.request",
         ),
         Rule(
             field="targetRef",

@@ -59,7 +59,7 @@ class DecisionStatus(Value):
     """Up, Down or None."""
     reason: Word
     """The rule or limit that binds."""
-    binding_constraint: Word
+    strongest_rule: Word
     """The rule that asked for the most, before limits."""
     message: Text
     """The same in words."""
@@ -87,7 +87,7 @@ class SignalsStatus(Value):
     """Requests queued over all replicas, those in a batch not counted."""
     latency: Word | None = None
     """The promised percentile in the stable window; `unbounded` where too many requests missed."""
-    latency_at: Word | None = None
+    latency_source: Word | None = None
     """Where that was measured: Gateway, as clients see it, or Replicas."""
     gateway: GatewayStatus | None = None
     """What the gateways count, where requests come through them."""
@@ -111,7 +111,7 @@ class ColdStartStatus(Value):
     """How long a new replica takes from creation to ready."""
 
     p90: Word
-    misses_per_wake_up: float | None = None
+    estimated_misses_per_cold_start: float | None = None
     """Requests that miss the target each time that the service starts from no replica, at its last
     arrivals; said in Gateway mode, also where minReplicas is above 0."""
 
@@ -121,8 +121,8 @@ class SloStatus(Value):
 
     attainment: float | None = None
     """Share of one-minute windows in which the percentile held."""
-    minutes_kept: Count = 0
-    minutes_missed: Count = 0
+    windows_met: Count = 0
+    windows_missed: Count = 0
     error_budget_remaining: float
     """Share left of the minutes that slo.objective allows; negative when overspent."""
     burn_rate: float | None = None
@@ -170,7 +170,7 @@ def build(
     tokens: Mapping[str, float | None] | None = None,
     gateway: GatewayStatus | None = None,
     checkpoint: Mapping[str, Any] | None = None,
-    misses_per_wake_up: float | None = None,
+    estimated_misses_per_cold_start: float | None = None,
 ) -> dict[str, Any]:
     """Render the whole status; without a decision what depends on one is left out.
 
@@ -192,8 +192,10 @@ def build(
         cold_start=(
             ColdStartStatus(
                 p90=duration_text(decision.cold_start_s),
-                misses_per_wake_up=(
-                    None if misses_per_wake_up is None else float(f"{misses_per_wake_up:.2g}")
+                estimated_misses_per_cold_start=(
+                    None
+                    if estimated_misses_per_cold_start is None
+                    else float(f"{estimated_misses_per_cold_start:.2g}")
                 ),
             )
             if decision and decision.cold_start_s is not None
@@ -234,7 +236,7 @@ def _decision(decision: Decision) -> DecisionStatus:
         current=decision.current,
         direction=decision.direction,
         reason=decision.reason,
-        binding_constraint=most.rule if most else decision.reason,
+        strongest_rule=most.rule if most else decision.reason,
         message=shortened(decision.message),
         time=rfc3339(decision.time_s),
         counterfactuals=tuple(
@@ -271,7 +273,7 @@ def _signals(
         arrivals_per_second=_value(signals.arrival_rps),
         waiting=_value(signals.waiting),
         latency=_text(latency_s),
-        latency_at=None if latency_s is None else "Gateway" if gateway else "Replicas",
+        latency_source=None if latency_s is None else "Gateway" if gateway else "Replicas",
         gateway=gateway,
         time_to_first_token=_text(tokens.get("timeToFirstToken")),
         time_per_output_token=_text(tokens.get("timePerOutputToken")),

@@ -56,12 +56,12 @@ class Tenants(Value):
     )
 
 
-class Split(Value):
+class TrafficShare(Value):
     """A share of the requests for another InferenceService of the namespace, in Gateway mode."""
 
     service: ServiceName
     """Its name; while it is not there, or not in Gateway mode, its share stays here."""
-    weight: Annotated[int, Field(ge=0, le=100)]
+    percent: Annotated[int, Field(ge=0, le=100)]
     """Percent of the requests."""
 
 

@@ -29,7 +29,7 @@ class WarmupRequest(Value):
 class Warmup(Value):
     """What a replica must show before it takes requests."""
 
-    by: Literal["Server", "Operator"] | None = None
+    sender: Literal["Server", "Operator"] | None = None
     """Who sends them: Server is the model server itself, Operator for servers that cannot. Without
     it the operator, where a request is given, else the server. Pods whose warm-up is the operator's
     have the readiness gate headroom.dev/warm, so while no operator runs none of them becomes ready;
@@ -47,13 +47,13 @@ class Warmup(Value):
     @property
     def by_operator(self) -> bool:
         """Whether the operator sends them."""
-        return self.by == "Operator" or (self.by is None and self.request is not None)
+        return self.sender == "Operator" or (self.sender is None and self.request is not None)
 
     rules = (
         Rule(
             field="request",
-            cel="!has(self.request) || !has(self.by) || self.by == 'Operator'",
-            holds=lambda warmup: warmup.request is None or warmup.by in (None, "Operator"),
-            message="warmup.request needs warmup.by Operator, who sends it: leave one of them out",
+            cel="!has(self.request) || !has(self.sender) || self.sender == 'Operator'",
+            holds=lambda warmup: warmup.request is None or warmup.sender in (None, "Operator"),
+            message="warmup.request needs warmup.sender Operator: leave one of them out",
         ),
     )

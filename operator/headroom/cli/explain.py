@@ -73,7 +73,7 @@ def _signals(service: Mapping[str, Any], status: Mapping[str, Any]) -> Text:
     signals, slo = status.get("signals") or {}, service["spec"]["slo"]
     latency = slo["latency"]
     tail = signals.get("latency", "unknown")
-    where = " at the gateway" if signals.get("latencyAt") == "Gateway" else ""
+    where = " at the gateway" if signals.get("latencySource") == "Gateway" else ""
     busy, ceiling = _share(signals.get("utilization")), _share(slo.get("utilizationCeiling"))
     measured = (
         f"{_number(signals.get('arrivalsPerSecond'))} arrivals/s",

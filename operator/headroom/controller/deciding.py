@@ -79,7 +79,7 @@ def answer(question: Question, learnt: Learnt) -> Answer:
     decision, state = seen.held(policy, before, state, decision)
     longest_gap_s = MISSED_TICKS * policy.tick_s
     quiet = learnt.quiet.observe(state, decision, standing, now_s, longest_gap_s)
-    idle_s = question.service.spec.scaling.zero.idle_for.seconds
+    idle_s = question.service.spec.scaling.scale_to_zero.idle_timeout.seconds
     decision = settled(decision, observation, quiet, standing, least=question.least, idle_s=idle_s)
     return Answer(
         decision=seen.judged(decision),

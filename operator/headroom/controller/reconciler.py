@@ -30,7 +30,7 @@ from headroom.controller.sharing.ceilings import NO_CAPS, Caps, Ceiling, Ceiling
 from headroom.controller.sharing.competition import Competition
 from headroom.controller.warmth import Requester, Warmer
 from headroom.controller.writes.act import Acted, act, replicas_to_write
-from headroom.controller.zero.rule import misses_per_wake_up
+from headroom.controller.zero.rule import misses_per_cold_start
 from headroom.errors import NotFound, ScrapeFailed
 from headroom.resources.settings import DEFAULTS, Settings
 from headroom.scaling import Decision, Policy, State
@@ -151,7 +151,7 @@ class Reconciler:
             others=others,
             standing=question.standing,
             seen=decided.learnt.seen,
-            misses_per_wake_up=_misses_per_wake_up(service, decided),
+            misses_per_cold_start=_misses_per_cold_start(service, decided),
             tokens=decided.tokens.measured,
         )
         asked = min(_asked(tick, memory.learnt.state), ceiling.replicas)
@@ -346,10 +346,10 @@ def _asked(tick: Tick, state: State) -> int:
     return current if service.spec.scaling.mode == "Recommend" else tick.decision.replicas
 
 
-def _misses_per_wake_up(service: InferenceService, decided: Answer) -> float | None:
+def _misses_per_cold_start(service: InferenceService, decided: Answer) -> float | None:
     if service.spec.routing.mode != "Gateway":
         return None
-    return misses_per_wake_up(
+    return misses_per_cold_start(
         decided.decision.cold_start_s,
         service.spec.slo.latency.target.seconds,
         decided.learnt.quiet.arrivals_rps,

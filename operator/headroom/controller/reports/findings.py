@@ -237,7 +237,7 @@ def _sudden_rise(tick: Tick) -> str:
 
 def _wake_up(tick: Tick) -> str:
     """Say what starting from no replica costs, before anybody turns it on."""
-    misses = tick.misses_per_wake_up
+    misses = tick.misses_per_cold_start
     if misses is None:
         return ""
     possible = tick.service.spec.scaling.min_replicas == 0

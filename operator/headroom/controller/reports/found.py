@@ -54,7 +54,7 @@ class Tick:
     standing: Standing = NOWHERE
     seen: AtTheGateway = ELSEWHERE
     """What its clients see, where gateways count it."""
-    misses_per_wake_up: float | None = None
+    misses_per_cold_start: float | None = None
     """Where it starts from no replica; None where that is not known, or cannot be."""
     tokens: tuple[Measured, ...] = ()
     """What is promised of tokens, as measured."""

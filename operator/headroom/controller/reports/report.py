@@ -60,7 +60,7 @@ class Reporter:
             ),
             tokens={one.name: one.value_s for one in tick.tokens},
             slo=_slo(memory.budget, tick.service.spec.slo.objective),
-            misses_per_wake_up=tick.misses_per_wake_up,
+            estimated_misses_per_cold_start=tick.misses_per_cold_start,
             checkpoint=memory.learnt.state.to_checkpoint()
             | {"errorBudget": memory.budget.to_checkpoint()}
             | memory.learnt.tokens.to_checkpoint(),
@@ -152,8 +152,8 @@ def _slo(budget: ErrorBudget, objective: float) -> SloStatus:
     attainment, burn_rate = budget.attainment, budget.burn_rate(objective)
     return SloStatus(
         attainment=None if attainment is None else round(attainment, 5),
-        minutes_kept=budget.kept,
-        minutes_missed=budget.missed,
+        windows_met=budget.kept,
+        windows_missed=budget.missed,
         error_budget_remaining=round(budget.remaining(objective), 3),
         burn_rate=None if burn_rate is None else round(burn_rate, 2),
     )

@@ -19,7 +19,7 @@ def route(service: InferenceService, port: int, others: Container[str] = ()) -> 
     """Give the route of a service; `others` are the keys of the routes that there are."""
     routing = service.spec.routing
     tenants, hedging = routing.tenants, routing.hedging
-    split = [(f"{service.namespace}/{one.service}", one.weight) for one in routing.split]
+    split = [(f"{service.namespace}/{one.service}", one.percent) for one in routing.traffic]
     models = [(one.model, f"{service.namespace}/{one.service}") for one in routing.models]
     return Route(
         namespace=service.namespace,

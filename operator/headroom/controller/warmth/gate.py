@@ -133,7 +133,7 @@ def wanted(pod: GatedPod, course: Course, terms: Terms, now_s: float) -> Said:
 
 def not_needed(pod: GatedPod) -> Said:
     """Open the gate of a pod whose server warms itself, as its service says by now."""
-    message = f"warmup.by is Server: nothing is sent{_CONTAINERS}{pod.containers}"
+    message = f"warmup.sender is Server: nothing is sent{_CONTAINERS}{pod.containers}"
     return Said(holds=True, reason=NOT_NEEDED, message=message)
 
 

@@ -1,8 +1,8 @@
 """Whether the last replica may go, and when one has to come back. Pure; beside decide(), after it.
 
-decide() knows services of at least one replica. Where minReplicas is 0, its 1 becomes 0 once nobody
-has asked for `idleFor`, all of it seen with fresh signals, nothing is held and an activator would
-hold what comes next; and 0 stays 0 until somebody is held, or nobody would hold him.
+decide() knows services of at least one replica. Where minReplicas is 0, its 1 becomes 0 once no
+request came for `idleTimeout`, all of it seen with fresh signals, nothing is held and an activator
+would hold what comes next; and 0 stays 0 until somebody is held, or nobody would hold him.
 """
 
 from __future__ import annotations
@@ -96,10 +96,12 @@ def settled(
     idle = quiet.since_s is not None and now_s - quiet.since_s >= idle_s
     if observation.current > 1 or decision.replicas > 1 or observation.rolling or not idle:
         return decision
-    return _none(decision, f"no request for {duration_text(idle_s)} (scaling.zero.idleFor)")
+    return _none(
+        decision, f"no request for {duration_text(idle_s)} (scaling.scaleToZero.idleTimeout)"
+    )
 
 
-def misses_per_wake_up(
+def misses_per_cold_start(
     cold_start_s: float | None, target_s: float, rate_rps: float | None
 ) -> float | None:
     """Return how many requests miss the target each time that a service wakes; None if unknown.
