@@ -11,11 +11,11 @@ from pathlib import Path
 from aiohttp import ClientSession
 
 from gateway_world import Replica, free_port, is_open, until
-from headroom.activator.holding import Bounds
 from headroom.activator.process import Activator, Settings
-from headroom.adapters.activator_desk import ActivatorDesk
+from headroom.activator.request_buffer import Bounds
+from headroom.adapters.activator_api import ActivatorApi
 from headroom.gateway import Endpoint
-from headroom.gateway.activation import Served
+from headroom.gateway.activator_messages import Served
 
 TOKEN = "the-activator's-token"
 KEY = "vision/resnet50"
@@ -43,7 +43,7 @@ async def authenticate(token: str) -> bool:
 class Stage:
     """The desk, one activator, and a client."""
 
-    desk: ActivatorDesk
+    desk: ActivatorApi
     activator: Activator
     client: ClientSession
     port: int
@@ -64,7 +64,7 @@ class Stage:
         self.tell(**changes)
 
         async def known() -> bool:
-            return bool(self.desk.standing(self.port))
+            return bool(self.desk.accepting(self.port))
 
         await until(known, "the desk knows that the port is open")
         assert await is_open(self.port)
@@ -81,7 +81,7 @@ async def stage(
     folder: Path, bounds: Bounds | None = None, drain_s: float = 5.0
 ) -> AsyncIterator[Stage]:
     """Start a desk and an activator; end both."""
-    desk, desk_port = ActivatorDesk(authenticate, hold_s=0.5), free_port()
+    desk, desk_port = ActivatorApi(authenticate, hold_s=0.5), free_port()
     token_file = folder / "token"
     token_file.write_text(TOKEN)
     serving = asyncio.create_task(desk.serve(desk_port, "127.0.0.1"))

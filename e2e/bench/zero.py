@@ -27,10 +27,10 @@ from bench.envoy_words import shipped_words
 from bench.figures import Figure, at_least, at_most, shown
 from bench.processes import Process
 from bench.server_overhead import free_port
-from headroom.adapters.activator_desk import ActivatorDesk
+from headroom.adapters.activator_api import ActivatorApi
 from headroom.adapters.xds_server import XdsServer
 from headroom.gateway import Endpoint, Route, snapshot
-from headroom.gateway.activation import Served
+from headroom.gateway.activator_messages import Served
 from headroom.gateway.bootstrap import bootstrap, secret
 
 REQUESTS = 500
@@ -76,7 +76,7 @@ async def _measure() -> list[Figure]:
 
 @dataclass(frozen=True, slots=True)
 class _Stage:
-    desk: ActivatorDesk
+    desk: ActivatorApi
     xds: XdsServer
     client: ClientSession
     processes: list[subprocess.Popen[bytes]]
@@ -106,7 +106,7 @@ class _Stage:
 
     async def opened(self) -> None:
         """Wait until requests are held: Envoy leads to the activator."""
-        await _until(lambda: bool(self.desk.standing(self.door)))
+        await _until(lambda: bool(self.desk.accepting(self.door)))
         await _until(self._is_open)
         await asyncio.sleep(TOLD_WITHIN_S)
 
@@ -140,7 +140,7 @@ async def _authenticated(token: str) -> bool:
 @contextlib.asynccontextmanager
 async def _stage() -> AsyncIterator[_Stage]:
     """Start everything, with no replica told of."""
-    desk, xds = ActivatorDesk(_authenticated), XdsServer(_authenticated)
+    desk, xds = ActivatorApi(_authenticated), XdsServer(_authenticated)
     desk_port, xds_port, replica = free_port(), free_port(), free_port()
     serving = [
         asyncio.create_task(desk.serve(desk_port, HOST)),

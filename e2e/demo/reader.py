@@ -19,7 +19,7 @@ from demo.recording import Look
 from headroom.api.kind import GROUP, PLURAL, VERSION
 from headroom.resources.names import selector_text
 from headroom.telemetry.errors import TelemetryError
-from headroom.telemetry.headroom_profile import METRICS_PATH, read_sample
+from headroom.telemetry.headroom_page import METRICS_PATH, read_sample
 from load.messages import Message, read_all
 
 DEADLINE_S = 10.0

@@ -21,7 +21,7 @@ from typing import Self
 from headroom.api import InferenceService
 from headroom.scaling import Decision, Direction, Observation, Pod, PodState, Policy, State, decide
 from headroom.scaling.values import PodSample
-from headroom.telemetry import headroom_profile
+from headroom.telemetry import headroom_page
 from headroom.telemetry.errors import TelemetryError
 from reliability.kept import Kept, Row
 from reliability.sequences import MODEL, TELLS_NOTHING, TICK_S, Fault, Pages, Trial, draw
@@ -207,7 +207,7 @@ def _sample(text: str | None, uid: str, now_s: float) -> PodSample | None:
     if text is None:
         return None
     try:
-        return headroom_profile.read_sample(text, pod=uid, model=MODEL, time_s=now_s)
+        return headroom_page.read_sample(text, pod=uid, model=MODEL, time_s=now_s)
     except TelemetryError:
         return None
 

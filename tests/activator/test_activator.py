@@ -1,4 +1,4 @@
-"""Requests through an activator: held while no replica is warm, and answered once one is."""
+"""Requests through an activator: held while no replica is warm, answered once one is."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from aiohttp import ClientResponse, WSMsgType, web
 
 from activator_world import KEY, TOKEN, Stage, stage
 from gateway_world import Replica
-from headroom.activator.holding import Bounds
+from headroom.activator.request_buffer import Bounds
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def ask(held: Stage, body: bytes = b"x", **headers: str) -> asyncio.Task[ClientR
     return asyncio.create_task(held.client.post(held.url, data=body, headers=named))
 
 
-async def test_a_request_is_held_wakes_the_operator_and_is_answered_once_a_replica_is_warm(
+async def test_held_request_requests_a_replica_and_is_answered_when_it_is_warm(
     held: Stage, started: list[Replica]
 ) -> None:
     await held.opened()
@@ -55,11 +55,11 @@ async def test_a_request_is_held_wakes_the_operator_and_is_answered_once_a_repli
     assert [await one.read() for one in answered] == bodies
     assert {one.status for one in answered} == {200}
     assert {one.headers["x-path"] for one in answered} == {"/v2/infer"}
-    await held.held(1)  # somebody has knocked within the last seconds
+    await held.held(1)  # somebody has on_request within the last seconds
 
 
 @pytest.mark.parametrize("status", [429, 503])
-async def test_what_a_replica_refuses_waits_for_its_next_try(
+async def test_request_refused_by_a_replica_is_retried(
     held: Stage, started: list[Replica], status: int
 ) -> None:
     """A replica with room for two, told that it may have eight."""
@@ -83,7 +83,7 @@ async def test_what_a_replica_refuses_waits_for_its_next_try(
     assert {one.status for one in answered} == {200}
 
 
-async def test_deadlines_and_bounds_are_answered_with_when_to_come_back(
+async def test_refusal_by_deadline_or_bound_has_retry_after(
     tmp_path: Path, started: list[Replica]
 ) -> None:
     async with stage(tmp_path, Bounds(requests_per_service=3)) as held:
@@ -101,12 +101,12 @@ async def test_deadlines_and_bounds_are_answered_with_when_to_come_back(
         held.tell(cold_start_s=None)
         for one in asked:
             one.cancel()
-        await held.held(1)  # somebody has knocked within the last seconds
+        await held.held(1)  # somebody has on_request within the last seconds
         brief = await ask(held, x_request_timeout="0.5")
         assert (brief.status, (await brief.json())["reason"]) == (503, "Expired")
 
 
-async def test_a_replica_that_breaks_off_is_tried_once_more_where_that_is_allowed(
+async def test_replica_that_closes_the_connection_is_retried_once_if_idempotent(
     held: Stage, started: list[Replica]
 ) -> None:
     async def dies_first(request: web.Request) -> web.Response:
@@ -125,7 +125,7 @@ async def test_a_replica_that_breaks_off_is_tried_once_more_where_that_is_allowe
     assert (answered.status, (await answered.json())["reason"]) == (503, "Failed")
 
 
-async def test_streams_and_websockets_pass(held: Stage, started: list[Replica]) -> None:
+async def test_streams_and_websockets_are_forwarded(held: Stage, started: list[Replica]) -> None:
     async def talks(request: web.Request) -> web.StreamResponse:
         socket = web.WebSocketResponse()
         await socket.prepare(request)
@@ -144,7 +144,9 @@ async def test_streams_and_websockets_pass(held: Stage, started: list[Replica]) 
         assert (answer.type, answer.data) == (WSMsgType.TEXT, "hello!")
 
 
-async def test_a_client_that_leaves_is_not_waited_for(held: Stage, started: list[Replica]) -> None:
+async def test_disconnected_client_releases_its_request(
+    held: Stage, started: list[Replica]
+) -> None:
     await held.opened()
     asked = ask(held)
     await held.held(1)
@@ -156,7 +158,7 @@ async def test_a_client_that_leaves_is_not_waited_for(held: Stage, started: list
     assert len(started[0].seen) == 1
 
 
-async def test_at_its_end_whoever_waits_is_told_when_to_come_back(tmp_path: Path) -> None:
+async def test_shutdown_refuses_held_requests_with_retry_after(tmp_path: Path) -> None:
     async with stage(tmp_path, drain_s=0.3) as held:
         await held.opened(cold_start_s=20.0)
         asked = [ask(held) for _ in range(5)]
@@ -165,13 +167,13 @@ async def test_at_its_end_whoever_waits_is_told_when_to_come_back(tmp_path: Path
         answered = await asyncio.gather(*asked)
         assert {one.status for one in answered} == {503}
         assert all(18 <= int(one.headers["Retry-After"]) <= 20 for one in answered)
-        assert held.desk.standing(held.port) == ()
+        assert held.desk.accepting(held.port) == ()
         await held.running
 
 
-async def test_the_operator_hears_activators_alone_and_only_where_it_decides(held: Stage) -> None:
+async def test_activator_api_requires_a_token_and_the_leader(held: Stage) -> None:
     await held.opened()
-    desk_url = held.activator.link.url
+    desk_url = held.activator.client.url
     for token, body, status in (
         ("somebody's", b"{}", 401),
         (TOKEN, b"[]", 400),

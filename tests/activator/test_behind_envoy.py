@@ -1,4 +1,4 @@
-"""A real Envoy before an activator: what clients see when a service has no replica."""
+"""A real Envoy in front of an activator: what clients see while a service has no replica."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _kept(answer: ClientResponse) -> str:
     return ",".join(name for name in answer.headers if name.lower().startswith("x-envoy"))
 
 
-async def test_requests_are_held_and_all_answered_soon_after_a_replica_is_warm(
+async def test_held_requests_are_all_answered_soon_after_a_replica_is_warm(
     front: Gateway, held: Stage, client: ClientSession
 ) -> None:
     async def ok(request: web.Request) -> web.Response:
@@ -74,7 +74,7 @@ async def test_requests_are_held_and_all_answered_soon_after_a_replica_is_warm(
 
 
 @pytest.mark.parametrize("kind", ["split", "models"])
-async def test_what_leads_to_a_service_without_a_replica_is_held_for_that_one(
+async def test_route_to_a_service_without_replica_holds_for_that_service(
     front: Gateway, held: Stage, client: ClientSession, kind: str
 ) -> None:
     async def ok(request: web.Request) -> web.Response:
@@ -105,7 +105,7 @@ async def _status(client: ClientSession, url: str) -> int:
         return answer.status
 
 
-async def test_a_refusal_reaches_the_client_and_is_tried_no_second_time(
+async def test_refusal_reaches_the_client_without_a_retry(
     front: Gateway, held: Stage, client: ClientSession
 ) -> None:
     one = route(port=free_port())
@@ -115,7 +115,7 @@ async def test_a_refusal_reaches_the_client_and_is_tried_no_second_time(
     assert 'outcome="TooLate",service="vision/resnet50"} 1.0' in page
 
 
-async def test_an_activator_that_dies_leaves_nobody_without_a_time_to_come_back(
+async def test_killed_activator_leaves_every_client_with_retry_after(
     front: Gateway, held: Stage, client: ClientSession
 ) -> None:
     one = route(port=free_port())

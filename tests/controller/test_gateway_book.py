@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from headroom.controller.judging.gateway_book import GatewayBook, Tally
-from headroom.gateway.counts import Bin, Counted
+from headroom.gateway.access_counts import Bin, Counted
 
 KEY = "vision/resnet50"
 FAST, SLOW = Bin(1000, 1100), Bin(15000, 16000)

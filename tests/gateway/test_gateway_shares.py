@@ -14,8 +14,8 @@ from aiohttp import WSMsgType, web
 
 from gateway_world import Gateway, Replica, free_port, gateway, route, until
 from headroom.gateway import Endpoint, Route
-from headroom.gateway.counts import PAGE, Counted, read
-from headroom.gateway.shares import bounds
+from headroom.gateway.access_counts import PAGE, Counted, read
+from headroom.gateway.tenant_in_flight import bounds
 from headroom.gateway.values import TenantLimit
 
 BOUND = 8

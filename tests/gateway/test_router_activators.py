@@ -11,7 +11,7 @@ from headroom.controller.cache import ServiceCache
 from headroom.controller.routing import Router
 from headroom.controller.routing.ports import OnEvent, OnList
 from headroom.gateway import Snapshot
-from headroom.gateway.activation import Served
+from headroom.gateway.activator_messages import Served
 from headroom.resources.names import SERVICE_LABEL
 from service_world import body
 
@@ -47,7 +47,7 @@ class Told:
     def withdraw(self) -> None:
         pass
 
-    def standing(self, port: int) -> tuple[str, ...]:
+    def accepting(self, port: int) -> tuple[str, ...]:
         return self.addresses
 
     def held(self, key: str) -> int:

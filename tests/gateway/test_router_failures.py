@@ -10,7 +10,7 @@ from headroom.controller.cache import ServiceCache
 from headroom.controller.routing import Router
 from headroom.controller.routing.ports import OnEvent, OnList
 from headroom.gateway import Snapshot
-from headroom.gateway.activation import Served
+from headroom.gateway.activator_messages import Served
 
 
 class FailsOnce:
@@ -52,7 +52,7 @@ class NoActivators:
     def withdraw(self) -> None:
         pass
 
-    def standing(self, port: int) -> tuple[str, ...]:
+    def accepting(self, port: int) -> tuple[str, ...]:
         return ()
 
     def held(self, key: str) -> int:

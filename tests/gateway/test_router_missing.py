@@ -66,7 +66,7 @@ class World:
     def withdraw(self) -> None:
         pass
 
-    def standing(self, port: int) -> tuple[str, ...]:
+    def accepting(self, port: int) -> tuple[str, ...]:
         return ()
 
     def held(self, key: str) -> int:

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from headroom.telemetry import headroom_profile
+from headroom.telemetry import headroom_page
 from headroom.telemetry.errors import TelemetryError
 from reliability.sequences import MODEL, TELLS_NOTHING, Fault, Pages, draw, page, spoilt
 from reliability.telemetry import run
@@ -47,12 +47,12 @@ def test_a_page_with_this_fault_is_no_sample(fault: Fault) -> None:
             assert fault is Fault.MISSING
             continue
         with pytest.raises(TelemetryError):
-            headroom_profile.read_sample(text, pod="p", model=MODEL, time_s=0.0)
+            headroom_page.read_sample(text, pod="p", model=MODEL, time_s=0.0)
 
 
 @pytest.mark.parametrize("fault", sorted(set(Fault) - TELLS_NOTHING - {Fault.STALE}))
 def test_a_page_with_this_fault_is_a_sample_of_the_own_model(fault: Fault) -> None:
     text = spoilt(page(1000), fault, random.Random(1))
     assert text is not None
-    sample = headroom_profile.read_sample(text, pod="p", model=MODEL, time_s=0.0)
+    sample = headroom_page.read_sample(text, pod="p", model=MODEL, time_s=0.0)
     assert sample.arrivals == (10**15 if fault is Fault.INFLATED else 1000)

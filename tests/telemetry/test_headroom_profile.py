@@ -15,7 +15,7 @@ from headroom.telemetry.errors import (
     RepeatedPage,
     TelemetryError,
 )
-from headroom.telemetry.headroom_profile import read_sample
+from headroom.telemetry.headroom_page import read_sample
 from headroom.telemetry.pod_samples import PodSamples
 from pods_world import page
 

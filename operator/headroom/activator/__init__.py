@@ -1,1 +1,1 @@
-"""Holds requests of services without a warm replica, and has the operator wake one."""
+"""The activator: holds requests of services without a warm replica and asks for one."""

@@ -1,4 +1,4 @@
-"""What an activator shows of itself, as Prometheus text."""
+"""The activator's Prometheus metrics."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ _HELD_S = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
 
 
 class Metrics:
-    """Counts what is held and what becomes of it."""
+    """Counts held requests and their outcomes."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
         self._ended = Counter(
             "headroom_activator_requests",
-            "Requests that were held, by what became of them.",
+            "Requests that reached the activator, by outcome.",
             ("service", "outcome"),
             registry=self._registry,
         )
         self._held_s = Histogram(
             "headroom_activator_held_seconds",
-            "Time that a request was held before a replica began to answer it.",
+            "Time from the arrival of a request to the first byte of a replica's answer.",
             buckets=_HELD_S,
             registry=self._registry,
         )
@@ -30,30 +30,32 @@ class Metrics:
             registry=self._registry,
         )
         self._bytes = Gauge(
-            "headroom_activator_held_bytes", "What they hold.", registry=self._registry
+            "headroom_activator_held_bytes",
+            "Bytes of the requests that are held now.",
+            registry=self._registry,
         )
-        self._wakes = Counter(
-            "headroom_activator_wakes",
-            "Calls that told the operator who is held, by how they ended.",
+        self._activations = Counter(
+            "headroom_activator_activations",
+            "Reports of held requests to the operator, by HTTP status or error.",
             ("outcome",),
             registry=self._registry,
         )
 
     def passed_on(self, key: str, held_s: float) -> None:
-        """Count a request that a replica answered."""
+        """Count a request that a replica answered after `held_s` seconds."""
         self._held_s.observe(held_s)
         self.ended(key, "Answered")
 
     def ended(self, key: str, outcome: str) -> None:
-        """Count a request that ended."""
+        """Count a request by outcome."""
         self._ended.labels(key, outcome).inc()
 
-    def woke(self, outcome: str) -> None:
-        """Count a call."""
-        self._wakes.labels(outcome).inc()
+    def activated(self, outcome: str) -> None:
+        """Count a report to the operator by outcome."""
+        self._activations.labels(outcome).inc()
 
     def page(self, requests: int, body_bytes: int) -> bytes:
-        """Render everything."""
+        """Render all metrics as text."""
         self._held.set(requests)
         self._bytes.set(body_bytes)
         return generate_latest(self._registry)

@@ -1,4 +1,4 @@
-"""The activator as a process: its ports, its two calls to the operator, and its end."""
+"""The activator process: its ports, its connection to the operator, and its shutdown."""
 
 from __future__ import annotations
 
@@ -11,54 +11,55 @@ from pathlib import Path
 
 from aiohttp import ClientSession, web
 
-from headroom.activator.door import Door
-from headroom.activator.holding import Bounds, Holding
-from headroom.activator.link import Link
 from headroom.activator.metrics import Metrics
-from headroom.gateway.activation import Report, Served
+from headroom.activator.operator_client import OperatorClient
+from headroom.activator.proxy import HoldingProxy
+from headroom.activator.request_buffer import Bounds, RequestBuffer
+from headroom.gateway.activator_messages import Report, Served
 
 _log = logging.getLogger(__name__)
 
-KNOCK_LASTS_S = 5.0
-"""A service that was knocked at counts as held for so long, also where the request was refused."""
-KNOCK_AGAIN_S = 1.0
+RECENT_REQUEST_S = 5.0
+"""How long a service counts as held after a request, even if the request was refused."""
+REPORT_AGAIN_S = 1.0
+"""Minimum interval between immediate reports for the same service."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Where the operator is, who this is, and what is held at most."""
+    """Address of the operator, own address, and bounds."""
 
     operator: str
     token_file: Path
     address: str
-    """At which gateways reach this process."""
+    """Address at which gateways reach this process."""
     port: int
-    """Of /livez, /readyz and /metrics."""
+    """Port of /livez, /readyz and /metrics."""
     bounds: Bounds
     drain_s: float
-    """After SIGTERM: whoever still waits then is told when to come back."""
+    """Time after SIGTERM until requests that still wait are refused with a Retry-After."""
 
 
 class Activator:
-    """One process."""
+    """The parts of one activator process."""
 
     def __init__(self, settings: Settings, session: ClientSession) -> None:
         self._settings = settings
-        self._holding = Holding(settings.bounds)
+        self._buffer = RequestBuffer(settings.bounds)
         self.metrics = Metrics()
-        self._knocks_s: dict[str, float] = {}
+        self._requested_s: dict[str, float] = {}
         self._leaving = False
-        self.door = Door(self._holding, self.metrics, self._knocked)
-        self.link = Link(
+        self.proxy = HoldingProxy(self._buffer, self.metrics, self._on_request)
+        self.client = OperatorClient(
             session, settings.operator, settings.token_file, self._report, self.metrics
         )
 
     async def run(self, until: asyncio.Event) -> None:
-        """Hold requests until told to end, then until nobody is inside or the time is over."""
+        """Hold requests until `until` is set, then drain."""
         parts = [
-            asyncio.create_task(self.link.follow(self._served)),
-            asyncio.create_task(self.link.wake()),
-            asyncio.create_task(self.door.turns.look()),
+            asyncio.create_task(self.client.follow(self._served)),
+            asyncio.create_task(self.client.report_held()),
+            asyncio.create_task(self.proxy.dispatcher.run()),
             asyncio.create_task(self._serve_pages()),
         ]
         end = asyncio.create_task(until.wait())
@@ -68,45 +69,45 @@ class Activator:
                 await next(part for part in parts if part.done())
             await self._drain()
         finally:
-            await self.door.shut()
+            await self.proxy.abort()
             for part in (*parts, end):
                 part.cancel()
             await asyncio.gather(*parts, end, return_exceptions=True)
 
     async def _drain(self) -> None:
-        """Have gateways go elsewhere; answer whoever is inside, in time or with when to come."""
+        """Announce the shutdown to gateways, then wait for held requests or refuse them."""
         self._leaving = True
-        self.link.knock()
-        _log.info("ending: %d requests are held", self._holding.requests)
-        elsewhere_s = min(ELSEWHERE_S, self._settings.drain_s)
-        await asyncio.sleep(elsewhere_s)
-        self.door.close()
-        await self.door.emptied(self._settings.drain_s - elsewhere_s)
-        self.door.leave()
-        await self.door.emptied(LAST_WORDS_S)
-        _log.info("ended")
+        self.client.report_now()
+        _log.info("shutting down: %d requests are held", self._buffer.requests)
+        announce_s = min(ANNOUNCE_S, self._settings.drain_s)
+        await asyncio.sleep(announce_s)
+        self.proxy.close()
+        await self.proxy.wait_idle(self._settings.drain_s - announce_s)
+        self.proxy.leave()
+        await self.proxy.wait_idle(REFUSE_WITHIN_S)
+        _log.info("shut down")
 
     async def _served(self, services: tuple[Served, ...]) -> None:
-        await self.door.serve(services, opens=not self._leaving)
+        await self.proxy.serve(services, opens=not self._leaving)
 
-    def _knocked(self, key: str) -> None:
+    def _on_request(self, key: str) -> None:
         now_s = asyncio.get_running_loop().time()
-        if now_s - self._knocks_s.get(key, -math.inf) >= KNOCK_AGAIN_S:
-            self._knocks_s[key] = now_s
-            self.link.knock()
+        if now_s - self._requested_s.get(key, -math.inf) >= REPORT_AGAIN_S:
+            self._requested_s[key] = now_s
+            self.client.report_now()
 
     def _report(self) -> Report:
         now_s = asyncio.get_running_loop().time()
-        self._knocks_s = {
-            key: at_s for key, at_s in self._knocks_s.items() if now_s - at_s < KNOCK_LASTS_S
+        self._requested_s = {
+            key: at_s for key, at_s in self._requested_s.items() if now_s - at_s < RECENT_REQUEST_S
         }
-        held = dict.fromkeys(self._knocks_s, 1) | self._holding.held()
+        held = dict.fromkeys(self._requested_s, 1) | self._buffer.held()
         return Report(
             address=self._settings.address,
-            version=self.link.version,
-            listening=self.door.listening,
+            version=self.client.version,
+            listening=self.proxy.listening,
             held=tuple(held.items()),
-            arrived=tuple(self._holding.arrived.items()),
+            arrived=tuple(self._buffer.arrived.items()),
             leaving=self._leaving,
         )
 
@@ -115,12 +116,12 @@ class Activator:
             return web.json_response({"live": True})
 
         async def readyz(_: web.Request) -> web.Response:
-            ready = self.link.told and not self._leaving
+            ready = self.client.synced and not self._leaving
             return web.json_response({"ready": ready}, status=200 if ready else 503)
 
         async def metrics(_: web.Request) -> web.Response:
-            holding = self._holding
-            page = self.metrics.page(holding.requests, holding.body_bytes)
+            buffer = self._buffer
+            page = self.metrics.page(buffer.requests, buffer.body_bytes)
             return web.Response(body=page, headers={"Content-Type": "text/plain; version=0.0.4"})
 
         app = web.Application()
@@ -136,9 +137,9 @@ class Activator:
             await runner.cleanup()
 
 
-ELSEWHERE_S = 2.0
-"""Within which gateways have heard that this activator leaves."""
-LAST_WORDS_S = 2.0
+ANNOUNCE_S = 2.0
+"""Time until all gateways know that this activator is shutting down."""
+REFUSE_WITHIN_S = 2.0
 
 
 async def run(settings: Settings) -> None:
@@ -146,8 +147,8 @@ async def run(settings: Settings) -> None:
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
-    told = asyncio.Event()
+    stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, told.set)
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
     async with ClientSession() as session:
-        await Activator(settings, session).run(told)
+        await Activator(settings, session).run(stop)

@@ -21,14 +21,14 @@ from kubernetes.aio.client.configuration import Configuration
 from kubernetes.aio.config import ConfigException, load_kube_config
 from kubernetes.aio.config.incluster_config import InClusterConfigLoader
 
-from headroom.adapters.kubernetes_answers import (
+from headroom.adapters.kubernetes_paths import PLURALS, located, path_of, path_to, root
+from headroom.adapters.kubernetes_responses import (
     Fetched,
     error_of,
     items_of,
     leave_out_managed_fields,
     object_of,
 )
-from headroom.adapters.kubernetes_paths import PLURALS, located, path_of, path_to, root
 from headroom.adapters.redaction import bare, sent_in
 from headroom.errors import (
     Forbidden,

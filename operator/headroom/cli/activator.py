@@ -42,8 +42,8 @@ def activator(
     """Hold requests while a service has no warm replica, until SIGTERM."""
     import uvloop
 
-    from headroom.activator.holding import Bounds
     from headroom.activator.process import Settings, run
+    from headroom.activator.request_buffer import Bounds
     from headroom.api.durations import Duration
 
     if "$(" in operator:  # as the kubelet leaves what it does not know

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from headroom.adapters.activator_desk import ActivatorDesk
+from headroom.adapters.activator_api import ActivatorApi
 from headroom.adapters.gateway_scraper import GatewayScraper
 from headroom.adapters.kubernetes_api import KubernetesApi
 from headroom.adapters.pod_watch import PodWatch
@@ -27,14 +27,14 @@ def composed(
     choice: GatewayChoice,
     namespaces: Sequence[str],
     pages: GatewayScraper,
-) -> tuple[Router, XdsServer, ActivatorDesk]:
+) -> tuple[Router, XdsServer, ActivatorApi]:
     """Build what routes, what tells the gateways, and what hears the activators."""
     # 30 MB, which an operator without gateways need not hold.
     from headroom.adapters.xds_server import XdsServer  # noqa: PLC0415
 
     accounts = f"system:serviceaccount:{choice.namespace}"
     server = XdsServer(TokenReview(api, user=f"{accounts}:{GATEWAY}", audience=AUDIENCE))
-    desk = ActivatorDesk(TokenReview(api, user=f"{accounts}:{ACTIVATOR}", audience=AUDIENCE))
+    desk = ActivatorApi(TokenReview(api, user=f"{accounts}:{ACTIVATOR}", audience=AUDIENCE))
     gateways = f"app.kubernetes.io/name={GATEWAY}"
     router = Router(
         replicas=PodWatch(

@@ -20,10 +20,10 @@ from pathlib import Path
 
 from headroom.adapters.gateway_scraper import GatewayScraper
 from headroom.adapters.inference_service_watch import InferenceServiceWatch
-from headroom.adapters.journal_file import JournalFile
 from headroom.adapters.kubernetes_api import KubernetesApi
 from headroom.adapters.pod_requester import PodRequester
 from headroom.adapters.pod_scraper import PodScraper
+from headroom.adapters.recording_file import RecordingFile
 from headroom.adapters.system_clock import SystemClock
 from headroom.api.kind import GROUP, PLURAL, VERSION
 from headroom.cli import warmth
@@ -163,10 +163,10 @@ async def _sources(
         yield sources
 
 
-def _journal(path: Path | None, most_mib: int) -> AbstractContextManager[JournalFile | None]:
+def _journal(path: Path | None, most_mib: int) -> AbstractContextManager[RecordingFile | None]:
     if path is None:
         return nullcontext()
-    return JournalFile(path, header=header_line(), most_bytes=most_mib * 1024**2)
+    return RecordingFile(path, header=header_line(), most_bytes=most_mib * 1024**2)
 
 
 def _election(

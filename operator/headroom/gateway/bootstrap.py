@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from headroom.gateway import counts, runtime
+from headroom.gateway import access_counts, runtime
 from headroom.gateway.type_urls import (
     FROM_OPERATOR,
     XDS_CLUSTER,
@@ -74,7 +74,7 @@ def bootstrap(
                 _static("admin", "127.0.0.1", admin_port),
             ],
         },
-        "stats_flush_interval": counts.MERGED_EVERY,
+        "stats_flush_interval": access_counts.MERGED_EVERY,
         "stats_config": {"stats_matcher": {"inclusion_list": {"patterns": _STATS}}},
         "deferred_stat_options": {"enable_deferred_creation_stats": True},
         "overload_manager": _overload(),
@@ -101,7 +101,7 @@ def secret(token_folder: str) -> Json:
 
 _STATS = [
     {"prefix": "server."},
-    {"prefix": f"{counts.PREFIX}."},
+    {"prefix": f"{access_counts.PREFIX}."},
     {"prefix": "listener_manager."},
     {"prefix": "cluster_manager."},
     {
@@ -190,8 +190,8 @@ def _ops(port: int) -> Json:
         {"match": {"path": path, "headers": [_GET]}, "route": {"cluster": "admin"}}
         for path in ("/ready", "/stats/prometheus")
     ]
-    counted = {"cluster": "admin", "prefix_rewrite": counts.ADMIN_PATH}
-    routes.append({"match": {"path": counts.PAGE, "headers": [_GET]}, "route": counted})
+    counted = {"cluster": "admin", "prefix_rewrite": access_counts.ADMIN_PATH}
+    routes.append({"match": {"path": access_counts.PAGE, "headers": [_GET]}, "route": counted})
     manager = typed(
         "envoy.filters.network.http_connection_manager",
         "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",

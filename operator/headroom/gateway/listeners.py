@@ -6,7 +6,7 @@ by a name of their own, and all of it is right.
 
 from __future__ import annotations
 
-from headroom.gateway import counts, refusals, routes, shares, tenants
+from headroom.gateway import access_counts, local_replies, routes, tenant_in_flight, tenant_rates
 from headroom.gateway.type_urls import LISTENER, Json, seconds, typed
 from headroom.gateway.values import Route
 
@@ -29,21 +29,21 @@ def build(route: Route) -> list[Json]:
     filters = [*_deadline(), _body(route)]
     service = {
         "stat_prefix": route.key,
-        "access_log": counts.access_log(route.key),
+        "access_log": access_counts.access_log(route.key),
         "route_config": routes.build(route),
-        "local_reply_config": refusals.build(),
+        "local_reply_config": local_replies.build(),
     }
-    if not shares.apply(route):
+    if not tenant_in_flight.apply(route):
         # What a client says of itself is not believed, wherever it is: its x-envoy- headers, which
         # would set retries and timeouts, are dropped.
         outside = service | {"use_remote_address": True}
-        filters = [*tenants.build(route), *filters]
+        filters = [*tenant_rates.build(route), *filters]
         return [_listener(route.key, outside, filters, route, address=address)]
-    gates = shares.front(route) | {"use_remote_address": True}
+    gates = tenant_in_flight.front(route) | {"use_remote_address": True}
     within = service | {"use_remote_address": False, "skip_xff_append": True}
     return [
-        _listener(route.key, gates, tenants.build(route), route, address=address),
-        _listener(shares.inside(route), within, filters, route, internal_listener={}),
+        _listener(route.key, gates, tenant_rates.build(route), route, address=address),
+        _listener(tenant_in_flight.inside(route), within, filters, route, internal_listener={}),
     ]
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from headroom.gateway import clusters, endpoints, listeners, runtime, shares
+from headroom.gateway import clusters, endpoints, listeners, runtime, tenant_in_flight
 from headroom.gateway.type_urls import CLUSTER, ENDPOINTS, LISTENER, RUNTIME, Json
 from headroom.gateway.values import Endpoint, Route
 
@@ -58,7 +58,7 @@ def snapshot(
     `busy` has the requests with which all replicas of a route are busy, where that is known.
     """
     routes = tuple(routes)
-    bounds = dict(in_flight) | shares.bounds(routes, in_flight, busy or {})
+    bounds = dict(in_flight) | tenant_in_flight.bounds(routes, in_flight, busy or {})
     listeners_told: dict[str, Resource] = {}
     clusters_told: dict[str, Resource] = {}
     endpoints_told: dict[str, Resource] = {}
@@ -84,7 +84,7 @@ def _listeners(route: Route) -> Mapping[str, Resource]:
 
 @lru_cache(maxsize=ROUTES_KEPT)
 def _clusters(route: Route) -> Mapping[str, Resource]:
-    told = [*clusters.build(route), *shares.clusters(route)]
+    told = [*clusters.build(route), *tenant_in_flight.clusters(route)]
     return {cluster["name"]: _resource(cluster) for cluster in told}
 
 

@@ -1,4 +1,4 @@
-"""Tells the gateways what they route: Envoy's aggregated discovery, one stream for each gateway."""
+"""The xDS server: Envoy's aggregated discovery service, one stream per gateway."""
 
 from headroom.adapters.xds_server.server import XdsServer
 

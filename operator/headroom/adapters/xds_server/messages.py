@@ -1,8 +1,7 @@
-"""Envoy's messages on the wire: discovery requests read, resources written from JSON.
+"""Envoy's wire format: decodes discovery requests, encodes resources from JSON.
 
-The descriptions of the messages are those that the pinned Envoy itself carries
-(`envoy_api.binpb.z`, a compressed FileDescriptorSet; a test holds it against the program), in a
-pool of their own.
+The message descriptors are those of the pinned Envoy (`envoy_api.binpb.z`, a compressed
+FileDescriptorSet; a test compares it with the program), in a separate descriptor pool.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message_factory import GetMessageClass
 
-from headroom.adapters.xds_server.knowledge import Question
+from headroom.adapters.xds_server.stream_state import DiscoveryRequest
 from headroom.gateway.snapshot import KINDS
 
 METHOD = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources"
@@ -46,16 +45,16 @@ _Request = _message("envoy.service.discovery.v3.DeltaDiscoveryRequest")
 _Response = _message("envoy.service.discovery.v3.DeltaDiscoveryResponse")
 
 
-def read(data: bytes) -> tuple[str, Question | None]:
-    """Read who asks and what; None for a kind that is none of ours. Raises ValueError."""
+def read(data: bytes) -> tuple[str, DiscoveryRequest | None]:
+    """Decode a request to (node id, request); None for an unknown kind. Raises ValueError."""
     try:
         asked = _Request.FromString(data)
     except Exception as error:  # DecodeError is no ValueError
-        raise ValueError(f"no DeltaDiscoveryRequest: {error}") from error
+        raise ValueError(f"not a DeltaDiscoveryRequest: {error}") from error
     kind = _KIND_OF.get(asked.type_url)
     if kind is None:
         return asked.node.id, None
-    return asked.node.id, Question(
+    return asked.node.id, DiscoveryRequest(
         kind=kind,
         subscribed=tuple(asked.resource_names_subscribe),
         unsubscribed=tuple(asked.resource_names_unsubscribe),
@@ -65,19 +64,19 @@ def read(data: bytes) -> tuple[str, Question | None]:
 
 
 def encode(resource: Mapping[str, Any]) -> bytes:
-    """Write a resource as the Any that Envoy takes. Raises ValueError naming the field."""
+    """Encode a resource as an Any message. Raises ValueError with the name of a wrong field."""
     try:
         packed = json_format.ParseDict(dict(resource), _Any(), descriptor_pool=_POOL)
     except json_format.ParseError as error:
-        raise ValueError(f"Envoy's API does not know this: {error}") from error
+        raise ValueError(f"not a valid Envoy resource: {error}") from error
     return bytes(packed.SerializeToString(deterministic=True))
 
 
 def answer(
     kind: str, changed: Iterable[tuple[str, str, bytes]], removed: Iterable[str], nonce: str
 ) -> bytes:
-    """Write what is told: name, version and encoded resource of each, and what is gone."""
-    told = _Response(type_url=KINDS[kind], nonce=nonce, removed_resources=list(removed))
+    """Encode a response: (name, version, encoded resource) of each change, and removed names."""
+    response = _Response(type_url=KINDS[kind], nonce=nonce, removed_resources=list(removed))
     for name, version, body in changed:
-        told.resources.add(name=name, version=version).resource.MergeFromString(body)
-    return bytes(told.SerializeToString())
+        response.resources.add(name=name, version=version).resource.MergeFromString(body)
+    return bytes(response.SerializeToString())

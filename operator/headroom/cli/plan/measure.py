@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
-from headroom.adapters.live_measurement import LiveServer, MeasuredStep
+from headroom.adapters.load_measurement import LiveServer, MeasuredStep
 from headroom.cli.plan.words import finite, ms
 from headroom.errors import Unmeasurable
 from headroom.planner.cost_from_load import MeasuredCost, cost_of

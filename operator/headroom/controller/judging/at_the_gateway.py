@@ -16,7 +16,7 @@ import numpy as np
 
 from headroom.controller.judging.gateway_book import Tally
 from headroom.controller.judging.removals import withheld
-from headroom.gateway.counts import Bin
+from headroom.gateway.access_counts import Bin
 from headroom.scaling import Decision, Policy, State
 from headroom.scaling.signals import read_signals
 from headroom.scaling.values import (

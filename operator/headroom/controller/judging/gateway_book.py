@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from headroom.gateway.counts import Counted
+from headroom.gateway.access_counts import Counted
 
 NOTHING = Counted()
 

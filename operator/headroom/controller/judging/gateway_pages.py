@@ -10,8 +10,8 @@ from typing import Protocol
 from headroom.controller.judging.gateway_book import GatewayBook, Tally
 from headroom.controller.ports import Clock
 from headroom.errors import ScrapeFailed
+from headroom.gateway.access_counts import PAGE, read
 from headroom.gateway.bootstrap import OPS_PORT
-from headroom.gateway.counts import PAGE, read
 
 _log = logging.getLogger(__name__)
 

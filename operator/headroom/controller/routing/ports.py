@@ -7,7 +7,7 @@ from typing import Protocol
 
 from headroom.controller.ports import Manifest
 from headroom.gateway import Snapshot
-from headroom.gateway.activation import Served
+from headroom.gateway.activator_messages import Served
 
 OnList = Callable[[list[Manifest]], None]
 OnEvent = Callable[[str, Manifest], None]
@@ -52,7 +52,7 @@ class Activators(Protocol):
         """Tell nothing: somebody else decides."""
         ...
 
-    def standing(self, port: int) -> tuple[str, ...]:
+    def accepting(self, port: int) -> tuple[str, ...]:
         """Give the addresses of those that take requests at a service's port."""
         ...
 

@@ -112,7 +112,7 @@ class Router:
         key = f"{service.namespace}/{service.name}"
         return Standing(
             gateways=routed.standing,
-            activators=len(self.activators.standing(routed.port)),
+            activators=len(self.activators.accepting(routed.port)),
             held=self.activators.held(key),
             arrived=self.activators.arrived(key),
             tally=None if self.counts is None else self.counts.of(key),
@@ -305,7 +305,7 @@ class _Lead:
             routes.append(route)
             served.append(telling.served(service, routed.port, status, pods))
             if not pods:  # activators bound what they hold
-                standing = activators.standing(routed.port)
+                standing = activators.accepting(routed.port)
                 hosts[route.key] = [Endpoint(address, routed.port) for address in standing]
                 continue
             hosts[route.key] = telling.endpoints(service, pods)

@@ -9,7 +9,7 @@ from headroom.api import InferenceService
 from headroom.api.durations import Duration
 from headroom.controller.routing.pod_book import WarmPod
 from headroom.gateway import Endpoint, Route
-from headroom.gateway.activation import UNKNOWN_IN_FLIGHT, Served
+from headroom.gateway.activator_messages import UNKNOWN_IN_FLIGHT, Served
 from headroom.gateway.runtime import busy_per_replica, in_flight_per_replica
 from headroom.gateway.values import Hedge, RequestClass, TenantLimit
 from headroom.scaling.values import CostModel

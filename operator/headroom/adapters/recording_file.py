@@ -15,7 +15,7 @@ END_WITHIN_S = 2.0
 _LONGEST_LINE_BYTES = 65_536
 
 
-class JournalFile:
+class RecordingFile:
     """A file of lines that begins with `header` and never grows beyond `most_bytes`.
 
     A file that begins so already is continued; of a last line that was cut, nothing is kept. Use as

@@ -1,7 +1,7 @@
-"""One HTTP/1.1 request as bytes: where it ends, its deadline, and how it is passed on. Pure.
+"""One HTTP/1.1 request as bytes: its end, its deadline, and its forwarded form. Pure.
 
-It is passed on as it came, but for what concerns one connection only, and for its deadline, from
-which the time that it was held is taken.
+The request is forwarded unchanged, except for headers of the connection and for the deadline, which
+is shortened by the time that the request was held.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import httptools
 
-from headroom.activator.holding import HEAD_BYTES, Refusal
+from headroom.activator.request_buffer import HEAD_BYTES, Refusal
 from headroom.gateway.routes import DEADLINE, GRPC_DEADLINE, IDEMPOTENT, NOT_TRIED_AGAIN
 
 _GRPC_UNITS = {"H": 3600.0, "M": 60.0, "S": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}
@@ -21,26 +21,26 @@ _CONNECTION = frozenset({b"connection", b"keep-alive", b"proxy-connection"})
 
 
 class MalformedError(ValueError):
-    """What came is no HTTP request."""
+    """The bytes are not an HTTP request."""
 
 
 @dataclass(slots=True)
 class Incoming:
-    """A request that is being read; feed it what comes until it is complete."""
+    """A request that is being received; call `feed` until it is complete."""
 
     head: bytes = b""
-    """Request line and headers, with the empty line; empty until all of it is there."""
+    """Request line and headers with the empty line; empty until completely received."""
     rest: bytearray = field(default_factory=bytearray)
-    """What followed: the body as it is framed."""
+    """The body with its framing."""
     complete: bool = False
     upgrade: bool = False
     headers: dict[str, str] = field(default_factory=dict)
-    """By names in lower case; of several the last."""
+    """Headers by lower-case name; the last one wins."""
     _raw: bytearray = field(default_factory=bytearray)
     _parser: httptools.HttpRequestParser | None = None
 
     def feed(self, data: bytes) -> None:
-        """Take in bytes; raise MalformedError."""
+        """Add received bytes; raise MalformedError."""
         if self._parser is None:
             self._parser = httptools.HttpRequestParser(self)
         if self.head:
@@ -51,7 +51,7 @@ class Incoming:
             if end:
                 self.head, self.rest, self._raw = head + end, bytearray(body), bytearray()
             elif len(self._raw) > HEAD_BYTES:
-                raise MalformedError(f"a request's head has at most {HEAD_BYTES} bytes")
+                raise MalformedError(f"the request's head must be at most {HEAD_BYTES} bytes")
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
@@ -61,7 +61,7 @@ class Incoming:
 
     @property
     def timeout_s(self) -> float | None:
-        """Seconds within which an answer is wanted; None where the request does not say."""
+        """The request's timeout in seconds; None if it has none."""
         try:
             seconds = float(self.headers.get(DEADLINE, ""))
         except ValueError:
@@ -73,11 +73,11 @@ class Incoming:
 
     @property
     def may_repeat(self) -> bool:
-        """Whether it may be computed twice."""
+        """Whether the request may run twice."""
         return self.headers.get(IDEMPOTENT, "").lower() != "false"
 
     def forwarded(self, held_s: float) -> bytes:
-        """Give the bytes for a replica: one request on one connection, its deadline shortened."""
+        """Return the bytes for a replica, with the deadline shortened by `held_s`."""
         first, *lines = self.head[: -len(_HEAD_END)].split(b"\r\n")
         kept = [line for line in lines if not self._is_rewritten(_name(line))]
         left_s = None if self.timeout_s is None else max(0.001, self.timeout_s - held_s)
@@ -96,11 +96,11 @@ class Incoming:
         return timed and self.timeout_s is not None
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Called by the parser."""
+        """Callback of the parser."""
         self.headers[name.decode("latin-1").lower()] = value.decode("latin-1").strip()
 
     def on_message_complete(self) -> None:
-        """Called by the parser."""
+        """Callback of the parser."""
         self.complete = True
 
 
@@ -112,8 +112,8 @@ _REASONS = {400: "Bad Request", 413: "Content Too Large", 429: "Too Many Request
 
 
 def answer(refusal: Refusal) -> bytes:
-    """Write an answer of the activator's own: JSON with a reason, as the model server's."""
-    body = json.dumps({"error": refusal.words, "reason": str(refusal.why)}).encode()
+    """Render a refusal as an HTTP response: JSON with a reason, like the model server's."""
+    body = json.dumps({"error": refusal.message, "reason": str(refusal.why)}).encode()
     phrase = _REASONS.get(refusal.status, "Service Unavailable")
     again_s = refusal.retry_after_s
     lines = [
@@ -128,6 +128,6 @@ def answer(refusal: Refusal) -> bytes:
 
 
 def status_of(data: bytes) -> int | None:
-    """Read the status of an answer from its first bytes; None where it is none."""
+    """Return the status code of a response from its first bytes; None if they are no response."""
     found = re.match(rb"HTTP/1\.[01] ([1-5][0-9]{2})[ \r]", data)
     return int(found[1]) if found else None

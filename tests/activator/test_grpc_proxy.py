@@ -1,4 +1,4 @@
-"""Calls of gRPC behind a real Envoy, at a service without a replica: held, or told when to come."""
+"""gRPC calls behind a real Envoy to a service without a replica: held or refused with a delay."""
 
 from __future__ import annotations
 
@@ -83,9 +83,9 @@ async def led(front: Gateway, held: Stage, grpc_port: int, **changes: Any) -> Ro
     return one
 
 
-def say(one: Route, channel: grpc.aio.Channel, *words: bytes, **metadata: str) -> Any:
+def say(one: Route, channel: grpc.aio.Channel, *stream: bytes, **metadata: str) -> Any:
     async def said() -> AsyncIterator[bytes]:
-        for word in words:
+        for word in stream:
             yield word
 
     named = tuple((name.replace("_", "-"), value) for name, value in metadata.items())
@@ -94,7 +94,7 @@ def say(one: Route, channel: grpc.aio.Channel, *words: bytes, **metadata: str) -
     )
 
 
-async def test_calls_are_held_and_answered_with_all_they_say(
+async def test_grpc_call_is_held_and_answered_completely(
     front: Gateway, held: Stage, replica: Endpoint
 ) -> None:
     one = await led(front, held, held.port, cold_start_s=4.0)
@@ -122,15 +122,13 @@ async def test_calls_are_held_and_answered_with_all_they_say(
         assert held.desk.arrived(KEY) == 3
 
 
-async def test_a_call_that_cannot_be_held_is_told_when_to_come_back(
-    front: Gateway, held: Stage
-) -> None:
+async def test_grpc_call_that_cannot_be_held_gets_a_pushback(front: Gateway, held: Stage) -> None:
     one = await led(front, held, held.port, cold_start_s=60.0)
     async with grpc.aio.insecure_channel(f"127.0.0.1:{one.port}") as channel:
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await _all(say(one, channel, b"hello"))
     assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
-    assert "no replica is warm before the deadline" in str(caught.value.details())
+    assert "no replica can be warm before the deadline" in str(caught.value.details())
     metadata = dict(caught.value.trailing_metadata() or ()) | dict(
         caught.value.initial_metadata() or ()
     )
@@ -160,7 +158,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("codes", "may_repeat", "ends"), REFUSED.values(), ids=REFUSED.keys())
-async def test_a_call_that_a_replica_refuses_goes_back_in_line(
+async def test_grpc_call_refused_by_a_replica_is_requeued(
     held: Stage,
     replica: Endpoint,
     refusing: Refusing,
@@ -188,7 +186,7 @@ async def test_a_call_that_a_replica_refuses_goes_back_in_line(
         assert (outcome.code(), outcome.details()) == (ends, "too much is waiting")
 
 
-async def test_who_leaves_is_held_no_longer(front: Gateway, held: Stage) -> None:
+async def test_cancelled_grpc_call_is_released(front: Gateway, held: Stage) -> None:
     one = await led(front, held, held.port, cold_start_s=4.0)
     async with grpc.aio.insecure_channel(f"127.0.0.1:{one.port}") as channel:
         call = say(one, channel, b"hello")
@@ -203,7 +201,7 @@ async def test_who_leaves_is_held_no_longer(front: Gateway, held: Stage) -> None
         await until(left, "the call has left")
 
 
-async def test_an_activator_that_ends_says_when_to_come_back(front: Gateway, held: Stage) -> None:
+async def test_shutdown_refuses_grpc_calls_with_a_pushback(front: Gateway, held: Stage) -> None:
     one = await led(front, held, held.port, cold_start_s=4.0)
     async with grpc.aio.insecure_channel(f"127.0.0.1:{one.port}") as channel:
         waiting = asyncio.create_task(_all(say(one, channel, b"hello")))
@@ -212,7 +210,7 @@ async def test_an_activator_that_ends_says_when_to_come_back(front: Gateway, hel
         error = (await asyncio.gather(waiting, return_exceptions=True))[0]
     assert isinstance(error, grpc.aio.AioRpcError)
     assert error.code() is grpc.StatusCode.UNAVAILABLE
-    assert "this activator ends" in str(error.details())
+    assert "this activator is shutting down" in str(error.details())
 
 
 async def _all(call: Any) -> list[bytes]:

@@ -1,4 +1,4 @@
-"""A request as bytes: its end, its deadline, and what a replica is given of it."""
+"""A request as bytes: its end, its deadline, and its forwarded form."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headroom.activator.holding import Refusal, Why
-from headroom.activator.request import Incoming, MalformedError, answer, status_of
+from headroom.activator.http_request import Incoming, MalformedError, answer, status_of
+from headroom.activator.request_buffer import Refusal, RefusalReason
 
 HEAD = b"POST /v2/infer HTTP/1.1\r\nhost: resnet50\r\ncontent-length: 5\r\n"
 
@@ -23,7 +23,7 @@ def fed(*pieces: bytes) -> Incoming:
 
 @settings(max_examples=100)
 @given(st.lists(st.integers(min_value=1, max_value=90), max_size=8), st.booleans())
-def test_a_request_is_the_same_however_it_is_cut(cuts: list[int], chunked: bool) -> None:
+def test_parsing_does_not_depend_on_chunk_boundaries(cuts: list[int], chunked: bool) -> None:
     body = b"2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n" if chunked else b"hello"
     head = HEAD.replace(b"content-length: 5", b"transfer-encoding: chunked") if chunked else HEAD
     whole = head + b"\r\n" + body
@@ -49,11 +49,11 @@ def test_a_request_is_the_same_however_it_is_cut(cuts: list[int], chunked: bool)
         (b"x-other: 1", None),
     ],
 )
-def test_the_deadline_that_a_request_names(line: bytes, timeout_s: float | None) -> None:
+def test_timeout_header_is_parsed(line: bytes, timeout_s: float | None) -> None:
     assert fed(HEAD + line + b"\r\n\r\nhello").timeout_s == timeout_s
 
 
-def test_a_replica_gets_the_rest_of_the_deadline_and_one_request_on_its_connection() -> None:
+def test_forwarded_request_has_the_remaining_deadline_and_closes_the_connection() -> None:
     lines = b"X-Request-Timeout: 5\r\nConnection: keep-alive\r\nX-Kept: As It Was\r\n"
     said = fed(HEAD + lines + b"\r\nhello").forwarded(held_s=1.25)
     assert said == (
@@ -61,7 +61,7 @@ def test_a_replica_gets_the_rest_of_the_deadline_and_one_request_on_its_connecti
     )
 
 
-def test_an_upgrade_keeps_its_connection() -> None:
+def test_upgrade_request_keeps_its_connection_header() -> None:
     head = b"GET /ws HTTP/1.1\r\nhost: a\r\nconnection: Upgrade\r\nupgrade: websocket\r\n\r\n"
     incoming = fed(head)
     assert (incoming.complete, incoming.upgrade) == (True, True)
@@ -72,13 +72,13 @@ def test_an_upgrade_keeps_its_connection() -> None:
     "raw",
     [b"GARBAGE\r\n\r\n", b"GET / HTTP/1.1\r\nx: " + b"y" * 70_000, b"\x16\x03\x01\x00\xa5"],
 )
-def test_what_is_no_request_is_said_to_be_none(raw: bytes) -> None:
+def test_malformed_request_is_rejected(raw: bytes) -> None:
     with pytest.raises(MalformedError):
         fed(raw)
 
 
-def test_a_refusal_says_when_to_come_back_and_is_not_tried_again() -> None:
-    refusal = Refusal(status=503, why=Why.TOO_LATE, words="not before", retry_after_s=7)
+def test_refusal_has_retry_after_and_disables_retries() -> None:
+    refusal = Refusal(status=503, why=RefusalReason.TOO_LATE, message="not before", retry_after_s=7)
     head, _, body = answer(refusal).partition(b"\r\n\r\n")
     assert json.loads(body) == {"error": "not before", "reason": "TooLate"}
     lines = head.split(b"\r\n")
@@ -88,5 +88,5 @@ def test_a_refusal_says_when_to_come_back_and_is_not_tried_again() -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"HTTP/1.1", b"HTTP/2 200", b"SMTP 220 hello"])
-def test_what_is_no_answer_has_no_status(data: bytes) -> None:
+def test_malformed_response_has_no_status(data: bytes) -> None:
     assert status_of(data) is None

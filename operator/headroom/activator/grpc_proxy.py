@@ -1,12 +1,13 @@
-"""Calls of gRPC: held as requests are, then passed to a replica message by message.
+"""Holds gRPC calls until a replica is warm, then forwards them message by message.
 
-The door reads that a connection is HTTP/2 and hands it, byte by byte, to a server of gRPC's own
-for that service, on a socket that only this process knows. So pings, windows and trailers are
-gRPC's. Nothing of a call's body is read before its turn: the sender waits for its window.
+`HoldingProxy` recognizes an HTTP/2 connection and pipes its bytes to a gRPC server for that
+service, on an abstract Unix socket of this process, so the gRPC library handles pings, flow control
+and trailers. No message of a call is read before the call is dispatched: its sender waits for the
+flow-control window.
 
-A call that a replica refuses goes back in line, as a request does, and what was said is said again.
-One that cannot be held is answered UNAVAILABLE (RESOURCE_EXHAUSTED beyond the bounds) with
-`grpc-retry-pushback-ms` from what is left of the start, after which gRPC's own retries come back.
+A call that a replica refuses returns to the queue, as an HTTP request does, and its messages are
+replayed. A call that cannot be held gets UNAVAILABLE (RESOURCE_EXHAUSTED above the bounds) with
+`grpc-retry-pushback-ms` set to the rest of the cold start, so that gRPC's own retries return then.
 """
 
 from __future__ import annotations
@@ -20,128 +21,130 @@ from typing import Any
 import grpc
 import grpc.aio
 
-from headroom.activator.holding import HEAD_BYTES, Holding, Refusal, Ticket
+from headroom.activator.dispatcher import Dispatcher
 from headroom.activator.metrics import Metrics
-from headroom.activator.turns import Turns
-from headroom.activator.words import Words
-from headroom.gateway.activation import Served
+from headroom.activator.replayable_stream import ReplayableStream
+from headroom.activator.request_buffer import HEAD_BYTES, HeldRequest, Refusal, RequestBuffer
+from headroom.gateway.activator_messages import Served
 from headroom.gateway.routes import IDEMPOTENT, NOT_TRIED_AGAIN
 from headroom.gateway.values import Endpoint
 
 PUSHBACK = "grpc-retry-pushback-ms"
 _OPTIONS = (
-    # Gateways look every ten seconds whether the connection lives, also while nothing is called.
+    # Gateways ping every ten seconds, even without calls.
     ("grpc.http2.max_ping_strikes", 0),
     ("grpc.keepalive_permit_without_calls", 1),
 )
 _TO_REPLICAS = (
-    # One that cannot be reached is tried again as soon as somebody's turn is there.
+    # An unreachable replica is retried as soon as the next call is dispatched.
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 500),
 )
 CONNECT_WITHIN_S = 0.5
 _OWN = ("grpc-", "user-agent", ":")
-"""Metadata that belongs to one connection begins so."""
+"""Prefixes of metadata that belongs to one connection and is not forwarded."""
 
 
 @dataclass(frozen=True, slots=True)
-class _End:
-    """How a try ended."""
+class _CallEnd:
+    """How one attempt ended."""
 
     code: grpc.StatusCode
     details: str = ""
     trailing: Any = ()
     answered: bool = False
-    """Whether the caller has heard something of it."""
+    """Whether the caller has received part of the answer."""
     begun: bool = True
-    """Whether the replica may have begun with it."""
+    """Whether the replica may have started the call."""
 
-    def may_go_back(self, words: Words, *, once: bool) -> bool:
-        """Whether another replica may have it; `once` says that no other may begin with it."""
-        if self.answered or not words.repeatable:
+    def may_go_back(self, stream: ReplayableStream, *, once: bool) -> bool:
+        """Whether another replica may run the call; with `once`, only if none has started it."""
+        if self.answered or not stream.repeatable:
             return False
         return not self.begun or (self.code is grpc.StatusCode.UNAVAILABLE and not once)
 
 
 @dataclass(slots=True)
-class _Place:
-    """The server of one service."""
+class _ServiceServer:
+    """The local gRPC server of one service."""
 
     served: Served
     server: grpc.aio.Server
     path: str
 
 
-class Calls:
-    """Holds calls, and passes them on."""
+class GrpcProxy:
+    """Holds gRPC calls and forwards them to replicas."""
 
     def __init__(
         self,
-        holding: Holding,
-        turns: Turns,
+        buffer: RequestBuffer,
+        dispatcher: Dispatcher,
         metrics: Metrics,
-        knocked: Callable[[str], None],
+        on_request: Callable[[str], None],
         inside: set[asyncio.Task[Any]],
     ) -> None:
-        """`inside` has the tasks of those who are held or being answered."""
-        self._holding = holding
-        self._turns = turns
+        """`inside` receives the tasks of calls that are held or being answered."""
+        self._buffer = buffer
+        self._dispatcher = dispatcher
         self._metrics = metrics
-        self._knocked = knocked
+        self._on_request = on_request
         self._inside = inside
-        self._places: dict[str, _Place] = {}
+        self._servers_by_key: dict[str, _ServiceServer] = {}
         self._channels: dict[Endpoint, grpc.aio.Channel] = {}
         self._opening = asyncio.Lock()
 
     async def serve(self, services: Mapping[str, Served]) -> None:
-        """Take in what is served, by its keys; end what is no more."""
-        for key in [key for key in self._places if key not in services]:
-            await self._places.pop(key).server.stop(grace=None)
-        for key, place in self._places.items():
+        """Set the services by key, and stop the servers of removed ones."""
+        for key in [key for key in self._servers_by_key if key not in services]:
+            await self._servers_by_key.pop(key).server.stop(grace=None)
+        for key, place in self._servers_by_key.items():
             place.served = services[key]
 
     async def path_for(self, served: Served) -> str:
-        """Give the socket at which a service's calls are taken, for `open_unix_connection`."""
+        """Return the socket path of a service's gRPC server, for `open_unix_connection`."""
         async with self._opening:
             return await self._opened(served)
 
     async def _opened(self, served: Served) -> str:
-        place = self._places.get(served.key)
+        place = self._servers_by_key.get(served.key)
         if place is None:
             name = f"headroom-activator-{os.getpid()}-{served.port}"
             most = [("grpc.max_receive_message_length", served.max_body_bytes)]
             server = grpc.aio.server(options=[*_OPTIONS, *most])
-            self._places[served.key] = place = _Place(served, server, f"\0{name}")
-            server.add_generic_rpc_handlers((_Any(self, served.key),))
+            self._servers_by_key[served.key] = place = _ServiceServer(served, server, f"\0{name}")
+            server.add_generic_rpc_handlers((_AnyMethod(self, served.key),))
             server.add_insecure_port(f"unix-abstract:{name}")
             await server.start()
         return place.path
 
-    async def shut(self) -> None:
-        """End all that goes on."""
-        for place in self._places.values():
+    async def abort(self) -> None:
+        """Stop all servers and close all channels."""
+        for place in self._servers_by_key.values():
             await place.server.stop(grace=None)
         for channel in self._channels.values():
             await channel.close()
-        self._places.clear()
+        self._servers_by_key.clear()
         self._channels.clear()
 
     async def handle(self, key: str, method: str, said: AsyncIterator[bytes], context: Any) -> None:
-        """Hold one call, pass it on, or say when to come back."""
+        """Hold and forward one call, or refuse it with a retry delay."""
         task = asyncio.current_task()
         assert task is not None
         self._inside.add(task)
         task.add_done_callback(self._inside.discard)
         now_s = asyncio.get_running_loop().time
-        admitted = self._holding.admit(key, now_s(), context.time_remaining())
-        self._knocked(key)
+        admitted = self._buffer.admit(key, now_s(), context.time_remaining())
+        self._on_request(key)
         if isinstance(admitted, Refusal):
             await self._refuse(key, context, admitted)
             return
-        words = Words(said, lambda size: self._holding.grow(admitted, size, now_s()) is None)
+        stream = ReplayableStream(
+            said, lambda size: self._buffer.grow(admitted, size, now_s()) is None
+        )
         try:
-            outcome = await self._stay(admitted, method, words, context)
+            outcome = await self._hold(admitted, method, stream, context)
             if isinstance(outcome, Refusal):
                 await self._refuse(key, context, outcome)
                 return
@@ -152,64 +155,64 @@ class Calls:
             self._metrics.ended(key, "Left")
             raise
         finally:
-            self._turns.end(admitted)
-            await words.end()
+            self._dispatcher.end(admitted)
+            await stream.end()
 
-    async def _stay(
-        self, ticket: Ticket, method: str, words: Words, context: Any
-    ) -> _End | Refusal:
-        """Wait for a replica and pass the call on, again where it did not begin."""
+    async def _hold(
+        self, held: HeldRequest, method: str, stream: ReplayableStream, context: Any
+    ) -> _CallEnd | Refusal:
+        """Wait for a replica and forward the call; retry if no replica started it."""
         now_s = asyncio.get_running_loop().time
-        refusal = self._holding.grow(ticket, HEAD_BYTES, now_s())
+        refusal = self._buffer.grow(held, HEAD_BYTES, now_s())
         if refusal is not None:
             return refusal
-        self._holding.complete(ticket)
+        self._buffer.complete(held)
         metadata = _passed(context.invocation_metadata())
         once = (IDEMPOTENT, "false") in metadata
         while True:
-            outcome = await self._turns.wait(ticket)
+            outcome = await self._dispatcher.wait(held)
             if isinstance(outcome, Refusal):
                 return outcome
-            held_s = now_s() - ticket.arrived_s
-            ended = await self._pass_on(ticket, outcome, method, metadata, words, context)
-            if not ended.may_go_back(words, once=once):
-                self._metrics.passed_on(ticket.key, held_s)
+            held_s = now_s() - held.arrived_s
+            ended = await self._forward(held, outcome, method, metadata, stream, context)
+            if not ended.may_go_back(stream, once=once):
+                self._metrics.passed_on(held.key, held_s)
                 return ended
             once = once or ended.begun
-            self._holding.put_back(ticket, now_s())
+            self._buffer.put_back(held, now_s())
 
-    async def _pass_on(
+    async def _forward(
         self,
-        ticket: Ticket,
+        held: HeldRequest,
         at: Endpoint,
         method: str,
         metadata: tuple[tuple[str, str | bytes], ...],
-        words: Words,
+        stream: ReplayableStream,
         context: Any,
-    ) -> _End:
-        """Tie a call to a replica; what the replica says is the answer."""
-        served = self._places[ticket.key].served
+    ) -> _CallEnd:
+        """Forward a call to a replica and stream its answer back."""
+        served = self._servers_by_key[held.key].served
         channel = self._channel(replace(at, port=served.grpc_port or at.port))
         try:
             async with asyncio.timeout(CONNECT_WITHIN_S):
                 await channel.channel_ready()
         except TimeoutError:
             said = "no replica could be reached"
-            return _End(grpc.StatusCode.UNAVAILABLE, said, begun=False)
+            return _CallEnd(grpc.StatusCode.UNAVAILABLE, said, begun=False)
         call = channel.stream_stream(method)(
-            words.of_a_try(), metadata=metadata, timeout=context.time_remaining()
+            stream.replay(), metadata=metadata, timeout=context.time_remaining()
         )
         answered = False
         try:
             begun = await call.initial_metadata()
             if begun is not None and len(begun):
-                words.begun()
+                stream.begun()
                 answered = True
                 await context.send_initial_metadata(_passed(begun))
             async for message in call:
-                words.begun()
+                stream.begun()
                 answered = True
-                self._holding.answered(ticket)
+                self._buffer.answered(held)
                 await context.write(message)
             code, details = await call.code(), await call.details()
         except grpc.aio.AioRpcError as error:
@@ -218,7 +221,7 @@ class Calls:
             call.cancel()
         refused = code is grpc.StatusCode.RESOURCE_EXHAUSTED
         trailing = await call.trailing_metadata()
-        return _End(code, details, trailing, answered=answered, begun=not refused)
+        return _CallEnd(code, details, trailing, answered=answered, begun=not refused)
 
     def _channel(self, at: Endpoint) -> grpc.aio.Channel:
         if at not in self._channels:
@@ -238,27 +241,27 @@ class Calls:
         code = grpc.StatusCode.RESOURCE_EXHAUSTED if busy else grpc.StatusCode.UNAVAILABLE
         context.set_trailing_metadata(tuple(said))
         context.set_code(code)
-        context.set_details(refusal.words)
+        context.set_details(refusal.message)
 
 
-class _Any(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no types
-    """Takes whatever is called, as bytes."""
+class _AnyMethod(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no types
+    """Handles every method, with messages as bytes."""
 
-    def __init__(self, calls: Calls, key: str) -> None:
-        self._calls = calls
+    def __init__(self, calls: GrpcProxy, key: str) -> None:
+        self._proxy = calls
         self._key = key
 
     def service(self, handler_call_details: Any) -> Any:
-        """Give what handles a call of this method."""
+        """Return the handler for a call of this method."""
         method = handler_call_details.method
 
         async def handle(said: AsyncIterator[bytes], context: Any) -> None:
-            await self._calls.handle(self._key, method, said, context)
+            await self._proxy.handle(self._key, method, said, context)
 
         return grpc.stream_stream_rpc_method_handler(handle)
 
 
 def _passed(metadata: Any) -> tuple[tuple[str, str | bytes], ...]:
-    """Give the metadata that concerns the call, and not one connection."""
+    """Return the metadata of the call without that of the connection."""
     pairs = ((str(key), value) for key, value in metadata or ())
     return tuple((key, value) for key, value in pairs if not key.startswith(_OWN))

@@ -5,7 +5,7 @@ A service is led to one gateway, so the bucket of one gateway is the tenant's.
 
 from __future__ import annotations
 
-from headroom.gateway.refusals import RETRY_AFTER_S
+from headroom.gateway.local_replies import RETRY_AFTER_S
 from headroom.gateway.type_urls import Json, typed
 from headroom.gateway.values import Route
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from headroom.adapters.journal_file import MOST_BEHIND, JournalFile
+from headroom.adapters.recording_file import MOST_BEHIND, RecordingFile
 
 HEADER = '{"kind":"recording"}\n'
 
 
-def journal(path: Path, most_bytes: int = 10_000) -> JournalFile:
-    return JournalFile(path, header=HEADER, most_bytes=most_bytes)
+def journal(path: Path, most_bytes: int = 10_000) -> RecordingFile:
+    return RecordingFile(path, header=HEADER, most_bytes=most_bytes)
 
 
 def refused(append: Callable[[], None]) -> str:

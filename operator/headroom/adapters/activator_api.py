@@ -1,8 +1,8 @@
-"""Where activators ask what is served, and say who is held: two paths on a port of their own.
+"""The API for activators: they get the services and report held requests.
 
-`POST /v1/served` is answered at once where the activator has another version, else when there is
-one, or with 304. `POST /v1/held` wakes: services that nobody was held for before are told on.
-Nobody is answered who does not show the activator's own token.
+`POST /v1/served` is a long poll: answered at once if the activator's version is out of date, else
+at the next change, or with 304. `POST /v1/held` reports held requests; `on_held` is called for
+services that had none before. Clients must present the activator's ServiceAccount token.
 """
 
 from __future__ import annotations
@@ -12,29 +12,29 @@ from collections.abc import Awaitable, Callable, Iterable
 
 from aiohttp import web
 
-from headroom.gateway.activation import (
+from headroom.gateway.activator_messages import (
     ASK_WITHIN_S,
     GONE_AFTER_S,
     Report,
     Served,
     read_report,
-    told,
+    services_body,
 )
 
 MAX_REPORT_BYTES = 1 << 20
 FORGOTTEN_AFTER_S = 60.0
 
 Authenticate = Callable[[str], Awaitable[bool]]
-"""Whether this bearer token is an activator's."""
+"""Tells whether a bearer token is an activator's."""
 
 
-class ActivatorDesk:
-    """Knows the activators by what they said last."""
+class ActivatorApi:
+    """Serves the services to activators and keeps the last report of each."""
 
     def __init__(self, authenticate: Authenticate, hold_s: float = ASK_WITHIN_S) -> None:
         self._authenticate = authenticate
         self._hold_s = hold_s
-        self._told: tuple[str, bytes] | None = None
+        self._published: tuple[str, bytes] | None = None
         self._news = asyncio.Event()
         self._reports: dict[str, tuple[Report, float]] = {}
         self._arrived: dict[str, int] = {}
@@ -42,27 +42,27 @@ class ActivatorDesk:
         self._on_change: Callable[[], None] = lambda: None
 
     def listen(self, *, on_held: Callable[[str], None], on_change: Callable[[], None]) -> None:
-        """Have these called.
+        """Set the callbacks.
 
-        `on_held` when somebody is first held for a service, by its key; `on_change` when what
-        activators take or hold has changed.
+        `on_held` gets a service's key when its first request is held; `on_change` is called when
+        ports or held requests of activators change.
         """
         self._on_held, self._on_change = on_held, on_change
 
     def publish(self, services: Iterable[Served]) -> None:
-        """Tell this from now on."""
-        new = told(services)
-        if new != self._told:
-            self._told = new
+        """Serve these services from now on."""
+        new = services_body(services)
+        if new != self._published:
+            self._published = new
             self._wake()
 
     def withdraw(self) -> None:
-        """Tell nothing: another process decides. What activators know stands."""
-        self._told = None
+        """Serve nothing, because another process leads. Activators keep their services."""
+        self._published = None
         self._wake()
 
-    def standing(self, port: int) -> tuple[str, ...]:
-        """Give the addresses of the activators that take requests at a service's port."""
+    def accepting(self, port: int) -> tuple[str, ...]:
+        """Return the addresses of the activators that accept requests at a service's port."""
         return tuple(
             sorted(
                 report.address
@@ -72,15 +72,15 @@ class ActivatorDesk:
         )
 
     def held(self, key: str) -> int:
-        """Count the requests that are held for a service, over all activators."""
+        """Return the held requests of a service, over all activators."""
         return sum(dict(report.held).get(key, 0) for report in self._fresh())
 
     def arrived(self, key: str) -> int:
-        """Count the requests that came to activators for a service since this process listens."""
+        """Return the requests of a service that activators received since this process began."""
         return self._arrived.get(key, 0)
 
     async def serve(self, port: int, host: str | None = None) -> None:
-        """Serve until cancelled. Raises OSError where the port is taken."""
+        """Serve until cancelled. Raises OSError if the port is taken."""
         served = web.Application(client_max_size=MAX_REPORT_BYTES)
         served.add_routes([web.post("/v1/served", self._served), web.post("/v1/held", self._held)])
         runner = web.AppRunner(
@@ -102,38 +102,40 @@ class ActivatorDesk:
         self._news = asyncio.Event()
 
     async def _served(self, request: web.Request) -> web.Response:
-        report = await self._heard(request)
+        report = await self._receive(request)
         if isinstance(report, web.Response):
             return report
-        if self._told is not None and self._told[0] == report.version:
+        if self._published is not None and self._published[0] == report.version:
             try:
                 async with asyncio.timeout(self._hold_s):
                     await self._news.wait()
             except TimeoutError:
                 return web.Response(status=304)
-        if self._told is None:
-            return _elsewhere()
-        return web.Response(body=self._told[1], content_type="application/json")
+        if self._published is None:
+            return _not_leader()
+        return web.Response(body=self._published[1], content_type="application/json")
 
     async def _held(self, request: web.Request) -> web.Response:
-        report = await self._heard(request)
+        report = await self._receive(request)
         return report if isinstance(report, web.Response) else web.Response(status=204)
 
-    async def _heard(self, request: web.Request) -> Report | web.Response:
-        """Take in what an activator says; give the refusal where it may not, or not here."""
+    async def _receive(self, request: web.Request) -> Report | web.Response:
+        """Record an activator's report; return an error response if it is not authorized."""
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         if scheme != "Bearer" or not await self._authenticate(token):
-            return web.json_response({"error": "the token of the activator is needed"}, status=401)
+            return web.json_response(
+                {"error": "the activator's ServiceAccount token is required"}, status=401
+            )
         try:
             report = read_report(await request.read())
         except ValueError as error:
             return web.json_response({"error": str(error)}, status=400)
-        if self._told is None:
-            return _elsewhere()
-        self._take_in(report)
+        if self._published is None:
+            return _not_leader()
+        self._record(report)
         return report
 
-    def _take_in(self, report: Report) -> None:
+    def _record(self, report: Report) -> None:
         now_s = asyncio.get_running_loop().time()
         before, at_s = self._reports.get(report.address, (Report(address=""), 0.0))
         if now_s - at_s >= GONE_AFTER_S:
@@ -145,7 +147,7 @@ class ActivatorDesk:
         } | {report.address: (report, now_s)}
         if (before.listening, before.leaving) != (report.listening, report.leaving):
             self._on_change()
-        if before.address:  # of one that is heard for the first time nobody knows since when
+        if before.address:  # the counts of a first report have no known start
             counted = dict(before.arrived)
             for key, number in report.arrived:
                 more = number - counted.get(key, 0)
@@ -158,7 +160,7 @@ class ActivatorDesk:
             self._on_change()
 
 
-def _elsewhere() -> web.Response:
+def _not_leader() -> web.Response:
     refusal = web.json_response({"error": "this operator does not lead"}, status=503)
     refusal.force_close()
     return refusal

@@ -1,7 +1,8 @@
-"""The activator's two calls to the operator: what is served, and who is held.
+"""The activator's client of the operator: follows the services, reports held requests.
 
-The first is held by the operator until there is news. The second is made at once when somebody
-knocks at a service that has no replica, and repeated until the operator that decides has heard it.
+The first call is a long poll that the operator answers when a service changes. The second is sent
+at once when a request arrives for a service without a replica, and repeated until the leader
+confirms it.
 """
 
 from __future__ import annotations
@@ -14,21 +15,21 @@ from pathlib import Path
 from aiohttp import ClientError, ClientSession, ClientTimeout
 
 from headroom.activator.metrics import Metrics
-from headroom.gateway.activation import ASK_WITHIN_S, Report, Served, read, report_body
+from headroom.gateway.activator_messages import ASK_WITHIN_S, Report, Served, read, report_body
 
 _log = logging.getLogger(__name__)
 
-FOLLOW_PATH, WAKE_PATH = "/v1/served", "/v1/held"
+FOLLOW_PATH, HELD_PATH = "/v1/served", "/v1/held"
 AGAIN_AFTER_S = 0.1
 LONGEST_PAUSE_S = 1.0
 HELD_EVERY_S = 1.0
-"""While somebody is held, so that what the operator believes is true."""
+"""Interval of reports while requests are held, so that the operator's counts stay current."""
 _FOLLOW_WITHIN = ClientTimeout(total=ASK_WITHIN_S + 3.0, sock_connect=1.0)
-_WAKE_WITHIN = ClientTimeout(total=2.0, sock_connect=0.5)
+_HELD_WITHIN = ClientTimeout(total=2.0, sock_connect=0.5)
 
 
-class Link:
-    """Hears of the operator what is served, and tells it who is held."""
+class OperatorClient:
+    """Receives the services from the operator and reports held requests to it."""
 
     def __init__(
         self,
@@ -44,16 +45,16 @@ class Link:
         self._report = report
         self._metrics = metrics
         self._version = ""
-        self._knocked = asyncio.Event()
-        self.told = False
-        """Whether the operator has said what is served."""
+        self._report_due = asyncio.Event()
+        self.synced = False
+        """Whether the operator has sent the services."""
 
-    def knock(self) -> None:
-        """Tell the operator now who is held."""
-        self._knocked.set()
+    def report_now(self) -> None:
+        """Send a report to the operator at once."""
+        self._report_due.set()
 
     async def follow(self, served: Callable[[tuple[Served, ...]], Awaitable[None]]) -> None:
-        """Take in what is served, until cancelled."""
+        """Call `served` with the services whenever they change, until cancelled."""
         pause_s, complaint = AGAIN_AFTER_S, ""
         while True:
             try:
@@ -61,7 +62,7 @@ class Link:
                 if status == 200:
                     version, services = read(body)
                     await served(services)
-                    self._version, self.told = version, True
+                    self._version, self.synced = version, True
                 if status in (200, 304):
                     pause_s, complaint = AGAIN_AFTER_S, ""
                     continue
@@ -70,32 +71,32 @@ class Link:
                 said = f"{type(error).__name__}: {error}"
             if said != complaint:
                 complaint = said
-                _log.warning("the operator at %s cannot be asked: %s", self.url, said)
+                _log.warning("cannot get the services from the operator at %s: %s", self.url, said)
             await asyncio.sleep(pause_s)
             pause_s = min(2.0 * pause_s, LONGEST_PAUSE_S)
 
-    async def wake(self) -> None:
-        """Tell who is held, whenever there is somebody new, until cancelled."""
+    async def report_held(self) -> None:
+        """Report held requests on request and periodically, until cancelled."""
         while True:
             try:
                 async with asyncio.timeout(HELD_EVERY_S):
-                    await self._knocked.wait()
+                    await self._report_due.wait()
             except TimeoutError:
                 if not self._report().held:
                     continue
-            self._knocked.clear()
+            self._report_due.clear()
             pause_s = AGAIN_AFTER_S
-            while not await self._told_held():
+            while not await self._send_held():
                 await asyncio.sleep(pause_s)
                 pause_s = min(2.0 * pause_s, LONGEST_PAUSE_S)
 
-    async def _told_held(self) -> bool:
+    async def _send_held(self) -> bool:
         try:
-            status, _ = await self._post(WAKE_PATH, _WAKE_WITHIN)
+            status, _ = await self._post(HELD_PATH, _HELD_WITHIN)
         except (ClientError, OSError, TimeoutError) as error:
-            self._metrics.woke(type(error).__name__)
+            self._metrics.activated(type(error).__name__)
             return False
-        self._metrics.woke(str(status))
+        self._metrics.activated(str(status))
         return status == 204
 
     async def _post(self, path: str, within: ClientTimeout) -> tuple[int, bytes]:
@@ -108,5 +109,5 @@ class Link:
 
     @property
     def version(self) -> str:
-        """Of what was told last."""
+        """Version of the services received last."""
         return self._version

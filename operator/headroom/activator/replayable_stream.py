@@ -1,4 +1,4 @@
-"""What a caller says: read once, said again to the next replica until one begins to answer."""
+"""A call's messages, read once and replayed to the next replica until one starts to answer."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 
 
-class Words:
-    """The messages of a call; nothing is read before a try asks for it."""
+class ReplayableStream:
+    """The messages of a call; none is read before an attempt asks for it."""
 
     def __init__(self, said: AsyncIterator[bytes], keep: Callable[[int], bool]) -> None:
-        """`keep` says whether so many bytes more may be kept for another try."""
+        """`keep` says whether this many more bytes may be kept for another attempt."""
         self._said = aiter(said)
         self._keep = keep
         self._kept: list[bytes] = []
         self._dropped = 0
-        """Messages at the beginning that are kept no more."""
+        """Number of messages at the start that were discarded."""
         self._reading: asyncio.Task[None] | None = None
         self._ended = False
         self.repeatable = True
-        """Whether all that was said can be said again."""
+        """Whether all messages so far can be replayed."""
 
-    async def of_a_try(self) -> AsyncIterator[bytes]:
-        """Say everything from the beginning; the try before has ended."""
+    async def replay(self) -> AsyncIterator[bytes]:
+        """Yield all messages from the start; the previous attempt must have ended."""
         number = 0
         while True:
             while number >= self._dropped + len(self._kept):
@@ -37,11 +37,11 @@ class Words:
             yield message
 
     def begun(self) -> None:
-        """A replica has begun to answer: what it was told is kept no longer."""
+        """Stop keeping messages: a replica has started to answer."""
         self.repeatable = False
 
     async def end(self) -> None:
-        """Read no more."""
+        """Stop reading."""
         if self._reading is not None:
             self._reading.cancel()
             await asyncio.gather(self._reading, return_exceptions=True)
@@ -49,7 +49,7 @@ class Words:
             await self._said.aclose()
 
     async def _more(self) -> None:
-        """Read one message more; a try that is given up leaves the reading to the next one."""
+        """Read one more message; a read that outlives its attempt serves the next one."""
         if self._reading is None:
             self._reading = asyncio.create_task(self._read())
         await asyncio.shield(self._reading)

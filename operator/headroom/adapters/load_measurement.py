@@ -17,11 +17,11 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from headroom.adapters.http_session import HttpSession
-from headroom.adapters.made_up_request import made_up_request
+from headroom.adapters.synthetic_request import synthetic_request
 from headroom.errors import Unmeasurable
 from headroom.scaling.values import CostModel, PodSample
 from headroom.telemetry.errors import TelemetryError
-from headroom.telemetry.headroom_profile import METRICS_PATH, read_sample
+from headroom.telemetry.headroom_page import METRICS_PATH, read_sample
 
 MAX_IN_FLIGHT = 1000
 MAX_PAGE_BYTES = 1 << 20
@@ -85,7 +85,7 @@ class LiveServer(HttpSession):
                 )
             self._model = found[1]
         if self._body is None:
-            self._body = await self._made_up_body()
+            self._body = await self._synthetic_body()
         sample = self._read(page)
         return sample.cost if sample else None
 
@@ -183,7 +183,7 @@ class LiveServer(HttpSession):
         except TelemetryError:
             return None
 
-    async def _made_up_body(self) -> bytes:
+    async def _synthetic_body(self) -> bytes:
         url = f"{self._base}/v2/models/{self._model}"
         try:
             async with self.request("GET", url, ASKING_TIMEOUT_S) as response:
@@ -197,7 +197,7 @@ class LiveServer(HttpSession):
             raise Unmeasurable(
                 f"{url} does not answer ({type(error).__name__}: {error}): is the server up?"
             ) from error
-        return made_up_request(metadata)
+        return synthetic_request(metadata)
 
 
 def _instants(rate_rps: float, duration_s: float, seed: int) -> list[float]:

@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager
 import pytest
 from aiohttp import web
 
-from headroom.adapters.live_measurement import LiveServer
-from headroom.adapters.made_up_request import made_up_request
+from headroom.adapters.load_measurement import LiveServer
+from headroom.adapters.synthetic_request import synthetic_request
 from headroom.errors import Unmeasurable
 from server_process import free_port
 
@@ -25,7 +25,7 @@ def test_a_request_of_ones_for_every_input_free_dimensions_being_one() -> None:
             {"name": "text", "datatype": "BYTES", "shape": [1]},
         ]
     }
-    image, ids, mask, text = json.loads(made_up_request(metadata))["inputs"]
+    image, ids, mask, text = json.loads(synthetic_request(metadata))["inputs"]
     assert image == {"name": "image", "datatype": "FP32", "shape": [1, 2, 2], "data": [1.0] * 4}
     assert ids["data"] == [1]
     assert mask["data"] == [True]
@@ -45,7 +45,7 @@ def test_a_request_of_ones_for_every_input_free_dimensions_being_one() -> None:
 )
 def test_inputs_that_cannot_be_made_up_ask_for_a_body(metadata: object) -> None:
     with pytest.raises(Unmeasurable, match="give --body FILE"):
-        made_up_request(metadata)
+        synthetic_request(metadata)
 
 
 @pytest.mark.parametrize("url", ["", "localhost:8000", "ftp://a", "http://"])

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 
-from headroom.gateway import refusals
+from headroom.gateway import local_replies
 from headroom.gateway.clusters import IN_FLIGHT, UNBOUNDED
 from headroom.gateway.type_urls import CLUSTER, Json, any_of, seconds
 from headroom.gateway.values import Route
@@ -80,7 +80,7 @@ def front(route: Route) -> Json:
                 }
             ],
         },
-        "local_reply_config": refusals.build(overflow=WORDS),
+        "local_reply_config": local_replies.build(overflow=WORDS),
     }
 
 

@@ -14,7 +14,7 @@ _FLOATS = frozenset({"FP16", "FP32", "FP64", "BF16"})
 _WHOLE = re.compile(r"U?INT(8|16|32|64)")
 
 
-def made_up_request(metadata: object) -> bytes:
+def synthetic_request(metadata: object) -> bytes:
     """Make a request of ones for a model's v2 metadata; free dimensions become 1.
 
     Raises Unmeasurable where the metadata names an input that cannot be made up.
@@ -24,10 +24,10 @@ def made_up_request(metadata: object) -> bytes:
         raise Unmeasurable(
             f"a model's metadata lists its inputs, received {inputs!r:.80}: give --body FILE"
         )
-    return json.dumps({"inputs": [_made_up_tensor(one) for one in inputs]}).encode()
+    return json.dumps({"inputs": [_synthetic_tensor(one) for one in inputs]}).encode()
 
 
-def _made_up_tensor(described: object) -> dict[str, Any]:
+def _synthetic_tensor(described: object) -> dict[str, Any]:
     match described:
         case {"name": str(name), "datatype": str(datatype), "shape": [*sizes]} if all(
             isinstance(size, int) for size in sizes

@@ -1,19 +1,19 @@
-"""What a caller says is read once, and said again until a replica has begun to answer."""
+"""A call's messages are read once and replayed until a replica starts to answer."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
 
-from headroom.activator.words import Words
+from headroom.activator.replayable_stream import ReplayableStream
 
 
-def spoken(*words: bytes) -> tuple[AsyncIterator[bytes], asyncio.Queue[bytes | None]]:
-    """A caller that says these at once, and then what is put into the queue; None ends it."""
+def spoken(*stream: bytes) -> tuple[AsyncIterator[bytes], asyncio.Queue[bytes | None]]:
+    """Yield these messages, then those put into the queue; None ends the stream."""
     more: asyncio.Queue[bytes | None] = asyncio.Queue()
 
     async def said() -> AsyncIterator[bytes]:
-        for word in words:
+        for word in stream:
             yield word
         while (later := await more.get()) is not None:
             yield later
@@ -21,25 +21,25 @@ def spoken(*words: bytes) -> tuple[AsyncIterator[bytes], asyncio.Queue[bytes | N
     return said(), more
 
 
-async def test_each_try_hears_everything_from_the_beginning() -> None:
+async def test_each_attempt_replays_all_messages() -> None:
     said, more = spoken(b"a", b"b")
-    words = Words(said, lambda _: True)
+    stream = ReplayableStream(said, lambda _: True)
     more.put_nowait(None)
     for _ in range(3):
-        assert [word async for word in words.of_a_try()] == [b"a", b"b"]
-    assert words.repeatable
+        assert [word async for word in stream.replay()] == [b"a", b"b"]
+    assert stream.repeatable
 
 
-async def test_a_try_that_is_given_up_while_it_waits_loses_no_word() -> None:
+async def test_cancelled_attempt_loses_no_message() -> None:
     said, more = spoken(b"a")
-    words = Words(said, lambda _: True)
-    first = words.of_a_try()
+    stream = ReplayableStream(said, lambda _: True)
+    first = stream.replay()
     assert await anext(first) == b"a"
     waiting = asyncio.ensure_future(anext(first))
     await asyncio.sleep(0)
     waiting.cancel()
     await asyncio.gather(waiting, return_exceptions=True)
-    second = words.of_a_try()
+    second = stream.replay()
     assert await anext(second) == b"a"
     more.put_nowait(b"b")
     assert await anext(second) == b"b"
@@ -47,20 +47,20 @@ async def test_a_try_that_is_given_up_while_it_waits_loses_no_word() -> None:
     assert [word async for word in second] == []
 
 
-async def test_once_an_answer_has_begun_nothing_is_kept() -> None:
+async def test_messages_are_discarded_once_an_answer_starts() -> None:
     said, more = spoken(b"a", b"b")
-    words = Words(said, lambda _: True)
-    heard = words.of_a_try()
+    stream = ReplayableStream(said, lambda _: True)
+    heard = stream.replay()
     assert await anext(heard) == b"a"
-    words.begun()
-    assert not words.repeatable
+    stream.begun()
+    assert not stream.repeatable
     assert await anext(heard) == b"b"
     more.put_nowait(b"c")
     more.put_nowait(None)
     assert [word async for word in heard] == [b"c"]
 
 
-async def test_what_is_too_much_to_keep_is_said_once() -> None:
+async def test_messages_above_the_bound_are_not_replayed() -> None:
     said, more = spoken(b"aaaa", b"bb")
     left = 5
 
@@ -69,17 +69,17 @@ async def test_what_is_too_much_to_keep_is_said_once() -> None:
         left -= size
         return left >= 0
 
-    words = Words(said, keep)
+    stream = ReplayableStream(said, keep)
     more.put_nowait(None)
-    assert [word async for word in words.of_a_try()] == [b"aaaa", b"bb"]
-    assert not words.repeatable
+    assert [word async for word in stream.replay()] == [b"aaaa", b"bb"]
+    assert not stream.repeatable
 
 
-async def test_who_ends_while_a_word_is_awaited_leaves_nobody_waiting() -> None:
+async def test_end_while_reading_cancels_the_read() -> None:
     said, _ = spoken()
-    words = Words(said, lambda _: True)
-    waiting = asyncio.ensure_future(anext(words.of_a_try()))
+    stream = ReplayableStream(said, lambda _: True)
+    waiting = asyncio.ensure_future(anext(stream.replay()))
     await asyncio.sleep(0)
-    await words.end()
+    await stream.end()
     await asyncio.gather(waiting, return_exceptions=True)
     assert waiting.cancelled()

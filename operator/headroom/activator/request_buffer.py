@@ -1,0 +1,320 @@
+"""The held requests of all services: admission, deadlines and dispatch order. Pure.
+
+A request is admitted within bounds on count and bytes, and only if a replica can be warm before its
+deadline. Warm replicas receive requests up to their in-flight limit: least loaded replica first,
+oldest request first. A replica that refuses a request gets a lower limit until it answers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Container, Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from itertools import count, takewhile
+
+from headroom.gateway.activator_messages import Served
+from headroom.gateway.values import Endpoint
+
+ANSWERED_BEFORE_S = 0.25
+"""How long before its deadline a request is refused: at the deadline the gateway ends it without a
+Retry-After."""
+UNKNOWN_START_S = 10.0
+"""Assumed duration of a cold start that was never measured."""
+HEAD_BYTES = 64 << 10
+"""Maximum size of a request's head; gateways accept no larger ones."""
+AGAIN_AFTER_S = 0.1
+"""Delay before the next attempt of a request that a replica refused."""
+
+
+class RefusalReason(StrEnum):
+    """RefusalReason a request is refused; a label of the metrics."""
+
+    TOO_MANY = "TooMany"
+    TOO_LARGE = "TooLarge"
+    TOO_LATE = "TooLate"
+    EXPIRED = "Expired"
+    LEAVING = "Leaving"
+    UNKNOWN = "Unknown"
+    MALFORMED = "Malformed"
+    FAILED = "Failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """An error answer of the activator itself."""
+
+    status: int
+    why: RefusalReason
+    message: str
+    retry_after_s: int | None = None
+    """When a replica is expected to be warm, in whole seconds, at least 1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """Upper bounds on held requests."""
+
+    requests: int = 4096
+    requests_per_service: int = 2048
+    body_bytes: int = 256 << 20
+    longest_s: float = 900.0
+    """Maximum hold of a request, whatever its deadline."""
+
+
+@dataclass(slots=True, eq=False)
+class HeldRequest:
+    """One held request."""
+
+    key: str
+    number: int
+    """Sequence number in order of arrival."""
+    arrived_s: float
+    until_s: float
+    """When the request is refused at the latest."""
+    size: int = 0
+    not_before_s: float = 0.0
+    at: Endpoint | None = None
+    """The replica that it was dispatched to."""
+    refused_by: frozenset[Endpoint] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatch:
+    """Requests to dispatch and requests to refuse now."""
+
+    given: tuple[tuple[HeldRequest, Endpoint], ...] = ()
+    refused: tuple[tuple[HeldRequest, Refusal], ...] = ()
+
+
+@dataclass(slots=True)
+class ServiceQueue:
+    """The held requests of one service, and the load of its replicas."""
+
+    served: Served
+    waiting: deque[HeldRequest] = field(default_factory=deque)
+    busy: dict[Endpoint, int] = field(default_factory=dict)
+    """Requests in flight by replica."""
+    most: dict[Endpoint, int] = field(default_factory=dict)
+    """Reduced in-flight limits of replicas that refused a request."""
+    woken_s: float | None = None
+    """When the first request arrived while there was no replica."""
+
+    @property
+    def held(self) -> int:
+        """Requests that wait or are being answered."""
+        return len(self.waiting) + sum(self.busy.values())
+
+    def warm_in_s(self, now_s: float) -> float:
+        """Return the seconds until a replica is expected to be warm."""
+        if self.served.replicas:
+            return 0.0
+        start_s = self.served.cold_start_s
+        whole_s = UNKNOWN_START_S if start_s is None else start_s
+        return max(0.0, whole_s - (now_s - (self.woken_s if self.woken_s is not None else now_s)))
+
+    def free(self, refused_by: Container[Endpoint] = ()) -> Endpoint | None:
+        """Return the replica with the fewest requests in flight; those in `refused_by` come last.
+
+        None if all are at their limits.
+        """
+        free = (
+            one
+            for one in self.served.replicas
+            if self.busy.get(one, 0) < self.most.get(one, self.served.in_flight)
+        )
+        return min(free, key=lambda one: (one in refused_by, self.busy.get(one, 0)), default=None)
+
+    def release(self, host: Endpoint) -> None:
+        """Count a request of this replica as ended."""
+        left = self.busy.get(host, 0) - 1
+        if left > 0:
+            self.busy[host] = left
+        else:
+            self.busy.pop(host, None)
+
+
+class RequestBuffer:
+    """The held requests of all services."""
+
+    def __init__(self, bounds: Bounds) -> None:
+        self._bounds = bounds
+        self._lines: dict[str, ServiceQueue] = {}
+        self._numbers = count()
+        self.arrived: dict[str, int] = {}
+        """Requests that arrived for each service, including refused ones."""
+        self._requests = 0
+        self._bytes = 0
+        self._leaving = False
+
+    def serve(self, services: Iterable[Served]) -> None:
+        """Set the services; requests of removed services are refused at the next dispatch."""
+        served = {one.key: one for one in services}
+        self.arrived = {key: number for key, number in self.arrived.items() if key in served}
+        for key, one in served.items():
+            line = self._lines.get(key)
+            if line is None:
+                self._lines[key] = ServiceQueue(one)
+                continue
+            line.served = one
+            if one.replicas:
+                line.woken_s = None
+            line.most = {host: most for host, most in line.most.items() if host in one.replicas}
+        for key in [key for key in self._lines if key not in served]:
+            line = self._lines[key]
+            if not line.held:
+                del self._lines[key]
+            for held in line.waiting:
+                held.until_s = -math.inf
+
+    def leave(self) -> None:
+        """Refuse all waiting requests and all new ones."""
+        self._leaving = True
+
+    def admit(self, key: str, now_s: float, timeout_s: float | None) -> HeldRequest | Refusal:
+        """Hold a request with a deadline in `timeout_s` seconds, or refuse it."""
+        line = self._lines.get(key)
+        self.arrived[key] = self.arrived.get(key, 0) + 1
+        if line is None:
+            return Refusal(
+                status=503,
+                why=RefusalReason.UNKNOWN,
+                message=f"service {key} is not known to this activator",
+            )
+        if not line.served.replicas and line.woken_s is None:
+            line.woken_s = now_s
+        if self._leaving:
+            return self._refusal(
+                line, now_s, 503, RefusalReason.LEAVING, "this activator is shutting down"
+            )
+        bounds = self._bounds
+        if self._requests >= bounds.requests or line.held >= bounds.requests_per_service:
+            message = "too many held requests while no replica is warm"
+            return self._refusal(line, now_s, 429, RefusalReason.TOO_MANY, message)
+        within_s = line.served.timeout_s if timeout_s is None else timeout_s
+        within_s = min(within_s, line.served.timeout_s, bounds.longest_s)
+        known = line.served.cold_start_s is not None
+        if known and line.warm_in_s(now_s) > within_s:
+            message = f"no replica can be warm before the deadline of {within_s:g} s"
+            return self._refusal(line, now_s, 503, RefusalReason.TOO_LATE, message)
+        before_s = min(ANSWERED_BEFORE_S, 0.2 * within_s)
+        held = HeldRequest(
+            key=key,
+            number=next(self._numbers),
+            arrived_s=now_s,
+            until_s=now_s + within_s - before_s,
+            not_before_s=math.inf,  # until its body has arrived
+        )
+        line.waiting.append(held)
+        self._requests += 1
+        return held
+
+    def grow(self, held: HeldRequest, size: int, now_s: float) -> Refusal | None:
+        """Add bytes to a request; return the refusal if they exceed a bound."""
+        line = self._lines[held.key]
+        if held.size + size > line.served.max_body_bytes + HEAD_BYTES:
+            most = line.served.max_body_bytes
+            message = f"the body must be at most {most} bytes (routing.maxBodyBytes)"
+            return Refusal(status=413, why=RefusalReason.TOO_LARGE, message=message)
+        if self._bytes + size > self._bounds.body_bytes:
+            message = "too many held bytes while no replica is warm"
+            return self._refusal(line, now_s, 429, RefusalReason.TOO_MANY, message)
+        held.size += size
+        self._bytes += size
+        return None
+
+    def complete(self, held: HeldRequest) -> None:
+        """Mark a request as completely received: it may be dispatched."""
+        held.not_before_s = 0.0
+
+    def dispatch(self, now_s: float) -> Dispatch:
+        """Assign requests to replicas with free capacity, and refuse expired requests."""
+        refused = [one for line in self._lines.values() for one in self._expired(line, now_s)]
+        given = [one for line in self._lines.values() for one in _granted(line, now_s)]
+        return Dispatch(tuple(given), tuple(refused))
+
+    def put_back(self, held: HeldRequest, now_s: float) -> None:
+        """Requeue a request that a replica refused, at its old position; lower that one's limit."""
+        line, at = self._lines[held.key], held.at
+        if at is not None:
+            line.release(at)
+            line.most[at] = max(1, line.busy.get(at, 0))
+            held.refused_by |= {at}
+        held.at, held.not_before_s = None, now_s + AGAIN_AFTER_S
+        earlier = takewhile(lambda one: one.number < held.number, line.waiting)
+        line.waiting.insert(sum(1 for _ in earlier), held)
+
+    def expire(self, held: HeldRequest, now_s: float) -> Refusal:
+        """Return the refusal of an expired request."""
+        message = "no replica became warm before the deadline"
+        return self._refusal(self._lines[held.key], now_s, 503, RefusalReason.EXPIRED, message)
+
+    def answered(self, held: HeldRequest) -> None:
+        """Raise the limit of a replica that answered by one."""
+        line, at = self._lines[held.key], held.at
+        if at is not None and at in line.most:
+            line.most[at] += 1
+            if line.most[at] >= line.served.in_flight:
+                del line.most[at]
+
+    def done(self, held: HeldRequest) -> None:
+        """Release a request that has ended, whatever the outcome."""
+        line = self._lines.get(held.key)  # None: refused, and its service was removed
+        if line is not None and held.at is not None:
+            line.release(held.at)
+        elif line is not None and held in line.waiting:
+            line.waiting.remove(held)
+        held.at = None
+        self._requests -= 1
+        self._bytes -= held.size
+        held.size = 0
+
+    def held(self) -> dict[str, int]:
+        """Return the held requests by service; services without any are left out."""
+        return {key: line.held for key, line in self._lines.items() if line.held}
+
+    @property
+    def requests(self) -> int:
+        """Number of held requests of all services."""
+        return self._requests
+
+    @property
+    def body_bytes(self) -> int:
+        """Bytes of all held requests."""
+        return self._bytes
+
+    def _expired(self, line: ServiceQueue, now_s: float) -> Iterator[tuple[HeldRequest, Refusal]]:
+        over = [one for one in line.waiting if self._leaving or now_s >= one.until_s]
+        for held in over:
+            line.waiting.remove(held)
+            if self._leaving:
+                yield (
+                    held,
+                    self._refusal(
+                        line, now_s, 503, RefusalReason.LEAVING, "this activator is shutting down"
+                    ),
+                )
+            else:
+                yield held, self.expire(held, now_s)
+
+    def _refusal(
+        self, line: ServiceQueue, now_s: float, status: int, why: RefusalReason, message: str
+    ) -> Refusal:
+        again_s = max(1, math.ceil(line.warm_in_s(now_s)))
+        return Refusal(status=status, why=why, message=message, retry_after_s=again_s)
+
+
+def _granted(line: ServiceQueue, now_s: float) -> Iterator[tuple[HeldRequest, Endpoint]]:
+    later: list[HeldRequest] = []
+    while line.waiting and line.free() is not None:
+        held = line.waiting.popleft()
+        if held.not_before_s > now_s:
+            later.append(held)
+            continue
+        host = line.free(held.refused_by)
+        assert host is not None
+        held.at = host
+        line.busy[host] = line.busy.get(host, 0) + 1
+        yield held, host
+    line.waiting.extendleft(reversed(later))

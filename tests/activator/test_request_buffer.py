@@ -1,0 +1,177 @@
+"""Admission, refusals with Retry-After, and dispatch order of held requests."""
+
+from __future__ import annotations
+
+import pytest
+
+from activator_world import KEY, served
+from headroom.activator.request_buffer import (
+    Bounds,
+    HeldRequest,
+    Refusal,
+    RefusalReason,
+    RequestBuffer,
+)
+from headroom.gateway import Endpoint
+from headroom.gateway.activator_messages import Served
+
+A, B = Endpoint("10.0.0.1", 8000), Endpoint("10.0.0.2", 8000)
+
+
+def make_buffer(*, bounds: Bounds | None = None, **changes: object) -> RequestBuffer:
+    made = RequestBuffer(bounds or Bounds())
+    made.serve([of(**changes)])
+    return made
+
+
+def of(*replicas: Endpoint, **changes: object) -> Served:
+    return served(20001, *replicas, **changes)
+
+
+def admitted(buffer: RequestBuffer, now_s: float, timeout_s: float | None = None) -> HeldRequest:
+    request = buffer.admit(KEY, now_s, timeout_s)
+    assert isinstance(request, HeldRequest)
+    buffer.complete(request)
+    return request
+
+
+@pytest.mark.parametrize(
+    ("cold_start_s", "first_s", "now_s", "timeout_s", "again_s"),
+    [
+        pytest.param(12.0, 0.0, 0.0, 5.0, 12, id="a start takes longer than the client waits"),
+        pytest.param(12.0, 0.0, 4.5, 5.0, 8, id="what is left of it counts, rounded up"),
+        pytest.param(12.0, 0.0, 8.0, 5.0, None, id="warm before the deadline: buffer"),
+        pytest.param(12.0, 0.0, 0.0, None, None, id="no deadline: the service's, five minutes"),
+        pytest.param(400.0, 0.0, 0.0, None, 400, id="longer than the service's own"),
+        pytest.param(None, 0.0, 0.0, 1.0, None, id="never measured: buffer, since nobody knows"),
+    ],
+)
+def test_request_is_held_only_if_a_replica_can_be_warm_in_time(
+    cold_start_s: float | None,
+    first_s: float,
+    now_s: float,
+    timeout_s: float | None,
+    again_s: int | None,
+) -> None:
+    buffer = make_buffer(cold_start_s=cold_start_s)
+    buffer.admit(KEY, first_s, None)
+    outcome = buffer.admit(KEY, now_s, timeout_s)
+    if again_s is None:
+        assert isinstance(outcome, HeldRequest)
+    else:
+        assert isinstance(outcome, Refusal)
+        assert (outcome.status, outcome.why) == (503, RefusalReason.TOO_LATE)
+        assert outcome.retry_after_s == again_s
+
+
+def test_bounds_on_count_and_bytes_refuse_with_retry_after() -> None:
+    bounds = Bounds(requests=3, requests_per_service=2, body_bytes=1000)
+    buffer = RequestBuffer(bounds)
+    buffer.serve([of(cold_start_s=9.0), of(key="vision/bert")])
+    first, second = admitted(buffer, 0.0), admitted(buffer, 0.0)
+    third = buffer.admit(KEY, 1.0, None)
+    assert isinstance(third, Refusal)
+    assert (third.status, third.why, third.retry_after_s) == (429, RefusalReason.TOO_MANY, 8)
+    assert isinstance(buffer.admit("vision/bert", 1.0, None), HeldRequest)
+    assert isinstance(buffer.admit("vision/bert", 1.0, None), Refusal)  # three in all
+    assert buffer.grow(first, 600, 1.0) is None
+    large = buffer.grow(second, 600, 1.0)
+    assert large is not None
+    assert (large.status, large.retry_after_s) == (429, 8)
+    buffer.done(first)
+    assert buffer.grow(second, 600, 1.0) is None
+    assert (buffer.requests, buffer.body_bytes) == (2, 600)
+
+
+def test_body_above_the_service_bound_is_refused_with_413() -> None:
+    buffer = make_buffer(max_body_bytes=1000)
+    refusal = buffer.grow(admitted(buffer, 0.0), 100_000, 0.0)
+    assert refusal is not None
+    assert (refusal.status, refusal.why, refusal.retry_after_s) == (
+        413,
+        RefusalReason.TOO_LARGE,
+        None,
+    )
+
+
+def test_expired_request_is_refused_before_its_deadline_with_retry_after() -> None:
+    """Started at 0 and measured at 10 s; at 4.75 of a deadline of 5 s 6 s are left, rounded up."""
+    buffer = make_buffer(cold_start_s=None)
+    request = admitted(buffer, 0.0, 5.0)
+    buffer.serve([of(cold_start_s=10.0)])
+    assert buffer.dispatch(4.7).refused == ()
+    ((refused, why),) = buffer.dispatch(4.75).refused
+    assert refused is request
+    assert (why.status, why.why, why.retry_after_s) == (503, RefusalReason.EXPIRED, 6)
+
+
+def test_dispatch_sends_the_oldest_request_to_the_least_loaded_replica_within_its_limit() -> None:
+    buffer = make_buffer(in_flight=2)
+    requests = [admitted(buffer, float(number)) for number in range(6)]
+    assert buffer.dispatch(6.0).given == ()
+    buffer.serve([of(A, B, in_flight=2)])
+    given = buffer.dispatch(7.0).given
+    assert [request for request, _ in given] == requests[:4]
+    assert [host for _, host in given] == [A, B, A, B]
+    buffer.answered(requests[1])
+    buffer.done(requests[1])
+    assert buffer.dispatch(8.0).given == ((requests[4], B),)
+    assert buffer.held() == {KEY: 5}
+
+
+def test_replica_that_refuses_gets_a_lower_limit_until_it_answers() -> None:
+    """Eight at once are allowed; it takes three of them, and one more with each answer."""
+    buffer = make_buffer(in_flight=8)
+    requests = [admitted(buffer, 0.0) for _ in range(10)]
+    buffer.serve([of(A, in_flight=8)])
+    assert len(buffer.dispatch(1.0).given) == 8
+    for request in requests[3:8]:
+        buffer.put_back(request, 1.0)
+    assert buffer.dispatch(1.5).given == ()  # three in flight, three allowed
+    buffer.answered(requests[0])
+    buffer.done(requests[0])
+    assert [request for request, _ in buffer.dispatch(2.0).given] == requests[3:5]
+
+
+def test_refused_request_prefers_another_replica() -> None:
+    """A, which cannot be reached, has the fewest in flight, and would be chosen again and again."""
+    buffer = make_buffer(in_flight=8)
+    requests = [admitted(buffer, 0.0) for _ in range(3)]
+    buffer.serve([of(A, in_flight=8)])
+    assert len(buffer.dispatch(1.0).given) == 3
+    for request in requests:
+        buffer.put_back(request, 1.0)
+    buffer.serve([of(A, B, in_flight=8)])
+    assert [host for _, host in buffer.dispatch(2.0).given] == [B, B, B]
+    buffer.put_back(requests[0], 2.0)
+    assert buffer.dispatch(3.0).given == (
+        (requests[0], A),
+    )  # both have: the one with fewer in flight
+
+
+def test_request_is_dispatched_only_with_its_whole_body() -> None:
+    buffer = make_buffer()
+    reading = buffer.admit(KEY, 0.0, None)
+    assert isinstance(reading, HeldRequest)
+    buffer.serve([of(A)])
+    other = admitted(buffer, 1.0)
+    assert buffer.dispatch(1.0).given == ((other, A),)
+    buffer.complete(reading)
+    assert buffer.dispatch(1.1).given == ((reading, A),)
+
+
+def test_removed_service_and_shutdown_refuse_waiting_requests() -> None:
+    buffer = make_buffer()
+    waits = admitted(buffer, 0.0)
+    buffer.serve([])
+    assert [request for request, _ in buffer.dispatch(0.1).refused] == [waits]
+    buffer.done(waits)
+    buffer.serve([of(cold_start_s=3.5)])
+    last = admitted(buffer, 1.0)
+    buffer.leave()
+    ((request, refusal),) = buffer.dispatch(2.0).refused
+    assert request is last
+    assert (refusal.why, refusal.retry_after_s) == (RefusalReason.LEAVING, 2)
+    late = buffer.admit(KEY, 2.0, None)
+    assert isinstance(late, Refusal)
+    assert late.status == 503
