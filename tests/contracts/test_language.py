@@ -50,7 +50,9 @@ _BANNED = (
     r"(?<!of )(?<!Of )courses?",
     r"(?<!Little's )(?<!Amdahl's )(?<!power )(?<!square-root )laws?",
 )
-_PHRASE = re.compile(r"\b(" + "|".join(_BANNED) + r")\b|, received (?!or\b|and\b|reported)", re.IGNORECASE)
+_PHRASE = re.compile(
+    r"\b(" + "|".join(_BANNED) + r")\b|, received (?!or\b|and\b|reported)", re.IGNORECASE
+)
 _ALL_LITERALS = ("operator/headroom/", "model_server/headroom_server/", "e2e/")
 _TEXT = (".md", ".txt", ".yaml", ".toml", ".css", ".js", ".html")
 _WRITTEN_ELSEWHERE = ("/LICENSE", "/traces/", "telemetry/pages/")
