@@ -74,7 +74,7 @@ test: setup      ## everything that must hold: what CI runs
 	@$(MAKE) --no-print-directory scenarios
 
 e2e-full: setup  ## the slow tier: a torch model served from a pod of the full image
-	@$(RUN) pytest e2e/full
+	@$(RUN) pytest e2e/slow
 
 demo: setup      ## the whole way, live, on this machine or the cluster of KUBECONFIG (KEEP=1 leaves it up)
 	@$(RUN) demo $(if $(KEEP),--keep)
@@ -97,7 +97,7 @@ bench-decision: setup ## the decision against every peer in every cell (ARGS=--q
 	@$(RUN) decision_study $(ARGS)
 
 .PHONY: reliability
-reliability: setup ## the promises under faults: telemetry, crashes, outages, leaders, thousand, soak (ARGS=crashes: one part); resumes
+reliability: setup ## the promises under faults: telemetry, crashes, outages, leaders, scale-1000, soak (ARGS=crashes: one part); resumes
 	@$(RUN) reliability $(ARGS)
 
 mutation: setup  ## plant seeded bugs in the decision and the guards; the share that the tests catch

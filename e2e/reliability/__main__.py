@@ -20,14 +20,14 @@ from cluster import ClusterError, ControlPlane, provision
 from cluster.layout import Cache
 from cluster.progress import OnConsole
 from reliability import parts
-from reliability.ground import Ground, ground
+from reliability.scale_1000 import part as scale_1000
 from reliability.soak import part as soak
-from reliability.thousand import part as thousand
+from reliability.testbed import SharedCluster, shared_cluster
 
 HELD, FAILED, INTERRUPTED = 0, 1, 130
 WIDTH_WITHOUT_TERMINAL = 120
 Say = Callable[[str], None]
-Measure = Callable[[Ground, Say], Awaitable[Sequence[Figure]]]
+Measure = Callable[[SharedCluster, Say], Awaitable[Sequence[Figure]]]
 
 
 TITLES = {
@@ -35,7 +35,7 @@ TITLES = {
     "crashes": "Killed or stopped around every write",
     "outages": "Every fault on every verb",
     "leaders": "Two operators, and a leader that is struck every 30 s",
-    "thousand": thousand.TITLE,
+    "scale-1000": scale_1000.TITLE,
     "soak": soak.TITLE,
 }
 
@@ -65,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             show("soak", soak.show(given, console))
         on_a_cluster: dict[str, Measure] = {
             **{name: partial(one, asked=asked) for name, one in parts.ON_A_CLUSTER.items()},
-            "thousand": lambda on, _: thousand.show(on, given, asked.kept, console),
+            "scale-1000": lambda on, _: scale_1000.show(on, given, asked.kept, console),
         }
         if chosen := {part: one for part, one in on_a_cluster.items() if part in wanted}:
             provision.ensure_control_plane(Cache.of_this_user(), OnConsole(console))
@@ -95,7 +95,7 @@ async def _on(
     async def play(part: str, measure: Measure) -> None:
         show(part, await measure(on, say))
 
-    async with ground(plane, scratch) as on:
+    async with shared_cluster(plane, scratch) as on:
         if not together:
             for part, measure in chosen.items():
                 await play(part, measure)
@@ -112,7 +112,7 @@ def _parser() -> argparse.ArgumentParser:
     together = "parts on a cluster at the same time: over sooner, on a machine that is busier"
     parser.add_argument("--together", action="store_true", help=together)
     parts.add_options(parser)
-    thousand.add_options(parser)
+    scale_1000.add_options(parser)
     soak.add_options(parser)
     return parser
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from reliability.admin import Object
 from reliability.exporter import REPLICA_RPS
-from reliability.ground import DEPLOYMENTS, World
+from reliability.testbed import DEPLOYMENTS, World
 
 _Part = Callable[[World], Awaitable[None]]
 _End = Callable[[World], Awaitable[bool]]

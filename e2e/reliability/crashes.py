@@ -24,10 +24,10 @@ from pydantic import TypeAdapter
 
 from reliability.admin import Object, Refused
 from reliability.calls import Call
-from reliability.contenders import contender
 from reliability.crash_scenarios import Scenario
-from reliability.ground import Ground, NotReached, World, world
 from reliability.kept import Kept
+from reliability.operators import candidate
+from reliability.testbed import NotReached, SharedCluster, World, world
 from reliability.verdicts import Ending, Memory, Verdict, judge
 
 PART = "crashes"
@@ -112,7 +112,7 @@ class Baseline:
 _BASELINES = TypeAdapter(Baseline)
 
 
-async def unharmed(on: Ground, scenario: Scenario) -> Baseline:
+async def unharmed(on: SharedCluster, scenario: Scenario) -> Baseline:
     """Run without a crash; raise NotReached where even that does not end well."""
     async with _stage(on, scenario, None) as (one, _):
         seen = len(one.proxy.exchanges)
@@ -132,7 +132,9 @@ async def unharmed(on: Ground, scenario: Scenario) -> Baseline:
     return Baseline(ending=ending, points=tuple(points))
 
 
-async def explore(on: Ground, scenario: Scenario, baseline: Baseline, point: Point) -> Verdict:
+async def explore(
+    on: SharedCluster, scenario: Scenario, baseline: Baseline, point: Point
+) -> Verdict:
     """Run with a crash at the point, and judge what it came to."""
     try:
         async with _stage(on, scenario, point) as (one, trap):
@@ -159,7 +161,7 @@ async def explore(on: Ground, scenario: Scenario, baseline: Baseline, point: Poi
 async def _pass_over(one: World, trap: Trap, scenario: Scenario, point: Point) -> None:
     """Stop the operator, let another end the scenario, and then let the first go on."""
     os.kill(one.operator.pid, signal.SIGSTOP)
-    async with contender(one, "operator-1"):
+    async with candidate(one, "operator-1"):
         await one.wait(f"{point}: the other's end", lambda: scenario.ended(one), PATIENCE_S)
         trap.released.set()
         os.kill(one.operator.pid, signal.SIGCONT)
@@ -176,7 +178,7 @@ async def _sprung_or_ended(trap: Trap, one: World, scenario: Scenario) -> bool:
 
 @contextlib.asynccontextmanager
 async def _stage(
-    on: Ground, scenario: Scenario, point: Point | None
+    on: SharedCluster, scenario: Scenario, point: Point | None
 ) -> AsyncIterator[tuple[World, Trap]]:
     """Only who is stopped needs a lease; after a kill it would have to run out first."""
     trap, lease = Trap(point), point is not None and point.side is Side.STOPPED
@@ -200,7 +202,7 @@ async def _ending(one: World, begun: int) -> Ending:
             if each["type"] in ("Ready", "AbleToScale", "CapacityAvailable")
         ),
         owners=frozenset((each["manager"], each["operation"]) for each in managers),
-        template=_template(deployment, one.ground.exporter.port),
+        template=_template(deployment, one.shared.exporter.port),
         memory=await remembered(one),
     )
 
@@ -224,7 +226,7 @@ async def remembered(one: World) -> Memory:
 
 
 async def explore_all(
-    on: Ground,
+    on: SharedCluster,
     scenarios: Sequence[Scenario],
     *,
     side_by_side: int,

@@ -18,10 +18,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
 
-from reliability.contenders import Contender, contender, holder, taken_over
 from reliability.exporter import REPLICA_RPS
-from reliability.ground import Ground, NotReached, World, world
-from reliability.reigns import fallen, too_late, writes_of
+from reliability.lease_terms import fallen, too_late, writes_of
+from reliability.operators import Candidate, candidate, holder, taken_over
+from reliability.testbed import NotReached, SharedCluster, World, world
 
 EVERY_S = 30.0
 AFTER_SIGTERM_S, AFTER_SIGKILL_S = 5.0, 20.0
@@ -67,13 +67,13 @@ def drawn(seed: int, count: int) -> list[Blow]:
     return found[:count]
 
 
-async def contend(on: Ground, blows: Sequence[Blow], every_s: float = EVERY_S) -> Rivalry:
+async def contend(on: SharedCluster, blows: Sequence[Blow], every_s: float = EVERY_S) -> Rivalry:
     """Deal the blows one after another, until time is over or nobody takes over any more."""
     rivalry = Rivalry()
     async with (
         world(on, "leaders", lease=True) as of,
-        contender(of, "operator-1", TICK) as one,
-        contender(of, "operator-2", TICK) as other,
+        candidate(of, "operator-1", TICK) as one,
+        candidate(of, "operator-2", TICK) as other,
     ):
         both = (one, other)
         try:
@@ -106,7 +106,7 @@ async def contend(on: Ground, blows: Sequence[Blow], every_s: float = EVERY_S) -
     return rivalry
 
 
-async def _settle(of: World, both: Sequence[Contender]) -> None:
+async def _settle(of: World, both: Sequence[Candidate]) -> None:
     """Begin: one leads, the other could, and all services serve."""
     for name in (RISING, STEADY, BUSY):
         await of.apply(name, scaling={"maxReplicas": 16})
@@ -120,7 +120,7 @@ async def _settle(of: World, both: Sequence[Contender]) -> None:
 
 
 async def _deal(
-    of: World, both: Sequence[Contender], blow: Blow, rate_rps: float, rivalry: Rivalry
+    of: World, both: Sequence[Candidate], blow: Blow, rate_rps: float, rivalry: Rivalry
 ) -> None:
     """Strike whoever leads, wait for the other, and let the struck one come back."""
     await of.wait("a leader", lambda: holder(of))

@@ -18,7 +18,6 @@ from functools import partial
 from reliability.admin import Refused
 from reliability.calls import Verb
 from reliability.exporter import OF_PODS, OF_PROMETHEUS, PROMETHEUS, REPLICA_RPS, PodFault
-from reliability.ground import Ground, NotReached, World, world
 from reliability.kept import Kept
 from reliability.rules import (
     Delay,
@@ -38,6 +37,7 @@ from reliability.rules import (
     WatchError,
     can_strike,
 )
+from reliability.testbed import NotReached, SharedCluster, World, world
 
 PART = "outages"
 FAULT_S = 60.0
@@ -143,7 +143,7 @@ def strikes() -> list[Strike]:
 
 
 @contextlib.asynccontextmanager
-async def lane(on: Ground) -> AsyncIterator[World]:
+async def lane(on: SharedCluster) -> AsyncIterator[World]:
     """Run an operator to which outages happen."""
     async with world(on, "outage", tick=f"{TICK_S:g}s", prometheus=True) as one:
         await one.operator.start()
@@ -164,7 +164,7 @@ async def suffer(one: World, number: int, strike: Strike, fault_s: float = FAULT
         await one.wait(f"{strike.name}: {name} serves", partial(one.serves, 1, name))
     await one.wait(f"{strike.name}: measured", lambda: _is_measured(one, loaded))
     one.proxy.strike(strike.rules)
-    faults = one.ground.exporter.faults
+    faults = one.shared.exporter.faults
     if strike.pods is not None:
         faults[one.namespace, loaded] = strike.pods
     if strike.prometheus is not None:
@@ -206,7 +206,7 @@ async def suffer(one: World, number: int, strike: Strike, fault_s: float = FAULT
 
 
 async def suffer_all(
-    on: Ground,
+    on: SharedCluster,
     chosen: Sequence[Strike],
     *,
     side_by_side: int,

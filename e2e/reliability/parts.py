@@ -19,8 +19,8 @@ from bench.figures import Figure, at_least, at_most, shown
 from reliability import leaders, outages, telemetry
 from reliability.crash_scenarios import SCENARIOS
 from reliability.crashes import Side, explore_all
-from reliability.ground import Ground
 from reliability.kept import FOLDER, Kept
+from reliability.testbed import SharedCluster
 
 CORES = os.cpu_count() or 1
 SIDE_BY_SIDE = 4 * CORES
@@ -76,7 +76,7 @@ def measure_telemetry(asked: Asked, say: Say) -> Sequence[Figure]:
     )
 
 
-async def measure_crashes(on: Ground, say: Say, asked: Asked) -> Sequence[Figure]:
+async def measure_crashes(on: SharedCluster, say: Say, asked: Asked) -> Sequence[Figure]:
     """SIGKILL before and after every write of every scenario, and SIGSTOP in it."""
     struck, wrong, scenarios = Counter[str](), 0, set()
     chosen = [one for one in SCENARIOS if asked.only in one.name]
@@ -96,7 +96,7 @@ async def measure_crashes(on: Ground, say: Say, asked: Asked) -> Sequence[Figure
     )
 
 
-async def measure_outages(on: Ground, say: Say, asked: Asked) -> Sequence[Figure]:
+async def measure_outages(on: SharedCluster, say: Say, asked: Asked) -> Sequence[Figure]:
     """Each fault on each verb for a minute, under load."""
     suffered = []
     chosen = [strike for strike in outages.strikes() if asked.only in strike.name]
@@ -116,7 +116,7 @@ async def measure_outages(on: Ground, say: Say, asked: Asked) -> Sequence[Figure
     )
 
 
-async def measure_leaders(on: Ground, say: Say, asked: Asked) -> Sequence[Figure]:
+async def measure_leaders(on: SharedCluster, say: Say, asked: Asked) -> Sequence[Figure]:
     """Two operators, the leader struck every half a minute."""
     count = max(1, round(asked.minutes * 60.0 / leaders.EVERY_S))
     rivalry = await leaders.contend(on, leaders.drawn(asked.seed, count))

@@ -7,7 +7,7 @@ import contextlib
 from typing import Self
 
 from reliability.admin import Object, Refused
-from reliability.ground import DEPLOYMENTS, OPERATOR, SYSTEM, World
+from reliability.testbed import DEPLOYMENTS, OPERATOR, SYSTEM, World
 
 GROUP = "scenarios.example.com"
 KIND = "PodGroup"

@@ -7,7 +7,7 @@ from pathlib import Path
 from cluster import ControlPlane
 from reliability.crash_scenarios import SHORT
 from reliability.crashes import Side, explore_all
-from reliability.ground import ground
+from reliability.testbed import shared_cluster
 
 SIDES = (Side.AFTER,)
 """The harder one: something is done, and nobody remembers it."""
@@ -16,7 +16,7 @@ SIDES = (Side.AFTER,)
 async def test_a_crash_after_a_creation_or_a_scaling_changes_nothing(
     control_plane: ControlPlane, tmp_path: Path
 ) -> None:
-    async with ground(control_plane, tmp_path) as on:
+    async with shared_cluster(control_plane, tmp_path) as on:
         verdicts = [
             verdict async for verdict in explore_all(on, SHORT, side_by_side=4, sides=SIDES)
         ]

@@ -11,7 +11,7 @@ from headroom.adapters.kubernetes_api import KubernetesApi
 from headroom.console.instruments import Instruments
 from headroom.errors import ClusterError
 from headroom.resources.names import DELETION_COST, REMOVED_FIRST, VICTIM_FIELD_MANAGER
-from reliability.ground import ground, world
+from reliability.testbed import shared_cluster, world
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def cluster(control_plane: ControlPlane) -> Cluster:
 async def test_a_quota_is_said_and_what_it_refuses_is_not_multiplied(
     control_plane: ControlPlane, tmp_path: Path
 ) -> None:
-    async with ground(control_plane, tmp_path) as on, world(on, "quota") as one:
+    async with shared_cluster(control_plane, tmp_path) as on, world(on, "quota") as one:
         hard = {"metadata": {"name": "few"}, "spec": {"hard": {"count/pods": "2"}}}
         await on.admin.create(f"/api/v1/namespaces/{one.namespace}/resourcequotas", hard)
         await one.apply(scaling={"minReplicas": 4})
@@ -48,7 +48,7 @@ async def test_the_operator_may_mark_a_pod_and_take_its_mark_away_and_reaches_no
     container = {"name": "server", "image": "localhost/none:1"}
     theirs = {"annotations": {"team": "vision"}}
     body = {"metadata": {"name": "busy", **theirs}, "spec": {"containers": [container]}}
-    async with ground(control_plane, tmp_path) as on:
+    async with shared_cluster(control_plane, tmp_path) as on:
         pods = f"/api/v1/namespaces/{namespace}/pods"
         uid = (await on.admin.create(pods, body))["metadata"]["uid"]
         mark = {DELETION_COST: "-1000", REMOVED_FIRST: "least loaded"}

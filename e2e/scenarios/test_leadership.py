@@ -11,24 +11,24 @@ from pathlib import Path
 import pytest
 
 from cluster import ControlPlane
-from reliability.contenders import Contender, Holding, contender, holder, taken_over
-from reliability.ground import Ground, World, ground, world
 from reliability.leaders import AFTER_SIGKILL_S, AFTER_SIGTERM_S
+from reliability.operators import Candidate, Holding, candidate, holder, taken_over
+from reliability.testbed import SharedCluster, World, shared_cluster, world
 
 REPLICA_RPS = 9.0
 
 
-async def leads(of: World) -> Contender:
+async def leads(of: World) -> Candidate:
     """Let the first operator hold the Lease and look after a service."""
     await of.operator.start()
     await of.apply()
     await of.wait("a leader", lambda: holder(of))
     gate = of.proxy.gate
     assert isinstance(gate, Holding)
-    return Contender("operator-0", of.operator, of.proxy, gate)
+    return Candidate("operator-0", of.operator, of.proxy, gate)
 
 
-async def stand_by(of: World, *followers: Contender) -> None:
+async def stand_by(of: World, *followers: Candidate) -> None:
     """Wait until the service serves, and every follower could take over at once."""
     for one in followers:
         await of.wait("a follower is ready", one.process.ready)
@@ -45,15 +45,15 @@ def never_fell(replicas: list[int]) -> bool:
 async def test_leaders_are_replaced_in_time_and_write_no_more(
     control_plane: ControlPlane, tmp_path: Path
 ) -> None:
-    async with ground(control_plane, tmp_path) as on, asyncio.TaskGroup() as side_by_side:
+    async with shared_cluster(control_plane, tmp_path) as on, asyncio.TaskGroup() as side_by_side:
         side_by_side.create_task(a_leader_that_ends_or_is_killed_is_replaced_in_time(on))
         side_by_side.create_task(what_a_stopped_leader_had_on_its_way_is_refused(on))
 
 
-async def a_leader_that_ends_or_is_killed_is_replaced_in_time(on: Ground) -> None:
+async def a_leader_that_ends_or_is_killed_is_replaced_in_time(on: SharedCluster) -> None:
     async with world(on, "killed", gate=Holding(), lease=True) as of:
         first = await leads(of)
-        async with contender(of, "operator-1") as one, contender(of, "operator-2") as other:
+        async with candidate(of, "operator-1") as one, candidate(of, "operator-2") as other:
             await stand_by(of, one, other)
             of.load(2 * REPLICA_RPS)
             await of.wait("more replicas", lambda: of.serves(3))
@@ -71,11 +71,11 @@ async def a_leader_that_ends_or_is_killed_is_replaced_in_time(on: Ground) -> Non
         assert never_fell(of.replicas_seen), "no replica goes because the leader did"
 
 
-async def what_a_stopped_leader_had_on_its_way_is_refused(on: Ground) -> None:
+async def what_a_stopped_leader_had_on_its_way_is_refused(on: SharedCluster) -> None:
     async with world(on, "stopped", gate=Holding(), lease=True) as of:
         old = await leads(of)
         gate = old.gate
-        async with contender(of, "operator-1") as new:
+        async with candidate(of, "operator-1") as new:
             await stand_by(of, new)
             gate.arm()
             of.load(2 * REPLICA_RPS)  # its status is written before the replicas that it explains

@@ -8,9 +8,9 @@ import pytest
 
 from cluster import ControlPlane
 from reliability.calls import Verb
-from reliability.ground import ground
 from reliability.outages import Strike, lane, suffer
 from reliability.rules import Fault, Refuse, Reset, Rule, Truncate
+from reliability.testbed import shared_cluster
 
 FAULTS: dict[Verb, Fault] = {
     Verb.GET: Refuse(code=503),
@@ -27,6 +27,6 @@ async def test_decisions_are_back_soon_after_a_fault_and_nothing_else_was_writte
     control_plane: ControlPlane, tmp_path: Path
 ) -> None:
     rules = tuple(Rule(fault=fault, verbs=frozenset({verb})) for verb, fault in FAULTS.items())
-    async with ground(control_plane, tmp_path) as on, lane(on) as one:
+    async with shared_cluster(control_plane, tmp_path) as on, lane(on) as one:
         outage = await suffer(one, 0, Strike(name="one for each verb", rules=rules), FAULT_S)
     assert outage.holds, outage

@@ -14,7 +14,7 @@ import pytest_asyncio
 from cluster import ClusterError, ControlPlane
 from reliability.admin import APPLY, Object
 from reliability.exporter import REPLICA_RPS
-from reliability.ground import SERVICES, World, ground, world
+from reliability.testbed import SERVICES, World, shared_cluster, world
 from scenarios.pod_groups import GROUP, KIND, POD_GROUPS, PodGroups
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -36,7 +36,7 @@ async def one(
 ) -> AsyncIterator[World]:
     """A namespace with an operator that is not told of what stands in it."""
     scratch = tmp_path_factory.mktemp("target")
-    async with ground(control_plane, scratch) as on, world(on, "target") as one:
+    async with shared_cluster(control_plane, scratch) as on, world(on, "target") as one:
         await _create(one, "shared", replicas=2)
         await on.admin.create(AUTOSCALERS.format(one.namespace), _autoscaler("shared"))
         await one.operator.start()
@@ -194,7 +194,7 @@ def _autoscaler(name: str) -> Object:
 async def _kubectl(one: World, *words: str) -> str:
     """Run it as a person would, while pods go on being served."""
     scope = ("--namespace", one.namespace)
-    return await asyncio.to_thread(one.ground.cluster.kubectl, *words, *scope)
+    return await asyncio.to_thread(one.shared.cluster.kubectl, *words, *scope)
 
 
 async def _workload(one: World, name: str, kind: str = "Deployment") -> Object:

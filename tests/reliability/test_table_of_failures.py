@@ -27,5 +27,5 @@ def test_the_tests_of_a_row_exist(row: list[str]) -> None:
     for name in re.findall(r"`([\w/]+\.py)`", row[3]):
         folder = ROOT / "tests" if "/" in name else ROOT / "e2e" / "scenarios"
         assert (folder / name).is_file(), name
-    parts = re.findall(r"\*(telemetry|crashes|outages|leaders|thousand|soak)\*", row[3])
+    parts = re.findall(r"\*(telemetry|crashes|outages|leaders|scale-1000|soak)\*", row[3])
     assert "`" in row[3] or parts or "not covered yet" in row[3] or row[3] == "cannot occur"

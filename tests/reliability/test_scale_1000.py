@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from headroom.api import InferenceService
 from headroom.profiles.headroom import HEADROOM
 from headroom.telemetry.pod_samples import PodSamples
-from reliability.thousand import accounts, addresses, seeding, sizes
-from reliability.thousand.farm import Farm
-from reliability.thousand.sizes import Size
+from reliability.scale_1000 import accounts, addresses, seeding, sizes
+from reliability.scale_1000.fake_pods import PodPages
+from reliability.scale_1000.sizes import Size
 
 BEFORE = """headroom_operator_ticks_total{outcome="ok"} 10.0
 headroom_operator_tick_lag_seconds_bucket{le="0.1"} 10.0
@@ -131,6 +131,6 @@ def test_the_farm_answers_as_our_server_does_and_services_are_valid() -> None:
     raw = seeding.manifest(number, port=8000, pods=3)
     raw["metadata"] |= {"uid": "u", "generation": 1}
     service = InferenceService.parse(raw)
-    page = Farm().page(addresses.address_of(number, 2)).decode()
+    page = PodPages().page(addresses.address_of(number, 2)).decode()
     samples = PodSamples(HEADROOM, service.model_name)
     assert samples.take(page, pod="p", time_s=1.0) is not None

@@ -1,4 +1,4 @@
-"""The part `thousand` of `make reliability`: its options, its bar."""
+"""The part `scale-1000` of `make reliability`: its options, its bar."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from bench.figures import Figure
-from reliability.ground import Ground
 from reliability.kept import Kept
-from reliability.thousand.addresses import MOST_SERVICES, PODS_OF_A_SERVICE
-from reliability.thousand.measuring import Wanted, measure
+from reliability.scale_1000.addresses import MOST_SERVICES, PODS_OF_A_SERVICE
+from reliability.scale_1000.measuring import Wanted, measure
+from reliability.testbed import SharedCluster
 
 TITLE = "A thousand services"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the sizes."""
-    of = parser.add_argument_group("thousand")
+    of = parser.add_argument_group("scale-1000")
     usual = Wanted()
     of.add_argument(
         "--services",
@@ -32,7 +32,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--pods", type=_number(1, PODS_OF_A_SERVICE - 2), default=usual.pods, help="of each service"
     )
     of.add_argument(
-        "--foreign", type=_number(0, 100_000), default=usual.foreign, help="pods of nobody"
+        "--unrelated", type=_number(0, 100_000), default=usual.unrelated, help="pods of nobody"
     )
     of.add_argument(
         "--watch", type=_number(1, 3600), default=int(usual.watch_s), help="seconds, at each size"
@@ -40,11 +40,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 async def show(
-    on: Ground, given: argparse.Namespace, kept: Kept, console: Console
+    on: SharedCluster, given: argparse.Namespace, kept: Kept, console: Console
 ) -> Sequence[Figure]:
     """Measure as the options say what is not kept, with a bar for each step."""
     wanted = Wanted(
-        services=given.services, pods=given.pods, foreign=given.foreign, watch_s=given.watch
+        services=given.services, pods=given.pods, unrelated=given.unrelated, watch_s=given.watch
     )
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeElapsedColumn(), console=console) as progress:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from cluster import Cluster
-from foreign.peers import MOSEC
-from foreign.story import GATE, Adopted, condition, provide, scaled_under_load_with_warm_pods
 from scenarios.world import install_operator
+from third_party.peers import MOSEC
+from third_party.story import GATE, Adopted, condition, provide, scaled_under_load_with_warm_pods
 
 
 @pytest.fixture(scope="module", autouse=True)

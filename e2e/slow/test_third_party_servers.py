@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from cluster import Cluster
-from foreign.peers import MLSERVER, TRITON, Peer
-from foreign.story import Adopted, provide, scaled_under_load_with_warm_pods
 from scenarios.world import install_operator
+from third_party.peers import MLSERVER, TRITON, Peer
+from third_party.story import Adopted, provide, scaled_under_load_with_warm_pods
 
 pytestmark = pytest.mark.timeout(300, func_only=True)
 

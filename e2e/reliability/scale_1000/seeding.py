@@ -8,20 +8,20 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from reliability.admin import Admin, Object, Refused
-from reliability.ground import ACCELERATOR, SERVICES
-from reliability.thousand.addresses import service_name
+from reliability.scale_1000.addresses import service_name
+from reliability.testbed import ACCELERATOR, SERVICES
 
 AT_ONCE = 24
 PODS_PER_NAMESPACE, SERVICES_PER_NAMESPACE = 1000, 100
 NODE = "a-node"
-OF_THE_FARM, FOREIGN = "farm", "foreign"
+SCALE, UNRELATED = "scale", "unrelated"
 Advance = Callable[[int], object]
 """Takes how many there are by now."""
 
 
 def namespace_of(service: int) -> str:
     """Name the namespace of a service: a hundred in each, as teams have them."""
-    return f"{OF_THE_FARM}-{service // SERVICES_PER_NAMESPACE}"
+    return f"{SCALE}-{service // SERVICES_PER_NAMESPACE}"
 
 
 def path_of(service: int) -> str:
@@ -49,9 +49,9 @@ def manifest(service: int, port: int, pods: int) -> Object:
     }
 
 
-def foreign_pod(number: int) -> tuple[str, Object]:
+def unrelated_pod(number: int) -> tuple[str, Object]:
     """Return namespace and manifest of a pod that is nobody's business, of a usual size."""
-    namespace = f"{FOREIGN}-{number // PODS_PER_NAMESPACE}"
+    namespace = f"{UNRELATED}-{number // PODS_PER_NAMESPACE}"
     labels = {"app": f"app-{number % 50}", "pod-template-hash": "5d9c7b8f6d"}
     environment = [{"name": f"SETTING_{one}", "value": "x" * 40} for one in range(10)]
     container: dict[str, Any] = {"name": "app", "image": "localhost/none:1", "env": environment}
@@ -65,10 +65,10 @@ def foreign_pod(number: int) -> tuple[str, Object]:
     }
 
 
-async def make_namespaces(admin: Admin, services: Iterable[int], foreign: int) -> None:
+async def make_namespaces(admin: Admin, services: Iterable[int], unrelated: int) -> None:
     """Make the namespaces, and wait until pods may be made in them."""
     names = {namespace_of(one) for one in services}
-    names |= {f"{FOREIGN}-{one}" for one in range(-(-foreign // PODS_PER_NAMESPACE))}
+    names |= {f"{UNRELATED}-{one}" for one in range(-(-unrelated // PODS_PER_NAMESPACE))}
     for name in sorted(names):
         try:
             await admin.create("/api/v1/namespaces", {"metadata": {"name": name}})
@@ -80,12 +80,12 @@ async def make_namespaces(admin: Admin, services: Iterable[int], foreign: int) -
             await asyncio.sleep(0.1)
 
 
-async def make_foreign(admin: Admin, count: int, advance: Advance) -> None:
+async def make_unrelated(admin: Admin, count: int, advance: Advance) -> None:
     """Make the pods of others."""
     await _side_by_side(
         (
             (f"/api/v1/namespaces/{namespace}/pods", pod)
-            for namespace, pod in map(foreign_pod, range(count))
+            for namespace, pod in map(unrelated_pod, range(count))
         ),
         admin,
         advance,

@@ -1,4 +1,4 @@
-"""`python -m reliability.thousand.farm`: one process that answers the telemetry of every pod.
+"""`python -m reliability.scale_1000.fake_pods`: one process serves the telemetry of every pod.
 
 It prints its port. A pod's page is that of a server that answers evenly since it was first asked;
 the model's name follows from the address. HTTP is as little as a scraper needs: requests without a
@@ -13,14 +13,14 @@ import time
 from functools import lru_cache
 
 from reliability.exporter import page
-from reliability.thousand.addresses import service_at, service_name
+from reliability.scale_1000.addresses import service_at, service_name
 
 RATE_RPS = 2.0
 """Requests that each pod answers per second: a quarter of what it carries."""
 _MODEL = "@"
 
 
-class Farm:
+class PodPages:
     """Renders the pages. A pod serves from when it is first asked, its counters at zero."""
 
     def __init__(self) -> None:
@@ -43,8 +43,8 @@ def _template(served: int) -> bytes:
 class Connection(asyncio.Protocol):
     """One kept connection of a scraper."""
 
-    def __init__(self, farm: Farm) -> None:
-        self._farm = farm
+    def __init__(self, pages: PodPages) -> None:
+        self._pages = pages
         self._asked = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -57,7 +57,7 @@ class Connection(asyncio.Protocol):
         """Answer every whole request."""
         *whole, self._asked = (self._asked + data).split(b"\r\n\r\n")
         for _ in whole:
-            body = self._farm.page(self._address)
+            body = self._pages.page(self._address)
             head = "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\n"
             head += f"Content-Length: {len(body)}\r\n\r\n"
             self._transport.write(head.encode() + body)
@@ -65,8 +65,8 @@ class Connection(asyncio.Protocol):
 
 async def main() -> None:
     """Answer until killed."""
-    farm, loop = Farm(), asyncio.get_running_loop()
-    server = await loop.create_server(lambda: Connection(farm), "0.0.0.0", 0, backlog=4096)
+    pages, loop = PodPages(), asyncio.get_running_loop()
+    server = await loop.create_server(lambda: Connection(pages), "0.0.0.0", 0, backlog=4096)
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
 

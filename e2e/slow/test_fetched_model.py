@@ -11,8 +11,8 @@ from cluster import Cluster, Node, shipped
 from cluster.images import BASE_IMAGE
 from cluster.interface import wait_until
 from cluster.progress import OnConsole
-from full import model_stores
 from scenarios.world import OPERATOR, SYSTEM, Service, emulated, install_operator
+from slow import model_stores
 
 READY_WITHIN_S = 120.0
 PORT = 8099

@@ -12,8 +12,8 @@ from torch import nn
 
 from cluster import Cluster, Node, shipped
 from cluster.progress import OnConsole
-from full.served import door, inside, torch_service, volume_and_claim, write_model
 from scenarios.world import Service, install_operator
+from slow.served import door, inside, torch_service, volume_and_claim, write_model
 
 READY_PATIENCE_S = 300.0
 CLASS_FOLDER = "/opt/classes"

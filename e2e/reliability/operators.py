@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Collection
 from dataclasses import dataclass, field
 
 from reliability.calls import REVIEWS, Call
-from reliability.ground import World
 from reliability.operator_process import OperatorProcess, kubeconfig_through
 from reliability.proxy import FaultProxy
+from reliability.testbed import World
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/{}/leases/headroom-operator"
 LEASES = "leases"
@@ -53,7 +53,7 @@ class Holding:
 
 
 @dataclass(frozen=True)
-class Contender:
+class Candidate:
     """An operator process, and everything that it said to the API server."""
 
     name: str
@@ -80,9 +80,9 @@ class Contender:
 
 
 @contextlib.asynccontextmanager
-async def contender(of: World, name: str, tick: str = "500ms") -> AsyncIterator[Contender]:
+async def candidate(of: World, name: str, tick: str = "500ms") -> AsyncIterator[Candidate]:
     """Run one more operator for the world's Lease."""
-    on, gate = of.ground, Holding()
+    on, gate = of.shared, Holding()
     async with FaultProxy(on.admin.server, on.admin.authority_pem, gate) as proxy:
         kubeconfig = on.scratch / f"{of.namespace}-{name}.kubeconfig"
         process = OperatorProcess(
@@ -95,7 +95,7 @@ async def contender(of: World, name: str, tick: str = "500ms") -> AsyncIterator[
         )
         await process.start()
         try:
-            yield Contender(name, process, proxy, gate)
+            yield Candidate(name, process, proxy, gate)
         finally:
             await process.kill()
 
@@ -107,8 +107,8 @@ async def holder(of: World) -> str:
 
 
 async def taken_over(
-    of: World, by: Collection[Contender], since_s: float
-) -> tuple[Contender, float]:
+    of: World, by: Collection[Candidate], since_s: float
+) -> tuple[Candidate, float]:
     """Wait for the first status of a new leader; give who it is, and its seconds."""
 
     async def has_written() -> bool:

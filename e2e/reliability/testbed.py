@@ -40,7 +40,7 @@ class NotReached(Exception):  # noqa: N818  (what is waited for)
 
 
 @dataclass(slots=True)
-class Ground:
+class SharedCluster:
     """The cluster as all worlds share it."""
 
     cluster: ControlPlane
@@ -53,7 +53,9 @@ class Ground:
 
 
 @contextlib.asynccontextmanager
-async def ground(cluster: ControlPlane, scratch: Path, nodes: int = 1) -> AsyncIterator[Ground]:
+async def shared_cluster(
+    cluster: ControlPlane, scratch: Path, nodes: int = 1
+) -> AsyncIterator[SharedCluster]:
     """Install what ships, but the operator's Deployment, and make nodes; they go with the block."""
     shipped = yaml.safe_load_all(cluster.kubectl("kustomize", BASE))
     cluster.apply(*(one for one in shipped if one["kind"] != "Deployment"))
@@ -67,7 +69,7 @@ async def ground(cluster: ControlPlane, scratch: Path, nodes: int = 1) -> AsyncI
         for name in names:
             await _add_node(admin, name)
         try:
-            yield Ground(cluster, admin, exporter, credentials, scratch)
+            yield SharedCluster(cluster, admin, exporter, credentials, scratch)
         finally:
             for name in names:
                 await admin.delete(f"/api/v1/nodes/{name}")
@@ -87,7 +89,7 @@ async def _add_node(admin: Admin, name: str) -> None:
 class World:
     """One namespace and everything that acts in it."""
 
-    ground: Ground
+    shared: SharedCluster
     namespace: str
     proxy: FaultProxy
     operator: OperatorProcess
@@ -100,7 +102,7 @@ class World:
     @property
     def admin(self) -> Admin:
         """Past the proxy."""
-        return self.ground.admin
+        return self.shared.admin
 
     def manifest(self, name: str = "resnet", **changes: Any) -> Object:
         """An InferenceService whose pods the exporter answers for."""
@@ -112,7 +114,7 @@ class World:
         }
         runtime = {
             "image": "localhost/none:1",
-            "port": self.ground.exporter.port,
+            "port": self.shared.exporter.port,
             **changes.pop("runtime", {}),
         }
         return {
@@ -139,7 +141,7 @@ class World:
 
     def load(self, rps: float, name: str = "resnet") -> None:
         """So many requests per second from now on."""
-        self.ground.exporter.load((self.namespace, name), rps)
+        self.shared.exporter.load((self.namespace, name), rps)
 
     async def service(self, name: str = "resnet") -> Object:
         """The object; empty where it is not."""
@@ -186,7 +188,7 @@ class World:
 
 @contextlib.asynccontextmanager
 async def world(
-    on: Ground,
+    on: SharedCluster,
     name: str,
     *,
     gate: Gate | None = None,

@@ -35,7 +35,7 @@ class Peer:
     def image(self) -> Shipped:
         """Its image."""
         return Shipped(
-            f"localhost/foreign-{self.name}:dev", "e2e/foreign/Dockerfile", {"PEER": self.name}
+            f"localhost/foreign-{self.name}:dev", "e2e/third_party/Dockerfile", {"PEER": self.name}
         )
 
     def deployment(self, name: str, *, gated: bool = True) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from reliability.admin import Admin, Object, Refused
 from reliability.kubelet import SERVICE_LABEL
 from reliability.kubelet import ready as ready_status
-from reliability.thousand.addresses import address_of, service_number
+from reliability.scale_1000.addresses import address_of, service_number
 
 AT_ONCE = 16
 _PODS = f"/api/v1/pods?labelSelector={SERVICE_LABEL}"

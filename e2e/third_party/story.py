@@ -14,8 +14,8 @@ from cluster import Cluster, Node, shipped
 from cluster.interface import Endpoint
 from cluster.layout import Cache
 from cluster.progress import OnConsole
-from foreign.peers import COLD_REQUESTS, WARMUP_REQUESTS, Peer
 from scenarios.world import Object, Service
+from third_party.peers import COLD_REQUESTS, WARMUP_REQUESTS, Peer
 
 GATE = "headroom.dev/warm"
 CLIENTS = 16

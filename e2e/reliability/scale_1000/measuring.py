@@ -16,15 +16,15 @@ from bench.figures import Figure
 from bench.processes import Process
 from cluster.commands import environment
 from headroom.controller import pace
-from reliability.ground import SYSTEM, Ground, NotReached
 from reliability.kept import Kept
 from reliability.operator_process import OperatorProcess
-from reliability.thousand import accounts, seeding, sizes
-from reliability.thousand.accounts import Account
-from reliability.thousand.attendant import Attendant, StatusWrites
-from reliability.thousand.sizes import Size
+from reliability.scale_1000 import accounts, seeding, sizes
+from reliability.scale_1000.accounts import Account
+from reliability.scale_1000.fake_kubelet import Attendant, StatusWrites
+from reliability.scale_1000.sizes import Size
+from reliability.testbed import SYSTEM, NotReached, SharedCluster
 
-PART = "thousand"
+PART = "scale-1000"
 WARM_WITHIN_S, WARM_WITHIN_S_PER_SERVICE = 120.0, 0.6
 """The controllers write some forty times for each service; on two cores that are 200 a second."""
 DECIDED_WITHIN_S = 300.0
@@ -41,12 +41,12 @@ class Wanted:
 
     services: tuple[int, ...] = (10, 100, 1000)
     pods: int = 3
-    foreign: int = 7000
+    unrelated: int = 7000
     watch_s: float = 60.0
 
     def key(self, services: int) -> str:
         """Name what is measured with so many, however many were there before."""
-        return f"{services} of {self.pods}, {self.foreign} of others, {self.watch_s:g} s"
+        return f"{services} of {self.pods}, {self.unrelated} of others, {self.watch_s:g} s"
 
 
 Bar = Callable[[str, int], Callable[[int], object]]
@@ -56,7 +56,7 @@ Tell = Callable[[Sequence[Figure]], object]
 
 @dataclass(slots=True)
 class _Stage:
-    on: Ground
+    on: SharedCluster
     wanted: Wanted
     bar: Bar
     port: int
@@ -66,7 +66,9 @@ class _Stage:
     made: int = 0
 
 
-async def measure(on: Ground, wanted: Wanted, kept: Kept, bar: Bar, tell: Tell) -> Sequence[Figure]:
+async def measure(
+    on: SharedCluster, wanted: Wanted, kept: Kept, bar: Bar, tell: Tell
+) -> Sequence[Figure]:
     """Make services step by step; at each size watch the operator, then begin it anew.
 
     Each size is told and kept at once: what is interrupted goes on with the next one.
@@ -99,7 +101,7 @@ async def _measure_one(stage: _Stage, services: int) -> Size:
     first_s, process = await _begin_anew(stage)
     return Size(
         services=services,
-        pods=stage.wanted.foreign + services * stage.wanted.pods,
+        pods=stage.wanted.unrelated + services * stage.wanted.pods,
         seconds=account.seconds,
         cpu_s=account.cpu_s,
         rss_mb=account.rss_mb,
@@ -120,10 +122,10 @@ async def _grow(stage: _Stage, services: int) -> float:
     """Make services up to this number, and wait until their pods serve and the operator says so."""
     more, pods = range(stage.made, services), stage.wanted.pods
     admin = stage.on.admin
-    await seeding.make_namespaces(admin, more, 0 if stage.made else stage.wanted.foreign)
+    await seeding.make_namespaces(admin, more, 0 if stage.made else stage.wanted.unrelated)
     if not stage.made:
-        advance = stage.bar("pods of others", stage.wanted.foreign)
-        await seeding.make_foreign(admin, stage.wanted.foreign, advance)
+        advance = stage.bar("pods of others", stage.wanted.unrelated)
+        await seeding.make_unrelated(admin, stage.wanted.unrelated, advance)
         await stage.operator.start()
     begun_s = time.monotonic()
     advance = stage.bar(f"services, up to {services}", len(more))
@@ -222,10 +224,10 @@ async def _until(
 
 
 @contextlib.asynccontextmanager
-async def _stage(on: Ground, wanted: Wanted, bar: Bar, port: int) -> AsyncIterator[_Stage]:
+async def _stage(on: SharedCluster, wanted: Wanted, bar: Bar, port: int) -> AsyncIterator[_Stage]:
     operator = OperatorProcess(
         on.credentials,
-        on.scratch / "thousand.log",
+        on.scratch / "scale_1000.log",
         tick="2s",
         lease_namespace=SYSTEM,
     )
@@ -244,7 +246,14 @@ async def _stage(on: Ground, wanted: Wanted, bar: Bar, port: int) -> AsyncIterat
 async def _farm() -> AsyncIterator[int]:
     """Start what answers for the pods; it ends with the block, and with this process."""
     process = await asyncio.create_subprocess_exec(
-        *("setpriv", "--pdeathsig", "KILL", sys.executable, "-m", "reliability.thousand.farm"),
+        *(
+            "setpriv",
+            "--pdeathsig",
+            "KILL",
+            sys.executable,
+            "-m",
+            "reliability.scale_1000.fake_pods",
+        ),
         stdout=asyncio.subprocess.PIPE,
         env=environment({}),
     )
