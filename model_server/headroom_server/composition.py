@@ -6,7 +6,6 @@ import logging
 import math
 import os
 import socket
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,12 +14,7 @@ import uvloop
 
 from headroom_server.device.startup import WarmUpPlan
 from headroom_server.engine import Engine, LoadError
-from headroom_server.process import (
-    listen,
-    listen_shared,
-    prompt_device_thread,
-    quiet_garbage_collector,
-)
+from headroom_server.process import listen, prompt_device_thread, quiet_garbage_collector
 from headroom_server.repository import samples
 from headroom_server.repository.description import Description
 from headroom_server.repository.tables import Emulated
@@ -156,7 +150,7 @@ async def _run(
     models: Models,
     store: Store,
     settings: Settings,
-    listeners: Sequence[socket.socket],
+    listener: socket.socket,
     second_level: Guarded | None,
 ) -> int:
     """The exit code. Models load while the web framework is imported: 0.7 s of every start."""
@@ -166,7 +160,7 @@ async def _run(
 
     quiet_garbage_collector()
     try:
-        return await serve(models, store, settings, listeners, telemetry_of(os.environ))
+        return await serve(models, store, settings, listener, telemetry_of(os.environ))
     finally:
         if second_level is not None:
             await second_level.close()
@@ -178,8 +172,7 @@ def run(settings: Settings) -> int:
         second_level = second_level_of(settings)
         store = Store(settings, partial(build_runner, settings, second_level=second_level))
         versions = store.configured()
-        host, port, fronts = settings.host, settings.port, settings.fronts
-        listeners = listen_shared(host, port, fronts) if fronts else [listen(host, port)]
+        listener = listen(settings.host, settings.port)
     except LoadError as error:
         log.error("%s", error)
         return 2
@@ -204,7 +197,7 @@ def run(settings: Settings) -> int:
             "HEADROOM_ENGINE=%s needs %s, which this image lacks", settings.engine, error.name
         )
         return 2
-    code = uvloop.run(_run(models, store, settings, listeners, second_level))
+    code = uvloop.run(_run(models, store, settings, listener, second_level))
     if not models.join():
         # A native call that hangs (a load, a kernel) cannot be ended from here, and would meet an
         # interpreter that is being taken down: that may hang again, or abort.

@@ -24,20 +24,6 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def listen_shared(host: str, port: int, count: int) -> list[socket.socket]:
-    """As `listen`, in so many sockets among which the kernel spreads connections.
-
-    Raises:
-        OSError: where the address is taken, or none of this machine's.
-    """
-    with listen(host, port) as first:  # taken by another server, it would be shared with that one
-        family, address = first.family, first.getsockname()
-    return [
-        socket.create_server(address[:2], family=family, backlog=BACKLOG, reuse_port=True)
-        for _ in range(count)
-    ]
-
-
 def quiet_garbage_collector() -> None:
     """What was imported lives for ever: keep it out of every later collection."""
     gc.collect()

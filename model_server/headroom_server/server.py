@@ -13,7 +13,7 @@ import logging
 import math
 import signal
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import uvicorn
@@ -30,7 +30,6 @@ from headroom_server.web.http_protocol import bounded_protocol
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
-    from headroom_server.fronts.fronts import Fronts
     from headroom_server.open_inference_grpc.server import GrpcServer
     from headroom_server.tracing.open_telemetry import OpenTelemetry
 
@@ -40,8 +39,6 @@ LINGER_S = 0.2
 """From the end of new connections to that of idle ones: what is on its way is still served."""
 CLOSING_S = 2.0
 """What is left for the last answers to leave after the grace."""
-LAST_S = 0.5
-"""What the server has to notice that its fronts have ended."""
 WATCH_PERIOD_S = 1.0
 TRACES_S = 3.0
 """What the last traces may take to leave, unless the drain leaves less."""
@@ -73,7 +70,7 @@ async def serve(
     models: Models,
     store: Store,
     settings: Settings,
-    listeners: Sequence[socket.socket],
+    listener: socket.socket,
     telemetry: OpenTelemetry | None = None,
 ) -> int:
     """Run until told to stop or until nothing works any more; the models have been started.
@@ -105,12 +102,7 @@ async def serve(
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
-    fronts = None
-    if settings.fronts:
-        from headroom_server.fronts.starting import fronts_of  # noqa: PLC0415
-
-        fronts = fronts_of(models, server, settings, listeners, traced=telemetry is not None)
-    http = asyncio.create_task(server.serve(sockets=[] if fronts else list(listeners)))
+    http = asyncio.create_task(server.serve(sockets=[listener]))
     watch = asyncio.create_task(_watch(models))
     stop, failed = asyncio.create_task(stopping.wait()), asyncio.create_task(models.failed())
     await asyncio.wait((http, stop, failed), return_when=asyncio.FIRST_COMPLETED)
@@ -119,14 +111,12 @@ async def serve(
         if http.done():
             return 1
         if failed.done():
-            return await _fail(models, server, http, stop, fronts)
+            return await _fail(models, server, http, stop)
         over_s = loop.time() + settings.drain_delay_s + settings.drain_grace_s + 2 * CLOSING_S
-        return await _drain(models, server, http, settings, grpc, fronts)
+        return await _drain(models, server, http, settings, grpc)
     finally:
         if grpc is not None:
             await grpc.stop(CLOSING_S)
-        if fronts is not None:
-            await fronts.stop()
         for task in (stop, failed, watch):
             task.cancel()
         models.stop()
@@ -169,19 +159,14 @@ async def _drain(
     http: asyncio.Task[None],
     settings: Settings,
     grpc: GrpcServer | None,
-    fronts: Fronts | None,
 ) -> int:
     was_ready = models.begun
     models.drain()
-    if fronts is not None:
-        fronts.tell()
     if was_ready:
         await asyncio.sleep(settings.drain_delay_s)
         server.refuse_connections()
-        if fronts is not None:
-            fronts.refuse_connections()
         await asyncio.sleep(LINGER_S)
-    _leave(server, fronts)
+    server.should_exit = True  # idle connections end now, the others after their answer
     if grpc is not None:
         grpc.leave(settings.drain_grace_s)
     end_s = asyncio.get_running_loop().time() + settings.drain_grace_s
@@ -192,7 +177,7 @@ async def _drain(
         models.close_door()
         abandoned = models.abandon()
         log.error("the drain grace is over; %d accepted requests were not executed", abandoned)
-    await _close(server, http, end_s, fronts)
+    await _close(server, http, end_s)
     return 1 if abandoned or models.impaired else 0
 
 
@@ -201,37 +186,21 @@ async def _fail(
     server: Server,
     http: asyncio.Task[None],
     stop: asyncio.Task[bool],
-    fronts: Fronts | None,
 ) -> int:
     # A server that never was ready has nothing to keep: the restart shows in the pod's status. One
     # that was ready stays, not live and not ready, until the kubelet ends it: its last answers and
     # its metrics can still be read.
     if models.warm:
         await stop
-    _leave(server, fronts)
-    await _close(server, http, asyncio.get_running_loop().time(), fronts)
+    server.should_exit = True  # idle connections end now, the others after their answer
+    await _close(server, http, asyncio.get_running_loop().time())
     return 1
 
 
-def _leave(server: Server, fronts: Fronts | None) -> None:
-    """End idle connections, and the others after their answer."""
-    if fronts is None:
-        server.should_exit = True
-    else:  # which hand connections over until they have ended
-        fronts.leave()
-
-
-async def _close(
-    server: Server, http: asyncio.Task[None], end_s: float, fronts: Fronts | None
-) -> None:
+async def _close(server: Server, http: asyncio.Task[None], end_s: float) -> None:
     # A request that is half sent is still received, and an answer that is read slowly still read,
     # but neither makes the drain any longer than its grace.
-    loop = asyncio.get_running_loop()
-    over_s = max(end_s, loop.time()) + CLOSING_S
-    if fronts is not None:
-        await fronts.ended(over_s - loop.time())
-        server.should_exit = True
-    left_s = max(LAST_S, over_s - loop.time())
+    left_s = max(0.0, end_s - asyncio.get_running_loop().time()) + CLOSING_S
     done, _ = await asyncio.wait((http,), timeout=left_s)
     if not done:
         log.warning("%d connections were cut that sent or read too slowly", server.abort())

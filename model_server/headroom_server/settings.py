@@ -69,9 +69,6 @@ class Settings(BaseModel):
     """Where to listen."""
     port: int = Field(8000, ge=0, le=65_535)
     """0 lets the system choose; the log says which."""
-    fronts: int = Field(0, ge=0, le=64)
-    """Processes that accept, parse and answer HTTP beside the one that has the devices; 0: that one
-    does it all. One needs a core of its own."""
     grpc_port: int | None = Field(None, ge=0, le=65_535)
     """Where to listen for gRPC too, on the same host; unset: nowhere, which saves 20 MB."""
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Protocol
-
 from headroom_server.errors import InvalidRequestError, RefusedError
 from headroom_server.protocols.contract import Contract
 from headroom_server.protocols.typed_json import TypedForm
@@ -52,17 +49,3 @@ class Served:
             limits = self.runner.limits
             self._forms = Forms(Contract(self.runner.signature, limits.max_batch_size))
         return self._forms
-
-
-class Catalogue(Protocol):
-    """Where requests find their model."""
-
-    def find(self, name: str, version: str | None) -> Served:
-        """A model in this version; the one that is served by default where None.
-
-        Raises:
-            UnknownModelError: naming what is served here.
-        """
-
-    def all(self) -> Iterable[Served]:
-        """Everything that is served."""

@@ -12,7 +12,7 @@ import asyncio
 import re
 from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from headroom_server.connection import Connection, Headers
 from headroom_server.device.execution import Outputs
@@ -21,6 +21,9 @@ from headroom_server.web.closing import Closing
 from headroom_server.web.heads import head_of
 from headroom_server.web.inference import Asked, Inference, Target
 from headroom_server.web.known_heads import Head
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
 
 _PLAIN = re.compile(rb"/v[12]/models/[^%?#\x00-\x20\x7f-\xff]+")
 """A path that is what it says: without escapes, query or fragment."""
@@ -73,22 +76,6 @@ Respond = Callable[[Exchange, bytes, bytes, bool], None]
 """Write an answer: its head and body, and whether it is the connection's last."""
 
 
-class ErrorAnswer(Protocol):
-    """What is written of an answer to an error."""
-
-    @property
-    def status_code(self) -> int:
-        """Its status."""
-
-    @property
-    def raw_headers(self) -> Headers:
-        """Names in lower case."""
-
-    @property
-    def body(self) -> bytes | memoryview:
-        """JSON."""
-
-
 class Direct:
     """Serves exchanges."""
 
@@ -96,12 +83,10 @@ class Direct:
         self,
         inference: Inference,
         closing: Closing,
-        error_answer: Callable[[Exception], ErrorAnswer],
-        *,
-        max_body_bytes: int = MAX_BODY_BYTES,
+        error_answer: Callable[[Exception], Response],
     ) -> None:
         self._inference = inference
-        self._max_body_bytes = min(max_body_bytes, inference.max_body_bytes)
+        self._max_body_bytes = min(MAX_BODY_BYTES, inference.max_body_bytes)
         self._closing = closing
         self._error_answer = error_answer
 

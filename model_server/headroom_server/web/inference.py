@@ -21,7 +21,8 @@ from headroom_server.errors import (
     TooLargeError,
 )
 from headroom_server.protocols import open_inference
-from headroom_server.runtime.catalogue import Catalogue, Forms, Served
+from headroom_server.runtime.catalogue import Forms, Served
+from headroom_server.runtime.registry import Models
 from headroom_server.scheduling.terms import Terms, parse_terms
 from headroom_server.web import heads
 
@@ -115,8 +116,8 @@ class Target(NamedTuple):
 class Inference:
     """Finds what a path names, and answers over ASGI."""
 
-    def __init__(self, catalogue: Catalogue, max_body_bytes: int) -> None:
-        self._catalogue = catalogue
+    def __init__(self, models: Models, max_body_bytes: int) -> None:
+        self._models = models
         self.max_body_bytes = max_body_bytes
 
     def find(self, path: str) -> Target | None:
@@ -129,7 +130,7 @@ class Inference:
         if named is None:
             return None
         name, version, typed = named
-        return Target(self._catalogue.find(name, version), typed)
+        return Target(self._models.find(name, version), typed)
 
     async def answer(self, scope: Scope, receive: Receive) -> Answer | None:
         """The answer to an inference request; None where it is something else.

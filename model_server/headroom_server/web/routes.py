@@ -23,7 +23,7 @@ from headroom_server.protocols.schemas import (
     PredictResponse,
     openapi_body,
 )
-from headroom_server.runtime.catalogue import Catalogue, Served
+from headroom_server.runtime.catalogue import Served
 from headroom_server.runtime.registry import Models
 from headroom_server.runtime.runner import Runner
 from headroom_server.scheduling.terms import TIMEOUT
@@ -156,9 +156,9 @@ def _readiness(runner: Runner) -> dict[str, Any]:
     }
 
 
-def _models(app: FastAPI, catalogue: Catalogue) -> None:
+def _models(app: FastAPI, models: Models) -> None:
     def served(request: Request) -> Served:
-        return catalogue.find(request.path_params["model"], request.path_params.get("version"))
+        return models.find(request.path_params["model"], request.path_params.get("version"))
 
     missing = {status: ERRORS[status] for status in (404, 503)}
 

@@ -1,1 +1,0 @@
-"""Front processes: they accept, parse and answer; one process keeps queue, devices and accounts."""
