@@ -12,8 +12,8 @@ from headroom.api import InferenceService, status
 from headroom.api.conditions import Condition
 from headroom.api.timestamps import rfc3339
 from headroom.console.read_model import ReadModel
-from headroom.controller.evaluation import Evaluation
-from headroom.controller.reads.pods import ObservedPod
+from headroom.controller.gather.pods import ObservedPod
+from headroom.controller.report.evaluation import Evaluation
 from headroom.scaling import Decision, Observation, PodState
 from scaling_world import Service, policy
 from service_world import body

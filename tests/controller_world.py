@@ -15,7 +15,7 @@ from typing import Any
 from cluster_world import FakeClock, FakeCluster, Manifest
 from headroom.controller.controller import Controller
 from headroom.controller.sharing.ceilings import NO_CAPS
-from headroom.controller.warmth import Warmth
+from headroom.controller.warmup import Warmth
 from headroom.scaling import Decision
 from pods_world import Pods
 from servers_world import PodEvents, Servers

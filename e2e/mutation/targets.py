@@ -8,12 +8,13 @@ from pathlib import PurePosixPath
 SCALING = PurePosixPath("operator/headroom/scaling")
 CONTROLLER = PurePosixPath("operator/headroom/controller")
 GUARDS = (
-    *("cache", "freshness", "memory", "scheduler"),
+    *("services/service_cache", "services/resync", "services/target_owners"),
+    *("service_context", "scheduling/scheduler"),
     *("leadership/candidate", "leadership/guard", "leadership/record"),
-    *("others/claims", "others/conflicts", "others/contest", "others/external", "others/obstacles"),
-    *("reads/gather", "reads/lineage", "reads/pods", "reads/workload"),
+    *("gather/conflicts", "gather/gather_tick", "gather/pod_ownership", "gather/pods"),
+    *("gather/workload", "decide/external_scaling", "decide/obstacles", "decide/overwrite_backoff"),
     *("sharing/competition", "sharing/pool", "sharing/pool_member"),
-    *("writes/act", "writes/drift", "writes/ownership"),
+    *("act/act_tick", "act/drift", "act/field_ownership"),
 )
 """What keeps the controller from a wrong write."""
 DATA = ("surface_table",)

@@ -18,7 +18,7 @@ from headroom.console.health import Health, watch_loop_lag
 from headroom.console.instruments import Instruments
 from headroom.console.server import application, serve
 from headroom.controller.controller import Controller
-from headroom.controller.scheduler import Scheduler
+from headroom.controller.scheduling.scheduler import Scheduler
 from headroom.scaling import Decision, Direction, Freshness, Reason, Signal, Signals
 from pods_world import Pods
 from service_world import service

@@ -24,7 +24,7 @@ from headroom.console.pages.what_if_form import Asked
 from headroom.console.read_model import ReadModel
 from headroom.console.standing import State
 from headroom.console.what_if import Wish, answer, neighbours, parsed
-from headroom.controller.evaluation import Evaluation
+from headroom.controller.report.evaluation import Evaluation
 from headroom.scaling import decide
 
 MANY = [bystander(number) for number in range(250)]

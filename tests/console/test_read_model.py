@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from console_world import an_hour
 from headroom.console.read_model import ALL_WHOLE, LOOKED_AT, ReadModel, Subject
-from headroom.controller.evaluation import Evaluation
+from headroom.controller.report.evaluation import Evaluation
 
 
 def evaluation() -> Evaluation:

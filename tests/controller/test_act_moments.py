@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from cluster_world import FakeClock, FakeCluster
-from headroom.controller.memory import Memory, remember
-from headroom.controller.reads.gather import Gathered
-from headroom.controller.writes.act import Acted, Step, act, replicas_to_write
+from headroom.controller.act.act_tick import Acted, Step, act, replicas_to_write
+from headroom.controller.gather.gather_tick import Gathered
+from headroom.controller.service_context import Memory, remember
 from headroom.errors import ClusterError, Forbidden, NamespaceTerminating, Unavailable
 from headroom.scaling.values import Observation
 from service_world import body, service

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from headroom.api.conditions import ConditionReason
-from headroom.controller.others.claims import Claims
-from headroom.controller.others.contest import Contest
-from headroom.controller.others.external import followed
-from headroom.controller.others.obstacles import obstacle, overridden
+from headroom.controller.decide.external_scaling import followed
+from headroom.controller.decide.obstacles import obstacle, overridden
+from headroom.controller.decide.overwrite_backoff import Contest
+from headroom.controller.services.target_owners import Claims
 from service_world import service
 
 NOW_S = 1_800_000_000.0

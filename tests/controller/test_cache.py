@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from headroom.controller.cache import ServiceCache
+from headroom.controller.services.service_cache import ServiceCache
 
 
 class Told:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headroom.controller.reports.cadence import Last, Said, is_due
+from headroom.controller.report.status_throttle import Last, Said, is_due
 
 FRESH = Said(moved=3, rest="fresh")
 STALE, MOVED = Said(moved=3, rest="stale"), Said(moved=4, rest="fresh")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headroom.controller.others.claims import Claims
+from headroom.controller.services.target_owners import Claims
 
 Manifest = dict[str, Any]
 

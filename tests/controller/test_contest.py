@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from headroom.controller.others.contest import Contest
-from headroom.controller.others.obstacles import overridden, remedy
+from headroom.controller.decide.obstacles import overridden, remedy
+from headroom.controller.decide.overwrite_backoff import Contest
 
 Step = tuple[float, str, int]
 """When, who, and the replicas; `we` is a write of ours, anybody else's is seen at a tick."""

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from headroom.controller.writes.drift import Applied
+from headroom.controller.act.drift import Applied
 from headroom.resources import deployment
 from service_world import service
 from structural_objects import JSON

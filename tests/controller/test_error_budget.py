@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headroom.controller.reports.error_budget import Day, ErrorBudget, held
+from headroom.controller.report.error_budget import Day, ErrorBudget, held
 from headroom.scaling.windows import WindowTotal
 
 DAY = 1440

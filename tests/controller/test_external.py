@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from headroom.controller.others.external import followed
+from headroom.controller.decide.external_scaling import followed
 from service_world import service
 
 NOW_S = 1000.0

@@ -9,13 +9,13 @@ import pytest
 from headroom.api.conditions import ConditionReason, ConditionType
 from headroom.api.timestamps import epoch_s, rfc3339
 from headroom.console.cold_starts import starts
-from headroom.controller.evaluation import Evaluation
-from headroom.controller.reads.fetching import Fetch, fetch_of
-from headroom.controller.reads.gather import Gathered
-from headroom.controller.reads.pods import observe
-from headroom.controller.reports.findings import of_tick
-from headroom.controller.reports.found import Tick
-from headroom.controller.writes.act import Acted
+from headroom.controller.act.act_tick import Acted
+from headroom.controller.gather.gather_tick import Gathered
+from headroom.controller.gather.model_download import Fetch, fetch_of
+from headroom.controller.gather.pods import observe
+from headroom.controller.report.condition_result import Tick
+from headroom.controller.report.condition_rules import of_tick
+from headroom.controller.report.evaluation import Evaluation
 from headroom.scaling import Observation, State, decide
 from service_world import service
 

@@ -8,9 +8,9 @@ from typing import Any, cast
 
 import pytest
 
-from headroom.controller.cache import ServiceCache
-from headroom.controller.freshness import Freshness
 from headroom.controller.ports import Cluster
+from headroom.controller.services.resync import Freshness
+from headroom.controller.services.service_cache import ServiceCache
 from headroom.errors import ClusterError, Forbidden, NotFound, Unavailable
 from virtual_time import VirtualTimeLoop
 

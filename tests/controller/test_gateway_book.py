@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from headroom.controller.judging.gateway_book import GatewayBook, Tally
+from headroom.controller.gather.gateway_counters import GatewayBook, Tally
 from headroom.gateway.access_counts import Bin, Counted
 
 KEY = "vision/resnet50"

@@ -10,9 +10,9 @@ import pytest
 
 from controller_world import REPLICA_RPS, World, play
 from headroom.api import InferenceService
-from headroom.controller.judging.at_the_gateway import bounds_s
-from headroom.controller.judging.gateway_book import GatewayBook
-from headroom.controller.routing.standing import Standing
+from headroom.controller.decide.gateway_slo import bounds_s
+from headroom.controller.gather.gateway_counters import GatewayBook
+from headroom.controller.gather.route_status import Standing
 from headroom.gateway.access_counts import Bin, Counted
 
 KEY = "default/resnet"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cluster_world import FakeClock, FakeCluster
-from headroom.controller.reads.lineage import Lineage
+from headroom.controller.gather.pod_ownership import Lineage
 from headroom.errors import Forbidden, Unavailable
 
 Manifest = dict[str, Any]

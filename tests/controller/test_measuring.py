@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from headroom.api import InferenceService
-from headroom.controller.reads.measuring import Measured, Measuring, samples_of
-from headroom.controller.reads.pods import ObservedPod
+from headroom.controller.gather.metrics_reader import Measured, Measuring, samples_of
+from headroom.controller.gather.pods import ObservedPod
 from headroom.errors import ScrapeFailed
 from headroom.scaling.values import Pod, PodState
 from headroom.telemetry.exposition import Layout, Page, Series

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from headroom.controller.deciding import Learnt
-from headroom.controller.memory import Checked, Memory, remember
+from headroom.controller.decide.decide_tick import Learnt
+from headroom.controller.service_context import Checked, Memory, remember
 from headroom.scaling import State
 from service_world import body, service
 

@@ -10,7 +10,7 @@ from headroom.api.conditions import (
     ConditionType,
     pending,
 )
-from headroom.controller.reports.next_steps import SAID_ALREADY, with_next_step
+from headroom.controller.report.next_steps import SAID_ALREADY, with_next_step
 
 TRUE, FALSE, UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
 GOOD = {

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headroom.controller.writes.ownership import handover, is_controlled_by
+from headroom.controller.act.field_ownership import handover, is_controlled_by
 
 EVERYTHING = {
     "f:metadata": {"f:labels": {".": {}, "f:team": {}}},

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headroom.controller import pace
+from headroom.controller.scheduling import tick_period
 
 
 @pytest.mark.parametrize(
@@ -23,11 +23,11 @@ from headroom.controller import pace
     ],
 )
 def test_the_period_stretches_with_the_services(services: int, expected_s: float) -> None:
-    assert pace.period_s(2.0, services) == expected_s
+    assert tick_period.period_s(2.0, services) == expected_s
 
 
 def test_a_longer_tick_that_was_asked_for_stands() -> None:
-    assert pace.period_s(60.0, 1000) == 60.0
+    assert tick_period.period_s(60.0, 1000) == 60.0
 
 
 @settings(max_examples=200)
@@ -39,18 +39,22 @@ def test_a_longer_tick_that_was_asked_for_stands() -> None:
 def test_slots_lie_a_period_apart_however_it_began(
     due_s: float, period_s: float, phase: float
 ) -> None:
-    first_s = pace.next_slot_s(due_s, period_s, phase)
+    first_s = tick_period.next_slot_s(due_s, period_s, phase)
     assert 0.499 * period_s <= first_s - due_s <= 1.501 * period_s
-    second_s = pace.next_slot_s(first_s, period_s, phase)
+    second_s = tick_period.next_slot_s(first_s, period_s, phase)
     assert second_s - first_s == pytest.approx(period_s, abs=1e-6)
 
 
 def test_children_of_many_services_are_looked_at_less_often() -> None:
-    assert [pace.children_every_s(services) for services in (1, 100, 1000)] == [30.0, 30.0, 300.0]
+    assert [tick_period.children_every_s(services) for services in (1, 100, 1000)] == [
+        30.0,
+        30.0,
+        300.0,
+    ]
 
 
 def test_a_new_process_has_time_for_the_children_only_where_services_are_many() -> None:
-    assert pace.head_start_s("uid", 100) == 0.0
-    starts_s = [pace.head_start_s(f"uid-{number}", 1000) for number in range(1000)]
+    assert tick_period.head_start_s("uid", 100) == 0.0
+    starts_s = [tick_period.head_start_s(f"uid-{number}", 1000) for number in range(1000)]
     assert 0.0 <= min(starts_s) < 10.0
     assert 260.0 < max(starts_s) <= 270.0

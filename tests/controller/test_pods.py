@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from headroom.api.timestamps import epoch_s, rfc3339
-from headroom.controller.reads.pods import observe
+from headroom.controller.gather.pods import observe
 from headroom.scaling.values import PodState
 
 NOW_S = epoch_s("2026-11-20T12:00:00Z")

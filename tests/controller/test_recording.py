@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from controller_world import World, play
-from headroom.controller.judging.at_the_gateway import TURNED_AWAY
-from headroom.controller.reports.door import Door
+from headroom.controller.decide.gateway_slo import TURNED_AWAY
+from headroom.controller.report.arrival_counter import Door
 from headroom.scaling import Observation, Pod, PodSample, PodState, Policy
 from headroom.scaling.values import LatencyCounts
 from headroom.simulator.arrivals import PoissonArrivals

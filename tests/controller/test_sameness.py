@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from controller_world import spec
 from headroom.api import InferenceService
-from headroom.controller.cache import ServiceCache
-from headroom.controller.sameness import MOST, Sameness
+from headroom.controller.services.interning import MOST, Sameness
+from headroom.controller.services.service_cache import ServiceCache
 
 PLAIN = st.one_of(
     st.none(),

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from headroom.controller.scheduler import Scheduler
+from headroom.controller.scheduling.scheduler import Scheduler
 from headroom.errors import ClusterError, Conflict, Forbidden, Rejected, Unavailable
 from virtual_time import VirtualTimeLoop
 

@@ -11,9 +11,9 @@ import pytest
 from cluster_world import FakeClock, FakeCluster, Manifest
 from controller_world import REPLICA_RPS, World, play
 from headroom.api import InferenceService
-from headroom.controller import pace
-from headroom.controller.cache import ServiceCache
-from headroom.controller.reads.shared_reads import MOST, SharedReads, Sharing
+from headroom.controller.gather.shared_reads import MOST, SharedReads, Sharing
+from headroom.controller.scheduling import tick_period
+from headroom.controller.services.service_cache import ServiceCache
 from headroom.errors import Unavailable
 from headroom.resources.names import SERVICE_LABEL
 from service_world import service
@@ -30,7 +30,7 @@ REAL, OTHERS = 4, 20
 def test_the_fewer_the_services_the_fresher_what_is_shared(
     services: int, period_s: float, shared_s: float
 ) -> None:
-    assert pace.read_ahead_s(services, period_s) == shared_s
+    assert tick_period.read_ahead_s(services, period_s) == shared_s
 
 
 class Stage:

@@ -11,8 +11,8 @@ import pytest
 from cluster_world import Manifest
 from controller_world import World, play
 from headroom.api.spec import ServiceLevel
-from headroom.controller.tokens.promises import NOTHING_PROMISED, TokenPromises
-from headroom.controller.tokens.windows import WINDOW_S, TokenWindow
+from headroom.controller.decide.token_slo import NOTHING_PROMISED, TokenPromises
+from headroom.controller.decide.token_window import WINDOW_S, TokenWindow
 from headroom.scaling import (
     Decision,
     Direction,

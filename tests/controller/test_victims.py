@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from controller_world import REPLICA_RPS, World, play
-from headroom.controller.reads.pods import MarkedBy, ObservedPod
-from headroom.controller.writes.victims import MOST_MARKED, victims
+from headroom.controller.act.victims import MOST_MARKED, victims
+from headroom.controller.gather.pods import MarkedBy, ObservedPod
 from headroom.errors import Conflict, Forbidden, Unavailable
 from headroom.resources.names import DELETION_COST, REMOVED_FIRST
 from headroom.scaling.values import LatencyCounts, Pod, PodSample, PodState

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from cluster_world import FakeClock, FakeCluster
-from headroom.controller.reads.lineage import Lineage
-from headroom.controller.reads.workload import is_paused, is_rolling, selector_text
+from headroom.controller.gather.pod_ownership import Lineage
+from headroom.controller.gather.workload import is_paused, is_rolling, selector_text
 
 Manifest = dict[str, Any]
 

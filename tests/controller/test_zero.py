@@ -9,8 +9,8 @@ import pytest
 
 from controller_world import REPLICA_RPS, World, play
 from headroom.api import InferenceService
-from headroom.controller.routing.standing import Standing
-from headroom.controller.zero.rule import misses_per_cold_start
+from headroom.controller.decide.scale_to_zero import misses_per_cold_start
+from headroom.controller.gather.route_status import Standing
 
 GATEWAY = {"mode": "Gateway"}
 ZERO = {"minReplicas": 0, "scaleToZero": {"idleTimeout": "1m"}}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from headroom.controller.routing.doors import Doors
-from headroom.controller.routing.pod_book import PodBook
+from headroom.controller.routing.gateway_probe import Doors
+from headroom.controller.routing.ready_pods import PodBook
 
 NAMESPACE = "headroom-system"
 PORTS = frozenset({20001, 20002})

@@ -12,8 +12,8 @@ from aiohttp import web
 
 from gateway_world import Replica, free_port, gateway, route, until
 from headroom.adapters.gateway_scraper import GatewayScraper
-from headroom.controller.judging.gateway_pages import GatewayPages
-from headroom.controller.routing.pod_book import WarmPod
+from headroom.controller.gather.gateway_pages import GatewayPages
+from headroom.controller.routing.ready_pods import WarmPod
 
 POD = WarmPod(uid="1", name="gateway-0", address="127.0.0.1", restarts=0)
 

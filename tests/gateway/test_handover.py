@@ -6,7 +6,7 @@ import pytest
 
 from headroom.controller.routing import port_numbers
 from headroom.controller.routing.handover import Leads, Next, step
-from headroom.controller.routing.pod_book import PodBook
+from headroom.controller.routing.ready_pods import PodBook
 from headroom.resources import endpoint_slice
 from headroom.resources.names import SERVICE_LABEL
 from service_world import service

@@ -7,9 +7,9 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from headroom.controller.cache import ServiceCache
 from headroom.controller.routing import Router
 from headroom.controller.routing.ports import OnEvent, OnList
+from headroom.controller.services.service_cache import ServiceCache
 from headroom.gateway import Snapshot
 from headroom.gateway.activator_messages import Served
 from headroom.resources.names import SERVICE_LABEL

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from headroom.controller.cache import ServiceCache
 from headroom.controller.routing import Router
 from headroom.controller.routing.ports import OnEvent, OnList
 from headroom.controller.routing.router import LOOK_EVERY_S
+from headroom.controller.services.service_cache import ServiceCache
 from headroom.errors import NotFound
 from headroom.gateway import Snapshot
 from headroom.gateway.runtime import GATEWAYS, LAYER

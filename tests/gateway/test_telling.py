@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headroom.controller.routing import telling
+from headroom.controller.routing import route_builder
 from headroom.gateway.values import Hedge, RequestClass, TenantLimit
 from service_world import service
 
@@ -17,7 +17,7 @@ def test_what_is_said_of_requests_reaches_the_route() -> None:
         "classes": [{"name": "urgent", "priority": 0, "deadline": "1500ms"}, {"name": "batch"}],
         "tenants": {"requestsPerSecond": 50},
     }
-    one = telling.route(service(spec__routing=routing), 20001)
+    one = route_builder.route(service(spec__routing=routing), 20001)
     assert one.grpc_port == 9000
     assert one.hedge == Hedge(after_s=0.3, budget_percent=5.0)
     assert one.classes == (
@@ -26,7 +26,7 @@ def test_what_is_said_of_requests_reaches_the_route() -> None:
     )
     assert one.tenants == TenantLimit(header="x-tenant", rate_rps=50, burst=50)
     shares = {"mode": "Gateway", "tenants": {"header": "x-key", "inFlightPercent": 25}}
-    one = telling.route(service(spec__routing=shares), 20001)
+    one = route_builder.route(service(spec__routing=shares), 20001)
     assert one.tenants == TenantLimit(header="x-key", in_flight_percent=25)
 
 
@@ -37,19 +37,19 @@ def test_a_share_goes_only_where_somebody_is_routed() -> None:
         "models": [{"model": "bert", "service": "bert"}, {"model": "t5", "service": "gone"}],
     }
     there = {"vision/resnet50", "vision/canary", "vision/bert", "vision/idle", "other/gone"}
-    one = telling.route(service(spec__routing=routing), 20001, there)
+    one = route_builder.route(service(spec__routing=routing), 20001, there)
     assert one.split == (("vision/canary", 10),)
     assert one.models == (("bert", "vision/bert"),)
 
 
 def test_without_any_of_it_a_route_is_as_before() -> None:
-    one = telling.route(service(spec__routing={"mode": "Gateway"}), 20001, {"vision/canary"})
+    one = route_builder.route(service(spec__routing={"mode": "Gateway"}), 20001, {"vision/canary"})
     assert (one.hedge, one.classes, one.tenants, one.split, one.models) == (None, (), None, (), ())
 
 
 def test_all_replicas_are_busy_with_twice_what_they_compute_at_once() -> None:
     """Batches of 4 by 3 replicas: 24, whatever the target; at least one replica's worth."""
     status = {"model": {"fixedCost": "150ms", "perItemCost": "60ms", "maxBatch": 4}}
-    assert telling.busy(status, 3) == 24
-    assert telling.busy(status, 0) == 8
-    assert telling.busy({}, 3) is None
+    assert route_builder.busy(status, 3) == 24
+    assert route_builder.busy(status, 0) == 8
+    assert route_builder.busy({}, 3) is None

@@ -24,8 +24,8 @@ PRESENT = [
 
 def test_every_module_that_decides_and_every_guard_is_broken() -> None:
     modules = [SCALING / "limits.py", SCALING / "surface_table.py", SCALING / "__init__.py"]
-    modules += [CONTROLLER / "writes" / "act.py", CONTROLLER / "reports" / "events.py"]
-    assert targets(modules) == [CONTROLLER / "writes" / "act.py", SCALING / "limits.py"]
+    modules += [CONTROLLER / "act" / "act_tick.py", CONTROLLER / "report" / "events.py"]
+    assert targets(modules) == [CONTROLLER / "act" / "act_tick.py", SCALING / "limits.py"]
 
 
 def test_every_guard_that_is_named_exists() -> None:

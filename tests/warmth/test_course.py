@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headroom.controller.warmth.course import (
+from headroom.controller.warmup.progress import (
     LATE_PAUSE_S,
     LONGEST_PAUSE_S,
     ROUND_PAUSE_S,

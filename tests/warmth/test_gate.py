@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from headroom.controller.warmth import gate
-from headroom.controller.warmth.course import Course, Fault, Terms
-from headroom.controller.warmth.gate import GatedPod, Said
+from headroom.controller.warmup import gate
+from headroom.controller.warmup.gate import GatedPod, Said
+from headroom.controller.warmup.progress import Course, Fault, Terms
 
 TERMS = Terms(requests=2, max_latency_s=0.25, timeout_s=60.0)
 NOW_S = 1_800_000_000.0

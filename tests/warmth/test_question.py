@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headroom.controller.warmth.question import Inputs, NoQuestion, Question, question_of
+from headroom.controller.warmup.request import Inputs, NoQuestion, Question, question_of
 from headroom.profiles import PROFILES
 from service_world import service
 

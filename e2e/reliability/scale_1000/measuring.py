@@ -15,7 +15,7 @@ import aiohttp
 from bench.figures import Figure
 from bench.processes import Process
 from cluster.commands import environment
-from headroom.controller import pace
+from headroom.controller.scheduling import tick_period
 from reliability.kept import Kept
 from reliability.operator_process import OperatorProcess
 from reliability.scale_1000 import accounts, seeding, sizes
@@ -142,7 +142,7 @@ async def _grow(stage: _Stage, services: int) -> float:
 
 
 async def _settle(stage: _Stage) -> None:
-    period_s = pace.period_s(2.0, stage.made)
+    period_s = tick_period.period_s(2.0, stage.made)
     seconds = round(min(SETTLE_S + SETTLE_PERIODS * period_s, LONGEST_SETTLE_S))
     advance = stage.bar(f"{stage.made} services settle", seconds)
     for second in range(seconds):
@@ -178,7 +178,7 @@ def _least_s(services: int) -> float:
     """A whole turn of status where writes are counted against a bound; else some ticks of all."""
     if services <= sizes.PROMISED_SERVICES:
         return sizes.turn_s(services)
-    return WATCHED_PERIODS * pace.period_s(2.0, services)
+    return WATCHED_PERIODS * tick_period.period_s(2.0, services)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from headroom.adapters.port_probe import PortProbe
 from headroom.adapters.system_clock import SystemClock
 from headroom.adapters.token_review import TokenReview
 from headroom.cli.options.gateway import ACTIVATOR, AUDIENCE, GATEWAY, GatewayChoice
-from headroom.controller.judging.gateway_pages import GatewayPages
+from headroom.controller.gather.gateway_pages import GatewayPages
 from headroom.controller.routing import Router
 from headroom.resources.names import SERVICE_LABEL
 

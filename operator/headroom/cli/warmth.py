@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from headroom.adapters.kubernetes_api import KubernetesApi
 from headroom.adapters.pod_requester import PodRequester
 from headroom.adapters.pod_watch import PodWatch
-from headroom.controller.warmth import Warmth
+from headroom.controller.warmup import Warmth
 from headroom.resources.names import WARMED_LABEL
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headroom.controller.evaluation import Evaluation
-from headroom.controller.reads.pods import ObservedPod
+from headroom.controller.gather.pods import ObservedPod
+from headroom.controller.report.evaluation import Evaluation
 
 SHOWN = 20
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from headroom.console.history import History
 from headroom.console.standing import Standing, by_attention, standing
-from headroom.controller.evaluation import Evaluation
+from headroom.controller.report.evaluation import Evaluation
 
 _log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from headroom.api.durations import Duration
-from headroom.controller.evaluation import Evaluation
+from headroom.controller.report.evaluation import Evaluation
 from headroom.scaling import Decision, Policy, decide
 from headroom.scaling.tail_latency import TailLatency
 

@@ -11,9 +11,7 @@ import logging
 import random
 from collections.abc import Iterable, Mapping, Sequence
 
-from headroom.controller.cache import ServiceCache
-from headroom.controller.evaluation import Onlooker
-from headroom.controller.freshness import Freshness
+from headroom.controller.gather.metrics_reader import Measuring
 from headroom.controller.leadership.guard import Lease, LeasedCluster
 from headroom.controller.ports import (
     Clock,
@@ -24,13 +22,15 @@ from headroom.controller.ports import (
     Recorder,
     Scraper,
 )
-from headroom.controller.reads.measuring import Measuring
 from headroom.controller.reconciler import Reconciler
-from headroom.controller.reports.recording import Recording
+from headroom.controller.report.evaluation import Onlooker
+from headroom.controller.report.recording import Recording
 from headroom.controller.routing import Router
-from headroom.controller.scheduler import Scheduler
+from headroom.controller.scheduling.scheduler import Scheduler
+from headroom.controller.services.resync import Freshness
+from headroom.controller.services.service_cache import ServiceCache
 from headroom.controller.sharing.ceilings import NO_CAPS, Caps
-from headroom.controller.warmth import PodWatch, Warmth
+from headroom.controller.warmup import PodWatch, Warmth
 from headroom.errors import ClusterError
 from headroom.resources.names import WARMED_LABEL
 from headroom.resources.settings import DEFAULTS, Settings

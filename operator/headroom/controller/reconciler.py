@@ -8,29 +8,29 @@ from dataclasses import replace
 
 from headroom.api import InferenceService, InvalidSpec
 from headroom.api.kind import API_VERSION, KIND
-from headroom.controller import pace
-from headroom.controller.cache import ServiceCache
-from headroom.controller.deciding import Answer, Question, answer
-from headroom.controller.evaluation import Evaluation, Onlooker
-from headroom.controller.memory import Memory, remember
-from headroom.controller.others.conflicts import Conflicts
-from headroom.controller.others.external import followed
+from headroom.controller.act.act_tick import Acted, act, replicas_to_write
+from headroom.controller.decide.decide_tick import Answer, Question, answer
+from headroom.controller.decide.external_scaling import followed
+from headroom.controller.decide.scale_to_zero import misses_per_cold_start
+from headroom.controller.gather.conflicts import Conflicts
+from headroom.controller.gather.gather_tick import Gathered, gather
+from headroom.controller.gather.metrics_reader import Measuring, samples_of
+from headroom.controller.gather.route_status import NOWHERE, Standing
+from headroom.controller.gather.shared_reads import SharedReads, Sharing, Upcoming
+from headroom.controller.gather.workload import TargetUnusable
 from headroom.controller.ports import Clock, Cluster, Recorder
-from headroom.controller.reads.gather import Gathered, gather
-from headroom.controller.reads.measuring import Measuring, samples_of
-from headroom.controller.reads.shared_reads import SharedReads, Sharing, Upcoming
-from headroom.controller.reads.workload import TargetUnusable
-from headroom.controller.reports import findings
-from headroom.controller.reports.error_budget import judged
-from headroom.controller.reports.found import Found, Tick
-from headroom.controller.reports.recording import Recording
-from headroom.controller.reports.report import Reporter
-from headroom.controller.routing.standing import NOWHERE, Standing
+from headroom.controller.report import condition_rules
+from headroom.controller.report.condition_result import Found, Tick
+from headroom.controller.report.error_budget import judged
+from headroom.controller.report.evaluation import Evaluation, Onlooker
+from headroom.controller.report.recording import Recording
+from headroom.controller.report.reporter import Reporter
+from headroom.controller.scheduling import tick_period
+from headroom.controller.service_context import Memory, remember
+from headroom.controller.services.service_cache import ServiceCache
 from headroom.controller.sharing.ceilings import NO_CAPS, Caps, Ceiling, Ceilings
 from headroom.controller.sharing.competition import Competition
-from headroom.controller.warmth import Requester, Warmer
-from headroom.controller.writes.act import Acted, act, replicas_to_write
-from headroom.controller.zero.rule import misses_per_cold_start
+from headroom.controller.warmup import Requester, Warmer
 from headroom.errors import NotFound, ScrapeFailed
 from headroom.resources.settings import DEFAULTS, Settings
 from headroom.scaling import Decision, Policy, State
@@ -117,11 +117,11 @@ class Reconciler:
             samples = memory.samples = samples_of(service, memory.samples)
             gathered = await self._gather(memory, service, samples)
         except InvalidSpec as error:
-            found = findings.of_invalid_spec(str(error))
+            found = condition_rules.of_invalid_spec(str(error))
             await self._hold(memory, found, raw["metadata"].get("generation", 0))
             return
         except TargetUnusable as error:
-            found = findings.of_unusable_target(error)
+            found = condition_rules.of_unusable_target(error)
             await self._hold(memory, found, raw["metadata"].get("generation", 0))
             return
         others = await self._conflicts.look(memory, service, gathered, self._clock.now_s())
@@ -130,7 +130,7 @@ class Reconciler:
         stands = 0 if gathered.deployment is None else gathered.observation.current
         ceiling = self._ceilings.of(service, follows, stands)
         if gathered.deployment is None and ceiling.replicas == 0:
-            await self._hold(memory, findings.of_no_room(ceiling.why), service.generation)
+            await self._hold(memory, condition_rules.of_no_room(ceiling.why), service.generation)
             return
         question = self._question(memory, service, gathered, samples, ceiling)
         decided = answer(question, memory.learnt)
@@ -170,7 +170,7 @@ class Reconciler:
     ) -> Gathered:
         """Read; raises TargetUnusable and ClusterError."""
         period_s = self._period_s
-        ahead_s = pace.read_ahead_s(len(self._cache), period_s)
+        ahead_s = tick_period.read_ahead_s(len(self._cache), period_s)
         if service.spec.scaling.mode == "External":  # follows a wish, whatever is decided
             ahead_s = 0.0
         gathered = await gather(
@@ -262,7 +262,7 @@ class Reconciler:
 
     @property
     def _period_s(self) -> float:
-        return pace.period_s(self._tick_s, len(self._cache))
+        return tick_period.period_s(self._tick_s, len(self._cache))
 
     async def _on_warm(self, service: InferenceService, pod: str, address: str) -> None:
         """What warmed a pod is no load: remember what it counted of it."""
@@ -285,7 +285,7 @@ class Reconciler:
             return
         generation = raw["metadata"].get("generation", 0)
         words = str(error) or "it was not done in time"
-        found = findings.of_failed_tick(f"{type(error).__name__}: {words}")
+        found = condition_rules.of_failed_tick(f"{type(error).__name__}: {words}")
         await self._reporter.report_found(memory, found, generation, self._clock.now_s())
 
     def forget(self, uid: str) -> None:

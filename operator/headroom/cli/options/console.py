@@ -14,7 +14,7 @@ import typer
 if TYPE_CHECKING:
     from headroom.console.access import Guard, Reviewer
     from headroom.console.read_model import ReadModel
-    from headroom.controller.cache import ServiceCache
+    from headroom.controller.services.service_cache import ServiceCache
 
 DEFAULT_ADDRESS = "127.0.0.1"
 DEFAULT_PORT = 8081

@@ -6,7 +6,7 @@ from headroom.console.pages import words
 from headroom.console.pages.markup import Markup, joined, tag
 from headroom.console.pages.tables import simple_table
 from headroom.console.standing import Standing
-from headroom.controller.evaluation import Evaluation
+from headroom.controller.report.evaluation import Evaluation
 from headroom.scaling import Decision
 
 

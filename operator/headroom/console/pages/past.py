@@ -7,7 +7,7 @@ from headroom.console.history import History
 from headroom.console.pages import words
 from headroom.console.pages.markup import Inner, Markup, tag
 from headroom.console.pages.tables import simple_table
-from headroom.controller.evaluation import Evaluation
+from headroom.controller.report.evaluation import Evaluation
 
 
 def moves_section(history: History | None, now_s: float) -> Markup:

@@ -17,7 +17,7 @@ from headroom.console.pages.what_if_form import Asked
 from headroom.console.pages.what_if_form import section as what_if
 from headroom.console.read_model import Subject
 from headroom.console.standing import Standing, troubled
-from headroom.controller.evaluation import Evaluation
+from headroom.controller.report.evaluation import Evaluation
 
 
 def rendered(one: Subject, asked: Asked, *, now_s: float) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from headroom.console.pages import words
 from headroom.console.pages.markup import Inner, Markup, tag
 from headroom.console.what_if import PERCENTILES, Answer, answer, neighbours, parsed
-from headroom.controller.evaluation import Evaluation
+from headroom.controller.report.evaluation import Evaluation
 
 FIELDS = ("target", "percentile", "ceiling", "min", "max")
 

@@ -13,17 +13,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from headroom.api import InferenceService, InvalidSpec
-from headroom.controller import pace
-from headroom.controller.cache import ServiceCache
-from headroom.controller.judging.gateway_pages import EVERY_S, GatewayPages
+from headroom.controller.gather.gateway_pages import EVERY_S, GatewayPages
+from headroom.controller.gather.route_status import NOWHERE, Standing
 from headroom.controller.ports import Clock, Cluster, Manifest
-from headroom.controller.routing import port_numbers, telling
-from headroom.controller.routing.doors import Doors
+from headroom.controller.routing import port_numbers, route_builder
+from headroom.controller.routing.gateway_probe import Doors
 from headroom.controller.routing.handover import RETIRED_AFTER_S, Leads, step
-from headroom.controller.routing.pod_book import PodBook
 from headroom.controller.routing.ports import Activators, Probe, Publisher, Watch
-from headroom.controller.routing.standing import NOWHERE, Standing
+from headroom.controller.routing.ready_pods import PodBook
 from headroom.controller.routing.writing import Writer
+from headroom.controller.scheduling import tick_period
+from headroom.controller.services.service_cache import ServiceCache
 from headroom.errors import ClusterError
 from headroom.gateway import Endpoint, snapshot
 from headroom.resources import endpoint_slice
@@ -134,7 +134,7 @@ class Router:
                 group.create_task(
                     self.counts.run(
                         lambda: gates.warm(self.gateway_namespace),
-                        lambda: pace.period_s(EVERY_S, len(cache)),
+                        lambda: tick_period.period_s(EVERY_S, len(cache)),
                     )
                 )
 
@@ -300,19 +300,19 @@ class _Lead:
         keys = {f"{service.namespace}/{service.name}" for service, _ in known}
         for service, raw in known:
             routed, status = self._routed[service.uid], raw.get("status") or {}
-            route = telling.route(service, routed.port, keys)
+            route = route_builder.route(service, routed.port, keys)
             pods = self._book.warm(service.namespace, service.name)
             routes.append(route)
-            served.append(telling.served(service, routed.port, status, pods))
+            served.append(route_builder.served(service, routed.port, status, pods))
             if not pods:  # activators bound what they hold
                 standing = activators.accepting(routed.port)
                 hosts[route.key] = [Endpoint(address, routed.port) for address in standing]
                 continue
-            hosts[route.key] = telling.endpoints(service, pods)
-            most = telling.in_flight(service, status, len(pods))
+            hosts[route.key] = route_builder.endpoints(service, pods)
+            most = route_builder.in_flight(service, status, len(pods))
             if most is not None:
                 bounds[route.key] = most + activators.held(route.key)
-            at_least = telling.busy(status, len(pods))
+            at_least = route_builder.busy(status, len(pods))
             if at_least is not None:
                 busy[route.key] = at_least
         activators.publish(served)

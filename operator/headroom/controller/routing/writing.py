@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import suppress
 
 from headroom.api import InferenceService
+from headroom.controller.act.drift import Applied
+from headroom.controller.act.field_ownership import handover, is_controlled_by
 from headroom.controller.ports import Cluster, Manifest
-from headroom.controller.writes.drift import Applied
-from headroom.controller.writes.ownership import handover, is_controlled_by
 from headroom.errors import Conflict, NotFound, Rejected
 from headroom.resources.names import FIELD_MANAGER, SCALER_FIELD_MANAGER
 

@@ -1,1 +1,1 @@
-"""Services that compete for the same accelerators."""
+"""Sharing of accelerators between services: by priority, and within the operator's caps."""

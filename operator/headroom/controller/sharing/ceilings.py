@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from headroom.api import InferenceService
-from headroom.controller.cache import ServiceCache
 from headroom.controller.ports import Manifest
+from headroom.controller.services.service_cache import ServiceCache
 from headroom.controller.sharing.competition import accelerators_per_replica
 from headroom.scaling.values import Observation, PodState, Policy
 

@@ -1,0 +1,1 @@
+"""Step 3 of a tick: write child objects that drifted, pod deletion costs and the replica count."""

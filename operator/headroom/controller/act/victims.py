@@ -1,0 +1,145 @@
+"""Marks the pods that a scale-down should take, for the ReplicaSet which takes them.
+
+A ReplicaSet removes pods without a node first, then those that are not ready, then those of the
+lowest `controller.kubernetes.io/pod-deletion-cost`, then the youngest. So a mark decides among the
+ready ones, by their load, and among those that are not ready, where the broken go before the
+warming. It is best effort: what cannot be marked is removed in the ReplicaSet's own order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from headroom.api import InferenceService
+from headroom.controller.gather.gather_tick import Gathered
+from headroom.controller.gather.pods import MarkedBy, ObservedPod
+from headroom.controller.ports import Cluster, Manifest
+from headroom.controller.service_context import Memory
+from headroom.errors import ClusterError, Forbidden
+from headroom.resources.names import DELETION_COST, REMOVED_FIRST, VICTIM_FIELD_MANAGER
+from headroom.scaling.values import PodSample, PodState
+
+COST_OF_A_VICTIM = "-1000"
+MOST_MARKED = 20
+"""Each mark is a write; of a larger removal the first are marked."""
+MARKED_WITHIN_S = 2.0
+"""A scale-down waits no longer for its marks."""
+FORBIDDEN_AGAIN_AFTER_S = 600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Victim:
+    """A pod to remove before others."""
+
+    pod: ObservedPod
+    why: str
+
+
+def victims(
+    pods: Sequence[ObservedPod], samples: Sequence[PodSample], removed: int
+) -> tuple[Victim, ...]:
+    """Choose whom a removal of so many pods should take, where a mark changes what it takes. Pure.
+
+    Nobody where somebody else has given costs, or where all ready pods have the same load.
+    """
+    staying = [one for one in pods if one.in_replica_set and _stays(one)]
+    if any(one.marked_by is MarkedBy.OTHERS for one in staying):
+        return ()
+    idle = [one for one in staying if one.pod.state is not PodState.READY]
+    broken = [one for one in idle if one.pod.state is PodState.BROKEN]
+    if removed < len(idle):
+        named = broken[:removed] if len(broken) < len(idle) else []
+        chosen = [Victim(pod=one, why=f"broken: {one.pod.detail}"[:200]) for one in named]
+    else:
+        serving = [one for one in staying if one.pod.state is PodState.READY]
+        chosen = _least_loaded(serving, samples, removed - len(idle))
+    return tuple(chosen[:MOST_MARKED])
+
+
+def _least_loaded(
+    serving: Sequence[ObservedPod], samples: Sequence[PodSample], removed: int
+) -> list[Victim]:
+    """Order by requests in flight, then the youngest; who said nothing is not known to be idle."""
+    in_flight = {one.pod: one.waiting + one.running for one in samples}
+    loads = [in_flight.get(one.pod.uid) for one in serving]
+    if removed <= 0 or removed >= len(serving) or len(set(loads)) < 2:
+        return []
+
+    def order(one: ObservedPod) -> tuple[bool, int, float]:
+        load = in_flight.get(one.pod.uid)
+        return load is None, load or 0, -(one.pod.ready_s or 0.0)
+
+    known = [one for one in sorted(serving, key=order) if one.pod.uid in in_flight]
+    return [
+        Victim(pod=one, why=f"least loaded: {in_flight[one.pod.uid]} requests in flight")
+        for one in known[:removed]
+    ]
+
+
+async def mark(
+    cluster: Cluster,
+    service: InferenceService,
+    memory: Memory,
+    gathered: Gathered,
+    replicas: int,
+    now_s: float,
+) -> str:
+    """Mark those that `replicas` leave no room for, and nobody else; say what was refused.
+
+    Where nothing is to be removed, marks of ours are taken away.
+    """
+    staying = [one for one in gathered.pods if _stays(one)]
+    chosen: Mapping[str, Victim] = {}
+    if replicas < gathered.observation.current:
+        removed = len(staying) - replicas
+        found = victims(staying, gathered.observation.samples, removed)
+        chosen = {one.pod.pod.uid: one for one in found}
+    elif len(staying) > replicas:
+        return ""  # an earlier removal is under way
+    outdated = [
+        one for one in staying if one.marked_by is MarkedBy.US and one.pod.uid not in chosen
+    ]
+    missing = [one for one in chosen.values() if one.pod.marked_by is MarkedBy.NOBODY]
+    writes = [_manifest(service, one.pod, one.why) for one in missing]
+    writes += [_manifest(service, one, "") for one in outdated[:MOST_MARKED]]
+    if not writes or now_s < memory.marks_again_s:
+        return ""
+    return await _write(cluster, memory, writes, now_s)
+
+
+async def _write(cluster: Cluster, memory: Memory, writes: Sequence[Manifest], now_s: float) -> str:
+    """Apply all at once; return the first refusal."""
+    try:
+        async with asyncio.timeout(MARKED_WITHIN_S):
+            answers = await asyncio.gather(
+                *(cluster.apply(one, field_manager=VICTIM_FIELD_MANAGER) for one in writes),
+                return_exceptions=True,
+            )
+    except TimeoutError:
+        return f"not answered within {MARKED_WITHIN_S:g} s"
+    refusal = ""
+    for answer in answers:
+        if isinstance(answer, Forbidden):
+            memory.marks_again_s = now_s + FORBIDDEN_AGAIN_AFTER_S
+        if isinstance(answer, ClusterError):
+            refusal = refusal or str(answer)
+        elif isinstance(answer, BaseException):
+            raise answer
+    return refusal
+
+
+def _manifest(service: InferenceService, one: ObservedPod, why: str) -> Manifest:
+    """Give what is applied: the mark, or nothing, which takes away a mark of ours.
+
+    The UID keeps it from another pod of the name.
+    """
+    metadata: Manifest = {"name": one.name, "namespace": service.namespace, "uid": one.pod.uid}
+    if why:
+        metadata["annotations"] = {DELETION_COST: COST_OF_A_VICTIM, REMOVED_FIRST: why}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
+
+
+def _stays(one: ObservedPod) -> bool:
+    return one.pod.state is not PodState.TERMINATING

@@ -1,0 +1,1 @@
+"""Step 2 of a tick: from what was gathered to the desired number of replicas. Pure."""

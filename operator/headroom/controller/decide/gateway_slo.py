@@ -1,0 +1,183 @@
+"""Latency and refusals as clients see them: windows over what the gateways count. Pure.
+
+Beside decide(), around it. What no replica has seen (refused at the gateway, or nobody reached)
+enters its windows as arrivals that missed. The percentile, the attainment and the error budget are
+the gateways'; what a request costs is learnt from replicas only. While it is not known what
+gateways turn away, nothing is removed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from headroom.controller.decide.removals import withheld
+from headroom.controller.gather.gateway_counters import Tally
+from headroom.gateway.access_counts import Bin
+from headroom.scaling import Decision, Policy, State
+from headroom.scaling.signals import read_signals
+from headroom.scaling.values import (
+    Freshness,
+    LatencyCounts,
+    Observation,
+    Pod,
+    PodSample,
+    PodState,
+    Reason,
+    Signals,
+)
+from headroom.scaling.windows import Windows
+
+GATEWAYS = "gateways"
+"""Stands for all of them where windows want a pod."""
+TURNED_AWAY = "turned away at the gateways"
+FINE, COARSE = 1.12, 1.5
+"""Ratios of neighbouring bounds: within a factor of 5 of the target, and beyond."""
+FINE_STEPS, COARSE_STEPS = 15, 11
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AtTheGateway:
+    """What is remembered from tick to tick of one service; a value."""
+
+    watched: bool = False
+    """Whether its requests come through gateways that are read."""
+    windows: Windows = field(default_factory=Windows)
+    signals: Signals = field(default_factory=Signals)
+    missed_rps: float | None = None
+    """Requests a second in the stable window that were refused, failed or given up."""
+    silent: tuple[str, ...] = ()
+
+    def observe(self, policy: Policy, tally: Tally | None, now_s: float) -> AtTheGateway:
+        """Take in what the gateways have counted by now; None: requests do not come through them.
+
+        Until each was heard once nothing begins, so that none of them is taken for zero.
+        """
+        if tally is None:
+            return ELSEWHERE
+        if not tally.heard and not self.windows.last:
+            return AtTheGateway(watched=True, silent=tally.silent)
+        observation = Observation(
+            now_s=now_s,
+            current=1,
+            pods=(Pod(uid=GATEWAYS, state=PodState.READY, created_s=0.0),),
+            samples=(_sample(tally, bounds_s(policy.latency_target_s)),),
+        )
+        windows = self.windows.absorb(observation)
+        signals = read_signals(policy, windows, observation, None)
+        watched_s = windows.watched_s(now_s, policy.stable_window_s)
+        known = signals.arrival_rps.value is not None
+        return AtTheGateway(
+            watched=True,
+            windows=windows,
+            signals=signals,
+            missed_rps=windows.total(watched_s).missed / watched_s if known else None,
+            silent=tally.silent,
+        )
+
+    @property
+    def rates(self) -> dict[str, float | None]:
+        """Give the requests a second by what becomes of them; nothing where none are counted."""
+        if not self.watched:
+            return {}
+        return {"arrived": self.signals.arrival_rps.value, "missed": self.missed_rps}
+
+    @property
+    def begun(self) -> bool:
+        """Whether every gateway was heard at least once."""
+        return bool(self.windows.last)
+
+    @property
+    def fresh(self) -> bool:
+        """Whether it is known what clients see now, or nothing is to be known."""
+        return not self.watched or self.signals.in_flight.fresh
+
+    def held(
+        self, policy: Policy, before: State, state: State, decision: Decision
+    ) -> tuple[Decision, State]:
+        """Return the decision, with nothing removed while it is not known what is turned away."""
+        if self.fresh:
+            return decision, state
+        why = "what the gateways count is not known"
+        return withheld(policy, before, state, decision, why, Reason.SIGNALS_STALE)
+
+    def judged(self, decision: Decision) -> Decision:
+        """Return the decision with the percentile and the attainment as clients see them."""
+        if not self.watched:
+            return decision
+        signals = replace(
+            decision.signals,
+            latency_s=self.signals.latency_s,
+            attainment=self.signals.attainment,
+        )
+        return replace(decision, signals=signals)
+
+    def freshness(self, replicas: Freshness) -> Freshness:
+        """Return how fresh that is which minutes are judged by."""
+        return self.signals.freshness if self.watched else replicas
+
+
+ELSEWHERE = AtTheGateway()
+"""Of a service whose requests go straight to its replicas."""
+
+
+def turned_away(tally: Tally | None, samples: tuple[PodSample, ...]) -> tuple[PodSample, ...]:
+    """Return the samples of a tick with what no replica has seen as one more, before the others.
+
+    Its buckets are those of the others; without any there are none to count on.
+    """
+    if tally is None or not tally.heard or not samples:
+        return samples
+    number, buckets = float(tally.counted.turned_away), samples[-1].latency.bounds_s
+    missed = PodSample(
+        pod=TURNED_AWAY,
+        time_s=tally.time_s,
+        arrivals=number,
+        missed=number,
+        waiting=0,
+        running=0,
+        latency=LatencyCounts(bounds_s=buckets, counts=(0.0,) * len(buckets)),
+    )
+    return (missed, *samples)
+
+
+def bounds_s(target_s: float) -> tuple[float, ...]:
+    """Return the buckets for a target: itself, fine ones around it, coarse ones beyond, +Inf.
+
+    Worked, a target of 1 s: 0.0021, ... 0.797, 0.893, 1, 1.12, 1.25, ... 5.47, 8.21, ... 473.
+    """
+    fine = [FINE**step for step in range(-FINE_STEPS, FINE_STEPS + 1)]
+    above = [fine[-1] * COARSE**step for step in range(1, COARSE_STEPS + 1)]
+    below = [fine[0] / COARSE**step for step in range(COARSE_STEPS, 0, -1)]
+    return (*(target_s * ratio for ratio in (*below, *fine, *above)), math.inf)
+
+
+def _sample(tally: Tally, bounds: tuple[float, ...]) -> PodSample:
+    counted = tally.counted
+    return PodSample(
+        pod=GATEWAYS,
+        time_s=tally.time_s,
+        arrivals=float(counted.arrived),
+        missed=float(counted.missed),
+        waiting=0,
+        running=counted.active,
+        latency=LatencyCounts(bounds_s=bounds, counts=_cumulative(counted.answered, bounds)),
+    )
+
+
+def _cumulative(answered: Mapping[Bin, int], bounds: tuple[float, ...]) -> tuple[float, ...]:
+    """Return how many took at most each bound; a bin that a bound cuts is cut by its share.
+
+    More in any bin never makes less of anything: a count that fell would be a restart.
+    """
+    if not answered:
+        return (0.0,) * len(bounds)
+    edges_s, counts, total = [], [], 0
+    for one in sorted(answered):
+        edges_s += [one.lower_us / 1e6, one.upper_us / 1e6]
+        counts += [total, total + answered[one]]
+        total += answered[one]
+    return tuple(np.interp(bounds, edges_s, counts).tolist())

@@ -1,0 +1,200 @@
+"""Whether the promises on tokens hold, and how much more room keeps them. Pure.
+
+No model says what a first token takes, so the measurement acts by itself: an integral in logarithms
+over minutes, of the worst promise's measured time over its target. The decision is asked as if
+`room` times as much arrived, under a ceiling lower by the same factor. It is learnt only while the
+replicas that are asked for have served for a whole window, and given back only when all promises
+are kept with a fifth to spare. While one is missed, or not known, nothing is removed.
+
+Worked: twice the target, 300 s, a full window: each minute adds 60/300 ln 2, room grows by 15 %.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from headroom.api.spec import ServiceLevel
+from headroom.api.status import duration_text
+from headroom.controller.decide.removals import withheld
+from headroom.controller.decide.token_window import WINDOW_S, TokenWindow
+from headroom.scaling.state import State
+from headroom.scaling.values import (
+    Decision,
+    LatencyCounts,
+    Policy,
+    Reason,
+)
+
+CONSTANT_S = 300.0
+"""As the correction's: several times a cold start, so that what it asks for has come."""
+IDLE = 0.1
+"""Utilization at which replicas are idle: what they take then, more of them cannot mend."""
+MOST_ROOM = 0.95 / IDLE
+EASY = 0.8
+"""Below this share of the target room is given back."""
+FULL_WEIGHT_REQUESTS = 100.0
+"""A window of fewer requests counts for less."""
+LONGEST_STEP_S = 30.0
+"""A gap between ticks teaches no more than this."""
+LEAST_MISS = 1.5
+"""A smaller miss is answered like this one: replicas are whole, and half an hour is too long."""
+_SHARPEST = 4.0
+NAMES = {"timeToFirstToken": "time to first token", "timePerOutputToken": "time per output token"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """One promise and its measurement."""
+
+    name: str
+    """As its field."""
+    percentile: int
+    target_s: float
+    value_s: float | None
+    """None where no request was counted in the window."""
+
+    @property
+    def known(self) -> bool:
+        """Whether any request was counted."""
+        return self.value_s is not None
+
+    @property
+    def missed(self) -> bool:
+        """Whether it is known to be broken."""
+        return self.value_s is not None and self.value_s > self.target_s
+
+    @property
+    def words(self) -> str:
+        """What it is, and what it should be."""
+        what = f"p{self.percentile} of {NAMES[self.name]}"
+        found = "not known" if self.value_s is None else _text(self.value_s)
+        return f"{what} is {found}, the target {duration_text(self.target_s)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenPromises:
+    """What is remembered of them from tick to tick."""
+
+    windows: Mapping[str, TokenWindow] = field(default_factory=dict)
+    measured: tuple[Measured, ...] = ()
+    logarithm: float = 0.0
+    last_s: float | None = None
+    served_since_s: float = 0.0
+    """Since when just the replicas that are asked for have served."""
+    ready: int = 0
+
+    @property
+    def room(self) -> float:
+        """The factor by which more is asked for."""
+        return math.exp(self.logarithm)
+
+    def by_name(self) -> dict[str, float | None]:
+        """Give the measurements in seconds by their fields."""
+        return {one.name: one.value_s for one in self.measured}
+
+    def observe(
+        self,
+        slo: ServiceLevel,
+        pages: Mapping[str, Mapping[str, LatencyCounts | None]],
+        now_s: float,
+    ) -> TokenPromises:
+        """Take in the newest page of each pod, by promise; without a promise nothing is kept."""
+        promised = {
+            "timeToFirstToken": slo.time_to_first_token,
+            "timePerOutputToken": slo.time_per_output_token,
+        }
+        windows, measured = {}, []
+        for name, objective in promised.items():
+            if objective is None:
+                continue
+            window = self.windows.get(name, TokenWindow()).observe(pages[name], now_s)
+            windows[name] = window
+            measured.append(
+                Measured(
+                    name=name,
+                    percentile=objective.percentile,
+                    target_s=objective.target.seconds,
+                    value_s=window.percentile_s(objective.percentile / 100),
+                )
+            )
+        if not measured:
+            return NOTHING_PROMISED
+        return replace(self, windows=windows, measured=tuple(measured))
+
+    def acting(self, policy: Policy) -> Policy:
+        """Return what the decision is asked: the same policy where no room is needed."""
+        if self.logarithm == 0.0:
+            return policy
+        law = replace(policy.law, surge_margin=policy.law.surge_margin * self.room)
+        return replace(policy, utilization_ceiling=policy.utilization_ceiling / self.room, law=law)
+
+    def held(
+        self, policy: Policy, before: State, state: State, decision: Decision
+    ) -> tuple[Decision, State]:
+        """Return the decision, with nothing removed while a promise is missed or not known.
+
+        Bounds and other services' priority go before.
+        """
+        if self.logarithm:
+            most = policy.utilization_ceiling <= IDLE * self.room * (1 + 1e-9)
+            words = f"{decision.message}; {self.room:.2f} times the room for tokens"
+            words += ", and no more since replicas are idle by then" if most else ""
+            decision = replace(decision, message=words)
+        why = self._objection(decision)
+        if not why:
+            return decision, state
+        return withheld(policy, before, state, decision, why, Reason.SCALE_DOWN_MARGIN)
+
+    def learnt(self, policy: Policy, decision: Decision) -> TokenPromises:
+        """Return how much room is left from now on."""
+        if not self.measured:
+            return self
+        now_s, counts = decision.time_s, decision.counts
+        still = counts.ready == decision.current == decision.replicas and counts.ready == self.ready
+        since_s = self.served_since_s if still else now_s
+        kept = replace(self, last_s=now_s, served_since_s=since_s, ready=counts.ready)
+        known = [(one.value_s or 0.0) / one.target_s for one in self.measured if one.value_s]
+        if self.last_s is None or not known or now_s - since_s < WINDOW_S:
+            return kept
+        ratio = min(_SHARPEST, max(1 / _SHARPEST, *known))
+        most = math.log(max(1.0, policy.utilization_ceiling / IDLE))
+        if EASY <= ratio <= 1.0 or (ratio > 1.0 and decision.replicas >= policy.max_replicas):
+            return kept
+        pull = math.log(max(LEAST_MISS, ratio) if ratio > 1.0 else ratio / EASY)
+        requests = max(window.requests for window in self.windows.values())
+        weight = min(1.0, requests / FULL_WEIGHT_REQUESTS)
+        elapsed_s = min(LONGEST_STEP_S, max(0.0, now_s - self.last_s))
+        step = elapsed_s / CONSTANT_S * weight * pull
+        return replace(kept, logarithm=min(most, max(0.0, self.logarithm + step)))
+
+    def to_checkpoint(self) -> dict[str, object]:
+        """Return what survives a restart, as JSON values; nothing where nothing was learnt."""
+        return {"tokenRoom": float(f"{self.room:.6g}")} if self.logarithm else {}
+
+    @classmethod
+    def from_checkpoint(cls, checkpoint: Mapping[str, object]) -> TokenPromises:
+        """Return what `to_checkpoint` wrote; raise ValueError for anything else."""
+        room = checkpoint.get("tokenRoom", 1.0)
+        if not isinstance(room, int | float) or not 1.0 <= room <= MOST_ROOM:
+            rule = f"checkpoint tokenRoom must be a number in 1..{MOST_ROOM:g}"
+            raise ValueError(f"{rule}, not {room!r:.80}")
+        return cls(logarithm=math.log(room))
+
+    def _objection(self, decision: Decision) -> str:
+        """Say why nothing may go; what no request was counted for is unknown while others end."""
+        requests_end = decision.signals.latency_s.value is not None
+        against = [
+            one.words
+            for one in self.measured
+            if one.missed or (one.value_s is None and requests_end)
+        ]
+        return ", ".join(against)
+
+
+NOTHING_PROMISED = TokenPromises()
+
+
+def _text(seconds: float) -> str:
+    return "above every bound" if math.isinf(seconds) else duration_text(seconds)

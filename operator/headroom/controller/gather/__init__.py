@@ -1,0 +1,1 @@
+"""Step 1 of a tick: read the workload, pods, metrics, gateway counters and other autoscalers."""

@@ -1,0 +1,122 @@
+"""All reads of a tick, and nothing else.
+
+The workload, its pods, one page of metrics from each ready pod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from headroom.api import InferenceService
+from headroom.controller.gather.metrics_reader import Measuring, Unread
+from headroom.controller.gather.pod_ownership import Lineage
+from headroom.controller.gather.pods import ObservedPod, is_ready, observe
+from headroom.controller.gather.shared_reads import SharedReads, Sharing
+from headroom.controller.gather.workload import is_rolling
+from headroom.controller.ports import Clock, Cluster, Manifest
+from headroom.resources import names
+from headroom.scaling.values import Observation, Pod, PodState
+from headroom.telemetry.pod_samples import PodSamples
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gathered:
+    """What the cluster and the pods said.
+
+    The decision sees the observation, the writes need the rest.
+    """
+
+    observation: Observation
+    deployment: Manifest | None
+    """The workload: our own, or what targetRef names."""
+    selector: str = ""
+    """Selects its pods."""
+    pods: tuple[ObservedPod, ...] = ()
+    raw_pods: tuple[Mapping[str, Any], ...] = ()
+    """The same as the API server gave them, also those that are over."""
+    unread: tuple[Unread, ...] = ()
+    own: bool = True
+    """All of it was read for this tick; else it is a moment old, and no reason to scale."""
+
+
+async def gather(
+    cluster: Cluster,
+    measuring: Measuring,
+    clock: Clock,
+    service: InferenceService,
+    *,
+    samples: PodSamples,
+    lineage: Lineage,
+    replicas_if_absent: int,
+    shared: SharedReads,
+    sharing: Sharing,
+) -> Gathered:
+    """Read everything that a tick of the service needs.
+
+    Where our own Deployment is not there, `replicas_if_absent` is what it is asked for: it will be
+    created so.
+
+    Raises TargetUnusable, or ClusterError.
+    """
+    seen = await shared.of(service, sharing)
+    workload = seen.workload
+    deployment = None if workload is None else workload.manifest
+    current = replicas_if_absent if workload is None else workload.replicas
+    selector = names.selector_text(service.name) if workload is None else workload.selector
+    uid = "" if workload is None else workload.uid
+    ours, strangers = await lineage.of(cluster, seen.pods, uid)
+    pods = observe(
+        ours,
+        now_s=clock.now_s(),
+        warmup_timeout_s=service.spec.warmup.timeout.seconds,
+        replicas=current,
+    )
+    samples.exist(one.pod.uid for one in pods)
+    ready = [one for one in pods if one.pod.state is PodState.READY]
+    unlisted = 0 if workload is None else _unlisted(workload.manifest, seen.pods)
+    measured = await measuring.measure(service, ready, samples)
+    observation = Observation(
+        now_s=clock.now_s(),
+        current=current,
+        pods=(*(one.pod for one in pods), *_unheard(unlisted)),
+        samples=measured.samples,
+        rolling=deployment is not None and is_rolling(deployment),
+    )
+    return Gathered(
+        observation=observation,
+        deployment=deployment,
+        selector=selector,
+        pods=pods,
+        raw_pods=tuple(ours),
+        unread=(
+            *_missing(unlisted),
+            *(Unread(pod=one.name, why=one.why) for one in strangers),
+            *measured.unread,
+        ),
+        own=seen.own,
+    )
+
+
+def _unlisted(workload: Manifest, pods: Iterable[Mapping[str, Any]]) -> int:
+    """Return how many ready replicas the workload knows of that the list of pods does not have.
+
+    An API server that lags behind leaves them out, and the load that they carry with them.
+    """
+    known = (workload.get("status") or {}).get("readyReplicas")
+    if not isinstance(known, int):
+        return 0
+    return max(0, known - sum(is_ready(pod) for pod in pods))
+
+
+def _unheard(unlisted: int) -> Iterator[Pod]:
+    """Yield replicas of which nothing is known but that they serve: signals are stale with them."""
+    for number in range(unlisted):
+        yield Pod(uid=f"unlisted-{number}", state=PodState.READY, created_s=0.0)
+
+
+def _missing(unlisted: int) -> Iterator[Unread]:
+    if unlisted:
+        why = "they serve, and the list of pods that the API server gives does not have them"
+        yield Unread(pod=f"{unlisted} replicas", why=why)

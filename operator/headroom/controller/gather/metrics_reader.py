@@ -1,0 +1,150 @@
+"""What the ready pods of a service say: their own pages, or what a Prometheus scraped of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from headroom.api import InferenceService
+from headroom.controller.gather.pods import ObservedPod
+from headroom.controller.ports import Clock, Prometheus, Scraper
+from headroom.errors import ScrapeFailed
+from headroom.scaling.values import PodSample
+from headroom.telemetry.accounts import Batch
+from headroom.telemetry.errors import TelemetryError
+from headroom.telemetry.pod_samples import PodSamples
+from headroom.telemetry.prometheus_pages import ScrapedPage
+
+_NOT_SCRAPED = (
+    "Prometheus has no recent sample of it with its namespace and pod as labels: see whether it is "
+    "a target there, and whether telemetry.staleAfter is above the scrape interval"
+)
+_SECOND_PAGE = "its server leaves out what two pages tell; the next one follows"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unread:
+    """A ready pod without a sample, and why."""
+
+    pod: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """Samples of the pods that could be read, and the others."""
+
+    samples: tuple[PodSample, ...]
+    unread: tuple[Unread, ...]
+
+
+class Measuring:
+    """Reads pods where their service's spec says."""
+
+    def __init__(
+        self, scraper: Scraper, clock: Clock, prometheus: Mapping[str, Prometheus]
+    ) -> None:
+        """Take the sources of the settings by their names."""
+        self._scraper = scraper
+        self._clock = clock
+        self._prometheus = prometheus
+
+    async def measure(
+        self, service: InferenceService, pods: Sequence[ObservedPod], samples: PodSamples
+    ) -> Measured:
+        """Read all at once; the slowest pod costs its own deadline and no more."""
+        samples.keep([one.pod.uid for one in pods])
+        name = service.spec.telemetry.source_name
+        if name is None:
+            read = await asyncio.gather(*(self._scraped(service, one, samples) for one in pods))
+        else:
+            read = await self._asked(name, service, pods, samples)
+        return Measured(
+            samples=tuple(one for one in read if isinstance(one, PodSample)),
+            unread=tuple(one for one in read if isinstance(one, Unread)),
+        )
+
+    async def begin(
+        self, service: InferenceService, pod: str, address: str, samples: PodSamples
+    ) -> None:
+        """Take what a pod (its UID) counted before it takes requests; else all of that counts.
+
+        Raises ScrapeFailed or TelemetryError.
+        """
+        page = await self._scraper.scrape(*_page_of(service, address, samples))
+        samples.begin(page, pod=pod, time_s=self._clock.now_s())
+
+    async def _scraped(
+        self, service: InferenceService, pod: ObservedPod, samples: PodSamples
+    ) -> PodSample | Unread:
+        if pod.on_host_network:
+            why = "it is on the host network, whose ports are the node's"
+            return Unread(pod=pod.name, why=why)
+        if not pod.ip:
+            return Unread(pod=pod.name, why="it is ready, but its status has no podIP yet")
+        try:
+            page = await self._scraper.scrape(*_page_of(service, pod.ip, samples))
+            sample = samples.take(page, pod=pod.pod.uid, time_s=self._clock.now_s())
+        except (ScrapeFailed, TelemetryError) as error:
+            return Unread(pod=pod.name, why=str(error))
+        return sample or Unread(pod=pod.name, why=_SECOND_PAGE)
+
+    async def _asked(
+        self,
+        name: str,
+        service: InferenceService,
+        pods: Sequence[ObservedPod],
+        samples: PodSamples,
+    ) -> list[PodSample | Unread]:
+        """Ask once for all pods; each sample has the time at which Prometheus scraped it."""
+        source = self._prometheus.get(name)
+        if source is None:
+            known = ", ".join(sorted(self._prometheus)) or "none"
+            why = f"the operator's settings name no Prometheus {name!r} (--prometheus; {known})"
+            return [Unread(pod=one.name, why=why) for one in pods]
+        if not pods:
+            return []
+        try:
+            pages = await source.pages(
+                samples.profile.metric_names,
+                service.namespace,
+                [one.name for one in pods],
+                service.spec.telemetry.stale_after_s,
+            )
+        except ScrapeFailed as error:
+            return [Unread(pod=one.name, why=str(error)) for one in pods]
+        return [self._answered(one, pages.get(one.name), samples) for one in pods]
+
+    def _answered(
+        self, pod: ObservedPod, page: ScrapedPage | None, samples: PodSamples
+    ) -> PodSample | Unread:
+        if page is None or page.time_s < pod.pod.created_s:  # before: of an earlier pod of its name
+            return Unread(pod=pod.name, why=_NOT_SCRAPED)
+        time_s = min(page.time_s, self._clock.now_s())
+        try:
+            sample = samples.take(page.page, pod=pod.pod.uid, time_s=time_s)
+        except TelemetryError as error:
+            return Unread(pod=pod.name, why=str(error))
+        return sample or Unread(pod=pod.name, why=_SECOND_PAGE)
+
+
+def _page_of(service: InferenceService, address: str, samples: PodSamples) -> tuple[str, str]:
+    """Say where a pod's page is, and how the lines begin that are read of it."""
+    host = f"[{address}]" if ":" in address else address
+    profile, port = samples.profile, service.spec.runtime.scrape_port
+    return f"http://{host}:{port}{profile.metrics_path}", profile.prefix
+
+
+def samples_of(service: InferenceService, known: PodSamples | None) -> PodSamples:
+    """Return what remembers the service's pages: `known`, unless the spec reads them otherwise."""
+    runtime = service.spec.runtime
+    model, batch = service.spec.model.name, None
+    if runtime.profile == "headroom" and service.spec.target_ref is None:
+        model = service.model_name  # it is told so by the operator
+    if runtime.max_batch_size is not None:
+        batch = Batch(largest=runtime.max_batch_size, slots=runtime.instances)
+    profile = runtime.server
+    if known is not None and (known.profile, known.model, known.batch) == (profile, model, batch):
+        return known
+    return PodSamples(profile, model, batch)

@@ -1,0 +1,34 @@
+"""Where a service leads, and who holds its requests while no replica is warm. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headroom.controller.gather.gateway_counters import Tally
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """How requests reach a service now."""
+
+    gateways: tuple[str, ...] = ()
+    """Addresses that its Service leads to; empty: to its replicas."""
+    activators: int = 0
+    """Those that take its requests while no replica is warm."""
+    held: int = 0
+    """Requests that wait there or are being answered through it."""
+    arrived: int = 0
+    """Requests that came there, since some moment."""
+    tally: Tally | None = None
+    """What the gateways have counted of its requests; None where they are not read."""
+    trouble: str = ""
+    """Why its routing could not be written; empty where it could."""
+
+    @property
+    def wakeable(self) -> bool:
+        """Whether a request reaches somebody while there is no replica."""
+        return bool(self.gateways) and self.activators > 0
+
+
+NOWHERE = Standing()
+"""Of a service that no gateway has been told of."""

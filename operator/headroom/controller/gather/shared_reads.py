@@ -1,0 +1,194 @@
+"""One LIST of Deployments and one of pods for all services that are evaluated soon.
+
+They are true answers of the API server that several ticks read, each its own part. What they say is
+a moment old for all but the first: enough to find that nothing is to be done, never to write
+replicas from.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from headroom.api import InferenceService
+from headroom.controller.gather.workload import Workload, read_workload, workload_of
+from headroom.controller.ports import Cluster, Manifest
+from headroom.controller.services.service_cache import ServiceCache
+from headroom.errors import Unavailable
+from headroom.resources import names
+
+MOST = 32
+"""Services of one LIST: a hundred pods are some 0.5 MB, and 3 ms to read."""
+
+Upcoming = Callable[[float], Iterable[tuple[float, str]]]
+"""Gives who is due within so many seconds, or is being evaluated: since when on the event loop's
+clock, and the UID, in the order in which they are due."""
+_Name = tuple[str, str]
+"""Namespace and name of a service."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sharing:
+    """What ticks may share."""
+
+    ahead_s: float
+    """Who is due within that time is read along; 0: each tick reads for itself."""
+    period_s: float
+    """Time between two ticks of a service. What was read along is no older, however late they are:
+    ticks that come late and then find nothing would be later still."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What a service scales, and the pods that its selector selects."""
+
+    workload: Workload | None
+    pods: Sequence[Manifest]
+    own: bool
+    """All of it was read for this tick."""
+
+
+_Part = tuple[Manifest | None, Sequence[Manifest]]
+"""The Deployment of a service, and the pods that wear its label."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Listing:
+    """LISTs that were begun, and maybe answered."""
+
+    begun_s: float
+    """On the event loop's clock."""
+    answer: asyncio.Future[dict[_Name, _Part]] = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
+
+    def serves(self, oldest_s: float) -> bool:
+        """Whether it was begun after that moment and has not failed."""
+        failed = self.answer.done() and self.answer.exception() is not None
+        return self.begun_s > oldest_s and not failed
+
+
+class SharedReads:
+    """Workloads and pods as ticks need them; those of services that make their own are shared."""
+
+    def __init__(
+        self, cluster: Cluster, cache: ServiceCache, upcoming: Upcoming, *, clusterwide: bool
+    ) -> None:
+        """Read in all namespaces at once, or in that of a service."""
+        self._cluster = cluster
+        self._cache = cache
+        self._upcoming = upcoming
+        self._clusterwide = clusterwide
+        self._listings: dict[str, _Listing] = {}
+        """By UID, until the service has read its part."""
+        self._read_s: dict[str, float] = {}
+        """When a service was last read."""
+        self._alone: set[str] = set()
+        self._told_s: dict[str, float] = {}
+        """When a watch last told of a service's pods."""
+
+    async def of(self, service: InferenceService, sharing: Sharing) -> Seen:
+        """Return what stands, from LISTs that were begun a moment ago, or are now.
+
+        A service that moves has reads of its own; whoever waits for a shared one shares its failure
+        too. Raises TargetUnusable, or ClusterError.
+        """
+        now_s, uid = asyncio.get_running_loop().time(), service.uid
+        known = self._listings.pop(uid, None)
+        self._read_s[uid] = now_s
+        oldest_s = max(now_s - sharing.period_s, self._told_s.get(uid, -math.inf))
+        alone = sharing.ahead_s <= 0.0 or uid in self._alone or oldest_s >= now_s
+        if alone or service.spec.target_ref is not None:
+            return await read_alone(self._cluster, service)
+        name = service.namespace, service.name
+        own = known is None or not known.serves(oldest_s)
+        if known is None or own:
+            known = await self._list(service, sharing, now_s)
+        answer = await asyncio.shield(known.answer)
+        deployment, pods = answer.pop(name, (None, ()))
+        if deployment is None:  # also where somebody took its label off
+            return await read_alone(self._cluster, service)
+        return Seen(workload=workload_of(deployment, service.name), pods=pods, own=own)
+
+    def told(self, uid: str) -> None:
+        """Take in that a service's pods have changed: what was listed before is too old for it."""
+        self._told_s[uid] = asyncio.get_running_loop().time()
+
+    def moves(self, uid: str, *, moves: bool) -> None:
+        """Take in whether a service has something under way, or is about to."""
+        (self._alone.add if moves else self._alone.discard)(uid)
+
+    def forget(self, uid: str) -> None:
+        """Drop what is known of a service that is gone."""
+        self._alone.discard(uid)
+        for known in (self._listings, self._read_s, self._told_s):
+            known.pop(uid, None)
+
+    async def _list(self, service: InferenceService, sharing: Sharing, now_s: float) -> _Listing:
+        """Answer all who wait, also where the tick that began it is given up."""
+        listing = _Listing(begun_s=now_s)
+        names_ = {service.name}
+        for uid, name in self._due_soon(service, sharing, now_s):
+            self._listings[uid] = listing
+            names_.add(name)
+        namespace = None if self._clusterwide else service.namespace
+        try:
+            listing.answer.set_result(await _listed(self._cluster, namespace, sorted(names_)))
+        except BaseException as error:
+            failure = error if isinstance(error, Exception) else Unavailable("it was given up")
+            listing.answer.set_exception(failure)
+            listing.answer.exception()  # nobody may be waiting
+            raise
+        return listing
+
+    def _due_soon(
+        self, service: InferenceService, sharing: Sharing, now_s: float
+    ) -> Iterator[tuple[str, str]]:
+        """Give UID and name of those that will ask next, and have not been read for since."""
+        found = 0
+        for due_s, uid in self._upcoming(sharing.ahead_s):
+            raw = self._cache.get(uid)
+            if raw is None or uid in self._alone or uid == service.uid or not _may_share(raw):
+                continue
+            known = self._listings.get(uid)
+            waits = known is not None and known.serves(now_s - sharing.period_s)
+            within = self._clusterwide or raw["metadata"]["namespace"] == service.namespace
+            if within and not waits and self._read_s.get(uid, -math.inf) < due_s:
+                yield uid, raw["metadata"]["name"]
+                found += 1
+                if found == MOST - 1:
+                    return
+
+
+async def read_alone(cluster: Cluster, service: InferenceService) -> Seen:
+    """Read what one service scales, and its pods. Raises TargetUnusable, or ClusterError."""
+    workload = await read_workload(cluster, service)
+    selector = names.selector_text(service.name) if workload is None else workload.selector
+    pods = await cluster.list_all("v1", "Pod", service.namespace, selector)
+    return Seen(workload=workload, pods=pods, own=True)
+
+
+async def _listed(
+    cluster: Cluster, namespace: str | None, services: Sequence[str]
+) -> dict[_Name, _Part]:
+    """Read Deployments before their pods, as a tick of its own does."""
+    selector = f"{names.SERVICE_LABEL} in ({','.join(services)})"
+    deployments = await cluster.list_all("apps/v1", "Deployment", namespace, selector)
+    pods, _ = await cluster.list_at("v1", "Pod", namespace, selector)
+    of_service: dict[_Name, list[Manifest]] = defaultdict(list)
+    for pod in pods:
+        metadata = pod["metadata"]
+        of_service[metadata["namespace"], metadata["labels"][names.SERVICE_LABEL]].append(pod)
+    kind = {"apiVersion": "apps/v1", "kind": "Deployment"}  # which the items of a LIST lack
+    found = {(one["metadata"]["namespace"], one["metadata"]["name"]): one for one in deployments}
+    return {name: (kind | one, of_service.get(name, ())) for name, one in found.items()}
+
+
+def _may_share(raw: Manifest) -> bool:
+    """Whether the service is one that reads with others, as far as it can be read at all."""
+    spec = raw.get("spec") or {}
+    follows = (spec.get("scaling") or {}).get("mode") == "External"
+    return not follows and "targetRef" not in spec

@@ -1,1 +1,0 @@
-"""Who else scales what a service scales: noticed, said, and never fought."""

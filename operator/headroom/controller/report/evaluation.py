@@ -1,0 +1,35 @@
+"""One evaluation as a whole: what was decided, and everything that it was decided from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from headroom.api import InferenceService
+from headroom.controller.gather.pods import ObservedPod
+from headroom.scaling import Decision, Observation, Policy, State
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """Enough to decide again under another policy: `decide(policy, state, observation)`."""
+
+    service: InferenceService
+    policy: Policy
+    state: State
+    """As it was before the decision."""
+    observation: Observation
+    pods: tuple[ObservedPod, ...]
+    decision: Decision
+
+
+class Onlooker(Protocol):
+    """Shows people what is decided; nothing depends on it."""
+
+    def evaluated(self, evaluation: Evaluation) -> None:
+        """Take in an evaluation, at once and without I/O."""
+        ...
+
+    def forgotten(self, namespace: str, name: str) -> None:
+        """Drop what is kept of a service that is gone."""
+        ...

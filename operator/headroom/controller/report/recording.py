@@ -1,0 +1,129 @@
+"""Writes down what a simulation needs to replay production, tick by tick.
+
+The format is `headroom.telemetry.recording`. Whatever goes wrong ends the recording, with one line
+in the log, and nothing else: scaling does not depend on it.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+
+from headroom.api import InferenceService
+from headroom.controller.ports import Journal
+from headroom.controller.report.arrival_counter import Door
+from headroom.scaling import CostModel, Decision, Observation, Policy
+from headroom.telemetry.recording import MOST_ARRIVALS, service_line, tick_line
+
+_log = logging.getLogger(__name__)
+
+MATERIAL = 0.05
+"""Share by which seconds have to move to be written again: what is learnt moves at every tick."""
+MATERIAL_CV = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Described:
+    """What a service's line says."""
+
+    policy: Policy
+    cost: CostModel | None
+    cold_start_s: float | None
+
+    def differs(self, before: _Described) -> bool:
+        """Whether a simulation would tell the two apart."""
+        return (
+            self.policy != before.policy
+            or _costs_differ(self.cost, before.cost)
+            or _seconds_differ(self.cold_start_s, before.cold_start_s)
+        )
+
+
+@dataclass(slots=True)
+class _Service:
+    """What is known of one service from tick to tick."""
+
+    door: Door = field(default_factory=Door)
+    described: _Described | None = None
+    """As last written."""
+    last_s: float | None = None
+
+
+class Recording:
+    """Appends to a journal what each service saw at its ticks."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal: Journal | None = journal
+        self._services: dict[str, _Service] = {}
+
+    def ticked(
+        self,
+        service: InferenceService,
+        policy: Policy,
+        observation: Observation,
+        decision: Decision,
+        replicas: int,
+    ) -> None:
+        """Write down one tick, with the replicas that are asked for since. Never raises."""
+        if self._journal is None:
+            return
+        try:
+            described = _Described(
+                policy=policy, cost=decision.cost, cold_start_s=decision.cold_start_s
+            )
+            text = self._lines(service, described, observation, decision.time_s, replicas)
+            if text:
+                self._journal.append(text)
+        except Exception as error:  # noqa: BLE001  (whatever it is, the tick goes on)
+            self._journal = None
+            self._services.clear()
+            _log.error("recording has ended, scaling goes on: %s: %s", type(error).__name__, error)
+
+    def forget(self, uid: str) -> None:
+        """Drop what is known of a service that is gone; what is written stays."""
+        self._services.pop(uid, None)
+
+    def _lines(
+        self,
+        service: InferenceService,
+        described: _Described,
+        observation: Observation,
+        now_s: float,
+        replicas: int,
+    ) -> str:
+        """Return the lines of a tick; none while the clock stands still or has gone back.
+
+        The door then stays as it was, so the next tick counts from the last one written.
+        """
+        one = self._services.setdefault(service.uid, _Service())
+        if one.last_s is not None and now_s <= one.last_s:
+            return ""
+        name = f"{service.namespace}/{service.name}"
+        arrivals, one.door = one.door.counted(observation)
+        if arrivals is not None and arrivals > MOST_ARRIVALS:
+            arrivals = None
+        text = tick_line(name, now_s, arrivals, replicas)
+        if one.described is None or described.differs(one.described):
+            text = (
+                service_line(name, described.policy, described.cost, described.cold_start_s) + text
+            )
+            one.described = described
+        one.last_s = now_s
+        return text
+
+
+def _costs_differ(one: CostModel | None, other: CostModel | None) -> bool:
+    if one is None or other is None:
+        return one is not other
+    return (
+        (one.max_batch, one.slots) != (other.max_batch, other.slots)
+        or _seconds_differ(one.batch_s(1), other.batch_s(1))
+        or _seconds_differ(one.batch_s(one.max_batch), other.batch_s(other.max_batch))
+        or abs(one.cv - other.cv) > MATERIAL_CV
+    )
+
+
+def _seconds_differ(one: float | None, other: float | None) -> bool:
+    if one is None or other is None:
+        return one is not other
+    return abs(one - other) > MATERIAL * other

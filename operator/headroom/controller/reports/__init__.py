@@ -1,1 +1,0 @@
-"""What a tick says: conditions, events, the error budget, and the record for a replay."""

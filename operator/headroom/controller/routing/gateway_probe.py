@@ -1,0 +1,59 @@
+"""Which gateways take connections: tried by connecting, for a pod's readiness is a second late.
+
+At a port of Envoy's own: at a service's port whoever stands by may answer while Envoy is away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Set
+
+from headroom.controller.routing import port_numbers
+from headroom.controller.routing.ports import Probe
+from headroom.controller.routing.ready_pods import PodBook, WarmPod
+from headroom.gateway.bootstrap import OPS_PORT
+
+_Door = tuple[str, int, int]
+"""Gateway, restarts and port."""
+
+
+class Doors:
+    """The ports of the gateways that took a connection."""
+
+    def __init__(self, gates: PodBook, namespace: str, probe: Probe) -> None:
+        self._gates = gates
+        self._namespace = namespace
+        self._probe = probe
+        self._open: set[_Door] = set()
+
+    async def open_for(self, uid: str, port: int) -> list[WarmPod]:
+        """Give the gateway that takes connections for a service; none where there is none.
+
+        The first by its own order is enough: the others are for when that one is away.
+        """
+        pods = self._gates.warm(self._namespace)
+        for pod in sorted(pods, key=lambda pod: port_numbers.preference(uid, pod.name)):
+            door = (pod.uid, pod.restarts, port)
+            if door in self._open or await self._takes(pod, port):
+                self._open.add(door)
+                return [pod]
+        return []
+
+    async def _takes(self, pod: WarmPod, port: int) -> bool:
+        is_open = self._probe.is_open
+        return await is_open(pod.address, OPS_PORT) and await is_open(pod.address, port)
+
+    async def look(self, ports: Set[int]) -> bool:
+        """Try each gateway with open doors again, and forget all of one that is shut; say if any.
+
+        `ports` are those that services have now: the others are shut because they are not needed.
+        """
+        pods = {(pod.uid, pod.restarts): pod for pod in self._gates.warm(self._namespace)}
+        self._open = {door for door in self._open if door[:2] in pods and door[2] in ports}
+        tried = {door[:2] for door in self._open}
+        answers = await asyncio.gather(
+            *(self._probe.is_open(pods[gate].address, OPS_PORT) for gate in tried)
+        )
+        shut = {gate for gate, is_open in zip(tried, answers, strict=True) if not is_open}
+        self._open = {door for door in self._open if door[:2] not in shut}
+        return bool(shut)

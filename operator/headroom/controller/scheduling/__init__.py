@@ -1,0 +1,1 @@
+"""When each service is evaluated: the tick period and the queue of ticks."""

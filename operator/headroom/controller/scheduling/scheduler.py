@@ -1,0 +1,230 @@
+"""When each service is due, and the one place that survives whatever a tick raises.
+
+A heap of due times; at most so many ticks at once; a deadline for each. A service is never
+evaluated twice at a time, and one that hangs, fails or is refused delays no other. Intervals are
+the event loop's, so a test may make them virtual.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+import logging
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from headroom.controller.scheduling import tick_period
+from headroom.errors import ClusterError, Conflict, NotFound, Unavailable
+
+_log = logging.getLogger(__name__)
+
+JITTER = 0.05
+"""Share of a pause after a failure by which it is spread."""
+AT_ONCE_S = 0.02
+AT_ONCE_TIMES = 3
+"""Conflicts in a row after which a service waits for its next period like any other."""
+BACK_OFF_BEYOND_S = 2.0
+"""However long it has failed, a service waits for two periods and this at most, from the beginning
+of one tick to that of the next: once a fault has ended, decisions are to be back within two periods
+and 5 s, of which a request may take 3 s. Fewer calls than those of ticks that succeed are nothing
+to spare the API server from; what it asks for by Retry-After is kept besides."""
+HEARTBEAT_S = 1.0
+
+
+class Ticked(Protocol):
+    """Takes the figures of one tick: how long it took, how late it began, how it ended."""
+
+    def __call__(self, seconds: float, lag_s: float, outcome: str) -> None:
+        """Count it."""
+        ...
+
+
+@dataclass(slots=True)
+class _Entry:
+    """One service's place in the schedule."""
+
+    due_s: float
+    phase: float
+    """Where in the period its ticks lie, 0 to 1: services do not fall into step."""
+    running: asyncio.Task[None] | None = None
+    kicked: bool = False
+    conflicts: int = 0
+    failures: int = 0
+    begun: bool = False
+    """Whether it has been evaluated. Its first tick counts from its beginning: all are due at once
+    then, and whoever waited for long would have another one at once."""
+    complaint: str = ""
+    """What the last failure said, so that it is logged once."""
+
+
+@dataclass(slots=True)
+class Scheduler:
+    """Runs `tick` for each service every `period_s`; of very many, less often."""
+
+    tick: Callable[[str], Awaitable[None]]
+    on_failure: Callable[[str, Exception], Awaitable[None]]
+    on_ticked: Ticked
+    period_s: float
+    name_of: Callable[[str], str] = str
+    """What the log calls a service."""
+    deadline_s: float = 20.0
+    concurrency: int = 48
+    """A tick waits for two answers of the API: half a second each, and these are 48 a second."""
+    chance: random.Random = field(default_factory=random.Random)
+    _entries: dict[str, _Entry] = field(default_factory=dict)
+    _heap: list[tuple[float, int, str]] = field(default_factory=list)
+    _order: itertools.count[int] = field(default_factory=itertools.count)
+    _wake: asyncio.Event = field(default_factory=asyncio.Event)
+    _running: set[asyncio.Task[None]] = field(default_factory=set)
+    last_round_s: float | None = None
+    """When the schedule was last looked at, on the event loop's clock."""
+
+    def kick(self, uid: str) -> None:
+        """Make a service due now; begin with it where it is new."""
+        now_s = asyncio.get_running_loop().time()
+        entry = self._entries.get(uid)
+        if entry is None:
+            self._entries[uid] = _Entry(due_s=now_s, phase=self.chance.random())
+        elif entry.running:
+            entry.kicked = True
+            return
+        self._push(uid, now_s)
+
+    def remove(self, uid: str) -> None:
+        """Forget a service, and break off a tick of it that runs.
+
+        What hung when the service went would go on to create what nobody owns.
+        """
+        entry = self._entries.pop(uid, None)
+        if entry is not None and entry.running is not None:
+            entry.running.cancel()
+
+    def due_within(self, seconds: float) -> list[tuple[float, str]]:
+        """Return who is due so soon, or is being evaluated, since when, in order."""
+        horizon_s = asyncio.get_running_loop().time() + seconds
+        return sorted(
+            (entry.due_s, uid) for uid, entry in self._entries.items() if entry.due_s <= horizon_s
+        )
+
+    def overdue_s(self) -> float:
+        """Seconds by which the most overdue service is late while there is room to evaluate it.
+
+        Where every place is taken, it is the API that is slow, and each tick ends at its deadline.
+        """
+        if len(self._running) >= self.concurrency:
+            return 0.0
+        now_s = asyncio.get_running_loop().time()
+        return max((now_s - entry.due_s for entry in self._entries.values()), default=0.0)
+
+    async def run(self) -> None:
+        """Evaluate what is due, until cancelled; then what runs is cancelled as well."""
+        loop = asyncio.get_running_loop()
+        try:
+            while True:
+                self.last_round_s = loop.time()
+                self._wake.clear()
+                self._start_due(loop.time())
+                pause_s = HEARTBEAT_S
+                if self._heap and len(self._running) < self.concurrency:
+                    pause_s = min(HEARTBEAT_S, max(0.0, self._heap[0][0] - loop.time()))
+                try:
+                    async with asyncio.timeout(pause_s):
+                        await self._wake.wait()
+                except TimeoutError:
+                    continue
+        finally:
+            for task in self._running:
+                task.cancel()
+            await asyncio.gather(*self._running, return_exceptions=True)
+
+    def _push(self, uid: str, due_s: float) -> None:
+        self._entries[uid].due_s = due_s
+        heapq.heappush(self._heap, (due_s, next(self._order), uid))
+        self._wake.set()
+
+    def _start_due(self, now_s: float) -> None:
+        while self._heap and self._heap[0][0] <= now_s and len(self._running) < self.concurrency:
+            due_s, _, uid = heapq.heappop(self._heap)
+            entry = self._entries.get(uid)
+            if entry is None or entry.running or entry.due_s != due_s:
+                continue  # removed, or scheduled anew since
+            task = asyncio.create_task(self._run_one(uid, entry, now_s - due_s))
+            entry.running = task
+            self._running.add(task)
+            task.add_done_callback(self._finished)
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        self._wake.set()
+
+    async def _run_one(self, uid: str, entry: _Entry, lag_s: float) -> None:
+        loop = asyncio.get_running_loop()
+        begun_s = loop.time()
+        pause_s: float | None = None
+        try:
+            async with asyncio.timeout(self.deadline_s):
+                await self.tick(uid)
+        except Exception as error:  # noqa: BLE001  (the one place: no service's trouble may reach another)
+            outcome = type(error).__name__
+            pause_s = await self._after_failure(uid, entry, error, begun_s)
+        else:
+            outcome = "ok"
+            entry.conflicts = entry.failures = 0
+            entry.complaint = ""
+        now_s = loop.time()
+        self.on_ticked(seconds=now_s - begun_s, lag_s=lag_s, outcome=outcome)
+        entry.running = None
+        if self._entries.get(uid) is not entry:
+            return
+        if entry.kicked:
+            entry.kicked, pause_s = False, 0.0
+        if not entry.begun:
+            entry.begun, entry.due_s = True, begun_s
+        self._push(uid, self._next_s(entry, now_s, pause_s))
+
+    def _next_s(self, entry: _Entry, now_s: float, pause_s: float | None) -> float:
+        """The cadence holds however long a tick takes, but what was missed is not made up for."""
+        if pause_s is not None:
+            return now_s + pause_s
+        period_s = tick_period.period_s(self.period_s, len(self._entries))
+        return max(now_s, tick_period.next_slot_s(entry.due_s, period_s, entry.phase))
+
+    async def _after_failure(
+        self, uid: str, entry: _Entry, error: Exception, begun_s: float
+    ) -> float:
+        """Say it once, and give the pause until the next attempt."""
+        if isinstance(error, Conflict | NotFound) and entry.conflicts < AT_ONCE_TIMES:
+            entry.conflicts += 1
+            return AT_ONCE_S
+        entry.conflicts = 0
+        entry.failures += 1
+        complaint = f"{type(error).__name__}: {error}"
+        if complaint != entry.complaint:
+            entry.complaint = complaint
+            expected = isinstance(error, ClusterError | TimeoutError)
+            _log.warning(
+                "%s: tick failed: %s",
+                self.name_of(uid),
+                complaint,
+                exc_info=None if expected else error,
+            )
+            await self._try_to_report(uid, error)
+        period_s = tick_period.period_s(self.period_s, len(self._entries))
+        longest_s = 2.0 * period_s + BACK_OFF_BEYOND_S
+        back_off_s = min(period_s * 2.0 ** min(entry.failures - 1, 10), longest_s)
+        passed_s = asyncio.get_running_loop().time() - begun_s
+        asked_s = error.retry_after_s if isinstance(error, Unavailable) else 0.0
+        spread = 1.0 - JITTER * self.chance.random()
+        return max(back_off_s * spread - passed_s, asked_s * (2.0 - spread), AT_ONCE_S)
+
+    async def _try_to_report(self, uid: str, error: Exception) -> None:
+        try:
+            async with asyncio.timeout(self.deadline_s):
+                await self.on_failure(uid, error)
+        except Exception as second:  # noqa: BLE001  (the condition is best effort; the log has said it)
+            _log.info(
+                "%s: the failure could not be written to status: %s", self.name_of(uid), second
+            )

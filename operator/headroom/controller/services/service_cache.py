@@ -1,0 +1,167 @@
+"""The InferenceServices as last seen, by UID.
+
+Watching keeps it fast; a LIST, which replaces all of it, keeps it right.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Iterable
+
+from headroom.controller.ports import Manifest
+from headroom.controller.services.interning import Sameness
+from headroom.controller.services.target_owners import Claims
+
+_TOMBSTONES = 4096
+
+
+class ServiceCache:
+    """Tells `on_change` of what is new or has a new spec, and `on_gone` of what is deleted."""
+
+    def __init__(self, on_change: Callable[[str], None], on_gone: Callable[[str], None]) -> None:
+        self._on_change = on_change
+        self._on_gone = on_gone
+        self._services: dict[str, Manifest] = {}
+        self._by_name: dict[tuple[str, str], str] = {}
+        self._first_seen: dict[str, int] = {}
+        self._moment = 0
+        self._tombstones: dict[str, None] = {}
+        """In the order in which they died; a LIST looks each of its services up."""
+        self.claims = Claims()
+        """Who scales what."""
+        self.same = Sameness()
+        """What services have in common."""
+        self.synced = asyncio.Event()
+        """Whether everything that exists has been seen once."""
+
+    def __len__(self) -> int:
+        """Count the services."""
+        return len(self._services)
+
+    def uids(self) -> tuple[str, ...]:
+        """Name the services."""
+        return tuple(self._services)
+
+    def get(self, uid: str) -> Manifest | None:
+        """Give the object as last seen."""
+        return self._services.get(uid)
+
+    def named(self, namespace: str, name: str) -> str | None:
+        """Give the UID of the service of a name."""
+        return self._by_name.get((namespace, name))
+
+    def saw(self, service: Manifest) -> None:
+        """Take in one object.
+
+        An older state than the one known, or one of a deleted object, is passed over.
+        """
+        uid = service["metadata"]["uid"]
+        known = self._services.get(uid)
+        if uid in self._tombstones or (known is not None and not _may_be_news(service, known)):
+            return
+        self._services[uid] = self._kept_of(service, known)
+        self._by_name[_name(service)] = uid
+        self.claims.saw(service)
+        self._first_seen.setdefault(uid, self._moment)
+        if known is None or _intent(known) != _intent(service):
+            self._on_change(uid)
+
+    def _kept_of(self, service: Manifest, known: Manifest | None) -> Manifest:
+        """Leave out who wrote which field, half of the object, and what is known already."""
+        metadata = service["metadata"]
+        parts = {"metadata": {k: v for k, v in metadata.items() if k != "managedFields"}}
+        generation = metadata.get("generation")
+        if known is not None and generation and known["metadata"].get("generation") == generation:
+            parts |= {"spec": known["spec"]} if "spec" in known else {}
+        elif "spec" in service:
+            parts |= {"spec": self.same.json(service["spec"])}
+        status = service.get("status")
+        if isinstance(status, dict) and "conditions" in status:
+            parts |= {"status": status | {"conditions": self.same.json(status["conditions"])}}
+        return service | parts
+
+    def forget(self, uid: str) -> None:
+        """Take in a deletion.
+
+        A UID never comes back, so a state that arrives late finds it buried.
+        """
+        self._tombstones[uid] = None
+        if len(self._tombstones) > _TOMBSTONES:
+            del self._tombstones[next(iter(self._tombstones))]
+        self._first_seen.pop(uid, None)
+        self.claims.forget(uid)
+        gone = self._services.pop(uid, None)
+        if gone is not None:
+            if self._by_name.get(_name(gone)) == uid:  # else another has the name by now
+                del self._by_name[_name(gone)]
+            self._on_gone(uid)
+
+    def kept(self, service: Manifest) -> Manifest:
+        """Give what is known where it is the same: a LIST of a thousand is 30 MB."""
+        known = self._services.get(service["metadata"]["uid"])
+        version = service["metadata"].get("resourceVersion")
+        same = known is not None and version == known["metadata"].get("resourceVersion")
+        return known if known is not None and same and version else service
+
+    def begin_list(self) -> int:
+        """Mark the moment before a LIST.
+
+        What is first seen after it may be missing from the answer.
+        """
+        self._moment += 1
+        return self._moment
+
+    def replace(
+        self,
+        services: Iterable[Manifest],
+        begun: int,
+        *,
+        version: str = "",
+        namespace: str | None = None,
+    ) -> None:
+        """Take in a LIST of one namespace, or of all, that began then.
+
+        What is not in it is gone, also where no event has said so; but not what is newer than the
+        answer, which an API server gives that lags behind.
+        """
+        listed = {service["metadata"]["uid"]: service for service in services}
+        as_of = int(version) if version.isdigit() else math.inf
+        gone = [
+            uid
+            for uid, known in self._services.items()
+            if uid not in listed
+            and self._first_seen[uid] < begun
+            and _version(known) <= as_of
+            and namespace in (None, known["metadata"].get("namespace"))
+        ]
+        for uid in gone:
+            self.forget(uid)
+        for service in listed.values():
+            self.saw(service)
+
+
+def _name(service: Manifest) -> tuple[str, str]:
+    return service["metadata"].get("namespace", ""), service["metadata"].get("name", "")
+
+
+def _intent(service: Manifest) -> tuple[object, object]:
+    """What a change of matters at once; status is our own writing."""
+    metadata = service["metadata"]
+    return metadata.get("generation"), metadata.get("deletionTimestamp")
+
+
+def _may_be_news(service: Manifest, known: Manifest) -> bool:
+    """Whether it is not older, and not the same again, as most of a LIST is."""
+    version = service["metadata"].get("resourceVersion", "")
+    same = version and version == known["metadata"].get("resourceVersion")
+    return not same and _version(service) >= _version(known)
+
+
+def _version(service: Manifest) -> int:
+    """Resource versions of one kind grow.
+
+    Where a server's are no numbers, every state counts as new.
+    """
+    version = service["metadata"].get("resourceVersion", "")
+    return int(version) if version.isdigit() else 0

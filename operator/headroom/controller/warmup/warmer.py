@@ -1,0 +1,257 @@
+"""Warms pods that wait for it: one task per pod, requests until they are quick, then the gate.
+
+Level-triggered: each tick tells the pods as they are, and what is under way follows. What is warm
+is left alone; a process that begins anew finds in the gates what the last one had done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from headroom.api import InferenceService
+from headroom.controller.ports import Clock, Cluster
+from headroom.controller.warmup import gate
+from headroom.controller.warmup.gate import GatedPod, Said
+from headroom.controller.warmup.ports import Answer, Requester
+from headroom.controller.warmup.progress import Course, Fault, Terms
+from headroom.controller.warmup.request import Inputs, NoQuestion, Question, question_of
+from headroom.errors import ClusterError, Conflict, NotFound, RequestFailed
+from headroom.resources.names import FIELD_MANAGER
+
+_log = logging.getLogger(__name__)
+
+AT_ONCE = 256
+"""Requests under way over all pods, one per pod."""
+LONGEST_REQUEST_S = 120.0
+LATE_REQUEST_S = 30.0
+"""A request that is sent when the time is up may still find the pod cold."""
+SEEN_AGAIN_S = 2.5
+"""After a conflict the next tick, at the latest, tells the pod as it is."""
+WRITTEN_AGAIN_S = 5.0
+"""After a write that was refused; and a tick that had read before ours is passed over so long."""
+OnWarm = Callable[[InferenceService, str, str], Awaitable[None]]
+"""Takes a service, the UID of a pod that is warm and takes no requests yet, and its address."""
+_SHOWN = 200
+_TRY_LATER = frozenset({408, 425, 429})
+
+
+@dataclass(slots=True, kw_only=True)
+class _UnderWay:
+    """One pod that is not warm yet."""
+
+    service: InferenceService
+    pod: GatedPod
+    seen: asyncio.Event = field(default_factory=asyncio.Event)
+    told_s: float = float("-inf")
+    task: asyncio.Task[None] | None = None
+
+    @property
+    def terms(self) -> Terms:
+        warmup = self.service.spec.warmup
+        return Terms(
+            requests=warmup.requests,
+            max_latency_s=self.service.warmup_max_latency.seconds,
+            timeout_s=warmup.timeout.seconds,
+        )
+
+
+class Warmer:
+    """Keeps the gates of all services' pods, while this process decides."""
+
+    def __init__(
+        self, *, requester: Requester, cluster: Cluster, clock: Clock, on_warm: OnWarm
+    ) -> None:
+        self._requester = requester
+        self._cluster = cluster
+        self._clock = clock
+        self._on_warm = on_warm
+        self._slots = asyncio.Semaphore(AT_ONCE)
+        self._under_way: dict[str, _UnderWay] = {}
+        self._opened: dict[str, tuple[str, float]] = {}
+        """The containers for which a pod's gate was opened here, and when, for as long as a tick
+        may not have seen it."""
+
+    def see(self, service: InferenceService, pods: Sequence[Mapping[str, Any]]) -> None:
+        """Take in the pods of a service as they are now."""
+        late_s = _loop_s() - WRITTEN_AGAIN_S
+        self._opened = {uid: one for uid, one in self._opened.items() if one[1] > late_s}
+        port = service.spec.runtime.port
+        found = [pod for raw in pods if (pod := gate.read(raw, port)) is not None]
+        for pod in found:
+            self._see(service, pod)
+        present = {pod.uid for pod in found}
+        for uid, one in list(self._under_way.items()):
+            if one.service.uid == service.uid and uid not in present:
+                self._stop(uid)
+
+    def forget(self, service_uid: str) -> None:
+        """Leave the pods of a service that is gone as they are."""
+        for uid, one in list(self._under_way.items()):
+            if one.service.uid == service_uid:
+                self._stop(uid)
+
+    def stop(self) -> None:
+        """Send and write nothing more."""
+        for uid in list(self._under_way):
+            self._stop(uid)
+
+    def _see(self, service: InferenceService, pod: GatedPod) -> None:
+        known = self._under_way.get(pod.uid)
+        if known is not None:
+            if not (pod.leaving or pod.is_warm) and _is_same(known.pod, pod):
+                known.service, known.pod = service, pod
+                known.seen.set()
+                return
+            self._stop(pod.uid)
+        opened, _ = self._opened.get(pod.uid, ("", 0.0))
+        if pod.leaving or pod.is_warm or opened == pod.containers:
+            return
+        if pod.started or pod.is_open:
+            one = _UnderWay(service=service, pod=pod)
+            self._under_way[pod.uid] = one
+            one.task = asyncio.create_task(self._attend(one))
+
+    def _stop(self, uid: str) -> None:
+        task = self._under_way.pop(uid).task
+        if task is not None:
+            task.cancel()
+
+    async def _attend(self, one: _UnderWay) -> None:
+        try:
+            await (self._warm(one) if one.pod.started else self._close(one))
+        except NotFound:
+            _log.debug("%s/%s is gone", one.pod.namespace, one.pod.name)
+        except Exception:  # noqa: BLE001  (one pod's trouble is no other's; the next tick begins anew)
+            _log.exception("warming %s/%s failed", one.pod.namespace, one.pod.name)
+        finally:
+            if self._under_way.get(one.pod.uid) is one:
+                del self._under_way[one.pod.uid]
+
+    async def _close(self, one: _UnderWay) -> None:
+        """Take back what was said of containers that are gone."""
+        while one.pod.is_open and not await self._write(one, gate.restarted(one.pod)):
+            continue
+
+    async def _warm(self, one: _UnderWay) -> None:
+        """Send until it is warm, and open the gate; on a pod that is gone raises NotFound."""
+        course = Course(begun_s=_loop_s())
+        question, generation = question_of(one.service), one.service.generation
+        while not one.pod.is_warm:
+            if one.service.generation != generation:  # what was wrong may be mended
+                question, generation = question_of(one.service), one.service.generation
+                course = Course(begun_s=_loop_s())
+            said = _said(one, question, course)
+            if said.holds and question is not None and not one.pod.is_open:
+                await self._on_warm(one.service, one.pod.uid, one.pod.address)
+            written = True
+            if gate.is_worth_writing(one.pod, said, course, _loop_s(), one.told_s):
+                written = await self._write(one, said)
+            if said.holds:
+                if written:
+                    self._opened[one.pod.uid] = one.pod.containers, _loop_s()
+                    return
+                continue
+            due_s = course.next_s(one.terms, _loop_s()) - _loop_s()
+            if question is None or one.pod.on_host_network or due_s > 0.0:
+                await _pause(one, min(due_s, SEEN_AGAIN_S) if due_s > 0.0 else SEEN_AGAIN_S)
+            else:
+                async with self._slots:
+                    question, course = await self._ask(one, question, course)
+
+    async def _ask(
+        self, one: _UnderWay, question: Question | Inputs, course: Course
+    ) -> tuple[Question | Inputs, Course]:
+        """Send one request; where the inputs had to be read first, give the question made of it."""
+        terms, now_s = one.terms, _loop_s()
+        left_s = course.begun_s + terms.timeout_s - now_s
+        deadline_s = min(LONGEST_REQUEST_S, max(left_s, 2.0 * terms.max_latency_s, LATE_REQUEST_S))
+        try:
+            if isinstance(question, Inputs):
+                told = await self._requester.get(_url(one, question.path), deadline_s)
+                if told.status != 200:
+                    return question, _refused(course, question.path, told)
+                question = question.question(told.text)
+            answer = await self._requester.post(
+                _url(one, question.path), question.body, question.content_type, deadline_s
+            )
+        except RequestFailed as error:
+            said = (
+                f"{error}: see whether runtime.port ({one.service.spec.runtime.port}) is its port"
+            )
+            return question, course.failed(Fault.UNANSWERED, said, _loop_s())
+        except NoQuestion as error:
+            return question, course.failed(Fault.REFUSED, str(error), _loop_s())
+        if 200 <= answer.status < 300:
+            return question, course.answered(answer.seconds, _loop_s(), terms)
+        return question, _refused(course, question.path, answer)
+
+    async def _write(self, one: _UnderWay, said: Said) -> bool:
+        """Write the condition at the version that was read; say whether it stands."""
+        manifest = gate.status_manifest(one.pod, said, self._clock.now_s())
+        try:
+            written = await self._cluster.apply_status(manifest, field_manager=FIELD_MANAGER)
+        except NotFound:
+            raise
+        except Conflict:
+            await _pause(one, SEEN_AGAIN_S)
+            return False
+        except ClusterError as error:
+            _log.warning(
+                "the gate of %s/%s is not written: %s", one.pod.namespace, one.pod.name, error
+            )
+            await asyncio.sleep(WRITTEN_AGAIN_S)
+            return False
+        one.told_s = _loop_s()
+        one.pod = gate.read(written, one.service.spec.runtime.port) or one.pod
+        return True
+
+
+def _said(one: _UnderWay, question: Question | Inputs | None, course: Course) -> Said:
+    if question is None:
+        return gate.not_needed(one.pod)
+    if one.pod.on_host_network:
+        return gate.unreachable(one.pod)
+    return gate.wanted(one.pod, course, one.terms, _loop_s())
+
+
+def _is_same(before: GatedPod, now: GatedPod) -> bool:
+    """Whether what was asked so far still counts."""
+    return (before.containers, before.address, before.started) == (
+        now.containers,
+        now.address,
+        now.started,
+    )
+
+
+def _refused(course: Course, path: str, answer: Answer) -> Course:
+    """Take in an answer that is none, with what to do about it."""
+    said = " ".join(answer.text.split())[:_SHOWN]
+    words = f"{path} answered {answer.status}" + (f" ({said})" if said else "")
+    if 400 <= answer.status < 500 and answer.status not in _TRY_LATER:
+        mend = "correct warmup.request, or model.name where the profile's request is sent"
+        return course.failed(Fault.REFUSED, f"{words}: {mend}", _loop_s())
+    return course.failed(Fault.FAILED, f"{words}: see the pod's log", _loop_s())
+
+
+def _url(one: _UnderWay, path: str) -> str:
+    address = one.pod.address
+    host = f"[{address}]" if ":" in address else address
+    return f"http://{host}:{one.service.spec.runtime.port}{path}"
+
+
+async def _pause(one: _UnderWay, longest_s: float) -> None:
+    """Wait until the pod was seen again."""
+    one.seen.clear()
+    try:
+        async with asyncio.timeout(longest_s):
+            await one.seen.wait()
+    except TimeoutError:
+        return
+
+
+def _loop_s() -> float:
+    return asyncio.get_running_loop().time()

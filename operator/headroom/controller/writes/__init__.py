@@ -1,1 +1,0 @@
-"""What a tick writes of a workload: its objects where they drifted, and its replicas."""
