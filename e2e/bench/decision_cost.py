@@ -25,7 +25,7 @@ from headroom.scaling import (
     State,
     decide,
 )
-from headroom.scaling.tail_latency import TailLatency
+from headroom.scaling.latency.tail_latency import TailLatency
 
 SIZES = (3, 12, 50, 1000)
 BATCHES = (4, 8, 32, 64)

@@ -10,7 +10,6 @@ Takes a quarter of an hour on one core.
 
 from __future__ import annotations
 
-import base64
 import itertools
 import math
 import zlib
@@ -21,14 +20,15 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.progress import track
 
-from headroom.scaling import surface_axes as axes
-from headroom.scaling.load_curve import execution_percentile
+from headroom.scaling.latency import latency_table_axes as axes
+from headroom.scaling.latency.latency_tables import FILE
+from headroom.scaling.latency.load_curve import execution_percentile
 from headroom.scaling.values import Routing
 from latency_tables import batch_chain, varied_chain
 from latency_tables.fleet_runs import Cell, percentiles
 
 Floats = NDArray[np.float64]
-TARGET = Path(axes.__file__).with_name("surface_table.py")
+TARGET = Path(axes.__file__).with_name(FILE)
 CHAIN_LOADS = (0.02, 0.06, 0.12, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.88, 0.94)
 DRAWS = 150_000
 LOADS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.87, 0.92)
@@ -51,8 +51,6 @@ _LOG_TAIL = -np.logaddexp(0.0, _LOGITS)
 """What is kept of a fleet at one load: the logarithm of these percentiles of latency."""
 JUMP = 0.6
 """Where more than this exceed a level at the next load, percentiles are interpolated."""
-COLUMN_COUNT = 96
-TITLE = "Tables of the tail-latency model. Generated: `python -m latency_tables.surface`."
 
 
 def requests_for(max_batch: int, cv: float, utilization: float, relaxations: float) -> int:
@@ -180,24 +178,21 @@ def within(
     return result
 
 
-def literal(routing: Routing, logits: Floats) -> str:
-    """Return a table as lines of Python: steps from batch to batch of steps from level to level.
+def packed(logits: Floats) -> NDArray[np.uint8]:
+    """Return a table as [low bytes, high bytes] of 16-bit steps with the sign last.
 
-    In 16 bits with the sign last, low bytes first, compressed.
+    The steps are from batch to batch of the steps from level to level.
     """
     steps = np.rint(logits / axes.STEP).astype(np.int64)
     steps = np.diff(np.diff(steps, axis=-1, prepend=0), axis=2, prepend=0)
     signed = np.where(steps < 0, -2 * steps - 1, 2 * steps).astype("<u2")
-    planes = np.ascontiguousarray(signed.reshape(-1, 1).view(np.uint8).T)
-    text = base64.b64encode(zlib.compress(planes.tobytes(), 9)).decode()
-    lines = [text[start : start + COLUMN_COUNT] for start in range(0, len(text), COLUMN_COUNT)]
-    return f'{routing.name} = """\n' + "\n".join(lines) + '\n"""\n'
+    return np.ascontiguousarray(signed.reshape(-1, 1).view(np.uint8).T)
 
 
 def main() -> None:
     """Write the tables next to the model."""
-    tables = [literal(routing, table(routing)) for routing in axes.FLEETS]
-    TARGET.write_text(f'"""{TITLE}"""\n\n' + "".join(tables), encoding="utf-8")
+    tables = {routing.name: packed(table(routing)) for routing in axes.FLEETS}
+    np.savez_compressed(TARGET, allow_pickle=False, **tables)
 
 
 if __name__ == "__main__":

@@ -23,51 +23,62 @@ class Equivalent(NamedTuple):
 
 RESOLUTION = "resolution of a numerical method: the result changes by less than the model's error"
 EQUIVALENT: Sequence[Equivalent] = (
-    Equivalent("scaling/many_servers.py", "STEPS = 64", ("STEPS = 63", "STEPS = 65"), RESOLUTION),
     Equivalent(
-        "scaling/many_servers.py", "HALVINGS = 22", ("HALVINGS = 21", "HALVINGS = 23"), RESOLUTION
+        "scaling/latency/many_servers.py", "STEPS = 64", ("STEPS = 63", "STEPS = 65"), RESOLUTION
     ),
     Equivalent(
-        "scaling/slot_pool.py", "POOLS = (32,", ("POOLS = (31,", "POOLS = (33,"), RESOLUTION
+        "scaling/latency/many_servers.py",
+        "HALVINGS = 22",
+        ("HALVINGS = 21", "HALVINGS = 23"),
+        RESOLUTION,
     ),
     Equivalent(
-        "scaling/many_servers.py", "DEEPEST = 9.0", ("DEEPEST = 8.0", "DEEPEST = 10.0"), RESOLUTION
+        "scaling/latency/slot_pool.py", "POOLS = (32,", ("POOLS = (31,", "POOLS = (33,"), RESOLUTION
     ),
     Equivalent(
-        "scaling/many_servers.py", "DEEPEST + 1)", ("DEEPEST + 0)", "DEEPEST + 2)"), RESOLUTION
+        "scaling/latency/many_servers.py",
+        "DEEPEST = 9.0",
+        ("DEEPEST = 8.0", "DEEPEST = 10.0"),
+        RESOLUTION,
     ),
     Equivalent(
-        "scaling/pinned.py",
+        "scaling/latency/many_servers.py",
+        "DEEPEST + 1)",
+        ("DEEPEST + 0)", "DEEPEST + 2)"),
+        RESOLUTION,
+    ),
+    Equivalent(
+        "scaling/latency/sticky_connections.py",
         "range(connections, 0, -1)",
         ("range(connections, 1, -1)",),
         "one connection is the answer wherever no more are",
     ),
     Equivalent(
-        "scaling/tail_latency.py",
+        "scaling/latency/tail_latency.py",
         "low, high = 0, 1",
         ("low, high = 0, 2",),
         "where the doubling begins changes its steps and not where the bisection ends",
     ),
     Equivalent(
-        "scaling/surprise.py",
+        "scaling/cost/change_detection.py",
         "or expected_s <= 0:",
         ("or expected_s <= -1:", "or expected_s < 0:", "or expected_s == 0:"),
         "of a cost of nothing every execution is a hang, and none is counted",
     ),
     Equivalent(
-        "scaling/limits.py",
+        "scaling/limits/limits.py",
         "max(steady or 0, situation",
         ("max(steady or -1, situation",),
         "what the ceiling needs is never below 0",
     ),
     Equivalent(
-        "scaling/cost_learning.py",
+        "scaling/cost/cost_learning.py",
         "zip(*self.bins.values(), strict=True)",
         ("zip(*self.bins.values(), strict=False)",),
         "every bin holds as many sums as any other",
     ),
     Equivalent(
-        "scaling/signals.py",
+        "scaling/windows/signals.py",
         "return 0.0 if silent_s",
         ("return -1.0 if silent_s",),
         "the largest age counts, and that of a pod that was heard is above 0",

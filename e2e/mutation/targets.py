@@ -17,8 +17,6 @@ GUARDS = (
     *("act/act_tick", "act/drift", "act/field_ownership"),
 )
 """What keeps the controller from a wrong write."""
-DATA = ("surface_table",)
-"""Numbers that a generator wrote: their errors are measured against the simulator."""
 FOLDERS = {
     SCALING: ("tests/scaling",),
     CONTROLLER: ("tests/controller", "tests/leadership"),
@@ -32,15 +30,15 @@ def targets(present: Sequence[PurePosixPath]) -> list[PurePosixPath]:
     return sorted(
         path
         for path in present
-        if path in wanted or (path.parent == SCALING and path.stem not in ("__init__", *DATA))
+        if path in wanted or (path.is_relative_to(SCALING) and path.stem != "__init__")
     )
 
 
 def nearest_tests(module: PurePosixPath, present: Sequence[PurePosixPath]) -> list[tuple[str, ...]]:
     """Return what to run until something fails: the tests that name the module, then the others.
 
-    `present` are all test files. Worked: of scaling/limits.py tests/scaling/test_limits.py, then
-    tests/scaling.
+    `present` are all test files. Worked: for scaling/limits/limits.py
+    tests/scaling/test_limits.py, then tests/scaling.
     """
     everything = all_tests(module)
     named = tuple(

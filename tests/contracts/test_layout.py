@@ -56,31 +56,9 @@ def test_each_module_says_its_job_in_its_first_line_and_has_not_outgrown_it() ->
         if not job.endswith((".", ":", "?")):
             offenders.append(f"{path.relative_to(ROOT)} begins with {job!r}")
         lines = len(text.splitlines())
-        if lines > MOST_LINES and not _is_generated_data(text):
+        if lines > MOST_LINES:
             offenders.append(f"{path.relative_to(ROOT)} has {lines} lines")
     assert offenders == []
-
-
-def _is_generated_data(text: str) -> bool:
-    """A table that a module writes: it says by which command, and holds literals alone."""
-    docstring, *rest = ast.parse(text).body
-    assert isinstance(docstring, ast.Expr)
-    return "Generated: `python -m latency_tables." in ast.unparse(docstring) and all(
-        isinstance(each, ast.Assign) and ast.literal_eval(each.value) for each in rest
-    )
-
-
-@pytest.mark.parametrize(
-    ("body", "exempt"),
-    [
-        ("SHAPE = (1, 2)\nDATA = 'AA'", True),
-        ("def reading() -> None: ...", False),
-    ],
-)
-def test_only_literals_pass_as_generated_data(body: str, exempt: bool) -> None:
-    title = '"""Tables. Generated: `python -m latency_tables.making`."""'
-    assert _is_generated_data(f"{title}\n{body}") == exempt
-    assert not _is_generated_data(f'"""Tables."""\n{body}')
 
 
 def test_the_locks_pin_with_hashes_and_name_no_index() -> None:

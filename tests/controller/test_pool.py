@@ -16,7 +16,7 @@ from headroom.controller.sharing.pool import (
     Pool,
 )
 from headroom.controller.sharing.pool_member import ATTENDED_S, HOLD_S, Seen
-from headroom.scaling.sharing import Demand
+from headroom.scaling.accelerator_allocation import Demand
 
 TICK_S = 2.0
 

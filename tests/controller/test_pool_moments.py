@@ -6,7 +6,7 @@ import pytest
 
 from headroom.controller.sharing.pool import Pool
 from headroom.controller.sharing.pool_member import Member, Seen
-from headroom.scaling.sharing import Demand
+from headroom.scaling.accelerator_allocation import Demand
 
 
 def seen(name: str, wanted: int, standing: int, **more: int) -> Seen:

@@ -23,7 +23,7 @@ from decision_study.records import (
     to_line,
 )
 from fakes_decision_study import RECORD, record
-from headroom.scaling.law import Law
+from headroom.scaling.tuning import Law
 from headroom.simulator.autoscalers import catalogue
 from headroom.simulator.faults import FaultKind
 from headroom.simulator.outcome import Move, Outcome

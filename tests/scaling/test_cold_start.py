@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headroom.scaling.cold_start import ColdStarts, count
+from headroom.scaling.limits.cold_start import ColdStarts, count
 from headroom.scaling.values import Pod, PodState
 
 

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headroom.scaling import CostModel, LatencyCounts, PodSample, Policy
-from headroom.scaling.correction import Correction
 from headroom.scaling.decider import corrected_target_s
-from headroom.scaling.forecast import Forecast
-from headroom.scaling.law import Element, Law
-from headroom.scaling.precedents import Precedents
+from headroom.scaling.forecast.analog_forecast import Precedents
+from headroom.scaling.forecast.forecast import Forecast
+from headroom.scaling.latency.correction import Correction
+from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.state import State
-from headroom.scaling.tail_latency import TailLatency
+from headroom.scaling.tuning import Element, Law
 from scaling_world import BOUNDS_S, COST, Service, policy
 
 

@@ -10,19 +10,19 @@ import numpy as np
 import pytest
 
 from headroom.scaling import CostModel, State
-from headroom.scaling.correction import Correction
-from headroom.scaling.cost_learning import Claim, CostLearner
-from headroom.scaling.executions import Executions
+from headroom.scaling.cost.cost_learning import Claim, CostLearner
+from headroom.scaling.latency.correction import Correction
+from headroom.scaling.windows.sliding_windows import BatchStats
 
 TRUE = CostModel(fixed_s=0.150, per_item_s=0.060, max_batch=8)
 """A batch of one takes 0.21 s, a full one 0.63 s."""
 SILENT = Claim(max_batch=8)
 """The server says how large a batch may be, and not what it costs."""
-Tick = list[Executions]
+Tick = list[BatchStats]
 
 
-def ran(batches: float, size: float, mean_s: float, replica: str = "a") -> Executions:
-    return Executions(replica, batches, size, mean_s)
+def ran(batches: float, size: float, mean_s: float, replica: str = "a") -> BatchStats:
+    return BatchStats(replica, batches, size, mean_s)
 
 
 def taught(learner: CostLearner, claim: Claim, ticks: Iterable[Tick]) -> CostLearner:

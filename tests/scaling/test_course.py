@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headroom.scaling.course import LONGEST_WINDOW_S, STEP_S, WINDOW_S, Course
+from headroom.scaling.forecast.rate_history import LONGEST_WINDOW_S, STEP_S, WINDOW_S, Course
 
 
 def course(*rates_rps: float) -> Course:

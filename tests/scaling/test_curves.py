@@ -8,12 +8,12 @@ import math
 import numpy as np
 import pytest
 
-from headroom.scaling import many_servers, slot_pool
-from headroom.scaling import surface_axes as axes
-from headroom.scaling.load_curve import LoadCurve, execution_percentile
-from headroom.scaling.pinned import crowding, most_connections
-from headroom.scaling.surface import between
-from headroom.scaling.tail_latency import TailLatency
+from headroom.scaling.latency import latency_table_axes as axes
+from headroom.scaling.latency import many_servers, slot_pool
+from headroom.scaling.latency.latency_tables import between
+from headroom.scaling.latency.load_curve import LoadCurve, execution_percentile
+from headroom.scaling.latency.sticky_connections import crowding, most_connections
+from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.values import CostModel, Routing
 from latency_tables import batch_chain
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headroom.scaling.flaps import Flaps
-from headroom.scaling.law import Element, Law
+from headroom.scaling.limits.flaps import Flaps
+from headroom.scaling.tuning import Element, Law
 from scaling_world import Service, policy
 
 COLD_START_S = 40.0

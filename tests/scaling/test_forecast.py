@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headroom.scaling.bursts import Burst, Bursts
-from headroom.scaling.course import STEP_S, Vector
-from headroom.scaling.forecast import Expected, Forecast, Rates
-from headroom.scaling.law import Element, Law
-from headroom.scaling.precedents import Followed, Precedents
+from headroom.scaling.forecast.analog_forecast import Followed, Precedents
+from headroom.scaling.forecast.bursts import Burst, Bursts
+from headroom.scaling.forecast.forecast import Expected, Forecast, Rates
+from headroom.scaling.forecast.rate_history import STEP_S, Vector
+from headroom.scaling.tuning import Element, Law
 from scaling_world import Service, policy
 
 START_S = 60.0

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headroom.scaling import Decision, Freshness, Reason, decide
-from headroom.scaling.law import Element, Law
+from headroom.scaling.tuning import Element, Law
 from scaling_world import Service, policy
 
 

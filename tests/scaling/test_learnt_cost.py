@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from headroom.scaling import CostModel
-from headroom.scaling.cost_learning import Claim, CostLearner, claim_of
-from headroom.scaling.executions import Executions
-from headroom.scaling.speeds import Speeds
-from headroom.scaling.variation import Variation
+from headroom.scaling.cost.cost_learning import Claim, CostLearner, claim_of
+from headroom.scaling.cost.execution_variation import Variation
+from headroom.scaling.cost.replica_speeds import Speeds
+from headroom.scaling.windows.sliding_windows import BatchStats
 from scaling_world import sample
 
 TRUE = CostModel(fixed_s=0.150, per_item_s=0.060, max_batch=8)
@@ -22,8 +22,8 @@ Pair = tuple[float, float, float]
 """Batches, their mean size, their mean seconds."""
 
 
-def ran(*pairs: Pair, replica: str = "a") -> list[Executions]:
-    return [Executions(replica, *pair) for pair in pairs]
+def ran(*pairs: Pair, replica: str = "a") -> list[BatchStats]:
+    return [BatchStats(replica, *pair) for pair in pairs]
 
 
 def fitted(claim: Claim, *pairs: Pair) -> CostModel:
@@ -142,7 +142,7 @@ def test_what_takes_twenty_times_as_long_is_a_hang(factor: float, counts: bool) 
     assert (learnt.bins[0] != HUNDRED[0]) is counts
 
 
-def told(variation: Variation, *ticks: list[Executions], fade: float = 1.0) -> Variation:
+def told(variation: Variation, *ticks: list[BatchStats], fade: float = 1.0) -> Variation:
     for executed in ticks:
         variation = variation.observe(executed, TRUE, fade, {})
     return variation

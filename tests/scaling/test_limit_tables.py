@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from headroom.scaling import Freshness, Grant, Observation, Reason, ReplicaCounts, Signal, State
-from headroom.scaling.cold_start import ColdStarts
-from headroom.scaling.flaps import Flaps
-from headroom.scaling.limits import Situation, Wanted, bounds, decrease, granted, increase
-from headroom.scaling.stabilization import Coverage, SlidingExtreme
+from headroom.scaling.limits.cold_start import ColdStarts
+from headroom.scaling.limits.flaps import Flaps
+from headroom.scaling.limits.limits import Situation, Wanted, bounds, decrease, granted, increase
+from headroom.scaling.limits.stabilization import Coverage, SlidingExtreme
 from headroom.scaling.values import RateLimit, Signals
 from scaling_world import policy
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from headroom.scaling import Direction, Grant, PodSample, PodState, Reason
-from headroom.scaling.cold_start import ColdStarts
+from headroom.scaling.limits.cold_start import ColdStarts
 from scaling_world import Service, policy
 
 

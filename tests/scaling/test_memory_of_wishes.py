@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headroom.scaling import CostModel, Observation, PodState, Policy, ReplicaCounts, State, decide
-from headroom.scaling.cold_start import ColdStarts
-from headroom.scaling.sharing import Demand
-from headroom.scaling.stabilization import Coverage, SlidingExtreme
+from headroom.scaling.accelerator_allocation import Demand
+from headroom.scaling.limits.cold_start import ColdStarts
+from headroom.scaling.limits.stabilization import Coverage, SlidingExtreme
 from headroom.scaling.values import LatencyCounts, Pod, PodSample, RateLimit
 from scaling_world import BOUNDS_S, Service, policy, ready_pod, sample
 from service_world import service

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headroom.scaling.cost_learning import Claim, CostLearner
-from headroom.scaling.executions import Executions
-from headroom.scaling.tail_latency import TailLatency
+from headroom.scaling.cost.cost_learning import Claim, CostLearner
+from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.values import CostModel
+from headroom.scaling.windows.sliding_windows import BatchStats
 
 
 def simulate(cost: CostModel, rate_rps: float, percentile: float, requests: int = 120_000) -> float:
@@ -91,7 +91,7 @@ def test_the_cost_is_learnt_from_interval_means_although_the_server_was_wrong() 
     learner = CostLearner()
     for step in range(200):
         size = 1 + step % 8
-        learner = learner.observe([Executions("a", 10, size, true.batch_s(size))], elapsed_s=2.0)
+        learner = learner.observe([BatchStats("a", 10, size, true.batch_s(size))], elapsed_s=2.0)
     fitted = learner.fit(Claim(max_batch=advertised.max_batch, cost=advertised))
     assert fitted is not None
     for size in (1, 8):
@@ -101,7 +101,7 @@ def test_the_cost_is_learnt_from_interval_means_although_the_server_was_wrong() 
 def test_traffic_of_one_batch_size_cannot_tilt_the_line() -> None:
     advertised = CostModel(fixed_s=0.1, per_item_s=0.02, max_batch=8)
     learner = CostLearner().observe(
-        [Executions("a", 1000, 1.0, advertised.batch_s(1))], elapsed_s=2.0
+        [BatchStats("a", 1000, 1.0, advertised.batch_s(1))], elapsed_s=2.0
     )
     fitted = learner.fit(Claim(max_batch=advertised.max_batch, cost=advertised))
     assert fitted is not None
@@ -118,7 +118,7 @@ def test_no_observation_makes_a_cost_negative(
     advertised = CostModel(fixed_s=0.01, per_item_s=0.001, max_batch=max_batch)
     fitted = (
         CostLearner()
-        .observe([Executions("a", *pair) for pair in pairs], elapsed_s=2.0)
+        .observe([BatchStats("a", *pair) for pair in pairs], elapsed_s=2.0)
         .fit(Claim(max_batch=advertised.max_batch, cost=advertised))
     )
     assert fitted is not None

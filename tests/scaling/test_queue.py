@@ -18,11 +18,11 @@ from headroom.scaling import (
     Signal,
     Signals,
 )
-from headroom.scaling.law import Law
+from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.recommenders import for_left_behind, for_queue
-from headroom.scaling.signals import left_behind, shared_queue
-from headroom.scaling.tail_latency import TailLatency
-from headroom.scaling.windows import Windows
+from headroom.scaling.tuning import Law
+from headroom.scaling.windows.signals import left_behind, shared_queue
+from headroom.scaling.windows.sliding_windows import Windows
 from scaling_world import Service, policy, ready_pod, sample
 
 UNIT = CostModel(fixed_s=0.1, per_item_s=0.0, max_batch=1)

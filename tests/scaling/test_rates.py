@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from headroom.scaling import Observation, State
-from headroom.scaling.limits import Situation, Wanted, increase
-from headroom.scaling.load_curve import LoadCurve
+from headroom.scaling.latency.load_curve import LoadCurve
+from headroom.scaling.limits.limits import Situation, Wanted, increase
 from headroom.scaling.values import RateLimit, ReplicaCounts, Signals
 from scaling_world import policy
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from headroom.scaling.correction import Correction
-from headroom.scaling.rerouting import Rerouting
+from headroom.scaling.latency.correction import Correction
+from headroom.scaling.routing_transition import Rerouting
 from headroom.scaling.values import Routing
 from scaling_world import Service, policy
 

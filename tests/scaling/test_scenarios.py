@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from headroom.scaling import Direction, Freshness, Reason, State
-from headroom.scaling.tail_latency import TailLatency
+from headroom.scaling.latency.tail_latency import TailLatency
 from scaling_world import COST, Service, policy
 
 

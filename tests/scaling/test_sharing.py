@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headroom.scaling.sharing import Demand, share
+from headroom.scaling.accelerator_allocation import Demand, share
 
 
 def _demand(name: str, **numbers: int) -> Demand:

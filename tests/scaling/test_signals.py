@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from headroom.scaling import CostModel, Freshness, Observation, Pod, PodState, Reason, Signals
-from headroom.scaling.bursts import standing_out_rps
-from headroom.scaling.forecast import Rates
+from headroom.scaling.forecast.bursts import standing_out_rps
+from headroom.scaling.forecast.forecast import Rates
+from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.recommenders import for_burst, for_removal, for_utilization
-from headroom.scaling.signals import read_signals
-from headroom.scaling.tail_latency import TailLatency
 from headroom.scaling.values import Policy
-from headroom.scaling.windows import Windows
+from headroom.scaling.windows.signals import read_signals
+from headroom.scaling.windows.sliding_windows import Windows
 from scaling_world import BOUNDS_S, policy, ready_pod, sample
 
 POLICY = policy()

@@ -9,13 +9,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from headroom.scaling import CostModel
-from headroom.scaling.cost_learning import Claim, CostLearner
+from headroom.scaling.cost.cost_learning import Claim, CostLearner
+from headroom.scaling.cost.replica_speeds import Slow, Speeds
 from headroom.scaling.decider import tail_of
-from headroom.scaling.executions import Executions
-from headroom.scaling.mixed_fleet import MixedFleet
-from headroom.scaling.speeds import Slow, Speeds
-from headroom.scaling.tail_latency import TailLatency
+from headroom.scaling.latency.mixed_fleet import MixedFleet
+from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.values import Routing
+from headroom.scaling.windows.sliding_windows import BatchStats
 from reference_queue import percentile
 from scaling_world import policy
 
@@ -168,7 +168,7 @@ def played(factors: dict[str, float], ticks: int, learner: CostLearner) -> CostL
     for number in range(ticks):
         size = 2.0 + number % 6
         executed = [
-            Executions(replica, 8.0, size, factor * TRUE.batch_s(size))
+            BatchStats(replica, 8.0, size, factor * TRUE.batch_s(size))
             for replica, factor in factors.items()
         ]
         learner = learner.observe(executed, 2.0, learner.fit(Claim(max_batch=8)))
@@ -216,7 +216,7 @@ def test_what_becomes_of_all_is_no_speed_but_a_cost() -> None:
 def test_one_replica_alone_needs_executions_enough(count: float, cv: float, changed: bool) -> None:
     known = dict.fromkeys("abc", (10000.0, 10000.0, 10000.0, 2100.0, 2100.0))
     speeds = Speeds(sums=known)
-    executed = [Executions(one, count, 1.0, 0.21 * (4.0 if one == "b" else 1.0)) for one in "abc"]
+    executed = [BatchStats(one, count, 1.0, 0.21 * (4.0 if one == "b" else 1.0)) for one in "abc"]
     told = speeds.observe(executed, TRUE, 0.0, cv)
     assert (told.sums["b"][0] < 1e4) is changed
     assert told.sums["a"][0] > 1e4

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headroom.scaling.forecast import Forecast, Rates
-from headroom.scaling.law import Element, Law
-from headroom.scaling.surges import Due, Surge, Surges, next_of
+from headroom.scaling.forecast.forecast import Forecast, Rates
+from headroom.scaling.forecast.periodic_peaks import Due, Surge, Surges, next_of
+from headroom.scaling.tuning import Element, Law
 from scaling_world import Service, policy
 
 

@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from headroom.scaling import surface_axes as axes
-from headroom.scaling.many_servers import erlang_c, mean_wait
-from headroom.scaling.pinned import most_connections
-from headroom.scaling.surface import stored_table
-from headroom.scaling.tail_latency import TailLatency
+from headroom.scaling.latency import latency_table_axes as axes
+from headroom.scaling.latency.latency_tables import stored_table
+from headroom.scaling.latency.many_servers import erlang_c, mean_wait
+from headroom.scaling.latency.sticky_connections import most_connections
+from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.values import CostModel, Routing
 from latency_tables import batch_chain, varied_chain
 from latency_tables.surface import cell

@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headroom.scaling.executions import Executions
-from headroom.scaling.histogram import attainment, percentile
-from headroom.scaling.tracks import HORIZON_S
 from headroom.scaling.values import LatencyCounts, Observation, Pod, PodState
-from headroom.scaling.windows import Windows
+from headroom.scaling.windows.counter_series import HORIZON_S
+from headroom.scaling.windows.histogram import attainment, percentile
+from headroom.scaling.windows.sliding_windows import BatchStats, Windows
 from scaling_world import ready_pod, sample
 
 
@@ -199,7 +198,7 @@ def test_each_interval_of_batches_is_told_once() -> None:
         heard = () if batches is None else (sample("a", now_s, 0, batches=batches),)
         windows = windows.absorb(Observation(now_s=now_s, current=1, pods=pods, samples=heard))
         told.append(windows.executed())
-    assert told == [[], [Executions("a", 4.0, 3.0, 0.5)], []]
+    assert told == [[], [BatchStats("a", 4.0, 3.0, 0.5)], []]
 
 
 @dataclass

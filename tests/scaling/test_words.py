@@ -8,7 +8,7 @@ import pytest
 
 from headroom.scaling import Direction, Reason, ReplicaCounts
 from headroom.scaling.explanation import binding, counterfactuals, message
-from headroom.scaling.tail_latency import TailLatency
+from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.values import LimitApplied, Recommendation
 from scaling_world import COST, policy
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from headroom.api.durations import Duration
 from headroom.controller.report.evaluation import Evaluation
 from headroom.scaling import Decision, Policy, decide
-from headroom.scaling.tail_latency import TailLatency
+from headroom.scaling.latency.tail_latency import TailLatency
 
 TARGETS = (0.5, 0.75, 1.5, 2.0)
 """Factors of the present target that are asked about unbidden."""

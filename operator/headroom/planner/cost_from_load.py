@@ -11,7 +11,7 @@ import numpy as np
 
 from headroom.planner.errors import ImpossiblePlan, require
 from headroom.planner.load_sweep import LoadStep, latency_of
-from headroom.scaling.tail_latency import TailLatency
+from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.values import CostModel
 
 SHARES = 9

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from headroom.planner.ceiling import check_ceiling, check_headroom
 from headroom.planner.errors import positive, require, share
-from headroom.scaling.tail_latency import TailLatency
+from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.values import CostModel, Routing
 
 

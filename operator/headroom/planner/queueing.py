@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from headroom.planner.errors import positive, require
-from headroom.scaling.many_servers import erlang_c
+from headroom.scaling.latency.many_servers import erlang_c
 
 RATE = "give requests per second"
 TIME = "give the time of one request"

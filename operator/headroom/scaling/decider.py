@@ -17,19 +17,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from headroom.scaling import bursts, cold_start, limits, recommenders
-from headroom.scaling.cost_learning import claim_of
+from headroom.scaling import recommenders
+from headroom.scaling.cost.cost_learning import claim_of
+from headroom.scaling.cost.replica_speeds import Speeds
 from headroom.scaling.explanation import binding, counterfactuals, message
-from headroom.scaling.flaps import LONGEST_HOLD_S
-from headroom.scaling.forecast import USUAL_START_S, Expected
-from headroom.scaling.law import Element
-from headroom.scaling.limits import Situation, Wanted
-from headroom.scaling.mixed_fleet import MixedFleet
-from headroom.scaling.signals import left_behind, read_signals, shared_queue
-from headroom.scaling.speeds import Speeds
-from headroom.scaling.stabilization import Coverage
+from headroom.scaling.forecast import bursts
+from headroom.scaling.forecast.forecast import USUAL_START_S, Expected
+from headroom.scaling.latency.mixed_fleet import MixedFleet
+from headroom.scaling.latency.tail_latency import TailLatency
+from headroom.scaling.limits import cold_start, limits
+from headroom.scaling.limits.flaps import LONGEST_HOLD_S
+from headroom.scaling.limits.limits import Situation, Wanted
+from headroom.scaling.limits.stabilization import Coverage
 from headroom.scaling.state import State
-from headroom.scaling.tail_latency import TailLatency
+from headroom.scaling.tuning import Element
 from headroom.scaling.values import (
     CostModel,
     Decision,
@@ -45,6 +46,7 @@ from headroom.scaling.values import (
     Routing,
     Signals,
 )
+from headroom.scaling.windows.signals import left_behind, read_signals, shared_queue
 
 
 def decide(policy: Policy, state: State, observation: Observation) -> tuple[Decision, State]:

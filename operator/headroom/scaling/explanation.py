@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headroom.scaling.tail_latency import TailLatency
+from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.values import (
     Counterfactual,
     Direction,

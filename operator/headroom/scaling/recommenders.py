@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from headroom.scaling.forecast import Rates
-from headroom.scaling.tail_latency import TailLatency
+from headroom.scaling.forecast.forecast import Rates
+from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.values import (
     CostModel,
     Policy,

@@ -11,17 +11,17 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from headroom.scaling.cold_start import KEPT, ColdStarts
-from headroom.scaling.correction import LARGEST, SMALLEST, Correction
-from headroom.scaling.cost_learning import CostLearner
-from headroom.scaling.flaps import Flaps
-from headroom.scaling.forecast import Forecast
-from headroom.scaling.line_fit import SUMS, Sums
-from headroom.scaling.rerouting import Rerouting
-from headroom.scaling.stabilization import Coverage, SlidingExtreme
+from headroom.scaling.cost.cost_learning import CostLearner
+from headroom.scaling.cost.execution_variation import Variation
+from headroom.scaling.cost.line_fit import SUMS, Sums
+from headroom.scaling.forecast.forecast import Forecast
+from headroom.scaling.latency.correction import LARGEST, SMALLEST, Correction
+from headroom.scaling.limits.cold_start import KEPT, ColdStarts
+from headroom.scaling.limits.flaps import Flaps
+from headroom.scaling.limits.stabilization import Coverage, SlidingExtreme
+from headroom.scaling.routing_transition import Rerouting
 from headroom.scaling.values import CostModel
-from headroom.scaling.variation import Variation
-from headroom.scaling.windows import Windows
+from headroom.scaling.windows.sliding_windows import Windows
 
 CHECKPOINT_VERSION = 3
 

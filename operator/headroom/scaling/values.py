@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from headroom.scaling.law import Law
+from headroom.scaling.tuning import Law
 
 
 class PodState(StrEnum):

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from headroom.scaling.histogram import percentile
+from headroom.scaling.windows.histogram import percentile
 from headroom.simulator.plant_state import BOUNDS_S, COLUMNS, Column
 
 Row = NDArray[np.float64]

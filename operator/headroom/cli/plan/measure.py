@@ -27,7 +27,7 @@ from headroom.planner.load_sweep import (
     result_of,
     step_seconds,
 )
-from headroom.scaling.tail_latency import TailLatency
+from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.values import CostModel
 
 LATE_SHARE = 0.1

@@ -18,7 +18,6 @@ from headroom.controller.decide.removals import withheld
 from headroom.controller.gather.gateway_counters import Tally
 from headroom.gateway.access_counts import Bin
 from headroom.scaling import Decision, Policy, State
-from headroom.scaling.signals import read_signals
 from headroom.scaling.values import (
     Freshness,
     LatencyCounts,
@@ -29,7 +28,8 @@ from headroom.scaling.values import (
     Reason,
     Signals,
 )
-from headroom.scaling.windows import Windows
+from headroom.scaling.windows.signals import read_signals
+from headroom.scaling.windows.sliding_windows import Windows
 
 GATEWAYS = "gateways"
 """Stands for all of them where windows want a pod."""

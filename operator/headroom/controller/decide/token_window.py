@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from headroom.scaling.histogram import percentile
 from headroom.scaling.values import LatencyCounts
+from headroom.scaling.windows.histogram import percentile
 
 WINDOW_S = 60.0
 """Generating takes seconds, so the decision's 30 s would hold too few requests."""

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from headroom.scaling.histogram import percentile
 from headroom.scaling.values import Freshness, Policy
-from headroom.scaling.windows import Windows, WindowTotal
+from headroom.scaling.windows.histogram import percentile
+from headroom.scaling.windows.sliding_windows import Windows, WindowTotal
 
 MINUTE_S = 60.0
 PERIOD_DAYS = 28

@@ -15,7 +15,7 @@ from typing import Any
 from headroom.api import InferenceService
 from headroom.controller.sharing.pool import Pool
 from headroom.controller.sharing.pool_member import Seen
-from headroom.scaling.sharing import Demand
+from headroom.scaling.accelerator_allocation import Demand
 from headroom.scaling.values import Decision, Grant, Observation, Pod, PodState
 
 _PoolKey = tuple[str, str]

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from headroom.controller.sharing.pool_member import NOTHING, Member, Seen
-from headroom.scaling.sharing import share
+from headroom.scaling.accelerator_allocation import share
 from headroom.scaling.values import Grant
 
 GIVE_BACK_AFTER_S = 60.0

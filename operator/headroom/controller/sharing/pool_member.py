@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from headroom.scaling.sharing import Demand
-from headroom.scaling.stabilization import SlidingExtreme
+from headroom.scaling.accelerator_allocation import Demand
+from headroom.scaling.limits.stabilization import SlidingExtreme
 
 HOLD_S = 30.0
 """A replica that has been missing for this long may take one that stands."""

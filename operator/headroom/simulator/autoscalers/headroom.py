@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field, replace
 
 from headroom.scaling import Observation, Policy, State, decide
-from headroom.scaling.law import Element, Law
+from headroom.scaling.tuning import Element, Law
 from headroom.simulator.autoscaler import ScaleRequest, View
 from headroom.simulator.autoscalers.peer import Peer
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from headroom.scaling.law import Element
 from headroom.scaling.state import State
+from headroom.scaling.tuning import Element
 from headroom.scaling.values import (
     Freshness,
     LimitApplied,

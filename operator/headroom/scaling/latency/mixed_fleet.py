@@ -13,9 +13,9 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
-from headroom.scaling import pinned
-from headroom.scaling.load_curve import LoadCurve, execution_percentile
-from headroom.scaling.tail_latency import LARGEST_CV, TailLatency
+from headroom.scaling.latency import sticky_connections
+from headroom.scaling.latency.load_curve import LoadCurve, execution_percentile
+from headroom.scaling.latency.tail_latency import LARGEST_CV, TailLatency
 from headroom.scaling.values import CostModel, Routing
 
 _LEVELS = (0.9, 0.95, 0.99)
@@ -107,7 +107,7 @@ class MixedFleet(TailLatency):
         """
         utilization = factor * share_rps / self.usual.full_batch_rps
         if self.routing is Routing.STICKY:
-            utilization *= pinned.crowding(replicas)
+            utilization *= sticky_connections.crowding(replicas)
         reach = target_s / (factor * self._fast.full_s)
         if utilization >= 1.0 or reach <= self._quickest:
             return 1.0

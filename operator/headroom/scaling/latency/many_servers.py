@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from headroom.scaling.load_curve import execution_percentile
+from headroom.scaling.latency.load_curve import execution_percentile
 
 STEPS = 64
 DEEPEST = 9.0

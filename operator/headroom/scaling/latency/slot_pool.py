@@ -18,9 +18,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from headroom.scaling import many_servers, surface
-from headroom.scaling import surface_axes as axes
-from headroom.scaling.load_curve import LoadCurve
+from headroom.scaling.latency import latency_table_axes as axes
+from headroom.scaling.latency import latency_tables, many_servers
+from headroom.scaling.latency.load_curve import LoadCurve
 from headroom.scaling.values import Routing
 
 Array = NDArray[np.float64]
@@ -89,7 +89,7 @@ def _pool(
     slope = -math.log(1 - percentile) * (1 + cv * cv) / (2 * servers)
     if servers <= POOLS[0]:
         return _allen_cunneen(servers, cv, percentile), slope
-    few, many, part = surface.between([-1 / pool for pool in POOLS], -1 / servers)
+    few, many, part = latency_tables.between([-1 / pool for pool in POOLS], -1 / servers)
     first = _allen_cunneen(POOLS[few], cv, percentile)
     second = _allen_cunneen(POOLS[many], cv, percentile)
     return (1 - part) * first + part * second, slope
@@ -99,7 +99,7 @@ def _batching(
     share: float, max_batch: int, cv: float, percentile: float, routing: Routing, servers: int
 ) -> tuple[Array, float]:
     """Return the curve of this many replicas with one execution at a time."""
-    curve = surface.fleet(share, max_batch, cv, percentile, routing, servers)
+    curve = latency_tables.fleet(share, max_batch, cv, percentile, routing, servers)
     return np.array([curve.latency(load) for load in LOADS]), curve.slope
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from statistics import median_low
 
-from headroom.scaling.histogram import attainment, percentile
 from headroom.scaling.values import Freshness, Observation, Pod, PodState, Policy, Signal, Signals
-from headroom.scaling.windows import Windows
+from headroom.scaling.windows.histogram import attainment, percentile
+from headroom.scaling.windows.sliding_windows import Windows
 
 
 def shared_queue(windows: Windows, observation: Observation) -> int | None:

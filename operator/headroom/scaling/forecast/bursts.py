@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from headroom.scaling.course import Course
-from headroom.scaling.flaps import HOUR_S
+from headroom.scaling.forecast.rate_history import Course
+from headroom.scaling.limits.flaps import HOUR_S
 from headroom.scaling.values import Policy
-from headroom.scaling.windows import Windows
+from headroom.scaling.windows.sliding_windows import Windows
 
 NEARLY = 0.85
 """An earlier burst of this share of the rise is as strong."""

@@ -1,28 +1,29 @@
 """Latency curves of batching replicas, read off the precomputed tables.
 
 Latency over T = t(B), the time of a full batch, depends on t0 / T, B, variation, N, routing and
-utilization only. The tables hold the utilization at each level of latency (`surface_axes`), from
-exact chains and simulation (`latency_tables.surface`).
+utilization only. The tables hold the utilization at each level of latency (`latency_table_axes`),
+from exact chains and simulation (`latency_tables.surface`).
 """
 
 from __future__ import annotations
 
-import base64
 import math
-import zlib
 from bisect import bisect_right
 from collections.abc import Sequence
 from functools import lru_cache
+from importlib.resources import files
 
 import numpy as np
 from numpy.typing import NDArray
 
-from headroom.scaling import surface_axes as axes
-from headroom.scaling import surface_table
-from headroom.scaling.load_curve import LoadCurve, execution_percentile
+from headroom.scaling.latency import latency_table_axes as axes
+from headroom.scaling.latency.load_curve import LoadCurve, execution_percentile
 from headroom.scaling.values import Routing
 
 Array = NDArray[np.float64]
+
+FILE = "latency_tables.npz"
+"""Written by `latency_tables.surface`."""
 
 _BATCHES = [-1 / size for size in axes.BATCHES]
 _DEPTHS = [math.log(-math.log(1 - known)) for known in axes.PERCENTILES]
@@ -101,14 +102,14 @@ def stored_table(routing: Routing) -> NDArray[np.float32]:
 
     [fleets, exponents, batches, cvs, percentiles, levels]
     """
-    packed = zlib.decompress(base64.b64decode(getattr(surface_table, routing.name)))
-    low, high = np.frombuffer(packed, dtype=np.uint8).reshape(2, -1).astype(np.int16)
+    with files(__package__).joinpath(FILE).open("rb") as file, np.load(file) as stored:
+        low, high = stored[routing.name].astype(np.int16)
     signed = low | (high << 8)
     steps = (signed >> 1) ^ -(signed & 1)
     nodes = (axes.EXPONENTS, axes.BATCHES, axes.CVS, axes.PERCENTILES)
     steps = steps.reshape(-1, *map(len, nodes), axes.LEVELS)
     steps = steps.cumsum(axis=2, dtype=np.int16).cumsum(axis=-1, dtype=np.int16)
-    logits = np.float32(axes.STEP) * steps
+    logits: NDArray[np.float32] = np.float32(axes.STEP) * steps
     if routing is Routing.RANDOM:
         return logits
     return np.concatenate((stored_table(Routing.RANDOM), logits))

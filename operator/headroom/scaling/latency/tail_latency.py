@@ -14,8 +14,8 @@ import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from headroom.scaling import pinned, slot_pool, surface
-from headroom.scaling.load_curve import LoadCurve, execution_percentile
+from headroom.scaling.latency import latency_tables, slot_pool, sticky_connections
+from headroom.scaling.latency.load_curve import LoadCurve, execution_percentile
 from headroom.scaling.values import CostModel, Routing
 
 LARGEST_BATCH = 64
@@ -45,7 +45,7 @@ class TailLatency:
         """Return the percentile in seconds when `replicas` share these arrivals; inf if too few."""
         utilization = arrival_rps / (replicas * self.cost.full_batch_rps)
         if self.routing is Routing.STICKY:
-            utilization *= pinned.crowding(replicas)
+            utilization *= sticky_connections.crowding(replicas)
         return self.full_s * self.curve(replicas).latency(utilization)
 
     @cached_property
@@ -64,7 +64,7 @@ class TailLatency:
             return 0.0
         utilization = self.curve(replicas).utilization(target_s / self.full_s)
         if self.routing is Routing.STICKY:
-            utilization /= pinned.crowding(replicas)
+            utilization /= sticky_connections.crowding(replicas)
         return utilization * self.cost.full_batch_rps
 
     def replicas_for(self, arrival_rps: float, target_s: float, margin: float) -> int | None:
@@ -88,7 +88,7 @@ class TailLatency:
         if self.routing is Routing.STICKY:
             low, high = 0, 1
             while not self._carries(wanted_rps, target_s, high):
-                if pinned.most_connections(high) == 1:
+                if sticky_connections.most_connections(high) == 1:
                     return None
                 low, high = high, 2 * high
         while high - low > 1:
@@ -143,5 +143,5 @@ def _curve(
     replicas: int,
 ) -> LoadCurve:
     if slots == 1:
-        return surface.fleet(share, max_batch, cv, percentile, routing, replicas)
+        return latency_tables.fleet(share, max_batch, cv, percentile, routing, replicas)
     return slot_pool.fleet(share, max_batch, slots, cv, percentile, routing, replicas)

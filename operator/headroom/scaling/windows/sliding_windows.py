@@ -14,11 +14,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from struct import Struct
+from typing import NamedTuple
 
 import numpy as np
 
-from headroom.scaling.executions import Executions
-from headroom.scaling.tracks import (
+from headroom.scaling.values import CostModel, Observation, Pod, PodSample, PodState
+from headroom.scaling.windows.counter_series import (
     ARRIVALS,
     BATCH_SECONDS,
     BATCHES,
@@ -28,7 +29,20 @@ from headroom.scaling.tracks import (
     Tracks,
     Vector,
 )
-from headroom.scaling.values import CostModel, Observation, Pod, PodSample, PodState
+
+
+class BatchStats(NamedTuple):
+    """What one replica executed between two scrapes.
+
+    Means over the interval; the mean of an affine cost is the cost of the mean.
+    """
+
+    replica: str
+    batches: float
+    size: float
+    """Requests per batch, on average."""
+    mean_s: float
+    """Seconds per batch, on average."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,11 +163,11 @@ class Windows:
         counts = (ended[:, -1] + ended[:, MISSED]).tolist() if len(self.bounds_s) else []
         return dict(zip(self.tracks.columns, counts, strict=False))
 
-    def executed(self) -> list[Executions]:
+    def executed(self) -> list[BatchStats]:
         """Return what each replica executed in an interval that ended at this tick."""
         counted = self.tracks.added[:, BATCHES : BATCH_SECONDS + 1].tolist()
         return [
-            Executions(replica, batches, items / batches, seconds / batches)
+            BatchStats(replica, batches, items / batches, seconds / batches)
             for replica, (batches, items, seconds) in zip(self.tracks.columns, counted, strict=True)
             if batches >= 1
         ]

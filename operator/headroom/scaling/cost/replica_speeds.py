@@ -20,10 +20,10 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from statistics import median_low
 
-from headroom.scaling.executions import Executions
-from headroom.scaling.line_fit import NOTHING, Sums, line
-from headroom.scaling.surprise import KEPT, RATIO, Recent, surprise
+from headroom.scaling.cost.change_detection import KEPT, RATIO, Recent, surprise
+from headroom.scaling.cost.line_fit import NOTHING, Sums, line
 from headroom.scaling.values import CostModel
+from headroom.scaling.windows.sliding_windows import BatchStats
 
 HALF_LIFE_S = 300.0
 RECENT_HALF_LIFE_S = 20.0
@@ -52,7 +52,7 @@ class Speeds:
 
     def observe(
         self,
-        intervals: Iterable[Executions],
+        intervals: Iterable[BatchStats],
         expected: CostModel,
         elapsed_s: float,
         cv: float | None,

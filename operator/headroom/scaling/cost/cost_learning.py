@@ -18,12 +18,12 @@ from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
-from headroom.scaling.executions import Executions
-from headroom.scaling.line_fit import NOTHING, SUMS, Sums, line, plus
-from headroom.scaling.speeds import Speeds
-from headroom.scaling.surprise import KEPT, surprise
+from headroom.scaling.cost.change_detection import KEPT, surprise
+from headroom.scaling.cost.execution_variation import Variation
+from headroom.scaling.cost.line_fit import NOTHING, SUMS, Sums, line, plus
+from headroom.scaling.cost.replica_speeds import Speeds
 from headroom.scaling.values import CostModel, PodSample
-from headroom.scaling.variation import Variation
+from headroom.scaling.windows.sliding_windows import BatchStats
 
 PRIOR_BATCHES = 20.0
 DOUBT_BATCHES = 0.1
@@ -76,7 +76,7 @@ class CostLearner:
 
     def observe(
         self,
-        intervals: Iterable[Executions],
+        intervals: Iterable[BatchStats],
         elapsed_s: float,
         expected: CostModel | None = None,
     ) -> CostLearner:
@@ -138,7 +138,7 @@ class CostLearner:
         )
 
 
-def _usual(intervals: Iterable[Executions], expected: CostModel | None) -> list[Executions]:
+def _usual(intervals: Iterable[BatchStats], expected: CostModel | None) -> list[BatchStats]:
     """Return what took some time for some requests, and no outlier's."""
     if expected is None:
         return [one for one in intervals if one.size > 0 < one.mean_s]
@@ -153,7 +153,7 @@ def _usual(intervals: Iterable[Executions], expected: CostModel | None) -> list[
 
 def _with(
     bins: Mapping[int, Sums],
-    intervals: Iterable[Executions],
+    intervals: Iterable[BatchStats],
     fade: float,
     factors: Mapping[str, float],
 ) -> dict[int, Sums]:
@@ -182,7 +182,7 @@ def _with(
 
 
 def _latest(
-    intervals: Iterable[Executions], expected: CostModel, factors: Mapping[str, float]
+    intervals: Iterable[BatchStats], expected: CostModel, factors: Mapping[str, float]
 ) -> float | None:
     """Return how many times as long as expected these took; None if nothing was expected."""
     took_s = expected_s = 0.0

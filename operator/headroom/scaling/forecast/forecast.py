@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from headroom.scaling.bursts import Burst, Bursts
-from headroom.scaling.course import WINDOW_S, Vector
-from headroom.scaling.flaps import SLACK_S
-from headroom.scaling.law import Element, Law
-from headroom.scaling.precedents import Precedents
-from headroom.scaling.surges import Surges
+from headroom.scaling.forecast.analog_forecast import Precedents
+from headroom.scaling.forecast.bursts import Burst, Bursts
+from headroom.scaling.forecast.periodic_peaks import Surges
+from headroom.scaling.forecast.rate_history import WINDOW_S, Vector
+from headroom.scaling.limits.flaps import SLACK_S
+from headroom.scaling.tuning import Element, Law
 from headroom.scaling.values import Policy
 
 USUAL_START_S = 60.0

@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
-from headroom.scaling.executions import Executions
 from headroom.scaling.values import CostModel
+from headroom.scaling.windows.sliding_windows import BatchStats
 
 FIRST_INTERVALS = 10
 FEWEST_DIFFERENCES = 10.0
@@ -32,12 +32,12 @@ class Variation:
     differences: float = 0.0
     intervals: int = 0
     """Heard so far; of the first ones nothing is compared, the expectation being a guess."""
-    latest: Mapping[str, Executions] = field(default_factory=dict)
+    latest: Mapping[str, BatchStats] = field(default_factory=dict)
     """The last interval of each replica."""
 
     def observe(
         self,
-        intervals: Sequence[Executions],
+        intervals: Sequence[BatchStats],
         expected: CostModel,
         fade: float,
         factors: Mapping[str, float],

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from headroom.scaling.correction import Correction
+from headroom.scaling.latency.correction import Correction
 from headroom.scaling.values import Routing
 
 LATEST_S = 1800.0
