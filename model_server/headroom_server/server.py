@@ -14,6 +14,7 @@ import math
 import signal
 import socket
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 import uvicorn
@@ -25,7 +26,7 @@ from headroom_server.runtime.store import Store
 from headroom_server.settings import Settings
 from headroom_server.web.app import Application
 from headroom_server.web.direct import Direct
-from headroom_server.web.http_protocol import bounded_protocol
+from headroom_server.web.http_protocol import BoundedProtocol, HttpOptions
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -214,9 +215,10 @@ async def _watch(models: Models) -> None:
 
 
 def _config(application: ASGIApp, direct: Direct | None, settings: Settings) -> uvicorn.Config:
+    options = HttpOptions(settings.connection_max_age_s, settings.receive_timeout_s, direct)
     return uvicorn.Config(
         application,
-        http=bounded_protocol(settings.connection_max_age_s, settings.receive_timeout_s, direct),
+        http=partial(BoundedProtocol, options),  # type: ignore[arg-type]  # it is only called
         lifespan="off",
         ws="none",
         proxy_headers=False,

@@ -18,8 +18,7 @@ from headroom_server.connection import Connection, Headers
 from headroom_server.device.execution import Outputs
 from headroom_server.errors import InvalidRequestError, RequestError
 from headroom_server.web.closing import Closing
-from headroom_server.web.heads import head_of
-from headroom_server.web.inference import Asked, Inference, Target
+from headroom_server.web.inference import Asked, Inference, Target, head_of
 from headroom_server.web.known_heads import Head
 
 if TYPE_CHECKING:

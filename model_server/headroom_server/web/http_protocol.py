@@ -1,12 +1,15 @@
-"""HTTP/1.1 of uvicorn, with bounds on what a client may send and how long it may take for it.
+"""HTTP/1.1 of uvicorn, with limits on the size and the duration of requests.
 
-uvicorn waits for ever for the rest of a request, and holds headers of any size.
+uvicorn alone waits forever for the rest of a request and accepts headers of any size.
 """
+
+# ruff: noqa: D102 - uvicorn and asyncio document what is overridden here
 
 from __future__ import annotations
 
 import asyncio
 import random
+from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
@@ -18,242 +21,254 @@ from uvicorn.protocols.http.httptools_impl import (
 
 from headroom_server.connection import STATE_KEY, Connection
 from headroom_server.web.direct import Direct, Exchange
-from headroom_server.web.heads import CLOSE
+from headroom_server.web.inference import CLOSE_LINE
 from headroom_server.web.known_heads import Head, KnownHeads
 
 MAX_HEAD_BYTES = 64 * 1024
-"""Request line and headers. What comes in one read (256 KiB) is not counted before it is parsed."""
+"""Request line and headers. The first read (up to 256 KiB) is parsed before it is counted."""
 
 
-def bounded_protocol(
-    max_age_s: float, receive_timeout_s: float, direct: Direct | None = None
-) -> type[HttpToolsProtocol]:
-    """The protocol of each connection; the connection stands in the ASGI state.
+@dataclass(frozen=True, slots=True)
+class HttpOptions:
+    """Options that all connections of a server share."""
 
-    A request has to be complete `receive_timeout_s` after its first byte. What `direct` takes
-    passes ASGI by.
+    max_age_s: float
+    """Mean age at which a response closes its connection; each varies by up to a quarter."""
+    receive_timeout_s: float
+    """A request must be complete this long after its first byte."""
+    direct: Direct | None = None
+    """Serves inference without ASGI where it can; None: every request goes through ASGI."""
+    known_heads: KnownHeads = field(default_factory=KnownHeads)
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """One connection; requests find its `Connection` in the ASGI state.
+
+    Overrides and reads private parts of uvicorn, which is therefore pinned to one minor version;
+    tests/server/test_uvicorn_contract.py lists everything that is used.
     """
-    known = KnownHeads()
 
-    class BoundedProtocol(HttpToolsProtocol):
-        _receiving = False
-        """A request has begun and is not complete."""
-        _head_open = False
-        """Its headers are not complete either."""
-        _head_bytes = 0
-        _receive_timer: asyncio.TimerHandle | None = None
-        _exchange: Exchange | None = None
-        """What is received to pass ASGI by."""
-        _taken: Head | None = None
-        """Of what was last received so."""
-        _rejection: tuple[int, str] | None = None
-        """Status and message for what came last, while answers before it are still owed."""
+    _receiving = False
+    """A request has begun and is not complete."""
+    _head_open = False
+    """Its headers are not complete either."""
+    _head_bytes = 0
+    _receive_timer: asyncio.TimerHandle | None = None
+    _exchange: Exchange | None = None
+    """The request being received, if it bypasses ASGI."""
+    _last_head: Head | None = None
+    """The head of the last request that bypassed ASGI."""
+    _rejection: tuple[int, str] | None = None
+    """Status and message for the last request, while earlier requests still await responses."""
 
-        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-            super().connection_made(transport)
-            age_s = max_age_s * random.uniform(0.75, 1.25)  # noqa: S311 - jitter, no secret
-            self._connection = Connection(self.loop.time() + age_s)
-            self._connection.answer = self._answer
-            self.app_state = {**self.app_state, STATE_KEY: self._connection}
-            self._quiet_since_s = self.loop.time()
-            self._idle_timer = self.loop.call_later(self.timeout_keep_alive, self._check_idle)
+    def __init__(self, options: HttpOptions, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self._options = options
+        self._direct = options.direct
 
-        def connection_lost(self, exc: Exception | None) -> None:
-            super().connection_lost(exc)
-            self._idle_timer.cancel()
-            self._stop_receive_timer()
-            self._connection.lost()
-            self._connection.answer = None
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        age_s = self._options.max_age_s * random.uniform(0.75, 1.25)  # noqa: S311 - jitter
+        self._connection = Connection(self.loop.time() + age_s)
+        self._connection.answer = self._answer
+        self.app_state = {**self.app_state, STATE_KEY: self._connection}
+        self._idle_since_s = self.loop.time()
+        self._idle_timer = self.loop.call_later(self.timeout_keep_alive, self._check_idle)
 
-        def data_received(self, data: bytes) -> None:
-            if self._rejection is not None:
-                return
-            begins = direct is not None and not self._receiving
-            if begins and self._serve_known(data):
-                return
-            self._taken = None
-            super().data_received(data)
-            if begins and self._taken is not None:
-                known.learn(data, self._taken)
-            if not self._receiving:
-                if self._receive_timer is not None:
-                    self._stop_receive_timer()
-            elif not self.transport.is_closing():
-                if self._receive_timer is None:
-                    self._start_receive_timer()
-                if self._head_open:
-                    self._head_bytes += len(data)
-                    if self._head_bytes > MAX_HEAD_BYTES:
-                        self._reject(431, f"headers hold at most {MAX_HEAD_BYTES} bytes; got more")
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._idle_timer.cancel()
+        self._stop_receive_timer()
+        self._connection.lost()
+        self._connection.answer = None
 
-        def on_message_begin(self) -> None:
-            # of uvicorn's, what ASGI alone needs waits until it is known to be needed
-            self.url, self.headers, self.expect_100_continue = b"", [], False
-            self._receiving = self._head_open = True
-            self._head_bytes = 0
-
-        def on_headers_complete(self) -> None:
-            self._head_open = False
-            self._exchange = exchange = self._passing_by()
-            if exchange is not None:
-                self.cycle = exchange  # type: ignore[assignment]
-                return
-            url, headers, expects = self.url, self.headers, self.expect_100_continue
-            super().on_message_begin()
-            self.url, self.expect_100_continue = url, expects
-            self.headers += headers  # the list that the scope holds
-            super().on_headers_complete()
-
-        def on_body(self, body: bytes) -> None:
-            if self._exchange is None:
-                super().on_body(body)
-            else:
-                self._exchange.body += body
-
-        def on_message_complete(self) -> None:
-            self._receiving = False
-            exchange, self._exchange = self._exchange, None
-            if exchange is None:
-                super().on_message_complete()
-            else:
-                assert direct is not None
-                self._taken = exchange.head
-                direct.serve(exchange, self._connection, self._write)
-
-        def on_response_complete(self) -> None:
-            # As uvicorn's, with one timer per connection in place of one per answer.
-            owed = bool(self.pipeline)
-            self.server_state.total_requests += 1
-            if not self.transport.is_closing():
-                self._quiet_since_s = self.loop.time()
-                self.flow.resume_reading()
-                if owed:
-                    self._start_asgi_task(*self.pipeline.pop())
-            if self._rejection is not None and not owed:
-                self._refuse(*self._rejection)
-
-        def shutdown(self) -> None:
-            # A request whose headers are on their way is received, and its answer closes the
-            # connection, since the server drains.
-            if not self._head_open:
-                super().shutdown()
-
-        def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-            self._running = cycle
-            super()._start_asgi_task(cycle, app)
-
-        def _answer(self, head: bytes, body: bytes, close: bool) -> bool:
-            # As uvicorn's two sends, in one write and without checking our own headers.
-            cycle = self._running
-            if self.flow.write_paused or cycle.response_started:
-                return False
-            self._write(cycle, head, body, close)
-            cycle.message_event.set()
-            return True
-
-        def _serve_known(self, data: bytes) -> bool:
-            """Serve what is one whole request whose head was read before; whether it is."""
-            assert direct is not None
-            whole = known.split(data) if self._at_rest() else None
-            exchange = None if whole is None else direct.begin(whole[0])
-            if whole is None or exchange is None:
-                return False
-            self.cycle = exchange  # type: ignore[assignment]
-            exchange.body = whole[1]
-            direct.serve(exchange, self._connection, self._write)
-            return True
-
-        def _at_rest(self) -> bool:
-            before = self.cycle
-            return (before is None or before.response_complete) and not self.flow.write_paused
-
-        def _passing_by(self) -> Exchange | None:
-            parser = self.parser
-            if (
-                direct is None
-                or self.expect_100_continue
-                or not self._at_rest()
-                or parser.get_method() != b"POST"
-                or parser.get_http_version() != "1.1"
-                or parser.should_upgrade()
-            ):
-                return None
-            keep_alive = parser.should_keep_alive()
-            head = direct.head(self.url, self.headers, keep_alive=keep_alive)
-            return None if head is None else direct.begin(head)
-
-        def _write(
-            self,
-            cycle: RequestResponseCycle | Exchange,
-            head: bytes,
-            body: bytes,
-            close: bool,
-        ) -> None:
-            if close or not cycle.keep_alive:
-                cycle.keep_alive = False
-                head += CLOSE
-            if not (cycle.disconnected or self.transport.is_closing()):
-                self.transport.write(b"%b\r\n%b" % (head, body))
-            cycle.response_started = cycle.response_complete = True
-            if not cycle.keep_alive:
-                self.transport.close()
-            self.on_response_complete()
-
-        def _check_idle(self) -> None:
-            now_s = self.loop.time()
-            busy = self._receiving or not (self.cycle is None or self.cycle.response_complete)
-            since_s = now_s if busy else self._quiet_since_s
-            left_s = since_s + self.timeout_keep_alive - now_s
-            if left_s > 0.0:
-                self._idle_timer = self.loop.call_later(left_s, self._check_idle)
-            else:
-                self.timeout_keep_alive_handler()
-
-        def send_400_response(self, msg: str) -> None:
-            self._reject(400, f"not HTTP/1.1: {msg}")
-
-        def _start_receive_timer(self) -> None:
-            self._receive_timer = self.loop.call_later(receive_timeout_s, self._too_slow)
-
-        def _stop_receive_timer(self) -> None:
+    def data_received(self, data: bytes) -> None:
+        if self._rejection is not None:
+            return
+        begins = self._direct is not None and not self._receiving
+        if begins and self._serve_known(data):
+            return
+        self._last_head = None
+        super().data_received(data)
+        if begins and self._last_head is not None:
+            self._options.known_heads.learn(data, self._last_head)
+        if not self._receiving:
             if self._receive_timer is not None:
-                self._receive_timer.cancel()
-                self._receive_timer = None
-
-        def _too_slow(self) -> None:
-            self._receive_timer = None
-            answering = self.cycle is not None and not self.cycle.response_complete
-            if self.transport.is_closing():
-                return
-            if self.pipeline or (self._head_open and answering):
-                # an earlier request of this connection is still owed its answer
+                self._stop_receive_timer()
+        elif not self.transport.is_closing():
+            if self._receive_timer is None:
                 self._start_receive_timer()
-            else:
-                self._refuse(408, f"the request was not complete after {receive_timeout_s:g} s")
+            if self._head_open:
+                self._head_bytes += len(data)
+                if self._head_bytes > MAX_HEAD_BYTES:
+                    self._reject(431, f"headers must have at most {MAX_HEAD_BYTES} bytes; got more")
 
-        def _reject(self, status: int, message: str) -> None:
-            """Refuse what came last, once everything before it has its answer."""
-            if self._rejection is not None or self.transport.is_closing():
-                return
-            begun = self._receiving and not self._head_open
-            if begun and self.pipeline:
-                self.pipeline.popleft()  # itself: it will never be complete
-            elif begun or self.cycle is None or self.cycle.response_complete:
-                self._refuse(status, message)
-                return
-            self._rejection = (status, message)
+    def on_message_begin(self) -> None:
+        # uvicorn also builds the ASGI scope here; on_headers_complete does if ASGI is needed
+        self.url, self.headers, self.expect_100_continue = b"", [], False
+        self._receiving = self._head_open = True
+        self._head_bytes = 0
 
-        def _refuse(self, status: int, message: str) -> None:
-            body = orjson.dumps({"error": message})
-            begun = self._receiving and not self._head_open
-            if not (begun and self.cycle.response_started):
-                self.transport.write(
-                    b"%scontent-type: application/json\r\ncontent-length: %d\r\n"
-                    b"connection: close\r\n\r\n%s" % (STATUS_LINE[status], len(body), body)
-                )
+    def on_headers_complete(self) -> None:
+        self._head_open = False
+        self._exchange = exchange = self._direct_exchange()
+        if exchange is not None:
+            self.cycle = exchange  # type: ignore[assignment]
+            return
+        url, headers, expects = self.url, self.headers, self.expect_100_continue
+        super().on_message_begin()
+        self.url, self.expect_100_continue = url, expects
+        self.headers += headers  # the list that the scope holds
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        if self._exchange is None:
+            super().on_body(body)
+        else:
+            self._exchange.body += body
+
+    def on_message_complete(self) -> None:
+        self._receiving = False
+        exchange, self._exchange = self._exchange, None
+        if exchange is None:
+            super().on_message_complete()
+        else:
+            assert self._direct is not None
+            self._last_head = exchange.head
+            self._direct.serve(exchange, self._connection, self._write)
+
+    def on_response_complete(self) -> None:
+        # like uvicorn's, but with one idle timer per connection instead of one per response
+        more = bool(self.pipeline)
+        self.server_state.total_requests += 1
+        if not self.transport.is_closing():
+            self._idle_since_s = self.loop.time()
+            self.flow.resume_reading()
+            if more:
+                self._start_asgi_task(*self.pipeline.pop())
+        if self._rejection is not None and not more:
+            self._refuse(*self._rejection)
+
+    def shutdown(self) -> None:
+        # A request whose headers are arriving is still received; since the server drains, its
+        # response closes the connection.
+        if not self._head_open:
+            super().shutdown()
+
+    def send_400_response(self, msg: str) -> None:
+        self._reject(400, "the request must be valid HTTP/1.1")
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._running = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def _answer(self, head: bytes, body: bytes, close: bool) -> bool:
+        # replaces uvicorn's two sends by one write, without checking our own headers
+        cycle = self._running
+        if self.flow.write_paused or cycle.response_started:
+            return False
+        self._write(cycle, head, body, close)
+        cycle.message_event.set()
+        return True
+
+    def _serve_known(self, data: bytes) -> bool:
+        """Serve `data` without parsing it, if it is one request whose head is known."""
+        assert self._direct is not None
+        parts = self._options.known_heads.split(data) if self._may_write() else None
+        exchange = None if parts is None else self._direct.begin(parts[0])
+        if parts is None or exchange is None:
+            return False
+        self.cycle = exchange  # type: ignore[assignment]
+        exchange.body = parts[1]
+        self._direct.serve(exchange, self._connection, self._write)
+        return True
+
+    def _may_write(self) -> bool:
+        """Whether a response could be written now: none is due before it, the client reads."""
+        before = self.cycle
+        return (before is None or before.response_complete) and not self.flow.write_paused
+
+    def _direct_exchange(self) -> Exchange | None:
+        """The request whose headers are complete, if it can bypass ASGI."""
+        parser, direct = self.parser, self._direct
+        if (
+            direct is None
+            or self.expect_100_continue
+            or not self._may_write()
+            or parser.get_method() != b"POST"
+            or parser.get_http_version() != "1.1"
+            or parser.should_upgrade()
+        ):
+            return None
+        keep_alive = parser.should_keep_alive()
+        head = direct.head(self.url, self.headers, keep_alive=keep_alive)
+        return None if head is None else direct.begin(head)
+
+    def _write(
+        self, cycle: RequestResponseCycle | Exchange, head: bytes, body: bytes, close: bool
+    ) -> None:
+        if close or not cycle.keep_alive:
+            cycle.keep_alive = False
+            head += CLOSE_LINE
+        if not (cycle.disconnected or self.transport.is_closing()):
+            self.transport.write(b"%b\r\n%b" % (head, body))
+        cycle.response_started = cycle.response_complete = True
+        if not cycle.keep_alive:
             self.transport.close()
-            if begun:  # whoever waits for the rest of it need not answer any more
-                self.cycle.disconnected = True
-                self.cycle.message_event.set()
+        self.on_response_complete()
 
-    return BoundedProtocol
+    def _check_idle(self) -> None:
+        now_s = self.loop.time()
+        busy = self._receiving or not (self.cycle is None or self.cycle.response_complete)
+        since_s = now_s if busy else self._idle_since_s
+        left_s = since_s + self.timeout_keep_alive - now_s
+        if left_s > 0.0:
+            self._idle_timer = self.loop.call_later(left_s, self._check_idle)
+        else:
+            self.timeout_keep_alive_handler()
+
+    def _start_receive_timer(self) -> None:
+        timeout_s = self._options.receive_timeout_s
+        self._receive_timer = self.loop.call_later(timeout_s, self._on_receive_timeout)
+
+    def _stop_receive_timer(self) -> None:
+        if self._receive_timer is not None:
+            self._receive_timer.cancel()
+            self._receive_timer = None
+
+    def _on_receive_timeout(self) -> None:
+        self._receive_timer = None
+        answering = self.cycle is not None and not self.cycle.response_complete
+        if self.transport.is_closing():
+            return
+        if self.pipeline or (self._head_open and answering):
+            # an earlier request of this connection still awaits its response
+            self._start_receive_timer()
+        else:
+            timeout_s = self._options.receive_timeout_s
+            self._refuse(408, f"the request must be complete within {timeout_s:g} s")
+
+    def _reject(self, status: int, message: str) -> None:
+        """Refuse the last request, once every request before it has its response."""
+        if self._rejection is not None or self.transport.is_closing():
+            return
+        begun = self._receiving and not self._head_open
+        if begun and self.pipeline:
+            self.pipeline.popleft()  # the request itself: it will never be complete
+        elif begun or self.cycle is None or self.cycle.response_complete:
+            self._refuse(status, message)
+            return
+        self._rejection = (status, message)
+
+    def _refuse(self, status: int, message: str) -> None:
+        body = orjson.dumps({"error": message})
+        begun = self._receiving and not self._head_open
+        if not (begun and self.cycle.response_started):
+            self.transport.write(
+                b"%scontent-type: application/json\r\ncontent-length: %d\r\n"
+                b"connection: close\r\n\r\n%s" % (STATUS_LINE[status], len(body), body)
+            )
+        self.transport.close()
+        if begun:  # the application waits for a body that is never completed
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()

@@ -10,7 +10,9 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
-from headroom_server.connection import connection_of
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE
+
+from headroom_server.connection import Headers, connection_of
 from headroom_server.device.execution import Outputs
 from headroom_server.engine import Work
 from headroom_server.errors import (
@@ -24,7 +26,6 @@ from headroom_server.protocols import open_inference
 from headroom_server.runtime.catalogue import Forms, Served
 from headroom_server.runtime.registry import Models
 from headroom_server.scheduling.terms import Terms, parse_terms
-from headroom_server.web import heads
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope
@@ -34,6 +35,17 @@ Header = tuple[bytes, bytes]
 JSON = (b"content-type", b"application/json")
 BYTES = (b"content-type", b"application/octet-stream")
 HEAD_LENGTH = open_inference.HEAD_LENGTH.encode()
+CLOSE_LINE = b"connection: close\r\n"
+JSON_HEAD = STATUS_LINE[200] + b"content-type: application/json\r\ncontent-length: %d\r\n"
+"""Head of a 200 response with a JSON body of so many bytes, without the empty line at its end."""
+
+
+def head_of(status: int, headers: Headers) -> bytes:
+    """Return a response's head as bytes, without the empty line at its end."""
+    parts = [STATUS_LINE[status]]
+    for name, value in headers:
+        parts += (name, b": ", value, b"\r\n")
+    return b"".join(parts)
 
 
 class Answer(NamedTuple):
@@ -55,8 +67,8 @@ class Answer(NamedTuple):
     def head(self) -> bytes:
         """As the wire has it."""
         if self.json_bytes is None:
-            return heads.JSON % len(self.body)
-        return heads.head_of(200, self.headers)
+            return JSON_HEAD % len(self.body)
+        return head_of(200, self.headers)
 
 
 class Asked(NamedTuple):
