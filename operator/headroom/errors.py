@@ -1,6 +1,6 @@
-"""What can go wrong at the edges, told apart by what the caller does next.
+"""Errors of outside systems, classified by what the caller does next.
 
-Adapters translate the errors of their libraries into these; nothing else about a library passes an
+Adapters translate the errors of their client libraries into these, and no library error leaves an
 adapter.
 """
 
@@ -10,49 +10,49 @@ from __future__ import annotations
 
 
 class ClusterError(Exception):
-    """The Kubernetes API did not do what was asked; the message says why, in its words."""
+    """The Kubernetes API rejected or failed a request; the message has its reason."""
 
 
 class Conflict(ClusterError):
-    """Someone else was faster (409): read again and decide again, never repeat the write."""
+    """The object changed concurrently (409): read and decide again, never repeat the write."""
 
 
 class NotFound(ClusterError):
-    """The object is not there (404): what is gone needs no write."""
+    """The object does not exist (404)."""
 
 
 class Rejected(ClusterError):
-    """The object is not acceptable as it is (400, 413, 415, 422): the spec has to change."""
+    """The object is invalid (400, 413, 415, 422): the spec must change."""
 
 
 class Forbidden(ClusterError):
-    """Credentials, RBAC, quota or policy forbid it (401, 403): someone has to permit it."""
+    """Credentials, RBAC, quota or policy forbid it (401, 403): an administrator must allow it."""
 
 
 class NamespaceTerminating(Forbidden):
-    """The namespace is being deleted, and takes nothing new (403 with this cause)."""
+    """The namespace is being deleted and accepts no new objects (403 with this cause)."""
 
 
 class Unavailable(ClusterError):
-    """The API cannot answer now (429, 5xx, timeout, connection): the same later, after a pause."""
+    """The API cannot answer now (429, 5xx, timeout, connection): retry after a pause."""
 
     def __init__(self, message: str, retry_after_s: float = 0.0) -> None:
         super().__init__(message)
         self.retry_after_s = retry_after_s
-        """How long the server asked to be left alone; 0 where it did not say."""
+        """The server's Retry-After; 0 if it gave none."""
 
 
 class NotLeading(Unavailable):
-    """No write is allowed now: another process may lead, and what was decided is dropped."""
+    """No write is allowed now: another process may lead; the decision is dropped."""
 
 
 class ScrapeFailed(Exception):
-    """A pod gave no page of metrics: this scrape has no sample, which is not a sample of zeros."""
+    """A pod returned no page of metrics: the sample is missing, not zero."""
 
 
 class Unmeasurable(Exception):
-    """A live server cannot be measured as it was asked for; the message says what to change."""
+    """A live server cannot be measured as requested; the message says what to change."""
 
 
 class RequestFailed(Exception):
-    """A pod gave no answer to a request: refused, broken off, or not in time."""
+    """A pod did not answer a request: refused, disconnected, or timed out."""

@@ -38,7 +38,7 @@ def counters(sample: PodSample) -> tuple[float, ...]:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_sample_is_what_came_after_the_baseline(name: str) -> None:
+def test_sample_excludes_the_baseline(name: str) -> None:
     first, second = page(f"{name}_first"), page(f"{name}_second")
     whole = PodSamples(PROFILES[name], None, Batch(largest=8))
     later = PodSamples(PROFILES[name], None, Batch(largest=8))
@@ -57,7 +57,7 @@ def test_a_sample_is_what_came_after_the_baseline(name: str) -> None:
     assert (sample.waiting, sample.running) == _gauges(name, first, second)
 
 
-def test_a_process_that_began_anew_counts_whole() -> None:
+def test_restarted_process_has_no_baseline() -> None:
     samples = PodSamples(PROFILES["mosec"], None, Batch(largest=8))
     samples.begin(page("mosec_second"), pod="p", time_s=9.0)
     anew = taken(samples, page("mosec_fresh"), page("mosec_first"))
@@ -65,7 +65,7 @@ def test_a_process_that_began_anew_counts_whole() -> None:
     assert anew.arrivals == plain.arrivals
 
 
-def test_a_baseline_lasts_while_its_pod_is_there_ready_or_not() -> None:
+def test_baseline_is_kept_while_the_pod_exists() -> None:
     samples = PodSamples(PROFILES["mosec"], None, Batch(largest=8))
     samples.begin(page("mosec_first"), pod="p", time_s=9.0)
     samples.keep([])
@@ -76,7 +76,7 @@ def test_a_baseline_lasts_while_its_pod_is_there_ready_or_not() -> None:
     assert taken(samples, page("mosec_first")).arrivals > 0.0
 
 
-def test_a_page_that_cannot_be_read_is_no_baseline() -> None:
+def test_malformed_page_sets_no_baseline() -> None:
     samples = PodSamples(PROFILES["mosec"], None, Batch(largest=8))
     with pytest.raises(TelemetryError):
         samples.begin("<html>", pod="p", time_s=9.0)

@@ -42,16 +42,16 @@ def read(page: str, *wanted: str) -> list[tuple[Series, float]]:
         ("m -Inf", {}, -math.inf),
     ],
 )
-def test_a_line_is_read(line: str, labels: dict[str, str], value: float) -> None:
+def test_line_is_parsed(line: str, labels: dict[str, str], value: float) -> None:
     assert read(f"{line}\n", "m") == [(Series("m", labels), value)]
 
 
-def test_not_a_number_is_read_as_such() -> None:
+def test_nan_is_parsed() -> None:
     ((_, value),) = read("m NaN\n", "m")
     assert math.isnan(value)
 
 
-def test_comments_blank_lines_and_unwanted_metrics_are_passed_over() -> None:
+def test_comments_blank_lines_and_other_metrics_are_skipped() -> None:
     page = '# HELP m x\n# TYPE m counter\n\n   \nother{a="b"} 3\nm 1\n # odd\n'
     assert read(page, "m") == [(Series("m", {}), 1.0)]
     assert read("", "m") == []
@@ -60,24 +60,24 @@ def test_comments_blank_lines_and_unwanted_metrics_are_passed_over() -> None:
 @pytest.mark.parametrize(
     ("page", "line", "rule"),
     [
-        ("m 1\nm 2", 2, "a page ends with a line feed"),
-        ("m 1\nm{\n", 2, "a line is name{labels} value [timestamp]"),
-        ("m\n", 1, "a line is name{labels} value [timestamp]"),
-        ("1m 1\n", 1, "a line is name{labels} value [timestamp]"),
-        ('m{a="b} 1\n', 1, "a line is name{labels} value [timestamp]"),
-        ("m{a=b} 1\n", 1, "a line is name{labels} value [timestamp]"),
-        (r'm{a="\x"} 1' + "\n", 1, "a line is name{labels} value [timestamp]"),
-        ("<html> 1 2 3\n", 1, "a line is name{labels} value [timestamp]"),
-        ("m 1 2 3\n", 1, "a line is name{labels} value [timestamp]"),
-        ("m 1 soon\n", 1, "a line is name{labels} value [timestamp]"),
-        ("m one\n", 1, "a value is a number, NaN or +Inf"),
-        ("m 1_000\n", 1, "a value is a number, NaN or +Inf"),
-        ("m \u0661\n", 1, "a value is a number, NaN or +Inf"),
-        ("unwanted one\nm 1\n", 1, "a value is a number, NaN or +Inf"),
-        ('m{a="b",a="c"} 1\n', 1, "a label stands in a series once"),
+        ("m 1\nm 2", 2, "a page must end with a line feed"),
+        ("m 1\nm{\n", 2, "a line must be name{labels} value [timestamp]"),
+        ("m\n", 1, "a line must be name{labels} value [timestamp]"),
+        ("1m 1\n", 1, "a line must be name{labels} value [timestamp]"),
+        ('m{a="b} 1\n', 1, "a line must be name{labels} value [timestamp]"),
+        ("m{a=b} 1\n", 1, "a line must be name{labels} value [timestamp]"),
+        (r'm{a="\x"} 1' + "\n", 1, "a line must be name{labels} value [timestamp]"),
+        ("<html> 1 2 3\n", 1, "a line must be name{labels} value [timestamp]"),
+        ("m 1 2 3\n", 1, "a line must be name{labels} value [timestamp]"),
+        ("m 1 soon\n", 1, "a line must be name{labels} value [timestamp]"),
+        ("m one\n", 1, "a value must be a number, NaN or +Inf"),
+        ("m 1_000\n", 1, "a value must be a number, NaN or +Inf"),
+        ("m \u0661\n", 1, "a value must be a number, NaN or +Inf"),
+        ("unwanted one\nm 1\n", 1, "a value must be a number, NaN or +Inf"),
+        ('m{a="b",a="c"} 1\n', 1, "a series must not repeat a label"),
     ],
 )
-def test_what_is_no_exposition_is_refused_with_line_and_rule(
+def test_malformed_page_is_rejected_with_line_and_rule(
     page: str, line: int, rule: str
 ) -> None:
     with pytest.raises(MalformedExposition) as raised:
@@ -88,7 +88,7 @@ def test_what_is_no_exposition_is_refused_with_line_and_rule(
 @pytest.mark.parametrize(
     "line", ['m{a="b"%s+} 1', "m%s+ 1 2 3", 'm{a="b",%s+} 1', "m{%s+} 1", 'm{a="b"}%s+ 1 2 3']
 )
-def test_a_line_made_to_be_hard_costs_no_more_than_its_length(line: str) -> None:
+def test_hostile_line_is_parsed_in_linear_time(line: str) -> None:
     begun_s = time.process_time()
     with pytest.raises(MalformedExposition):
         read(f"{line % (' ' * 100_000)}\n", "m")
@@ -96,7 +96,7 @@ def test_a_line_made_to_be_hard_costs_no_more_than_its_length(line: str) -> None
 
 
 @given(st.text(alphabet=st.sampled_from('m{}a="b\\ \n\t1.e+-_#,NaInf'), max_size=60))
-def test_any_text_is_read_or_refused(page: str) -> None:
+def test_any_text_is_parsed_or_rejected(page: str) -> None:
     try:
         found = read(page, "m", "a")
     except MalformedExposition:
@@ -108,7 +108,7 @@ def test_any_text_is_read_or_refused(page: str) -> None:
     st.dictionaries(st.text(max_size=8), st.floats(), max_size=6),
     st.lists(st.floats(min_value=0, max_value=10), max_size=5),
 )
-def test_what_the_official_client_writes_is_read_as_its_own_parser_reads_it(
+def test_official_client_page_matches_its_own_parser(
     gauges: dict[str, float], observed: list[float]
 ) -> None:
     registry = CollectorRegistry()
@@ -130,7 +130,7 @@ def test_what_the_official_client_writes_is_read_as_its_own_parser_reads_it(
     assert ours == theirs
 
 
-def test_what_is_remembered_is_bounded_and_changes_nothing() -> None:
+def test_layout_cache_is_bounded_and_changes_no_result() -> None:
     reader = ExpositionReader(frozenset({"m"}))
     for number in range(20_000):
         page = reader.read(f'm{{n="{number}"}} {number}\n')
@@ -139,7 +139,7 @@ def test_what_is_remembered_is_bounded_and_changes_nothing() -> None:
     assert len(reader._layouts) <= 16_385
 
 
-def test_pages_of_the_same_lines_share_their_layout() -> None:
+def test_pages_with_the_same_lines_share_the_layout() -> None:
     reader = ExpositionReader(frozenset({"a", "b"}))
     first, second = reader.read("a 1\nx 2\nb 3\n"), reader.read("a 4\nx 5\nb 6\n")
     assert first.layout is second.layout
@@ -147,7 +147,7 @@ def test_pages_of_the_same_lines_share_their_layout() -> None:
     assert reader.read("b 6\nx 5\na 4\n").layout is not first.layout
 
 
-def test_a_page_says_how_many_series_it_has_wanted_or_not() -> None:
+def test_layout_counts_all_series() -> None:
     reader = ExpositionReader(frozenset({"a"}))
     assert reader.read("a 1\nx 2\n").layout.lines == 2
     assert reader.read("# TYPE a gauge\n").layout.lines == 0

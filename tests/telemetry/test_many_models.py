@@ -18,7 +18,7 @@ def read_as_it_stands(text: str, model: str) -> Reading:
 
 
 @pytest.mark.parametrize("model", ["resnet", "org/model-7b:v1", "a b", 'with "quotes"', "", "ok"])
-def test_a_page_reads_the_same_as_without_its_name_taken_out(model: str) -> None:
+def test_placeholder_for_the_model_changes_no_result(model: str) -> None:
     escaped = model.replace('"', '\\"')
     text = page(model=escaped, served=17, running=3)
     assert ProfileReader(HEADROOM).read_text(text, model) == read_as_it_stands(text, model)
@@ -38,7 +38,7 @@ def test_a_page_reads_the_same_as_without_its_name_taken_out(model: str) -> None
         (" 17", " -1"),
     ],
 )
-def test_unusual_pages_read_the_same_or_are_refused_in_the_same_words(
+def test_unusual_pages_are_read_or_rejected_the_same_way(
     change: tuple[str, str],
 ) -> None:
     text = page(model="resnet", served=17).replace(*change)
@@ -53,7 +53,7 @@ def test_unusual_pages_read_the_same_or_are_refused_in_the_same_words(
     assert found == expected
 
 
-def test_pages_of_a_thousand_models_cost_little_more_than_those_of_one() -> None:
+def test_pages_of_a_thousand_models_cost_little_more_than_of_one() -> None:
     """A layout for each would be more than is remembered: fifty times the cost."""
     reader = ProfileReader(HEADROOM)
     pages = [(f"m{one}", page(model=f"m{one}", served=one)) for one in range(1000)]

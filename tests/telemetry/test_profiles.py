@@ -54,7 +54,7 @@ def samples(server: str, batch: Batch = BATCH) -> tuple[PodSample | None, PodSam
         ("torchserve", 505, 0, 3, 2),
     ],
 )
-def test_a_server_under_load_gives_a_sample(
+def test_server_under_load_yields_a_sample(
     server: str, arrivals: int, missed: int, waiting: int, running: int
 ) -> None:
     _, sample = samples(server)
@@ -80,7 +80,7 @@ def test_a_server_under_load_gives_a_sample(
         ("torchserve", 2.0, 0.2),
     ],
 )
-def test_what_a_batch_takes_is_seen_between_two_pages(
+def test_batch_time_is_derived_from_two_pages(
     server: str, size: float, batch_s: float
 ) -> None:
     reader = PodSamples(PROFILES[server], None, Batch(largest=256))
@@ -107,7 +107,7 @@ def test_what_a_batch_takes_is_seen_between_two_pages(
         ("tei", 1800, 36),
     ],
 )
-def test_latency_is_in_seconds_up_to_infinity(server: str, answered: int, bounds: int) -> None:
+def test_latency_bounds_are_seconds_up_to_infinity(server: str, answered: int, bounds: int) -> None:
     _, sample = samples(server)
     assert sample.latency.counts[-1] == answered
     assert len(sample.latency.bounds_s) == bounds
@@ -116,7 +116,7 @@ def test_latency_is_in_seconds_up_to_infinity(server: str, answered: int, bounds
 
 
 @pytest.mark.parametrize("server", ["triton", "torchserve"])
-def test_a_server_without_a_histogram_gives_no_latency_and_no_misses(server: str) -> None:
+def test_server_without_histogram_has_no_latency_and_no_misses(server: str) -> None:
     """A failure would else be the only request that is known to have ended."""
     first, sample = samples(server)
     assert first is None  # what it leaves out needs two pages
@@ -125,7 +125,7 @@ def test_a_server_without_a_histogram_gives_no_latency_and_no_misses(server: str
 
 
 @pytest.mark.parametrize("server", ["mosec", "mlserver", "vllm", "sglang"])
-def test_an_idle_server_that_has_counted_nothing_yet_is_not_unknown(server: str) -> None:
+def test_idle_server_without_counters_reads_as_zero(server: str) -> None:
     """Its counters and histograms appear with the first request, on the bounds they then have."""
     reader = PodSamples(PROFILES[server], None, BATCH)
     idle = reader.take(page(server, "fresh"), pod="u", time_s=1.0)
@@ -137,7 +137,7 @@ def test_an_idle_server_that_has_counted_nothing_yet_is_not_unknown(server: str)
 
 
 @pytest.mark.parametrize("server", ["tgi", "tei", "torchserve"])
-def test_a_page_that_is_empty_until_asked_is_an_idle_server(server: str) -> None:
+def test_empty_page_of_a_lazy_server_reads_as_idle(server: str) -> None:
     reader = PodSamples(PROFILES[server], None, BATCH)
     taken = [reader.take("# TYPE x gauge\n", pod="u", time_s=time_s) for time_s in (1.0, 2.0)]
     assert taken[1] is not None
@@ -146,23 +146,23 @@ def test_a_page_that_is_empty_until_asked_is_an_idle_server(server: str) -> None
 
 @pytest.mark.parametrize("server", sorted(PROFILES))
 @pytest.mark.parametrize("other", sorted(PROFILES))
-def test_the_page_of_another_server_is_refused_not_read_as_zeros(server: str, other: str) -> None:
+def test_page_of_another_server_is_rejected(server: str, other: str) -> None:
     if server == other or other == "headroom":
         return
     with pytest.raises(TelemetryError):
         PodSamples(PROFILES[server], None, BATCH).take(page(other, "second"), pod="u", time_s=1.0)
 
 
-def test_a_model_may_be_named_and_else_is_the_only_one() -> None:
+def test_unnamed_model_is_the_only_one_on_the_page() -> None:
     two = page("triton", "second") + page("triton", "second").replace(
         'model="model"', 'model="bert"'
     ).partition("\n")[2].replace("nv_pinned", "x_pinned").replace("nv_cpu", "x_cpu")
-    with pytest.raises(InvalidMetric, match=r"unless spec\.model\.name says which"):
+    with pytest.raises(InvalidMetric, match=r"unless spec\.model\.name names it"):
         PodSamples(PROFILES["triton"], None, BATCH).take(two, pod="u", time_s=1.0)
     named = PodSamples(PROFILES["triton"], "bert", BATCH)
     assert named.take(two, pod="u", time_s=1.0) is None
     assert named.take(two, pod="u", time_s=2.0) is not None
-    with pytest.raises(MissingMetric, match="tells of model 'model'"):
+    with pytest.raises(MissingMetric, match="the page has model 'model'"):
         PodSamples(PROFILES["triton"], "gpt", BATCH).take(
             page("triton", "second"), pod="u", time_s=1.0
         )
@@ -176,7 +176,7 @@ def test_series_of_ranks_and_versions_are_summed() -> None:
     assert sample.latency.counts[-1] == 846
 
 
-def test_arrivals_do_not_fall_while_a_request_is_between_two_counters() -> None:
+def test_arrivals_do_not_decrease_while_a_request_moves_between_counters() -> None:
     reader = PodSamples(PROFILES["mosec"], None, BATCH)
     steps = ((0.0, 10, 4), (1.0, 11, 2), (2.0, 12, 2))
     arrivals = []
@@ -191,7 +191,7 @@ def test_arrivals_do_not_fall_while_a_request_is_between_two_counters() -> None:
     assert arrivals == [14, 14, 14]
 
 
-def test_a_restarted_server_counts_from_zero_again() -> None:
+def test_restarted_server_counts_from_zero() -> None:
     reader = PodSamples(PROFILES["triton"], None, BATCH)
     reader.take(page("triton", "first"), pod="u", time_s=0.0)
     before = reader.take(page("triton", "second"), pod="u", time_s=2.858)
@@ -204,7 +204,7 @@ def test_a_restarted_server_counts_from_zero_again() -> None:
 
 
 @pytest.mark.parametrize("time_s", [102.858, 100.0])
-def test_a_page_that_is_not_newer_changes_nothing(time_s: float) -> None:
+def test_page_that_is_not_newer_changes_nothing(time_s: float) -> None:
     """A Prometheus gives the same page until it has scraped the next."""
     reader = PodSamples(PROFILES["triton"], None, BATCH)
     reader.take(page("triton", "first"), pod="u", time_s=100.0)
@@ -213,7 +213,7 @@ def test_a_page_that_is_not_newer_changes_nothing(time_s: float) -> None:
     assert reader.take(page("triton", "first"), pod="u", time_s=time_s) is sample
 
 
-def test_pods_that_are_gone_are_forgotten() -> None:
+def test_deleted_pods_are_discarded() -> None:
     reader = PodSamples(PROFILES["mosec"], None, BATCH)
     for pod in ("a", "b"):
         reader.take(page("mosec", "first"), pod=pod, time_s=1.0)
@@ -221,7 +221,7 @@ def test_pods_that_are_gone_are_forgotten() -> None:
     assert set(reader._accounts) == {"b"}
 
 
-def test_a_pod_that_has_served_nothing_takes_the_bounds_of_its_siblings() -> None:
+def test_idle_pod_uses_the_bounds_of_other_pods() -> None:
     """Other bounds would begin every window of the service anew."""
     reader = PodSamples(PROFILES["mosec"], None, BATCH)
     other = page("mosec", "first").replace('le="4.096"', 'le="5.0"')
@@ -233,7 +233,7 @@ def test_a_pod_that_has_served_nothing_takes_the_bounds_of_its_siblings() -> Non
 
 
 @pytest.mark.parametrize("file", sorted(path.name for path in PAGES.iterdir()))
-def test_a_page_says_where_it_is_from_and_is_read_by_the_official_parser(file: str) -> None:
+def test_recorded_page_names_its_source_and_parses_officially(file: str) -> None:
     text = (PAGES / file).read_text()
     assert text.startswith(("# Recorded from ", "# Composed from the definitions "))
     if not file.startswith("torchserve"):  # its comma before the brace is beyond that parser
@@ -241,7 +241,7 @@ def test_a_page_says_where_it_is_from_and_is_read_by_the_official_parser(file: s
 
 
 @pytest.mark.parametrize("name", sorted(PROFILES))
-def test_a_profile_can_be_acted_on(name: str) -> None:
+def test_profile_is_complete(name: str) -> None:
     one = PROFILES[name]
     assert one.waiting or one.waiting_seconds or one.in_flight
     assert one.running or one.running_seconds or one.in_flight
@@ -252,5 +252,5 @@ def test_a_profile_can_be_acted_on(name: str) -> None:
 
 
 @pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda one: one.name)
-def test_every_metric_that_is_read_is_kept_of_a_page_that_others_share(profile: Profile) -> None:
+def test_prefix_keeps_every_metric_of_the_profile(profile: Profile) -> None:
     assert all(name.startswith(profile.prefix) for name in profile.metric_names)

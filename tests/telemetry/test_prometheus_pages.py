@@ -15,7 +15,7 @@ from headroom.telemetry.accounts import Batch
 from headroom.telemetry.errors import InvalidMetric
 from headroom.telemetry.exposition import ExpositionReader
 from headroom.telemetry.pod_samples import PodSamples
-from headroom.telemetry.prometheus_pages import MalformedAnswer, PageReader, ScrapedPage
+from headroom.telemetry.prometheus_pages import MalformedResponse, PageReader, ScrapedPage
 
 
 def series(name: str, pod: str, *points: tuple[float, str], **labels: str) -> dict[str, Any]:
@@ -32,7 +32,7 @@ def values(page: ScrapedPage) -> dict[str, float]:
     return {one.name: value for one, value in named}
 
 
-def test_each_pod_has_its_newest_page_with_the_time_of_its_scrape() -> None:
+def test_latest_page_of_each_pod_has_its_scrape_time() -> None:
     found = read(
         series("a", "p", (10.0, "1"), (25.0, "2")),
         series("b", "p", (10.0, "3"), (25.0, "4")),
@@ -43,12 +43,12 @@ def test_each_pod_has_its_newest_page_with_the_time_of_its_scrape() -> None:
     assert values(found["q"]) == {"a": 5.0}
 
 
-def test_a_series_that_vanished_is_not_in_the_newest_page() -> None:
+def test_removed_series_is_not_in_the_latest_page() -> None:
     found = read(series("a", "p", (10.0, "1"), (25.0, "2")), series("b", "p", (10.0, "3")))
     assert values(found["p"]) == {"a": 2.0}
 
 
-def test_of_two_replicas_the_newer_page_counts_and_nothing_is_added_up() -> None:
+def test_two_prometheus_replicas_are_not_added_up() -> None:
     found = read(
         series("a", "p", (20.0, "1"), prometheus_replica="0"),
         series("a", "p", (24.0, "2"), prometheus_replica="1"),
@@ -58,7 +58,7 @@ def test_of_two_replicas_the_newer_page_counts_and_nothing_is_added_up() -> None
     assert found["p"].time_s == 24.0
 
 
-def test_two_replicas_at_the_same_millisecond_are_still_two() -> None:
+def test_two_prometheus_replicas_at_the_same_time_are_not_mixed() -> None:
     both = [
         series("a", "p", (20.0, "7"), ha="0"),
         series("a", "p", (20.0, "7"), ha="1"),
@@ -68,18 +68,18 @@ def test_two_replicas_at_the_same_millisecond_are_still_two() -> None:
     assert list(read(*both)["p"].page.values) == [7.0, 7.0]
 
 
-def test_labels_of_the_scrape_are_not_the_servers() -> None:
+def test_scrape_labels_are_removed() -> None:
     found = read(series("a", "p", (1.0, "1"), instance="10.0.0.1:80", model="m"))
     (one,) = found["p"].page.layout.series
     assert (one.name, dict(one.labels)) == ("a", {"model": "m"})
 
 
-def test_series_with_and_without_a_label_of_the_server_are_one_page() -> None:
+def test_series_with_and_without_a_label_are_one_page() -> None:
     found = read(series("a", "p", (1.0, "1"), endpoint="/x"), series("b", "p", (1.0, "2")))
     assert values(found["p"]) == {"a": 1.0, "b": 2.0}
 
 
-def test_what_is_not_a_number_reaches_the_reader_that_refuses_it() -> None:
+def test_nan_reaches_the_reader_that_rejects_it() -> None:
     found = read(
         series("mosec_service_remaining_task", "p", (1.0, "NaN")),
         series("mosec_service_remaining_task", "q", (1.0, "3")),
@@ -91,7 +91,7 @@ def test_what_is_not_a_number_reaches_the_reader_that_refuses_it() -> None:
     assert samples.take(found["q"].page, pod="q", time_s=1.0) is not None
 
 
-def test_pages_of_the_same_series_share_their_layout() -> None:
+def test_pages_with_the_same_series_share_the_layout() -> None:
     reader = PageReader()
     first = reader.read([series("b", "p", (1.0, "1")), series("a", "p", (1.0, "2"))])
     second = reader.read([series("a", "p", (2.0, "3")), series("b", "p", (2.0, "4"))])
@@ -99,7 +99,7 @@ def test_pages_of_the_same_series_share_their_layout() -> None:
     assert list(second["p"].page.values) == [3.0, 4.0]
 
 
-def test_a_page_is_read_as_if_it_had_been_scraped() -> None:
+def test_page_from_prometheus_reads_like_a_scraped_one() -> None:
     text = (Path(__file__).parent / "pages" / "vllm_second.prom").read_text()
     profile = PROFILES["vllm"]
     scraped = ExpositionReader(profile.metric_names).read(text)
@@ -134,12 +134,12 @@ def test_a_page_is_read_as_if_it_had_been_scraped() -> None:
         [{"metric": {}, "values": 5}],
     ],
 )
-def test_what_is_no_answer_is_refused(result: Any) -> None:
-    with pytest.raises(MalformedAnswer, match="received"):
+def test_malformed_response_is_rejected(result: Any) -> None:
+    with pytest.raises(MalformedResponse, match="got"):
         PageReader().read(result)
 
 
-def test_a_native_histogram_and_a_series_without_samples_say_nothing() -> None:
+def test_native_histogram_and_empty_series_are_ignored() -> None:
     assert PageReader().read([{"metric": {"__name__": "a"}, "histograms": [[1, {}]]}]) == {}
     assert PageReader().read([{"metric": {"__name__": "a"}, "values": []}]) == {}
 
@@ -155,9 +155,9 @@ JSON = st.recursive(
 
 
 @given(JSON | st.lists(st.fixed_dictionaries({"metric": JSON, "values": JSON}), max_size=3))
-def test_any_json_is_read_or_refused(result: Any) -> None:
+def test_any_json_is_read_or_rejected(result: Any) -> None:
     try:
         found = PageReader().read(result)
-    except MalformedAnswer:
+    except MalformedResponse:
         return
     assert all(len(one.page.values) == len(one.page.layout.series) for one in found.values())

@@ -28,7 +28,7 @@ def parsed(selector: str) -> list[tuple[str, str, str]]:
     return found
 
 
-def test_a_question_for_two_pods() -> None:
+def test_selector_for_two_pods() -> None:
     matchers = [
         one_of("__name__", ["vllm:num_requests_running"]),
         equals("namespace", "shop"),
@@ -43,7 +43,7 @@ def test_a_question_for_two_pods() -> None:
     "value",
     ['"} or vector(1) #', "a\\", 'a\\"', "\n", "$1", "{{.}}", "", "a,b=c", "日本", "|", ".*"],
 )
-def test_a_value_never_becomes_syntax(value: str) -> None:
+def test_label_value_never_becomes_syntax(value: str) -> None:
     read = parsed(recent([equals("pod", value), one_of("job", [value])], 1.0))
     assert read[0] == ("pod", "=", value)
     assert re.fullmatch(read[1][2], value)
@@ -51,7 +51,7 @@ def test_a_value_never_becomes_syntax(value: str) -> None:
 
 
 @given(st.lists(TEXT, min_size=1, max_size=4), TEXT)
-def test_any_values_are_read_back_and_match_nothing_else(values: list[str], other: str) -> None:
+def test_any_values_are_matched_exactly(values: list[str], other: str) -> None:
     ((_, _, exact), (_, _, pattern)) = parsed(
         recent([equals("a", values[0]), one_of("b", values)], 2.5)
     )
@@ -61,22 +61,22 @@ def test_any_values_are_read_back_and_match_nothing_else(values: list[str], othe
 
 
 @pytest.mark.parametrize("label", ["", "1a", "a b", 'a"', "ä", "a\n"])
-def test_what_is_no_label_is_refused(label: str) -> None:
-    with pytest.raises(ValueError, match="a label is letters, digits and _"):
+def test_invalid_label_is_rejected(label: str) -> None:
+    with pytest.raises(ValueError, match="a label must be letters, digits and _"):
         equals(label, "x")
 
 
-def test_what_is_no_text_is_refused() -> None:
-    with pytest.raises(ValueError, match="a label's value is text"):
+def test_invalid_label_value_is_rejected() -> None:
+    with pytest.raises(ValueError, match="a label's value must be text"):
         equals("a", "\ud800")
 
 
 @pytest.mark.parametrize("window_s", [0.0, -1.0, 0.0001, 90_000.0])
-def test_a_window_has_bounds(window_s: float) -> None:
-    with pytest.raises(ValueError, match="a window is above 0 s and at most a day"):
+def test_window_out_of_bounds_is_rejected(window_s: float) -> None:
+    with pytest.raises(ValueError, match="window must be above 0 s and at most a day"):
         recent([equals("a", "b")], window_s)
 
 
-def test_everything_is_never_asked_for() -> None:
-    with pytest.raises(ValueError, match="a selector needs a matcher"):
+def test_selector_without_matcher_is_rejected() -> None:
+    with pytest.raises(ValueError, match="a selector must have a matcher"):
         recent([], 1.0)

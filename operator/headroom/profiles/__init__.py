@@ -1,4 +1,4 @@
-"""How each model server is probed, started and measured: one value per server. Pure data."""
+"""Profiles of model servers: probes, arguments and metrics, one value per server. Pure data."""
 
 from headroom.profiles.catalogue import CUSTOM, PROFILES, profile_named
 from headroom.profiles.values import Histogram, Label, Metric, Profile

@@ -1,4 +1,4 @@
-"""All profiles by the name that `spec.runtime.profile` gives them."""
+"""All profiles by their name in `spec.runtime.profile`."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ PROFILES = {
     )
 }
 CUSTOM = "custom"
-"""The profile whose metrics the resource names itself."""
+"""The profile whose metrics the resource defines."""
 
 
 def profile_named(name: str) -> Profile:
-    """Return the profile; raise KeyError for a name that is none, `custom` too."""
+    """Return a profile; raise KeyError for an unknown name, including `custom`."""
     return PROFILES[name]

@@ -1,4 +1,4 @@
-"""The model server of this project: everything is said outright, nothing is derived."""
+"""The model server of this project: every quantity is exposed, nothing is derived."""
 
 from __future__ import annotations
 

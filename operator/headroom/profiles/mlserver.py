@@ -1,4 +1,4 @@
-"""MLServer: only its HTTP layer says something; its queue histograms stop at a full batch."""
+"""MLServer: only its HTTP layer is usable; its queue histograms end at a full batch."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ MLSERVER = Profile(
         ),
     ),
     missing=(
-        "Requests in flight beyond the largest batch are waiting; it does not tell them apart.",
-        "Arrivals are those ended and in flight: it counts requests when they end.",
-        "A batch is what is in flight at the same time, at most the largest (Little's law).",
-        "Requests over gRPC and of several models on one server are not told apart.",
+        "Requests in flight above the maximum batch size count as waiting (one gauge for both).",
+        "Arrivals are ended requests plus requests in flight: it counts requests when they end.",
+        "The batch size is derived from the requests in flight, up to the maximum (Little's law).",
+        "Requests over gRPC and of several models on one server are not distinguished.",
     ),
 )

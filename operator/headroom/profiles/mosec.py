@@ -27,7 +27,7 @@ MOSEC = Profile(
     batch_items=metric("mosec_service_batch_size_sum", _WORKERS, lazy=True),
     batch_seconds=metric("mosec_service_process_duration_second_sum", _WORKERS, lazy=True),
     missing=(
-        "Requests in flight beyond the largest batch are waiting; it does not tell them apart.",
-        "Arrivals are those ended and in flight: it counts requests when they end.",
+        "Requests in flight above the maximum batch size count as waiting (one gauge for both).",
+        "Arrivals are ended requests plus requests in flight: it counts requests when they end.",
     ),
 )

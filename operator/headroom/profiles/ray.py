@@ -1,8 +1,8 @@
-"""Ray Serve, as the agent of a Ray node exposes it: milliseconds, renewed every ten seconds.
+"""Ray Serve, as the agent of a Ray node exposes it: milliseconds, updated every ten seconds.
 
-The agent tells of every replica on its node, among 600 kB of its own, and gives sums of histograms
-from the middles of their buckets, so a mean is known only within the width of a bucket. Only lines
-of Serve's metrics are kept of the large page; Prometheus as the source spares the operator it.
+The agent exposes every replica of its node next to 600 kB of its own metrics, and computes sums of
+histograms from the middles of their buckets, so a mean is known only within a bucket's width. Only
+the lines of Serve's metrics are kept; Prometheus as the source saves the operator the large page.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ RAY = Profile(
         "ray_serve_batch_execution_time_ms_sum", scale=MILLISECONDS, optional=True
     ),
     missing=(
-        "Requests in flight beyond the largest batch are waiting; it does not tell them apart.",
-        "Arrivals are those ended and in flight: it counts requests when they end.",
-        "Without @serve.batch a batch is what runs at the same time (Little's law).",
-        "Figures are renewed every 10 s (RAY_metrics_report_interval_ms).",
+        "Requests in flight above the maximum batch size count as waiting (one gauge for both).",
+        "Arrivals are ended requests plus requests in flight: it counts requests when they end.",
+        "Without @serve.batch, the batch size is derived from the execution time (Little's law).",
+        "Metrics are updated every 10 s (RAY_metrics_report_interval_ms).",
     ),
 )

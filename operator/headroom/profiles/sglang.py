@@ -1,4 +1,4 @@
-"""SGLang: continuous batching, so a batch is what runs at the same time."""
+"""SGLang: continuous batching, so a batch is the set of requests that run at the same time."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SGLANG = Profile(
     output_token=Histogram(lazy=True, name="sglang:request_time_per_output_token_seconds"),
     missing=(
         "Metrics need --enable-metrics.",
-        "Arrivals are those ended, waiting and running: it counts requests when they end.",
-        "A batch is what runs at the same time, by Little's law from latency less queue time.",
+        "Arrivals are ended + waiting + running requests: it counts requests when they end.",
+        "The batch size is derived from latency minus queue time (Little's law).",
     ),
 )

@@ -30,7 +30,7 @@ TEI = Profile(
     batches=metric("te_batch_next_size_count", lazy=True),
     batch_items=metric("te_batch_next_size_sum", lazy=True),
     missing=(
-        "Requests in a batch are the inference time per second of time (Little's law).",
-        "Execution time is per request: the number of batches per request takes that out.",
+        "The batch size is the inference time per second (Little's law).",
+        "Execution time is summed over requests: batches per request correct it.",
     ),
 )

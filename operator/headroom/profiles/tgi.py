@@ -30,6 +30,6 @@ TGI = Profile(
     output_token=Histogram(lazy=True, name="tgi_request_mean_time_per_token_duration"),
     missing=(
         "Time to first token is not measured.",
-        "A batch is what runs at the same time, by Little's law from the time in execution.",
+        "The batch size is derived from the execution time (Little's law).",
     ),
 )

@@ -1,4 +1,4 @@
-"""TorchServe (archived): counters of microseconds, and neither a queue nor a histogram."""
+"""TorchServe (archived): counters in microseconds, no queue gauge, no histogram."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ TORCHSERVE = Profile(
         *metric("ts_queue_latency_microseconds", scale=-MICROSECONDS, lazy=True),
     ),
     missing=(
-        "There is no latency histogram: what is promised follows from the batches, unmeasured.",
-        "Requests waiting and running are time in the queue and after it (Little's law).",
-        "Arrivals are those answered, waiting and running; refusals are counted for the host only.",
+        "There is no latency histogram: latency is modelled from the batches, not measured.",
+        "Waiting and running requests are derived from queue and execution time (Little's law).",
+        "Arrivals are answered + waiting + running requests; rejections are counted per host only.",
         "Nothing is exposed before the first request.",
     ),
 )

@@ -1,7 +1,7 @@
-"""NVIDIA Triton. Durations are microseconds, summed over requests, not over batches.
+"""NVIDIA Triton. Durations are in microseconds and summed over requests, not over batches.
 
-A batch of eight that computes for 10 ms adds 80 ms to `compute_infer`: read as busy time it says
-485 % where 101 % is right. Executions per request, known from two counters, take that out.
+A batch of eight that computes for 10 ms adds 80 ms to `compute_infer`: read as busy time, that is
+485 % instead of 101 %. Executions per request, known from two counters, correct it.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ TRITON = Profile(
     ),
     batches=metric("nv_inference_exec_count"),
     missing=(
-        "There is no latency histogram: what is promised follows from the batches, unmeasured.",
-        "Requests in a batch are the compute time per second of time (Little's law).",
-        "Arrivals are those answered, failed, waiting and running.",
-        "Execution time is per request: the number of executions per request takes that out.",
+        "There is no latency histogram: latency is modelled from the batches, not measured.",
+        "The batch size is the compute time per second (Little's law).",
+        "Arrivals are answered + failed + waiting + running requests.",
+        "Execution time is summed over requests: executions per request correct it.",
     ),
 )

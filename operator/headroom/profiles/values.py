@@ -1,8 +1,8 @@
-"""The words in which a model server is described: its metrics, probes, port and arguments.
+"""The value types of a profile: metrics, probes, port and arguments of a model server.
 
-A quantity is the sum of all series of its metrics that carry the model and the labels asked for, in
-base units (seconds, requests). A quantity without metrics, `()`, is one that the server does not
-expose; what takes its place is decided where samples are made, and `missing` says it in words.
+A quantity is the sum of all series of its metrics with the model and the given labels, in base
+units (seconds, requests). A quantity without metrics, `()`, is not exposed by the server;
+`accounts.py` derives a replacement, and `missing` describes it.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ MICROSECONDS, MILLISECONDS = 1e-6, 1e-3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Label:
-    """Keeps the series whose label matches; `differs` keeps the others."""
+    """Selects series whose label matches; `differs` selects those that do not match."""
 
     name: str
     pattern: str
-    """A regular expression for the whole value; a series without the label has the empty one."""
+    """A regular expression for the whole value; a missing label has the empty value."""
     differs: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """Series that are summed."""
+    """A metric whose series are added up."""
 
     name: str
     labels: tuple[Label, ...] = ()
     scale: float = 1.0
-    """What to multiply with to get base units."""
+    """Factor to base units."""
     lazy: bool = False
-    """Exposed from its first event on: on a page of this server its absence is a zero."""
+    """Exposed only from the first event on: if absent, it counts as zero."""
     optional: bool = False
-    """Not every version or set-up has it: its absence is an absence."""
+    """Exposed only by some versions or configurations: if absent, it is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,9 +46,9 @@ class Histogram:
     labels: tuple[Label, ...] = ()
     scale: float = 1.0
     lazy: bool = False
-    """Exposed from its first event on."""
+    """Exposed only from the first event on."""
     bounds_s: tuple[float, ...] = ()
-    """Of a lazy one, where they are known: its bounds in seconds, +Inf left out."""
+    """Bounds of a lazy histogram in seconds, without +Inf, if known."""
 
 
 Quantity = tuple[Metric, ...]
@@ -56,15 +56,15 @@ Quantity = tuple[Metric, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarmupCall:
-    """A request that every model of a server answers; `{model}` stands for the model's name."""
+    """A warm-up request that every model of a server answers; `{model}` is the model's name."""
 
     path: str
     body: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    """Sent as JSON; empty where it follows from what is at `inputs_path`."""
+    """Sent as JSON; empty if it is generated from the description at `inputs_path`."""
     inputs_path: str = ""
-    """Where the server names the model's inputs, as the Open Inference Protocol has it."""
+    """Path of the model's metadata (Open Inference Protocol)."""
     takes_model: bool = False
-    """Whether the body says the model's name where the service does, as `model`."""
+    """Whether the body has the model's name as `model`, if the service names one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,33 +74,33 @@ class Profile:
     name: str
     title: str
     port: int
-    """Where it listens for requests unless told otherwise."""
+    """Default port of requests."""
     metrics_port: int | None = None
-    """Where it exposes metrics; None: where it listens for requests."""
+    """Port of the metrics; None: the port of requests."""
     metrics_path: str = "/metrics"
     prefix: str = ""
-    """Of its own metrics on a page that others share, and that is too large to be read whole."""
+    """Prefix of its metrics on a shared page that is too large to keep."""
     ready_path: str
     live_path: str
     batch_argument: str = ""
-    """Argument that bounds a batch, as in `--max-num-seqs`; empty: it is set elsewhere."""
+    """Argument for the maximum batch size, such as `--max-num-seqs`; empty: it is set elsewhere."""
     batch_setting: str = ""
-    """What bounds a batch, in the server's own words."""
+    """The server's name for the setting of the maximum batch size."""
 
     warmup: WarmupCall | None = None
-    """What the operator may send to warm it; None: it depends on the model."""
+    """The operator's warm-up request; None: it depends on the model."""
     model_label: str | None = None
-    """Label that tells models apart; None: a page tells of one."""
+    """Label with the model's name; None: a page has one model."""
     witness: Quantity = ()
-    """On every page of this server, also of an idle one; needed where all else is lazy, since a
-    page of something else would read as zeros."""
+    """A metric on every page of this server, even an idle one; needed if all others are lazy, because
+    a page of another server would read as zeros."""
     empty_until_asked: bool = False
-    """Its page has no series at all before the first request."""
+    """Its page has no series before the first request."""
 
     arrived: Quantity = ()
-    """Requests counted at the door."""
+    """Requests counted on arrival."""
     answered: Quantity = ()
-    """Requests that ended well; without it the count of `latency`."""
+    """Successful requests; defaults to the count of `latency`."""
     missed: Quantity = ()
     """Refused, expired, failed or abandoned requests."""
     waiting: Quantity = ()
@@ -108,25 +108,24 @@ class Profile:
     running: Quantity = ()
     """Gauge of requests in a batch."""
     in_flight: Quantity = ()
-    """Gauge of both, where the server does not tell them apart."""
+    """Gauge of waiting and running requests together."""
     waiting_seconds: Quantity = ()
-    """Counter, summed over requests: time in the queue. Stands in for a gauge by Little's law."""
+    """Counter of queue time, summed over requests; replaces a gauge by Little's law."""
     running_seconds: Quantity = ()
-    """Counter, summed over requests: time of their execution, which they share with their batch."""
+    """Counter of execution time, summed over requests (each counts its batch's time)."""
     latency: Histogram | None = None
-    """From the arrival of a request to its answer."""
+    """Time from the arrival of a request to its answer."""
 
     batches: Quantity = ()
     batch_items: Quantity = ()
-    """Counter of requests in batches; without it those answered."""
+    """Counter of requests in batches; defaults to `answered`."""
     batch_seconds: Quantity = ()
-    """Counter of execution time, once per batch."""
+    """Counter of execution time, summed over batches."""
     fixed_cost_s: Quantity = ()
     item_cost_s: Quantity = ()
     max_batch: Quantity = ()
     pages: Quantity = ()
-    """Counter of the pages that the server has written: one that says the same as the last was not
-    written anew, however new it looks."""
+    """Counter of scrapes; a page with the previous value is a cached copy."""
 
     first_token: Histogram | None = None
     """Time to first token."""
@@ -134,27 +133,27 @@ class Profile:
     """Time per output token."""
 
     missing: tuple[str, ...] = ()
-    """What the server does not say and what takes its place, a sentence each."""
+    """What the server does not expose and how it is derived, one sentence each."""
 
     @property
     def says_max_batch(self) -> bool:
-        """Whether the largest batch is read from the page."""
+        """Whether the page has the maximum batch size."""
         return bool(self.max_batch)
 
     @property
     def quantities(self) -> dict[str, Quantity]:
-        """Every quantity by its name here."""
+        """All quantities by field name."""
         return {name: getattr(self, name) for name in QUANTITIES}
 
     @property
     def histograms(self) -> dict[str, Histogram]:
-        """Every histogram that the server exposes, by its name here."""
+        """The exposed histograms by field name."""
         named = {name: getattr(self, name) for name in HISTOGRAMS}
         return {name: one for name, one in named.items() if one is not None}
 
     @property
     def metric_names(self) -> frozenset[str]:
-        """Everything that is read, as it stands on the page."""
+        """The names of all metrics that are read."""
         metrics = {one.name for quantity in self.quantities.values() for one in quantity}
         return frozenset(metrics | {f"{one.name}_bucket" for one in self.histograms.values()})
 
@@ -187,12 +186,12 @@ def metric(
     lazy: bool = False,
     optional: bool = False,
 ) -> Quantity:
-    """Return the quantity that is one metric."""
+    """Return a quantity of one metric."""
     return (Metric(name=name, labels=labels, scale=scale, lazy=lazy, optional=optional),)
 
 
 def geometric(first: float, factor: float, count: int) -> tuple[float, ...]:
-    """Return bounds multiplied up one by one, so that they are the server's to the last digit."""
+    """Return geometric bounds by repeated multiplication, exactly equal to the server's."""
     bounds = [first]
     while len(bounds) < count:
         bounds.append(bounds[-1] * factor)
@@ -200,16 +199,16 @@ def geometric(first: float, factor: float, count: int) -> tuple[float, ...]:
 
 
 def having(name: str, pattern: str) -> Label:
-    """Keep series whose label matches the whole pattern."""
+    """Select series whose label matches the whole pattern."""
     return Label(name=name, pattern=pattern)
 
 
 def lacking(name: str, pattern: str) -> Label:
-    """Keep series whose label does not match the whole pattern."""
+    """Select series whose label does not match the whole pattern."""
     return Label(name=name, pattern=pattern, differs=True)
 
 
 SUCCESS = r"2\d\d"
 MISS = r"5\d\d|408|429|499"
-"""Status codes of requests that the server did not serve in time. The other 4xx are the client's
-mistakes: they are neither load nor a broken promise."""
+"""Status codes of requests that the server failed to serve in time. Other 4xx are client errors:
+they count neither as load nor as a violated SLO."""

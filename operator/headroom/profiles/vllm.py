@@ -1,4 +1,4 @@
-"""vLLM: continuous batching, so a batch is what runs at the same time."""
+"""vLLM: continuous batching, so a batch is the set of requests that run at the same time."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ VLLM = Profile(
     first_token=Histogram(lazy=True, name="vllm:time_to_first_token_seconds"),
     output_token=Histogram(lazy=True, name="vllm:request_time_per_output_token_seconds"),
     missing=(
-        "Arrivals are those ended, waiting and running: it counts requests when they end.",
-        "A batch is what runs at the same time, by Little's law from the time in execution.",
-        "The latency histogram begins at 300 ms: targets below need its option for other bounds.",
+        "Arrivals are ended + waiting + running requests: it counts requests when they end.",
+        "The batch size is derived from the execution time (Little's law).",
+        "The latency histogram starts at 300 ms: lower targets need other bounds, set in vLLM.",
     ),
 )

@@ -1,19 +1,18 @@
-"""What a server says → samples: what it does not say is worked out from what it does. Pure.
+"""Readings of a server → samples; quantities it does not expose are derived. Pure.
 
-    arrivals    counted at the door, else ended + in flight; never falling, since a request that
-                ends between two of the page's counters would be missing for a moment
-    in flight   a gauge, else waiting + running
-    waiting     a gauge, else time in the queue per second of time (Little's law), else what is in
-                flight beyond a full batch
-    running     a gauge, else time in execution per second of time, else what is in flight up to a
+    arrivals    counter of arrived requests, else ended + in flight; never decreases, because a
+                request that ends between two counters of the page would be missing for a moment
+    in flight   gauge, else waiting + running
+    waiting     gauge, else queue time per second (Little's law), else requests in flight above a
                 full batch
-    batches     counters of batches, their requests and their seconds; where the seconds are summed
-                over requests, the batches per request take that out; without counters a batch is
-                what was in flight at the same time
+    running     gauge, else execution time per second, else requests in flight up to a full batch
+    batches     counters of batches, their requests and their seconds; if the seconds are summed
+                over requests, they are divided by requests per batch; without counters, a batch is
+                the average number of requests in flight
 
-Rates need two pages: a pod whose server leaves something to be worked out gives its first sample
-with its second page. Worked, at the last rule: 120 requests ended in 2 s and had spent 12 s in
-execution, so 6 ran at a time; each of 20 batches of 6 took 0.1 s.
+Rates need two pages: if a quantity is derived, a pod's first sample comes with its second page.
+Example of the last rule: 120 requests ended in 2 s and had spent 12 s in execution, so 6 ran at a
+time; each of 20 batches of 6 took 0.1 s.
 """
 
 from __future__ import annotations
@@ -32,20 +31,20 @@ NO_LATENCY = LatencyCounts(bounds_s=(), counts=())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """The largest batch of a server that does not say it, and how many it runs side by side."""
+    """Maximum batch size and parallel slots of a server that does not expose them."""
 
     largest: int
     slots: int = 1
 
     @property
     def room(self) -> int:
-        """Requests that run at the same time."""
+        """Maximum number of requests that run at the same time."""
         return self.largest * self.slots
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """The last page of one pod, and what was worked out up to it."""
+    """The last reading of one pod, with the derived totals up to it."""
 
     time_s: float
     reading: Reading
@@ -69,12 +68,12 @@ def sample_of(
 ) -> tuple[PodSample | None, Account]:
     """Return the sample of one pod (its UID), if there can be one yet, and the account after it.
 
-    `batch` is what the resource says; None where the server says it. `bounds_s` are those of the
-    service's other pods, for one whose histogram does not exist before its first request.
+    `batch` comes from the resource; None if the server exposes it. `bounds_s` are the histogram
+    bounds of the service's other pods, for a histogram that exists only after the first request.
 
     Raises InvalidMetric.
     """
-    if before is not None and _began_anew(reading, before.reading):
+    if before is not None and _has_restarted(reading, before.reading):
         before = None
     account = _account(reading, before, time_s, batch)
     if account.waiting is None or account.running is None:
@@ -85,7 +84,7 @@ def sample_of(
         pod=pod,
         time_s=time_s,
         arrivals=account.arrivals,
-        # Without a histogram a miss would be the only request that is known to have ended.
+        # Without a histogram, a miss would be the only request known to have ended.
         missed=(reading.missed or 0.0) if counted else 0.0,
         waiting=account.waiting,
         running=account.running,
@@ -100,8 +99,8 @@ def sample_of(
     return sample, account
 
 
-def _began_anew(now: Reading, before: Reading) -> bool:
-    """Whether a counter fell: the process began again from zero."""
+def _has_restarted(now: Reading, before: Reading) -> bool:
+    """Whether a counter decreased: the process has restarted."""
     for name in ("arrived", "answered", "missed", "batches", "batch_items"):
         newer, older = getattr(now, name), getattr(before, name)
         if newer is not None and older is not None and newer < older:
@@ -146,7 +145,7 @@ def _answered(reading: Reading) -> float:
 def _gauges(
     reading: Reading, before: Account | None, elapsed_s: float, batch: Batch | None
 ) -> tuple[int | None, int | None]:
-    """Return requests waiting and running; None where that needs another page."""
+    """Return requests waiting and running; None if that needs another page."""
     if reading.waiting is not None and reading.running is not None:
         return _whole("requests waiting", reading.waiting), _whole(
             "requests running", reading.running
@@ -169,7 +168,7 @@ def _gauge(gauge: float | None, average: float | None) -> int | None:
 
 
 def _average(reading: Reading, before: Account | None, name: str, elapsed_s: float) -> float | None:
-    """Return how many were there on average since the page before, by Little's law."""
+    """Return the average number of requests since the previous page, by Little's law."""
     spent_s = _grown(reading, before, name)
     return None if spent_s is None or elapsed_s <= 0.0 else spent_s / elapsed_s
 
@@ -184,7 +183,7 @@ def _grown(reading: Reading, before: Account | None, name: str) -> float | None:
 def _batches(
     reading: Reading, before: Account | None, elapsed_s: float, batch: Batch | None
 ) -> tuple[float, float, float]:
-    """Return batches, their requests and their seconds, counted on from the page before."""
+    """Return the totals of batches, their requests and their seconds."""
     items_now = reading.batch_items if reading.batch_items is not None else _answered(reading)
     if reading.batches is not None and reading.batch_seconds is not None:
         return reading.batches, items_now, reading.batch_seconds
@@ -216,13 +215,13 @@ def _latency(profile: Profile, reading: Reading, bounds_s: tuple[float, ...]) ->
 
 
 def _cost(profile: Profile, reading: Reading) -> CostModel | None:
-    """Three gauges or none; a server that has not measured yet shows a batch that costs nothing."""
+    """Return the cost from three gauges; None if one is missing or the server has not measured."""
     fixed, per_item, max_batch = reading.fixed_cost_s, reading.item_cost_s, reading.max_batch
     if fixed is None or per_item is None or max_batch is None:
         return None
     largest = _whole(profile.max_batch[0].name, max_batch)
     if largest < 1:
-        raise InvalidMetric(profile.max_batch[0].name, "is at least 1", largest)
+        raise InvalidMetric(profile.max_batch[0].name, "must be at least 1", largest)
     if fixed + per_item == 0.0:
         return None
     return CostModel(fixed_s=fixed, per_item_s=per_item, max_batch=largest)
@@ -230,12 +229,12 @@ def _cost(profile: Profile, reading: Reading) -> CostModel | None:
 
 def _whole(name: str, value: float) -> int:
     if value != int(value):
-        raise InvalidMetric(name, "is a whole number", value)
+        raise InvalidMetric(name, "must be a whole number", value)
     return int(value)
 
 
 def common_bounds_s(accounts: Mapping[str, Account]) -> tuple[float, ...]:
-    """Return the bounds of the latency histogram that the service's pods have; () if none has."""
+    """Return the latency bounds of the service's pods; () if no pod has a histogram."""
     for account in accounts.values():
         if account.reading.latency is not None:
             return account.reading.latency.bounds_s

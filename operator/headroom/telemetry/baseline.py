@@ -1,7 +1,7 @@
-"""What a pod had counted before it took requests: warming it is no load, no broken promise. Pure.
+"""The counters of a pod before it received traffic, so that warm-up requests do not count. Pure.
 
-A server counts the requests that warm it like any other. The page that it shows just before its
-readiness gate opens says how many they were, and samples give what came after them.
+A server counts warm-up requests like any other. The page read just before the readiness gate opens
+is the baseline; samples contain what came after it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from headroom.telemetry.reading import Reading
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Baseline:
-    """Counters of one process at the moment from which on they count."""
+    """Counters of one process at the end of its warm-up."""
 
     arrivals: float
     missed: float
@@ -23,11 +23,11 @@ class Baseline:
     batch_items: float
     batch_seconds: float
     latency: LatencyCounts | None
-    """None: no request had ended, or none is timed."""
+    """None if no request had ended or latency is not measured."""
 
 
 def baseline_of(reading: Reading, account: Account) -> Baseline:
-    """Give the counters of a page."""
+    """Return the baseline of a page."""
     return Baseline(
         arrivals=account.arrivals,
         missed=reading.missed or 0.0,
@@ -39,7 +39,7 @@ def baseline_of(reading: Reading, account: Account) -> Baseline:
 
 
 def since(baseline: Baseline, sample: PodSample) -> PodSample | None:
-    """Give a sample of what came after the baseline; None where the process is another by now."""
+    """Return the sample minus the baseline; None if the process has restarted since."""
     latency = sample.latency
     if baseline.latency is not None and latency.counts:
         if latency.bounds_s != baseline.latency.bounds_s:

@@ -1,4 +1,4 @@
-"""Why a page of metrics gives no sample. A page is read wholly or not at all."""
+"""Why a page of metrics yields no sample. A page is read completely or not at all."""
 
 # ruff: noqa: N818  (named by what the caller does next)
 
@@ -6,20 +6,20 @@ from __future__ import annotations
 
 
 class TelemetryError(ValueError):
-    """What was exposed cannot be relied on."""
+    """The exposed metrics cannot be trusted."""
 
 
 class MalformedExposition(TelemetryError):
     """A line is not Prometheus text."""
 
     def __init__(self, line: int, rule: str, received: str) -> None:
-        super().__init__(f"line {line}: {rule}: {received[:80]!r}")
+        super().__init__(f"line {line}: {rule}; got {received[:80]!r}")
         self.line = line
         self.rule = rule
 
 
 class MissingMetric(TelemetryError):
-    """A metric that the decision needs is not on the page."""
+    """The page lacks a metric that the decision needs."""
 
     def __init__(self, metric: str, detail: str) -> None:
         super().__init__(f"{metric} is missing: {detail}")
@@ -27,19 +27,19 @@ class MissingMetric(TelemetryError):
 
 
 class InvalidMetric(TelemetryError):
-    """A metric has a value that it cannot have."""
+    """A metric has an impossible value."""
 
     def __init__(self, metric: str, rule: str, received: object) -> None:
-        super().__init__(f"{metric} {rule}: received {received}")
+        super().__init__(f"{metric} {rule}; got {received}")
         self.metric = metric
         self.rule = rule
 
 
 class RepeatedPage(TelemetryError):
-    """The page was written before the last one, or is that one: something keeps and repeats it."""
+    """The page is not newer than the last one: a cache repeats it."""
 
     def __init__(self, metric: str, received: float) -> None:
         super().__init__(
-            f"{metric} is still {received:g}: not the server but something before it, a proxy or "
-            "a cache, answers for it with an old page"
+            f"{metric} must increase with each page; got {received:g} again: a proxy or a cache in "
+            "front of the server repeats an old page"
         )

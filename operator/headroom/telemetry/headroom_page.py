@@ -1,4 +1,4 @@
-"""One page of the headroom model server → one sample."""
+"""Reads one page of the Headroom model server into one sample."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ METRICS_PATH = HEADROOM.metrics_path
 def read_sample(page: str, *, pod: str, model: str, time_s: float) -> PodSample:
     """Read what one pod (its UID) exposed at `time_s` about the model.
 
-    Raises MalformedExposition, MissingMetric or InvalidMetric; there is never half a sample.
+    Raises MalformedExposition, MissingMetric or InvalidMetric.
     """
     sample = PodSamples(HEADROOM, model).take(page, pod=pod, time_s=time_s)
-    assert sample is not None  # the server says everything outright
+    assert sample is not None  # this server exposes every quantity
     return sample

@@ -1,4 +1,4 @@
-"""Pages of a service's pods → samples, page by page; each pod's last page is remembered."""
+"""Pages of a service's pods → samples; keeps the last page of each pod."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class PodSamples:
     """The samples of one service's pods."""
 
     def __init__(self, profile: Profile, model: str | None, batch: Batch | None = None) -> None:
-        """Read `model`, or where it is None the only one that a page tells of.
+        """Read metrics of `model`; None reads the only model on the page.
 
-        `batch` is None where the server says what its largest batch is.
+        `batch` is None if the server exposes its maximum batch size.
         """
         self.profile = profile
         self.model = model
@@ -29,15 +29,15 @@ class PodSamples:
         self._accounts: dict[str, Account] = {}
         self._samples: dict[str, PodSample | None] = {}
         self._baselines: dict[str, Baseline] = {}
-        """Of pods that were warmed before they took requests."""
+        """Baselines of pods that the operator warmed up."""
 
     def take(self, page: str | Page, *, pod: str, time_s: float) -> PodSample | None:
-        """Return what one pod (its UID) exposed at `time_s`; None where that needs a second page.
+        """Return the sample of one pod (its UID) at `time_s`; None if it needs a second page.
 
         A page that is not newer than the pod's last one changes nothing.
 
-        Raises MalformedExposition, MissingMetric or InvalidMetric; there is never half a sample.
-        RepeatedPage where the server's own count of its pages has not moved.
+        Raises MalformedExposition, MissingMetric or InvalidMetric, and RepeatedPage if the server's
+        own count of its pages has not increased.
         """
         before = self._accounts.get(pod)
         if before is not None and time_s <= before.time_s:
@@ -55,9 +55,9 @@ class PodSamples:
         return self._samples[pod]
 
     def begin(self, page: str, *, pod: str, time_s: float) -> None:
-        """Take what a pod exposed before it took requests: only what comes after it counts.
+        """Set the baseline of a pod from the page before its first traffic.
 
-        Raises MalformedExposition, MissingMetric or InvalidMetric; then everything counts.
+        Raises MalformedExposition, MissingMetric or InvalidMetric; then there is no baseline.
         """
         self._baselines.pop(pod, None)
         reading = self._reader.read_text(page, self.model)
@@ -78,7 +78,7 @@ class PodSamples:
         )
 
     def _counted(self, sample: PodSample | None) -> PodSample | None:
-        """Leave out what was before the baseline, as long as the process is that one."""
+        """Subtract the baseline, unless the process has restarted since."""
         baseline = None if sample is None else self._baselines.get(sample.pod)
         if sample is None or baseline is None:
             return sample
@@ -89,22 +89,22 @@ class PodSamples:
 
     @property
     def readings(self) -> dict[str, Reading]:
-        """The newest reading of each pod by its UID."""
+        """The latest reading of each pod by UID."""
         return {pod: account.reading for pod, account in self._accounts.items()}
 
     def keep(self, pods: Iterable[str]) -> None:
-        """Forget all pods but these."""
+        """Discard all pods except these."""
         kept = set(pods)
         for pod in [pod for pod in self._accounts if pod not in kept]:
             del self._accounts[pod], self._samples[pod]
 
     def exist(self, pods: Iterable[str]) -> None:
-        """Forget what pods that are gone had counted before they took requests."""
+        """Discard the baselines of all pods except these."""
         there = set(pods)
         self._baselines = {pod: one for pod, one in self._baselines.items() if pod in there}
 
 
 @lru_cache(maxsize=64)
 def reader_of(profile: Profile) -> ProfileReader:
-    """Return the reader of a profile; services that share one share what it remembers."""
+    """Return the reader of a profile; services with the same profile share its caches."""
     return ProfileReader(profile)

@@ -1,10 +1,9 @@
-"""What a Prometheus answers → the newest page of each pod, as it was scraped. Pure.
+"""A Prometheus response → the latest page of each pod, as it was scraped. Pure.
 
-All samples of one scrape carry its time, so the samples of one time are one page, whole and
-consistent; what vanished from the pod has no sample of that time. A pod may be scraped more than
-once, by two Prometheus replicas or by two jobs: each of these is an origin, and the newest page of
-any of them counts, never a mixture. Series that agree in everything but the origin would else be
-added up.
+All samples of one scrape have its timestamp, so the samples of one timestamp are one consistent
+page; a series that the pod no longer exposes has no sample at that time. Two Prometheus replicas or
+two jobs may scrape the same pod: each is an origin, and the latest page of any origin counts.
+Origins are never mixed, since series that differ only in the origin would be added up.
 """
 
 from __future__ import annotations
@@ -19,20 +18,20 @@ from headroom.telemetry.exposition import Layout, Page, Series
 
 POD_LABEL, NAMESPACE_LABEL = "pod", "namespace"
 SCRAPE_LABELS = frozenset({"job", "instance"})
-"""Prometheus sets these two on every series. Others that it may set, such as endpoint and
-container, may as well be the server's own."""
+"""Prometheus sets these two on every series. Others, such as endpoint and container, may be the
+server's own labels."""
 REPLICA_LABELS = frozenset({"prometheus", "prometheus_replica", "__replica__"})
 _REMEMBERED_SERIES = 65_536
 _NUMBER = re.compile(r"[+-]?(?:[0-9.]+(?:e[+-]?[0-9]+)?|Inf|NaN)")
 
 
-class MalformedAnswer(TelemetryError):  # noqa: N818  (named by what the caller does next)
-    """It is not what the query API of Prometheus answers."""
+class MalformedResponse(TelemetryError):  # noqa: N818  (named by what the caller does next)
+    """The response is not one of Prometheus' query API."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScrapedPage:
-    """A page and when Prometheus scraped it, by Prometheus' clock."""
+    """A page and its scrape time by Prometheus' clock."""
 
     page: Page
     time_s: float
@@ -42,28 +41,25 @@ _Labels = tuple[tuple[str, str], ...]
 
 
 class PageReader:
-    """Puts pages together from the samples of a range selector.
-
-    What it remembers changes how fast it is, never what it says.
-    """
+    """Builds pages from the samples of a range selector; its caches affect only speed."""
 
     def __init__(self, replica_labels: Iterable[str] = ()) -> None:
-        """`replica_labels` name the replica that scraped, beside the usual ones."""
+        """`replica_labels` are additional labels that name the Prometheus replica."""
         self._origin = SCRAPE_LABELS | REPLICA_LABELS | set(replica_labels)
         self._dropped = self._origin | {POD_LABEL, NAMESPACE_LABEL, "__name__"}
         self._layouts: dict[tuple[tuple[str, _Labels], ...], Layout] = {}
         self._remembered = 0
 
     def read(self, result: object) -> dict[str, ScrapedPage]:
-        """Return the newest page of each pod that the result tells of.
+        """Return the latest page of each pod in the result.
 
-        `result` is the list that the API gives for a range selector: series with `metric`, a map
-        of labels, and `values`, pairs of a time in seconds and a number as text.
+        `result` is the API's list for a range selector: series with `metric`, a map of labels, and
+        `values`, pairs of a time in seconds and a number as text.
 
-        Raises MalformedAnswer.
+        Raises MalformedResponse.
         """
         if not isinstance(result, list):
-            raise MalformedAnswer(f"a result is a list of series, received {result!r:.80}")
+            raise MalformedResponse(f"result must be a list of series; got {result!r:.80}")
         samples: dict[tuple[str, _Labels], dict[float, list[tuple[str, _Labels, str]]]] = {}
         for one in result:
             labels, points = _series(one)
@@ -73,7 +69,7 @@ class PageReader:
             own = tuple(sorted((k, v) for k, v in labels.items() if k not in self._dropped))
             name = labels.get("__name__", "")
             times = samples.setdefault((labels.get(POD_LABEL, ""), origin), {})
-            # The newest page alone is asked for: older samples of a series cannot be in it.
+            # Only the latest page is needed: older samples of a series cannot be part of it.
             time_s, value = points[-1]
             times.setdefault(time_s, []).append((name, own, value))
         newest: dict[str, tuple[float, list[tuple[str, _Labels, str]]]] = {}
@@ -113,15 +109,15 @@ def _series(one: Any) -> tuple[Mapping[str, str], list[tuple[float, str]]]:
                 raise TypeError(value)
             points.append((float(time_s), value))
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        rule = "a series has a map of labels and pairs of time and number"
-        raise MalformedAnswer(f"{rule}, received {one!r:.120}") from error
+        rule = "a series must have a map of labels and pairs of time and number"
+        raise MalformedResponse(f"{rule}; got {one!r:.120}") from error
     return labels, points
 
 
 def _number(text: str) -> float:
     if _NUMBER.fullmatch(text) is None:
-        raise MalformedAnswer(f"a value is a number, NaN or Inf, received {text!r:.80}")
+        raise MalformedResponse(f"a value must be a number, NaN or Inf; got {text!r:.80}")
     try:
         return float(text)
     except ValueError as error:
-        raise MalformedAnswer(f"a value is a number, received {text!r:.80}") from error
+        raise MalformedResponse(f"a value must be a number; got {text!r:.80}") from error

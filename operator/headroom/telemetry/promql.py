@@ -1,4 +1,4 @@
-"""PromQL selectors, put together from typed matchers: no value can become syntax. Pure."""
+"""PromQL selectors built from typed matchers, so that no value can become syntax. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MOST_SECONDS = 86_400
 
 
 class Operator(StrEnum):
-    """How a label is compared."""
+    """Comparison operators of label matchers."""
 
     EQUALS = "="
     MATCHES = "=~"
@@ -27,41 +27,41 @@ class Matcher:
     value: str
 
     def __post_init__(self) -> None:
-        """Raise ValueError where it cannot be written."""
+        """Raise ValueError if it cannot be written as PromQL."""
         if _LABEL.fullmatch(self.label) is None:
-            raise ValueError(f"a label is letters, digits and _, received {self.label!r:.80}")
+            raise ValueError(f"a label must be letters, digits and _; got {self.label!r:.80}")
         try:
             self.value.encode("utf-8")
         except UnicodeEncodeError as error:
-            raise ValueError(f"a label's value is text, received {self.value!r:.80}") from error
+            raise ValueError(f"a label's value must be text; got {self.value!r:.80}") from error
 
     def text(self) -> str:
-        """Write it as PromQL."""
+        """Return it as PromQL."""
         return f"{self.label}{self.operator}{_quoted(self.value)}"
 
 
 def equals(label: str, value: str) -> Matcher:
-    """The label has this value."""
+    """Match this value of the label."""
     return Matcher(label=label, operator=Operator.EQUALS, value=value)
 
 
 def one_of(label: str, values: Iterable[str]) -> Matcher:
-    """The label has one of these values, whatever characters they are made of."""
+    """Match any of these values of the label; all characters are literal."""
     alternatives = "|".join(re.escape(value) for value in sorted(set(values)))
     return Matcher(label=label, operator=Operator.MATCHES, value=alternatives)
 
 
 def recent(matchers: Iterable[Matcher], window_s: float) -> str:
-    """Select all samples of the last `window_s` seconds, each with its own time.
+    """Return a selector of all samples of the last `window_s` seconds, with their own times.
 
-    Raises ValueError for a window that is not above zero and at most a day, and without matchers.
+    Raises ValueError without matchers, or for a window not above zero or longer than a day.
     """
     written = ",".join(one.text() for one in matchers)
     if not written:
-        raise ValueError("a selector needs a matcher, received none")
+        raise ValueError("a selector must have a matcher; got none")
     milliseconds = round(window_s * 1000)
     if not 0 < milliseconds <= _MOST_SECONDS * 1000:
-        raise ValueError(f"a window is above 0 s and at most a day, received {window_s:g} s")
+        raise ValueError(f"window must be above 0 s and at most a day; got {window_s:g} s")
     return f"{{{written}}}[{milliseconds}ms]"
 
 

@@ -1,7 +1,7 @@
-"""A page of metrics and a profile → what the server says of one model, in base units. Pure.
+"""A page of metrics and a profile → the quantities of one model in base units. Pure.
 
-Where each quantity stands on a page is found once per layout of the page. Absent stays absent
-(None); a metric that its profile calls lazy is zero while the server has not counted anything.
+The position of each quantity is looked up once per page layout. A missing quantity is None; a
+metric that its profile marks as lazy is zero until the server has counted something.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from headroom.telemetry.exposition import ExpositionReader, Layout, Page, Series
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One page's quantities, by their names in `Profile`; None where the server has no such one."""
+    """The quantities of one page, named as in `Profile`; None if the server does not expose one."""
 
     witness: float | None
     arrived: float | None
@@ -40,21 +40,21 @@ class Reading:
     max_batch: float | None
     pages: float | None = None
     latency: LatencyCounts | None = None
-    """None where there is no histogram, or not yet."""
+    """None if there is no histogram, or not yet."""
     first_token: LatencyCounts | None = None
     output_token: LatencyCounts | None = None
 
 
 _ANY = "\x00"
-"""Stands for whichever model a page is of."""
+"""Placeholder for the model's name."""
 _PLAIN = re.compile(r"[\w./:@+-]+", re.ASCII)
-"""Names that are written without escapes."""
+"""Names that need no escapes."""
 
-_reading: Callable[..., Reading] = Reading  # its fields come by order and by name from the profile
+_reading: Callable[..., Reading] = Reading  # fields are filled by the order of QUANTITIES
 
 
 class ProfileReader:
-    """Reads pages of one kind of server."""
+    """Reads pages of servers with one profile."""
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
@@ -64,22 +64,22 @@ class ProfileReader:
     def read_text(self, text: str, model: str | None) -> Reading:
         """Read a page in Prometheus' text format; see `read`.
 
-        Pages of different models have one layout, so that it is read once for all services: the
-        model's name is taken out before. Where that cannot be done or the page is refused, it is
-        read as it stands. Raises MalformedExposition too.
+        The model's name is replaced by a placeholder first, so that services share the layout of
+        their pages. If that is ambiguous or the page is rejected, the original text is read.
+        Raises MalformedExposition, too.
         """
         neutral = None if model is None else _neutral(text, self._profile.model_label, model)
         if neutral is not None:
             try:
                 return self.read(self._pages.read(neutral), _ANY)
             except TelemetryError:
-                pass  # said below in the page's own words
+                pass  # the read below reports it with the page's own text
         return self.read(self._pages.read(text), model)
 
     def read(self, page: Page, model: str | None) -> Reading:
-        """Read what the page says of the model; None: of the only one that it tells of.
+        """Read the quantities of the model; None reads the only model on the page.
 
-        Raises MissingMetric or InvalidMetric; there is never half a reading.
+        Raises MissingMetric or InvalidMetric.
         """
         plans = self._plans.setdefault(page.layout, {})
         plan = plans.get(model)
@@ -89,10 +89,10 @@ class ProfileReader:
 
 
 def _neutral(text: str, label: str | None, model: str) -> str | None:
-    """Put `_ANY` for the model's name as the label's value; None where that is not certain.
+    """Replace the model's name as the label's value by `_ANY`; None if that is ambiguous.
 
-    No series becomes equal to another, nor unequal: `_ANY` was not on the page, and the name is not
-    left as anything's whole value.
+    Equality of series does not change: `_ANY` was not on the page, and the name is no other whole
+    value afterwards.
     """
     if label is None or _ANY in text or not _PLAIN.fullmatch(model):
         return None
@@ -102,7 +102,7 @@ def _neutral(text: str, label: str | None, model: str) -> str | None:
 
 
 class _Plan:
-    """Where each quantity stands in the values of a layout."""
+    """The positions of all quantities in the values of a layout."""
 
     def __init__(self, profile: Profile, layout: Layout, model: str | None) -> None:
         self._layout = layout.series
@@ -111,7 +111,7 @@ class _Plan:
         for one in self._sums:
             if one.lacks is not None:
                 raise _missing(profile, one.lacks, model, layout)
-        _refuse_strangers(profile, self._sums, layout)
+        _reject_other_servers(profile, self._sums, layout)
         found = {
             name: _Buckets(histogram, series) for name, histogram in profile.histograms.items()
         }
@@ -131,16 +131,16 @@ class _Plan:
         return _reading(*sums, **histograms)
 
     def _check(self, values: Sequence[float]) -> None:
-        """Every value that counts is finite and not negative; looked at one by one only if not."""
+        """Check that all used values are finite and not negative."""
         if self._used and (not math.isfinite(sum(values)) or min(values) < 0.0):
             for place in self._used:
                 if not 0.0 <= values[place] < math.inf:
                     name = self._layout[place].name
-                    raise InvalidMetric(name, "is a finite number and not negative", values[place])
+                    raise InvalidMetric(name, "must be finite and not negative", values[place])
 
 
 class _Sum:
-    """A quantity: the places and scales of its series."""
+    """A quantity: the positions and scales of its series."""
 
     def __init__(
         self, profile: Profile, name: str, series: Sequence[tuple[int, Series]], nothing: bool
@@ -168,7 +168,7 @@ class _Sum:
 
 
 class _Buckets:
-    """A histogram: for each bound, increasing up to +Inf, the places of its counts."""
+    """A histogram: the positions of its counts for each bound, in increasing order up to +Inf."""
 
     def __init__(self, histogram: Histogram, series: Sequence[tuple[int, Series]]) -> None:
         self._name = f"{histogram.name}_bucket"
@@ -180,14 +180,14 @@ class _Buckets:
             bound = self._bound(one.label("le"))
             others = tuple(sorted((k, v) for k, v in one.labels.items() if k != "le"))
             if bound in groups.setdefault(others, set()):
-                raise InvalidMetric(self._name, "has each bound once", one.label("le"))
+                raise InvalidMetric(self._name, "must have each bound once", one.label("le"))
             groups[others].add(bound)
             by_bound.setdefault(bound, []).append(place)
         bounds = sorted(by_bound)
         if bounds and bounds[-1] != math.inf:
-            raise InvalidMetric(self._name, "has +Inf as its last bound", bounds[-1])
+            raise InvalidMetric(self._name, "must have +Inf as its last bound", bounds[-1])
         if any(len(group) != len(bounds) for group in groups.values()):
-            rule = "has the same bounds for all labels"
+            rule = "must have the same bounds for all labels"
             raise InvalidMetric(self._name, rule, f"{len(groups)} groups")
         self._bounds_s = tuple(bound * histogram.scale for bound in bounds)
         self._by_bound = [by_bound[bound] for bound in bounds]
@@ -199,35 +199,36 @@ class _Buckets:
         return bool(self.places)
 
     def of(self, values: Sequence[float]) -> LatencyCounts:
-        """Raise InvalidMetric where the counts fall."""
+        """Raise InvalidMetric if the counts decrease."""
         if self._single and self._pick is not None:
             counts = self._pick(values)
         else:
             counts = tuple(sum(values[place] for place in places) for places in self._by_bound)
         if list(counts) != sorted(counts):
-            raise InvalidMetric(self._name, "never falls from bound to bound", list(counts))
+            raise InvalidMetric(self._name, "must not decrease from bound to bound", list(counts))
         return LatencyCounts(bounds_s=self._bounds_s, counts=counts)
 
     def _bound(self, text: str) -> float:
         try:
             bound = float(text)
         except ValueError:
-            raise InvalidMetric(self._name, "has numbers for le", text) from None
+            raise InvalidMetric(self._name, "must have numbers as values of le", text) from None
         if math.isnan(bound):
-            raise InvalidMetric(self._name, "has numbers for le", text)
+            raise InvalidMetric(self._name, "must have numbers as values of le", text)
         return bound
 
 
 def _of_model(profile: Profile, layout: Layout, model: str | None) -> list[tuple[int, Series]]:
-    """Return the places and series of the model, and of what does not tell models apart.
+    """Return the positions and series of the model, and of series without a model label.
 
-    Raises InvalidMetric where a series stands twice, or where the model is not named and the page
-    tells of several.
+    Raises InvalidMetric if a series is repeated, or if no model is named and the page has several.
     """
     if len({(one.name, *sorted(one.labels.items())) for one in layout.series}) != len(
         layout.series
     ):
-        raise InvalidMetric(_repeated(layout.series), "stands once with its labels", "more")
+        raise InvalidMetric(
+            _repeated(layout.series), "must appear once with its labels", "a repetition"
+        )
     label = profile.model_label
     if label is None:
         return list(enumerate(layout.series))
@@ -243,13 +244,13 @@ def _only_model(profile: Profile, layout: Layout) -> str:
     models = _models(profile, layout)
     if len(models) > 1:
         shown = ", ".join(sorted(map(repr, models))[:5])
-        rule = "tells of one model, unless spec.model.name says which"
+        rule = "must have one model, unless spec.model.name names it"
         raise InvalidMetric("the page", rule, shown)
     return next(iter(models), "")
 
 
 def _models(profile: Profile, layout: Layout) -> set[str]:
-    """The models that the series of quantities tell of."""
+    """Return the models in the series of all quantities."""
     assert profile.model_label is not None
     metrics = [one for quantity in profile.quantities.values() for one in quantity]
     return {
@@ -260,8 +261,8 @@ def _models(profile: Profile, layout: Layout) -> set[str]:
     }
 
 
-def _refuse_strangers(profile: Profile, sums: Sequence[_Sum], layout: Layout) -> None:
-    """Raise MissingMetric where all else is lazy, and nothing shows that it is such a server."""
+def _reject_other_servers(profile: Profile, sums: Sequence[_Sum], layout: Layout) -> None:
+    """Raise MissingMetric if all metrics are lazy and nothing shows the kind of server."""
     (witness, *_) = sums
     if not profile.witness or witness.places or (profile.empty_until_asked and not layout.lines):
         return
@@ -271,9 +272,9 @@ def _refuse_strangers(profile: Profile, sums: Sequence[_Sum], layout: Layout) ->
 
 def _missing(profile: Profile, name: str, model: str | None, layout: Layout) -> MissingMetric:
     if profile.model_label is None or model is None:
-        return MissingMetric(name, f"the page is not one of {profile.title}, or of another version")
+        return MissingMetric(name, f"the page is not from {profile.title}, or from another version")
     others = ", ".join(sorted(map(repr, _models(profile, layout) - {model})))
-    seen = f"; the page tells of model {others}" if others else ""
+    seen = f"; the page has model {others}" if others else ""
     return MissingMetric(name, f"no series with {profile.model_label}={model!r}{seen}")
 
 

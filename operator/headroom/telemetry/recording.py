@@ -1,16 +1,15 @@
-r"""What a running operator saw, tick by tick: the lines of a recording, written and read. Pure.
+r"""The lines of a recording: what a running operator observed, tick by tick. Pure.
 
-JSON lines, so that a file can be appended to and a cut one still reads:
+JSON lines, so that a file can be appended to and a truncated one can still be read:
 
     {"kind":"recording","version":1}
     {"kind":"service","service":"shop/ranker","policy":{...},"cost":{...},"cold_start_s":61.5}
     {"kind":"tick","service":"shop/ranker","time_s":1700000000.0,"arrivals":41,"replicas":3}
 
-The first line comes once. A service's line comes before its ticks and again whenever its spec or
-cost changed; the last one counts. `arrivals` are those since the service's tick before, at the
-door, null where they are not known: missing is not zero. `replicas` are those asked for. `cost` and
-`cold_start_s` are null until measured. A last line without its end of line is what a killed writer
-leaves, and is not read.
+The header comes once. A service line comes before the service's ticks and again whenever its spec
+or cost changed; the last one counts. `arrivals` are the requests since the previous tick, null if
+unknown: missing is not zero. `replicas` are the desired ones. `cost` and `cold_start_s` are null
+until measured. A last line without a line feed was left by a killed writer and is ignored.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from headroom.scaling.values import CostModel, Policy
 
 VERSION = 1
 MOST_ARRIVALS = 10_000_000
-"""Of one tick; more is a counter gone wrong, not traffic."""
+"""Maximum arrivals of one tick; more means a defective counter."""
 MOST_REPLICAS = 1_000_000
 _STRICT = ConfigDict(strict=True, allow_inf_nan=False)
 
@@ -32,7 +31,7 @@ _STRICT = ConfigDict(strict=True, allow_inf_nan=False)
 @with_config(_STRICT)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
-    """The line that a recording begins with."""
+    """The first line of a recording."""
 
     kind: str = "recording"
     version: int
@@ -41,7 +40,7 @@ class Header:
 @with_config(_STRICT)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceLine:
-    """What is promised, and what a replica costs."""
+    """The policy and the cost model of one service."""
 
     kind: str = "service"
     service: str
@@ -59,7 +58,7 @@ class TickLine:
     service: str
     time_s: float
     arrivals: int | None
-    """Since the service's tick before; None where not known."""
+    """Requests since the previous tick; None if unknown."""
     replicas: int
 
 
@@ -69,20 +68,20 @@ _TICK = TypeAdapter(TickLine)
 
 
 def header_line() -> str:
-    """Return the line that a recording begins with."""
+    """Return the first line of a recording."""
     return _HEADER.dump_json(Header(version=VERSION)).decode() + "\n"
 
 
 def service_line(
     service: str, policy: Policy, cost: CostModel | None = None, cold_start_s: float | None = None
 ) -> str:
-    """Return the line that says what is promised and what a replica costs."""
+    """Return the line of a service's policy and cost model."""
     line = ServiceLine(service=service, policy=policy, cost=cost, cold_start_s=cold_start_s)
     return _SERVICE.dump_json(line).decode() + "\n"
 
 
 def tick_line(service: str, time_s: float, arrivals: int | None, replicas: int) -> str:
-    """Return the line of one tick; `arrivals` since the tick before, None where not known."""
+    """Return the line of one tick; `arrivals` since the previous tick, None if unknown."""
     line = TickLine(service=service, time_s=time_s, arrivals=arrivals, replicas=replicas)
     return _TICK.dump_json(line).decode() + "\n"
 
@@ -91,7 +90,7 @@ def read_line(line: str) -> Header | ServiceLine | TickLine:
     """Read one line.
 
     Raises:
-        ValueError: naming the rule that it breaks, and what it holds instead.
+        ValueError: with the violated rule and the actual content.
     """
     try:
         kind = _kind(line)
@@ -104,24 +103,24 @@ def read_line(line: str) -> Header | ServiceLine | TickLine:
     except ValidationError as error:
         raise ValueError(_said(error)) from error
     except RecursionError as error:
-        raise ValueError("a line nests too deep") from error
-    raise ValueError(f"a line's kind is recording, service or tick, received {kind}")
+        raise ValueError("a line is nested too deeply") from error
+    raise ValueError(f"kind must be recording, service or tick; got {kind}")
 
 
 def _header(line: str) -> Header:
     header = _HEADER.validate_json(line)
     if header.version != VERSION:
-        raise ValueError(f"a recording's version is {VERSION}, received {header.version}")
+        raise ValueError(f"version must be {VERSION}; got {header.version}")
     return header
 
 
 def _tick(line: str) -> TickLine:
     tick = _TICK.validate_json(line)
     if tick.arrivals is not None and not 0 <= tick.arrivals <= MOST_ARRIVALS:
-        rule = f"arrivals are null or 0 to {MOST_ARRIVALS}"
-        raise ValueError(f"{rule}, received {tick.arrivals}")
+        rule = f"arrivals must be null or 0 to {MOST_ARRIVALS}"
+        raise ValueError(f"{rule}; got {tick.arrivals}")
     if not 0 <= tick.replicas <= MOST_REPLICAS:
-        raise ValueError(f"replicas are 0 to {MOST_REPLICAS}, received {tick.replicas}")
+        raise ValueError(f"replicas must be 0 to {MOST_REPLICAS}; got {tick.replicas}")
     return tick
 
 
@@ -129,9 +128,9 @@ def _kind(line: str) -> str:
     try:
         value = json.loads(line)
     except ValueError as error:
-        raise ValueError(f"a line is a JSON object, received {line.strip()!r:.60}") from error
+        raise ValueError(f"a line must be a JSON object; got {line.strip()!r:.60}") from error
     if not isinstance(value, dict):
-        raise ValueError(f"a line is a JSON object, received {line.strip()!r:.60}")
+        raise ValueError(f"a line must be a JSON object; got {line.strip()!r:.60}")
     return str(value.get("kind"))[:40]
 
 
@@ -139,4 +138,4 @@ def _said(error: ValidationError) -> str:
     detail = error.errors(include_url=False)[0]
     where = ".".join(str(part) for part in detail["loc"])
     message = detail["msg"][:1].lower() + detail["msg"][1:]
-    return f"{where}: {message}, received {detail['input']!r:.60}"
+    return f"{where}: {message}; got {detail['input']!r:.60}"

@@ -40,7 +40,7 @@ def with_value(metric: str, value: str) -> str:
     return re.sub(rf"^({metric}(?:{{[^}}]*}})?) .*$", rf"\1 {value}", PAGE, flags=re.MULTILINE)
 
 
-def test_a_page_gives_a_sample() -> None:
+def test_page_yields_a_sample() -> None:
     sample = read(PAGE)
     assert (sample.pod, sample.time_s, sample.arrivals, sample.missed) == ("uid-1", 12.0, 40.0, 0.0)
     assert (sample.batches, sample.batch_items) == (40.0, 40.0)
@@ -51,14 +51,14 @@ def test_a_page_gives_a_sample() -> None:
     assert sample.latency.counts[-1] == 40.0
 
 
-def test_every_outcome_but_ok_is_a_miss() -> None:
+def test_every_outcome_except_ok_is_a_miss() -> None:
     label = 'headroom_requests_total{model="resnet",outcome='
     outcomes = {"refused": 1, "expired": 2, "cancelled": 3, "failed": 4, "invented": 5}
     extra = "".join(f'{label}"{outcome}"}} {count}\n' for outcome, count in outcomes.items())
     assert read(PAGE + extra).missed == 15.0
 
 
-def test_the_order_of_buckets_on_the_page_does_not_matter() -> None:
+def test_bucket_order_does_not_matter() -> None:
     lines = PAGE.splitlines(True)
     assert read("".join(reversed(lines))) == read(PAGE)
 
@@ -67,18 +67,18 @@ def test_the_order_of_buckets_on_the_page_does_not_matter() -> None:
     "metric",
     sorted(HEADROOM.metric_names - OPTIONAL),
 )
-def test_a_metric_that_is_needed_and_missing_is_named(metric: str) -> None:
+def test_missing_required_metric_is_named(metric: str) -> None:
     with pytest.raises(MissingMetric) as raised:
         read(without(metric))
     assert raised.value.metric == metric
 
 
 @pytest.mark.parametrize("metric", ["headroom_cost_fixed_seconds", "headroom_max_batch_size"])
-def test_a_server_may_have_no_cost_model_yet(metric: str) -> None:
+def test_missing_cost_model_is_none(metric: str) -> None:
     assert read(without(metric)).cost is None
 
 
-def test_a_batch_that_costs_nothing_is_not_measured_yet() -> None:
+def test_zero_cost_is_none() -> None:
     unmeasured = with_value("headroom_cost_fixed_seconds", "0")
     unmeasured = unmeasured.replace('headroom_cost_per_item_seconds{model="resnet"} 0.06', "")
     assert read(unmeasured).cost is None
@@ -86,7 +86,7 @@ def test_a_batch_that_costs_nothing_is_not_measured_yet() -> None:
 
 @pytest.mark.parametrize("value", ["NaN", "-1", "+Inf"])
 @pytest.mark.parametrize("metric", sorted(HEADROOM.metric_names))
-def test_a_value_that_cannot_be_is_refused(metric: str, value: str) -> None:
+def test_impossible_value_is_rejected(metric: str, value: str) -> None:
     with pytest.raises(InvalidMetric) as raised:
         read(with_value(metric, value))
     assert raised.value.metric == metric
@@ -95,42 +95,42 @@ def test_a_value_that_cannot_be_is_refused(metric: str, value: str) -> None:
 @pytest.mark.parametrize(
     ("text", "rule"),
     [
-        (with_value("headroom_requests_waiting", "1.5"), "is a whole number"),
-        (with_value("headroom_max_batch_size", "0"), "is at least 1"),
-        (PAGE + 'headroom_requests_waiting{model="resnet"} 1\n', "stands once with its labels"),
-        (PAGE.replace('le="+Inf"', 'le="100"'), "has +Inf as its last bound"),
-        (PAGE.replace('le="0.001"', 'le="NaN"'), "has numbers for le"),
-        (PAGE.replace('le="0.001"', 'le="low"'), "has numbers for le"),
-        (PAGE.replace('le="0.001"', 'le="0.00115"'), "stands once with its labels"),
-        (PAGE.replace('le="0.001"', 'le="1.15e-3"'), "has each bound once"),
-        (re.sub(r'(le="0.001"}) 0', r"\1 7", PAGE), "never falls from bound to bound"),
+        (with_value("headroom_requests_waiting", "1.5"), "must be a whole number"),
+        (with_value("headroom_max_batch_size", "0"), "must be at least 1"),
+        (PAGE + 'headroom_requests_waiting{model="resnet"} 1\n', "must appear once with its labels"),
+        (PAGE.replace('le="+Inf"', 'le="100"'), "must have +Inf as its last bound"),
+        (PAGE.replace('le="0.001"', 'le="NaN"'), "must have numbers as values of le"),
+        (PAGE.replace('le="0.001"', 'le="low"'), "must have numbers as values of le"),
+        (PAGE.replace('le="0.001"', 'le="0.00115"'), "must appear once with its labels"),
+        (PAGE.replace('le="0.001"', 'le="1.15e-3"'), "must have each bound once"),
+        (re.sub(r'(le="0.001"}) 0', r"\1 7", PAGE), "must not decrease from bound to bound"),
     ],
 )
-def test_what_contradicts_itself_is_refused(text: str, rule: str) -> None:
+def test_contradictory_page_is_rejected(text: str, rule: str) -> None:
     with pytest.raises(InvalidMetric) as raised:
         read(text)
     assert raised.value.rule == rule
 
 
-def test_another_model_is_not_ours_and_the_error_says_which_is_there() -> None:
+def test_other_model_is_rejected_and_named() -> None:
     with pytest.raises(MissingMetric, match=r"no series with model='bert'.*model 'resnet'"):
         read(PAGE, model="bert")
 
 
-def test_two_models_on_a_page_are_told_apart() -> None:
+def test_two_models_on_a_page_are_distinguished() -> None:
     assert read(PAGE + page(model="bert", served=7), model="bert").arrivals == 7.0
 
 
-def test_a_page_that_was_cut_gives_no_sample_at_any_length() -> None:
+def test_truncated_page_yields_no_sample_at_any_length() -> None:
     for length in range(0, len(PAGE) - 1, 37):
         with pytest.raises(TelemetryError):
             read(PAGE[:length])
 
 
-def test_a_page_that_the_server_did_not_write_anew_is_no_second_one() -> None:
+def test_repeated_page_is_rejected() -> None:
     samples = PodSamples(HEADROOM, "resnet")
     assert samples.take(PAGE, pod="uid-1", time_s=12.0)
-    with pytest.raises(RepeatedPage, match="headroom_scrapes_total is still 7"):
+    with pytest.raises(RepeatedPage, match="headroom_scrapes_total must increase with each page; got 7 again"):
         samples.take(PAGE, pod="uid-1", time_s=14.0)
     assert samples.take(PAGE, pod="uid-2", time_s=14.0), "of another pod"
     for number, time_s in (("9", 16.0), ("1", 18.0)):  # somebody else looked; it began anew
