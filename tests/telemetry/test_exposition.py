@@ -77,9 +77,7 @@ def test_comments_blank_lines_and_other_metrics_are_skipped() -> None:
         ('m{a="b",a="c"} 1\n', 1, "a series must not repeat a label"),
     ],
 )
-def test_malformed_page_is_rejected_with_line_and_rule(
-    page: str, line: int, rule: str
-) -> None:
+def test_malformed_page_is_rejected_with_line_and_rule(page: str, line: int, rule: str) -> None:
     with pytest.raises(MalformedExposition) as raised:
         read(page, "m")
     assert (raised.value.line, raised.value.rule) == (line, rule)

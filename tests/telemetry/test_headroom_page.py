@@ -97,7 +97,10 @@ def test_impossible_value_is_rejected(metric: str, value: str) -> None:
     [
         (with_value("headroom_requests_waiting", "1.5"), "must be a whole number"),
         (with_value("headroom_max_batch_size", "0"), "must be at least 1"),
-        (PAGE + 'headroom_requests_waiting{model="resnet"} 1\n', "must appear once with its labels"),
+        (
+            PAGE + 'headroom_requests_waiting{model="resnet"} 1\n',
+            "must appear once with its labels",
+        ),
         (PAGE.replace('le="+Inf"', 'le="100"'), "must have +Inf as its last bound"),
         (PAGE.replace('le="0.001"', 'le="NaN"'), "must have numbers as values of le"),
         (PAGE.replace('le="0.001"', 'le="low"'), "must have numbers as values of le"),
@@ -130,7 +133,9 @@ def test_truncated_page_yields_no_sample_at_any_length() -> None:
 def test_repeated_page_is_rejected() -> None:
     samples = PodSamples(HEADROOM, "resnet")
     assert samples.take(PAGE, pod="uid-1", time_s=12.0)
-    with pytest.raises(RepeatedPage, match="headroom_scrapes_total must increase with each page; got 7 again"):
+    with pytest.raises(
+        RepeatedPage, match="headroom_scrapes_total must increase with each page; got 7 again"
+    ):
         samples.take(PAGE, pod="uid-1", time_s=14.0)
     assert samples.take(PAGE, pod="uid-2", time_s=14.0), "of another pod"
     for number, time_s in (("9", 16.0), ("1", 18.0)):  # somebody else looked; it began anew

@@ -80,9 +80,7 @@ def test_server_under_load_yields_a_sample(
         ("torchserve", 2.0, 0.2),
     ],
 )
-def test_batch_time_is_derived_from_two_pages(
-    server: str, size: float, batch_s: float
-) -> None:
+def test_batch_time_is_derived_from_two_pages(server: str, size: float, batch_s: float) -> None:
     reader = PodSamples(PROFILES[server], None, Batch(largest=256))
     reader.take(page(server, "first"), pod="u", time_s=100.0)
     before = reader._accounts["u"]

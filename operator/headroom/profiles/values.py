@@ -92,8 +92,8 @@ class Profile:
     model_label: str | None = None
     """Label with the model's name; None: a page has one model."""
     witness: Quantity = ()
-    """A metric on every page of this server, even an idle one; needed if all others are lazy, because
-    a page of another server would read as zeros."""
+    """A metric on every page of this server, even an idle one; needed if all others are lazy,
+    because a page of another server would read as zeros."""
     empty_until_asked: bool = False
     """Its page has no series before the first request."""
 
