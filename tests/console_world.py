@@ -25,10 +25,10 @@ GOOD = (
     ("ScalingActive", "True", "Auto", "decisions are written"),
     ("AbleToScale", "True", "NothingToScale", "what stands is what is asked for"),
     ("ScalingLimited", "False", "WithinBounds", "nothing holds the number of replicas back"),
-    ("MetricsAvailable", "True", "SignalsFresh", "100% of the warm replicas have a sample"),
+    ("MetricsAvailable", "True", "MetricsFresh", "100% of the warm replicas have a sample"),
     ("SLOMet", "True", "WithinTarget", "p95 is 480ms, the target 1.5s"),
     ("SLOFeasible", "True", "Feasible", "an idle replica answers in 210ms"),
-    ("CapacityAvailable", "True", "CapacityFound", "every replica has a node"),
+    ("CapacityAvailable", "True", "AllReplicasScheduled", "every replica has a node"),
 )
 WORSE = {
     "Missed": (("SLOMet", "False", "AboveTarget", "p95 is 2.1s, the target 1.5s"),),

@@ -29,7 +29,7 @@ async def test_a_quota_is_said_and_what_it_refuses_is_not_multiplied(
         await one.operator.start()
 
         async def refused() -> bool:
-            return await one.condition("CapacityAvailable") == ("False", "ReplicasRefused")
+            return await one.condition("CapacityAvailable") == ("False", "PodCreationForbidden")
 
         await one.wait("the quota is said", refused, 60.0)
         message = next(

@@ -56,5 +56,5 @@ def test_the_last_gpus_go_to_the_higher_priority_and_no_floor_is_taken(
     scaled = low.event("ScaledDown")["note"]
     assert "YieldedToPriority" in scaled
     assert f"{namespace}/high (priority 10) gets the last accelerators" in scaled
-    claimed = high.event("PriorityClaimed")["note"]
+    claimed = high.event("PreemptingLowerPriority")["note"]
     assert claimed == f"{namespace}/low (priority 0) yields 1"

@@ -67,7 +67,7 @@ async def test_a_deployment_is_adopted_scaled_through_scale_alone_and_left(one: 
 
     chosen = await _replicas(one, "llm") + 1
     await _kubectl(one, "scale", "deployment/llm", f"--replicas={chosen}")
-    await one.wait("somebody is named", lambda: _says(one, "llm", "ReplicasOverridden"))
+    await one.wait("somebody is named", lambda: _says(one, "llm", "ReplicasOverwritten"))
     assert "kubectl changed the replicas" in await _message(one, "llm")
     await one.delete_service("llm")
     await asyncio.sleep(HOLD_S / 2)
@@ -83,7 +83,7 @@ async def test_external_is_scaled_by_kubectl_and_a_switch_changes_nothing(one: W
     await one.wait("decided", lambda: _decided(one, "wished"))
     external = scaling | {"mode": "External"}
     await _scale(one, "wished", scaling=external, replicas=3)
-    await one.wait("followed", lambda: _is_active(one, "wished", "FollowingReplicas"))
+    await one.wait("followed", lambda: _is_active(one, "wished", "ExternallyScaled"))
     await asyncio.sleep(HOLD_S / 2)
     assert await _replicas(one, "wished") == 3
 
@@ -107,12 +107,14 @@ async def test_an_autoscaler_and_an_elder_on_the_same_target_are_named_and_not_f
     one: World,
 ) -> None:
     await _scale(one, "shared", scaling={"minReplicas": 4})
-    await one.wait("the HPA is named", lambda: _says(one, "shared", "ConflictingAutoscaler"), 60.0)
+    await one.wait("the HPA is named", lambda: _says(one, "shared", "AutoscalerConflict"), 60.0)
     assert "HorizontalPodAutoscaler shared" in await _message(one, "shared")
-    assert await one.condition("ScalingActive", "shared") == ("False", "ConflictingAutoscaler")
+    assert await one.condition("ScalingActive", "shared") == ("False", "AutoscalerConflict")
     await asyncio.sleep(1.1)  # the API server tells ages in whole seconds
     await _scale(one, "younger", target="shared", scaling={"minReplicas": 5})
-    await one.wait("the elder is named", lambda: _says(one, "younger", "TargetTaken"), 60.0)
+    await one.wait(
+        "the elder is named", lambda: _says(one, "younger", "TargetAlreadyManaged"), 60.0
+    )
     assert "InferenceService shared" in await _message(one, "younger")
     await asyncio.sleep(HOLD_S)
     workload = await _workload(one, "shared")

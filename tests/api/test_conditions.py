@@ -7,21 +7,22 @@ from typing import Any
 import pytest
 
 from headroom.api import conditions
-from headroom.api.conditions import Condition, ConditionReason, ConditionStatus, ConditionType
+from headroom.api.conditions import Condition, ConditionStatus, ConditionType
+from headroom.api.reasons import StatusReason
 from headroom.api.timestamps import epoch_s, rfc3339
 
 NOON_S = 1_800_000_000.0
 
 
 def ready(status: ConditionStatus, **more: Any) -> Condition:
-    return Condition(type="Ready", status=status, reason=ConditionReason.SERVING, **more)
+    return Condition(type="Ready", status=status, reason=StatusReason.SERVING, **more)
 
 
 def test_every_condition_is_unknown_at_first_sight() -> None:
     found = conditions.pending(3, NOON_S)
     assert [c.type for c in found] == list(ConditionType)
     assert {(c.status, c.reason, c.observed_generation) for c in found} == {
-        (ConditionStatus.UNKNOWN, ConditionReason.PENDING, 3)
+        (ConditionStatus.UNKNOWN, StatusReason.PENDING, 3)
     }
     assert {c.last_transition_time for c in found} == {rfc3339(NOON_S)}
 
@@ -80,7 +81,7 @@ def test_a_condition_that_is_stored_twice_counts_once() -> None:
     assert conditions.read({"conditions": [one.manifest()] * 2}) == (one,)
 
 
-@pytest.mark.parametrize("reason", [*ConditionReason, *ConditionType])
+@pytest.mark.parametrize("reason", [*StatusReason, *ConditionType])
 def test_reasons_and_types_are_camel_case(reason: str) -> None:
     assert reason.isalnum()
     assert reason[0].isupper()

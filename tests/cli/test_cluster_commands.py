@@ -258,9 +258,9 @@ STATES: list[tuple[list[tuple[str, str, str]], str]] = [
     ([("Ready", "False", "NoReadyReplicas")], "Down"),
     ([("Ready", "True", "Serving"), ("SLOMet", "False", "AboveTarget")], "Missed"),
     ([("CapacityAvailable", "False", "ReplicasUnschedulable")], "Short"),
-    ([("MetricsAvailable", "False", "SignalsStale")], "Blind"),
-    ([("MetricsAvailable", "Unknown", "WindowFilling")], "Unknown"),
-    ([("SLOFeasible", "False", "TargetBelowFloor"), ("SLOMet", "True", "W")], "Infeasible"),
+    ([("MetricsAvailable", "False", "MetricsStale")], "Blind"),
+    ([("MetricsAvailable", "Unknown", "CollectingMetrics")], "Unknown"),
+    ([("SLOFeasible", "False", "SLOInfeasible"), ("SLOMet", "True", "W")], "Infeasible"),
     ([("SLOMet", "Unknown", "NoTraffic")], "Idle"),
     ([("Ready", "True", "Serving"), ("SLOMet", "True", "WithinTarget")], "Kept"),
 ]

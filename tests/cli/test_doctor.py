@@ -197,7 +197,7 @@ MISTAKES = [
         id="a replica larger than any node",
     ),
     pytest.param(
-        conditioned(saying("SLOFeasible", "False", "TargetBelowFloor", "idle takes 210ms")),
+        conditioned(saying("SLOFeasible", "False", "SLOInfeasible", "idle takes 210ms")),
         Finding.INFEASIBLE_SLO,
         "idle takes 210ms",
         "raise spec.slo.latency.target",
@@ -233,7 +233,7 @@ MISTAKES = [
     ),
     pytest.param(
         conditioned(
-            saying("MetricsAvailable", "False", "SignalsAbsent", "prometheus: no route"),
+            saying("MetricsAvailable", "False", "MetricsMissing", "prometheus: no route"),
             spec__telemetry={"source": "Prometheus"},
         ),
         Finding.PROMETHEUS_UNREACHABLE,

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import typer
 
-from headroom.api.conditions import ConditionReason, ConditionType
+from headroom.api.conditions import ConditionType
+from headroom.api.reasons import StatusReason
 from headroom.cli.commands import app
 from headroom.cli.reference import documented, page
 from headroom.cli.reference_fields import Field, fields_of, rules_of
@@ -78,7 +79,7 @@ def test_members_are_read_with_the_text_below_them() -> None:
     assert documented(Colour) == [("Red", "Stop, and wait."), ("Green", ""), ("Blue", "Go.")]
 
 
-@pytest.mark.parametrize("members", [ConditionType, ConditionReason, Reason, PodState])
+@pytest.mark.parametrize("members", [ConditionType, StatusReason, Reason, PodState])
 def test_every_word_of_the_api_is_explained(members: type[StrEnum]) -> None:
     assert [value for value, text in documented(members) if not text] == []
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from headroom.api.conditions import ConditionReason
+from headroom.api.reasons import StatusReason
 from headroom.controller.decide.external_scaling import followed
 from headroom.controller.decide.obstacles import obstacle, overridden
 from headroom.controller.decide.overwrite_backoff import Contest
@@ -84,17 +84,17 @@ WROTE_ZERO: dict[str, Any] = {"replicas": 0, "contest": Contest(ours=0)}
     ("case", "reason"),
     [
         ({}, ""),
-        ({"rival": "a", "autoscaler": "b", **ZERO}, ConditionReason.TARGET_TAKEN),
-        ({"rival": "a", "mode": "Recommend"}, ConditionReason.TARGET_TAKEN),
+        ({"rival": "a", "autoscaler": "b", **ZERO}, StatusReason.TARGET_ALREADY_MANAGED),
+        ({"rival": "a", "mode": "Recommend"}, StatusReason.TARGET_ALREADY_MANAGED),
         ({"autoscaler": "b", "mode": "Recommend"}, ""),
-        ({"autoscaler": "b", **ZERO}, ConditionReason.CONFLICTING_AUTOSCALER),
-        (ZERO, ConditionReason.SCALED_TO_ZERO),
+        ({"autoscaler": "b", **ZERO}, StatusReason.AUTOSCALER_CONFLICT),
+        (ZERO, StatusReason.SCALING_DISABLED),
         ({"replicas": 1}, ""),
         (WROTE_ZERO, ""),
-        ({"contest": FOUGHT, **ZERO}, ConditionReason.SCALED_TO_ZERO),
-        ({"contest": FOUGHT}, ConditionReason.REPLICAS_CONTESTED),
+        ({"contest": FOUGHT, **ZERO}, StatusReason.SCALING_DISABLED),
+        ({"contest": FOUGHT}, StatusReason.REPLICAS_REPEATEDLY_OVERWRITTEN),
         ({"contest": FOUGHT, "now_s": NOW_S + 61.0}, ""),
-        ({"contest": FOUGHT, "mode": "External"}, ConditionReason.REPLICAS_CONTESTED),
+        ({"contest": FOUGHT, "mode": "External"}, StatusReason.REPLICAS_REPEATEDLY_OVERWRITTEN),
     ],
 )
 def test_what_stands_in_the_way(case: dict[str, Any], reason: str) -> None:

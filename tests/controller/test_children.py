@@ -21,9 +21,9 @@ def test_a_new_service_gets_its_children_and_becomes_ready_when_warm() -> None:
         assert world.condition("Ready") == ("False", "WarmingUp")
         await world.run_for(12.0)
         assert world.condition("Ready") == ("True", "Serving")
-        assert world.condition("MetricsAvailable") == ("True", "SignalsFresh")
+        assert world.condition("MetricsAvailable") == ("True", "MetricsFresh")
         assert world.status()["observedGeneration"] == 1
-        assert [event["reason"] for event in world.cluster.events()] == ["Created", "Ready"]
+        assert [event["reason"] for event in world.cluster.events()] == ["Created", "Serving"]
 
     play(story)
 

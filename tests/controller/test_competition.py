@@ -54,7 +54,7 @@ def test_the_higher_gets_what_it_lacks_after_the_hold_and_the_lower_gets_it_back
         assert decision["reason"] == "YieldedToPriority"
         assert decision["replicas"] == taken["low"]
         assert "default/high (priority 10) gets the last accelerators" in decision["message"]
-        assert world.cluster.events("PriorityClaimed")[0]["note"].startswith(
+        assert world.cluster.events("PreemptingLowerPriority")[0]["note"].startswith(
             "default/low (priority 0) yields"
         )
 
@@ -88,7 +88,7 @@ def test_an_equal_yields_nothing() -> None:
         _load(world, high=4.5)
         await world.run_for(200.0)
         assert _standing(world) == {"high": 6 - before["low"], "low": before["low"]}
-        assert not world.cluster.events("PriorityClaimed")
+        assert not world.cluster.events("PreemptingLowerPriority")
 
     play(story)
 

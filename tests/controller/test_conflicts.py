@@ -43,10 +43,10 @@ def test_an_hpa_on_the_workload_is_left_to_it(target: str, by: Manifest | None, 
         assert world.cluster.scale_writes == []
         assert world.condition("Ready") == ("True", "Serving")
         for kind in ("ScalingActive", "AbleToScale"):
-            assert world.condition(kind) == ("False", "ConflictingAutoscaler"), kind
+            assert world.condition(kind) == ("False", "AutoscalerConflict"), kind
         assert named in world.message("AbleToScale")
         assert "delete it" in world.message("AbleToScale")
-        assert len(world.cluster.events("ScalingBlocked")) == 1
+        assert len(world.cluster.events("AutoscalerConflict")) == 1
         world.cluster.delete("HorizontalPodAutoscaler", f"{workload}-hpa")
         await world.run_for(90.0)
         assert world.replicas(workload) >= 4
@@ -60,7 +60,7 @@ def test_an_hpa_on_the_workload_is_left_to_it(target: str, by: Manifest | None, 
     [
         ("Recommend", ("resnet", "Deployment"), ("True", "NothingToScale")),
         ("External", ("resnet", "InferenceService"), ("True", "NothingToScale")),
-        ("External", ("resnet", "Deployment"), ("False", "ConflictingAutoscaler")),
+        ("External", ("resnet", "Deployment"), ("False", "AutoscalerConflict")),
         ("Auto", ("other", "Deployment"), ("True", "NothingToScale")),
         ("Auto", ("resnet", "StatefulSet"), ("True", "NothingToScale")),
     ],
@@ -123,7 +123,7 @@ def test_two_services_on_one_target_the_younger_holds_until_the_older_is_gone() 
         assert world.replicas("own") == 1
         assert world.condition("AbleToScale", "older")[0] == "True"
         for kind in ("ScalingActive", "AbleToScale"):
-            assert world.condition(kind, "younger") == ("False", "TargetTaken"), kind
+            assert world.condition(kind, "younger") == ("False", "TargetAlreadyManaged"), kind
         assert "InferenceService older" in world.message("AbleToScale", "younger")
         world.cluster.delete("InferenceService", "older")
         await world.run_for(20.0)
@@ -141,7 +141,7 @@ def test_what_a_human_scales_stands_for_a_hold_and_is_named() -> None:
         world.cluster.write_replicas(deployment, 4, "kubectl")
         await world.run_for(20.0)
         assert world.replicas() == 4
-        assert world.condition("AbleToScale") == ("True", "ReplicasOverridden")
+        assert world.condition("AbleToScale") == ("True", "ReplicasOverwritten")
         said = world.message("AbleToScale")
         assert "kubectl changed the replicas from 1 to 4" in said
         assert "scaling.minReplicas" in said
@@ -170,7 +170,7 @@ def test_a_tool_that_resets_the_replicas_is_not_fought() -> None:
         # by a larger one before it is reset.
         assert len(world.cluster.scale_writes) == 6
         for kind in ("ScalingActive", "AbleToScale"):
-            assert world.condition(kind) == ("False", "ReplicasContested"), kind
+            assert world.condition(kind) == ("False", "ReplicasRepeatedlyOverwritten"), kind
         said = world.message("AbleToScale")
         assert "argocd-controller keeps changing the replicas" in said
         assert "ignoreDifferences" in said
@@ -194,7 +194,7 @@ def test_somebody_who_scales_to_zero_switches_scaling_off(target: str) -> None:
         world.cluster.write_replicas(deployment, 0, "kubectl")
         await world.run_for(300.0)
         assert world.replicas(target or "resnet") == 0
-        assert world.condition("AbleToScale") == ("False", "ScaledToZero")
+        assert world.condition("AbleToScale") == ("False", "ScalingDisabled")
         await world.restart_operator()
         await world.run_for(60.0)
         assert world.replicas(target or "resnet") == 0

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from headroom.api.conditions import ConditionReason, ConditionType
+from headroom.api.conditions import ConditionType
+from headroom.api.reasons import StatusReason
 from headroom.api.timestamps import epoch_s, rfc3339
 from headroom.console.cold_starts import starts
 from headroom.controller.act.act_tick import Acted
@@ -106,15 +107,15 @@ def evaluation(manifest: Manifest) -> tuple[Tick, Evaluation]:
 @pytest.mark.parametrize(
     ("manifest", "reason", "words"),
     [
-        (FETCHING, ConditionReason.WARMING_UP, ["1 fetch their model, the first for 35 s"]),
-        (NO_IMAGE, ConditionReason.MODEL_UNAVAILABLE, ["ImagePullBackOff", "not found"]),
-        (FAILED, ConditionReason.MODEL_UNAVAILABLE, ["was not fetched", "mend spec.model"]),
-        (WRONG, ConditionReason.MODEL_UNAVAILABLE, ["the digest is sha256:00", "(code 3)"]),
+        (FETCHING, StatusReason.WARMING_UP, ["1 fetch their model, the first for 35 s"]),
+        (NO_IMAGE, StatusReason.MODEL_UNAVAILABLE, ["ImagePullBackOff", "not found"]),
+        (FAILED, StatusReason.MODEL_UNAVAILABLE, ["was not fetched", "mend spec.model"]),
+        (WRONG, StatusReason.MODEL_UNAVAILABLE, ["the digest is sha256:00", "(code 3)"]),
     ],
     ids=["fetching", "no image", "failed", "wrong digest"],
 )
 def test_the_condition_says_what_is_wrong_with_it(
-    manifest: Manifest, reason: ConditionReason, words: list[str]
+    manifest: Manifest, reason: StatusReason, words: list[str]
 ) -> None:
     tick, _ = evaluation(manifest)
     (ready,) = [one for one in of_tick(tick) if one.kind is ConditionType.READY]
@@ -128,7 +129,7 @@ def test_a_crash_of_the_server_is_no_fault_of_the_model() -> None:
     crashed["status"]["containerStatuses"][0]["state"] = waiting("CrashLoopBackOff", "back-off")
     tick, _ = evaluation(crashed)
     (ready,) = [one for one in of_tick(tick) if one.kind is ConditionType.READY]
-    assert ready.reason is ConditionReason.REPLICAS_BROKEN
+    assert ready.reason is StatusReason.REPLICAS_BROKEN
 
 
 def test_it_is_a_phase_of_the_cold_start() -> None:

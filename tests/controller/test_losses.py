@@ -146,7 +146,7 @@ def test_refused_replicas_are_not_counted_as_on_their_way() -> None:
         await world.run_for(120.0)
         assert world.status()["warmingReplicas"] == 0
         assert len(world.pods.of("resnet")) == 1
-        assert world.condition("CapacityAvailable") == ("False", "ReplicasRefused")
+        assert world.condition("CapacityAvailable") == ("False", "PodCreationForbidden")
         assert "exceeded quota: gpus" in world.message("CapacityAvailable")
         assert "raise the quota" in world.message("CapacityAvailable")
         asked = world.replicas()

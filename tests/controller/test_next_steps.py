@@ -4,37 +4,33 @@ from __future__ import annotations
 
 import pytest
 
-from headroom.api.conditions import (
-    ConditionReason,
-    ConditionStatus,
-    ConditionType,
-    pending,
-)
+from headroom.api.conditions import ConditionStatus, ConditionType, pending
+from headroom.api.reasons import OF_EVENTS, StatusReason
 from headroom.controller.report.next_steps import SAID_ALREADY, with_next_step
 
 TRUE, FALSE, UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
 GOOD = {
-    ConditionReason.SERVING,
-    ConditionReason.AUTO,
-    ConditionReason.SIGNALS_FRESH,
-    ConditionReason.SCALED,
-    ConditionReason.REPLICAS_OVERRIDDEN,
-    ConditionReason.WORKLOAD_PAUSED,
-    ConditionReason.ROLLING_OUT,
-    ConditionReason.NOTHING_TO_SCALE,
-    ConditionReason.WITHIN_BOUNDS,
-    ConditionReason.WITHIN_TARGET,
-    ConditionReason.FEASIBLE,
-    ConditionReason.CAPACITY_FOUND,
-    ConditionReason.THROUGH_GATEWAY,
-    ConditionReason.TO_REPLICAS,
+    StatusReason.SERVING,
+    StatusReason.AUTO,
+    StatusReason.METRICS_FRESH,
+    StatusReason.SCALED,
+    StatusReason.REPLICAS_OVERWRITTEN,
+    StatusReason.WORKLOAD_PAUSED,
+    StatusReason.ROLLING_OUT,
+    StatusReason.NOTHING_TO_SCALE,
+    StatusReason.WITHIN_BOUNDS,
+    StatusReason.WITHIN_TARGET,
+    StatusReason.FEASIBLE,
+    StatusReason.ALL_REPLICAS_SCHEDULED,
+    StatusReason.VIA_GATEWAY,
+    StatusReason.DIRECT_TO_PODS,
 }
 """Of conditions that are as they should be."""
 LONGEST_STEP = 70
 
 
-@pytest.mark.parametrize("reason", sorted(set(ConditionReason) - GOOD - SAID_ALREADY))
-def test_a_bad_condition_says_what_to_do_in_a_few_words(reason: ConditionReason) -> None:
+@pytest.mark.parametrize("reason", sorted(set(StatusReason) - OF_EVENTS - GOOD - SAID_ALREADY))
+def test_a_bad_condition_says_what_to_do_in_a_few_words(reason: StatusReason) -> None:
     for kind in ConditionType:
         bad = TRUE if kind is ConditionType.SCALING_LIMITED else FALSE
         message = with_next_step(kind, bad, reason, "so it is")
@@ -43,7 +39,7 @@ def test_a_bad_condition_says_what_to_do_in_a_few_words(reason: ConditionReason)
 
 
 @pytest.mark.parametrize("reason", sorted(GOOD | SAID_ALREADY))
-def test_a_good_one_and_one_that_says_it_already_stay_as_they_are(reason: ConditionReason) -> None:
+def test_a_good_one_and_one_that_says_it_already_stay_as_they_are(reason: StatusReason) -> None:
     for kind in ConditionType:
         good = FALSE if kind is ConditionType.SCALING_LIMITED else TRUE
         for status in {good, FALSE} if reason in SAID_ALREADY else {good}:
@@ -53,14 +49,14 @@ def test_a_good_one_and_one_that_says_it_already_stay_as_they_are(reason: Condit
 @pytest.mark.parametrize(
     ("kind", "reason", "step"),
     [
-        (ConditionType.READY, ConditionReason.NO_READY_REPLICAS, "no pod is on its way"),
-        (ConditionType.SLO_MET, ConditionReason.NO_READY_REPLICAS, "see Ready"),
-        (ConditionType.METRICS_AVAILABLE, ConditionReason.SIGNALS_ABSENT, "kubectl headroom"),
-        (ConditionType.SCALING_ACTIVE, ConditionReason.SIGNALS_ABSENT, "see MetricsAvailable"),
+        (ConditionType.READY, StatusReason.NO_READY_REPLICAS, "no pod is on its way"),
+        (ConditionType.SLO_MET, StatusReason.NO_READY_REPLICAS, "see Ready"),
+        (ConditionType.METRICS_AVAILABLE, StatusReason.METRICS_MISSING, "kubectl headroom"),
+        (ConditionType.SCALING_ACTIVE, StatusReason.METRICS_MISSING, "see MetricsAvailable"),
     ],
 )
 def test_what_several_conditions_say_is_explained_by_one(
-    kind: ConditionType, reason: ConditionReason, step: str
+    kind: ConditionType, reason: StatusReason, step: str
 ) -> None:
     assert with_next_step(kind, UNKNOWN, reason, "so it is").startswith(f"so it is; {step}")
 

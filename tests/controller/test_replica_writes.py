@@ -120,7 +120,7 @@ def test_a_forbidden_scale_write_is_said_and_tried_again() -> None:
         world.cluster.fail("apply_scale", "Deployment", Forbidden("no patch on scale"), times=3)
         world.pods.arrivals_rps["resnet"] = 4 * REPLICA_RPS
         await world.run_for(14.0)
-        assert world.cluster.events("ScalingBlocked")
+        assert world.cluster.events("ScaleFailed")
         await world.run_for(20.0)
         assert world.condition("AbleToScale")[0] == "True"
         assert world.replicas() >= 4
@@ -159,8 +159,8 @@ def test_pods_that_a_quota_refuses_are_told_from_pods_without_a_node() -> None:
         world.create(scaling={"minReplicas": 2})
         world.pods.refused = "exceeded quota: gpus"
         await world.run_for(20.0)
-        assert world.condition("CapacityAvailable") == ("False", "ReplicasRefused")
-        assert world.condition("Ready") == ("False", "ReplicasRefused")
+        assert world.condition("CapacityAvailable") == ("False", "PodCreationForbidden")
+        assert world.condition("Ready") == ("False", "PodCreationForbidden")
         assert "exceeded quota: gpus" in world.message("Ready")
 
     play(story)

@@ -16,9 +16,9 @@ def test_pods_that_fall_silent_hold_what_stands() -> None:
         world.pods.silent = True
         await world.run_for(1200.0)
         assert world.replicas() == standing
-        assert world.condition("MetricsAvailable") == ("False", "SignalsAbsent")
-        assert world.condition("ScalingActive") == ("False", "SignalsAbsent")
-        assert len(world.cluster.events("MetricsUnavailable")) == 1
+        assert world.condition("MetricsAvailable") == ("False", "MetricsMissing")
+        assert world.condition("ScalingActive") == ("False", "MetricsMissing")
+        assert len(world.cluster.events("MetricsStale")) == 1
 
     play(story)
 
@@ -32,12 +32,12 @@ def test_pages_that_something_repeats_hold_what_stands_and_are_named() -> None:
         world.pods.repeating = True  # all counters stand still, as those of idle replicas do
         await world.run_for(600.0)
         assert (world.replicas(), len(world.cluster.scale_writes)) == (standing, writes)
-        assert world.condition("MetricsAvailable") == ("False", "SignalsAbsent")
+        assert world.condition("MetricsAvailable") == ("False", "MetricsMissing")
         assert "a proxy or a cache" in world.message("MetricsAvailable")
         world.pods.repeating = False
         world.pods.arrivals_rps["resnet"] = 0.0
         await world.run_for(200.0)
-        assert world.condition("MetricsAvailable") == ("True", "SignalsFresh")
+        assert world.condition("MetricsAvailable") == ("True", "MetricsFresh")
         assert world.replicas() < standing
 
     play(story)
@@ -81,10 +81,10 @@ def test_a_start_of_the_operator_is_no_failure_of_metrics() -> None:
         await world.restart_operator()
         await world.run_for(4.0)
         for kind in ("MetricsAvailable", "ScalingActive", "SLOMet"):
-            assert world.condition(kind) == ("Unknown", "WindowFilling"), kind
+            assert world.condition(kind) == ("Unknown", "CollectingMetrics"), kind
         await world.run_for(15.0)
-        assert world.condition("MetricsAvailable") == ("True", "SignalsFresh")
-        assert world.cluster.events("MetricsUnavailable") == []
+        assert world.condition("MetricsAvailable") == ("True", "MetricsFresh")
+        assert not [e for e in world.cluster.events() if e["reason"].startswith("Metrics")]
 
     play(story)
 
@@ -95,7 +95,7 @@ def test_a_ready_pod_without_an_address_is_named() -> None:
         await world.run_for(20.0)
         world.pods.ready("resnet")[0]["status"].pop("podIP")
         await world.run_for(15.0)
-        assert world.condition("MetricsAvailable") == ("False", "SignalsStale")
+        assert world.condition("MetricsAvailable") == ("False", "MetricsStale")
         assert "no podIP yet" in world.message("MetricsAvailable")
 
     play(story)
@@ -112,11 +112,11 @@ def test_replicas_that_a_list_does_not_have_yet_are_not_taken_for_idle() -> None
         world.cluster.unlisted.update(hidden)  # an API server that lags behind
         await world.run_for(600.0)
         assert world.replicas() == standing
-        assert world.condition("MetricsAvailable") == ("False", "SignalsStale")
+        assert world.condition("MetricsAvailable") == ("False", "MetricsStale")
         assert f"{len(hidden)} replicas: they serve" in world.message("MetricsAvailable")
         world.cluster.unlisted.clear()
         await world.run_for(30.0)
-        assert world.condition("MetricsAvailable") == ("True", "SignalsFresh")
+        assert world.condition("MetricsAvailable") == ("True", "MetricsFresh")
         assert world.replicas() == standing
 
     play(story)

@@ -100,7 +100,7 @@ def test_a_target_on_the_host_network_is_not_scraped() -> None:
         await world.run_for(20.0)
         world.pods.ready("own")[0]["spec"] = {"hostNetwork": True}
         await world.run_for(15.0)
-        assert world.condition("MetricsAvailable") == ("False", "SignalsStale")
+        assert world.condition("MetricsAvailable") == ("False", "MetricsStale")
         assert "host network" in world.message("MetricsAvailable")
 
     play(story)
@@ -139,7 +139,7 @@ def test_external_follows_spec_replicas_and_advises() -> None:
         await world.run_for(60.0)
         assert world.replicas() == 2
         assert world.status()["decision"]["replicas"] >= 4
-        assert world.condition("ScalingActive") == ("False", "FollowingReplicas")
+        assert world.condition("ScalingActive") == ("False", "ExternallyScaled")
         world.edit(scaling={"mode": "External"}, replicas=5)
         await world.run_for(5.0)
         assert world.replicas() == 5

@@ -135,8 +135,8 @@ def test_a_service_with_a_floor_is_decided_as_ever() -> None:
         world.create("plain")
         await world.run_for(600.0)
         assert (world.replicas(), world.replicas("plain")) == (1, 1)
-        assert world.condition("RoutingReady") == ("True", "ThroughGateway")
-        assert world.condition("RoutingReady", "plain") == ("True", "ToReplicas")
+        assert world.condition("RoutingReady") == ("True", "ViaGateway")
+        assert world.condition("RoutingReady", "plain") == ("True", "DirectToPods")
 
     play(story, Doors())
 

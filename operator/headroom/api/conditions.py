@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
+from headroom.api.reasons import StatusReason
 from headroom.api.timestamps import rfc3339
 from headroom.api.values import Value
 
@@ -49,133 +50,6 @@ class ConditionStatus(StrEnum):
     TRUE = "True"
     FALSE = "False"
     UNKNOWN = "Unknown"
-
-
-class ConditionReason(StrEnum):
-    """Why a condition has its status."""
-
-    PENDING = "Pending"
-    """Any: nothing is known yet."""
-    EVALUATION_FAILED = "EvaluationFailed"
-    """ScalingActive: the last evaluation broke off; what stands is held until one succeeds."""
-    INVALID_SPEC = "InvalidSpec"
-    """Ready, ScalingActive: the spec breaks a rule; everything is held as it stands."""
-
-    SERVING = "Serving"
-    """Ready: at least minReplicas are warm."""
-    AT_ZERO = "AtZero"
-    """Ready, ScalingActive, MetricsAvailable, SLOMet: no replica is wanted; the first request wakes
-    one, and is held until it is warm."""
-    WARMING_UP = "WarmingUp"
-    """Ready: fewer than minReplicas are warm, and others are on their way."""
-    NO_READY_REPLICAS = "NoReadyReplicas"
-    """Ready, MetricsAvailable, SLOMet: nothing takes requests."""
-    REPLICAS_BROKEN = "ReplicasBroken"
-    """Ready, CapacityAvailable: replicas cannot get ready as they are: image, crash loop, warm-up
-    timed out."""
-    MODEL_UNAVAILABLE = "ModelUnavailable"
-    """Ready, CapacityAvailable: what model.uri names could not be fetched, or has another digest.
-    """
-    REPLICAS_UNSCHEDULABLE = "ReplicasUnschedulable"
-    """Ready, CapacityAvailable: no node has room for replicas."""
-    REPLICAS_REFUSED = "ReplicasRefused"
-    """Ready, CapacityAvailable: a quota or an admission policy refuses the pods."""
-    TARGET_NOT_FOUND = "TargetNotFound"
-    """Ready, ScalingActive, AbleToScale: what targetRef names is not there."""
-    TARGET_FORBIDDEN = "TargetForbidden"
-    """Ready, ScalingActive, AbleToScale: the operator may not read what targetRef names."""
-    TARGET_NOT_SCALABLE = "TargetNotScalable"
-    """Ready, ScalingActive, AbleToScale: what targetRef names cannot be scaled or says no
-    selector."""
-    NAMESPACE_TERMINATING = "NamespaceTerminating"
-    """Ready: the namespace is being deleted, and takes nothing new."""
-    APPLY_FAILED = "ApplyFailed"
-    """Ready: the API server refused a child."""
-
-    AUTO = "Auto"
-    """ScalingActive: decisions are made and written."""
-    RECOMMEND_ONLY = "RecommendOnly"
-    """ScalingActive: decisions are made, and not written, because scaling.mode is Recommend."""
-    FOLLOWING_REPLICAS = "FollowingReplicas"
-    """ScalingActive: decisions are advice, and spec.replicas is followed, because scaling.mode is
-    External."""
-    TARGET_TAKEN = "TargetTaken"
-    """ScalingActive, AbleToScale: another InferenceService scales the same workload."""
-    CONFLICTING_AUTOSCALER = "ConflictingAutoscaler"
-    """ScalingActive, AbleToScale: a HorizontalPodAutoscaler scales the same workload."""
-    SCALED_TO_ZERO = "ScaledToZero"
-    """ScalingActive, AbleToScale: somebody scaled the workload to zero, which switches scaling
-    off."""
-    REPLICAS_CONTESTED = "ReplicasContested"
-    """ScalingActive, AbleToScale: somebody keeps changing the replicas that were written; none are
-    written for a while."""
-    SIGNALS_FRESH = "SignalsFresh"
-    """MetricsAvailable: every signal is recent."""
-    SIGNALS_STALE = "SignalsStale"
-    """MetricsAvailable: a signal is out of date; nothing is removed."""
-    WINDOW_FILLING = "WindowFilling"
-    """MetricsAvailable, ScalingActive, SLOMet: replicas answer, and were not watched for long
-    enough to tell a rate; after a start of the operator, or of the first replica."""
-    SIGNALS_ABSENT = "SignalsAbsent"
-    """MetricsAvailable, ScalingActive, SLOMet: a signal is not there; what stands is held."""
-
-    SCALED = "Scaled"
-    """AbleToScale: the last write of replicas was accepted."""
-    REPLICAS_OVERRIDDEN = "ReplicasOverridden"
-    """AbleToScale: somebody changed the replicas that were written, and theirs stand."""
-    WORKLOAD_PAUSED = "WorkloadPaused"
-    """AbleToScale: the workload is paused, so that changes of its template reach no pod."""
-    ROLLING_OUT = "RollingOut"
-    """AbleToScale: a rollout replaces pods; none is removed before it ends."""
-    NOTHING_TO_SCALE = "NothingToScale"
-    """AbleToScale: what stands is what was decided."""
-    SCALE_FAILED = "ScaleFailed"
-    """AbleToScale: the API server refused the replicas."""
-
-    WITHIN_BOUNDS = "WithinBounds"
-    """ScalingLimited: nothing holds the number back."""
-    AT_MAX_REPLICAS = "AtMaxReplicas"
-    """ScalingLimited: more is wanted than maxReplicas."""
-    OPERATOR_LIMIT = "OperatorLimit"
-    """ScalingLimited, Ready, ScalingActive: the operator's settings allow no more replicas of a
-    service, or no more accelerators in all."""
-    RATE_LIMITED = "RateLimited"
-    """ScalingLimited: a rate cut the step."""
-    CAPACITY_SHORTAGE = "CapacityShortage"
-    """ScalingLimited: what was asked for has no node or is broken; no more is asked for."""
-    YIELDED_TO_PRIORITY = "YieldedToPriority"
-    """ScalingLimited: a service of higher priority gets the last accelerators."""
-
-    WITHIN_TARGET = "WithinTarget"
-    """SLOMet: the promised percentile is below its target."""
-    NO_TRAFFIC = "NoTraffic"
-    """SLOMet: no request ended in the stable window, so there is no latency."""
-    LATENCY_NOT_MEASURED = "LatencyNotMeasured"
-    """SLOMet: the server has no latency histogram, so the promise is kept by the model alone."""
-    ABOVE_TARGET = "AboveTarget"
-    """SLOMet: the promised percentile is above its target."""
-
-    FEASIBLE = "Feasible"
-    """SLOFeasible: an idle replica meets the target."""
-    TARGET_BELOW_FLOOR = "TargetBelowFloor"
-    """SLOFeasible: even an idle replica takes longer than the target; more replicas cannot help."""
-    COST_UNKNOWN = "CostUnknown"
-    """SLOFeasible: no replica has said yet what a batch costs."""
-
-    CAPACITY_FOUND = "CapacityFound"
-    """CapacityAvailable: every replica has a node."""
-
-    TO_REPLICAS = "ToReplicas"
-    """RoutingReady: connections lead to the replicas, because routing.mode is Service."""
-    THROUGH_GATEWAY = "ThroughGateway"
-    """RoutingReady: requests lead through a gateway."""
-    NO_GATEWAY = "NoGateway"
-    """RoutingReady: routing.mode is Gateway, and no gateway takes connections for the service;
-    connections lead to the replicas."""
-    NO_ACTIVATOR = "NoActivator"
-    """RoutingReady: nobody holds requests while no replica is warm; the last replica stays."""
-    ROUTING_NOT_WRITTEN = "RoutingNotWritten"
-    """RoutingReady: the API server refused the Service or its EndpointSlice."""
 
 
 class Condition(Value):
@@ -231,7 +105,7 @@ def pending(generation: int, now_s: float) -> Conditions:
             Condition(
                 type=kind,
                 status=ConditionStatus.UNKNOWN,
-                reason=ConditionReason.PENDING,
+                reason=StatusReason.PENDING,
                 message="nothing is known yet; if it stays so, see kubectl headroom doctor",
                 observed_generation=generation,
             )

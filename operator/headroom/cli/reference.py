@@ -11,8 +11,9 @@ from typing import Any
 
 from typer.core import TyperArgument, TyperGroup, TyperOption
 
-from headroom.api.conditions import ConditionReason, ConditionType
+from headroom.api.conditions import ConditionType
 from headroom.api.crd import custom_resource_definition
+from headroom.api.reasons import StatusReason
 from headroom.cli.reference_fields import fields_of, rules_of
 from headroom.scaling.values import Freshness, PodState, Reason
 
@@ -38,7 +39,7 @@ def page(commands: TyperGroup, metrics_text: str) -> str:
         _section("Rules across fields", _bullets(rules_of(schema["spec"], "spec"))),
         _section("Fields of `status`", _fields(schema["status"], "status")),
         _section("Conditions", _members(ConditionType)),
-        _section("Reasons of conditions", _members(ConditionReason)),
+        _section("Reasons of conditions", _members(StatusReason)),
         _section("Reasons of decisions", _members(Reason)),
         _section("States of a replica", _members(PodState)),
         _section("Freshness of a signal", _members(Freshness)),

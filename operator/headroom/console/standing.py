@@ -71,7 +71,7 @@ class Rung:
         )
 
 
-_QUIET = frozenset({"NoReadyReplicas", "Pending", "WindowFilling"})
+_QUIET = frozenset({"NoReadyReplicas", "Pending", "CollectingMetrics"})
 LADDER = (
     Rung(
         state=State.BLOCKED,

@@ -139,14 +139,14 @@ def it_is_not_paused(facts: Facts) -> Iterator[Diagnosis]:
             )
 
 
-_CHECKED_APART = frozenset({"TargetNotFound", "TargetTaken", "ConflictingAutoscaler"})
+_CHECKED_APART = frozenset({"TargetNotFound", "TargetAlreadyManaged", "AutoscalerConflict"})
 
 
 def replicas_can_start(facts: Facts) -> Iterator[Diagnosis]:
     """What the cluster says about replicas that do not become ready, or are not taken."""
     for one in facts.services:
         capacity, able = condition(one, "CapacityAvailable"), condition(one, "AbleToScale")
-        if capacity.get("reason") in ("ReplicasBroken", "ReplicasRefused", "ModelUnavailable"):
+        if capacity.get("reason") in ("ReplicasBroken", "PodCreationForbidden", "ModelUnavailable"):
             yield problem(
                 Finding.REPLICAS_BROKEN,
                 subject(one),

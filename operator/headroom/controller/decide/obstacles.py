@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headroom.api import InferenceService
-from headroom.api.conditions import ConditionReason
+from headroom.api.reasons import StatusReason
 from headroom.api.timestamps import rfc3339
 from headroom.controller.decide.overwrite_backoff import UNDONE, WITHIN_S, Contest
 
@@ -17,7 +17,7 @@ from headroom.controller.decide.overwrite_backoff import UNDONE, WITHIN_S, Conte
 class Obstacle:
     """What stands between a decision and the replicas."""
 
-    reason: ConditionReason
+    reason: StatusReason
     message: str
 
 
@@ -37,7 +37,7 @@ def obstacle(
     scaling = service.spec.scaling
     if rival:
         return Obstacle(
-            reason=ConditionReason.TARGET_TAKEN,
+            reason=StatusReason.TARGET_ALREADY_MANAGED,
             message=f"InferenceService {rival} scales the same workload and goes first: delete one "
             "of the two",
         )
@@ -45,20 +45,20 @@ def obstacle(
         return None
     if autoscaler:
         return Obstacle(
-            reason=ConditionReason.CONFLICTING_AUTOSCALER,
+            reason=StatusReason.AUTOSCALER_CONFLICT,
             message=f"{autoscaler} scales the same workload: delete it, or set scaling.mode to "
             "Recommend to compare the two; with scaling.mode External it may scale the "
             "InferenceService instead",
         )
     if replicas == 0 and contest.ours is None and scaling.min_replicas > 0:
         return Obstacle(
-            reason=ConditionReason.SCALED_TO_ZERO,
+            reason=StatusReason.SCALING_DISABLED,
             message="somebody scaled the workload to zero, which switches scaling off: scale it to "
             "1 or more to switch it on",
         )
     if contest.paused(now_s):
         return Obstacle(
-            reason=ConditionReason.REPLICAS_CONTESTED,
+            reason=StatusReason.REPLICAS_REPEATEDLY_OVERWRITTEN,
             message=f"{contest.by or 'somebody'} keeps changing the replicas that were written "
             f"({UNDONE} times within {WITHIN_S / 60:g} min, or again after a pause); none are "
             f"written before {rfc3339(contest.until_s)}: {remedy(contest.by)}",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headroom.api import InferenceService
-from headroom.api.conditions import ConditionReason
+from headroom.api.reasons import StatusReason
 from headroom.api.target_ref import TargetRef
 from headroom.controller.ports import Cluster, Manifest
 from headroom.errors import Conflict, Forbidden, NotFound, Rejected
@@ -20,7 +20,7 @@ _SELECTED_BY_SPEC = frozenset({("apps/v1", "Deployment"), ("apps/v1", "StatefulS
 class TargetUnusable(Exception):  # noqa: N818  (named by what the caller does next: say so, and hold)
     """The target cannot be scaled as it is; the message says what to change."""
 
-    def __init__(self, reason: ConditionReason, message: str) -> None:
+    def __init__(self, reason: StatusReason, message: str) -> None:
         super().__init__(message)
         self.reason = reason
 
@@ -116,19 +116,19 @@ async def _target(cluster: Cluster, namespace: str, target: TargetRef) -> Worklo
     except NotFound as error:
         said = f"{named} ({target.api_version}) cannot be found: {error}; create it, or make the "
         said += "InferenceService anew with another targetRef"
-        raise TargetUnusable(ConditionReason.TARGET_NOT_FOUND, said) from error
+        raise TargetUnusable(StatusReason.TARGET_NOT_FOUND, said) from error
     except Forbidden as error:
         said = f"{error}; grant the operator get on the kind, and get and update on its /scale"
-        raise TargetUnusable(ConditionReason.TARGET_FORBIDDEN, said) from error
+        raise TargetUnusable(StatusReason.TARGET_FORBIDDEN, said) from error
     except Rejected as error:
-        raise TargetUnusable(ConditionReason.TARGET_NOT_SCALABLE, f"{named}: {error}") from error
+        raise TargetUnusable(StatusReason.TARGET_NOT_SCALABLE, f"{named}: {error}") from error
     if scale["metadata"].get("uid") != manifest["metadata"]["uid"]:
         raise Conflict(f"{named} was made anew between two reads")
     selector = (scale.get("status") or {}).get("selector", "")
     if not selector:
         said = f"the scale of {named} has no status.selector, so its pods cannot be found: scale "
         said += "what runs them, or have its kind say the selector"
-        raise TargetUnusable(ConditionReason.TARGET_NOT_SCALABLE, said)
+        raise TargetUnusable(StatusReason.TARGET_NOT_SCALABLE, said)
     return Workload(
         manifest=manifest,
         replicas=int((scale.get("spec") or {}).get("replicas", 0)),

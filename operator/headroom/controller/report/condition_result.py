@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from headroom.api import InferenceService
-from headroom.api.conditions import Condition, ConditionReason, ConditionStatus, ConditionType
+from headroom.api.conditions import Condition, ConditionStatus, ConditionType
+from headroom.api.reasons import StatusReason
 from headroom.controller.act.act_tick import Acted
 from headroom.controller.decide.gateway_slo import ELSEWHERE, AtTheGateway
 from headroom.controller.decide.token_slo import Measured
@@ -23,7 +24,7 @@ class Found(NamedTuple):
 
     kind: ConditionType
     status: ConditionStatus
-    reason: ConditionReason
+    reason: StatusReason
     message: str
 
     def condition(self, generation: int) -> Condition:
@@ -61,7 +62,7 @@ class Tick:
 
 
 def found(
-    kind: ConditionType, status: ConditionStatus, reason: ConditionReason, message: str
+    kind: ConditionType, status: ConditionStatus, reason: StatusReason, message: str
 ) -> Found:
     """Return it with its next step."""
     return Found(kind, status, reason, with_next_step(kind, status, reason, message))

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 
-from headroom.api.conditions import ConditionReason, ConditionStatus, ConditionType
+from headroom.api.conditions import ConditionStatus, ConditionType
+from headroom.api.reasons import StatusReason
 from headroom.api.status import duration_text
 from headroom.controller.act.act_tick import Step
 from headroom.controller.gather.workload import TargetUnusable, is_paused
@@ -17,7 +18,7 @@ from headroom.controller.report.condition_result import Found, Tick, found, join
 from headroom.scaling.values import Freshness, PodState, Reason
 
 _TRUE, _FALSE, _UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
-_Finding = tuple[ConditionStatus, ConditionReason, str]
+_Finding = tuple[ConditionStatus, StatusReason, str]
 
 
 def of_tick(tick: Tick) -> list[Found]:
@@ -31,7 +32,7 @@ def of_invalid_spec(message: str) -> list[Found]:
     What was found before about anything else stays as it is.
     """
     return [
-        found(kind, _FALSE, ConditionReason.INVALID_SPEC, message)
+        found(kind, _FALSE, StatusReason.INVALID_SPEC, message)
         for kind in (ConditionType.READY, ConditionType.SCALING_ACTIVE)
     ]
 
@@ -46,33 +47,33 @@ def of_no_room(why: str) -> list[Found]:
     """Give the conditions of a service of which not one replica may be started."""
     kinds = (ConditionType.READY, ConditionType.SCALING_ACTIVE)
     said = f"not one replica may be started: {why}"
-    held = [found(kind, _FALSE, ConditionReason.OPERATOR_LIMIT, said) for kind in kinds]
-    limited = found(ConditionType.SCALING_LIMITED, _TRUE, ConditionReason.OPERATOR_LIMIT, said)
+    held = [found(kind, _FALSE, StatusReason.OPERATOR_LIMIT, said) for kind in kinds]
+    limited = found(ConditionType.SCALING_LIMITED, _TRUE, StatusReason.OPERATOR_LIMIT, said)
     return [*held, limited]
 
 
 def of_failed_tick(message: str) -> list[Found]:
     """Give the condition of a service whose tick broke off for a reason that nobody foresaw."""
     said = f"the last evaluation failed and is repeated: {message}"
-    reason = ConditionReason.EVALUATION_FAILED
+    reason = StatusReason.EVALUATION_FAILED
     return [found(ConditionType.SCALING_ACTIVE, _UNKNOWN, reason, said)]
 
 
 def _ready(tick: Tick) -> _Finding:
     counts, least = tick.decision.counts, tick.service.spec.scaling.min_replicas
     if tick.acted.refused is Step.VALIDATE:
-        return _FALSE, ConditionReason.INVALID_SPEC, tick.acted.message
+        return _FALSE, StatusReason.INVALID_SPEC, tick.acted.message
     if tick.acted.namespace_ends:
-        return _FALSE, ConditionReason.NAMESPACE_TERMINATING, tick.acted.message
+        return _FALSE, StatusReason.NAMESPACE_TERMINATING, tick.acted.message
     if tick.acted.refused is Step.CHILDREN:
-        return _FALSE, ConditionReason.APPLY_FAILED, tick.acted.message
+        return _FALSE, StatusReason.APPLY_FAILED, tick.acted.message
     if tick.acted.unapplied:
-        return _FALSE, ConditionReason.APPLY_FAILED, tick.acted.unapplied
+        return _FALSE, StatusReason.APPLY_FAILED, tick.acted.unapplied
     if _is_at_zero(tick):
-        return _TRUE, ConditionReason.AT_ZERO, _AT_ZERO
+        return _TRUE, StatusReason.AT_ZERO, _AT_ZERO
     standing = f"{counts.ready} of {tick.acted.replicas} replicas are warm"
     if counts.ready >= max(1, least):
-        return _TRUE, ConditionReason.SERVING, join(standing, replica_messages.cold(tick))
+        return _TRUE, StatusReason.SERVING, join(standing, replica_messages.cold(tick))
     wanted = f"{standing}, minReplicas is {least}"
     if least == 0:
         wanted = f"{standing}, {tick.standing.held} requests are held"
@@ -81,21 +82,21 @@ def _ready(tick: Tick) -> _Finding:
         return _FALSE, replica_messages.why_broken(tick), f"{wanted}; {why}"
     if counts.unschedulable:
         why = replica_messages.detail(tick, PodState.UNSCHEDULABLE)
-        return _FALSE, ConditionReason.REPLICAS_UNSCHEDULABLE, f"{wanted}; {why}"
+        return _FALSE, StatusReason.REPLICAS_UNSCHEDULABLE, f"{wanted}; {why}"
     if counts.warming + counts.late:
         return (
             _FALSE,
-            ConditionReason.WARMING_UP,
+            StatusReason.WARMING_UP,
             join(wanted, replica_messages.fetching(tick), replica_messages.gate(tick)),
         )
     if failure := replica_messages.replica_failure(tick):
-        return _FALSE, ConditionReason.REPLICAS_REFUSED, f"{wanted}; {failure}"
-    return _FALSE, ConditionReason.NO_READY_REPLICAS, wanted
+        return _FALSE, StatusReason.POD_CREATION_FORBIDDEN, f"{wanted}; {failure}"
+    return _FALSE, StatusReason.NO_READY_REPLICAS, wanted
 
 
 def _scaling_active(tick: Tick) -> _Finding:
     if tick.acted.refused is Step.VALIDATE:
-        return _FALSE, ConditionReason.INVALID_SPEC, tick.acted.message
+        return _FALSE, StatusReason.INVALID_SPEC, tick.acted.message
     if tick.others.obstacle is not None:
         return _FALSE, tick.others.obstacle.reason, tick.others.obstacle.message
     if tick.service.spec.scaling.mode == "External":
@@ -103,46 +104,46 @@ def _scaling_active(tick: Tick) -> _Finding:
             f"spec.replicas ({tick.service.spec.replicas}) is followed, because scaling.mode is "
             f"External; the decision ({tick.decision.replicas}) is advice"
         )
-        return _FALSE, ConditionReason.FOLLOWING_REPLICAS, message
+        return _FALSE, StatusReason.EXTERNALLY_SCALED, message
     if tick.service.spec.scaling.mode == "Recommend":
         message = "decisions are not written, because scaling.mode is Recommend"
-        return _FALSE, ConditionReason.RECOMMEND_ONLY, message
+        return _FALSE, StatusReason.RECOMMEND_ONLY, message
     if _is_at_zero(tick):
-        return _TRUE, ConditionReason.AT_ZERO, _AT_ZERO
+        return _TRUE, StatusReason.AT_ZERO, _AT_ZERO
     if _is_filling(tick):
-        return _UNKNOWN, ConditionReason.WINDOW_FILLING, _FILLING
+        return _UNKNOWN, StatusReason.COLLECTING_METRICS, _FILLING
     if tick.decision.signals.freshness is Freshness.ABSENT:
-        return _FALSE, ConditionReason.SIGNALS_ABSENT, "what stands is held until signals arrive"
-    return _TRUE, ConditionReason.AUTO, "decisions are written"
+        return _FALSE, StatusReason.METRICS_MISSING, "what stands is held until signals arrive"
+    return _TRUE, StatusReason.AUTO, "decisions are written"
 
 
 def _able_to_scale(tick: Tick) -> _Finding:
     if tick.acted.refused is not None:
-        return _FALSE, ConditionReason.SCALE_FAILED, tick.acted.message
+        return _FALSE, StatusReason.SCALE_FAILED, tick.acted.message
     if tick.others.obstacle is not None:
         return _FALSE, tick.others.obstacle.reason, tick.others.obstacle.message
     if tick.acted.scaled or tick.acted.created:
         message = f"the workload is asked for {tick.acted.replicas} replicas"
         why = tick.acted.unmarked
         unmarked = why and f"pods were not marked to go first: {why}"
-        return _TRUE, ConditionReason.SCALED, join(message, unmarked)
+        return _TRUE, StatusReason.SCALED, join(message, unmarked)
     if tick.others.overridden:
-        return _TRUE, ConditionReason.REPLICAS_OVERRIDDEN, tick.others.overridden
+        return _TRUE, StatusReason.REPLICAS_OVERWRITTEN, tick.others.overridden
     workload = tick.gathered.deployment or {}
     if is_paused(workload):
         message = "the workload is paused, so changes of its template reach no pod: kubectl rollout"
-        return _TRUE, ConditionReason.WORKLOAD_PAUSED, f"{message} resume"
+        return _TRUE, StatusReason.WORKLOAD_PAUSED, f"{message} resume"
     if tick.gathered.observation.rolling:
         message = "a rollout replaces pods; none is removed before it ends"
-        return _TRUE, ConditionReason.ROLLING_OUT, message
-    return _TRUE, ConditionReason.NOTHING_TO_SCALE, "what stands is what is asked for"
+        return _TRUE, StatusReason.ROLLING_OUT, message
+    return _TRUE, StatusReason.NOTHING_TO_SCALE, "what stands is what is asked for"
 
 
 _LIMITS = {
-    Reason.MAX_REPLICAS: ConditionReason.AT_MAX_REPLICAS,
-    Reason.RATE_LIMITED: ConditionReason.RATE_LIMITED,
-    Reason.CAPACITY_SHORTAGE: ConditionReason.CAPACITY_SHORTAGE,
-    Reason.YIELDED_TO_PRIORITY: ConditionReason.YIELDED_TO_PRIORITY,
+    Reason.MAX_REPLICAS: StatusReason.AT_MAX_REPLICAS,
+    Reason.RATE_LIMITED: StatusReason.RATE_LIMITED,
+    Reason.CAPACITY_SHORTAGE: StatusReason.CAPACITY_SHORTAGE,
+    Reason.YIELDED_TO_PRIORITY: StatusReason.YIELDED_TO_PRIORITY,
 }
 
 
@@ -150,15 +151,15 @@ def _scaling_limited(tick: Tick) -> _Finding:
     ceiling = tick.ceiling
     if ceiling is not None and ceiling.exceeded:
         message = f"{tick.acted.replicas} replicas stand and none is added; {ceiling.why}"
-        return _TRUE, ConditionReason.OPERATOR_LIMIT, message
+        return _TRUE, StatusReason.OPERATOR_LIMIT, message
     for applied in reversed(tick.decision.limits):
         if ceiling is not None and ceiling.why and applied.limit is Reason.MAX_REPLICAS:
             message = f"{applied.before} replicas are wanted, {ceiling.replicas} allowed"
-            return _TRUE, ConditionReason.OPERATOR_LIMIT, join(message, ceiling.why)
+            return _TRUE, StatusReason.OPERATOR_LIMIT, join(message, ceiling.why)
         if applied.limit in _LIMITS and applied.after < applied.before:
             message = f"{applied.before} replicas are wanted, {applied.after} allowed"
             return _TRUE, _LIMITS[applied.limit], join(message, applied.detail)
-    return _FALSE, ConditionReason.WITHIN_BOUNDS, "nothing holds the number of replicas back"
+    return _FALSE, StatusReason.WITHIN_BOUNDS, "nothing holds the number of replicas back"
 
 
 def _metrics_available(tick: Tick) -> _Finding:
@@ -166,61 +167,61 @@ def _metrics_available(tick: Tick) -> _Finding:
     unread = join(*(f"{one.pod}: {one.why}" for one in tick.gathered.unread[:3]))
     covered = f"{signals.coverage:.0%} of the warm replicas have a recent sample"
     if _is_at_zero(tick):
-        return _TRUE, ConditionReason.AT_ZERO, "without a replica requests are counted at the door"
+        return _TRUE, StatusReason.AT_ZERO, "without a replica requests are counted at the door"
     if not tick.seen.fresh and not tick.seen.begun and not tick.seen.silent:
-        return _UNKNOWN, ConditionReason.WINDOW_FILLING, _FILLING
+        return _UNKNOWN, StatusReason.COLLECTING_METRICS, _FILLING
     if not tick.seen.fresh:
-        return _FALSE, ConditionReason.SIGNALS_STALE, _unheard(tick)
+        return _FALSE, StatusReason.METRICS_STALE, _unheard(tick)
     if signals.freshness is Freshness.FRESH:
-        return _TRUE, ConditionReason.SIGNALS_FRESH, join(covered, unread, _unmeasured(tick))
+        return _TRUE, StatusReason.METRICS_FRESH, join(covered, unread, _unmeasured(tick))
     if not tick.decision.counts.ready:
-        return _FALSE, ConditionReason.NO_READY_REPLICAS, "no replica is warm, so none is measured"
+        return _FALSE, StatusReason.NO_READY_REPLICAS, "no replica is warm, so none is measured"
     if _is_filling(tick):
-        return _UNKNOWN, ConditionReason.WINDOW_FILLING, join(_FILLING, unread)
+        return _UNKNOWN, StatusReason.COLLECTING_METRICS, join(_FILLING, unread)
     if signals.freshness is Freshness.STALE:
-        return _FALSE, ConditionReason.SIGNALS_STALE, join(covered, unread)
-    return _FALSE, ConditionReason.SIGNALS_ABSENT, join(covered, unread)
+        return _FALSE, StatusReason.METRICS_STALE, join(covered, unread)
+    return _FALSE, StatusReason.METRICS_MISSING, join(covered, unread)
 
 
 def _slo_met(tick: Tick) -> _Finding:
     signal = tick.decision.signals.latency_s
     if signal.value is None or not signal.fresh:
         if _is_at_zero(tick):
-            return _UNKNOWN, ConditionReason.AT_ZERO, "nobody asks, so there is no latency"
+            return _UNKNOWN, StatusReason.AT_ZERO, "nobody asks, so there is no latency"
         if not tick.decision.counts.ready:
-            return _UNKNOWN, ConditionReason.NO_READY_REPLICAS, "no replica is warm"
+            return _UNKNOWN, StatusReason.NO_READY_REPLICAS, "no replica is warm"
         seen = tick.seen.signals
         if _is_filling(tick) or (seen.in_flight.fresh and not seen.arrival_rps.fresh):
-            return _UNKNOWN, ConditionReason.WINDOW_FILLING, _FILLING
+            return _UNKNOWN, StatusReason.COLLECTING_METRICS, _FILLING
         known = tick.seen.fresh and tick.decision.signals.arrival_rps.fresh
         if known and signal.value is None:
             if unmeasured := _unmeasured(tick):
-                return _UNKNOWN, ConditionReason.LATENCY_NOT_MEASURED, unmeasured
+                return _UNKNOWN, StatusReason.LATENCY_NOT_MEASURED, unmeasured
             idle = "no request ended in the stable window, so there is no latency"
-            return _UNKNOWN, ConditionReason.NO_TRAFFIC, idle
-        return _UNKNOWN, ConditionReason.SIGNALS_ABSENT, "the latency is not known"
+            return _UNKNOWN, StatusReason.NO_TRAFFIC, idle
+        return _UNKNOWN, StatusReason.METRICS_MISSING, "the latency is not known"
     latency = tick.service.spec.slo.latency
     measured = "above every bound" if math.isinf(signal.value) else duration_text(signal.value)
     where = " at the gateway" if tick.seen.watched else ""
     message = f"p{latency.percentile} is {measured}{where}, the target {latency.target}"
     message = join(message, *(one.words for one in tick.tokens))
     if signal.value > latency.target.seconds or any(one.missed for one in tick.tokens):
-        return _FALSE, ConditionReason.ABOVE_TARGET, message
+        return _FALSE, StatusReason.ABOVE_TARGET, message
     if any(one.value_s is None for one in tick.tokens):
-        return _UNKNOWN, ConditionReason.LATENCY_NOT_MEASURED, message
-    return _TRUE, ConditionReason.WITHIN_TARGET, message
+        return _UNKNOWN, StatusReason.LATENCY_NOT_MEASURED, message
+    return _TRUE, StatusReason.WITHIN_TARGET, message
 
 
 def _slo_feasible(tick: Tick) -> _Finding:
     floor_s = tick.decision.floor_latency_s
     if floor_s is None:
-        return _UNKNOWN, ConditionReason.COST_UNKNOWN, "no replica has said what a batch costs"
+        return _UNKNOWN, StatusReason.COST_UNKNOWN, "no replica has said what a batch costs"
     latency = tick.service.spec.slo.latency
     message = f"an idle replica answers in {duration_text(floor_s)}, the target is {latency.target}"
     if tick.decision.feasible:
-        return _TRUE, ConditionReason.FEASIBLE, join(message, _sudden_rise(tick), _wake_up(tick))
+        return _TRUE, StatusReason.FEASIBLE, join(message, _sudden_rise(tick), _wake_up(tick))
     hint = "more replicas cannot help: raise the target, or use a faster accelerator or model"
-    return _FALSE, ConditionReason.TARGET_BELOW_FLOOR, f"{message}; {hint}"
+    return _FALSE, StatusReason.SLO_INFEASIBLE, f"{message}; {hint}"
 
 
 def _sudden_rise(tick: Tick) -> str:
@@ -248,24 +249,24 @@ def _wake_up(tick: Tick) -> str:
 def _routing_ready(tick: Tick) -> _Finding:
     standing, scaling = tick.standing, tick.service.spec.scaling
     if standing.trouble:
-        return _FALSE, ConditionReason.ROUTING_NOT_WRITTEN, standing.trouble
+        return _FALSE, StatusReason.ROUTING_UPDATE_FAILED, standing.trouble
     if tick.service.spec.routing.mode == "Service":
         if standing.gateways:
             message = f"still through the gateway {', '.join(standing.gateways)}"
-            return _TRUE, ConditionReason.THROUGH_GATEWAY, message
+            return _TRUE, StatusReason.VIA_GATEWAY, message
         message = "connections lead to the replicas, because routing.mode is Service"
-        return _TRUE, ConditionReason.TO_REPLICAS, message
+        return _TRUE, StatusReason.DIRECT_TO_PODS, message
     if not standing.gateways:
         message = "no gateway takes connections for the service, so they lead to the replicas"
-        return _FALSE, ConditionReason.NO_GATEWAY, message
+        return _FALSE, StatusReason.NO_GATEWAY, message
     message = f"requests lead through the gateway {', '.join(standing.gateways)}"
     if standing.activators:
         held = f"{standing.activators} activators hold them while no replica is warm"
-        return _TRUE, ConditionReason.THROUGH_GATEWAY, join(message, held)
+        return _TRUE, StatusReason.VIA_GATEWAY, join(message, held)
     if scaling.min_replicas == 0:
         none = "no activator holds them while no replica is warm, so the last replica stays"
-        return _FALSE, ConditionReason.NO_ACTIVATOR, join(message, none)
-    return _TRUE, ConditionReason.THROUGH_GATEWAY, message
+        return _FALSE, StatusReason.NO_ACTIVATOR, join(message, none)
+    return _TRUE, StatusReason.VIA_GATEWAY, message
 
 
 def _capacity_available(tick: Tick) -> _Finding:
@@ -273,13 +274,13 @@ def _capacity_available(tick: Tick) -> _Finding:
     if counts.unschedulable:
         detail = replica_messages.detail(tick, PodState.UNSCHEDULABLE)
         message = f"{counts.unschedulable} replicas: {detail}"
-        return _FALSE, ConditionReason.REPLICAS_UNSCHEDULABLE, join(message, tick.claim)
+        return _FALSE, StatusReason.REPLICAS_UNSCHEDULABLE, join(message, tick.claim)
     if counts.broken:
         message = f"{counts.broken} replicas: {replica_messages.detail(tick, PodState.BROKEN)}"
         return _FALSE, replica_messages.why_broken(tick), message
     if failure := replica_messages.replica_failure(tick):
-        return _FALSE, ConditionReason.REPLICAS_REFUSED, failure
-    return _TRUE, ConditionReason.CAPACITY_FOUND, "every replica has a node"
+        return _FALSE, StatusReason.POD_CREATION_FORBIDDEN, failure
+    return _TRUE, StatusReason.ALL_REPLICAS_SCHEDULED, "every replica has a node"
 
 
 _FINDERS = {

@@ -12,6 +12,7 @@ from typing import Any
 
 from headroom.api.conditions import Condition, Conditions, ConditionStatus, ConditionType
 from headroom.api.kind import API_VERSION, KIND
+from headroom.api.reasons import StatusReason
 from headroom.scaling.values import Decision
 
 REPEATED_AFTER_S = 60.0
@@ -34,20 +35,24 @@ class Happening:
 
 
 _BAD, _GOOD = ConditionStatus.FALSE, ConditionStatus.TRUE
-_TOLD = {
-    (ConditionType.READY, _GOOD): "Ready",
-    (ConditionType.READY, _BAD): "NotReady",
-    (ConditionType.ABLE_TO_SCALE, _BAD): "ScalingBlocked",
-    (ConditionType.METRICS_AVAILABLE, _BAD): "MetricsUnavailable",
-    (ConditionType.SLO_FEASIBLE, _BAD): "SLOInfeasible",
-    (ConditionType.CAPACITY_AVAILABLE, _BAD): "CapacityShortage",
-    (ConditionType.SCALING_LIMITED, _GOOD): "ScalingLimited",
-}
+_REPORTED = frozenset(
+    {
+        (ConditionType.READY, _GOOD),
+        (ConditionType.READY, _BAD),
+        (ConditionType.ABLE_TO_SCALE, _BAD),
+        (ConditionType.METRICS_AVAILABLE, _BAD),
+        (ConditionType.SLO_FEASIBLE, _BAD),
+        (ConditionType.CAPACITY_AVAILABLE, _BAD),
+        (ConditionType.SCALING_LIMITED, _GOOD),
+    }
+)
+"""Transitions that are posted as events, with the reason of the condition."""
 
 
 def of_scaling(decision: Decision, replicas: int, wish: int | None = None) -> Happening:
     """Tell a write of replicas with the decision behind it, or the wish that was followed."""
-    reason = "ScaledUp" if replicas > decision.current else "ScaledDown"
+    up = replicas > decision.current
+    reason = StatusReason.SCALED_UP if up else StatusReason.SCALED_DOWN
     why = f"{decision.reason}: {decision.message}"
     if wish is not None:
         why = f"spec.replicas is {wish}"
@@ -57,13 +62,13 @@ def of_scaling(decision: Decision, replicas: int, wish: int | None = None) -> Ha
 
 def of_claim(claim: str) -> Happening:
     """Tell who yields accelerators to a service that is short of them."""
-    return Happening(reason="PriorityClaimed", note=claim, action="Scale")
+    return Happening(reason=StatusReason.PREEMPTING_LOWER_PRIORITY, note=claim, action="Scale")
 
 
 def of_creation(replicas: int) -> Happening:
     """Tell that the Deployment was created."""
     note = f"created the Deployment with {replicas} replicas"
-    return Happening(reason="Created", note=note, action="Create", always=True)
+    return Happening(reason=StatusReason.CREATED, note=note, action="Create", always=True)
 
 
 def of_conditions(before: Conditions, after: Conditions) -> Iterator[Happening]:
@@ -72,13 +77,13 @@ def of_conditions(before: Conditions, after: Conditions) -> Iterator[Happening]:
     for condition in after:
         if old.get(condition.type) is condition.status:
             continue
-        reason = _TOLD.get((ConditionType(condition.type), condition.status))
-        if reason is not None and not _is_first_warming(condition, old):
+        reported = (ConditionType(condition.type), condition.status) in _REPORTED
+        if reported and not _is_first_warming(condition, old):
             yield Happening(
-                reason=reason,
-                note=f"{condition.reason}: {condition.message}",
+                reason=condition.reason,
+                note=f"{condition.type} is {condition.status}: {condition.message}",
                 action="Evaluate",
-                warning=reason != "Ready",
+                warning=(condition.type, condition.status) != (ConditionType.READY, _GOOD),
             )
 
 
@@ -86,7 +91,7 @@ def _is_first_warming(condition: Condition, old: Mapping[str, ConditionStatus]) 
     """A new service that warms up is not ready and has no metrics, as anybody would expect."""
     return (
         old.get(condition.type) is ConditionStatus.UNKNOWN
-        and condition.reason in ("WarmingUp", "NoReadyReplicas")
+        and condition.reason in (StatusReason.WARMING_UP, StatusReason.NO_READY_REPLICAS)
     )  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headroom.api.conditions import ConditionReason
+from headroom.api.reasons import StatusReason
 from headroom.controller.report.condition_result import Tick
 from headroom.resources.names import WARM_GATE
 from headroom.scaling.values import PodState
@@ -16,14 +16,14 @@ def detail(tick: Tick, state: PodState) -> str:
     return ""
 
 
-def why_broken(tick: Tick) -> ConditionReason:
+def why_broken(tick: Tick) -> StatusReason:
     """Of the pod whose words are shown."""
     for one in tick.gathered.pods:
         if one.pod.state is PodState.BROKEN:
             if one.fetch is not None and one.fetch.failed:
-                return ConditionReason.MODEL_UNAVAILABLE
+                return StatusReason.MODEL_UNAVAILABLE
             break
-    return ConditionReason.REPLICAS_BROKEN
+    return StatusReason.REPLICAS_BROKEN
 
 
 def gate(tick: Tick) -> str:

@@ -1,0 +1,175 @@
+"""Reasons: one name for each trouble, wherever it is reported.
+
+Conditions, events, findings of `headroom doctor` and states of the console take their reasons from
+this enumeration. The reasons of decisions (`headroom.scaling.values.Reason`) name rules and limits;
+where both name the same trouble, such as MetricsMissing, they spell it alike.
+
+| trouble | reason |
+|---|---|
+| two autoscalers scale one workload | AutoscalerConflict |
+| two InferenceServices scale one workload | TargetAlreadyManaged |
+| another client overwrites the replicas | ReplicasOverwritten |
+| another client keeps overwriting them | ReplicasRepeatedlyOverwritten |
+| the API server rejects the number of replicas | ScaleFailed |
+| the API server rejects pods (quota, admission) | PodCreationForbidden |
+| the target is shorter than one request takes | SLOInfeasible |
+| the percentile exceeds its target | AboveTarget |
+| a metric is missing, or too old | MetricsMissing, MetricsStale |
+| replicas have no node, or cannot start | ReplicasUnschedulable, ReplicasBroken |
+
+An event about a condition carries the reason of the condition. A finding of the doctor about a
+condition does too.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class StatusReason(StrEnum):
+    """Why a condition has its status, an event was posted, or the doctor reports a finding."""
+
+    PENDING = "Pending"
+    """Any condition: not evaluated yet."""
+    EVALUATION_FAILED = "EvaluationFailed"
+    """ScalingActive: the last evaluation failed; replicas are kept until one succeeds."""
+    INVALID_SPEC = "InvalidSpec"
+    """Ready, ScalingActive: the spec breaks a rule; nothing is changed until it is corrected."""
+
+    SERVING = "Serving"
+    """Ready: at least minReplicas are warm."""
+    AT_ZERO = "AtZero"
+    """Ready, ScalingActive, MetricsAvailable, SLOMet: no replica is needed; the first request
+    starts one, and is held until it is warm."""
+    WARMING_UP = "WarmingUp"
+    """Ready: fewer than minReplicas are warm, and more are starting."""
+    NO_READY_REPLICAS = "NoReadyReplicas"
+    """Ready, MetricsAvailable, SLOMet: no replica takes requests."""
+    REPLICAS_BROKEN = "ReplicasBroken"
+    """Ready, CapacityAvailable: replicas cannot become ready: image pull error, crash loop or
+    warm-up timeout."""
+    MODEL_UNAVAILABLE = "ModelUnavailable"
+    """Ready, CapacityAvailable: the files of model.uri could not be fetched, or their digest
+    differs."""
+    REPLICAS_UNSCHEDULABLE = "ReplicasUnschedulable"
+    """Ready, CapacityAvailable: no node has room for replicas."""
+    POD_CREATION_FORBIDDEN = "PodCreationForbidden"
+    """Ready, CapacityAvailable: a quota or an admission policy rejects the pods."""
+    TARGET_NOT_FOUND = "TargetNotFound"
+    """Ready, ScalingActive, AbleToScale: the workload named by targetRef does not exist."""
+    TARGET_FORBIDDEN = "TargetForbidden"
+    """Ready, ScalingActive, AbleToScale: the operator may not read the workload named by targetRef.
+    """
+    TARGET_NOT_SCALABLE = "TargetNotScalable"
+    """Ready, ScalingActive, AbleToScale: the workload named by targetRef has no scale subresource,
+    or the subresource has no selector."""
+    NAMESPACE_TERMINATING = "NamespaceTerminating"
+    """Ready: the namespace is being deleted and accepts no new objects."""
+    APPLY_FAILED = "ApplyFailed"
+    """Ready: the API server rejected a child object."""
+
+    AUTO = "Auto"
+    """ScalingActive: decisions are made and written."""
+    RECOMMEND_ONLY = "RecommendOnly"
+    """ScalingActive: decisions are made and not written, because scaling.mode is Recommend."""
+    EXTERNALLY_SCALED = "ExternallyScaled"
+    """ScalingActive: the workload follows spec.replicas, because scaling.mode is External;
+    decisions are advice."""
+    TARGET_ALREADY_MANAGED = "TargetAlreadyManaged"
+    """ScalingActive, AbleToScale: another InferenceService scales the same workload."""
+    AUTOSCALER_CONFLICT = "AutoscalerConflict"
+    """ScalingActive, AbleToScale: a HorizontalPodAutoscaler scales the same workload."""
+    SCALING_DISABLED = "ScalingDisabled"
+    """ScalingActive, AbleToScale: another client scaled the workload to zero, which disables
+    scaling until it has a replica again."""
+    REPLICAS_REPEATEDLY_OVERWRITTEN = "ReplicasRepeatedlyOverwritten"
+    """ScalingActive, AbleToScale: another client keeps overwriting the replicas; none are written
+    for a while."""
+    METRICS_FRESH = "MetricsFresh"
+    """MetricsAvailable: every metric is recent."""
+    METRICS_STALE = "MetricsStale"
+    """MetricsAvailable: a metric is too old; no replica is removed."""
+    COLLECTING_METRICS = "CollectingMetrics"
+    """MetricsAvailable, ScalingActive, SLOMet: replicas answer, but the history is too short to
+    compute a rate; after a start of the operator or of the first replica."""
+    METRICS_MISSING = "MetricsMissing"
+    """MetricsAvailable, ScalingActive, SLOMet: a metric is missing; replicas are kept."""
+
+    SCALED = "Scaled"
+    """AbleToScale: the API server accepted the last write of replicas."""
+    REPLICAS_OVERWRITTEN = "ReplicasOverwritten"
+    """AbleToScale: another client overwrote the replicas, and its number is kept."""
+    WORKLOAD_PAUSED = "WorkloadPaused"
+    """AbleToScale: the workload is paused; changes of its template do not reach its pods."""
+    ROLLING_OUT = "RollingOut"
+    """AbleToScale: a rollout is replacing pods; none is removed until it ends."""
+    NOTHING_TO_SCALE = "NothingToScale"
+    """AbleToScale: the workload already has the desired number of replicas."""
+    SCALE_FAILED = "ScaleFailed"
+    """AbleToScale: the API server rejected the number of replicas."""
+
+    WITHIN_BOUNDS = "WithinBounds"
+    """ScalingLimited: no limit reduces the desired replicas."""
+    AT_MAX_REPLICAS = "AtMaxReplicas"
+    """ScalingLimited: more than maxReplicas are needed."""
+    OPERATOR_LIMIT = "OperatorLimit"
+    """ScalingLimited, Ready, ScalingActive: the operator's settings allow no more replicas of a
+    service, or no more accelerators in total."""
+    RATE_LIMITED = "RateLimited"
+    """ScalingLimited: scaleUp.rate or scaleDown.rate reduced the step."""
+    CAPACITY_SHORTAGE = "CapacityShortage"
+    """ScalingLimited: earlier replicas are unschedulable or broken; no more are requested."""
+    YIELDED_TO_PRIORITY = "YieldedToPriority"
+    """ScalingLimited: a service with a higher scaling.priority gets the last accelerators."""
+
+    WITHIN_TARGET = "WithinTarget"
+    """SLOMet: the percentile is below its target."""
+    NO_TRAFFIC = "NoTraffic"
+    """SLOMet: no request completed in the stable window, so there is no latency."""
+    LATENCY_NOT_MEASURED = "LatencyNotMeasured"
+    """SLOMet: the server has no latency histogram; the model alone estimates latency."""
+    ABOVE_TARGET = "AboveTarget"
+    """SLOMet: the percentile exceeds its target."""
+
+    FEASIBLE = "Feasible"
+    """SLOFeasible: an idle replica meets the target."""
+    SLO_INFEASIBLE = "SLOInfeasible"
+    """SLOFeasible: even an idle replica exceeds the target; more replicas cannot help."""
+    COST_UNKNOWN = "CostUnknown"
+    """SLOFeasible: the cost of a request is not known yet."""
+
+    ALL_REPLICAS_SCHEDULED = "AllReplicasScheduled"
+    """CapacityAvailable: every replica has a node, and none is broken."""
+
+    DIRECT_TO_PODS = "DirectToPods"
+    """RoutingReady: clients connect to the replicas, because routing.mode is Service."""
+    VIA_GATEWAY = "ViaGateway"
+    """RoutingReady: requests pass through a gateway."""
+    NO_GATEWAY = "NoGateway"
+    """RoutingReady: routing.mode is Gateway and no gateway is ready for the service; clients
+    connect to the replicas."""
+    NO_ACTIVATOR = "NoActivator"
+    """RoutingReady: no activator can hold requests while no replica is warm; the last replica is
+    kept."""
+    ROUTING_UPDATE_FAILED = "RoutingUpdateFailed"
+    """RoutingReady: the API server rejected the Service or its EndpointSlice."""
+
+    CREATED = "Created"
+    """Event: the Deployment was created."""
+    SCALED_UP = "ScaledUp"
+    """Event: replicas were added."""
+    SCALED_DOWN = "ScaledDown"
+    """Event: replicas were removed."""
+    PREEMPTING_LOWER_PRIORITY = "PreemptingLowerPriority"
+    """Event: services with a lower scaling.priority must yield accelerators to this one."""
+
+
+OF_EVENTS = frozenset(
+    {
+        StatusReason.CREATED,
+        StatusReason.SCALED_UP,
+        StatusReason.SCALED_DOWN,
+        StatusReason.PREEMPTING_LOWER_PRIORITY,
+    }
+)
+"""Reasons that only events have."""
