@@ -11,7 +11,7 @@ from decision_study.records import Job, Record
 
 RECORD = Record(
     job=Job(cell="a", autoscaler="headroom"),
-    fingerprint="now",
+    version="v",
     wall_s=1.0,
     duration_s=7200.0,
     requests=10_000,

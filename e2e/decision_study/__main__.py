@@ -66,12 +66,12 @@ def _known(extent: plan.Extent, grids: plan.Grids) -> dict[Job, Record]:
     """Return all records of the extent that still hold."""
     kept = store.load(RUNS)
     jobs = plan.every(extent, grids)
-    return store.current(kept, jobs, running.fingerprint_of)
+    return store.current(kept, jobs)
 
 
 def _phase(name: str, jobs: Sequence[Job], workers: int, console: Console) -> int:
     kept = store.load(RUNS)
-    done = store.current(kept, jobs, running.fingerprint_of)
+    done = store.current(kept, jobs)
     times = {(job.cell, job.autoscaler): record.wall_s for job, record in kept.items()}
     missing = [job for job in jobs if job not in done]
     weights = {job: running.expected_s(job, times) for job in missing}

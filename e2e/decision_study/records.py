@@ -47,8 +47,8 @@ class Record:
     """What one run came to."""
 
     job: Job
-    fingerprint: str
-    """Of everything that the run depends on."""
+    version: str
+    """Of what decides the result (`versions.py`)."""
     wall_s: float
     duration_s: float
     """Virtual seconds."""
@@ -80,7 +80,7 @@ def record_of(
     job: Job,
     outcome: Outcome,
     *,
-    fingerprint: str,
+    version: str,
     wall_s: float,
     duration_s: float,
     cold_start_s: float,
@@ -89,7 +89,7 @@ def record_of(
     score = outcome.score
     return Record(
         job=job,
-        fingerprint=fingerprint,
+        version=version,
         wall_s=round(wall_s, 3),
         duration_s=duration_s,
         requests=score.requests,

@@ -15,16 +15,14 @@ from multiprocessing.connection import wait as wait_for
 
 from decision_study.cells import CELLS, PLANTS
 from decision_study.faults_cells import EXTRAS
-from decision_study.fingerprint import described_scenario, fingerprint, uses_decision
 from decision_study.records import OURS, Job, Record, record_of
+from decision_study.versions import version_of
 from headroom.simulator.autoscalers import catalogue
 from headroom.simulator.run import simulate
 from headroom.simulator.scenario import Scenario
 
 _LOOK_EVERY_S = 0.5
 _CELLS = {cell.name: cell for cell in CELLS}
-_MODULES = {kind.kind: kind.__module__ for kind in (*catalogue.PEERS, *catalogue.BOUNDS)}
-_OURS_MODULE = "headroom.simulator.autoscalers.headroom"
 
 
 @cache
@@ -33,21 +31,8 @@ def scenario_of(cell: str) -> Scenario:
     return (_CELLS[cell] if cell in _CELLS else EXTRAS[cell]).scenario()
 
 
-@cache
-def fingerprint_of(job: Job) -> str:
-    """Return what the run would depend on if it began now."""
-    module = _OURS_MODULE if job.autoscaler == OURS else _MODULES[job.autoscaler]
-    scenario = _described(job.cell, uses_decision(module))
-    return fingerprint(module, scenario, job.knobs, job.seed)
-
-
-@cache
-def _described(cell: str, whole_policy: bool) -> str:
-    return described_scenario(scenario_of(cell), whole_policy=whole_policy)
-
-
-def perform(job: Job, seen: str) -> Record:
-    """Carry out one run; `seen` is its fingerprint."""
+def perform(job: Job) -> Record:
+    """Carry out one run."""
     scenario = scenario_of(job.cell)
     knobs: dict[str, float | str] = dict(job.knobs)
     began_s = time.monotonic()
@@ -57,7 +42,7 @@ def perform(job: Job, seen: str) -> Record:
     return record_of(
         job,
         outcome,
-        fingerprint=seen,
+        version=version_of(job.autoscaler),
         wall_s=time.monotonic() - began_s,
         duration_s=scenario.duration_s,
         cold_start_s=scenario.workloads[0].spec.cold_start.median_s,
@@ -93,7 +78,7 @@ def carry_out(
     pool = ProcessPoolExecutor(workers, context, _join)
     pending: dict[Future[Record], Job] = {}
     try:
-        pending = {pool.submit(perform, job, fingerprint_of(job)): job for job in jobs}
+        pending = {pool.submit(perform, job): job for job in jobs}
         while pending:
             ended, _ = wait(pending, _LOOK_EVERY_S, FIRST_COMPLETED)
             for future in ended:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from decision_study.records import Job, Record, from_line, to_line
+from decision_study.versions import version_of
 
 
 def load(path: Path) -> Mapping[Job, Record]:
@@ -20,15 +21,13 @@ def load(path: Path) -> Mapping[Job, Record]:
         return {record.job: record for record in records if record is not None}
 
 
-def current(
-    records: Mapping[Job, Record], jobs: Iterable[Job], fingerprint: Callable[[Job], str]
-) -> dict[Job, Record]:
-    """Return the records of these jobs that still describe what would run now."""
+def current(records: Mapping[Job, Record], jobs: Iterable[Job]) -> dict[Job, Record]:
+    """Return the records of these jobs whose version is the present one."""
     found = ((job, records.get(job)) for job in jobs)
     return {
         job: record
         for job, record in found
-        if record is not None and record.fingerprint == fingerprint(job)
+        if record is not None and record.version == version_of(job.autoscaler)
     }
 
 

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from decision_study import options, plan, running, store
+from decision_study import options, plan, store
 from decision_study.cells import CELLS, Cell
 from decision_study.faults_cells import EXTRAS, QUICK_EXTRAS, claimed
-from decision_study.fingerprint import described, described_scenario, fingerprint, sources
 from decision_study.points import points_of
 from decision_study.records import (
     Job,
@@ -22,15 +21,14 @@ from decision_study.records import (
     settled_attainment,
     to_line,
 )
+from decision_study.versions import version_of
 from fakes_decision_study import RECORD, record
-from headroom.scaling.tuning import Law
 from headroom.simulator.autoscalers import catalogue
 from headroom.simulator.faults import FaultKind
 from headroom.simulator.outcome import Move, Outcome
 from outcome_world import course, outcome
 
 GRIDS: plan.Grids = {"keda": ({}, {"x": 1.0}, {"x": 2.0}, {"x": 3.0, "y": 1.0})}
-KEDA, HEADROOM = (f"headroom.simulator.autoscalers.{name}" for name in ("keda", "headroom"))
 
 
 def extent(**changes: object) -> plan.Extent:
@@ -163,17 +161,20 @@ def test_what_is_no_record_is_left_out(line: str) -> None:
 
 def test_of_two_runs_of_a_job_the_later_counts_unless_it_is_stale(tmp_path: Path) -> None:
     path = tmp_path / "runs.jsonl"
-    old, new = record("a", "keda", fingerprint="old"), record("a", "keda", gpu_hours=3.0)
+    old = record("a", "keda", version="plant 0, cells 1, keda 1")
+    new = record("a", "keda", version=version_of("keda"), gpu_hours=3.0)
     with store.Appending(path) as file:
         file.add(old)
         file.add(new)
     kept = store.load(path)
-    assert store.current(kept, [new.job], lambda _: "now") == {new.job: new}
-    assert store.current(kept, [new.job], lambda _: "old") == {}
+    assert store.current(kept, [new.job]) == {new.job: new}
+    with store.Appending(path) as file:
+        file.add(old)
+    assert store.current(store.load(path), [new.job]) == {}
 
 
 def recorded(job: Job, ended: Outcome) -> Record:
-    return record_of(job, ended, fingerprint="f", wall_s=1.0, duration_s=5400.0, cold_start_s=40.0)
+    return record_of(job, ended, version="v", wall_s=1.0, duration_s=5400.0, cold_start_s=40.0)
 
 
 def test_of_headroom_a_record_counts_the_removals_that_were_undone() -> None:
@@ -243,33 +244,3 @@ def test_a_claim_of_more_speed_is_a_claim_of_less_time() -> None:
     advertised = scenario.workloads[0].spec.advertised
     assert advertised is not None
     assert advertised.fixed_s == pytest.approx(0.1)
-
-
-def test_the_law_makes_headrooms_runs_stale_and_no_peers() -> None:
-    (cell,) = (each for each in CELLS if each.name == "ramp/heavy/4/20s/Random")
-    plain = cell.scenario()
-    (workload,) = plain.workloads
-    policy = replace(workload.spec.policy, law=Law(surge_margin=1.37))
-    spec = replace(workload.spec, policy=policy)
-    changed = replace(plain, workloads=(replace(workload, spec=spec),))
-    for whole in (False, True):
-        before = described_scenario(plain, whole_policy=whole)
-        assert (before == described_scenario(changed, whole_policy=whole)) is not whole
-    assert sources(KEDA) != sources(HEADROOM)
-
-
-def test_another_knob_seed_or_workload_is_another_run() -> None:
-    jobs = [
-        Job(cell="ramp/heavy/4/20s/Random", autoscaler="keda"),
-        Job(cell="ramp/heavy/4/20s/Random", autoscaler="keda", seed=2),
-        Job(cell="ramp/heavy/4/20s/Random", autoscaler="keda", knobs=(("latency_ratio", 0.5),)),
-        Job(cell="ramp/heavy/4/20s/Random", autoscaler="knative"),
-        Job(cell="step/heavy/4/60s/Random", autoscaler="keda"),
-    ]
-    assert len({running.fingerprint_of(job) for job in jobs}) == len(jobs)
-    assert fingerprint(KEDA, "same", (), 1) == fingerprint(KEDA, "same", (), 1)
-
-
-def test_only_values_can_be_described() -> None:
-    with pytest.raises(TypeError, match="made of values, received function"):
-        described(lambda: None)

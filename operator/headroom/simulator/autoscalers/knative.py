@@ -103,7 +103,8 @@ class Knative(Peer):
         rates = of_ready(
             view.metrics.rate(Column.IN_FLIGHT_S, view.now_s, self.period_s + self.scrape_s), view
         )
-        fresh = of_ready(view.metrics.instant(Column.IN_FLIGHT_S), view).keys() & rates.keys()
+        present = of_ready(view.metrics.instant(Column.IN_FLIGHT_S), view)
+        fresh = [uid for uid in rates if uid in present]
         if fresh:
             concurrency = sum(rates[uid] for uid in fresh) / len(fresh) * ready
             self._stable.record(view.now_s, concurrency)

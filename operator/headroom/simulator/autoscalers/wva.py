@@ -86,7 +86,8 @@ class Wva(Peer):
         waiting = of_ready(view.metrics.rate(Column.WAITING_S, view.now_s, self.window_s), view)
         loads = [
             Load(running=flight[uid] - waiting[uid], waiting=waiting[uid])
-            for uid in flight.keys() & waiting.keys()
+            for uid in flight
+            if uid in waiting
         ]
         if not loads:
             return view.replicas or None

@@ -1,0 +1,218 @@
+"""Golden figures: what Headroom and its peers do in twelve short scenarios, to the last digit.
+
+    python -m decision_study.golden             compare; exits with 1 if any figure differs
+    python -m decision_study.golden --record    record the figures of this tree
+
+The figures guard the versions in `versions.py`: a change of code that leaves them as they are, such
+as a rename, leaves recorded runs valid. A change that moves a figure must raise a version first;
+`--record` refuses otherwise. Each scenario runs under Headroom and five of the other autoscalers,
+in turn, so that each of these runs in at least three. `inputs` and `constants` are recorded next to
+the figures, because twelve scenarios do not reach every cell and every constant.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from decision_study.cells import CELLS
+from decision_study.faults_cells import EXTRAS
+from decision_study.versions import CELLS as CELLS_VERSION
+from decision_study.versions import version_of
+from headroom.scaling.values import Policy
+from headroom.simulator.autoscalers import catalogue
+from headroom.simulator.outcome import Outcome
+from headroom.simulator.run import simulate
+from headroom.simulator.scenario import Scenario
+from headroom.simulator.scenario_file import load_scenario
+
+FOLDER = Path(__file__).parents[2] / "tests/decision_study/golden"
+FIGURES = FOLDER / "figures.json"
+OURS = "headroom"
+EACH, SEED = 5, 1
+TOLERANCE = 1e-9
+"""Relative: another processor may round the last digit of a logarithm differently."""
+
+Figures = Mapping[str, Any]
+
+
+def scenarios() -> tuple[str, ...]:
+    """Return the names of the golden scenarios."""
+    return tuple(sorted(path.stem for path in FOLDER.glob("*.toml")))
+
+
+def autoscalers(scenario: str) -> tuple[str, ...]:
+    """Return the autoscalers of a scenario: Headroom, and five others in turn."""
+    others = [name for name in catalogue.names() if name != OURS]
+    first = EACH * scenarios().index(scenario)
+    return OURS, *sorted(others[(first + place) % len(others)] for place in range(EACH))
+
+
+def measured(scenario: str, autoscaler: str) -> dict[str, Figures]:
+    """Run a scenario under an autoscaler; return the figures by "scenario/service/autoscaler"."""
+    loaded = load_scenario(FOLDER / f"{scenario}.toml")
+    outcomes = simulate(loaded, lambda truth: catalogue.make(autoscaler, truth), SEED)
+    return {
+        f"{scenario}/{outcome.service}/{autoscaler}": _figures(outcome, autoscaler)
+        for outcome in outcomes
+    }
+
+
+def _figures(outcome: Outcome, autoscaler: str) -> Figures:
+    score, samples = outcome.score, outcome.course
+    return {
+        "version": version_of(autoscaler),
+        "requests": score.requests,
+        "within": score.within,
+        "refused": score.refused,
+        "expired": score.expired,
+        "failed": score.failed,
+        "violation_minutes": score.violation_minutes,
+        "operations": score.operations,
+        "flaps": score.flaps,
+        "peak_ready": score.peak_ready,
+        "peak_waiting": score.peak_waiting,
+        "p95_s": _plain(score.p95_s),
+        "p99_s": _plain(score.p99_s),
+        "gpu_hours": score.gpu_hours,
+        "starting_gpu_hours": score.starting_gpu_hours,
+        "recover_s": score.recover_s,
+        "mean_ready": score.mean_ready,
+        "sum_waiting": float(samples.waiting.sum()),
+        "sum_warming": float(samples.warming.sum()),
+        "sum_unschedulable": float(samples.unschedulable.sum()),
+        "sum_draining": float(samples.draining.sum()),
+        "moves": [[move.time_s, move.before, move.after] for move in outcome.moves],
+    }
+
+
+def _plain(value: float) -> float | str:
+    return value if math.isfinite(value) else "inf"
+
+
+def inputs() -> dict[str, Figures]:
+    """Return what the study's cells are made of: their first arrivals, and all their numbers."""
+    scenarios = {cell.name: cell.scenario() for cell in CELLS}
+    scenarios |= {name: case.scenario() for name, case in EXTRAS.items()}
+    return {f"inputs/{name}": _inputs(scenario) for name, scenario in scenarios.items()}
+
+
+def _inputs(scenario: Scenario) -> Figures:
+    (workload,) = scenario.workloads
+    spec, policy = workload.spec, workload.spec.policy
+    first = next(iter(workload.arrivals.chunks(SEED)))
+    parts = (
+        *(spec.server, spec.network, spec.clients, spec.cold_start, spec.drain_s),
+        *(spec.initial_replicas, spec.advertised, scenario.cluster, scenario.faults),
+        *(policy.latency_target_s, policy.min_replicas, policy.max_replicas),
+    )
+    return {
+        "version": f"cells {CELLS_VERSION}",
+        "duration_s": scenario.duration_s,
+        "arrivals": [len(first), float(first[-1]), float(first.sum())],
+        "numbers": sorted(_numbers(parts)),
+    }
+
+
+def constants() -> dict[str, Figures]:
+    """Return the defaults of a policy, the decision's tuning among them, without their names."""
+    numbers = sorted(_numbers(Policy(latency_target_s=1.0, max_replicas=1)))
+    return {"constants": {"version": version_of(OURS), "numbers": numbers}}
+
+
+def _numbers(value: object) -> Iterator[float]:
+    """Yield every number within a value, so that names may change and numbers may not."""
+    if is_dataclass(value) and not isinstance(value, type):
+        for each in fields(value):
+            yield from _numbers(getattr(value, each.name))
+    elif isinstance(value, tuple):
+        for inner in value:
+            yield from _numbers(inner)
+    elif isinstance(value, int | float):
+        yield _finite(float(value))
+
+
+def _finite(value: float) -> float:
+    return value if math.isfinite(value) else sys.float_info.max
+
+
+def recorded() -> Mapping[str, Figures]:
+    """Return what was recorded, by name."""
+    figures: Mapping[str, Figures] = json.loads(FIGURES.read_text(encoding="utf-8"))
+    return figures
+
+
+def differences(
+    found: Mapping[str, Figures], expected: Mapping[str, Figures], tolerance: float = TOLERANCE
+) -> list[str]:
+    """Return one line per figure that differs, and per run that has no recorded figures."""
+    lines = []
+    for run, figures in found.items():
+        if run not in expected:
+            lines.append(f"{run}: has no recorded figures")
+            continue
+        for name in figures.keys() | expected[run].keys():
+            now, then = figures.get(name), expected[run].get(name)
+            if not _equal(now, then, tolerance):
+                lines.append(f"{run}: {name} is {now}, recorded {then}")
+    return sorted(lines)
+
+
+def _equal(now: Any, then: Any, tolerance: float) -> bool:
+    if isinstance(now, float) and isinstance(then, float):
+        return math.isclose(now, then, rel_tol=tolerance, abs_tol=tolerance)
+    if isinstance(now, list) and isinstance(then, list):
+        return len(now) == len(then) and all(
+            _equal(one, other, tolerance) for one, other in zip(now, then, strict=True)
+        )
+    return bool(now == then)
+
+
+def unversioned(found: Mapping[str, Figures], expected: Mapping[str, Figures]) -> list[str]:
+    """Return the names of runs and inputs whose figures moved while their version did not."""
+    return [
+        name
+        for name, figures in found.items()
+        if name in expected
+        and name != "constants"  # a new constant whose default changes nothing is no new version
+        and figures["version"] == expected[name]["version"]
+        and differences({name: figures}, expected)
+    ]
+
+
+def _written(figures: Mapping[str, Figures]) -> str:
+    """Return the figures as JSON with one line per run."""
+    lines = (f"{json.dumps(run)}: {json.dumps(figures[run])}" for run in sorted(figures))
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Compare or record; return the exit status."""
+    parser = argparse.ArgumentParser(prog="decision_study.golden")
+    parser.add_argument("--record", action="store_true", help="write the figures of this tree")
+    given = parser.parse_args(argv)
+    found = inputs() | constants()
+    for scenario in scenarios():
+        for autoscaler in autoscalers(scenario):
+            found |= measured(scenario, autoscaler)
+    expected = recorded() if FIGURES.exists() else {}
+    lines = differences(found, expected, tolerance=0.0)
+    if not given.record:
+        print("\n".join(lines) or f"{len(found)} entries: every figure is as recorded")
+        return 1 if lines else 0
+    if blocked := unversioned(found, expected):
+        print(f"raise a version in versions.py first; these figures moved: {', '.join(blocked)}")
+        return 1
+    FIGURES.write_text(_written(found), encoding="utf-8")
+    print(f"wrote {len(found)} entries to {FIGURES}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
