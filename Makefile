@@ -1,4 +1,4 @@
-# One verb per task; people and CI call the same verbs. `make` alone lists them.
+# One verb per task; people and CI call the same verbs. `make` lists them.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 PYTHON ?= python3
@@ -7,20 +7,18 @@ RUN := $(VENV)/bin/python -m
 STAMP := $(VENV)/.installed
 PATHS := operator/headroom model_server/headroom_server e2e tests
 export PYTHONSAFEPATH := 1
-# Many tests start processes: without its bytecode kept, each compiles all that it imports.
+# Many tests start processes: without kept bytecode, each compiles every module that it imports.
 export PYTHONDONTWRITEBYTECODE :=
 ROOT := $(filter 0,$(shell id -u))
 
-# Hundreds of tests live by the clock, and the machine is others' too: what failed among the others is run
-# once more by itself, after its failure was printed. A defect fails twice; what hypothesis found, it tries again.
-once_more = || { [ $$? = 1 ] && echo "make: once more, by themselves:" && $(RUN) pytest $(1) --last-failed --last-failed-no-failures none; }
-
-.PHONY: help setup fmt lint types contracts check unit kernel fuzz scenarios test e2e-full demo bench bench-server bench-decision mutation crd reference proto lock cluster clean
-
+.PHONY: help
 help:            ## list the verbs
-	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^##@ /{printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: $(STAMP)  ## virtual environment with everything, from the lock file
+##@ Develop
+
+.PHONY: setup fmt lint types contracts check crd chart reference proto lock cluster demo clean
+setup: $(STAMP)  ## create the virtual environment from the lock file
 
 $(STAMP): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("Headroom needs Python 3.11 or newer, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
@@ -36,95 +34,40 @@ $(STAMP): requirements.lock pyproject.toml
 	  $(VENV)/bin/uv pip install -q --no-deps --editable .
 	@touch $@
 
-fmt: setup       ## format and mend what can be mended by itself
+fmt: setup       ## format the code and apply the linter's safe fixes
 	@$(RUN) ruff format $(PATHS)
 	@$(RUN) ruff check --fix $(PATHS)
 
-lint: setup      ## format and lint, read only
+lint: setup      ## check format and lint, read only
 	@$(RUN) ruff format --check --quiet $(PATHS)
 	@$(RUN) ruff check --quiet $(PATHS)
 
-types: setup     ## strict types
+types: setup     ## check types (mypy, strict)
 	@nice $(RUN) mypy
 
-contracts: setup ## the import contracts: the tree is the architecture
+contracts: setup ## check the import contracts in pyproject.toml
 	@$(VENV)/bin/lint-imports --no-cache
 
-check: setup     ## lint, types and contracts at once
+check: setup     ## lint, types and contracts; .pre-commit-config.yaml calls the same
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync lint types contracts
 
-unit: setup      ## unit and property tests: no cluster, no GPU
-	@$(RUN) pytest tests --numprocesses auto --dist worksteal $(call once_more,tests)
-
-# Else each worker of the tests would compile it.
-kernel: setup    ## compile the simulator's plant
-	@$(RUN) headroom simulate step --autoscaler keda --jobs 1 >/dev/null
-
-fuzz: setup      ## every fuzzer of the model server for FUZZ_S seconds each (600)
-	@FUZZ_S=$(or $(FUZZ_S),600) $(RUN) pytest tests/server/test_fuzzing.py --numprocesses auto --timeout 0
-
-scenarios: setup ## the scenarios on a real API server, and on a real node where root allows
-	@$(RUN) cluster setup --browser $(if $(KUBECONFIG)$(ROOT),,--control-plane-only)
-	@$(RUN) pytest e2e/scenarios --numprocesses 3 --dist loadfile --no-loadscope-reorder $(call once_more,e2e/scenarios)
-
-# The types are checked in what time the tests leave over that wait.
-test: setup      ## everything that must hold: what CI runs
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync kernel lint contracts
-	@$(MAKE) --no-print-directory --jobs 2 types unit
-	@$(MAKE) --no-print-directory scenarios
-
-e2e-full: setup  ## the slow tier: a torch model served from a pod of the full image
-	@$(RUN) pytest e2e/slow
-
-demo: setup      ## the whole way, live, on this machine or the cluster of KUBECONFIG (KEEP=1 leaves it up)
-	@$(RUN) demo $(if $(KEEP),--keep)
-
-bench: setup     ## the figures, measured side by side
-	@$(RUN) bench
-
-.PHONY: bench-gpu
-bench-gpu: setup ## real models on the GPU beside a bare loop; tiny ones on the CPU where there is none
-	@$(RUN) bench gpu
-
-.PHONY: bench-gateway
-bench-gateway: setup ## least in flight beside pinned connections and random choice, what Envoy costs, one tenant's flood, from no replica, and requests while everything changes (as root); 35 min
-	@$(RUN) bench hours gateway tenants zero routing
-
-bench-server: setup ## the model server beside other servers, 35 min (ARGS=--quick: 5; ARGS=--soak: the soak); resumes
-	@$(RUN) serverbench $(ARGS)
-
-bench-decision: setup ## the decision against every peer in every cell (ARGS=--quick: 10 min); resumes
-	@$(RUN) decision_study $(ARGS)
-
-.PHONY: reliability
-reliability: setup ## the promises under faults: telemetry, crashes, outages, leaders, scale-1000, soak (ARGS=crashes: one part); resumes
-	@$(RUN) reliability $(ARGS)
-
-mutation: setup  ## plant seeded bugs in the decision and the guards; the share that the tests catch
-	@$(RUN) mutation $(ARGS)
-
-crd: setup       ## write the CRD anew from the typed values, and the chart's copy
+crd: setup       ## regenerate the CRD and the chart's copy of it
 	@$(RUN) headroom crd > deploy/base/crd.yaml
 	@$(RUN) chart
 
-.PHONY: chart
-chart: setup     ## write what the chart shares with deploy/base, and its table of values
+chart: setup     ## regenerate what the chart shares with deploy/base, and its table of values
 	@$(RUN) chart
 
-.PHONY: release
-release: setup   ## into dist/: the chart's package, each image's bill of materials, sums (SIGN_KEY=, SIGN_KEYRING=: signed)
-	@$(RUN) release
-
-reference: setup ## write the pages REFERENCE.md anew from the code
+reference: setup ## regenerate the two REFERENCE.md pages
 	@$(RUN) headroom reference > operator/REFERENCE.md
 	@$(RUN) headroom_server reference > model_server/REFERENCE.md
 
-proto: setup     ## write the gRPC messages anew from their .proto
+proto: setup     ## regenerate the gRPC messages from their .proto
 	@cd model_server/headroom_server/open_inference_grpc && UV_SYSTEM_CERTS=1 $(CURDIR)/$(VENV)/bin/uv tool run \
 	  --from grpcio-tools==1.76.0 python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. messages.proto && \
 	  sed -i 's/_descriptor_pool.Default()/_descriptor_pool.DescriptorPool()/' messages_pb2.py
 
-lock: setup      ## pin anew what pyproject.toml asks for
+lock: setup      ## update every lock file from pyproject.toml
 	@export UV_SYSTEM_CERTS=1; uv="$(VENV)/bin/uv pip compile pyproject.toml --quiet --generate-hashes --no-emit-index-url --no-header"; \
 	  $$uv --all-extras --group dev --output-file requirements.lock && \
 	  $$uv --extra operator --constraints requirements.lock --output-file deploy/operator.lock && \
@@ -135,8 +78,71 @@ lock: setup      ## pin anew what pyproject.toml asks for
 	  $(VENV)/bin/uv pip compile e2e/load/requirements.in --quiet --generate-hashes --no-emit-index-url --no-header \
 	    --constraints requirements.lock --output-file e2e/load/requirements.lock
 
-cluster: setup   ## a local Kubernetes cluster; see `.venv/bin/python -m cluster --help`
+cluster: setup   ## start a local cluster where there is no Docker; see `.venv/bin/python -m cluster --help`
 	@$(RUN) cluster up
+
+demo: setup      ## the whole path, live, on this machine or the cluster of KUBECONFIG (KEEP=1 keeps it)
+	@$(RUN) demo $(if $(KEEP),--keep)
 
 clean:           ## remove the virtual environment and all caches of the checkout
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+##@ Test
+
+.PHONY: test test-one unit kernel scenarios e2e-full fuzz mutation
+# Types are checked while the tests leave time for it.
+test: setup      ## everything that must pass; CI runs this
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync kernel lint contracts
+	@$(MAKE) --no-print-directory --jobs 2 types unit
+	@$(MAKE) --no-print-directory scenarios
+	@$(RUN) second_runs
+
+test-one: setup  ## one file or test, with output: T=tests/scaling/test_limits.py::test_name
+	@$(RUN) pytest $(or $(T),$(error T=tests/FILE.py or T=tests/FILE.py::TEST is missing)) -x --capture no
+
+unit: setup      ## unit and property tests; no cluster, no GPU
+	@$(RUN) pytest tests --numprocesses auto --dist worksteal --second-runs unit
+
+# Otherwise each test worker would compile it.
+kernel: setup    ## compile the simulator's kernel
+	@$(RUN) headroom simulate step --autoscaler keda --jobs 1 >/dev/null
+
+scenarios: setup ## scenarios on a real API server, and on a real node if run as root
+	@$(RUN) cluster setup --browser $(if $(KUBECONFIG)$(ROOT),,--control-plane-only)
+	@$(RUN) pytest e2e/scenarios --numprocesses 3 --dist loadfile --no-loadscope-reorder --second-runs scenarios
+
+e2e-full: setup  ## the slow tier: pods of the torch image and of third-party servers
+	@$(RUN) pytest e2e/slow
+
+fuzz: setup      ## each fuzzer of the model server for FUZZ_S seconds (600)
+	@FUZZ_S=$(or $(FUZZ_S),600) $(RUN) pytest tests/server/test_fuzzing.py --numprocesses auto --timeout 0
+
+mutation: setup  ## the share of seeded bugs in decisions and guards that the tests catch
+	@$(RUN) mutation $(ARGS)
+
+##@ Measure
+
+.PHONY: bench bench-gpu bench-gateway bench-server bench-decision reliability
+bench: setup     ## the figures of README and BENCHMARKS, compared side by side
+	@$(RUN) bench
+
+bench-gpu: setup ## real models on the GPU compared with a bare loop; tiny models on the CPU without a GPU
+	@$(RUN) bench gpu
+
+bench-gateway: setup ## routing policies, Envoy's cost, one tenant's flood, scale from zero, changes under load (root; 35 min)
+	@$(RUN) bench hours gateway tenants zero routing
+
+bench-server: setup ## the model server compared with other servers, 35 min (ARGS=--quick: 5; ARGS=--soak); resumes
+	@$(RUN) serverbench $(ARGS)
+
+bench-decision: setup ## the decision compared with every peer in every cell (ARGS=--quick: 10 min); resumes
+	@$(RUN) decision_study $(ARGS)
+
+reliability: setup ## faults: telemetry, crashes, outages, leaders, scale-1000, soak (ARGS=crashes: one part); resumes
+	@$(RUN) reliability $(ARGS)
+
+##@ Release
+
+.PHONY: release
+release: setup   ## into dist/: chart, SBOM of each image, checksums (SIGN_KEY=, SIGN_KEYRING=: signatures)
+	@$(RUN) release

@@ -2,8 +2,8 @@
 
 Only tests with `pytest.mark.clock` run again: once, immediately, in the same worker, under the load
 of the other workers. Hypothesis properties never do. `--second-runs SUITE` records a run of a suite
-in `.ci/flakes.jsonl`; `python -m second_runs` prints that file. A test that needed its second run in
-one of the last nine recorded runs gets none in the tenth: it fails.
+in `.ci/flakes.jsonl`; `python -m second_runs` prints that file. A test that needed its second run
+in one of the last nine recorded runs gets none in the tenth: it fails.
 """
 
 from __future__ import annotations

@@ -17,6 +17,8 @@ from chart.paths import CHART
 from cluster import Cluster, wait_until
 from scenarios.world import OPERATOR, SYSTEM, Service, emulated
 
+pytestmark = pytest.mark.clock
+
 READY_WITHIN_S = 30.0
 """Promised, from `helm install --wait` to its return."""
 CRD = "inferenceservices.headroom.dev"

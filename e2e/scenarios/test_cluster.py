@@ -16,6 +16,8 @@ from cluster import Cluster, Node, cgroups, wait_until
 from cluster.images import BASE_IMAGE
 from cluster.layout import Cache, Layout
 
+pytestmark = pytest.mark.clock
+
 OWNER = """
 import sys, time
 from cluster import {kind}

@@ -23,7 +23,7 @@ FIRST_PAINT_MS = 1000.0
 LOADED = "document.readyState === 'complete'"
 """Keys are heard from then on."""
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.clock, pytest.mark.asyncio(loop_scope="module")]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

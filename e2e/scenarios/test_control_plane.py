@@ -8,6 +8,8 @@ import pytest
 
 from cluster import ClusterError, ControlPlane, wait_until
 
+pytestmark = pytest.mark.clock
+
 
 @pytest.fixture(scope="module")
 def cluster(control_plane: ControlPlane) -> ControlPlane:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from cluster import ControlPlane
 from reliability.crash_scenarios import SHORT
 from reliability.crashes import Side, explore_all
 from reliability.testbed import shared_cluster
+
+pytestmark = pytest.mark.clock
 
 SIDES = (Side.AFTER,)
 """The harder one: something is done, and nobody remembers it."""

@@ -16,6 +16,8 @@ from cluster.interface import wait_until
 from headroom.cli.commands import app
 from scenarios.world import LOCAL_OVERLAY, Service, emulated, install_operator
 
+pytestmark = pytest.mark.clock
+
 SEEN_WITHIN_S = 40.0
 PORT = 8000
 SKEWED = "planted-node"

@@ -19,6 +19,8 @@ from cluster.interface import Endpoint
 from load.outcomes import input_of, is_right, question
 from scenarios.world import OPERATOR, ROOT, SYSTEM, Service, emulated
 
+pytestmark = pytest.mark.clock
+
 OVERLAY = ROOT / "deploy" / "overlays" / "local-gateway"
 GATEWAY, ACTIVATOR = "headroom-gateway", "headroom-activator"
 HOLDING = 40

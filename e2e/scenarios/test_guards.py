@@ -13,6 +13,8 @@ from headroom.errors import ClusterError
 from headroom.resources.names import DELETION_COST, REMOVED_FIRST, VICTIM_FIELD_MANAGER
 from reliability.testbed import shared_cluster, world
 
+pytestmark = pytest.mark.clock
+
 
 @pytest.fixture(scope="module")
 def cluster(control_plane: ControlPlane) -> Cluster:

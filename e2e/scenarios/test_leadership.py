@@ -15,6 +15,8 @@ from reliability.leaders import AFTER_SIGKILL_S, AFTER_SIGTERM_S
 from reliability.operators import Candidate, Holding, candidate, holder, taken_over
 from reliability.testbed import SharedCluster, World, shared_cluster, world
 
+pytestmark = pytest.mark.clock
+
 REPLICA_RPS = 9.0
 
 

@@ -11,6 +11,8 @@ import pytest
 from cluster import Cluster, ClusterError
 from scenarios.world import OPERATOR, SERVER_IMAGE, SYSTEM, Service, emulated, install_operator
 
+pytestmark = pytest.mark.clock
+
 CONDITIONS = {
     "Ready",
     "ScalingActive",

@@ -12,6 +12,8 @@ from reliability.outages import Strike, lane, suffer
 from reliability.rules import Fault, Refuse, Reset, Rule, Truncate
 from reliability.testbed import shared_cluster
 
+pytestmark = pytest.mark.clock
+
 FAULTS: dict[Verb, Fault] = {
     Verb.GET: Refuse(code=503),
     Verb.LIST: Truncate(),

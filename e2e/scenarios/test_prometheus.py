@@ -24,6 +24,8 @@ from headroom.telemetry.accounts import Batch
 from headroom.telemetry.pod_samples import PodSamples
 from headroom.telemetry.prometheus_pages import ScrapedPage
 
+pytestmark = pytest.mark.clock
+
 PROFILE = PROFILES["mosec"]
 WINDOW_S = 3.0
 PATIENCE_S = 20.0

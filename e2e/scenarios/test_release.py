@@ -21,6 +21,8 @@ from release.__main__ import app
 from release.making import Release, make, package
 from release.signing import Signer
 
+pytestmark = pytest.mark.clock
+
 PUBLISHER, STRANGER = "release@headroom.test", "stranger@headroom.test"
 
 

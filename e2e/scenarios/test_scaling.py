@@ -13,6 +13,8 @@ from cluster import Cluster, wait_until
 from load.outcomes import Outcome
 from scenarios.world import OPERATOR, SYSTEM, Service, emulated, install_operator
 
+pytestmark = pytest.mark.clock
+
 HOLD_S = 10.0
 THE_OPERATOR = (f"deployment/{OPERATOR}", "--namespace", SYSTEM)
 

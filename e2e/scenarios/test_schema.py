@@ -22,6 +22,8 @@ from scenarios.invalid_servers import CUSTOM
 from scenarios.invalid_specs import INVALID_SPECS
 from scenarios.spec_cases import MINIMAL, InvalidSpec, changed
 
+pytestmark = pytest.mark.clock
+
 DEPLOY = Path(__file__).parents[2] / "deploy"
 SAMPLES = sorted(DEPLOY.glob("samples/*.yaml"))
 NAMESPACE = "schema"

@@ -9,6 +9,8 @@ import pytest
 from cluster import Cluster
 from scenarios.world import Service, emulated, install_operator
 
+pytestmark = pytest.mark.clock
+
 
 @pytest.fixture(scope="module", autouse=True)
 def operator(cluster: Cluster) -> None:

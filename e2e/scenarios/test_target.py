@@ -17,7 +17,7 @@ from reliability.exporter import REPLICA_RPS
 from reliability.testbed import SERVICES, World, shared_cluster, world
 from scenarios.pod_groups import GROUP, KIND, POD_GROUPS, PodGroups
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.clock, pytest.mark.asyncio(loop_scope="module")]
 
 DECIDED_WITHIN_S = 60.0
 HOLD_S = 4.0

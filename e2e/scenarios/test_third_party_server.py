@@ -9,6 +9,8 @@ from scenarios.world import install_operator
 from third_party.peers import MOSEC
 from third_party.story import GATE, Adopted, condition, provide, scaled_under_load_with_warm_pods
 
+pytestmark = pytest.mark.clock
+
 
 @pytest.fixture(scope="module", autouse=True)
 def operator(cluster: Cluster) -> None:

@@ -16,6 +16,8 @@ from headroom_server.repository.checking import check
 from headroom_server.runtime.store import Source
 from headroom_server.settings import Settings
 
+pytestmark = pytest.mark.clock
+
 
 @pytest.fixture(scope="module")
 def module() -> torch.nn.Module:

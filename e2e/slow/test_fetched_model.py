@@ -25,7 +25,7 @@ SECRETS = {
 S3 = f"s3://{model_stores.BUCKET}/{model_stores.PREFIX}"
 HF = f"hf://{model_stores.REPOSITORY}@{model_stores.COMMIT}"
 
-pytestmark = pytest.mark.timeout(400, func_only=True)
+pytestmark = [pytest.mark.clock, pytest.mark.timeout(400, func_only=True)]
 
 
 @pytest.fixture(scope="module", autouse=True)

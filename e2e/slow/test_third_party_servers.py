@@ -9,7 +9,7 @@ from scenarios.world import install_operator
 from third_party.peers import MLSERVER, TRITON, Peer
 from third_party.story import Adopted, provide, scaled_under_load_with_warm_pods
 
-pytestmark = pytest.mark.timeout(300, func_only=True)
+pytestmark = [pytest.mark.clock, pytest.mark.timeout(300, func_only=True)]
 
 
 @pytest.mark.parametrize("peer", [MLSERVER, TRITON], ids=lambda peer: peer.name)

@@ -21,7 +21,7 @@ CLASS_SOURCE = Path(__file__).with_name("purchase.py")
 SPLIT = [1, 2, 3, 4, 1, 4]
 """Rows of the requests that are sent at once: they share batches of four in changing company."""
 
-pytestmark = pytest.mark.timeout(600, func_only=True)
+pytestmark = [pytest.mark.clock, pytest.mark.timeout(600, func_only=True)]
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -14,6 +14,8 @@ from activator_world import KEY, TOKEN, Stage, stage
 from gateway_world import Replica
 from headroom.activator.request_buffer import Bounds
 
+pytestmark = pytest.mark.clock
+
 
 @pytest.fixture
 async def held(tmp_path: Path) -> AsyncIterator[Stage]:

@@ -15,6 +15,8 @@ from activator_world import KEY, Stage, stage
 from gateway_world import Gateway, Replica, free_port, gateway, route
 from headroom.gateway import Endpoint, Route
 
+pytestmark = pytest.mark.clock
+
 CLIENTS = 200
 
 

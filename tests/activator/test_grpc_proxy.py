@@ -16,6 +16,8 @@ from activator_world import KEY, Stage, stage
 from gateway_world import Gateway, free_port, gateway, route, until
 from headroom.gateway import Endpoint, Route
 
+pytestmark = pytest.mark.clock
+
 Call = Callable[[AsyncIterator[bytes], Any], Any]
 
 

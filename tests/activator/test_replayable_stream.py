@@ -5,7 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
+import pytest
+
 from headroom.activator.replayable_stream import ReplayableStream
+
+pytestmark = pytest.mark.clock
 
 
 def spoken(*stream: bytes) -> tuple[AsyncIterator[bytes], asyncio.Queue[bytes | None]]:

@@ -11,6 +11,8 @@ from aiohttp import web
 from headroom.adapters.gateway_scraper import GatewayScraper
 from headroom.errors import ScrapeFailed
 
+pytestmark = pytest.mark.clock
+
 
 @pytest.fixture
 async def url() -> AsyncIterator[str]:

@@ -14,6 +14,8 @@ from aiohttp import web
 
 from headroom.adapters.inference_service_watch import InferenceServiceWatch, Patience
 
+pytestmark = pytest.mark.clock
+
 KIND = ("headroom.dev", "v1alpha1", "inferenceservices")
 COLLECTION = "/apis/headroom.dev/v1alpha1/inferenceservices"
 QUICK = Patience(shortest_pause_s=0.1, longest_pause_s=0.4, back_offs_s=(0.1, 0.2))

@@ -24,6 +24,8 @@ from headroom.errors import (
     Unavailable,
 )
 
+pytestmark = pytest.mark.clock
+
 DEPLOYMENT: dict[str, Any] = {
     "apiVersion": "apps/v1",
     "kind": "Deployment",

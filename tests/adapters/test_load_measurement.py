@@ -15,6 +15,8 @@ from headroom.adapters.synthetic_request import synthetic_request
 from headroom.errors import Unmeasurable
 from server_process import free_port
 
+pytestmark = pytest.mark.clock
+
 
 def test_a_request_of_ones_for_every_input_free_dimensions_being_one() -> None:
     metadata = {

@@ -10,6 +10,8 @@ import pytest
 
 from headroom.adapters.pod_connections import MOST_OF_HEAD, PodConnections, Request
 
+pytestmark = pytest.mark.clock
+
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nm 1\n"
 CLOSING = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\nm 1\n"
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nm \r\n2\r\n1\n\r\n0\r\n\r\n"

@@ -11,6 +11,8 @@ from answering import Answering
 from headroom.adapters.pod_requester import KEPT_BYTES, Answered, PodRequester
 from headroom.errors import RequestFailed
 
+pytestmark = pytest.mark.clock
+
 
 async def post(server: Answering, body: str = "{}", deadline_s: float = 5.0) -> Answered:
     async with PodRequester() as requester:

@@ -13,6 +13,8 @@ from answering import Answering
 from headroom.adapters.pod_scraper import MAX_PAGE_BYTES, MAX_SENT_BYTES, PodScraper
 from headroom.errors import ScrapeFailed
 
+pytestmark = pytest.mark.clock
+
 DEADLINE_S = 0.3
 
 

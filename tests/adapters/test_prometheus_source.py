@@ -17,6 +17,8 @@ from headroom.adapters.prometheus_source import MAX_ANSWER_BYTES, PrometheusSour
 from headroom.errors import ScrapeFailed
 from headroom.telemetry.prometheus_pages import ScrapedPage
 
+pytestmark = pytest.mark.clock
+
 DEADLINE_S = 0.4
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 

@@ -11,6 +11,8 @@ import pytest
 
 from headroom.adapters.recording_file import MOST_BEHIND, RecordingFile
 
+pytestmark = pytest.mark.clock
+
 HEADER = '{"kind":"recording"}\n'
 
 

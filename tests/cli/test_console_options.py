@@ -13,6 +13,8 @@ from console_world import START_S, bystander
 from headroom.cli.options.console import ConsoleChoice, chosen, show
 from headroom.console.read_model import ReadModel
 
+pytestmark = pytest.mark.clock
+
 
 class Nobody:
     async def create(self, manifest: dict[str, Any], *, field_manager: str) -> dict[str, Any]:

@@ -16,6 +16,8 @@ from typer.testing import CliRunner, Result
 from headroom.cli.commands import app
 from server_process import Server, free_port, serving
 
+pytestmark = pytest.mark.clock
+
 BATCH = "--fixed 6ms --per-item 4ms --max-batch 8"
 
 

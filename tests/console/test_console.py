@@ -24,6 +24,8 @@ from pods_world import Pods
 from service_world import service
 from virtual_time import VirtualTimeLoop
 
+pytestmark = pytest.mark.clock
+
 DECISION = Decision(
     time_s=1_800_000_000.0,
     current=2,

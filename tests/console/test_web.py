@@ -15,6 +15,8 @@ from headroom.console.read_model import ReadModel
 from headroom.console.web import console
 from headroom.errors import Unavailable
 
+pytestmark = pytest.mark.clock
+
 MODEL, _ = an_hour(seconds=120.0)
 
 

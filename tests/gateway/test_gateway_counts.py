@@ -17,6 +17,8 @@ from gateway_world import Gateway, Replica, free_port, gateway, is_open, route, 
 from headroom.gateway.access_counts import PAGE, Bin, Counted, read
 from headroom.gateway.values import TenantLimit
 
+pytestmark = pytest.mark.clock
+
 KEY = "vision/resnet50"
 
 

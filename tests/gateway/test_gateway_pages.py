@@ -15,6 +15,8 @@ from headroom.adapters.gateway_scraper import GatewayScraper
 from headroom.controller.gather.gateway_pages import GatewayPages
 from headroom.controller.routing.ready_pods import WarmPod
 
+pytestmark = pytest.mark.clock
+
 POD = WarmPod(uid="1", name="gateway-0", address="127.0.0.1", restarts=0)
 
 

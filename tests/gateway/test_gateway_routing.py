@@ -30,6 +30,8 @@ from headroom.adapters.xds_server.messages import METHOD
 from headroom.gateway import Endpoint, Route, snapshot
 from headroom.gateway.clusters import EJECTED_S
 
+pytestmark = pytest.mark.clock
+
 
 @pytest.fixture
 async def front(tmp_path: Path) -> AsyncIterator[Gateway]:

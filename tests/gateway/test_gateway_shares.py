@@ -18,6 +18,8 @@ from headroom.gateway.access_counts import PAGE, Counted, read
 from headroom.gateway.tenant_in_flight import bounds
 from headroom.gateway.values import TenantLimit
 
+pytestmark = pytest.mark.clock
+
 BOUND = 8
 SHARE = TenantLimit(header="x-tenant", in_flight_percent=25)
 

@@ -14,6 +14,8 @@ from aiohttp import ClientSession, web
 from gateway_world import Gateway, Replica, free_port, gateway, is_open, route, until
 from headroom.gateway import snapshot
 
+pytestmark = pytest.mark.clock
+
 STANDBY = Path(__file__).parents[2] / "deploy" / "gateway" / "standby.py"
 HERE, ELSEWHERE = "127.0.0.1", "127.0.0.2"
 """The pods' addresses of the Envoy that is killed and of another gateway."""

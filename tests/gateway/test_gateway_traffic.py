@@ -18,6 +18,8 @@ from gateway_world import Gateway, Replica, free_port, gateway, route, until
 from headroom.gateway import Endpoint, Route
 from headroom.gateway.values import Hedge, RequestClass, TenantLimit
 
+pytestmark = pytest.mark.clock
+
 
 @pytest.fixture
 async def front(tmp_path: Path) -> AsyncIterator[Gateway]:

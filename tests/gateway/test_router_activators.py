@@ -7,6 +7,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from headroom.controller.routing import Router
 from headroom.controller.routing.ports import OnEvent, OnList
 from headroom.controller.services.service_cache import ServiceCache
@@ -14,6 +16,8 @@ from headroom.gateway import Snapshot
 from headroom.gateway.activator_messages import Served
 from headroom.resources.names import SERVICE_LABEL
 from service_world import body
+
+pytestmark = pytest.mark.clock
 
 KEY = "vision/resnet50"
 

@@ -6,11 +6,15 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any
 
+import pytest
+
 from headroom.controller.routing import Router
 from headroom.controller.routing.ports import OnEvent, OnList
 from headroom.controller.services.service_cache import ServiceCache
 from headroom.gateway import Snapshot
 from headroom.gateway.activator_messages import Served
+
+pytestmark = pytest.mark.clock
 
 
 class FailsOnce:

@@ -12,6 +12,8 @@ import pytest
 from load.client import Client
 from load.outcomes import Outcome
 
+pytestmark = pytest.mark.clock
+
 Connection = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 METADATA = {"inputs": [{"name": "x", "datatype": "FP64", "shape": [-1, 2]}]}
 

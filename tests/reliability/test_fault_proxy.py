@@ -28,6 +28,8 @@ from reliability.rules import (
     WatchError,
 )
 
+pytestmark = pytest.mark.clock
+
 PODS = "/api/v1/namespaces/a/pods"
 
 

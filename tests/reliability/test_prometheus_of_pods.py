@@ -10,6 +10,8 @@ from headroom.adapters.prometheus_source import PrometheusSource
 from headroom.errors import ScrapeFailed
 from reliability.exporter import PROMETHEUS, Exporter, PodFault
 
+pytestmark = pytest.mark.clock
+
 METRICS = frozenset({"headroom_requests_received_total", "headroom_requests_waiting"})
 
 

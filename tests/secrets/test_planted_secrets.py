@@ -30,6 +30,8 @@ from headroom.controller.controller import Controller
 from headroom.errors import ClusterError, ScrapeFailed
 from service_world import body
 
+pytestmark = pytest.mark.clock
+
 PASSWORD = "hunter2-planted-in-a-variable"
 TOKEN = "planted-token-of-the-operator"
 ROOT = "/apis/headroom.dev/v1alpha1"

@@ -26,6 +26,8 @@ from headroom_server.errors import (
 )
 from server_world import SIGNATURE, until
 
+pytestmark = pytest.mark.clock
+
 FULL = QueueFullError("full", retry_after_s=1)
 
 

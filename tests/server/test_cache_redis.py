@@ -17,6 +17,8 @@ from headroom_server.caching.redis_store import RedisStore
 from headroom_server.caching.store import LOOKUP_S, Found, Guarded
 from server_world import Start, balanced_metrics, until
 
+pytestmark = pytest.mark.clock
+
 KEY = bytes(range(32))
 SERVER = shutil.which("redis-server")
 

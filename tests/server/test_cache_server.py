@@ -26,6 +26,8 @@ from headroom_server.runtime.store import Source
 from headroom_server.settings import Settings
 from server_world import Start, World, balanced_metrics, until
 
+pytestmark = pytest.mark.clock
+
 
 def cache(**bounds: Any) -> Cache:
     return Cache("m/1", Bounds(**{"max_bytes": 1 << 20, "ttl_s": 60.0} | bounds), time.monotonic)

@@ -24,6 +24,8 @@ from headroom_server.scheduling.batching import Batcher
 from headroom_server.scheduling.entries import Entry, Sealed
 from headroom_server.tensors import Numbers, Signature, TensorSpec
 
+pytestmark = pytest.mark.clock
+
 SIGNATURE = Signature(inputs=(TensorSpec("x", "FP64"),), outputs=(TensorSpec("y", "FP64"),))
 POISON = -1.0
 

@@ -28,6 +28,8 @@ from headroom_server.torch_engine.choosing_devices import chosen
 from server_process import serving
 from server_world import SIGNATURE, FakeEngine, Start, World, balanced_metrics, until
 
+pytestmark = pytest.mark.clock
+
 BUSY = "headroom_device_busy_seconds_total"
 FIT = "headroom_device_fit"
 

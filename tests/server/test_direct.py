@@ -8,6 +8,8 @@ import pytest
 
 from server_process import Server, serving
 
+pytestmark = pytest.mark.clock
+
 TYPED = "/v1/models/m:predict"
 TENSORS = "/v2/models/m/infer"
 GOOD = b'{"instances":[[1,2,3,4]]}'

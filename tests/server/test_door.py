@@ -9,6 +9,8 @@ import pytest
 from headroom_server.tracing.current import TRACE, Trace
 from server_world import Start, balanced_metrics, metrics
 
+pytestmark = pytest.mark.clock
+
 
 async def test_a_deadline_that_cannot_be_met_is_refused_at_once(start: Start) -> None:
     world = await start(max_waiting=100)

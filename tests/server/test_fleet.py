@@ -18,6 +18,8 @@ from headroom_server.scheduling.entries import Entry
 from headroom_server.scheduling.fleet import Fleet, begin_s
 from headroom_server.scheduling.scheduler import Scheduler
 
+pytestmark = pytest.mark.clock
+
 # t(b) = 6 ms + 0.5 ms b: a full batch of 8 takes 10 ms
 COST = CostModel.from_warm_up((b, 0.006 + 0.0005 * b) for b in range(1, 9))
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import httpx
 import orjson
+import pytest
 import schemathesis
 from hypothesis import strategies as st
 from schemathesis import Case
@@ -41,6 +42,8 @@ from headroom_server.repository.checking import check as check_repository
 from headroom_server.repository.description import parse as read
 from headroom_server.tensors import Signature, TensorSpec
 from server_process import Server, serving
+
+pytestmark = pytest.mark.clock
 
 SIGNATURE = Signature(
     (

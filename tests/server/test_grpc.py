@@ -20,6 +20,8 @@ from headroom_server.runtime.registry import Models
 from inside import tells_nothing
 from server_world import Start, World, balanced_metrics
 
+pytestmark = pytest.mark.clock
+
 Tensor = pb.ModelInferRequest.InferInputTensor
 Output = pb.ModelInferRequest.InferRequestedOutputTensor
 Code = grpc.StatusCode

@@ -17,6 +17,8 @@ from headroom_server.web.routes import ERRORS
 from inside import SECRET, tells_nothing
 from server_process import Server, free_port, serving
 
+pytestmark = pytest.mark.clock
+
 ROW = b'{"instances":[[1,2,3,4]]}'
 V2: dict[str, Any] = {"name": "x", "shape": [1, 4], "datatype": "FP64", "data": [1, 2, 3, 4]}
 

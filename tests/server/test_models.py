@@ -20,6 +20,8 @@ from headroom_server.scheduling.terms import USUAL
 from headroom_server.tensors import Signature
 from server_world import FakeEngine, until
 
+pytestmark = pytest.mark.clock
+
 
 class BrokenEngine(FakeEngine):
     def load(self) -> Signature:

@@ -14,6 +14,8 @@ from device_world import BATCH, IDEAL_RPS, Ask, Device, End, Replica, poisson
 from headroom_server.scheduling.admission import Caps
 from headroom_server.scheduling.cost_model import CostModel
 
+pytestmark = pytest.mark.clock
+
 
 def good_rps(ends: list[End], begin_s: float, end_s: float) -> float:
     return sum(one.good for one in ends if begin_s <= one.time_s < end_s) / (end_s - begin_s)

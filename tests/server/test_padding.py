@@ -20,6 +20,8 @@ from headroom_server.torch_engine.loading import Loaded
 from headroom_server.torch_engine.transfers import CpuTransfers, each_tensor
 from server_world import run
 
+pytestmark = pytest.mark.clock
+
 TOKENS = TensorSpec("tokens", "INT64", (-1,))
 PLANES = TensorSpec("planes", "FP32", (2, -1))
 BIAS = TensorSpec("bias", "FP64")

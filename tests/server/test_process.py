@@ -9,8 +9,11 @@ import sys
 from pathlib import Path
 
 import aiohttp
+import pytest
 
 from server_process import Server, serving
+
+pytestmark = pytest.mark.clock
 
 
 async def client(server: Server) -> int:

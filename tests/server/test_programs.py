@@ -21,6 +21,8 @@ from headroom_server.torch_engine import TorchEngine
 from headroom_server.torch_engine.loading import DescribedModel
 from server_world import run
 
+pytestmark = pytest.mark.clock
+
 
 class Scaled(torch.nn.Module):
     """Two inputs, two outputs, and a constant that has to come along."""

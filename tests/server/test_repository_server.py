@@ -24,6 +24,8 @@ from inside import read_and_checked
 from server_process import serving
 from server_world import until
 
+pytestmark = pytest.mark.clock
+
 QUICK = "engine = 'emulated'\n[emulated]\nload_s = 0\nfixed_cost_s = 0.001\ninput_size = {size}\n"
 ROW: dict[str, Any] = {"instances": [[1, 2]]}
 

@@ -13,6 +13,8 @@ from headroom_server.connection import STATE_KEY, Connection
 from headroom_server.engine import DeviceLostError
 from server_world import Start, balanced_metrics, until
 
+pytestmark = pytest.mark.clock
+
 
 def v2(data: Any, shape: list[int], **fields: Any) -> dict[str, Any]:
     tensor = {"name": "x", "shape": shape, "datatype": "FP64", "data": data}

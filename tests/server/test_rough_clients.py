@@ -7,8 +7,12 @@ import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
+import pytest
+
 from headroom_server.web.http_protocol import MAX_HEAD_BYTES
 from server_process import Server, serving
+
+pytestmark = pytest.mark.clock
 
 BODY = b'{"instances":[[1,2,3,4]]}'
 HEAD = b"POST /v1/models/m:predict HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n" % len(BODY)

@@ -16,6 +16,8 @@ import pytest
 
 from server_process import Server, serving
 
+pytestmark = pytest.mark.clock
+
 PREDICT = b"/v1/models/m:predict"
 ROW = b'{"instances":[[1,2,3,4]]}'
 MAX_BODY_BYTES = 4096

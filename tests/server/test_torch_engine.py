@@ -30,6 +30,8 @@ from headroom_server.torch_engine.loading import ClassModel, DescribedModel, Loa
 from headroom_server.web.app import Application
 from server_world import run, until
 
+pytestmark = pytest.mark.clock
+
 ARCHITECTURES = [
     pytest.param("mlp", {"sizes": [4, 16, 3]}, (4,), id="mlp"),
     pytest.param(

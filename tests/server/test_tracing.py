@@ -26,6 +26,8 @@ from headroom_server.tracing.open_telemetry import OpenTelemetry
 from headroom_server.tracing.spans import Span, of_batch, of_request
 from headroom_server.tracing.starting import configured
 
+pytestmark = pytest.mark.clock
+
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 UNSAMPLED = PARENT[:-1] + "0"
 

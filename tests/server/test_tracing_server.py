@@ -35,6 +35,8 @@ from headroom_server.tracing.over_http import TracedHttp
 from server_process import serving
 from server_world import Start, World
 
+pytestmark = pytest.mark.clock
+
 TRACE_ID = "0af7651916cd43dd8448eb211c80319c"
 PARENT = f"00-{TRACE_ID}-b7ad6b7169203331-01"
 

@@ -26,6 +26,7 @@ ROWS = np.array([[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]])
 SUMS = [10.0, 26.0]
 
 pytestmark = [
+    pytest.mark.clock,
     # gevent, under the synchronous HTTP client, has its own threads' locks before its first use
     pytest.mark.filterwarnings("ignore::DeprecationWarning:gevent"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning:geventhttpclient"),

@@ -13,6 +13,8 @@ from headroom_server.repository.model_uri import directory
 from headroom_server.tensors import Signature, TensorSpec
 from server_world import run
 
+pytestmark = pytest.mark.clock
+
 
 class Clock:
     """Time passes by sleeping, and each sleep ends `late_s` too late."""

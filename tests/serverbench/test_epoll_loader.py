@@ -14,6 +14,8 @@ from serverbench.arrivals import Segment
 from serverbench.exchange import Kind, Plan, Status, request_bytes
 from serverbench.loader import Loader
 
+pytestmark = pytest.mark.clock
+
 SLOW_S = 0.05
 
 
