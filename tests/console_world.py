@@ -32,7 +32,7 @@ GOOD = (
 )
 WORSE = {
     "Missed": (("SLOMet", "False", "AboveTarget", "p95 is 2.1s, the target 1.5s"),),
-    "Short": (
+    "NoCapacity": (
         (
             *("CapacityAvailable", "False", "ReplicasUnschedulable"),
             "2 replicas: 0/8 nodes are available: 8 Insufficient nvidia.com/gpu.",
@@ -41,7 +41,7 @@ WORSE = {
     "Blocked": (("Ready", "False", "InvalidSpec", "spec.model.uri: must not contain .."),),
     "Starting": (("Ready", "False", "WarmingUp", "0 of 1 replicas are warm"),),
     "Idle": (("SLOMet", "Unknown", "NoTraffic", "no request ended in the stable window"),),
-    "Kept": (),
+    "Healthy": (),
 }
 
 
@@ -144,7 +144,7 @@ def bystander(number: int) -> dict[str, Any]:
     """One of many services, each in its own state."""
     names = ("resnet50", "bert-base", "whisper", "clip-vit", "llama-8b", "yolo")
     spaces = ("vision", "speech", "search", "chat")
-    state = ("Kept",) * 14 + ("Idle", "Idle", "Missed", "Short", "Blocked", "Starting")
+    state = ("Healthy",) * 14 + ("Idle", "Idle", "Missed", "NoCapacity", "Blocked", "Starting")
     chosen = state[number % len(state)]
     one = raw(f"{names[number % len(names)]}-{number}", spaces[number % len(spaces)])
     replicas = 1 + number * 7 % 18
@@ -154,8 +154,8 @@ def bystander(number: int) -> dict[str, Any]:
     one["status"] = {
         "observedGeneration": 3,
         "replicas": replicas,
-        "readyReplicas": replicas - 1 if chosen in ("Short", "Starting") else replicas,
-        "unschedulableReplicas": 1 if chosen == "Short" else 0,
+        "readyReplicas": replicas - 1 if chosen in ("NoCapacity", "Starting") else replicas,
+        "unschedulableReplicas": 1 if chosen == "NoCapacity" else 0,
         "warmingReplicas": 1 if chosen == "Starting" else 0,
         "decision": {
             "replicas": replicas,

@@ -14,7 +14,7 @@ from aiohttp.test_utils import TestServer
 from console_world import START_S, an_hour, bystander
 from headroom.console.access import LoopbackOnly
 from headroom.console.history import History
-from headroom.console.read_model import ReadModel, Seen
+from headroom.console.read_model import ReadModel, ServiceHistory
 from headroom.console.web import console
 from scenarios.browser import Browser, browser
 
@@ -30,16 +30,16 @@ pytestmark = [pytest.mark.clock, pytest.mark.asyncio(loop_scope="module")]
 async def address() -> AsyncIterator[str]:
     """A console of a thousand services, each with an hour of history."""
     lived, hour = an_hour(seconds=900.0)
-    demo = lived.subject("vision", "demo")
+    demo = lived.view("vision", "demo")
     assert demo is not None
-    assert demo.seen is not None
+    assert demo.history is not None
     stored = [hour.stored(), *(bystander(number) for number in range(SERVICES - 1))]
     model = ReadModel(lambda: stored)
-    history: History = demo.seen.history
+    history: History = demo.history.samples
     for one in stored:
         metadata = one["metadata"]
-        model._seen[metadata["namespace"], metadata["name"]] = Seen(history=history)
-    model._seen["vision", "demo"] = demo.seen
+        model._histories[metadata["namespace"], metadata["name"]] = ServiceHistory(samples=history)
+    model._histories["vision", "demo"] = demo.history
     async with TestServer(console(model, LoopbackOnly(), lambda: START_S)) as server:
         yield f"http://127.0.0.1:{server.port}"
 

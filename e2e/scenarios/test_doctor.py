@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from cluster import Cluster
 from cluster.images import BASE_IMAGE
 from cluster.interface import wait_until
-from headroom.cli.commands import app
+from headroom.cli.app import app
 from scenarios.world import LOCAL_OVERLAY, Service, emulated, install_operator
 
 pytestmark = pytest.mark.clock

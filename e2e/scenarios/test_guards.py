@@ -8,8 +8,8 @@ import pytest
 
 from cluster import Cluster, ControlPlane
 from headroom.adapters.kubernetes_api import KubernetesApi
-from headroom.console.instruments import Instruments
 from headroom.errors import ClusterError
+from headroom.ops.operator_metrics import Instruments
 from headroom.resources.names import DELETION_COST, REMOVED_FIRST, VICTIM_FIELD_MANAGER
 from reliability.testbed import shared_cluster, world
 

@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from chart import expressions
 from chart.paths import ALERT_TESTS, ALERTS, DASHBOARD, RUNBOOK
-from headroom.console.instruments import Instruments
+from headroom.ops.operator_metrics import Instruments
 from headroom.scaling import Decision, Direction, Reason, Signals
 from service_world import service
 

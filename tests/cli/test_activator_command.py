@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from typer.testing import CliRunner
 
-from headroom.cli.commands import app
+from headroom.cli.app import app
 
 
 @pytest.mark.parametrize(

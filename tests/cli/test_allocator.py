@@ -9,13 +9,13 @@ import pytest
 
 STORY = """
 import os, sys
-from headroom.cli.allocator import give_big_blocks_back
+from headroom.cli.compose.process_setup import return_big_blocks
 
 def resident_mb():
     return int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 if sys.argv[1] == "fixed":
-    assert give_big_blocks_back()
+    assert return_big_blocks()
 del (large := [bytearray(b"x" * 30_000_000)])[:]  # glibc takes its size for what is usual
 before = resident_mb()
 big, small = [], []

@@ -17,9 +17,9 @@ from typer.testing import CliRunner, Result
 from api_server import ApiServer, serving
 from headroom.api.crd import custom_resource_definition
 from headroom.api.timestamps import rfc3339
-from headroom.cli.commands import app
+from headroom.cli.app import app
 from headroom.cli.plugin import asked
-from headroom.console.standing import standing
+from headroom.console.summary import summarize
 from service_world import body
 
 SERVICES = "/apis/headroom.dev/v1alpha1/namespaces/vision/inferenceservices"
@@ -120,12 +120,12 @@ def test_get_lists_the_services_of_the_contexts_namespace(kubeconfig: str) -> No
     lines = result.stdout.splitlines()
     assert [line.split() for line in lines] == [
         [
-            *("NAME", "STATE", "PROMISE", "MEASURED", "ARRIVALS/S", "WAITING", "UTILIZATION"),
+            *("NAME", "STATE", "LATENCY", "TARGET", "ARRIVALS/S", "WAITING", "UTILIZATION"),
             *("READY", "DESIRED", "ACCELERATORS", "REASON"),
         ],
-        ["bert", "Unknown", "<250ms", *("-" * 4), "0/0", "-", "0", "-"],
+        ["bert", "Unknown", "-", "250ms", *("-" * 3), "0/0", "-", "0", "-"],
         [
-            *("resnet50", "Missed", "p95<250ms", "310ms", "90", "4", "102%"),
+            *("resnet50", "Missed", "310ms", "250ms", "90", "4", "102%"),
             *("2/3,", "1", "warming", "3", "6", "Burst"),
         ],
     ]
@@ -142,7 +142,7 @@ def test_get_of_all_namespaces_names_them_and_wide_says_why(kubeconfig: str) -> 
 def test_get_as_json_says_null_for_what_is_unknown(kubeconfig: str) -> None:
     bert, resnet = json.loads(headroom(kubeconfig, "get", "-o", "json").stdout)["services"]
     assert (resnet["state"], resnet["arrivalsRps"], resnet["accelerators"]) == ("Missed", 90.0, 6)
-    assert (bert["state"], bert["arrivalsRps"], bert["measured"]) == ("Unknown", None, None)
+    assert (bert["state"], bert["arrivalsRps"], bert["latency"]) == ("Unknown", None, None)
     assert resnet["conditions"][1]["reason"] == "AboveTarget"
 
 
@@ -257,12 +257,12 @@ STATES: list[tuple[list[tuple[str, str, str]], str]] = [
     ([("Ready", "False", "WarmingUp"), ("SLOMet", "Unknown", "NoReadyReplicas")], "Starting"),
     ([("Ready", "False", "NoReadyReplicas")], "Down"),
     ([("Ready", "True", "Serving"), ("SLOMet", "False", "AboveTarget")], "Missed"),
-    ([("CapacityAvailable", "False", "ReplicasUnschedulable")], "Short"),
-    ([("MetricsAvailable", "False", "MetricsStale")], "Blind"),
+    ([("CapacityAvailable", "False", "ReplicasUnschedulable")], "NoCapacity"),
+    ([("MetricsAvailable", "False", "MetricsStale")], "NoMetrics"),
     ([("MetricsAvailable", "Unknown", "CollectingMetrics")], "Unknown"),
     ([("SLOFeasible", "False", "SLOInfeasible"), ("SLOMet", "True", "W")], "Infeasible"),
     ([("SLOMet", "Unknown", "NoTraffic")], "Idle"),
-    ([("Ready", "True", "Serving"), ("SLOMet", "True", "WithinTarget")], "Kept"),
+    ([("Ready", "True", "Serving"), ("SLOMet", "True", "WithinTarget")], "Healthy"),
 ]
 
 
@@ -274,9 +274,9 @@ def test_a_service_has_one_state_the_worst_that_its_conditions_tell(
     service["status"]["conditions"] = [
         {"type": kind, "status": status, "reason": reason} for kind, status, reason in conditions
     ]
-    assert standing(service).state == state
+    assert summarize(service).state == state
 
 
 @pytest.mark.parametrize("broken", [{}, {"spec": None}, {"status": {"conditions": "none"}}])
 def test_an_object_of_another_shape_is_read_as_far_as_it_goes(broken: dict[str, Any]) -> None:
-    assert standing({"metadata": {"name": "a"}} | broken).state == "Unknown"
+    assert summarize({"metadata": {"name": "a"}} | broken).state == "Unknown"

@@ -15,8 +15,8 @@ from rich.console import Console
 from typer.testing import CliRunner, Result
 
 from headroom.api.crd import custom_resource_definition
-from headroom.cli.commands import app
-from headroom.cli.explain import explained
+from headroom.cli.app import app
+from headroom.cli.commands.explain import explained
 from headroom.cli.main import SIMULATOR
 
 SAMPLE = Path(__file__).parents[2] / "deploy" / "samples" / "demo.yaml"

@@ -10,7 +10,8 @@ import aiohttp
 import pytest
 
 from console_world import START_S, bystander
-from headroom.cli.options.console import ConsoleChoice, chosen, show
+from headroom.cli.compose.console import serve_console
+from headroom.cli.run_options import ConsoleChoice, console_choice
 from headroom.console.read_model import ReadModel
 
 pytestmark = pytest.mark.clock
@@ -29,10 +30,10 @@ def test_a_loopback_address_needs_no_token(address: str, loopback: bool) -> None
 
 
 def test_it_listens_on_loopback_unless_told_otherwise_and_not_at_all_where_not_wanted() -> None:
-    assert chosen(True, "127.0.0.1", 8081) == ConsoleChoice()
-    assert chosen(False, "127.0.0.1", 8081) is None
-    with pytest.raises(ValueError, match="an IP address, such as 127"):
-        chosen(True, "localhost", 8081)
+    assert console_choice(True, "127.0.0.1", 8081) == ConsoleChoice()
+    assert console_choice(False, "127.0.0.1", 8081) is None
+    with pytest.raises(ValueError, match="must be an IP address, such as 127"):
+        console_choice(True, "localhost", 8081)
 
 
 @pytest.mark.parametrize(("address", "status"), [("127.0.0.1", 200), ("0.0.0.0", 401)])
@@ -41,7 +42,7 @@ async def test_what_is_reached_from_elsewhere_asks_for_a_token(
 ) -> None:
     model = ReadModel(lambda: [bystander(0)])
     choice = ConsoleChoice(address=address, port=unused_tcp_port)
-    serving = asyncio.create_task(show(choice, model, Nobody(), lambda: START_S))
+    serving = asyncio.create_task(serve_console(choice, model, Nobody(), lambda: START_S))
     async with aiohttp.ClientSession() as session:
         assert await answered(session, f"http://127.0.0.1:{unused_tcp_port}/") == status
     serving.cancel()
@@ -55,7 +56,9 @@ async def test_a_port_that_is_taken_ends_nothing_and_is_served_when_it_is_free(
     port = taken.getsockname()[1]
     model = ReadModel(lambda: [bystander(0)])
     clock = lambda: START_S  # noqa: E731
-    serving = asyncio.create_task(show(ConsoleChoice(port=port), model, Nobody(), clock, 0.02))
+    serving = asyncio.create_task(
+        serve_console(ConsoleChoice(port=port), model, Nobody(), clock, 0.02)
+    )
     await asyncio.sleep(0.1)
     taken.close()
     async with aiohttp.ClientSession() as session:
@@ -77,7 +80,7 @@ async def answered(session: aiohttp.ClientSession, url: str) -> int:
 
 
 async def test_a_console_that_is_not_wanted_only_waits() -> None:
-    waiting = asyncio.create_task(show(None, ReadModel(list), Nobody(), lambda: 0.0))
+    waiting = asyncio.create_task(serve_console(None, ReadModel(list), Nobody(), lambda: 0.0))
     done, _ = await asyncio.wait([waiting], timeout=0.05)
     waiting.cancel()
     assert not done

@@ -10,13 +10,18 @@ from typing import Any
 import pytest
 
 from headroom.api.crd import custom_resource_definition
-from headroom.cli.doctor.asking import judged, metric_names, scraped
-from headroom.cli.doctor.cluster_checks import difference
-from headroom.cli.doctor.examination import examined, is_well
-from headroom.cli.doctor.facts import Answered, Facts, Unread
-from headroom.cli.doctor.findings import Finding, Severity
-from headroom.cli.doctor.presentation import as_json, as_text
-from headroom.cli.doctor.telemetry_checks import profile_of
+from headroom.cli.commands.doctor.cluster_checks import difference
+from headroom.cli.commands.doctor.examination import examined
+from headroom.cli.commands.doctor.facts import Answered, Facts, Unread
+from headroom.cli.commands.doctor.findings import (
+    Finding,
+    Severity,
+    as_json,
+    as_text,
+    is_well,
+)
+from headroom.cli.commands.doctor.pod_probe import judged, metric_names, scraped
+from headroom.cli.commands.doctor.telemetry_checks import profile_of
 from headroom.controller.permissions import Permission
 from headroom.errors import Forbidden
 from service_world import body

@@ -13,7 +13,7 @@ import aiohttp
 import pytest
 from typer.testing import CliRunner, Result
 
-from headroom.cli.commands import app
+from headroom.cli.app import app
 from server_process import Server, free_port, serving
 
 pytestmark = pytest.mark.clock

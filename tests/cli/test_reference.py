@@ -10,10 +10,10 @@ import typer
 
 from headroom.api.conditions import ConditionType
 from headroom.api.reasons import StatusReason
-from headroom.cli.commands import app
-from headroom.cli.reference import documented, page
-from headroom.cli.reference_fields import Field, fields_of, rules_of
-from headroom.console.instruments import Instruments
+from headroom.cli.app import app
+from headroom.cli.commands.reference.fields import Field, fields_of, rules_of
+from headroom.cli.commands.reference.page import documented, page
+from headroom.ops.operator_metrics import Instruments
 from headroom.scaling.values import PodState, Reason
 
 DURATION = {"type": "string", "pattern": r"^([0-9]{1,6}(\.[0-9]{1,3})?(ms|s|m|h))+$"}

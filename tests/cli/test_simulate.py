@@ -12,9 +12,9 @@ from rich.console import Console
 from typer.testing import CliRunner, Result
 
 import fakes_simulation
-from headroom.cli.commands import app
-from headroom.cli.simulate.campaign import listed, simulate
-from headroom.cli.simulate.request import Misuse, Ports, Request, runs_of
+from headroom.cli.app import app
+from headroom.cli.commands.simulate.campaign import listed, simulate
+from headroom.cli.commands.simulate.request import Misuse, Ports, Request, runs_of
 from headroom.simulator.report.json_report import read
 
 NAMES = ("headroom", "hpa", "keda", "clairvoyant", "refused", "broken", "dying", "interrupting")

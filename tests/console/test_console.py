@@ -13,12 +13,12 @@ from aiohttp.test_utils import TestClient, TestServer
 from cluster_world import FakeClock, FakeCluster
 from controller_world import FakeRecorder
 from headroom.api import InferenceService
-from headroom.console.checks import Check
-from headroom.console.health import Health, watch_loop_lag
-from headroom.console.instruments import Instruments
-from headroom.console.server import application, serve
 from headroom.controller.controller import Controller
 from headroom.controller.scheduling.scheduler import Scheduler
+from headroom.ops.checks import Check
+from headroom.ops.health import Health, watch_loop_lag
+from headroom.ops.operator_metrics import Instruments
+from headroom.ops.server import application, serve
 from headroom.scaling import Decision, Direction, Freshness, Reason, Signal, Signals
 from pods_world import Pods
 from service_world import service

@@ -17,12 +17,13 @@ from console_world import START_S, an_hour, bystander, raw
 from headroom.console.cold_starts import starts
 from headroom.console.history import COLUMNS, Course
 from headroom.console.listing import PER_PAGE, Query, listing
-from headroom.console.pages import axes, overview, plots, words
+from headroom.console.pages import axes, overview, plots
+from headroom.console.pages import formatting as fmt
 from headroom.console.pages import service as service_page
 from headroom.console.pages.markup import path, tag
 from headroom.console.pages.what_if_form import Asked
 from headroom.console.read_model import ReadModel
-from headroom.console.standing import State
+from headroom.console.summary import State, summarize
 from headroom.console.what_if import Wish, answer, neighbours, parsed
 from headroom.controller.report.evaluation import Evaluation
 from headroom.scaling import decide
@@ -38,11 +39,11 @@ def lived() -> ReadModel:
 
 @pytest.fixture(scope="module")
 def last(lived: ReadModel) -> Evaluation:
-    found = lived.subject("vision", "demo")
+    found = lived.view("vision", "demo")
     assert found is not None
-    assert found.seen is not None
-    assert found.seen.last is not None
-    return found.seen.last
+    assert found.history is not None
+    assert found.history.last is not None
+    return found.history.last
 
 
 def many() -> ReadModel:
@@ -50,12 +51,12 @@ def many() -> ReadModel:
 
 
 def names(query: Query) -> list[str]:
-    return [one.standing.name for one in listing(many().subjects(), query).rows]
+    return [one.summary.name for one in listing(many().entries(), query).rows]
 
 
 def test_the_worst_come_first_a_hundred_at_a_time() -> None:
-    seen = listing(many().subjects(), Query())
-    order = [list(State).index(one.standing.state) for one in seen.rows]
+    seen = listing(many().entries(), Query())
+    order = [list(State).index(one.summary.state) for one in seen.rows]
     assert order == sorted(order)
     assert (len(seen.rows), seen.found, seen.pages) == (PER_PAGE, 250, 3)
     assert sum(seen.states.values()) == 250
@@ -74,21 +75,21 @@ def test_the_worst_come_first_a_hundred_at_a_time() -> None:
 def test_services_are_searched_chosen_and_sorted(
     query: Query, first: str | None, found: int | None
 ) -> None:
-    seen = listing(many().subjects(), query)
+    seen = listing(many().entries(), query)
     assert found in (None, seen.found)
     if first is not None and seen.rows:
-        assert seen.rows[0].standing.name == first
+        assert seen.rows[0].summary.name == first
 
 
 def test_counts_are_of_all_states_whichever_is_shown() -> None:
-    every, blocked = (listing(many().subjects(), Query(state=s)) for s in (None, State.BLOCKED))
+    every, blocked = (listing(many().entries(), Query(state=s)) for s in (None, State.BLOCKED))
     assert every.states == blocked.states
     assert every.accelerators == blocked.accelerators
     assert set(every.accelerators) == {"nvidia.com/gpu"}
 
 
 def test_a_page_beyond_the_last_is_the_last() -> None:
-    seen = listing(many().subjects(), Query(number=99))
+    seen = listing(many().entries(), Query(number=99))
     assert (seen.query.number, len(seen.rows)) == (3, 50)
 
 
@@ -107,39 +108,39 @@ def test_an_address_is_read_as_far_as_it_is_known(given_: dict[str, str], query:
 
 
 def test_an_address_leads_back_to_its_query() -> None:
-    query = Query(search="a b&c", state=State.KEPT, namespace="v", order="name", number=3)
+    query = Query(search="a b&c", state=State.HEALTHY, namespace="v", order="name", number=3)
     fields = dict(pair.split("=") for pair in query.address().removeprefix("/?").split("&"))
     assert fields == {
         "q": "a+b%26c",
-        "state": "kept",
+        "state": "healthy",
         "namespace": "v",
         "sort": "name",
         "page": "3",
     }
 
 
-def test_a_row_is_read_again_only_when_it_has_changed() -> None:
+def test_summary_of_changed_object_shows_new_values() -> None:
     stored = [bystander(0)]
     model = ReadModel(lambda: stored)
-    before = model.subjects()[0].standing
-    assert model.subjects()[0].standing is before
+    before = model.entries()[0].summary
     changed = bystander(16)
     changed["metadata"] |= {"uid": stored[0]["metadata"]["uid"], "resourceVersion": "900"}
     stored[0] = changed
-    assert model.subjects()[0].standing is not before
+    assert before == summarize(bystander(0))
+    assert model.entries()[0].summary == summarize(changed)
 
 
 def test_a_service_made_anew_under_its_name_has_no_history(lived: ReadModel) -> None:
     anew = raw("demo")
     anew["metadata"]["uid"] = "another"
     model = ReadModel(lambda: [anew])
-    model._seen = lived._seen
-    found = model.subject("vision", "demo")
+    model._histories = lived._histories
+    found = model.view("vision", "demo")
     assert found is not None
-    assert found.seen is None
-    lived_there = lived.subject("vision", "demo")
+    assert found.history is None
+    lived_there = lived.view("vision", "demo")
     assert lived_there is not None
-    assert lived_there.seen is not None
+    assert lived_there.history is not None
 
 
 def test_as_it_is_the_answer_is_the_decision(last: Evaluation) -> None:
@@ -201,7 +202,7 @@ def text_of(page: str) -> str:
 
 
 def shown(model: ReadModel, asked: Asked | None = None, name: str = "demo") -> str:
-    found = model.subject("vision", name)
+    found = model.view("vision", name)
     assert found is not None
     return service_page.rendered(found, asked or Asked(), now_s=START_S)
 
@@ -238,10 +239,10 @@ def test_a_service_that_nobody_has_evaluated_says_so() -> None:
 
 
 def test_every_service_of_the_list_is_a_link_and_states_have_marks() -> None:
-    seen = listing(many().subjects(), Query(order="name"))
+    seen = listing(many().entries(), Query(order="name"))
     page = overview.rendered(seen, now_s=START_S)
     for one in seen.rows:
-        assert f'href="/services/{one.standing.namespace}/{one.standing.name}"' in page
+        assert f'href="/services/{one.summary.namespace}/{one.summary.name}"' in page
     assert 'href="#s-missed"' in page
     assert "1\N{EN DASH}100 of 250" in text_of(page)
     assert 'rel="next"' in page
@@ -329,14 +330,19 @@ def test_a_path_of_steps_keeps_each_value_until_the_next() -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(None, words.UNKNOWN), (0.256, "0.256"), (12.34, "12.3"), (1234.0, f"1{words.NARROW}234")],
+    [
+        (None, fmt.UNKNOWN),
+        (0.256, "0.256"),
+        (12.34, "12.3"),
+        (1234.0, f"1{fmt.NARROW}234"),
+    ],
 )
 def test_numbers_have_three_digits(value: float | None, text: str) -> None:
-    assert words.number(value) == text
+    assert fmt.number(value) == text
 
 
 @pytest.mark.parametrize(
     ("gone_s", "text"), [(-3, "0 s ago"), (59, "59 s ago"), (120, "2 min ago"), (7300, "2 h ago")]
 )
 def test_ages_are_said_in_their_largest_unit(gone_s: float, text: str) -> None:
-    assert words.ago(START_S - gone_s, START_S) == text
+    assert fmt.ago(START_S - gone_s, START_S) == text

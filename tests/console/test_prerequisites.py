@@ -15,9 +15,9 @@ import yaml
 
 from headroom.api.crd import custom_resource_definition
 from headroom.api.served_schema import missing_fields, served_schema
-from headroom.console.prerequisites import AGAIN_AFTER_S, UNMET_AGAIN_AFTER_S, Prerequisites
 from headroom.controller.permissions import Permission, best_effort, on_lease, on_services
 from headroom.errors import Unavailable
+from headroom.ops.prerequisites import AGAIN_AFTER_S, UNMET_AGAIN_AFTER_S, Prerequisites
 from virtual_time import VirtualTimeLoop
 
 RBAC = Path(__file__).parents[2] / "deploy" / "base" / "rbac.yaml"

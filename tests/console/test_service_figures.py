@@ -6,7 +6,7 @@ import math
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from headroom.console.service_figures import Family, ServiceFigures
+from headroom.ops.service_gauges import Family, ServiceFigures
 
 FAMILIES = {
     "minutes_total": Family(text="Minutes.", label="kept", kind="counter"),

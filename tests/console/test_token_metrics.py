@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headroom.console.instruments import Instruments
+from headroom.ops.operator_metrics import Instruments
 from service_world import service
 
 RUNTIME = {"image": "registry.example/vllm:1", "profile": "vllm", "maxBatchSize": 8}

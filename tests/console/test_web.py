@@ -57,7 +57,7 @@ async def served(
         ("/services/vision/demo", "text/html", "What if"),
         ("/services/vision/demo?ceiling=0.5", "text/html", "asked: ceiling 50"),
         ("/api/services", "application/json", '"name": "demo"'),
-        ("/api/services/vision/demo", "application/json", '"state": "Kept"'),
+        ("/api/services/vision/demo", "application/json", '"state": "Healthy"'),
         ("/static/console.css", "text/css", "prefers-color-scheme: dark"),
         ("/static/console.js", "text/javascript", "use strict"),
     ],

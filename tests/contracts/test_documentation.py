@@ -13,7 +13,7 @@ import yaml
 from typer.testing import CliRunner
 
 from headroom.api import InferenceService
-from headroom.cli.commands import app
+from headroom.cli.app import app
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(

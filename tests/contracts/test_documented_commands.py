@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cluster.images import copied_sources
-from headroom.cli.commands import app
+from headroom.cli.app import app
 from scenarios.documented import NOT_RUN, ON_A_SERVER, ROOT, STATIC, Command, commands
 
 COMMANDS = sorted(set(commands()), key=lambda one: (one.page, one.text))

@@ -21,13 +21,14 @@ from headroom.adapters.pod_scraper import PodScraper
 from headroom.adapters.prometheus_source import PrometheusSource
 from headroom.adapters.redaction import REDACTED
 from headroom.adapters.system_clock import SystemClock
-from headroom.cli.commands import app as command
-from headroom.cli.options.console import ConsoleChoice, services, show
-from headroom.cli.options.prometheus import sources
-from headroom.console.instruments import Instruments
+from headroom.cli.app import app as command
+from headroom.cli.compose.console import serve_console
+from headroom.cli.compose.operator_process import service_objects
+from headroom.cli.run_options import ConsoleChoice, prometheus_sources
 from headroom.console.read_model import ReadModel
 from headroom.controller.controller import Controller
 from headroom.errors import ClusterError, ScrapeFailed
+from headroom.ops.operator_metrics import Instruments
 from service_world import body
 
 pytestmark = pytest.mark.clock
@@ -141,11 +142,11 @@ async def test_no_log_event_status_metric_or_page_has_it(
                 instance="operator-0",
                 tick_s=0.2,
             )
-            model = ReadModel(lambda: services(controller.cache))
+            model = ReadModel(lambda: service_objects(controller.cache))
             choice = ConsoleChoice(port=unused_tcp_port)
             tasks = [
                 asyncio.create_task(controller.run()),
-                asyncio.create_task(show(choice, model, api, clock.now_s)),
+                asyncio.create_task(serve_console(choice, model, api, clock.now_s)),
             ]
             async with asyncio.timeout(60.0):
                 await server.done.wait()
@@ -204,7 +205,7 @@ async def test_what_a_prometheus_repeats_is_in_no_exception() -> None:
 )
 def test_a_refused_url_of_a_prometheus_is_said_without_its_password(given: str) -> None:
     with pytest.raises(ValueError, match="Prometheus") as refused:
-        sources([given])
+        prometheus_sources([given])
     assert PASSWORD not in str(refused.value)
     ended = CliRunner().invoke(command, ["run", "--prometheus", given])
     assert ended.exit_code == 2

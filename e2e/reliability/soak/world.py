@@ -19,11 +19,11 @@ from bench.processes import Process
 from cluster_world import FakeClock, FakeCluster, Manifest
 from controller_world import spec
 from headroom.api.timestamps import epoch_s
-from headroom.console.instruments import Instruments
 from headroom.console.read_model import ReadModel
 from headroom.controller.controller import Controller
 from headroom.controller.leadership import Candidate, Election
 from headroom.errors import ClusterError, Conflict, Unavailable
+from headroom.ops.operator_metrics import Instruments
 from pods_world import Pods
 from reliability.soak import chaos
 from reliability.soak.books import Books, Count

@@ -19,7 +19,7 @@ def main() -> None:
 def start(name: str | None) -> None:
     """Run a command under a name; exit with 2 where a library that it needs is not installed."""
     try:
-        from headroom.cli.commands import app
+        from headroom.cli.app import app
 
         app(prog_name=name)
     except ModuleNotFoundError as error:

@@ -1,1 +1,1 @@
-"""What the operator shows of itself over HTTP: /livez, /readyz, /metrics."""
+"""The web console: read-only pages about all services, and their figures as JSON."""

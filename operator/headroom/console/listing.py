@@ -7,19 +7,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 
-from headroom.console.read_model import Subject
-from headroom.console.standing import Standing, State
+from headroom.console.read_model import ServiceEntry
+from headroom.console.summary import ServiceSummary, State
 
 PER_PAGE = 100
 LONGEST_SEARCH = 100
 
-_Key = Callable[[Standing], tuple[float, str, str]]
+_Key = Callable[[ServiceSummary], tuple[float, str, str]]
 
 
-def _descending(value: Callable[[Standing], float | None]) -> _Key:
+def _descending(value: Callable[[ServiceSummary], float | None]) -> _Key:
     """Sort the largest first, and what is unknown last."""
 
-    def key(row: Standing) -> tuple[float, str, str]:
+    def key(row: ServiceSummary) -> tuple[float, str, str]:
         number = value(row)
         return (float("inf") if number is None else -number, row.namespace, row.name)
 
@@ -50,10 +50,10 @@ class Query:
     @classmethod
     def parse(cls, given: Mapping[str, str]) -> Query:
         """Read an address; what it does not know is left out, as a link may be old."""
-        number, state = given.get("page", ""), given.get("state", "").capitalize()
+        number, states = given.get("page", ""), {state.lower(): state for state in State}
         return cls(
             search=given.get("q", "").strip()[:LONGEST_SEARCH],
-            state=State(state) if state in list(State) else None,
+            state=states.get(given.get("state", "").lower()),
             namespace=given.get("namespace") or None,
             order=given.get("sort", "") if given.get("sort", "") in ORDERS else "attention",
             number=max(1, int(number)) if number.isdecimal() and len(number) < 7 else 1,
@@ -81,7 +81,7 @@ class Listing:
     """Of all services that the search finds, whatever their state."""
     accelerators: Mapping[str, int]
     """Held, by resource, of the same."""
-    rows: tuple[Subject, ...]
+    rows: tuple[ServiceEntry, ...]
     """Of this page."""
     found: int
     """Rows on all pages."""
@@ -92,22 +92,22 @@ class Listing:
         return max(1, -(-self.found // PER_PAGE))
 
 
-def listing(subjects: Sequence[Subject], query: Query) -> Listing:
+def listing(subjects: Sequence[ServiceEntry], query: Query) -> Listing:
     """Choose and count; the subjects come with the worst first."""
     wanted = query.search.lower()
     within = [
-        one for one in subjects if wanted in f"{one.standing.namespace}/{one.standing.name}".lower()
+        one for one in subjects if wanted in f"{one.summary.namespace}/{one.summary.name}".lower()
     ]
-    chosen = [one for one in within if query.state in (None, one.standing.state)]
+    chosen = [one for one in within if query.state in (None, one.summary.state)]
     key = ORDERS[query.order]
     if key is not None:
-        chosen.sort(key=lambda one: key(one.standing))
+        chosen.sort(key=lambda one: key(one.summary))
     accelerators: Counter[str] = Counter()
     for one in within:
-        accelerators[one.standing.accelerator] += one.standing.accelerators
+        accelerators[one.summary.accelerator] += one.summary.accelerators or 0
     last = max(1, -(-len(chosen) // PER_PAGE))
     number = min(query.number, last)
-    counted = Counter(one.standing.state for one in within)
+    counted = Counter(one.summary.state for one in within)
     return Listing(
         query=replace(query, number=number),
         states={state: counted[state] for state in State if counted[state]},

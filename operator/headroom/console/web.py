@@ -16,8 +16,8 @@ from headroom.console.pages import overview as overview_page
 from headroom.console.pages import service as service_page
 from headroom.console.pages.frame import refusal
 from headroom.console.pages.what_if_form import FIELDS, Asked
-from headroom.console.read_model import ReadModel, Subject
-from headroom.console.standing_json import standing_json
+from headroom.console.read_model import ReadModel, ServiceEntry
+from headroom.console.summary import summary_json
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
@@ -41,7 +41,7 @@ def console(model: ReadModel, guard: Guard, now_s: Callable[[], float]) -> web.A
 
     async def services(request: web.Request) -> web.Response:
         query = Query.parse(request.query)
-        seen = listing(model.subjects(query.namespace), query)
+        seen = listing(model.entries(query.namespace), query)
         return _html(overview_page.rendered(seen, now_s=now_s()))
 
     async def service(request: web.Request) -> web.Response:
@@ -52,12 +52,12 @@ def console(model: ReadModel, guard: Guard, now_s: Callable[[], float]) -> web.A
         return _html(service_page.rendered(found, asked, now_s=now_s()))
 
     async def services_json(request: web.Request) -> web.Response:
-        rows = model.subjects(request.query.get("namespace") or None)
-        return _json({"services": [standing_json(one.standing) for one in rows]})
+        rows = model.entries(request.query.get("namespace") or None)
+        return _json({"services": [summary_json(one.summary) for one in rows]})
 
     async def service_json(request: web.Request) -> web.Response:
         found = _found(model, request)
-        return _missing(request) if found is None else _json(standing_json(found.standing))
+        return _missing(request) if found is None else _json(summary_json(found.summary))
 
     async def static(request: web.Request) -> web.Response:
         name = request.match_info["name"]
@@ -106,8 +106,8 @@ async def _described(request: web.Request, handler: _Handler) -> web.StreamRespo
         return _html(refusal(error.status, error.reason), error.status)
 
 
-def _found(model: ReadModel, request: web.Request) -> Subject | None:
-    return model.subject(request.match_info["namespace"], request.match_info["name"])
+def _found(model: ReadModel, request: web.Request) -> ServiceEntry | None:
+    return model.view(request.match_info["namespace"], request.match_info["name"])
 
 
 def _missing(request: web.Request) -> web.Response:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from headroom.console.pages.words import clock, number
+from headroom.console.pages.formatting import clock, number
 
 _APART = 0.2
 """Share of the axis below which a number would run into the zero."""

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from headroom.console.pages import words
+from headroom.console.pages import formatting as fmt
+from headroom.console.pages.frame import simple_table
 from headroom.console.pages.markup import Markup, joined, tag
-from headroom.console.pages.tables import simple_table
-from headroom.console.standing import Standing
+from headroom.console.summary import ServiceSummary
 from headroom.controller.report.evaluation import Evaluation
 from headroom.scaling import Decision
 
 
-def decision_section(row: Standing, last: Evaluation | None) -> Markup:
+def decision_section(row: ServiceSummary, last: Evaluation | None) -> Markup:
     """Give the decision, its counterfactuals and what each rule wants."""
     if last is None:
         said = tag("p", tag("b", row.reason), f" {row.message or ''}") if row.reason else None
@@ -50,9 +50,9 @@ def _counterfactuals(decision: Decision, last: Evaluation) -> Markup | None:
             tag(
                 "tr",
                 tag("th", str(one.replicas), " (decided)" if chosen else None, scope="row"),
-                _judged(words.seconds(one.latency_s), late),
-                _judged(words.percent(one.utilization), over),
-                tag("td", words.number(one.replicas * count), class_="number"),
+                _judged(fmt.seconds(one.latency_s), late),
+                _judged(fmt.percent(one.utilization), over),
+                tag("td", fmt.number(one.replicas * count), class_="number"),
                 class_="chosen" if chosen else None,
             )
         )
@@ -87,7 +87,7 @@ def _rules(decision: Decision) -> Markup | None:
         tag(
             "tr",
             tag("th", one.rule.value, scope="row"),
-            tag("td", words.number(one.replicas), class_="number"),
+            tag("td", fmt.number(one.replicas), class_="number"),
             tag("td", one.detail, class_="text"),
         )
         for one in decision.recommendations

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from headroom.console.pages.markup import Inner, Markup, joined, tag
-from headroom.console.standing import State
+from headroom.console.summary import State
 
 SHAPES = {
     State.BLOCKED: "M2 2l8 8M10 2l-8 8",
     State.DOWN: "M1.5 3h9L6 11Z",
     State.MISSED: "M6 1l5 9.5H1Z",
-    State.SHORT: "M6 1l5 5-5 5-5-5Z",
-    State.BLIND: "M4 4a2 2 0 1 1 2 2.4V8M6 10v.6",
+    State.NO_CAPACITY: "M6 1l5 5-5 5-5-5Z",
+    State.NO_METRICS: "M4 4a2 2 0 1 1 2 2.4V8M6 10v.6",
     State.INFEASIBLE: "M6 1.5a4.5 4.5 0 1 0 .01 0ZM3 9l6-6",
     State.STARTING: "M6 1.5a4.5 4.5 0 1 0 .01 0ZM6 3.4V6l1.8 1.2",
     State.UNKNOWN: "M3.5 6h5",
     State.IDLE: "M6 2.5a3.5 3.5 0 1 0 .01 0Z",
-    State.KEPT: "M1.8 6.4l2.9 2.9 5.6-6",
+    State.HEALTHY: "M1.8 6.4l2.9 2.9 5.6-6",
 }
 """A shape for each state, 12 by 12: colour is never the only sign."""
-_FILLED = frozenset({State.DOWN, State.MISSED, State.SHORT})
+_FILLED = frozenset({State.DOWN, State.MISSED, State.NO_CAPACITY})
 
 KEYS = (
     ("/", "search"),
@@ -63,6 +65,16 @@ def badge(state: State) -> Markup:
     use = tag("use", href=f"#s-{state.lower()}")
     mark = tag("svg", use, class_="mark", viewBox="0 0 12 12", aria_hidden="true")
     return tag("span", mark, state.value, class_=f"state-word {state.lower()}")
+
+
+def simple_table(heads: Sequence[str], rows: Sequence[Markup], *, numbers: Sequence[int]) -> Markup:
+    """Return a table that scrolls where it is too wide; `numbers` are the right-aligned columns."""
+    titles = [
+        tag("th", title, scope="col", class_="number" if index in numbers else None)
+        for index, title in enumerate(heads)
+    ]
+    table = tag("table", tag("thead", tag("tr", *titles)), tag("tbody", *rows))
+    return tag("div", table, class_="scroll")
 
 
 def refusal(status: int, message: str) -> str:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from headroom.console.listing import LONGEST_SEARCH, PER_PAGE, Listing, Query
-from headroom.console.pages import words
+from headroom.console.pages import formatting as fmt
 from headroom.console.pages.frame import badge, page
 from headroom.console.pages.markup import Inner, Markup, joined, tag
 from headroom.console.pages.plots import sparkline
-from headroom.console.read_model import Subject
-from headroom.console.standing import Standing, State
+from headroom.console.read_model import ServiceEntry
+from headroom.console.summary import ServiceSummary, State
 
 
 def rendered(seen: Listing, *, now_s: float) -> str:
@@ -61,7 +61,7 @@ def _summary(seen: Listing) -> Markup:
         for state, number in seen.states.items()
     ]
     held = [
-        joined((tag("b", words.number(number)), f" {name}"))
+        joined((tag("b", fmt.number(number)), f" {name}"))
         for name, number in seen.accelerators.items()
     ]
     cost = tag("p", "held: ", *_listed(held), class_="held") if held else None
@@ -76,7 +76,7 @@ def _chip(name: Inner, number: int, query: Query, current: bool) -> Markup:
     return tag(
         "a",
         name,
-        tag("b", words.number(number)),
+        tag("b", fmt.number(number)),
         href=query.address(),
         aria_current="true" if current else None,
     )
@@ -102,7 +102,7 @@ def _table(seen: Listing, now_s: float) -> Markup:
         return tag("p", _nothing(seen.query), class_="empty")
     heads = [_head(seen.query, *head) for head in _HEADS]
     rows = [_row(one, now_s) for one in seen.rows]
-    caption = f"{words.counted(seen.found, 'service')}, sorted by {seen.query.order}"
+    caption = f"{fmt.counted(seen.found, 'service')}, sorted by {seen.query.order}"
     table = tag(
         "table",
         tag("caption", caption, class_="hidden"),
@@ -128,12 +128,12 @@ def _head(query: Query, title: str, order: str, kind: str) -> Markup:
     return tag("th", link, scope="col", class_=kind or None, aria_sort=way if current else None)
 
 
-def _row(one: Subject, now_s: float) -> Markup:
-    row = one.standing
+def _row(one: ServiceEntry, now_s: float) -> Markup:
+    row = one.summary
     name = joined((tag("span", f"{row.namespace}/", class_="soft"), row.name))
     link = tag("a", name, href=f"/services/{row.namespace}/{row.name}", class_="open")
     missed = row.state is State.MISSED
-    spark = None if one.seen is None else sparkline(one.seen.history.course(), now_s=now_s)
+    spark = None if one.history is None else sparkline(one.history.samples.course(), now_s=now_s)
     return tag(
         "tr",
         tag("td", badge(row.state), title=row.why),
@@ -141,35 +141,35 @@ def _row(one: Subject, now_s: float) -> Markup:
         tag("td", _promise(row), class_="soft"),
         tag(
             "td",
-            row.measured or words.UNKNOWN,
+            row.latency or fmt.UNKNOWN,
             class_="number" + (" bad" if missed else ""),
             data_name="measured",
         ),
-        tag("td", words.number(row.arrivals_rps), class_="number", data_name="arrivals/s"),
+        tag("td", fmt.number(row.arrivals_rps), class_="number", data_name="arrivals/s"),
         tag("td", spark, class_="wide"),
-        tag("td", words.number(row.waiting), class_="number", data_name="waiting"),
+        tag("td", fmt.number(row.waiting), class_="number", data_name="waiting"),
         tag("td", _utilization(row), class_="number", data_name="utilization"),
         tag("td", _replicas(row), class_="number", data_name="ready"),
-        tag("td", words.number(row.accelerators), class_="number", data_name="accelerators"),
+        tag("td", fmt.number(row.accelerators), class_="number", data_name="accelerators"),
         tag("td", tag("div", _because(row)), class_="wide soft because", title=row.message),
     )
 
 
-def _because(row: Standing) -> str:
+def _because(row: ServiceSummary) -> str:
     """Say what is wrong where somebody should look, else why there are so many replicas."""
-    return row.why if row.state.needs_attention else row.reason or words.UNKNOWN
+    return row.why if row.state.needs_attention else row.reason or fmt.UNKNOWN
 
 
-def _promise(row: Standing) -> str:
+def _promise(row: ServiceSummary) -> str:
     if row.target is None:
-        return words.UNKNOWN
-    return f"p{row.percentile or words.UNKNOWN} < {row.target}"
+        return fmt.UNKNOWN
+    return f"p{row.percentile or fmt.UNKNOWN} < {row.target}"
 
 
-def _utilization(row: Standing) -> Markup:
+def _utilization(row: ServiceSummary) -> Markup:
     """Give the number with a bar on which the ceiling is a stroke."""
     if row.utilization is None:
-        return joined((words.UNKNOWN,))
+        return joined((fmt.UNKNOWN,))
     ceiling = 0.8 if row.ceiling is None else row.ceiling
     over = " over" if row.utilization > ceiling else ""
     bar = tag(
@@ -181,11 +181,11 @@ def _utilization(row: Standing) -> Markup:
         class_="bar",
         aria_hidden="true",
     )
-    return joined((bar, words.percent(row.utilization)))
+    return joined((bar, fmt.percent(row.utilization)))
 
 
-def _replicas(row: Standing) -> Markup:
-    coming = [tag("small", f" +{number} {word}") for word, number in row.coming.items()]
+def _replicas(row: ServiceSummary) -> Markup:
+    coming = [tag("small", f" +{number} {word}") for word, number in row.pending.items()]
     return joined((f"{row.ready}/{row.current}", *coming))
 
 
@@ -194,7 +194,7 @@ def _pages(seen: Listing) -> Markup | None:
         return None
     number, query = seen.query.number, seen.query
     first = (number - 1) * PER_PAGE + 1
-    span = f"{first}\N{EN DASH}{first + len(seen.rows) - 1} of {words.number(seen.found)}"
+    span = f"{first}\N{EN DASH}{first + len(seen.rows) - 1} of {fmt.number(seen.found)}"
     before = replace(query, number=number - 1).address() if number > 1 else None
     after = replace(query, number=number + 1).address() if number < seen.pages else None
     return tag(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from headroom.console.cold_starts import Start, starts
 from headroom.console.history import History
-from headroom.console.pages import words
+from headroom.console.pages import formatting as fmt
+from headroom.console.pages.frame import simple_table
 from headroom.console.pages.markup import Inner, Markup, tag
-from headroom.console.pages.tables import simple_table
 from headroom.controller.report.evaluation import Evaluation
 
 
@@ -16,7 +16,11 @@ def moves_section(history: History | None, now_s: float) -> Markup:
     rows = [
         tag(
             "tr",
-            tag("td", words.clock(one.time_s), tag("small", f" {words.ago(one.time_s, now_s)}")),
+            tag(
+                "td",
+                fmt.clock(one.time_s),
+                tag("small", f" {fmt.ago(one.time_s, now_s)}"),
+            ),
             tag("td", _arrow(one.before, one.after), class_="number"),
             tag("td", one.reason),
             tag("td", one.message, class_="text"),
@@ -38,7 +42,7 @@ def starts_section(last: Evaluation | None) -> Markup:
     found = starts(last) if last else []
     p90_s = last.decision.cold_start_s if last else None
     rows = [_start(one) for one in found]
-    known = f"p90 of the measured starts, from node to ready: {words.seconds(p90_s)}."
+    known = f"p90 of the measured starts, from node to ready: {fmt.seconds(p90_s)}."
     heads = ("Replica", "State", "To node", "To running", "Model", "To ready", "In all")
     body: Inner = tag("p", "No replica is there.", class_="empty")
     if rows:
@@ -54,7 +58,7 @@ def _start(one: Start) -> Markup:
         tag("th", one.pod, scope="row"),
         tag("td", one.state, title=one.detail or None),
         *(
-            tag("td", words.seconds(value), class_="number")
+            tag("td", fmt.seconds(value), class_="number")
             for value in (
                 *(one.scheduling_s, one.pulling_s, one.fetching_s, one.warming_s),
                 one.total_s,

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headroom.console.history import Course, Move
-from headroom.console.pages import axes, words
+from headroom.console.pages import axes
+from headroom.console.pages import formatting as fmt
 from headroom.console.pages.axes import Axis
 from headroom.console.pages.markup import Markup, path, tag
 
@@ -45,7 +46,7 @@ def course_figure(
     waiting = axes.counts(_top(course["waiting"]), _WAITING[1], _WAITING[0])
     unit, per_s = ("ms", 1000.0) if target_s < 2.0 else ("s", 1.0)
     tail = axes.linear(per_s * TARGETS_SHOWN * target_s, _TAIL[1], _TAIL[0])
-    target = f"p{100 * percentile:g}, {unit} (target {words.seconds(target_s)}, dashed)"
+    target = f"p{100 * percentile:g}, {unit} (target {fmt.seconds(target_s)}, dashed)"
     latency = per_s * course["latency_s"]
     return tag(
         "svg",

@@ -7,26 +7,26 @@ from datetime import UTC, datetime
 
 from headroom.api.conditions import Condition
 from headroom.console.history import Cost, History
-from headroom.console.pages import plots, words
+from headroom.console.pages import formatting as fmt
+from headroom.console.pages import plots
 from headroom.console.pages.decision import decision_section
-from headroom.console.pages.frame import badge, page
+from headroom.console.pages.frame import badge, page, simple_table
 from headroom.console.pages.markup import Markup, joined, tag
 from headroom.console.pages.past import moves_section, starts_section
-from headroom.console.pages.tables import simple_table
 from headroom.console.pages.what_if_form import Asked
 from headroom.console.pages.what_if_form import section as what_if
-from headroom.console.read_model import Subject
-from headroom.console.standing import Standing, troubled
+from headroom.console.read_model import ServiceEntry
+from headroom.console.summary import ServiceSummary, needing_attention
 from headroom.controller.report.evaluation import Evaluation
 
 
-def rendered(one: Subject, asked: Asked, *, now_s: float) -> str:
+def rendered(one: ServiceEntry, asked: Asked, *, now_s: float) -> str:
     """Render the page; `asked` is what the form was filled in with."""
-    row = one.standing
+    row = one.summary
     name = f"{row.namespace}/{row.name}"
     trail = joined((tag("span", "/", class_="soft"), tag("span", name, class_="here")))
-    history = one.seen.history if one.seen else None
-    last = one.seen.last if one.seen else None
+    history = one.history.samples if one.history else None
+    last = one.history.last if one.history else None
     return page(
         f"{name} · Headroom",
         tag(
@@ -57,11 +57,11 @@ def rendered(one: Subject, asked: Asked, *, now_s: float) -> str:
     )
 
 
-def _heading(row: Standing, now_s: float) -> Markup:
+def _heading(row: ServiceSummary, now_s: float) -> Markup:
     promise = [
         f"p{row.percentile} below {row.target}",
-        f"utilization below {words.percent(row.ceiling)}",
-        f"{row.least} to {row.most} replicas",
+        f"utilization below {fmt.percent(row.ceiling)}",
+        f"{row.min_replicas} to {row.max_replicas} replicas",
         f"mode {row.mode}",
     ]
     known = [part for part in promise if "None" not in part]
@@ -74,19 +74,23 @@ def _heading(row: Standing, now_s: float) -> Markup:
     )
 
 
-def _figures(row: Standing, cost: Cost | None) -> Markup:
+def _figures(row: ServiceSummary, cost: Cost | None) -> Markup:
     share = f"of {row.current} asked for"
     held = [
-        ("Measured", row.measured or words.UNKNOWN, f"p{row.percentile}, target {row.target}"),
-        ("Arrivals", words.number(row.arrivals_rps), "requests/s"),
-        ("Waiting", words.number(row.waiting), "requests"),
-        ("Utilization", words.percent(row.utilization), f"ceiling {words.percent(row.ceiling)}"),
-        ("Ready", words.number(row.ready), share),
-        ("Accelerators", words.number(row.accelerators), row.accelerator),
+        ("Measured", row.latency or fmt.UNKNOWN, f"p{row.percentile}, target {row.target}"),
+        ("Arrivals", fmt.number(row.arrivals_rps), "requests/s"),
+        ("Waiting", fmt.number(row.waiting), "requests"),
+        (
+            "Utilization",
+            fmt.percent(row.utilization),
+            f"ceiling {fmt.percent(row.ceiling)}",
+        ),
+        ("Ready", fmt.number(row.ready), share),
+        ("Accelerators", fmt.number(row.accelerators), row.accelerator),
     ]
     if cost is not None:
-        less = f"accelerator-hours; {words.number(cost.peak_hours)} at the peak"
-        held.append((f"Held in {words.span(cost.watched_s)}", words.number(cost.hours), less))
+        less = f"accelerator-hours; {fmt.number(cost.peak_hours)} at the peak"
+        held.append((f"Held in {fmt.span(cost.watched_s)}", fmt.number(cost.hours), less))
     return tag(
         "dl",
         *(
@@ -98,7 +102,7 @@ def _figures(row: Standing, cost: Cost | None) -> Markup:
 
 
 def _attention(conditions: Sequence[Condition]) -> Markup | None:
-    bad = [one for one in troubled(conditions) if one.status != "Unknown"]
+    bad = [one for one in needing_attention(conditions) if one.status != "Unknown"]
     if not bad:
         return None
     items = [tag("li", tag("b", f"{one.type}: {one.reason}"), f" {one.message}") for one in bad]
@@ -159,6 +163,6 @@ def _conditions(conditions: Sequence[Condition], now_s: float) -> Markup:
 
 def _ago(moment: str | None, now_s: float) -> str:
     if not moment:
-        return words.UNKNOWN
+        return fmt.UNKNOWN
     then = datetime.fromisoformat(moment)
-    return words.ago(then.astimezone(UTC).timestamp(), now_s)
+    return fmt.ago(then.astimezone(UTC).timestamp(), now_s)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headroom.console.pages import words
+from headroom.console.pages import formatting as fmt
 from headroom.console.pages.markup import Inner, Markup, tag
 from headroom.console.what_if import PERCENTILES, Answer, answer, neighbours, parsed
 from headroom.controller.report.evaluation import Evaluation
@@ -72,7 +72,7 @@ def _own(last: Evaluation, asked: Asked) -> tuple[str, Answer | None]:
 def _form(last: Evaluation, asked: Asked, action: str) -> Markup:
     policy = last.policy
     held = {
-        "target": ("Target", words.seconds(policy.latency_target_s), asked.target),
+        "target": ("Target", fmt.seconds(policy.latency_target_s), asked.target),
         "ceiling": ("Ceiling", f"{policy.utilization_ceiling:g}", asked.ceiling),
         "min": ("Least replicas", str(policy.min_replicas), asked.min),
         "max": ("Most replicas", str(policy.max_replicas), asked.max),
@@ -114,11 +114,11 @@ def _row(one: Answer, name: str, present: bool, mine: bool = False) -> Markup:
     return tag(
         "tr",
         tag("th", name, scope="row"),
-        tag("td", words.number(one.settled), class_="number"),
-        tag("td", words.number(one.now), class_="number"),
-        tag("td", words.seconds(one.latency_s), class_="number"),
-        tag("td", words.percent(one.utilization), class_="number"),
-        tag("td", words.number(one.accelerators), class_="number"),
+        tag("td", fmt.number(one.settled), class_="number"),
+        tag("td", fmt.number(one.now), class_="number"),
+        tag("td", fmt.seconds(one.latency_s), class_="number"),
+        tag("td", fmt.percent(one.utilization), class_="number"),
+        tag("td", fmt.number(one.accelerators), class_="number"),
         tag("td", infeasible or one.reason, class_="soft"),
         class_="chosen" if present else "mine" if mine else None,
     )
@@ -129,11 +129,11 @@ def _difference(one: Answer, last: Evaluation) -> str:
     wished, present = one.policy, last.policy
     parts = [
         (wished.latency_target_s != present.latency_target_s)
-        and f"target {words.seconds(wished.latency_target_s)}",
+        and f"target {fmt.seconds(wished.latency_target_s)}",
         (wished.latency_percentile != present.latency_percentile)
         and f"p{100 * wished.latency_percentile:g}",
         (wished.utilization_ceiling != present.utilization_ceiling)
-        and f"ceiling {words.percent(wished.utilization_ceiling)}",
+        and f"ceiling {fmt.percent(wished.utilization_ceiling)}",
         (wished.min_replicas != present.min_replicas) and f"at least {wished.min_replicas}",
         (wished.max_replicas != present.max_replicas) and f"at most {wished.max_replicas}",
     ]

@@ -1,0 +1,1 @@
+"""The commands of `headroom`, one module or folder each."""

@@ -1,0 +1,51 @@
+"""`headroom doctor`: why services miss their SLO, and what to do."""
+
+# ruff: noqa: PLC0415  (each command imports what it needs)
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import typer
+
+from headroom.cli.cluster_options import (
+    AllNamespaces,
+    Context,
+    Kubeconfig,
+    Namespace,
+    Output,
+    OutputOption,
+    connection,
+)
+from headroom.cli.exit_codes import FAILURE, fail
+
+if TYPE_CHECKING:
+    from headroom.cli.commands.doctor.findings import Diagnosis
+
+
+def doctor(
+    all_namespaces: AllNamespaces = False,
+    namespace: Namespace = None,
+    output: OutputOption = Output.TEXT,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Diagnose why services miss their SLO and suggest fixes. Exits with 1 for any problem."""
+    from headroom.cli.commands.doctor.examination import examined
+    from headroom.cli.commands.doctor.findings import as_json, as_text, is_well
+    from headroom.cli.commands.doctor.gather import gathered
+    from headroom.errors import ClusterError
+
+    async def examine() -> tuple[list[Diagnosis], int]:
+        async with connection(kubeconfig, context) as api:
+            facts = await gathered(api, None if all_namespaces else namespace or api.namespace)
+        return examined(facts), len(facts.services)
+
+    try:
+        found, services = asyncio.run(examine())
+    except ClusterError as error:
+        fail(str(error))
+    typer.echo((as_json if output is Output.JSON else as_text)(found, services))
+    if not is_well(found):
+        raise typer.Exit(FAILURE)

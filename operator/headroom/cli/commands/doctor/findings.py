@@ -1,0 +1,125 @@
+"""What the doctor reports: findings with their cause and remedy, as text or JSON."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+
+CLUSTER = "cluster"
+
+
+class Severity(StrEnum):
+    """How much it matters."""
+
+    PROBLEM = "problem"
+    """A promise cannot be kept, or nothing works."""
+    WARNING = "warning"
+    """It works, and not as one would expect."""
+    NOTE = "note"
+    """Worth knowing; nothing has to be done."""
+
+
+class Finding(StrEnum):
+    """What is wrong. Stable words, for programs."""
+
+    OLD_KUBERNETES = "OldKubernetes"
+    CRD_MISSING = "CrdMissing"
+    CRD_STALE = "CrdStale"
+    OPERATOR_MISSING = "OperatorMissing"
+    OPERATOR_DOWN = "OperatorDown"
+    PERMISSION_MISSING = "PermissionMissing"
+    CLOCK_SKEW = "ClockSkew"
+    INVALID_SPEC = "InvalidSpec"
+    INFEASIBLE_SLO = "InfeasibleSlo"
+    NOT_EVALUATED = "NotEvaluated"
+    TARGET_MISSING = "TargetMissing"
+    AUTOSCALER_CONFLICT = "AutoscalerConflict"
+    TARGET_SHARED = "TargetShared"
+    PAUSED = "Paused"
+    NO_ACCELERATORS = "NoAccelerators"
+    TOO_FEW_ACCELERATORS = "TooFewAccelerators"
+    WRONG_PORT = "WrongPort"
+    WRONG_PROFILE = "WrongProfile"
+    NO_METRICS = "NoMetrics"
+    PROMETHEUS_UNREACHABLE = "PrometheusUnreachable"
+    REPLICAS_BROKEN = "ReplicasBroken"
+    WRITE_REFUSED = "WriteRefused"
+    AT_MAX_REPLICAS = "AtMaxReplicas"
+    NOT_CHECKED = "NotChecked"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnosis:
+    """One finding about one subject."""
+
+    finding: Finding
+    severity: Severity
+    subject: str
+    """`namespace/name` of a service, or of another object, or `cluster`."""
+    why: str
+    """What was seen."""
+    remedy: str
+    """What to do next."""
+
+
+def problem(finding: Finding, subject: str, why: str, remedy: str) -> Diagnosis:
+    """Say that something does not work."""
+    return Diagnosis(
+        finding=finding, severity=Severity.PROBLEM, subject=subject, why=why, remedy=remedy
+    )
+
+
+def warning(finding: Finding, subject: str, why: str, remedy: str) -> Diagnosis:
+    """Say that something works otherwise than one would expect."""
+    return Diagnosis(
+        finding=finding, severity=Severity.WARNING, subject=subject, why=why, remedy=remedy
+    )
+
+
+def note(finding: Finding, subject: str, why: str, remedy: str) -> Diagnosis:
+    """Say what is worth knowing."""
+    return Diagnosis(
+        finding=finding, severity=Severity.NOTE, subject=subject, why=why, remedy=remedy
+    )
+
+
+def is_well(found: Sequence[Diagnosis]) -> bool:
+    """Whether nothing has to be done."""
+    return all(one.severity is Severity.NOTE for one in found)
+
+
+_MARKS = {Severity.PROBLEM: "✕", Severity.WARNING: "!", Severity.NOTE: "·"}
+
+
+def as_text(found: Sequence[Diagnosis], services: int) -> str:
+    """Render each finding with its cause and its remedy, then how many there are."""
+    counted = Counter(one.severity for one in found)
+    looked = f"{services} {'service' if services == 1 else 'services'} examined"
+    numbers = [
+        f"{number} {kind}{'' if number == 1 else 's'}"
+        for kind in Severity
+        if (number := counted[kind])
+    ]
+    last = ", ".join([looked, *(numbers or ["nothing to do"])])
+    blocks = [
+        f"{_MARKS[one.severity]} {one.finding} {one.subject}\n"
+        f"    why:    {one.why}\n"
+        f"    remedy: {one.remedy}"
+        for one in found
+    ]
+    return "\n".join([*blocks, last])
+
+
+def as_json(found: Sequence[Diagnosis], services: int) -> str:
+    """Render the findings for programs."""
+    return json.dumps(
+        {
+            "well": is_well(found),
+            "servicesExamined": services,
+            "findings": [asdict(one) for one in found],
+        },
+        indent=2,
+    )

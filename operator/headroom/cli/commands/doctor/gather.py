@@ -1,0 +1,200 @@
+"""All reads of the doctor, and nothing else: the cluster → facts.
+
+A read that is refused or fails is noted, and the others go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
+from typing import Any, TypeVar
+
+import orjson
+
+from headroom.api.crd import NAME as CRD_NAME
+from headroom.api.kind import API_VERSION, KIND
+from headroom.cli.commands.doctor.facts import Answered, Facts, Manifest, Unread
+from headroom.cli.commands.doctor.pod_probe import Reader, ask_pod
+from headroom.controller.permissions import Permission, on_services
+from headroom.errors import ClusterError, NotFound
+
+PART_OF = "app.kubernetes.io/part-of=headroom"
+AT_ONCE = 16
+"""Requests that the API server is given at a time."""
+
+_Value = TypeVar("_Value")
+
+
+async def gathered(api: Reader, namespace: str | None) -> Facts:
+    """Read what the checks look at, of one namespace or of all.
+
+    Raises ClusterError where the API server does not answer at all.
+    """
+    version, now_s = await _server(api)
+    reading = _Reading(api)
+    crd = await reading.of(
+        "CustomResourceDefinition", lambda: _found(api, CRD_NAME), None, missing=None
+    )
+    services, operators, autoscalers, nodes = await asyncio.gather(
+        reading.listed(API_VERSION, KIND, namespace),
+        reading.listed("apps/v1", "Deployment", None, PART_OF),
+        reading.listed("autoscaling/v2", "HorizontalPodAutoscaler", namespace),
+        reading.listed("v1", "Node", None),
+    )
+    operators = [one for one in operators if runs_the_operator(one)]
+    leases = await reading.listed("coordination.k8s.io/v1", "Lease", "kube-node-lease")
+    for space in sorted({one["metadata"]["namespace"] for one in operators}):
+        leases += await reading.listed("coordination.k8s.io/v1", "Lease", space)
+    targets = await asyncio.gather(*(reading.target(one) for one in services))
+    answers = await asyncio.gather(*(reading.answer(one) for one in services))
+    return Facts(
+        version=version,
+        now_s=now_s,
+        crd=crd,
+        operators=tuple(operators),
+        denied=tuple(await reading.denied(operators, namespace)),
+        services=tuple(services),
+        targets={_uid(one): found for one, found in zip(services, targets, strict=True)},
+        autoscalers=tuple(autoscalers),
+        nodes=tuple(nodes),
+        answers={
+            _uid(one): answer
+            for one, answer in zip(services, answers, strict=True)
+            if answer is not None
+        },
+        leases=tuple(leases),
+        unread=tuple(reading.unread.values()),
+    )
+
+
+def runs_the_operator(deployment: Manifest) -> bool:
+    """Tell the operator's Deployment by what it runs: charts name and label it as they like."""
+    pod = deployment["spec"]["template"]["spec"]
+    return any("run" in (one.get("args") or ())[:1] for one in pod["containers"])
+
+
+@dataclass
+class _Reading:
+    """Reads that may be refused, a few at a time."""
+
+    api: Reader
+    unread: dict[str, Unread] = field(default_factory=dict)
+    _few: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
+
+    async def of(
+        self,
+        what: str,
+        read: Callable[[], Awaitable[_Value]],
+        failed: _Value,
+        *,
+        missing: _Value | None = None,
+    ) -> _Value:
+        async with self._few:
+            try:
+                return await read()
+            except NotFound:
+                return failed if missing is None else missing
+            except ClusterError as error:
+                self.unread.setdefault(what, Unread(what=what, why=str(error)))
+                return failed
+
+    async def listed(
+        self, api_version: str, kind: str, namespace: str | None, selector: str = ""
+    ) -> list[dict[str, Any]]:
+        nothing: list[dict[str, Any]] = []
+        return await self.of(
+            kind, lambda: self.api.list_all(api_version, kind, namespace, selector), nothing
+        )
+
+    async def target(self, service: Manifest) -> Manifest | None:
+        """Read the workload that a service scales; what cannot be read counts as there."""
+        metadata = service["metadata"]
+        named = service["spec"].get("targetRef") or {}
+        api_version, kind = named.get("apiVersion", "apps/v1"), named.get("kind", "Deployment")
+        path = _path(api_version, kind, metadata["namespace"], named.get("name", metadata["name"]))
+        found = await self.of(kind, lambda: self.api.fetch(path), None)
+        if found is not None and found.status == 200:
+            return orjson.loads(found.body)  # type: ignore[no-any-return]
+        if found is not None and found.status == 404:
+            return None
+        if found is not None:
+            self.unread.setdefault(kind, Unread(what=kind, why=f"{path} gave {found.status}"))
+        return {"kind": kind, "metadata": {"name": named.get("name", metadata["name"])}}
+
+    async def answer(self, service: Manifest) -> Answered | None:
+        """Ask one of a service's pods for its metrics; None where none runs, or none may be."""
+        selector = (service.get("status") or {}).get("selector")
+        if not selector:
+            return None
+        namespace = service["metadata"]["namespace"]
+        pods = await self.listed("v1", "Pod", namespace, selector)
+        return await self.of("pods/proxy", lambda: ask_pod(self.api, service, pods), None)
+
+    async def denied(
+        self, operators: Sequence[Manifest], namespace: str | None
+    ) -> list[tuple[str, Permission]]:
+        """Ask for each right as the operator's service account."""
+        users = sorted(
+            {
+                f"system:serviceaccount:{one['metadata']['namespace']}:{_account(one)}"
+                for one in operators
+            }
+        )
+        asked = [
+            (user, permission)
+            for user in users
+            for permission in on_services([namespace] if namespace else ())
+        ]
+        allowed = await asyncio.gather(
+            *(self._allowed(user, permission) for user, permission in asked)
+        )
+        return [pair for pair, yes in zip(asked, allowed, strict=True) if not yes]
+
+    async def _allowed(self, user: str, permission: Permission) -> bool:
+        account = user.rsplit(":", 2)
+        spec = permission.review()["spec"] | {
+            "user": user,
+            "groups": ["system:serviceaccounts", f"system:serviceaccounts:{account[1]}"],
+        }
+        review = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SubjectAccessReview",
+            "spec": spec,
+        }
+        kind = "SubjectAccessReview"
+        nobody: dict[str, Any] = {"status": {"allowed": True}}
+        found = await self.of(
+            kind, lambda: self.api.create(review, field_manager="headroom"), nobody
+        )
+        return bool(found.get("status", {}).get("allowed"))
+
+
+async def _server(api: Reader) -> tuple[tuple[int, int] | None, float | None]:
+    found = await api.fetch("/version")
+    now_s = parsedate_to_datetime(found.date).timestamp() if found.date else time.time()
+    if found.status != 200:
+        return None, now_s
+    said = orjson.loads(found.body)
+    # Some providers write the minor version as "31+".
+    return (int(said["major"]), int(said["minor"].rstrip("+"))), now_s
+
+
+async def _found(api: Reader, name: str) -> Manifest | None:
+    return await api.get("apiextensions.k8s.io/v1", "CustomResourceDefinition", None, name)
+
+
+def _account(operator: Mapping[str, Any]) -> str:
+    return str(operator["spec"]["template"]["spec"].get("serviceAccountName", "default"))
+
+
+def _path(api_version: str, kind: str, namespace: str, name: str) -> str:
+    """Any kind may be named: its plural is guessed as Kubernetes' own kinds form it."""
+    root = f"/api/{api_version}" if "/" not in api_version else f"/apis/{api_version}"
+    return f"{root}/namespaces/{namespace}/{kind.lower()}s/{name}"
+
+
+def _uid(one: Manifest) -> str:
+    return str(one["metadata"].get("uid", ""))

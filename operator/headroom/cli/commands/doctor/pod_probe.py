@@ -1,0 +1,142 @@
+"""One pod's page of metrics, asked for through the API server: how it answered."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import orjson
+from pydantic import ValidationError
+
+from headroom.api.runtime import DEFAULT_PORT, Runtime
+from headroom.cli.commands.doctor.facts import Answered, Manifest
+from headroom.errors import Forbidden
+from headroom.profiles import PROFILES
+
+_NAME = re.compile(rb"^([a-zA-Z_:][a-zA-Z0-9_:]*)", re.MULTILINE)
+How = Answered.How
+
+
+class Fetched(Protocol):
+    """An answer as it came."""
+
+    @property
+    def status(self) -> int:
+        """The HTTP status."""
+        ...
+
+    @property
+    def body(self) -> bytes:
+        """The body."""
+        ...
+
+    @property
+    def date(self) -> str:
+        """The server's time, as HTTP writes it; may be empty."""
+        ...
+
+
+class Reader(Protocol):
+    """The API server, read only but for reviews, which change nothing."""
+
+    async def get(
+        self, api_version: str, kind: str, namespace: str | None, name: str
+    ) -> dict[str, Any]:
+        """Read one object; raise NotFound where it is not."""
+        ...
+
+    async def list_all(
+        self, api_version: str, kind: str, namespace: str | None, label_selector: str = ""
+    ) -> list[dict[str, Any]]:
+        """Read all objects of a kind."""
+        ...
+
+    async def create(self, manifest: dict[str, Any], *, field_manager: str) -> dict[str, Any]:
+        """POST, for reviews."""
+        ...
+
+    async def fetch(self, path: str) -> Fetched:
+        """GET any path."""
+        ...
+
+
+async def ask_pod(
+    api: Reader, service: Manifest, pods: Sequence[dict[str, Any]]
+) -> Answered | None:
+    """Ask the first that is ready, else the first that runs; None where none does.
+
+    Raises Forbidden where the user may not reach pods through the API server.
+    """
+    running = [one for one in pods if one.get("status", {}).get("phase") == "Running"]
+    if not running:
+        return None
+    pod = next((one for one in running if _is_ready(one)), running[0])
+    name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
+    port, path = scraped(service)
+    found = await api.fetch(f"/api/v1/namespaces/{namespace}/pods/{name}:{port}/proxy{path}")
+    how, detail = judged(found.status, found.body)
+    return Answered(
+        how=how,
+        pod=name,
+        port=port,
+        path=path,
+        detail=detail,
+        names=metric_names(found.body) if how is How.PAGE else frozenset(),
+        declared=_declared(pod),
+    )
+
+
+def scraped(service: Manifest) -> tuple[int, str]:
+    """Give the port and the path at which the operator reads the metrics.
+
+    Of a spec that breaks a rule, which is told of elsewhere, those of the default.
+    """
+    try:
+        runtime = Runtime.model_validate(service["spec"].get("runtime") or {})
+    except ValidationError:
+        return DEFAULT_PORT, PROFILES["headroom"].metrics_path
+    return runtime.scrape_port, runtime.server.metrics_path
+
+
+def judged(status: int, body: bytes) -> tuple[Answered.How, str]:
+    """Tell what the pod said from what the API server says about reaching it.
+
+    Raises Forbidden where it is the API server that refuses.
+    """
+    said = _api_status(body)
+    message = said.get("message", "") or body[:120].decode("utf-8", "replace").strip()
+    if status == 200:
+        return How.PAGE, ""
+    if said.get("reason") == "Forbidden" and "pods/proxy" in message:
+        raise Forbidden(message)
+    if "connection refused" in message:
+        return How.REFUSED, "connection refused"
+    if status == 504 or any(word in message for word in ("i/o timeout", "deadline exceeded")):
+        return How.SILENT, "no answer in time"
+    if status in (404, 405):
+        return How.NOT_THERE, f"it answers {status}"
+    return How.OTHER, f"it answers {status}: {message}" if message else f"it answers {status}"
+
+
+def metric_names(page: bytes) -> frozenset[str]:
+    """Give the names on a page of metrics in Prometheus' or OpenMetrics' text."""
+    return frozenset(name.decode() for name in _NAME.findall(page))
+
+
+def _api_status(body: bytes) -> dict[str, Any]:
+    try:
+        said = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return {}
+    return said if isinstance(said, dict) and said.get("kind") == "Status" else {}
+
+
+def _is_ready(pod: dict[str, Any]) -> bool:
+    conditions = pod.get("status", {}).get("conditions") or ()
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+
+
+def _declared(pod: dict[str, Any]) -> tuple[int, ...]:
+    containers = pod.get("spec", {}).get("containers") or ()
+    return tuple(port["containerPort"] for one in containers for port in one.get("ports") or ())

@@ -1,0 +1,180 @@
+"""`headroom explain`: a service's last decision, and what one replica more or less would do."""
+
+# ruff: noqa: PLC0415  (each command imports what it needs)
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from headroom.cli.cluster_options import (
+    Context,
+    Kubeconfig,
+    Namespace,
+    Output,
+    OutputOption,
+    connection,
+)
+from headroom.cli.commands.get import complete_names
+from headroom.cli.exit_codes import fail
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+    from rich.text import Text
+
+    from headroom.adapters.kubernetes_api import KubernetesApi
+
+_COUNTS = {
+    "readyReplicas": "ready",
+    "warmingReplicas": "warming",
+    "unschedulableReplicas": "unschedulable",
+    "brokenReplicas": "broken",
+}
+
+
+def explain(
+    name: Annotated[
+        str, typer.Argument(help="Name of the InferenceService.", autocompletion=complete_names)
+    ],
+    namespace: Namespace = None,
+    output: OutputOption = Output.TEXT,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Explain a service's number of replicas, and what one more or one less would do."""
+    from headroom.errors import ClusterError, NotFound
+
+    try:
+        service = asyncio.run(fetch(connection(kubeconfig, context), namespace, name))
+    except NotFound as error:
+        fail(f"{error}: see `headroom get --all-namespaces`")
+    except ClusterError as error:
+        fail(str(error))
+    if output is Output.JSON:
+        typer.echo(as_json(service))
+    else:
+        from rich.console import Console
+
+        Console().print(explained(service))
+
+
+async def fetch(api: KubernetesApi, namespace: str | None, name: str) -> dict[str, Any]:
+    """Read the object, by default in the context's namespace; raise ClusterError."""
+    from headroom.api.kind import API_VERSION, KIND
+
+    async with api:
+        return await api.get(API_VERSION, KIND, namespace or api.namespace, name)
+
+
+def as_json(service: Mapping[str, Any]) -> str:
+    """Format the explanation for programs; null is unknown."""
+    from headroom.console.summary import summarize, summary_json
+
+    status = service.get("status") or {}
+    kept = {key: status.get(key) for key in ("decision", "signals", "model", "coldStart")}
+    return json.dumps(summary_json(summarize(service)) | kept, indent=2, allow_nan=False)
+
+
+def explained(service: Mapping[str, Any]) -> RenderableType:
+    """Format the last decision, its counterfactuals, and the conditions that need attention."""
+    from rich.console import Group
+    from rich.text import Text
+
+    from headroom.api.conditions import read
+    from headroom.console.summary import needing_attention
+
+    status = service.get("status") or {}
+    decision = status.get("decision")
+    parts: list[RenderableType] = [_heading(service, status)]
+    if decision is None:
+        parts.append(Text("No decision yet: the operator has not evaluated this service."))
+    else:
+        parts += [_decision(decision), Text(_signals(service, status))]
+        if decision.get("counterfactuals"):
+            parts += [Text(), _counterfactuals(decision)]
+        if recommendations := decision.get("recommendations"):
+            rows = [(one["rule"], str(one["replicas"]), one["detail"]) for one in recommendations]
+            heads = ("rule", "replicas", "because")
+            parts += [Text(), _table("What each rule requires", heads, rows, numbers=(1,))]
+    if conditions := needing_attention(read(status)):
+        rows = [(f"{one.type}={one.status}", one.reason, one.message) for one in conditions]
+        heads = ("condition", "reason", "message")
+        parts += [Text(), _table("Conditions that need attention", heads, rows)]
+    return Group(*parts)
+
+
+def _heading(service: Mapping[str, Any], status: Mapping[str, Any]) -> Text:
+    from rich.text import Text
+
+    metadata = service["metadata"]
+    counts = ", ".join(f"{status[key]} {word}" for key, word in _COUNTS.items() if status.get(key))
+    text = Text(f"{metadata['namespace']}/{metadata['name']}", style="bold")
+    text.append(f": {status.get('replicas', 0)} replicas", style="not bold")
+    return text.append(f" ({counts})" if counts else "", style="not bold")
+
+
+def _decision(decision: Mapping[str, Any]) -> Text:
+    from rich.text import Text
+
+    text = Text(f"{decision['reason']}", style="bold cyan")
+    return text.append(f": {decision['message']} ({decision['time']})", style="not bold default")
+
+
+def _signals(service: Mapping[str, Any], status: Mapping[str, Any]) -> str:
+    signals, slo = status.get("signals") or {}, service["spec"]["slo"]
+    latency = slo["latency"]
+    tail = signals.get("latency", "unknown")
+    where = " at the gateway" if signals.get("latencySource") == "Gateway" else ""
+    busy, ceiling = _share(signals.get("utilization")), _share(slo.get("utilizationCeiling"))
+    measured = (
+        f"{_number(signals.get('arrivalsPerSecond'))} arrivals/s",
+        f"{_number(signals.get('waiting'))} waiting",
+        f"p{latency.get('percentile', 95)} {tail}{where} (target {latency['target']})",
+        f"utilization {busy} (ceiling {ceiling})",
+        f"signals {signals.get('freshness', 'Absent')}",
+    )
+    return ", ".join(measured)
+
+
+def _counterfactuals(decision: Mapping[str, Any]) -> Table:
+    chosen = [row["replicas"] == decision["replicas"] for row in decision["counterfactuals"]]
+    rows = [
+        (
+            f"{row['replicas']}{' *' if mark else '  '}",
+            row["latency"],
+            _share(row.get("utilization")),
+        )
+        for row, mark in zip(decision["counterfactuals"], chosen, strict=True)
+    ]
+    heads = ("replicas", "latency", "utilization")
+    return _table("What the model expects", heads, rows, numbers=(0, 1, 2), bold=chosen)
+
+
+def _table(
+    title: str,
+    heads: Iterable[str],
+    rows: Iterable[tuple[str, ...]],
+    numbers: tuple[int, ...] = (),
+    bold: list[bool] | None = None,
+) -> Table:
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    for index, head in enumerate(heads):
+        table.add_column(head, justify="right" if index in numbers else "left")
+    for index, row in enumerate(rows):
+        table.add_row(*row, style="bold" if bold and bold[index] else "")
+    return table
+
+
+def _number(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:g}"
+
+
+def _share(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.0%}"

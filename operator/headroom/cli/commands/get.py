@@ -1,0 +1,147 @@
+"""`headroom get`: all services as a table or as JSON."""
+
+# ruff: noqa: PLC0415  (each command imports what it needs)
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from headroom.cli.cluster_options import (
+    ALL_NAMESPACES,
+    AllNamespaces,
+    Context,
+    Kubeconfig,
+    Namespace,
+    TableOutput,
+    TableOutputOption,
+    connection,
+)
+from headroom.cli.exit_codes import fail
+
+if TYPE_CHECKING:
+    from headroom.adapters.kubernetes_api import KubernetesApi
+    from headroom.console.summary import ServiceSummary
+
+UNKNOWN = "-"
+_GAP = "   "
+COMPLETE_WITHIN_S = 2.0
+
+
+def get(
+    all_namespaces: AllNamespaces = False,
+    namespace: Namespace = None,
+    output: TableOutputOption = TableOutput.TEXT,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """List the services with their SLO target, state, replicas and accelerators."""
+    from headroom.errors import ClusterError
+
+    try:
+        api = connection(kubeconfig, context)
+        rows = asyncio.run(summaries(api, ALL_NAMESPACES if all_namespaces else namespace))
+    except ClusterError as error:
+        fail(str(error))
+    if output is TableOutput.JSON:
+        typer.echo(as_json(rows))
+    elif not rows:
+        where = "any namespace" if all_namespaces else f"namespace {namespace or api.namespace}"
+        typer.echo(f"No InferenceServices found in {where}.", err=True)
+    else:
+        typer.echo(table(rows, wide=output is TableOutput.WIDE, namespaced=all_namespaces))
+
+
+def complete_names(context: typer.Context, incomplete: str) -> list[str]:
+    """Complete a service's name; without an answer of the cluster, nothing."""
+    from headroom.errors import ClusterError
+
+    given = context.params
+    api = connection(given.get("kubeconfig"), given.get("context"), deadline_s=COMPLETE_WITHIN_S)
+    try:
+        rows = asyncio.run(summaries(api, given.get("namespace")))
+    except ClusterError:
+        return []
+    return [row.name for row in rows if row.name.startswith(incomplete)]
+
+
+async def summaries(api: KubernetesApi, namespace: str | None) -> list[ServiceSummary]:
+    """Read the services of a namespace, None is the context's, by name; raise ClusterError."""
+    from headroom.api.kind import API_VERSION, KIND
+    from headroom.console.summary import summarize
+
+    async with api:
+        within = api.namespace if namespace is None else namespace
+        found = await api.list_all(API_VERSION, KIND, within or None)
+    rows = [summarize(one) for one in found]
+    return sorted(rows, key=lambda row: (row.namespace, row.name))
+
+
+def table(rows: Sequence[ServiceSummary], *, wide: bool, namespaced: bool) -> str:
+    """Format the services as kubectl does, numbers to the right."""
+    columns = [*_COLUMNS, *(_WIDE if wide else ())]
+    if namespaced:
+        columns.insert(0, ("NAMESPACE", "<", lambda row: row.namespace))
+    cells = [[title for title, _, _ in columns]]
+    cells += [[cell(row) for _, _, cell in columns] for row in rows]
+    widths = [max(len(line[index]) for line in cells) for index in range(len(columns))]
+    return "\n".join(
+        _GAP.join(
+            f"{text:{side}{width}}"
+            for text, (_, side, _), width in zip(line, columns, widths, strict=True)
+        ).rstrip()
+        for line in cells
+    )
+
+
+def as_json(rows: Sequence[ServiceSummary]) -> str:
+    """Format the services for programs; null is unknown."""
+    from headroom.console.summary import summary_json
+
+    return json.dumps({"services": [summary_json(row) for row in rows]}, indent=2, allow_nan=False)
+
+
+def _number(value: float | None) -> str:
+    return UNKNOWN if value is None else f"{value:.3g}" if value < 100 else f"{value:.0f}"
+
+
+def _share(value: float | None) -> str:
+    return UNKNOWN if value is None else f"{value:.0%}"
+
+
+def _replicas(row: ServiceSummary) -> str:
+    pending = "".join(f", {number} {word}" for word, number in row.pending.items())
+    return f"{row.ready}/{row.current}{pending}"
+
+
+_COLUMNS: list[tuple[str, str, Any]] = [
+    ("NAME", "<", lambda row: row.name),
+    ("STATE", "<", lambda row: row.state.value),
+    ("LATENCY", ">", lambda row: row.latency or UNKNOWN),
+    ("TARGET", ">", lambda row: row.target or UNKNOWN),
+    ("ARRIVALS/S", ">", lambda row: _number(row.arrivals_rps)),
+    ("WAITING", ">", lambda row: _number(row.waiting)),
+    ("UTILIZATION", ">", lambda row: _share(row.utilization)),
+    ("READY", ">", _replicas),
+    ("DESIRED", ">", lambda row: UNKNOWN if row.desired is None else str(row.desired)),
+    (
+        "ACCELERATORS",
+        ">",
+        lambda row: UNKNOWN if row.accelerators is None else str(row.accelerators),
+    ),
+    ("REASON", "<", lambda row: row.reason or UNKNOWN),
+]
+_WIDE: list[tuple[str, str, Any]] = [
+    ("PERCENTILE", ">", lambda row: UNKNOWN if row.percentile is None else f"p{row.percentile}"),
+    ("CEILING", ">", lambda row: _share(row.ceiling)),
+    ("MIN", ">", lambda row: UNKNOWN if row.min_replicas is None else str(row.min_replicas)),
+    ("MAX", ">", lambda row: UNKNOWN if row.max_replicas is None else str(row.max_replicas)),
+    ("MODE", "<", lambda row: row.mode or UNKNOWN),
+    ("ACCELERATOR", "<", lambda row: row.accelerator or UNKNOWN),
+    ("DECIDED", "<", lambda row: row.decided or UNKNOWN),
+    ("WHY", "<", lambda row: row.why),
+]

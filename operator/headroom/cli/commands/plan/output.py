@@ -1,0 +1,66 @@
+"""How each command of `headroom plan` ends: with what it found, or with 2 and a sentence."""
+
+# ruff: noqa: PLC0415  (help is shown without what plans)
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import typer
+
+from headroom.api.durations import Duration
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+
+@contextmanager
+def exit_on_invalid_input() -> Iterator[None]:
+    """End with 2 and a sentence for what cannot be planned, measured or read."""
+    from headroom.errors import Unmeasurable
+    from headroom.planner.errors import ImpossiblePlan
+
+    try:
+        yield
+    except (ImpossiblePlan, Unmeasurable, ValueError, OSError) as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(2) from None
+
+
+def show(report: object, views: list[RenderableType] | RenderableType, as_json: bool) -> None:
+    """Print the report as JSON, or what people read of it."""
+    if as_json:
+        typer.echo(json.dumps(report, indent=2, allow_nan=False))
+        return
+    from rich.console import Console, Group
+
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(Group(*views) if isinstance(views, list) else views)
+
+
+def ms(seconds: float) -> str:
+    """Write a latency; `unbounded` where the queue grows without end."""
+    if math.isinf(seconds):
+        return "unbounded"
+    if seconds >= 9.995:
+        return f"{seconds:.3g} s"
+    return f"{1000 * seconds:.0f} ms" if seconds >= 0.0995 else f"{1000 * seconds:.3g} ms"
+
+
+def span(seconds: float) -> str:
+    """Write a time as a resource would, to the millisecond."""
+    return str(Duration.of_seconds(round(seconds, 3)))
+
+
+def finite(value: float) -> float | None:
+    """Return the value for JSON, which has no infinity: None is without bound."""
+    return value if math.isfinite(value) else None
+
+
+def counted(number: int, noun: str) -> str:
+    """1 replica, 2 replicas."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,214 @@
+"""Replicas for a rate, and their latency by utilization: as table, JSON and picture."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from headroom.cli.commands.plan.output import counted, finite, ms
+from headroom.planner.batching import BatchChoice, choose_batching, worst_latency_s
+from headroom.planner.ceiling import CeilingPlan, replicas_under_ceiling
+from headroom.planner.curve_plot import FORMATS, curve_picture
+from headroom.planner.demand import Service
+from headroom.planner.errors import ImpossiblePlan
+from headroom.planner.queueing import in_system
+from headroom.planner.replicas import PERCENTILES, Expectation, ReplicaPlan
+from headroom.planner.utilization_curve import utilization_curve
+from headroom.scaling.values import Reason
+
+CURVE_POINTS = 14
+"""Every 7 % up to 98 %."""
+ATTAINMENTS = (0.95, 0.99, 0.999)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A plan in both forms."""
+
+    report: dict[str, Any]
+    view: RenderableType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownRate(Shown):
+    """A plan for a rate, with what it was rendered from."""
+
+    plan: ReplicaPlan
+
+
+def planned_rate(service: Service, arrival_rps: float, wait_s: float) -> ShownRate:
+    """Choose batch and replicas for a constant rate. Raises ImpossiblePlan."""
+    choice = choose_batching(service, arrival_rps)
+    plan = choice.plan
+    ceiling = replicas_under_ceiling(
+        arrival_rps,
+        plan.service.cost.full_batch_rps,
+        ceiling=service.ceiling,
+        headroom=service.headroom,
+    )
+    worst_s = worst_latency_s(plan.service.cost, wait_s)
+    return ShownRate(
+        report=_rate_report(choice, ceiling, worst_s),
+        view=Group(
+            *(Text(line) for line in _rate_lines(choice, ceiling, wait_s, worst_s)),
+            Text(),
+            _rate_table(plan),
+        ),
+        plan=plan,
+    )
+
+
+def write_plot(plan: ReplicaPlan, path: Path) -> None:
+    """Draw the curve into the file that its ending names. Raises ImpossiblePlan, OSError."""
+    try:
+        picture = curve_picture(plan, picture_kind(path))
+    except ImportError:
+        raise ImpossiblePlan(
+            "--plot needs matplotlib, received an installation without: "
+            "pip install 'headroom[simulator]'"
+        ) from None
+    path.write_bytes(picture)
+
+
+def picture_kind(path: Path) -> str:
+    """Return the format that a file's ending names. Raises ImpossiblePlan."""
+    kind = path.suffix.removeprefix(".")
+    if kind not in FORMATS:
+        endings = ", ".join("." + one for one in FORMATS)
+        raise ImpossiblePlan(f"--plot ends with {endings}, received {path.name!r}: name it so")
+    return kind
+
+
+def curve_of(plan: ReplicaPlan) -> tuple[list[dict[str, Any]], RenderableType]:
+    """Latency of the planned replicas by utilization, as JSON and table."""
+    curve = utilization_curve(plan.service, plan.replicas, CURVE_POINTS)
+    names = [f"p{100 * p:g}" for p in PERCENTILES]
+    table = Table(
+        box=None, pad_edge=False, title=counted(plan.replicas, "replica"), title_justify="left"
+    )
+    for column in ("utilization", "arrivals", *names):
+        table.add_column(column, justify="right")
+    rows = zip(curve.utilization, curve.arrival_rps, curve.latency_s, strict=True)
+    report = []
+    for busy, rate_rps, latency_s in rows:
+        table.add_row(f"{100 * busy:.0f} %", f"{rate_rps:.4g}/s", *map(ms, latency_s))
+        entry = {"utilization": float(busy), "arrivalRps": float(rate_rps)}
+        entry |= {f"{name}Seconds": float(one) for name, one in zip(names, latency_s, strict=True)}
+        report.append(entry)
+    return report, Group(Text(), table)
+
+
+def _rate_lines(
+    choice: BatchChoice, ceiling: CeilingPlan, wait_s: float, worst_s: float
+) -> list[str]:
+    plan, service = choice.plan, choice.plan.service
+    cost = service.cost
+    lines = [
+        (
+            f"{counted(plan.replicas, 'replica')} for {plan.arrival_rps:g}/s: "
+            f"{_why(plan, service.ceiling)}"
+        ),
+        (
+            f"one replica carries {cost.full_batch_rps:.4g}/s at most, {ceiling.usable_rps:.4g}/s "
+            f"below the ceiling; together {plan.carries_rps:.4g}/s within promise and ceiling"
+        ),
+    ]
+    if service.headroom:
+        lines.append(
+            f"by the ceiling with {100 * service.headroom:g} % headroom: {ceiling.with_headroom} "
+            f"(on the arrivals) to {ceiling.with_spare_replicas} (on the {ceiling.replicas} "
+            "replicas)"
+        )
+    if cost.max_batch > 1:
+        allowed = (
+            ""
+            if math.isinf(choice.longest_wait_s)
+            else f" (up to {ms(choice.longest_wait_s)} would keep the promise)"
+        )
+        lines.append(
+            f"batch up to {choice.max_batch} ({ms(cost.batch_s(cost.max_batch))} when full), "
+            f"wait 0 ms{allowed}"
+        )
+        if wait_s:
+            lines.append(f"with a batching wait of {ms(wait_s)}: {ms(worst_s)} while none queues")
+    if cost.max_batch == 1:
+        busy = in_system(plan.arrival_rps, cost.batch_s(1))
+        lines.append(f"{busy:.4g} executions at a time on average (Little's law)")
+    return lines
+
+
+def _why(plan: ReplicaPlan, ceiling: float) -> str:
+    most = f"the ceiling of {100 * ceiling:g} %"
+    if plan.by_latency is None:
+        return f"for {most}; no latency is promised"
+    if plan.by_latency == plan.by_utilization:
+        return f"as many for the latency as for {most}"
+    if plan.binding is Reason.LATENCY_MODEL:
+        return f"for the latency; {most} alone would take {plan.by_utilization}"
+    return f"for {most}; the latency alone would take {plan.by_latency}"
+
+
+def _rate_table(plan: ReplicaPlan) -> Table:
+    table = Table(box=None, pad_edge=False)
+    shares = sorted({*PERCENTILES, plan.service.percentile})
+    columns = ["replicas", "utilization", *(f"p{100 * p:g}" for p in shares)]
+    for column in (*columns, "GPU-h/day", "holds"):
+        table.add_column(column, justify="right")
+    for row in (plan.fewer, plan.chosen, plan.more):
+        if row is not None:
+            chosen = row is plan.chosen
+            latency = dict(zip(PERCENTILES, row.latency_s, strict=True))
+            latency[plan.service.percentile] = row.promised_s
+            table.add_row(
+                f"{row.replicas}{' *' if chosen else '  '}",
+                f"{100 * row.utilization:.1f} %",
+                *(ms(latency[p]) for p in shares),
+                f"{row.gpu_hours_per_day:g}",
+                "yes" if row.holds else "no",
+                style="bold" if chosen else "",
+            )
+    return table
+
+
+def _rate_report(choice: BatchChoice, ceiling: CeilingPlan, worst_s: float) -> dict[str, Any]:
+    plan = choice.plan
+    rows = [row for row in (plan.fewer, plan.chosen, plan.more) if row is not None]
+    return {
+        "replicas": plan.replicas,
+        "binding": str(plan.binding),
+        "byLatency": plan.by_latency,
+        "byUtilization": plan.by_utilization,
+        "maxBatch": choice.max_batch,
+        "waitSeconds": choice.wait_s,
+        "longestWaitSeconds": finite(choice.longest_wait_s),
+        "unqueuedWorstSeconds": worst_s,
+        "fullRps": plan.service.cost.full_batch_rps,
+        "usableRps": ceiling.usable_rps,
+        "carriesRps": plan.carries_rps,
+        "withHeadroom": {
+            "onArrivals": ceiling.with_headroom,
+            "onReplicas": ceiling.with_spare_replicas,
+        },
+        "expected": [_expected(row, plan) for row in rows],
+    }
+
+
+def _expected(row: Expectation, plan: ReplicaPlan) -> dict[str, Any]:
+    latency = {
+        f"p{100 * p:g}Seconds": finite(value)
+        for p, value in zip(PERCENTILES, row.latency_s, strict=True)
+    }
+    return {
+        "replicas": row.replicas,
+        "utilization": row.utilization,
+        **latency,
+        f"p{100 * plan.service.percentile:g}Seconds": finite(row.promised_s),
+        "holds": row.holds,
+        "gpuHoursPerDay": row.gpu_hours_per_day,
+    }

@@ -1,0 +1,1 @@
+"""`headroom reference`: the page of fields, conditions, metrics and commands, from the code."""

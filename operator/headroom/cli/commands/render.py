@@ -1,0 +1,76 @@
+"""`headroom render`: the objects that an InferenceService gets, without a cluster."""
+
+# ruff: noqa: PLC0415  (each command imports what it needs)
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from headroom.cli.exit_codes import fail
+
+if TYPE_CHECKING:
+    from headroom.api import InferenceService
+
+_NO_UID = "00000000-0000-0000-0000-000000000000"
+"""Placeholder in owner references: only the API server assigns a UID."""
+
+
+def render(
+    file: Annotated[Path, typer.Argument(help="YAML file; - reads standard input.")],
+) -> None:
+    """Print the objects that an InferenceService gets, as YAML. Nothing is sent to a cluster.
+
+    Exits with 1 for an InferenceService with targetRef, for which Headroom creates no objects.
+    """
+    from headroom.api import InvalidSpec
+
+    try:
+        text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+        typer.echo(rendered(text), nl=False)
+    except UnicodeDecodeError:
+        fail(f"{file}: not a text file; give YAML with an InferenceService")
+    except OSError as error:
+        fail(f"{file}: {error.strerror}; give a YAML file, or - for standard input")
+    except (InvalidSpec, ValueError) as error:
+        fail(f"{file}: {error}")
+
+
+def rendered(text: str) -> str:
+    """Return the children of every InferenceService in the text.
+
+    Raises InvalidSpec, or ValueError where the text is not YAML or nothing is created for it.
+    """
+    import yaml
+
+    from headroom.api.kind import KIND
+    from headroom.resources import desired_children
+
+    try:
+        documents = [document for document in yaml.safe_load_all(text) if document]
+    except yaml.YAMLError as error:
+        raise ValueError(f"not YAML: {error}") from error
+    manifests = [one for one in documents if isinstance(one, dict) and one.get("kind") == KIND]
+    if not manifests:
+        raise ValueError(f"no document of kind {KIND}")
+    services = [_parse(one) for one in manifests]
+    children = [child for one in services for child in desired_children(one)]
+    if not children:
+        names = ", ".join(one.name for one in services)
+        raise ValueError(
+            f"nothing is created for {names}: spec.targetRef names a workload that exists, and "
+            "Headroom only scales it; leave out spec.targetRef to have a Deployment created"
+        )
+    return yaml.safe_dump_all(children, sort_keys=False)
+
+
+def _parse(document: dict[str, Any]) -> InferenceService:
+    from headroom.api import InferenceService
+
+    metadata = document.get("metadata")
+    if isinstance(metadata, dict):
+        metadata = {"namespace": "default", "uid": _NO_UID} | metadata
+    return InferenceService.parse(document | {"metadata": metadata})

@@ -1,0 +1,1 @@
+"""Wires adapters, controller, console and endpoints into the operator process."""

@@ -1,0 +1,60 @@
+"""Wires the parts that route services through gateways and activators."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from headroom.adapters.activator_api import ActivatorApi
+from headroom.adapters.gateway_scraper import GatewayScraper
+from headroom.adapters.kubernetes_api import KubernetesApi
+from headroom.adapters.pod_watch import PodWatch
+from headroom.adapters.port_probe import PortProbe
+from headroom.adapters.system_clock import SystemClock
+from headroom.adapters.token_review import TokenReview
+from headroom.cli.run_options import GatewayChoice
+from headroom.controller.gather.gateway_pages import GatewayPages
+from headroom.controller.routing import Router
+from headroom.resources.names import SERVICE_LABEL
+
+if TYPE_CHECKING:
+    from headroom.adapters.xds_server import XdsServer
+
+GATEWAY = "headroom-gateway"
+"""Name of the gateways' ServiceAccount, and of their pods by label."""
+ACTIVATOR = "headroom-activator"
+"""Name of the activators' ServiceAccount."""
+AUDIENCE = "headroom-operator"
+"""Audience of the gateways' and activators' tokens: they are valid for the operator only."""
+
+
+def routing_parts(
+    api: KubernetesApi,
+    clock: SystemClock,
+    choice: GatewayChoice,
+    namespaces: Sequence[str],
+    pages: GatewayScraper,
+) -> tuple[Router, XdsServer, ActivatorApi]:
+    """Build the router, the server for gateways, and the server for activators."""
+    # 30 MB, which an operator without gateways need not hold.
+    from headroom.adapters.xds_server import XdsServer  # noqa: PLC0415
+
+    accounts = f"system:serviceaccount:{choice.namespace}"
+    server = XdsServer(TokenReview(api, user=f"{accounts}:{GATEWAY}", audience=AUDIENCE))
+    desk = ActivatorApi(TokenReview(api, user=f"{accounts}:{ACTIVATOR}", audience=AUDIENCE))
+    gateways = f"app.kubernetes.io/name={GATEWAY}"
+    router = Router(
+        replicas=PodWatch(
+            api, selector=SERVICE_LABEL, namespace=namespaces[0] if len(namespaces) == 1 else None
+        ),
+        gateways=PodWatch(api, selector=gateways, namespace=choice.namespace),
+        publisher=server,
+        activators=desk,
+        probe=PortProbe(),
+        clock=clock,
+        counts=GatewayPages(pages, clock),
+        gateway_namespace=choice.namespace,
+        namespaces=namespaces,
+    )
+    server.listen(on_left=router.gateway_left)
+    return router, server, desk

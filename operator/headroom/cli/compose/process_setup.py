@@ -1,0 +1,69 @@
+"""Settings of the operator process: log, memory allocator, garbage collector, signals."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import gc
+import logging
+import signal
+from collections.abc import Coroutine
+
+END_WITHIN_S = 5.0
+"""After SIGTERM.
+
+A write in progress is finished or abandoned: the next start reads the state from the cluster.
+"""
+COLLECTED_AFTER = (100_000, 20, 50)
+"""Containers made and not freed, then young collections, then middle ones.
+
+With Python's default (700, 10, 10) every few LISTs cause a collection over all objects of a
+thousand services, which takes half a second and finds nothing: they are in no cycle. A LIST makes
+up to 20 000 objects that reference counting frees; to examine those took a tenth of all CPU time.
+"""
+BIG_BYTES = 128 * 1024
+"""The initial mmap threshold of glibc. glibc raises it to the size of freed blocks, up to 32 MB,
+and then keeps the buffers of a LIST, or the 256 kB of a TLS connection, among long-lived blocks."""
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+"""Parameters of mallopt(3)."""
+
+
+def configure_logging(level: int = logging.INFO) -> None:
+    """Log to standard error from this level on."""
+    logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    # The watch logs once why it ended; kopf logs each attempt with a traceback.
+    logging.getLogger("kopf").setLevel(logging.CRITICAL)
+    logging.captureWarnings(capture=True)
+
+
+def configure_memory() -> None:
+    """Return big blocks to the kernel, and collect garbage rarely."""
+    return_big_blocks()
+    gc.set_threshold(*COLLECTED_AFTER)
+    gc.collect()
+    gc.freeze()  # imported modules stay: half of what a collection would examine
+
+
+def return_big_blocks() -> bool:
+    """Fix the threshold from which freed blocks go back to the kernel; False without mallopt."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is None:
+        return False
+    return bool(mallopt(_MMAP_THRESHOLD, BIG_BYTES)) and bool(mallopt(_TRIM_THRESHOLD, BIG_BYTES))
+
+
+async def run_until_signal(*parts: Coroutine[None, None, None]) -> None:
+    """Run the parts until SIGTERM or SIGINT, or until one of them fails, which ends all."""
+    signalled = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, signalled.set)
+    tasks = [asyncio.create_task(part) for part in parts]
+    end = asyncio.create_task(signalled.wait())
+    await asyncio.wait([*tasks, end], return_when=asyncio.FIRST_COMPLETED)
+    failed = next((task for task in tasks if task.done()), None)
+    for task in (*tasks, end):
+        task.cancel()
+    await asyncio.wait([*tasks, end], timeout=END_WITHIN_S)
+    if failed is not None:
+        await failed

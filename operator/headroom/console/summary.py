@@ -1,0 +1,241 @@
+"""Summarizes one service from its stored object: SLO target, state, replicas, accelerators.
+
+Pure. What the object does not say is None, never zero. Objects written by another version are read
+as far as possible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+from headroom.api.conditions import Condition, Conditions, ConditionStatus, ConditionType, read
+
+Manifest = Mapping[str, Any]
+
+_TRUE, _FALSE, _UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
+
+
+class State(StrEnum):
+    """The state of a service, from the worst to the best."""
+
+    BLOCKED = "Blocked"
+    """The spec is invalid, or the API server refuses a write: a user has to act."""
+    DOWN = "Down"
+    """Fewer than minReplicas take requests, and none is starting."""
+    MISSED = "Missed"
+    """The percentile is above its target."""
+    NO_CAPACITY = "NoCapacity"
+    """Replicas have no node, or are broken."""
+    NO_METRICS = "NoMetrics"
+    """Metrics are missing: the number of replicas is kept."""
+    INFEASIBLE = "Infeasible"
+    """Even an idle replica is slower than the target."""
+    STARTING = "Starting"
+    """Fewer than minReplicas are warm, and more are starting."""
+    UNKNOWN = "Unknown"
+    """The operator has not reported yet."""
+    IDLE = "Idle"
+    """No request ended in the window."""
+    HEALTHY = "Healthy"
+    """The percentile is below its target."""
+
+    @property
+    def needs_attention(self) -> bool:
+        """Return whether a user should look at it."""
+        return self not in (State.STARTING, State.UNKNOWN, State.IDLE, State.HEALTHY)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One step of the ladder: a condition with this status and one of these reasons means a state.
+
+    No reasons: any.
+    """
+
+    state: State
+    kind: ConditionType
+    status: ConditionStatus
+    reasons: frozenset[str] = frozenset()
+    but_not: frozenset[str] = frozenset()
+
+    def matches(self, condition: Condition) -> bool:
+        """Return whether the condition means this state."""
+        return (
+            condition.type == self.kind
+            and condition.status is self.status
+            and (not self.reasons or condition.reason in self.reasons)
+            and condition.reason not in self.but_not
+        )
+
+
+_BENIGN = frozenset({"NoReadyReplicas", "Pending", "CollectingMetrics"})
+LADDER = (
+    Step(
+        state=State.BLOCKED,
+        kind=ConditionType.READY,
+        status=_FALSE,
+        reasons=frozenset({"InvalidSpec", "ApplyFailed"}),
+    ),
+    Step(state=State.BLOCKED, kind=ConditionType.ABLE_TO_SCALE, status=_FALSE),
+    Step(
+        state=State.BLOCKED,
+        kind=ConditionType.SCALING_ACTIVE,
+        status=_UNKNOWN,
+        reasons=frozenset({"EvaluationFailed"}),
+    ),
+    Step(
+        state=State.STARTING,
+        kind=ConditionType.READY,
+        status=_FALSE,
+        reasons=frozenset({"WarmingUp"}),
+    ),
+    Step(state=State.DOWN, kind=ConditionType.READY, status=_FALSE),
+    Step(state=State.MISSED, kind=ConditionType.SLO_MET, status=_FALSE),
+    Step(state=State.NO_CAPACITY, kind=ConditionType.CAPACITY_AVAILABLE, status=_FALSE),
+    Step(
+        state=State.NO_METRICS,
+        kind=ConditionType.METRICS_AVAILABLE,
+        status=_FALSE,
+        but_not=_BENIGN,
+    ),
+    Step(state=State.INFEASIBLE, kind=ConditionType.SLO_FEASIBLE, status=_FALSE),
+    Step(
+        state=State.IDLE,
+        kind=ConditionType.SLO_MET,
+        status=_UNKNOWN,
+        reasons=frozenset({"NoTraffic"}),
+    ),
+    Step(state=State.HEALTHY, kind=ConditionType.SLO_MET, status=_TRUE),
+)
+"""The first step that a condition matches gives the state, and the condition says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceSummary:
+    """One service in a row of a list."""
+
+    namespace: str
+    name: str
+    uid: str
+    state: State
+    why: str
+    """The condition behind the state: its reason and message."""
+    percentile: int | None
+    target: str | None
+    latency: str | None
+    """The measured percentile; `unbounded` where too many requests missed."""
+    arrivals_rps: float | None
+    waiting: float | None
+    utilization: float | None
+    ceiling: float | None
+    freshness: str | None
+    current: int
+    """Replicas that the workload requests."""
+    ready: int
+    desired: int | None
+    """Replicas of the last decision."""
+    pending: Mapping[str, int]
+    """Replicas that are not ready, by state."""
+    min_replicas: int | None
+    max_replicas: int | None
+    mode: str | None
+    accelerator: str
+    accelerators: int | None
+    """Of all current replicas; None for a targetRef, whose pod template decides."""
+    reason: str | None
+    message: str | None
+    decided: str | None
+    """Time of the last decision, RFC 3339."""
+    conditions: Conditions
+
+
+def summarize(service: Manifest) -> ServiceSummary:
+    """Summarize one object as the API server returns it."""
+    metadata, spec, status = service["metadata"], _of(service, "spec"), _of(service, "status")
+    slo, scaling, accelerator = _of(spec, "slo"), _of(spec, "scaling"), _of(spec, "accelerator")
+    objective, signals = _of(slo, "latency"), _of(status, "signals")
+    decision = _of(status, "decision")
+    conditions = read(status)
+    state, why = state_of(conditions)
+    current = int(status.get("replicas") or 0)
+    return ServiceSummary(
+        namespace=metadata.get("namespace", ""),
+        name=metadata["name"],
+        uid=metadata.get("uid", ""),
+        state=state,
+        why=why,
+        percentile=objective.get("percentile"),
+        target=objective.get("target"),
+        latency=signals.get("latency"),
+        arrivals_rps=signals.get("arrivalsPerSecond"),
+        waiting=signals.get("waiting"),
+        utilization=signals.get("utilization"),
+        ceiling=slo.get("utilizationCeiling"),
+        freshness=signals.get("freshness"),
+        current=current,
+        ready=int(status.get("readyReplicas") or 0),
+        desired=decision.get("replicas"),
+        pending={word: status[key] for key, word in _PENDING.items() if status.get(key)},
+        min_replicas=scaling.get("minReplicas"),
+        max_replicas=scaling.get("maxReplicas"),
+        mode=scaling.get("mode"),
+        accelerator=accelerator.get("resource", ""),
+        accelerators=(
+            None if spec.get("targetRef") else current * int(accelerator.get("count") or 0)
+        ),
+        reason=decision.get("reason"),
+        message=decision.get("message"),
+        decided=decision.get("time"),
+        conditions=conditions,
+    )
+
+
+_PENDING = {
+    "warmingReplicas": "warming",
+    "unschedulableReplicas": "unschedulable",
+    "brokenReplicas": "broken",
+}
+
+
+def state_of(conditions: Conditions) -> tuple[State, str]:
+    """Return the state, and the condition that says why."""
+    for step in LADDER:
+        for condition in conditions:
+            if step.matches(condition):
+                return step.state, f"{condition.reason}: {condition.message}"
+    return State.UNKNOWN, "the operator has not reported on this service yet"
+
+
+def needing_attention(conditions: Iterable[Condition]) -> list[Condition]:
+    """Return the conditions that need attention; only ScalingLimited does when it is true."""
+    return [
+        one
+        for one in conditions
+        if one.status is not (_FALSE if one.type == ConditionType.SCALING_LIMITED else _TRUE)
+    ]
+
+
+def by_attention(rows: Iterable[ServiceSummary]) -> list[ServiceSummary]:
+    """Sort the worst state first, then by name."""
+    order = list(State)
+    return sorted(rows, key=lambda row: (order.index(row.state), row.namespace, row.name))
+
+
+def summary_json(row: ServiceSummary) -> dict[str, Any]:
+    """Return the summary as JSON values, named as in the resource; null is unknown."""
+    conditions = [condition.manifest() for condition in row.conditions]
+    values = {_camel(key): value for key, value in asdict(row).items()}
+    return values | {"conditions": conditions}
+
+
+def _camel(name: str) -> str:
+    head, *rest = name.split("_")
+    return head + "".join(word.capitalize() for word in rest)
+
+
+def _of(parent: Manifest, key: str) -> Manifest:
+    found = parent.get(key)
+    return found if isinstance(found, Mapping) else {}

@@ -1,0 +1,1 @@
+"""The operator's own endpoints: /livez, /readyz and /metrics."""

@@ -1,0 +1,120 @@
+"""What the operator needs of the cluster: its resource as it knows it, and its permissions.
+
+Looked at again and again, since somebody may take either away. A look that the API server does not
+answer changes nothing: that it is away is no fault of the installation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+from headroom.api.crd import custom_resource_definition
+from headroom.api.kind import GROUP, KIND, PLURAL, VERSION
+from headroom.api.served_schema import missing_fields, served_schema
+from headroom.controller.permissions import Permission
+from headroom.errors import ClusterError, Unavailable
+from headroom.ops.checks import Check
+
+_log = logging.getLogger(__name__)
+
+AGAIN_AFTER_S = 300.0
+UNMET_AGAIN_AFTER_S = 5.0
+NAMED = 5
+"""Fields that are named in a message."""
+APPLY_THE_CRD = "apply the CustomResourceDefinition of this version (`headroom crd`)"
+
+
+class Answer(Protocol):
+    """What the API server answered to a GET."""
+
+    @property
+    def status(self) -> int:
+        """HTTP status."""
+        ...
+
+    @property
+    def body(self) -> bytes:
+        """As it came."""
+        ...
+
+
+class Reviews(Protocol):
+    """What is needed of the Kubernetes API; both may raise ClusterError."""
+
+    async def fetch(self, path: str) -> Answer:
+        """GET any path."""
+        ...
+
+    async def create(self, manifest: dict[str, Any], *, field_manager: str) -> dict[str, Any]:
+        """POST."""
+        ...
+
+
+class Prerequisites:
+    """Knows what is missing, as last seen."""
+
+    def __init__(self, api: Reviews, permissions: Iterable[Permission]) -> None:
+        self._api = api
+        self._permissions = tuple(permissions)
+        self._checks = (Check("crd", "not looked at yet"), Check("rbac", "not looked at yet"))
+
+    def checks(self) -> tuple[Check, ...]:
+        """Give the checks as last seen."""
+        return self._checks
+
+    async def watch(self) -> None:
+        """Look until cancelled: soon again while something is missing, else now and then."""
+        while True:
+            try:
+                found = (
+                    Check("crd", await self._about_the_resource()),
+                    Check("rbac", await self._about_permissions()),
+                )
+            except ClusterError as error:
+                _log.debug("the prerequisites could not be looked at: %s", error)
+                await asyncio.sleep(UNMET_AGAIN_AFTER_S)
+                continue
+            for check, before in zip(found, self._checks, strict=True):
+                if check.complaint and check.complaint != before.complaint:
+                    _log.warning("%s: %s", check.name, check.complaint)
+            self._checks = found
+            met = all(check.passed for check in found)
+            await asyncio.sleep(AGAIN_AFTER_S if met else UNMET_AGAIN_AFTER_S)
+
+    async def _about_the_resource(self) -> str:
+        """Say what is wrong with the resource as the API server serves it."""
+        found = await self._api.fetch(f"/openapi/v3/apis/{GROUP}/{VERSION}")
+        if found.status in (401, 403, 404):
+            return f"the API server serves no {PLURAL}.{GROUP}/{VERSION}: {APPLY_THE_CRD}"
+        if found.status != 200:
+            raise Unavailable(f"/openapi/v3 answered {found.status}")
+        try:
+            served = served_schema(json.loads(found.body), KIND)
+        except ValueError as error:
+            raise Unavailable(f"/openapi/v3 cannot be read: {error}") from error
+        missing = missing_fields(_own_schema(), served)
+        if not missing:
+            return ""
+        named = ", ".join(missing[:NAMED]) + (", ..." if len(missing) > NAMED else "")
+        return f"{PLURAL}.{GROUP} is another version, without {named}: {APPLY_THE_CRD}"
+
+    async def _about_permissions(self) -> str:
+        """Name what is not permitted."""
+        missing = [str(one) for one in self._permissions if not await self._may(one)]
+        return f"not permitted: {'; '.join(missing)}" if missing else ""
+
+    async def _may(self, permission: Permission) -> bool:
+        answer = await self._api.create(permission.review(), field_manager="headroom")
+        status = answer.get("status")
+        return isinstance(status, Mapping) and status.get("allowed") is True
+
+
+def _own_schema() -> Mapping[str, Any]:
+    versions = custom_resource_definition()["spec"]["versions"]
+    (own,) = [one for one in versions if one["name"] == VERSION]
+    schema: Mapping[str, Any] = own["schema"]["openAPIV3Schema"]
+    return schema

@@ -1,0 +1,54 @@
+"""The HTTP server of /livez, /readyz and /metrics."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aiohttp import web
+from prometheus_client import CONTENT_TYPE_LATEST
+
+from headroom.ops.checks import Check, as_json, as_lines, passed
+from headroom.ops.health import Health
+from headroom.ops.operator_metrics import Instruments
+
+
+def application(health: Health, instruments: Instruments) -> web.Application:
+    """Build the application; it needs nothing of the cluster to answer."""
+
+    async def livez(request: web.Request) -> web.Response:
+        return _verdict(request, "livez", health.livez(), health.about())
+
+    async def readyz(request: web.Request) -> web.Response:
+        return _verdict(request, "readyz", health.readyz(), health.about())
+
+    async def metrics(_: web.Request) -> web.Response:
+        return web.Response(body=instruments.page(), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+    served = web.Application()
+    served.add_routes(
+        [web.get("/livez", livez), web.get("/readyz", readyz), web.get("/metrics", metrics)]
+    )
+    return served
+
+
+async def serve(app: web.Application, port: int, address: str | None = None) -> None:
+    """Serve on an address, None is all, until cancelled. Raises OSError where the port is taken."""
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, address, port).start()
+        await asyncio.Event().wait()
+    finally:
+        await runner.cleanup()
+
+
+def _verdict(
+    request: web.Request, endpoint: str, checks: Sequence[Check], about: Mapping[str, Any]
+) -> web.Response:
+    """Answer in JSON, or with `?verbose` as kube components do; 503 where a check fails."""
+    code = 200 if passed(checks) else 503
+    if "verbose" in request.query:
+        return web.Response(text=as_lines(endpoint, checks), status=code)
+    return web.json_response(as_json(checks, about), status=code)
