@@ -15,6 +15,7 @@ from headroom.controller.services.service_cache import ServiceCache
 from headroom.gateway import Snapshot
 from headroom.gateway.activator_messages import Served
 from headroom.resources.names import SERVICE_LABEL
+from headroom.scaling.values import CostModel
 from service_world import body
 
 pytestmark = pytest.mark.clock
@@ -114,6 +115,7 @@ async def test_a_service_leads_to_activators_until_a_replica_is_warm_and_again_a
     None
 ):
     pods, told, quiet = Pods(), Told(), Quiet()
+    learned: dict[str, CostModel] = {}
     cache = ServiceCache(on_change=lambda _: None, on_gone=lambda _: None)
     status = {
         "coldStart": {"p90": "12.5s"},
@@ -131,7 +133,7 @@ async def test_a_service_leads_to_activators_until_a_replica_is_warm_and_again_a
         clock=quiet,
         gateway_namespace="headroom-system",
     )
-    leading = asyncio.create_task(router.lead(quiet, cache))  # type: ignore[arg-type]
+    leading = asyncio.create_task(router.lead(quiet, cache, learned.get))  # type: ignore[arg-type]
     try:
         await becomes(lambda: told.served)
         (served,) = told.served
@@ -145,6 +147,11 @@ async def test_a_service_leads_to_activators_until_a_replica_is_warm_and_again_a
         assert [one.address for one in told.served[0].replicas] == ["10.0.0.1"]
         # What is held is in flight too, and takes nobody's place; shares are of the replicas.
         assert set(told.bounds().values()) == {8 + 7, 2}
+
+        exact = CostModel(fixed_s=0.15, per_item_s=0.06, max_batch=4, slots=4)
+        learned[body()["metadata"]["uid"]] = exact  # goes before what status shows
+        router.changed()
+        await becomes(lambda: set(told.bounds().values()) == {4 * 8 + 7, 4 * 2})
 
         pods.tell("MODIFIED", pod(deletionTimestamp="2026-01-01T00:00:00Z"))
         await becomes(

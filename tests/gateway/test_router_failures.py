@@ -93,7 +93,7 @@ async def test_routing_begins_anew_after_a_failure_of_its_own() -> None:
         gateway_namespace="headroom-system",
         anew_after_s=0.01,
     )
-    leading = asyncio.create_task(router.lead(nothing, cache))  # type: ignore[arg-type]
+    leading = asyncio.create_task(router.lead(nothing, cache, lambda _: None))  # type: ignore[arg-type]
     async with asyncio.timeout(5):
         await told.first.wait()
     assert not told.withdrawn

@@ -110,7 +110,7 @@ async def story(how: str) -> float:
         clock=world,
         gateway_namespace="headroom-system",
     )
-    leading = asyncio.create_task(router.lead(world, cache))  # type: ignore[arg-type]
+    leading = asyncio.create_task(router.lead(world, cache, lambda _: None))  # type: ignore[arg-type]
     # Ten looks and a hundredth of the next one.
     await asyncio.sleep(10 * LOOK_EVERY_S + 0.01 * LOOK_EVERY_S)
     (first,) = world.led

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from copy import deepcopy
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from headroom.api.conditions import Condition, Conditions, shortened
+from headroom.api.conditions import read as conditions_of
 from headroom.api.durations import Duration
 from headroom.api.timestamps import rfc3339
 from headroom.api.values import MapBy, Value
@@ -64,8 +67,12 @@ class DecisionStatus(Value):
     message: Text
     """The same in words."""
     time: Time
-    counterfactuals: Annotated[tuple[CounterfactualStatus, ...], Field(max_length=16)] = ()
-    recommendations: Annotated[tuple[RecommendationStatus, ...], Field(max_length=16)] = ()
+    counterfactuals: Annotated[
+        tuple[CounterfactualStatus, ...], Field(max_length=16, strict=False)
+    ] = ()
+    recommendations: Annotated[
+        tuple[RecommendationStatus, ...], Field(max_length=16, strict=False)
+    ] = ()
 
 
 class GatewayStatus(Value):
@@ -105,6 +112,22 @@ class ModelStatus(Value):
     fixed_cost: Word
     per_item_cost: Word
     max_batch: Count
+    slots: Annotated[int, Field(ge=1)] | None = None
+    """Batches that one replica computes at the same time."""
+
+    @property
+    def cost(self) -> CostModel | None:
+        """The cost to the three digits shown; None if it cannot be read."""
+        fixed_s, per_item_s = seconds_of(self.fixed_cost), seconds_of(self.per_item_cost)
+        if fixed_s is None or per_item_s is None or self.max_batch == 0:
+            return None
+        cost = CostModel(
+            fixed_s=fixed_s,
+            per_item_s=per_item_s,
+            max_batch=self.max_batch,
+            slots=self.slots or 1,
+        )
+        return cost if 0 < cost.batch_s(cost.max_batch) < math.inf else None
 
 
 class ColdStartStatus(Value):
@@ -157,6 +180,65 @@ class Status(Value):
         tuple[Condition, ...], Field(max_length=32, strict=False), MapBy("type")
     ] = ()
 
+    @classmethod
+    def read(cls, stored: object) -> Status:
+        """Read a stored status; never raises.
+
+        A part that cannot be read is left out as if it were not set, a missing text is empty.
+        """
+        given = stored if isinstance(stored, Mapping) else {}
+        found = conditions_of(given)
+        readable: dict[str, Any] = {key: value for key, value in given.items() if key != _LIST}
+        while True:
+            try:
+                return cls.model_validate(readable).model_copy(update={_LIST: found})
+            except ValidationError as error:
+                readable = _without(readable, error)
+
+    @property
+    def memory(self) -> Any:
+        """The checkpoint as JSON; None if there is none that can be read."""
+        try:
+            return None if self.checkpoint is None else json.loads(self.checkpoint)
+        except ValueError:
+            return None
+
+
+_LIST = "conditions"
+
+
+def _without(stored: Mapping[str, Any], error: ValidationError) -> dict[str, Any]:
+    """Drop what the error names: the value, or the object around a missing number."""
+    kept, dropped = deepcopy(dict(stored)), set()
+    for each in error.errors():
+        path, missing = each["loc"], each["type"] == "missing"
+        if missing and path[-1] in _TEXTS:
+            _parent(kept, path)[path[-1]] = ""
+        else:
+            dropped.add(path[:-1] if missing else path)
+    for path in sorted(dropped, key=lambda one: [f"{key:>40}" for key in one], reverse=True):
+        with suppress(KeyError):  # its parent is dropped too, or was read by another name
+            del _parent(kept, path)[path[-1]]
+    return kept
+
+
+def _parent(stored: Any, path: Sequence[int | str]) -> Any:
+    for key in path[:-1]:
+        stored = stored[key]
+    return stored
+
+
+_PARTS: tuple[type[Value], ...] = (
+    *(CounterfactualStatus, RecommendationStatus, DecisionStatus, GatewayStatus),
+    *(SignalsStatus, ModelStatus, ColdStartStatus, SloStatus),
+)
+_TEXTS = {
+    field.alias
+    for part in _PARTS
+    for field in part.model_fields.values()
+    if field.is_required() and field.annotation is str
+}
+
 
 def build(
     *,
@@ -208,13 +290,12 @@ def build(
     return status.manifest()
 
 
-def checkpoint_of(status: Mapping[str, Any]) -> Any:
-    """Give back the stored memory as JSON, or None where there is none that can be read."""
-    stored = status.get("checkpoint")
-    if not isinstance(stored, str):
-        return None
+def seconds_of(text: str) -> float | None:
+    """Read a time that `duration_text` wrote; None for any other text."""
+    if text == UNBOUNDED:
+        return math.inf
     try:
-        return json.loads(stored)
+        return Duration.parse(text).seconds
     except ValueError:
         return None
 
@@ -287,6 +368,7 @@ def _model(cost: CostModel) -> ModelStatus:
         fixed_cost=duration_text(cost.fixed_s),
         per_item_cost=duration_text(cost.per_item_s),
         max_batch=cost.max_batch,
+        slots=cost.slots,
     )
 
 

@@ -126,7 +126,10 @@ class Controller:
             async with asyncio.TaskGroup() as group:
                 group.create_task(scheduler.run())
                 if self._router is not None:
-                    group.create_task(self._router.lead(self._writing(lease), self.cache))
+                    cluster = self._writing(lease)
+                    group.create_task(
+                        self._router.lead(cluster, self.cache, reconciler.learned_cost)
+                    )
                 for watch in () if self._warmth is None else self._warmth.watches:
                     group.create_task(self._hasten(watch))
         finally:

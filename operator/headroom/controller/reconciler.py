@@ -34,7 +34,7 @@ from headroom.controller.warmup import Requester, Warmer
 from headroom.errors import NotFound, ScrapeFailed
 from headroom.resources.settings import DEFAULTS, Settings
 from headroom.scaling import Decision, Policy, State
-from headroom.scaling.values import PodState
+from headroom.scaling.values import CostModel, PodState
 from headroom.telemetry.errors import TelemetryError
 from headroom.telemetry.pod_samples import PodSamples
 
@@ -287,6 +287,11 @@ class Reconciler:
         words = str(error) or "it was not done in time"
         found = condition_rules.of_failed_tick(f"{type(error).__name__}: {words}")
         await self._reporter.report_found(memory, found, generation, self._clock.now_s())
+
+    def learned_cost(self, uid: str) -> CostModel | None:
+        """Return a service's cost as last fitted; None before its first decision."""
+        memory = self._memories.get(uid)
+        return None if memory is None else memory.learnt.state.cost
 
     def forget(self, uid: str) -> None:
         """Drop what is known of a service that is gone."""

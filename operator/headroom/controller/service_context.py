@@ -12,7 +12,7 @@ from typing import Any
 
 from headroom.api import InferenceService, conditions
 from headroom.api.conditions import Conditions
-from headroom.api.status import checkpoint_of
+from headroom.api.status import Status
 from headroom.controller.act.drift import Applied
 from headroom.controller.decide.decide_tick import Learnt
 from headroom.controller.decide.overwrite_backoff import Contest
@@ -143,9 +143,10 @@ class Memory:
         scaling = service.spec.scaling
         if service.spec.replicas is not None:
             return service.spec.replicas
-        decision = self.status.get("decision") or {}
-        last = decision.get("current" if scaling.mode == "Recommend" else "replicas", 1)
-        return int(min(max(last, scaling.min_replicas), scaling.max_replicas))
+        decision, last = Status.read(self.status).decision, 1
+        if decision is not None:
+            last = decision.current if scaling.mode == "Recommend" else decision.replicas
+        return min(max(last, scaling.min_replicas), scaling.max_replicas)
 
 
 def remember(raw: Manifest, now_s: float) -> Memory:
@@ -172,7 +173,7 @@ def _kept(
     metadata: Mapping[str, Any], status: Mapping[str, Any]
 ) -> tuple[State, ErrorBudget, TokenPromises]:
     """Read the checkpoint; what cannot be read begins anew, each part by itself."""
-    checkpoint = checkpoint_of(status)
+    checkpoint = Status.read(status).memory
     state, budget, tokens = State.initial(), ErrorBudget(), NOTHING_PROMISED
     if checkpoint is None:
         return state, budget, tokens

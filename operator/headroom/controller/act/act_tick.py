@@ -17,6 +17,7 @@ from enum import StrEnum
 
 from headroom.api import InferenceService
 from headroom.api.conditions import ConditionStatus, ConditionType
+from headroom.api.status import Status
 from headroom.controller.act.drift import Applied
 from headroom.controller.act.field_ownership import handover, is_controlled_by
 from headroom.controller.act.victims import mark
@@ -157,10 +158,10 @@ def _may_wait(
     """
     if memory.accepted is not None or replicas_to_write(service, gathered, replicas) is not None:
         return False
-    if memory.status.get("observedGeneration") != service.generation:
-        return False
+    before = Status.read(memory.status)
     kind, status = ConditionType.READY, ConditionStatus.TRUE
-    if not any(one.type == kind and one.status is status for one in memory.conditions):
+    ready = any(one.type == kind and one.status is status for one in before.conditions)
+    if before.observed_generation != service.generation or not ready:
         return False
     if memory.children_due_s is None:
         memory.children_due_s = now_s + tick_period.head_start_s(memory.uid, services)

@@ -12,7 +12,7 @@ from typing import Any
 from headroom.api import conditions, status
 from headroom.api.conditions import Conditions
 from headroom.api.kind import API_VERSION, KIND
-from headroom.api.status import SloStatus
+from headroom.api.status import SloStatus, Status
 from headroom.controller.act.act_tick import Acted
 from headroom.controller.ports import Cluster
 from headroom.controller.report import condition_rules, events
@@ -167,12 +167,13 @@ def _upserted(
 
 def _last(memory: Memory) -> Last | None:
     """What status says, as this process wrote it or found it; None where nothing was decided."""
-    said, decision = memory.said, memory.status.get("decision")
-    if said is None and isinstance(decision, dict):
-        asked, stood = decision.get("replicas"), decision.get("current")
-        acted = Acted(replicas=memory.status.get("replicas", -1))
-        generation = memory.status.get("observedGeneration")
-        said = Said(moved=(generation, acted, asked, stood), rest=None)
+    said = memory.said
+    if said is None:
+        before = Status.read(memory.status)
+        if before.decision is not None:
+            asked, stood = before.decision.replicas, before.decision.current
+            acted = Acted(replicas=before.replicas)
+            said = Said(moved=(before.observed_generation, acted, asked, stood), rest=None)
     if said is None:
         return None
     return Last(said=said, written_s=memory.written_s, known_s=memory.known_s)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
-from typing import Any
+from collections.abc import Container
+from dataclasses import dataclass
 
 from headroom.api import InferenceService
-from headroom.api.durations import Duration
+from headroom.api.status import Status, seconds_of
 from headroom.controller.routing.ready_pods import WarmPod
 from headroom.gateway import Endpoint, Route
 from headroom.gateway.activator_messages import UNKNOWN_IN_FLIGHT, Served
@@ -59,60 +59,50 @@ def endpoints(service: InferenceService, pods: tuple[WarmPod, ...]) -> list[Endp
     return [Endpoint(pod.address, service.spec.runtime.port) for pod in pods]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learned:
+    """What the service's replicas have taught so far; None for what is not known yet."""
+
+    cost: CostModel | None = None
+    cold_start_s: float | None = None
+    """90th percentile."""
+
+    @classmethod
+    def of(cls, status: Status) -> Learned:
+        """Return what the status of a service shows."""
+        return cls(
+            cost=None if status.model is None else status.model.cost,
+            cold_start_s=None if status.cold_start is None else seconds_of(status.cold_start.p90),
+        )
+
+
 def served(
-    service: InferenceService, port: int, status: Mapping[str, Any], pods: tuple[WarmPod, ...]
+    service: InferenceService, port: int, learned: Learned, pods: tuple[WarmPod, ...]
 ) -> Served:
-    """Give what activators are told of a service."""
+    """Return what activators need to know about a service."""
     routing = service.spec.routing
     return Served(
         key=f"{service.namespace}/{service.name}",
         port=port,
         timeout_s=routing.request_timeout.seconds,
         max_body_bytes=routing.max_body_bytes,
-        cold_start_s=_cold_start_s(status.get("coldStart")),
-        in_flight=in_flight(service, status, 1) or UNKNOWN_IN_FLIGHT,
+        cold_start_s=learned.cold_start_s,
+        in_flight=in_flight(service, learned.cost, 1) or UNKNOWN_IN_FLIGHT,
         replicas=tuple(sorted(endpoints(service, pods))),
         grpc_port=routing.grpc_port,
     )
 
 
-def in_flight(service: InferenceService, status: Mapping[str, Any], replicas: int) -> int | None:
-    """Give how many requests may be in flight at all; None where nothing is known of the cost."""
+def in_flight(service: InferenceService, cost: CostModel | None, replicas: int) -> int | None:
+    """Return the maximum number of requests in flight; None if the cost is not known."""
     per_replica = service.spec.routing.max_in_flight
     if per_replica is None:
-        cost = _cost(status.get("model"))
         if cost is None:
             return None
         per_replica = in_flight_per_replica(cost, service.spec.slo.latency.target.seconds)
     return per_replica * max(1, replicas)
 
 
-def busy(status: Mapping[str, Any], replicas: int) -> int | None:
-    """Give with how many requests in flight all replicas are busy; None where it is not known."""
-    cost = _cost(status.get("model"))
+def busy(cost: CostModel | None, replicas: int) -> int | None:
+    """Return the requests in flight at which all replicas are busy; None if not known."""
     return None if cost is None else busy_per_replica(cost) * max(1, replicas)
-
-
-def _cold_start_s(cold_start: Any) -> float | None:
-    """Read how long a start takes from the status, as it was written there."""
-    try:
-        return _seconds(cold_start["p90"])
-    except (KeyError, TypeError, ValueError):
-        return None
-
-
-def _cost(model: Any) -> CostModel | None:
-    """Read what was learnt from the status, as it was written there."""
-    try:
-        cost = CostModel(
-            fixed_s=_seconds(model["fixedCost"]),
-            per_item_s=_seconds(model["perItemCost"]),
-            max_batch=int(model["maxBatch"]),
-        )
-    except (KeyError, TypeError, ValueError):
-        return None
-    return cost if cost.max_batch > 0 and cost.batch_s(cost.max_batch) > 0 else None
-
-
-def _seconds(text: str) -> float:
-    return Duration.parse(text).seconds

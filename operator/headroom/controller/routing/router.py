@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from headroom.api import InferenceService, InvalidSpec
+from headroom.api.status import Status
 from headroom.controller.gather.gateway_pages import EVERY_S, GatewayPages
 from headroom.controller.gather.route_status import NOWHERE, Standing
 from headroom.controller.ports import Clock, Cluster, Manifest
@@ -21,6 +22,7 @@ from headroom.controller.routing.gateway_probe import Doors
 from headroom.controller.routing.handover import RETIRED_AFTER_S, Leads, step
 from headroom.controller.routing.ports import Activators, Probe, Publisher, Watch
 from headroom.controller.routing.ready_pods import PodBook
+from headroom.controller.routing.route_builder import Learned
 from headroom.controller.routing.writing import Writer
 from headroom.controller.scheduling import tick_period
 from headroom.controller.services.service_cache import ServiceCache
@@ -33,6 +35,7 @@ from headroom.resources.endpoint_slice import (
     MANAGED_BY_SELECTOR,
     SERVICE_NAME_LABEL,
 )
+from headroom.scaling.values import CostModel
 
 _log = logging.getLogger(__name__)
 
@@ -66,6 +69,9 @@ class Routed:
 class _Parsed:
     generation: int
     service: InferenceService
+    status: object = None
+    """As last read; another object is read again."""
+    learned: Learned = field(default_factory=Learned)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -88,7 +94,9 @@ class Router:
     _routed: dict[str, Routed] = field(default_factory=dict)
     """By UID, as the present leadership knows them."""
 
-    async def lead(self, cluster: Cluster, cache: ServiceCache) -> None:
+    async def lead(
+        self, cluster: Cluster, cache: ServiceCache, cost_of: Callable[[str], CostModel | None]
+    ) -> None:
         """Route until cancelled; then nothing is told any more, and what was told stands.
 
         A failure in here is logged and routing begins anew: scaling goes on meanwhile.
@@ -96,7 +104,7 @@ class Router:
         try:
             while True:
                 try:
-                    await self._route(cluster, cache)
+                    await self._route(cluster, cache, cost_of)
                 except Exception:  # noqa: BLE001  (whatever it is, scaling goes on)
                     _log.exception("routing failed, and begins anew in %g s", self.anew_after_s)
                 await asyncio.sleep(self.anew_after_s)
@@ -119,11 +127,13 @@ class Router:
             trouble=routed.complaint,
         )
 
-    async def _route(self, cluster: Cluster, cache: ServiceCache) -> None:
+    async def _route(
+        self, cluster: Cluster, cache: ServiceCache, cost_of: Callable[[str], CostModel | None]
+    ) -> None:
         book, gates = PodBook(self._dirty.set), PodBook(self._gateways_changed)
         await cache.synced.wait()
         self._routed = await self._seed(cluster)
-        lead = _Lead(self, cluster, cache, book, gates, self._routed)
+        lead = _Lead(self, cluster, cache, cost_of, book, gates, self._routed)
         async with asyncio.TaskGroup() as group:
             group.create_task(self.replicas.run(book.replace, book.observe))
             group.create_task(self.gateways.run(gates.replace, gates.observe))
@@ -200,6 +210,7 @@ class _Lead:
         router: Router,
         cluster: Cluster,
         cache: ServiceCache,
+        cost_of: Callable[[str], CostModel | None],
         book: PodBook,
         gates: PodBook,
         routed: dict[str, Routed],
@@ -207,6 +218,7 @@ class _Lead:
         self._router = router
         self._cluster = cluster
         self._cache = cache
+        self._cost_of = cost_of
         self._parsed: dict[str, _Parsed] = {}
         self._book = book
         self._gates = gates
@@ -214,7 +226,7 @@ class _Lead:
         self._missed = asyncio.Event()
         self._routed = routed
 
-    def _services(self) -> Iterator[tuple[InferenceService, Manifest]]:
+    def _services(self) -> Iterator[tuple[InferenceService, Learned]]:
         """Give every service as last understood: one that was made invalid is routed as before."""
         for uid in self._cache.uids():
             raw = self._cache.get(uid)
@@ -228,7 +240,11 @@ class _Lead:
                     if known is None:
                         continue
                 self._parsed[uid] = known
-            yield known.service, raw
+            if known.status is not raw.get("status"):
+                known.status = raw.get("status")
+                known.learned = Learned.of(Status.read(known.status))
+            exact = self._cost_of(uid)  # what status shows is rounded
+            yield known.service, replace(known.learned, cost=exact) if exact else known.learned
 
     async def tell(self) -> None:
         """Publish after each change, until cancelled."""
@@ -296,23 +312,23 @@ class _Lead:
         """Tell gateways and activators; without a warm replica gateways lead to the activators."""
         activators = self._router.activators
         routes, hosts, bounds, busy, served = [], {}, {}, {}, []
-        known = [(service, raw) for service, raw in self._services() if service.uid in self._routed]
+        known = [one for one in self._services() if one[0].uid in self._routed]
         keys = {f"{service.namespace}/{service.name}" for service, _ in known}
-        for service, raw in known:
-            routed, status = self._routed[service.uid], raw.get("status") or {}
+        for service, learned in known:
+            routed = self._routed[service.uid]
             route = route_builder.route(service, routed.port, keys)
             pods = self._book.warm(service.namespace, service.name)
             routes.append(route)
-            served.append(route_builder.served(service, routed.port, status, pods))
+            served.append(route_builder.served(service, routed.port, learned, pods))
             if not pods:  # activators bound what they hold
                 standing = activators.accepting(routed.port)
                 hosts[route.key] = [Endpoint(address, routed.port) for address in standing]
                 continue
             hosts[route.key] = route_builder.endpoints(service, pods)
-            most = route_builder.in_flight(service, status, len(pods))
+            most = route_builder.in_flight(service, learned.cost, len(pods))
             if most is not None:
                 bounds[route.key] = most + activators.held(route.key)
-            at_least = route_builder.busy(status, len(pods))
+            at_least = route_builder.busy(learned.cost, len(pods))
             if at_least is not None:
                 busy[route.key] = at_least
         activators.publish(served)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from headroom.api import InferenceService
+from headroom.api.status import Status
 from headroom.controller.ports import Manifest
 from headroom.controller.services.service_cache import ServiceCache
 from headroom.controller.sharing.competition import accelerators_per_replica
@@ -99,10 +100,9 @@ class Ceilings:
         self._begun = True
         for uid in self._cache.uids():
             raw = self._cache.get(uid) or {}
-            replicas = (raw.get("status") or {}).get("replicas", 0)
             count = ((raw.get("spec") or {}).get("accelerator") or {}).get("count", 1)
-            if isinstance(replicas, int) and isinstance(count, int):
-                self._hold(uid, replicas * count)
+            if isinstance(count, int):
+                self._hold(uid, Status.read(raw.get("status")).replicas * count)
 
     def _hold(self, uid: str, accelerators: int) -> None:
         self._total += accelerators - self._held.get(uid, 0)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
+from headroom.api.status import Status
 from headroom.controller.routing import route_builder
 from headroom.gateway.values import Hedge, RequestClass, TenantLimit
+from headroom.scaling.values import CostModel
 from service_world import service
 
 CANARY = {"service": "canary", "percent": 10}
@@ -49,7 +53,26 @@ def test_without_any_of_it_a_route_is_as_before() -> None:
 
 def test_all_replicas_are_busy_with_twice_what_they_compute_at_once() -> None:
     """Batches of 4 by 3 replicas: 24, whatever the target; at least one replica's worth."""
-    status = {"model": {"fixedCost": "150ms", "perItemCost": "60ms", "maxBatch": 4}}
-    assert route_builder.busy(status, 3) == 24
-    assert route_builder.busy(status, 0) == 8
-    assert route_builder.busy({}, 3) is None
+    cost = CostModel(fixed_s=0.15, per_item_s=0.06, max_batch=4)
+    assert route_builder.busy(cost, 3) == 24
+    assert route_builder.busy(cost, 0) == 8
+    assert route_builder.busy(None, 3) is None
+
+
+@pytest.mark.parametrize(("instances", "in_flight", "busy"), [(1, 31, 8), (4, 124, 32)])
+def test_in_flight_bound_with_several_instances_counts_all_of_them(
+    instances: int, in_flight: int, busy: int
+) -> None:
+    """Triton, batches of 4 in 0.39 s, target 1.5 s: 4 / 0.39 x 2 x 1.5 = 30.8 per instance."""
+    runtime = {"image": "triton:26", "profile": "triton", "maxBatchSize": 4, "instances": instances}
+    triton = service(
+        spec__runtime=runtime,
+        spec__routing={"mode": "Gateway"},
+        spec__slo={"latency": {"target": "1500ms"}},
+    )
+    model = {"fixedCost": "150ms", "perItemCost": "60ms", "maxBatch": 4}
+    shown = {"model": model | {"slots": triton.spec.runtime.instances}}
+    learned = route_builder.Learned.of(Status.read(shown))
+    assert route_builder.in_flight(triton, learned.cost, 1) == in_flight
+    assert route_builder.busy(learned.cost, 1) == busy
+    assert route_builder.served(triton, 20001, learned, ()).in_flight == in_flight
