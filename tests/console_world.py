@@ -164,7 +164,7 @@ def bystander(number: int) -> dict[str, Any]:
             "time": rfc3339(START_S),
         },
         "signals": {
-            "freshness": "Fresh" if known else "Absent",
+            "freshness": "Fresh" if known else "Missing",
             **({"waiting": float(number % 7), "arrivalsPerSecond": 0.0} if known else {}),
         },
         "conditions": [one.manifest() for one in conditions(WORSE[chosen])],

@@ -132,11 +132,11 @@ def test_an_absent_signal_is_not_shown_as_zero() -> None:
         current=2,
         replicas=2,
         direction=Direction.NONE,
-        reason=Reason.SIGNALS_ABSENT,
+        reason=Reason.METRICS_MISSING,
         message="held",
     )
-    assert build(decision=nothing)["signals"] == {"freshness": "Absent"}
-    assert build(decision=nothing)["decision"]["strongestRule"] == "SignalsAbsent"
+    assert build(decision=nothing)["signals"] == {"freshness": "Missing"}
+    assert build(decision=nothing)["decision"]["strongestRule"] == "MetricsMissing"
 
 
 @pytest.mark.parametrize(
@@ -235,7 +235,7 @@ def _saying(message: str) -> Decision:
 
 COUNTS = st.integers(0, 10**6)
 SECONDS = st.floats(0, 1e6) | st.just(math.inf)
-SIGNALS = st.just(Signal(freshness=Freshness.ABSENT)) | st.builds(
+SIGNALS = st.just(Signal(freshness=Freshness.MISSING)) | st.builds(
     Signal,
     freshness=st.sampled_from([Freshness.FRESH, Freshness.STALE]),
     value=SECONDS,

@@ -149,7 +149,7 @@ def test_explain_says_that_nothing_was_decided_yet() -> None:
 
 
 def test_explain_says_which_signals_are_unknown() -> None:
-    quiet = STATUS | {"signals": {"freshness": "Absent"}, "conditions": []}
+    quiet = STATUS | {"signals": {"freshness": "Missing"}, "conditions": []}
     text = words(SERVICE | {"status": quiet})
     assert "unknown arrivals/s, unknown waiting, p95 unknown" in text
 

@@ -17,7 +17,7 @@ POLICY = policy()
 
 def signal(value: float | None) -> Signal:
     if value is None:
-        return Signal(freshness=Freshness.ABSENT)
+        return Signal(freshness=Freshness.MISSING)
     return Signal(freshness=Freshness.FRESH, value=value)
 
 

@@ -134,7 +134,7 @@ def test_while_a_gateway_is_silent_nothing_is_removed_and_nothing_is_taken_for_z
         assert "a: 10.0.0.1 answered 503" in world.message("MetricsAvailable")
         assert world.condition("SLOMet") == ("Unknown", "MetricsMissing")
         assert "latency" not in world.status()["signals"]
-        assert world.status()["decision"]["reason"] == "SignalsStale"
+        assert world.status()["decision"]["reason"] == "MetricsStale"
         gateways.silent, gateways.rate_rps = False, 0.1 * REPLICA_RPS
         await world.run_for(120.0)
         assert world.replicas() < stood

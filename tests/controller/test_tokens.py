@@ -116,7 +116,7 @@ def test_room_grows_by_the_logarithm_of_the_miss_and_is_asked_for_everywhere() -
     assert promises.room == pytest.approx(expected)
     acting = promises.acting(POLICY)
     assert acting.utilization_ceiling == pytest.approx(0.8 / expected)
-    assert acting.law.surge_margin == pytest.approx(expected)
+    assert acting.tuning.arrival_margin == pytest.approx(expected)
     assert (acting.latency_target_s, acting.min_replicas) == (5.0, POLICY.min_replicas)
     restarted = TokenPromises.from_checkpoint(promises.to_checkpoint())
     assert restarted.room == pytest.approx(expected, rel=1e-5)

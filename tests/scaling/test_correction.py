@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from headroom.scaling import CostModel, LatencyCounts, PodSample, Policy
 from headroom.scaling.decider import corrected_target_s
-from headroom.scaling.forecast.analog_forecast import Precedents
+from headroom.scaling.forecast.analog_forecast import AnalogForecast
 from headroom.scaling.forecast.forecast import Forecast
 from headroom.scaling.latency.correction import Correction
 from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.state import State
-from headroom.scaling.tuning import Element, Law
+from headroom.scaling.tuning import Component, Tuning
 from scaling_world import BOUNDS_S, COST, Service, policy
 
 
@@ -48,8 +48,8 @@ def test_kappa_follows_measured_over_modelled(
     ratio: float, seconds: float, requests: float, kappa: float
 ) -> None:
     learnt = learn(Correction(), ratio, seconds=seconds, requests=requests)
-    assert learnt.kappa == pytest.approx(kappa)
-    assert learnt.learnt_s == seconds
+    assert learnt.factor == pytest.approx(kappa)
+    assert learnt.learned_s == seconds
 
 
 def test_opposite_errors_cancel_in_logarithms() -> None:
@@ -61,7 +61,7 @@ def test_opposite_errors_cancel_in_logarithms() -> None:
 
 @pytest.mark.parametrize("modelled_s", [0.0, -1.0, math.inf, math.nan])
 def test_a_model_without_an_answer_teaches_nothing(modelled_s: float) -> None:
-    before = Correction(logarithm=0.3, learnt_s=10.0)
+    before = Correction(logarithm=0.3, learned_s=10.0)
     assert (
         before.observe(1.0, modelled_s, requests=200.0, elapsed_s=2.0, constant_s=300.0) == before
     )
@@ -79,7 +79,7 @@ def test_kappa_never_leaves_its_bounds(
         correction = correction.observe(
             measured_s, modelled_s, requests=requests, elapsed_s=elapsed_s, constant_s=300.0
         )
-    assert 0.6 * (1 - 1e-9) <= correction.kappa <= 4.0 * (1 + 1e-9)
+    assert 0.6 * (1 - 1e-9) <= correction.factor <= 4.0 * (1 + 1e-9)
 
 
 @pytest.mark.parametrize(
@@ -122,9 +122,9 @@ def test_no_correction_makes_a_feasible_promise_infeasible(
 
 @pytest.mark.parametrize("without_model", [True, False], ids=["no model", "left out"])
 def test_without_model_or_element_the_promise_itself_is_the_target(without_model: bool) -> None:
-    law = Law() if without_model else Law(without=frozenset({Element.CORRECTION}))
+    tuning = Tuning() if without_model else Tuning(without=frozenset({Component.CORRECTION}))
     tail = None if without_model else TailLatency(cost=COST, percentile=0.95)
-    assert corrected_target_s(policy(law=law), tail, 3.0) == 1.5
+    assert corrected_target_s(policy(tuning=tuning), tail, 3.0) == 1.5
 
 
 @dataclass
@@ -146,31 +146,31 @@ class Measured(Service):
             slow.append(replace(sample, latency=latency, waiting=self.queued[number]))
         return tuple(slow)
 
-    def learnt_s(self) -> float:
-        return self.state.correction.learnt_s
+    def learned_s(self) -> float:
+        return self.state.correction.learned_s
 
 
 def test_a_model_that_is_too_fast_is_corrected_at_the_pace_of_its_constant() -> None:
     service = Measured(rate_rps=24.0, replicas=3)
     decision = service.run(330)
     # Learnt from one window after the first tick on: 24/s x 30 s are more than 200 requests.
-    assert service.learnt_s() == pytest.approx(300.0, abs=2.0)
+    assert service.learned_s() == pytest.approx(300.0, abs=2.0)
     modelled_s = TailLatency(cost=COST, percentile=0.95).latency_s(24.0, 3)
     assert decision.correction == pytest.approx((1.95 / modelled_s) ** (1 - 1 / math.e), rel=0.01)
 
 
 def test_what_is_too_few_for_the_present_teaches_nothing_whatever_is_expected() -> None:
     # 9/s needs two under the ceiling; that it has always fallen to 4/s lets one be enough later
-    precedents = Precedents()
+    analogs = AnalogForecast()
     for number in range(300):
         rate_rps = 9.0 if number % 12 < 4 else 4.0
-        precedents = precedents.seen(10.0 * number, rate_rps, 60.0)
-    state = replace(State.initial(), forecast=Forecast(precedents=precedents))
+        analogs = analogs.observe(10.0 * number, rate_rps, 60.0)
+    state = replace(State.initial(), forecast=Forecast(analogs=analogs))
     alone = policy(latency_target_s=4.0, max_replicas=1)
     service = Measured(rate_rps=9.0, replicas=1, now_s=3000.0, state=state, policy=alone)
     said = [service.tick().message for _ in range(60)]
     assert any("4/s expected (9/s now)" in message for message in said)
-    assert service.learnt_s() == 0.0
+    assert service.learned_s() == 0.0
 
 
 def test_too_few_ready_replicas_teach_nothing() -> None:
@@ -179,10 +179,10 @@ def test_too_few_ready_replicas_teach_nothing() -> None:
     service = Measured(rate_rps=9.0, replicas=1, gpus=1)
     decision = service.run(300)
     assert (decision.counts.ready, decision.counts.unschedulable) == (1, 1)
-    assert service.learnt_s() == 0.0
+    assert service.learned_s() == 0.0
     service.gpus = 2
     service.run(100)
-    assert service.learnt_s() > 0.0
+    assert service.learned_s() > 0.0
 
 
 def test_after_replicas_were_too_few_a_whole_window_passes_first() -> None:
@@ -192,7 +192,7 @@ def test_after_replicas_were_too_few_a_whole_window_passes_first() -> None:
     while (rate_rps := service.tick().signals.arrival_rps.value) is None or rate_rps > 8.2:
         pass
     enough_s = service.now_s
-    while service.learnt_s() == 0.0:
+    while service.learned_s() == 0.0:
         assert service.tick().counts.ready == 1
     assert service.now_s - enough_s == 30.0
 
@@ -203,12 +203,12 @@ def test_after_a_change_of_the_ready_replicas_a_whole_window_passes_first() -> N
     service.scale(3)  # a person; ready after 5 s, seen at the third tick
     service.run(6)
     assert service.decisions[-1].counts.ready == 3
-    before_s = service.learnt_s()
+    before_s = service.learned_s()
     assert before_s > 0
     service.run(28)
-    assert service.learnt_s() == before_s
+    assert service.learned_s() == before_s
     service.run(2)
-    assert service.learnt_s() == before_s + 2.0
+    assert service.learned_s() == before_s + 2.0
 
 
 @pytest.mark.parametrize(
@@ -226,9 +226,9 @@ def test_a_queue_is_the_models_error_only_where_all_have_it_and_it_stays(
 ) -> None:
     service = Measured(rate_rps=24.0, replicas=3, queued=queued)
     begun_s = service.now_s + service.tick_s
-    while service.learnt_s() == 0.0 and service.now_s - begun_s < 200.0:
+    while service.learned_s() == 0.0 and service.now_s - begun_s < 200.0:
         service.tick()
-    learnt_at_s = service.now_s - begun_s if service.learnt_s() else None
+    learnt_at_s = service.now_s - begun_s if service.learned_s() else None
     assert learnt_at_s == first_learnt_s
 
 
@@ -237,6 +237,6 @@ def test_silent_pods_teach_nothing() -> None:
     service.run(60)
     service.scrape = False
     service.run(10)
-    before_s = service.learnt_s()
+    before_s = service.learned_s()
     service.run(60)
-    assert service.learnt_s() == before_s
+    assert service.learned_s() == before_s

@@ -171,11 +171,11 @@ def test_nothing_is_said_about_variation_before_ten_differences_nor_without_any(
 
 def test_what_was_learnt_comes_back_from_a_checkpoint_of_a_kibibyte() -> None:
     learner = taught(CostLearner(), SILENT, noisy(0.6, 300, seed=5))
-    state = State(learner=learner, correction=Correction(logarithm=math.log(1.7), learnt_s=900.0))
+    state = State(learner=learner, correction=Correction(logarithm=math.log(1.7), learned_s=900.0))
     written = json.dumps(state.to_checkpoint())
     restored = State.from_checkpoint(json.loads(written))
     assert len(written) < 1024
-    assert restored.correction.kappa == pytest.approx(1.7)
+    assert restored.correction.factor == pytest.approx(1.7)
     assert fitted(restored.learner).batch_s(8) == pytest.approx(fitted(learner).batch_s(8))
     assert fitted(restored.learner).cv == pytest.approx(fitted(learner).cv, rel=1e-4)
 
@@ -193,7 +193,7 @@ GOOD: dict[str, object] = {
 def test_a_correction_at_its_bounds_and_a_start_of_no_time_are_read(factor: float) -> None:
     more = {"correction": [factor], "coldStarts": [0.0, *range(1, 26)]}
     state = State.from_checkpoint(GOOD | more)
-    assert state.correction.kappa == pytest.approx(factor)
+    assert state.correction.factor == pytest.approx(factor)
     assert state.cold_starts.seconds == tuple(range(6, 26))
     assert State.from_checkpoint(GOOD | {"coldStarts": [0.0]}).cold_starts.seconds == (0.0,)
 

@@ -12,7 +12,7 @@ from headroom.scaling.latency import latency_table_axes as axes
 from headroom.scaling.latency import many_servers, slot_pool
 from headroom.scaling.latency.latency_tables import between
 from headroom.scaling.latency.load_curve import LoadCurve, execution_percentile
-from headroom.scaling.latency.sticky_connections import crowding, most_connections
+from headroom.scaling.latency.sticky_connections import imbalance, max_connections
 from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.values import CostModel, Routing
 from latency_tables import batch_chain
@@ -75,8 +75,8 @@ def test_between_two_neighbours_the_share_of_the_second_and_the_ends_hold(
     ("replicas", "connections"), [(1, 64), (4, 23), (12, 11), (40, 6), (10_000_000, 1)]
 )
 def test_the_most_crowded_of_64_connections(replicas: int, connections: int) -> None:
-    assert most_connections(replicas) == connections
-    assert crowding(replicas) == pytest.approx(connections * replicas / 64)
+    assert max_connections(replicas) == connections
+    assert imbalance(replicas) == pytest.approx(connections * replicas / 64)
 
 
 def test_the_loads_that_curves_are_solved_for_rise_evenly_enough() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headroom.scaling.limits.flaps import Flaps
-from headroom.scaling.tuning import Element, Law
+from headroom.scaling.tuning import Component, Tuning
 from scaling_world import Service, policy
 
 COLD_START_S = 40.0
@@ -79,12 +79,12 @@ def test_memory_ends_with_the_hour_and_the_level_is_one_that_stood(
     assert flaps.hold(now_s + 3601.0, 60.0) == (60.0, 0)
 
 
-def _flapping(law: Law) -> Service:
+def _flapping(tuning: Tuning) -> Service:
     """Two replicas, one, and two again within a minute: 12/s over 8.7/s are two.
 
     What comes a cold start of 5 s and a minute after the removal is no flap any more.
     """
-    service = Service(rate_rps=12.0, replicas=2, policy=policy(law=law))
+    service = Service(rate_rps=12.0, replicas=2, policy=policy(tuning=tuning))
     service.run(120)
     _seconds_until(service, 1, rate_rps=3.0)
     service.rate_rps = 12.0
@@ -102,12 +102,12 @@ def _seconds_until(service: Service, replicas: int, *, rate_rps: float) -> float
     return service.now_s - begun_s
 
 
-WITHOUT = Law(without=frozenset({Element.FLAPS}))
+WITHOUT = Tuning(without=frozenset({Component.FLAPS}))
 
 
 def test_what_flapped_is_kept_four_times_as_long() -> None:
     usual_s = _seconds_until(_flapping(WITHOUT), 1, rate_rps=3.0)
-    service = _flapping(Law())
+    service = _flapping(Tuning())
     assert [level for _, level in service.state.flaps.recent] == [2]
     # The hold is 60 s: one flap makes it 240 s, a second one 960 s.
     assert _seconds_until(service, 1, rate_rps=3.0) == usual_s + 180.0
@@ -117,7 +117,7 @@ def test_what_flapped_is_kept_four_times_as_long() -> None:
 
 
 def test_what_a_single_surge_needed_beyond_it_goes_after_the_usual_hold() -> None:
-    service = _flapping(Law())
+    service = _flapping(Tuning())
     service.rate_rps = 100.0
     service.run(30)
     assert service.replicas >= 12

@@ -11,29 +11,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headroom.scaling.forecast.analog_forecast import Followed, Precedents
+from headroom.scaling.forecast.analog_forecast import AnalogForecast, FutureRatios
 from headroom.scaling.forecast.bursts import Burst, Bursts
 from headroom.scaling.forecast.forecast import Expected, Forecast, Rates
 from headroom.scaling.forecast.rate_history import STEP_S, Vector
-from headroom.scaling.tuning import Element, Law
+from headroom.scaling.tuning import Component, Tuning
 from scaling_world import Service, policy
 
 START_S = 60.0
 POLICY = policy()
 
 
-def course(
+def history(
     rate_rps: Callable[[float], float], until_s: float, *, start_s: float = START_S
-) -> Precedents:
+) -> AnalogForecast:
     """The rate every 2 s from 0 on, as the decision sees it."""
-    precedents = Precedents()
+    analogs = AnalogForecast()
     for now_s in np.arange(0.0, until_s + 1.0, 2.0):
-        precedents = precedents.seen(float(now_s), rate_rps(float(now_s)), start_s)
-    return precedents
+        analogs = analogs.observe(float(now_s), rate_rps(float(now_s)), start_s)
+    return analogs
 
 
-def expected(precedents: Precedents, now_s: float, rate_rps: float) -> Expected:
-    forecast = Forecast(precedents=precedents)
+def expected(analogs: AnalogForecast, now_s: float, rate_rps: float) -> Expected:
+    forecast = Forecast(analogs=analogs)
     return forecast.expected(POLICY, now_s, rate_rps, None, START_S)
 
 
@@ -67,47 +67,51 @@ def single(values: list[float]) -> Vector:
 def test_the_quantile_of_what_followed(
     after: list[float], before: list[float], weights: list[float], share: float, ratio: float
 ) -> None:
-    followed = Followed.of(single(after), single(before))
+    followed = FutureRatios.of(single(after), single(before))
     assert followed.quantile(single(weights), share) == pytest.approx(ratio)
 
 
 def test_without_precedent_the_rate_is_expected_to_stay() -> None:
-    seven = Rates(steady=7.0, felt=7.0)
-    assert expected(Precedents(), 0.0, 7.0) == Expected(later=seven, most=seven, burst_rps=None)
-    steady = course(lambda _: 200.0, 1800.0)
+    seven = Rates(for_ceiling_rps=7.0, for_latency_rps=7.0)
+    assert expected(AnalogForecast(), 0.0, 7.0) == Expected(later=seven, most=seven, burst_rps=None)
+    steady = history(lambda _: 200.0, 1800.0)
     found = expected(steady, 1800.0, 600.0)  # never seen
     assert found.later == found.most
-    assert found.later.steady == pytest.approx(600.0 + error_rps(600.0, 30.0))
-    assert found.later.felt == found.later.steady
+    assert found.later.for_ceiling_rps == pytest.approx(600.0 + error_rps(600.0, 30.0))
+    assert found.later.for_latency_rps == found.later.for_ceiling_rps
 
 
 def test_a_peak_that_always_passes_is_not_chased() -> None:
     peaks = every_five_minutes(60.0)
-    found = expected(course(peaks, 2450.0), 2450.0, 400.0)  # 50 s into the ninth
+    found = expected(history(peaks, 2450.0), 2450.0, 400.0)  # 50 s into the ninth
     sure = 1 + error_rps(400.0, 60.0) / 400.0
-    assert found.later.steady == pytest.approx(200.0 * sure)  # once a replica serves it is over
-    assert found.most.steady == pytest.approx(400.0 * sure)  # and never less than what arrives
+    assert found.later.for_ceiling_rps == pytest.approx(
+        200.0 * sure
+    )  # once a replica serves it is over
+    assert found.most.for_ceiling_rps == pytest.approx(
+        400.0 * sure
+    )  # and never less than what arrives
 
 
 def test_a_dip_that_always_passes_takes_no_replicas() -> None:
     dips = every_five_minutes(240.0)
-    found = expected(course(dips, 2450.0 + 240.0), 2690.0, 200.0)
+    found = expected(history(dips, 2450.0 + 240.0), 2690.0, 200.0)
     sure = 1 + error_rps(200.0, 60.0) / 200.0
-    assert found.later.steady == pytest.approx(400.0 * sure)
-    assert found.most.steady == pytest.approx(400.0 * sure)
+    assert found.later.for_ceiling_rps == pytest.approx(400.0 * sure)
+    assert found.most.for_ceiling_rps == pytest.approx(400.0 * sure)
 
 
 def test_a_load_that_rises_goes_on_rising() -> None:
     # so many that chance is nothing: half a minute is known to 4e-6
-    rising = course(lambda now_s: 1e10 * math.exp(now_s / 3600.0), 1800.0)
+    rising = history(lambda now_s: 1e10 * math.exp(now_s / 3600.0), 1800.0)
     now_rps = 1e10 * math.exp(0.5)
     found = expected(rising, 1800.0, now_rps)
-    assert found.later.felt == pytest.approx(now_rps * math.exp(90.0 / 3600.0), rel=1e-5)
-    assert found.most.felt == pytest.approx(now_rps * math.exp(120.0 / 3600.0), rel=1e-5)
+    assert found.later.for_latency_rps == pytest.approx(now_rps * math.exp(90.0 / 3600.0), rel=1e-5)
+    assert found.most.for_latency_rps == pytest.approx(now_rps * math.exp(120.0 / 3600.0), rel=1e-5)
 
 
 def test_a_load_that_falls_has_little_to_do_with_one_that_rises() -> None:
-    hill = course(lambda now_s: 100.0 * math.exp(min(now_s, 3600.0 - now_s) / 300.0), 2400.0)
+    hill = history(lambda now_s: 100.0 * math.exp(min(now_s, 3600.0 - now_s) / 300.0), 2400.0)
     weights = hill.weights(100.0 * math.exp(4.0), 30.0)
     # 10 % in 30 s up, 10 % down now: two widths of the kernel apart
     assert weights[120] == pytest.approx(math.exp(-2.0), rel=1e-4)
@@ -117,30 +121,30 @@ def test_a_load_that_falls_has_little_to_do_with_one_that_rises() -> None:
 
 
 def test_after_a_gap_nothing_is_known() -> None:
-    known = course(every_five_minutes(60.0), 1800.0)
-    assert len(known.seen(1830.0, 200.0, START_S).course) == 182
-    assert len(known.seen(1831.0, 200.0, START_S).course) == 1
+    known = history(every_five_minutes(60.0), 1800.0)
+    assert len(known.observe(1830.0, 200.0, START_S).history) == 182
+    assert len(known.observe(1831.0, 200.0, START_S).history) == 1
 
 
 def test_an_hour_is_kept_in_thirteen_kilobytes() -> None:
-    long = course(lambda _: 5.0, 5000.0)
+    long = history(lambda _: 5.0, 5000.0)
     assert long.later is not None
     assert long.most is not None
-    rates = (long.course.measured_rps, long.course.steady_rps, long.logarithms, long.slopes)
-    kept = [long.course.times_s.nbytes, *(each.nbytes for each in rates)]
+    rates = (long.history.measured_rps, long.history.stable_rps, long.logarithms, long.slopes)
+    kept = [long.history.times_s.nbytes, *(each.nbytes for each in rates)]
     kept += [each.ratios.nbytes + each.order.nbytes for each in (long.later, long.most)]
     assert sum(kept) < 13_000
-    assert len(long.course) == 361
-    assert long.course.times_s[-1] - long.course.times_s[0] == 3600.0
+    assert len(long.history) == 361
+    assert long.history.times_s[-1] - long.history.times_s[0] == 3600.0
 
 
 def test_an_idle_service_expects_nothing() -> None:
-    idle = course(lambda now_s: 0.0 if now_s > 600.0 else 5.0, 1800.0)
-    nothing = Rates(steady=0.0, felt=0.0)
+    idle = history(lambda now_s: 0.0 if now_s > 600.0 else 5.0, 1800.0)
+    nothing = Rates(for_ceiling_rps=0.0, for_latency_rps=0.0)
     assert expected(idle, 1800.0, 0.0) == Expected(later=nothing, most=nothing, burst_rps=None)
     woken = expected(idle, 1800.0, 5.0)
-    assert 0.0 <= woken.later.felt <= woken.most.felt
-    assert woken.most.steady == pytest.approx(5.0 + error_rps(5.0, 30.0))
+    assert 0.0 <= woken.later.for_latency_rps <= woken.most.for_latency_rps
+    assert woken.most.for_ceiling_rps == pytest.approx(5.0 + error_rps(5.0, 30.0))
 
 
 @given(
@@ -151,18 +155,18 @@ def test_an_idle_service_expects_nothing() -> None:
 def test_nothing_is_expected_beyond_what_followed(
     rates: list[float], now_rps: float, start_s: float
 ) -> None:
-    precedents = Precedents()
+    analogs = AnalogForecast()
     for index, rate_rps in enumerate(rates):
-        precedents = precedents.seen(STEP_S * index, rate_rps, start_s)
-    forecast = Forecast(precedents=precedents)
+        analogs = analogs.observe(STEP_S * index, rate_rps, start_s)
+    forecast = Forecast(analogs=analogs)
     found = forecast.expected(POLICY, STEP_S * len(rates), now_rps, None, start_s)
-    assert found.most.felt >= now_rps
-    assert 0.0 <= found.later.steady <= found.later.felt < math.inf
-    steady = precedents.course.steady_rps
+    assert found.most.for_latency_rps >= now_rps
+    assert 0.0 <= found.later.for_ceiling_rps <= found.later.for_latency_rps < math.inf
+    steady = analogs.history.stable_rps
     largest = max(1.0, *(after / max(before, 1e-9) for before in steady for after in steady))
-    now = precedents.course.steady(STEP_S * len(rates), now_rps)
+    now = analogs.history.stable_rate(STEP_S * len(rates), now_rps)
     most_rps = max(now_rps, now.rate_rps + now.error_rps)
-    assert found.later.felt <= most_rps * largest * (1 + 1e-6)
+    assert found.later.for_latency_rps <= most_rps * largest * (1 + 1e-6)
 
 
 def burst(time_s: float, burst_rps: float, rate_rps: float = 100.0) -> Burst:
@@ -182,39 +186,39 @@ def burst(time_s: float, burst_rps: float, rate_rps: float = 100.0) -> Burst:
 def test_a_burst_is_believed_until_three_like_it_have_passed(
     earlier: tuple[float, ...], left: float
 ) -> None:
-    steady = course(lambda _: 100.0, 1800.0)
-    bursts = Bursts(seen=tuple(burst(time_s, 200.0) for time_s in earlier))
-    assert bursts.lasting(burst(1800.0, 200.0), steady.course, 90.0, 0.6) == left
+    steady = history(lambda _: 100.0, 1800.0)
+    bursts = Bursts(recent=tuple(burst(time_s, 200.0) for time_s in earlier))
+    assert bursts.remaining_share(burst(1800.0, 200.0), steady.history, 90.0, 0.6) == left
     # 1 + 0.85 x 1.18 > 2: stronger than any
-    assert bursts.lasting(burst(1800.0, 218.0), steady.course, 90.0, 0.6) == 1.0
+    assert bursts.remaining_share(burst(1800.0, 218.0), steady.history, 90.0, 0.6) == 1.0
 
 
 def test_bursts_that_lasted_are_believed_as_far_as_they_did() -> None:
     def halves(now_s: float) -> float:
         return 150.0 if now_s % 600.0 < 300.0 else 100.0
 
-    bursts = Bursts(seen=tuple(burst(600.0 * number, 200.0) for number in range(1, 6)))
-    found = bursts.lasting(burst(3590.0, 200.0), course(halves, 3590.0).course, 90.0, 0.6)
+    bursts = Bursts(recent=tuple(burst(600.0 * number, 200.0) for number in range(1, 6)))
+    found = bursts.remaining_share(burst(3590.0, 200.0), history(halves, 3590.0).history, 90.0, 0.6)
     assert found == 0.5
 
 
 def test_bursts_are_noted_apart_and_for_an_hour() -> None:
     bursts = Bursts()
     for time_s in (0.0, 2.0, 4.0, 3603.0, 3605.0):
-        bursts = bursts.noted(burst(time_s, 200.0), 4.0)
-    assert [old.time_s for old in bursts.seen] == [4.0, 3603.0]
+        bursts = bursts.observe(burst(time_s, 200.0), 4.0)
+    assert [old.time_s for old in bursts.recent] == [4.0, 3603.0]
 
 
 def test_bursts_before_a_gap_say_nothing() -> None:
-    bursts = Bursts(seen=tuple(burst(time_s, 200.0) for time_s in (100.0, 400.0, 700.0)))
-    after = course(lambda _: 100.0, 1000.0).seen(1031.0, 100.0, START_S)
-    assert bursts.lasting(burst(1031.0, 200.0), after.course, 90.0, 0.6) == 1.0
+    bursts = Bursts(recent=tuple(burst(time_s, 200.0) for time_s in (100.0, 400.0, 700.0)))
+    after = history(lambda _: 100.0, 1000.0).observe(1031.0, 100.0, START_S)
+    assert bursts.remaining_share(burst(1031.0, 200.0), after.history, 90.0, 0.6) == 1.0
 
 
-def swinging(law: Law) -> Service:
+def swinging(tuning: Tuning) -> Service:
     """One minute in five at 60/s, else 20/s, for two hours; a start takes three minutes."""
     service = Service(
-        rate_rps=20.0, replicas=4, load_s=180.0, policy=policy(max_replicas=20, law=law)
+        rate_rps=20.0, replicas=4, load_s=180.0, policy=policy(max_replicas=20, tuning=tuning)
     )
     for _ in range(24):
         service.rate_rps = 60.0
@@ -229,5 +233,5 @@ def test_under_a_load_that_swings_faster_than_replicas_start_the_number_settles(
         asked = [decision.replicas for decision in service.decisions[1800:]]
         return sum(after != before for before, after in pairwise(asked))
 
-    chasing = changes(swinging(Law(without=frozenset({Element.FLAPS, Element.FORECAST}))))
-    assert changes(swinging(Law(without=frozenset({Element.FLAPS})))) < chasing / 2
+    chasing = changes(swinging(Tuning(without=frozenset({Component.FLAPS, Component.FORECAST}))))
+    assert changes(swinging(Tuning(without=frozenset({Component.FLAPS})))) < chasing / 2

@@ -10,7 +10,14 @@ import pytest
 from headroom.scaling import Freshness, Grant, Observation, Reason, ReplicaCounts, Signal, State
 from headroom.scaling.limits.cold_start import ColdStarts
 from headroom.scaling.limits.flaps import Flaps
-from headroom.scaling.limits.limits import Situation, Wanted, bounds, decrease, granted, increase
+from headroom.scaling.limits.limits import (
+    DesiredReplicas,
+    LimitInput,
+    bounds,
+    decrease,
+    granted,
+    increase,
+)
 from headroom.scaling.limits.stabilization import Coverage, SlidingExtreme
 from headroom.scaling.values import RateLimit, Signals
 from scaling_world import policy
@@ -19,13 +26,13 @@ NOW_S = 1000.0
 
 
 def signal(freshness: Freshness) -> Signal:
-    if freshness is Freshness.ABSENT:
+    if freshness is Freshness.MISSING:
         return Signal(freshness=freshness)
     return Signal(freshness=freshness, value=1.0, age_s=0.0)
 
 
-def situation(
-    wanted: int,
+def limit_input(
+    desired: int,
     current: int,
     *,
     freshness: Freshness = Freshness.FRESH,
@@ -40,21 +47,21 @@ def situation(
     watched_s: float = 1e6,
     state: dict[str, Any] | None = None,
     **limits: Any,
-) -> Situation:
+) -> LimitInput:
     known_signals = Signals(arrival_rps=signal(freshness), waiting=signal(freshness))
-    return Situation(
+    return LimitInput(
         policy=policy(**{"max_replicas": 100, **limits}),
         state=replace(
             State.initial(),
             coverage=Coverage(since_s=NOW_S - watched_s, until_s=NOW_S),
             needed_high=SlidingExtreme(keep="largest", entries=needed),
-            wanted_low=SlidingExtreme(keep="smallest", entries=lowest),
+            desired_low=SlidingExtreme(keep="smallest", entries=lowest),
             **(state or {}),
         ),
         observation=Observation(now_s=NOW_S, current=current, rolling=rolling, grant=grant),
         signals=known_signals,
         counts=counts or ReplicaCounts(ready=current),
-        wanted=Wanted(replicas=wanted, by_arrivals=by_arrivals, by_ceiling=by_ceiling),
+        desired=DesiredReplicas(replicas=desired, by_arrivals=by_arrivals, by_ceiling=by_ceiling),
         known=known,
         now_s=NOW_S,
     )
@@ -125,7 +132,7 @@ def outcome(limited: tuple[int, Any]) -> tuple[int, list[Reason]]:
 def test_nine_are_wanted_and_four_stand(
     case: dict[str, Any], replicas: int, limits: list[str]
 ) -> None:
-    assert outcome(increase(situation(9, 4, **case))) == (replicas, limits)
+    assert outcome(increase(limit_input(9, 4, **case))) == (replicas, limits)
 
 
 @pytest.mark.parametrize(
@@ -142,11 +149,11 @@ def test_nine_are_wanted_and_four_stand(
         ({"needed": ((1000.0, 6),)}, 6, ["ScaleDownMargin"]),  # now, and more than is wanted
         ({"needed": ((1000.0, 7),)}, 6, ["ScaleDownMargin"]),
         ({"needed": ((940.0, 7), (1000.0, 5))}, 6, ["ScaleDownStabilized"]),
-        ({"freshness": Freshness.ABSENT}, 6, ["SignalsAbsent"]),
-        ({"freshness": Freshness.STALE}, 6, ["SignalsStale"]),
+        ({"freshness": Freshness.MISSING}, 6, ["MetricsMissing"]),
+        ({"freshness": Freshness.STALE}, 6, ["MetricsStale"]),
         ({"rolling": True, "known": False}, 6, ["RollingOut"]),
         ({"known": False, "watched_s": 0.0}, 6, ["CostUnknown"]),
-        ({"watched_s": 59.0, "needed": ((940.0, 3),)}, 6, ["RestartHold"]),
+        ({"watched_s": 59.0, "needed": ((940.0, 3),)}, 6, ["InsufficientHistory"]),
         ({"watched_s": 60.0, "needed": ((940.0, 3),)}, 3, []),
         (
             {
@@ -187,7 +194,7 @@ def test_nine_are_wanted_and_four_stand(
 def test_three_are_wanted_and_six_stand(
     case: dict[str, Any], replicas: int, limits: list[str]
 ) -> None:
-    assert outcome(decrease(situation(3, 6, **case))) == (
+    assert outcome(decrease(limit_input(3, 6, **case))) == (
         replicas,
         limits,
     )
@@ -212,7 +219,7 @@ def test_the_hold_is_no_shorter_than_a_cold_start(
     replicas: int,
 ) -> None:
     state = {"cold_starts": ColdStarts(seconds=starts_s)}
-    found = situation(3, 6, needed=needed, watched_s=watched_s, state=state)
+    found = limit_input(3, 6, needed=needed, watched_s=watched_s, state=state)
     assert decrease(found)[0] == replicas
 
 
@@ -232,7 +239,7 @@ FLAPPED = Flaps(recent=((900.0, 5),))
 def test_what_flapped_is_kept_for_four_times_the_hold(
     needed: tuple[tuple[float, int], ...], replicas: int
 ) -> None:
-    found = situation(3, 6, needed=needed, state={"flaps": FLAPPED})
+    found = limit_input(3, 6, needed=needed, state={"flaps": FLAPPED})
     assert decrease(found)[0] == replicas
 
 
@@ -241,7 +248,7 @@ def test_what_flapped_is_kept_for_four_times_the_hold(
     [(None, 5, 5), (5, 5, 5), (4, 5, 4), (0, 5, 2), (9, 5, 5), (7, 9, 7), (8, 9, 9), (8, 8, 8)],
 )
 def test_a_grant_below_what_it_may_have_cuts(grant: int | None, replicas: int, left: int) -> None:
-    found = situation(
+    found = limit_input(
         5,
         5,
         grant=None if grant is None else Grant(replicas=grant, to="shop/ranker"),

@@ -80,7 +80,7 @@ def test_an_unknown_cost_never_scales_down(rate_rps: float, max_batch: int | Non
 def test_at_the_floor_what_is_not_known_is_not_called_enough(scrape: bool, priced: bool) -> None:
     service = Unpriced(rate_rps=2.0, replicas=1, priced=priced, scrape=scrape)
     decision = service.run(60)
-    assert (decision.replicas, decision.reason) == (1, Reason.SIGNALS_ABSENT)
+    assert (decision.replicas, decision.reason) == (1, Reason.METRICS_MISSING)
 
 
 def test_a_cost_that_becomes_unknown_keeps_what_stands() -> None:

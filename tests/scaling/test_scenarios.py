@@ -47,7 +47,7 @@ def test_a_standing_queue_asks_for_replicas_even_before_a_rate_is_known() -> Non
     service.waiting["pod-0"] = 30.0
     assert service.run(4).replicas == 1
     decision = service.run(2)
-    assert decision.signals.arrival_rps.freshness is Freshness.ABSENT
+    assert decision.signals.arrival_rps.freshness is Freshness.MISSING
     # At capacity, and 26 too many to be gone in a minute: (8.8 + 0.4) x 1.2 / 8.8 = 1.3.
     assert decision.replicas == 2
     assert decision.reason is Reason.QUEUE_DEPTH

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from headroom.scaling import CostModel, Freshness, Observation, Pod, PodState, Reason, Signals
-from headroom.scaling.forecast.bursts import standing_out_rps
+from headroom.scaling.forecast.bursts import burst_rate_rps
 from headroom.scaling.forecast.forecast import Rates
 from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.recommenders import for_burst, for_removal, for_utilization
@@ -17,7 +17,7 @@ from headroom.scaling.windows.sliding_windows import Windows
 from scaling_world import BOUNDS_S, policy, ready_pod, sample
 
 POLICY = policy()
-FRESH, STALE, ABSENT = Freshness.FRESH, Freshness.STALE, Freshness.ABSENT
+FRESH, STALE, MISSING = Freshness.FRESH, Freshness.STALE, Freshness.MISSING
 
 
 def heard(
@@ -51,7 +51,7 @@ def heard(
         (60.0, {"a": 60.0, "b": 50.0}, FRESH, 10.0, 1.0),
         (60.0, {"a": 60.0, "b": 48.0}, STALE, 12.0, 0.5),
         (200.0, {"a": 80.0, "b": 48.0}, STALE, 152.0, 0.0),
-        (200.5, {"a": 80.0, "b": 48.0}, ABSENT, None, 0.0),
+        (200.5, {"a": 80.0, "b": 48.0}, MISSING, None, 0.0),
         (62.0, {"a": 60.0, "never": -1.0}, STALE, 162.0, 0.5),
     ],
 )
@@ -127,7 +127,7 @@ def burst(*, before: float, lately: dict[float, float], watched_s: float = 40.0)
         rates = [rate for window_s, rate in lately.items() if left_s <= window_s]
         arrivals += rates[0] if rates else before
         time_s += 1.0
-    return standing_out_rps(policy(), windows, watched_s)
+    return burst_rate_rps(policy(), windows, watched_s)
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,10 @@ def test_a_removal_leaves_utilization_below_its_ceiling_by_the_steady_rate(
 ) -> None:
     tail = TailLatency(cost=FAST, percentile=0.95)
     limits = policy(utilization_ceiling=ceiling)
-    assert for_removal(limits, tail, Rates(steady=arrival_rps, felt=0.0), 60.0) == replicas
+    assert (
+        for_removal(limits, tail, Rates(for_ceiling_rps=arrival_rps, for_latency_rps=0.0), 60.0)
+        == replicas
+    )
 
 
 def test_a_removal_leaves_latency_inside_its_target_by_the_felt_rate() -> None:
@@ -196,7 +199,9 @@ def test_a_removal_leaves_latency_inside_its_target_by_the_felt_rate() -> None:
     assert carried_rps < 2 * 0.8 * 10.0
 
     def left(felt_rps: float, within_s: float) -> int:
-        return for_removal(policy(), tail, Rates(steady=10.0, felt=felt_rps), within_s)
+        return for_removal(
+            policy(), tail, Rates(for_ceiling_rps=10.0, for_latency_rps=felt_rps), within_s
+        )
 
     assert left(0.999 * carried_rps, target_s) == 2
     assert left(1.001 * carried_rps, target_s) == 3

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from headroom.scaling import CostModel
 from headroom.scaling.cost.cost_learning import Claim, CostLearner
-from headroom.scaling.cost.replica_speeds import Slow, Speeds
+from headroom.scaling.cost.replica_speeds import ReplicaSpeeds, Slow
 from headroom.scaling.decider import tail_of
 from headroom.scaling.latency.mixed_fleet import MixedFleet
 from headroom.scaling.latency.tail_latency import TailLatency
@@ -215,7 +215,7 @@ def test_what_becomes_of_all_is_no_speed_but_a_cost() -> None:
 )
 def test_one_replica_alone_needs_executions_enough(count: float, cv: float, changed: bool) -> None:
     known = dict.fromkeys("abc", (10000.0, 10000.0, 10000.0, 2100.0, 2100.0))
-    speeds = Speeds(sums=known)
+    speeds = ReplicaSpeeds(sums=known)
     executed = [BatchStats(one, count, 1.0, 0.21 * (4.0 if one == "b" else 1.0)) for one in "abc"]
     told = speeds.observe(executed, TRUE, 0.0, cv)
     assert (told.sums["b"][0] < 1e4) is changed

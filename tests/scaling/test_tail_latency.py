@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from headroom.scaling.latency import latency_table_axes as axes
 from headroom.scaling.latency.latency_tables import stored_table
 from headroom.scaling.latency.many_servers import erlang_c, mean_wait
-from headroom.scaling.latency.sticky_connections import most_connections
+from headroom.scaling.latency.sticky_connections import max_connections
 from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.values import CostModel, Routing
 from latency_tables import batch_chain, varied_chain
@@ -295,7 +295,7 @@ def test_sixty_four_connections_reach_no_more_than_sixty_four_replicas() -> None
 
 @given(st.integers(1, 200), st.integers(1, 200))
 def test_more_replicas_never_crowd_one_more(fewer: int, more: int) -> None:
-    assert most_connections(fewer + more) <= most_connections(fewer)
+    assert max_connections(fewer + more) <= max_connections(fewer)
 
 
 @pytest.mark.parametrize("utilization", [0.5, 0.7, 0.9])

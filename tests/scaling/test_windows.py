@@ -85,7 +85,7 @@ def test_of_a_silent_pod_whose_series_is_shorter_than_the_window_the_rate_is_hel
         for time_s in range(2, 20, 2)
     }
     windows, _ = watch(scrapes, pods)
-    assert windows.arriving(16.0, 18.0) == pytest.approx(expected + 16.0)
+    assert windows.arrivals_extrapolated(16.0, 18.0) == pytest.approx(expected + 16.0)
 
 
 def test_of_a_silent_pod_that_has_just_begun_only_what_it_did_not_say_is_held() -> None:
@@ -96,7 +96,7 @@ def test_of_a_silent_pod_that_has_just_begun_only_what_it_did_not_say_is_held() 
     }
     windows, _ = watch(scrapes, pods)
     # 36 in the 6 s from 4 s to 10 s, and 8 s held; before 4 s it took nothing
-    assert windows.arriving(18.0, 18.0) == pytest.approx(36.0 + 48.0)
+    assert windows.arrivals_extrapolated(18.0, 18.0) == pytest.approx(36.0 + 48.0)
 
 
 def test_a_pod_that_went_counts_only_with_what_it_took() -> None:
@@ -147,7 +147,7 @@ def test_a_silent_pod_keeps_its_last_windows_however_long_the_others_talk(tick_s
     windows, _ = watch(scrapes, pods)
     assert windows.arrivals([30.0, 40.0, 60.0]) == pytest.approx([0, 50, 150])
     assert windows.total(20.0, ago_s=25.0).arrivals == pytest.approx(75)
-    assert len(windows.tracks.times_s) <= HORIZON_S / 2.0 + 2
+    assert len(windows.series.times_s) <= HORIZON_S / 2.0 + 2
 
 
 def test_memory_is_bounded_by_the_horizon_and_lets_go_of_pods_that_went() -> None:
@@ -155,7 +155,7 @@ def test_memory_is_bounded_by_the_horizon_and_lets_go_of_pods_that_went() -> Non
     scrapes = {2.0 * tick: {"a": 1.0 * tick, "b": 1.0 * tick} for tick in range(200)}
     windows, _ = watch(scrapes, pods)
     points = HORIZON_S / 2.0 + 2  # the one at the horizon and the one before it
-    assert len(windows.tracks.times_s) <= points
+    assert len(windows.series.times_s) <= points
     alone = {"a": pods["a"]}
     for tick in range(200, 240):
         windows = windows.absorb(
@@ -166,7 +166,7 @@ def test_memory_is_bounded_by_the_horizon_and_lets_go_of_pods_that_went() -> Non
                 samples=(sample("a", 2.0 * tick, tick),),
             )
         )
-    assert list(windows.tracks.columns) == ["a"]
+    assert list(windows.series.columns) == ["a"]
     assert windows.total(10.0).arrivals == pytest.approx(5)
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from headroom.scaling import recommenders
 from headroom.scaling.cost.cost_learning import claim_of
-from headroom.scaling.cost.replica_speeds import Speeds
+from headroom.scaling.cost.replica_speeds import ReplicaSpeeds
 from headroom.scaling.explanation import binding, counterfactuals, message
 from headroom.scaling.forecast import bursts
 from headroom.scaling.forecast.forecast import USUAL_START_S, Expected
@@ -27,10 +27,10 @@ from headroom.scaling.latency.mixed_fleet import MixedFleet
 from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.limits import cold_start, limits
 from headroom.scaling.limits.flaps import LONGEST_HOLD_S
-from headroom.scaling.limits.limits import Situation, Wanted
+from headroom.scaling.limits.limits import DesiredReplicas, LimitInput
 from headroom.scaling.limits.stabilization import Coverage
 from headroom.scaling.state import State
-from headroom.scaling.tuning import Element
+from headroom.scaling.tuning import Component
 from headroom.scaling.values import (
     CostModel,
     Decision,
@@ -46,7 +46,7 @@ from headroom.scaling.values import (
     Routing,
     Signals,
 )
-from headroom.scaling.windows.signals import left_behind, read_signals, shared_queue
+from headroom.scaling.windows.signals import backlogs, read_signals, shared_queue
 
 
 def decide(policy: Policy, state: State, observation: Observation) -> tuple[Decision, State]:
@@ -54,41 +54,45 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
     now_s = observation.now_s if state.last_s is None else max(observation.now_s, state.last_s)
     if now_s != observation.now_s:
         observation = replace(observation, now_s=now_s)
-    state, counts = _learn(policy, _respect_others(state, observation), observation)
-    signals = read_signals(policy, state.windows, observation, _standing(policy, state, now_s))
-    cost = state.learner.fit(claim_of(state.windows.last.values()))
-    if cost is not None and not policy.law.has(Element.VARIATION):
-        cost = replace(cost, cv=0.0)
-    rerouting, correction = state.rerouting.observe(
-        policy.routing, state.correction, now_s, policy.law.correction_s
+    state, counts = _learn(
+        policy, _restart_hold_on_manual_scale_up(state, observation), observation
     )
-    if rerouting is not state.rerouting:
-        state = replace(state, rerouting=rerouting, correction=correction)
-    routing, kappa = rerouting.acting(policy.routing, correction)
+    signals = read_signals(
+        policy, state.windows, observation, _standing_queue(policy, state, now_s)
+    )
+    cost = state.learner.fit(claim_of(state.windows.last.values()))
+    if cost is not None and not policy.tuning.has(Component.VARIATION):
+        cost = replace(cost, cv=0.0)
+    routing_transition, correction = state.routing_transition.observe(
+        policy.routing, state.correction, now_s, policy.tuning.correction_s
+    )
+    if routing_transition is not state.routing_transition:
+        state = replace(state, routing_transition=routing_transition, correction=correction)
+    routing, correction_factor = routing_transition.effective_routing(policy.routing, correction)
     ready = [pod.uid for pod in observation.pods if pod.state is PodState.READY]
     tail = tail_of(policy, cost, routing, state.learner.speeds, ready)
 
-    target_s = corrected_target_s(policy, tail, kappa)
-    state, expected = _foresee(policy, state, signals, now_s)
-    behind = _behind(policy, state, tail, ready)
-    advice = _recommend(policy, expected, signals, tail, counts, target_s, behind)
+    target_s = corrected_target_s(policy, tail, correction_factor)
+    state, expected = _forecast(policy, state, signals, now_s)
+    backlogs = _backlogs(policy, state, tail, ready)
+    results = _recommend(policy, expected, signals, tail, counts, target_s, backlogs)
     measured = tail
     if routing is not policy.routing:
         measured = tail_of(policy, cost, policy.routing, state.learner.speeds, ready)
-    state = _correct(policy, state, signals, measured, counts, advice, now_s)
-    state = _remember(policy, state, signals, advice, now_s)
-    situation = Situation(
+    state = _correct(policy, state, signals, measured, counts, results, now_s)
+    state = _remember(policy, state, signals, results, now_s)
+    limit_input = LimitInput(
         policy=policy,
         state=state,
         observation=observation,
         signals=signals,
         counts=counts,
-        wanted=advice.wanted,
-        known=advice.known,
+        desired=results.desired,
+        known=results.known,
         now_s=now_s,
     )
-    replicas, applied = _limit(situation)
-    decision = _explain(situation, advice, replicas, applied, tail, target_s)
+    replicas, applied = _limit(limit_input)
+    decision = _explain(limit_input, results, replicas, applied, tail, target_s)
     changed = not state.changes or state.changes[-1][1] != observation.current
     own = replicas if decision.alone == replicas else observation.current
     changes = (*state.changes, (now_s, observation.current)) if changed else state.changes
@@ -106,13 +110,13 @@ _CHANGES_KEPT = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Advice:
-    """What the rules said at this tick."""
+class RuleResults:
+    """What the rules recommend at this tick."""
 
     known: bool
     """Whether there was a model to ask."""
     recommendations: tuple[Recommendation, ...]
-    wanted: Wanted
+    desired: DesiredReplicas
     needed: int
     """The fewest replicas that a removal may leave."""
     sufficient: int
@@ -120,10 +124,11 @@ class _Advice:
 
     @property
     def strongest(self) -> Recommendation | None:
+        """The rule that recommends the most replicas."""
         return max(self.recommendations, key=lambda rule: rule.replicas, default=None)
 
 
-def _respect_others(state: State, observation: Observation) -> State:
+def _restart_hold_on_manual_scale_up(state: State, observation: Observation) -> State:
     """Begin a new hold where somebody else has raised the replicas: a person who wants more now.
 
     What was enough before does not undo that at once.
@@ -170,7 +175,7 @@ def tail_of(
     policy: Policy,
     cost: CostModel | None,
     routing: Routing,
-    speeds: Speeds,
+    speeds: ReplicaSpeeds,
     ready: Sequence[str],
 ) -> TailLatency | None:
     """Return the model to ask: of the mean replica where routing sees load, else of all of them.
@@ -193,7 +198,7 @@ def tail_of(
     return TailLatency(cost=cost, percentile=percentile, routing=routing)
 
 
-def _standing(policy: Policy, state: State, now_s: float) -> int | None:
+def _standing_queue(policy: Policy, state: State, now_s: float) -> int | None:
     """Return the queue that stood throughout the shortest window; None until it was watched."""
     window_s = min(policy.burst_windows_s, default=policy.tick_s)
     if state.windows.watched_s(now_s, window_s) < window_s:
@@ -201,13 +206,13 @@ def _standing(policy: Policy, state: State, now_s: float) -> int | None:
     return state.waiting_low.value
 
 
-def _behind(
+def _backlogs(
     policy: Policy, state: State, tail: TailLatency | None, ready: Sequence[str]
 ) -> tuple[int, ...]:
     """Return the queues that a surge has left behind; none while no cost is known."""
     if tail is None:
         return ()
-    return left_behind(
+    return backlogs(
         state.windows,
         ready,
         full_rps=tail.cost.full_batch_rps,
@@ -216,31 +221,31 @@ def _behind(
     )
 
 
-def corrected_target_s(policy: Policy, tail: TailLatency | None, kappa: float) -> float:
+def corrected_target_s(policy: Policy, tail: TailLatency | None, correction_factor: float) -> float:
     """Return the target that the model is asked for: the promise over the correction.
 
     Never below what an idle replica takes: no number of replicas could answer that.
     """
-    if tail is None or not policy.law.has(Element.CORRECTION):
+    if tail is None or not policy.tuning.has(Component.CORRECTION):
         return policy.latency_target_s
     lowest_s = min(policy.latency_target_s, _ABOVE_IDLE * tail.idle_s)
-    return max(policy.latency_target_s / kappa, lowest_s)
+    return max(policy.latency_target_s / correction_factor, lowest_s)
 
 
 _ABOVE_IDLE = 1.1
 
 
-def _foresee(
+def _forecast(
     policy: Policy, state: State, signals: Signals, now_s: float
 ) -> tuple[State, Expected | None]:
     """Return what is expected to arrive, None while no rate is known; fresh rates are learnt."""
     rate = signals.arrival_rps
     if rate.value is None:
         return state, None
-    burst_rps = bursts.standing_out_rps(policy, state.windows, now_s)
+    burst_rps = bursts.burst_rate_rps(policy, state.windows, now_s)
     start_s = state.cold_starts.p90_s or max(USUAL_START_S, state.cold_starts.at_least_s)
     if rate.fresh:
-        forecast = state.forecast.seen(policy, now_s, rate.value, burst_rps, start_s)
+        forecast = state.forecast.observe(policy, now_s, rate.value, burst_rps, start_s)
         state = replace(state, forecast=forecast)
     return state, state.forecast.expected(policy, now_s, rate.value, burst_rps, start_s)
 
@@ -252,55 +257,55 @@ def _recommend(
     tail: TailLatency | None,
     counts: ReplicaCounts,
     target_s: float,
-    behind: Sequence[int],
-) -> _Advice:
+    backlogs: Sequence[int],
+) -> RuleResults:
     """Ask every rule that has what it needs."""
-    law, rate_rps = policy.law, signals.arrival_rps.value
-    rules: dict[Element, Recommendation | None] = {}
+    tuning, rate_rps = policy.tuning, signals.arrival_rps.value
+    rules: dict[Component, Recommendation | None] = {}
     removal = sufficient = 0
     if tail is not None and expected is not None and rate_rps is not None:
         rules = _by_arrivals(policy, expected, rate_rps, tail, target_s)
-        sufficient = _sufficient(policy, rules[Element.BURST], rate_rps, tail, target_s)
-        if law.has(Element.REMOVAL_MARGIN):
+        sufficient = _sufficient(policy, rules[Component.BURST], rate_rps, tail, target_s)
+        if tuning.has(Component.REMOVAL_MARGIN):
             removal = recommenders.for_removal(policy, tail, expected.most, target_s)
-    by_arrivals = _most(rule for element, rule in rules.items() if law.has(element))
+    by_arrivals = _most(rule for component, rule in rules.items() if tuning.has(component))
     if tail is not None and expected is not None:
-        rules[Element.LEFT_BEHIND] = recommenders.for_left_behind(
-            policy, tail, expected.later.steady, behind
+        rules[Component.BACKLOG] = recommenders.for_backlog(
+            policy, tail, expected.later.for_ceiling_rps, backlogs
         )
     if tail is None or tail.idle_s <= policy.latency_target_s:  # else more would not help
-        rules[Element.QUEUE] = recommenders.for_queue(
+        rules[Component.QUEUE] = recommenders.for_queue(
             policy, tail, signals, counts=counts, target_s=target_s
         )
-    every = [rule for element, rule in rules.items() if rule and law.has(element)]
-    ceiling = rules.get(Element.CEILING)
-    wanted = _with_replacements(_most(every), counts)
-    return _Advice(
+    every = [rule for component, rule in rules.items() if rule and tuning.has(component)]
+    ceiling = rules.get(Component.CEILING)
+    desired = _with_replacements(_most(every), counts)
+    return RuleResults(
         known=tail is not None,
         recommendations=tuple(every),
-        wanted=Wanted(
-            replicas=wanted,
+        desired=DesiredReplicas(
+            replicas=desired,
             by_arrivals=by_arrivals,
             by_ceiling=ceiling.replicas if ceiling else 0,
         ),
-        needed=max(wanted, removal),
+        needed=max(desired, removal),
         sufficient=sufficient,
     )
 
 
 def _by_arrivals(
     policy: Policy, expected: Expected, rate_rps: float, tail: TailLatency, target_s: float
-) -> dict[Element, Recommendation | None]:
+) -> dict[Component, Recommendation | None]:
     """Ask the rules that look at what arrives."""
     later = expected.later
     return {
-        Element.LATENCY: recommenders.for_latency(
-            policy, tail, later.felt, target_s, now_rps=rate_rps, due=later.due
+        Component.LATENCY: recommenders.for_latency(
+            policy, tail, later.for_latency_rps, target_s, now_rps=rate_rps, periodic=later.periodic
         ),
-        Element.CEILING: recommenders.for_utilization(
-            policy, tail.cost, later.steady, now_rps=rate_rps, due=later.due
+        Component.CEILING: recommenders.for_utilization(
+            policy, tail.cost, later.for_ceiling_rps, now_rps=rate_rps, periodic=later.periodic
         ),
-        Element.BURST: recommenders.for_burst(policy, tail, expected.burst_rps, target_s),
+        Component.BURST: recommenders.for_burst(policy, tail, expected.burst_rps, target_s),
     }
 
 
@@ -314,7 +319,7 @@ def _sufficient(
     """Return what the present rate and its burst need, whatever is expected."""
     latency = recommenders.for_latency(policy, tail, rate_rps, target_s)
     ceiling = recommenders.for_utilization(policy, tail.cost, rate_rps)
-    return _most([latency, ceiling, burst if policy.law.has(Element.BURST) else None])
+    return _most([latency, ceiling, burst if policy.tuning.has(Component.BURST) else None])
 
 
 def _most(rules: Iterable[Recommendation | None]) -> int:
@@ -327,7 +332,7 @@ def _correct(
     signals: Signals,
     tail: TailLatency | None,
     counts: ReplicaCounts,
-    advice: _Advice,
+    results: RuleResults,
     now_s: float,
 ) -> State:
     """Compare the model with what was measured, where nothing else explains the difference.
@@ -335,9 +340,9 @@ def _correct(
     The ready replicas must have sufficed for the whole stable window; for several windows while all
     of them have a queue beyond its bound. Where only some do, a surge has left it behind.
     """
-    if counts.ready < max(1, advice.sufficient):
-        return replace(state, sufficed_since_s=None)
-    since_s = now_s if state.sufficed_since_s is None else state.sufficed_since_s
+    if counts.ready < max(1, results.sufficient):
+        return replace(state, sufficient_since_s=None)
+    since_s = now_s if state.sufficient_since_s is None else state.sufficient_since_s
     since_s = max(since_s, state.ready_since_s)
     correction, measured, rate = state.correction, signals.latency_s, signals.arrival_rps
     if (
@@ -349,16 +354,16 @@ def _correct(
         bound = tail.cost.max_batch * counts.ready
         shared, waiting = signals.standing.value or 0.0, signals.waiting.value or 0.0
         patience_s = policy.stable_window_s * (_QUEUED_WINDOWS if shared > bound else 1)
-        left_behind = waiting > bound >= shared
-        if now_s - since_s >= patience_s and not left_behind and state.last_s is not None:
+        backlogs = waiting > bound >= shared
+        if now_s - since_s >= patience_s and not backlogs and state.last_s is not None:
             correction = correction.observe(
                 measured.value,
                 tail.latency_s(rate.value, counts.ready),
                 requests=rate.value * policy.stable_window_s,
                 elapsed_s=now_s - state.last_s,
-                constant_s=policy.law.correction_s,
+                constant_s=policy.tuning.correction_s,
             )
-    return replace(state, sufficed_since_s=since_s, correction=correction)
+    return replace(state, sufficient_since_s=since_s, correction=correction)
 
 
 _QUEUED_WINDOWS = 4
@@ -377,58 +382,58 @@ def _with_replacements(needed: int, counts: ReplicaCounts) -> int:
 
 
 def _remember(
-    policy: Policy, state: State, signals: Signals, advice: _Advice, now_s: float
+    policy: Policy, state: State, signals: Signals, results: RuleResults, now_s: float
 ) -> State:
     """Enter this tick into the stabilization; what is not fresh breaks the watch instead."""
-    if signals.freshness is not Freshness.FRESH or not advice.known:
+    if signals.freshness is not Freshness.FRESH or not results.known:
         return state
     return replace(
         state,
-        wanted_low=state.wanted_low.add(
-            now_s, advice.wanted.replicas, policy.scale_up_stabilization_s
+        desired_low=state.desired_low.add(
+            now_s, results.desired.replicas, policy.scale_up_stabilization_s
         ),
         needed_high=state.needed_high.add(
-            now_s, advice.needed, max(limits.hold_s(policy, state), LONGEST_HOLD_S)
+            now_s, results.needed, max(limits.hold_s(policy, state), LONGEST_HOLD_S)
         ),
         coverage=state.coverage.seen(now_s, max(policy.stale_after_s, 3 * policy.tick_s)),
     )
 
 
-def _limit(situation: Situation) -> tuple[int, tuple[LimitApplied, ...]]:
+def _limit(limit_input: LimitInput) -> tuple[int, tuple[LimitApplied, ...]]:
     """Move towards what is wanted as far as the limits allow; bounds last."""
-    current = situation.observation.current
-    if situation.wanted.replicas > current:
-        replicas, applied = limits.increase(situation)
-    elif current > max(situation.wanted.replicas, situation.policy.min_replicas):
-        replicas, applied = limits.decrease(situation)
+    current = limit_input.observation.current
+    if limit_input.desired.replicas > current:
+        replicas, applied = limits.increase(limit_input)
+    elif current > max(limit_input.desired.replicas, limit_input.policy.min_replicas):
+        replicas, applied = limits.decrease(limit_input)
     else:
         replicas, applied = current, ()
-    replicas, yielded = limits.granted(situation, replicas)
-    bounded, cut = limits.bounds(situation.policy, replicas)
+    replicas, yielded = limits.granted(limit_input, replicas)
+    bounded, cut = limits.bounds(limit_input.policy, replicas)
     return bounded, (*applied, *yielded, *cut)
 
 
 def _explain(
-    situation: Situation,
-    advice: _Advice,
+    limit_input: LimitInput,
+    results: RuleResults,
     replicas: int,
     applied: tuple[LimitApplied, ...],
     tail: TailLatency | None,
     target_s: float,
 ) -> Decision:
     """Put the number together with everything that is needed to say why."""
-    current, counts = situation.observation.current, situation.counts
+    current, counts = limit_input.observation.current, limit_input.counts
     direction = Direction.NONE
     if replicas != current:
         direction = Direction.UP if replicas > current else Direction.DOWN
-    policy, rate_rps = situation.policy, situation.signals.arrival_rps.value
+    policy, rate_rps = limit_input.policy, limit_input.signals.arrival_rps.value
     cost: CostModel | None = tail.cost if tail else None
     known = tail is not None and rate_rps is not None
-    reason = binding(policy, direction, advice.strongest, applied, counts, current)
+    reason = binding(policy, direction, results.strongest, applied, counts, current)
     if not known and reason is Reason.WITHIN_TARGET:
-        reason = Reason.SIGNALS_ABSENT
+        reason = Reason.METRICS_MISSING
     return Decision(
-        time_s=situation.now_s,
+        time_s=limit_input.now_s,
         current=current,
         replicas=replicas,
         direction=direction,
@@ -438,17 +443,17 @@ def _explain(
             direction,
             current,
             replicas,
-            advice.strongest,
+            results.strongest,
             applied,
             counts,
-            limits.hold_s(policy, situation.state),
+            limits.hold_s(policy, limit_input.state),
         ),
-        recommendations=advice.recommendations,
+        recommendations=results.recommendations,
         limits=applied,
         counterfactuals=counterfactuals(tail, rate_rps, replicas)
         if tail is not None and rate_rps is not None
         else (),
-        signals=situation.signals,
+        signals=limit_input.signals,
         counts=counts,
         utilization=rate_rps / (counts.ready * cost.full_batch_rps)
         if cost is not None and rate_rps is not None and counts.ready
@@ -460,6 +465,6 @@ def _explain(
         if tail
         else None,
         cost=cost,
-        correction=situation.state.correction.kappa,
-        cold_start_s=situation.state.cold_starts.p90_s,
+        correction=limit_input.state.correction.factor,
+        cold_start_s=limit_input.state.cold_starts.p90_s,
     )

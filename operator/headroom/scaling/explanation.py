@@ -21,10 +21,10 @@ _LIMITS = {
     Reason.CAPACITY_SHORTAGE: "replicas are unschedulable or broken, more would only multiply them",
     Reason.YIELDED_TO_PRIORITY: "a service of higher priority gets the last accelerators",
     Reason.ROLLING_OUT: "a rollout is replacing pods, nothing is removed meanwhile",
-    Reason.SIGNALS_STALE: "signals are out of date, nothing is removed",
-    Reason.SIGNALS_ABSENT: "signals are absent, what stands is held",
+    Reason.METRICS_STALE: "signals are out of date, nothing is removed",
+    Reason.METRICS_MISSING: "signals are absent, what stands is held",
     Reason.COST_UNKNOWN: "what a request costs is not known yet",
-    Reason.RESTART_HOLD: "not watched for a whole scale-down window yet",
+    Reason.INSUFFICIENT_HISTORY: "not watched for a whole scale-down window yet",
     Reason.MAX_REPLICAS: "maxReplicas allows no more",
     Reason.MIN_REPLICAS: "minReplicas asks for no fewer",
 }

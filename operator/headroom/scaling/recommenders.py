@@ -27,11 +27,11 @@ def _replicas(quotient: float) -> int:
     return max(0, math.ceil(quotient - _ROUNDING))
 
 
-def _said(expected_rps: float, now_rps: float | None, *, due: bool) -> str:
+def _format_rate(expected_rps: float, now_rps: float | None, *, periodic: bool) -> str:
     """Return the arrivals in words, and the present ones where others are expected."""
     if now_rps is None or abs(expected_rps - now_rps) <= 0.01 * now_rps:
         return f"{expected_rps:.3g}/s"
-    of_what = " of a surge that is due" if due else ""
+    of_what = " of a surge that is due" if periodic else ""
     return f"{expected_rps:.3g}/s expected{of_what} ({now_rps:.3g}/s now)"
 
 
@@ -42,14 +42,14 @@ def for_latency(
     target_s: float,
     *,
     now_rps: float | None = None,
-    due: bool = False,
+    periodic: bool = False,
 ) -> Recommendation | None:
     """N_slo: each replica stays below its capacity over the surge margin; None if infeasible.
 
     `arrival_rps` is what is expected, `now_rps` what arrives, `due` whether a surge is the reason;
     `target_s` is the promise over the correction.
     """
-    margin = policy.law.surge_margin
+    margin = policy.tuning.arrival_margin
     replicas = tail.replicas_for(arrival_rps, target_s, margin)
     if replicas is None:
         return None
@@ -57,7 +57,7 @@ def for_latency(
     return Recommendation(
         rule=Reason.LATENCY_MODEL,
         replicas=replicas,
-        detail=_said(arrival_rps, now_rps, due=due)
+        detail=_format_rate(arrival_rps, now_rps, periodic=periodic)
         + (f" x {margin:g}" if margin != 1 else "")
         + f" over {capacity_rps:.3g}/s per replica within {target_s:.3g} s",
     )
@@ -69,14 +69,14 @@ def for_utilization(
     arrival_rps: float,
     *,
     now_rps: float | None = None,
-    due: bool = False,
+    periodic: bool = False,
 ) -> Recommendation:
     """N_util: arrivals over what the replicas carry in full batches stay below the ceiling."""
     return Recommendation(
         rule=Reason.UTILIZATION_CEILING,
         replicas=_replicas(arrival_rps / (policy.utilization_ceiling * cost.full_batch_rps)),
-        detail=f"{_said(arrival_rps, now_rps, due=due)} over {policy.utilization_ceiling:g} x "
-        f"{cost.full_batch_rps:.3g}/s per replica",
+        detail=_format_rate(arrival_rps, now_rps, periodic=periodic)
+        + f" over {policy.utilization_ceiling:g} x {cost.full_batch_rps:.3g}/s per replica",
     )
 
 
@@ -109,8 +109,8 @@ def for_queue(
         rate_rps = signals.arrival_rps.value
         if rate_rps is None:
             rate_rps = ready * tail.capacity_rps(target_s, max(1, ready))
-        rate_rps += excess / policy.law.drain_s
-        replicas = tail.replicas_for(rate_rps, target_s, policy.law.surge_margin)
+        rate_rps += excess / policy.tuning.drain_s
+        replicas = tail.replicas_for(rate_rps, target_s, policy.tuning.arrival_margin)
     if replicas is None:
         return None
     return Recommendation(
@@ -134,7 +134,7 @@ def for_burst(
     )
 
 
-def for_left_behind(
+def for_backlog(
     policy: Policy, tail: TailLatency, arrival_rps: float, queues: Sequence[int]
 ) -> Recommendation | None:
     """N_left: what lets replicas that a surge has left a queue with work it off in time.
@@ -148,8 +148,8 @@ def for_left_behind(
     if not queues or policy.routing.sees_load:
         return None
     full_rps = tail.cost.full_batch_rps
-    needed_rps = sum(queues) / len(queues) / policy.law.drain_s
-    spare_rps = min(_LEFT_BEHIND * full_rps, needed_rps)
+    needed_rps = sum(queues) / len(queues) / policy.tuning.drain_s
+    spare_rps = min(_LARGEST_DRAIN_SHARE * full_rps, needed_rps)
     return Recommendation(
         rule=Reason.QUEUE_DEPTH,
         replicas=_replicas(arrival_rps / (full_rps - spare_rps)),
@@ -157,13 +157,13 @@ def for_left_behind(
     )
 
 
-_LEFT_BEHIND = 0.35
+_LARGEST_DRAIN_SHARE = 0.35
 
 
 def for_removal(policy: Policy, tail: TailLatency, most: Rates, target_s: float) -> int:
     """Return the fewest replicas that keep the ceiling, and latency below its lower margin."""
-    law = policy.law
+    tuning = policy.tuning
     by_latency = tail.replicas_for(
-        most.felt, law.removal_latency_ratio * target_s, law.surge_margin
+        most.for_latency_rps, tuning.removal_latency_ratio * target_s, tuning.arrival_margin
     )
-    return max(for_utilization(policy, tail.cost, most.steady).replicas, by_latency or 0)
+    return max(for_utilization(policy, tail.cost, most.for_ceiling_rps).replicas, by_latency or 0)

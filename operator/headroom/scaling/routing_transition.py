@@ -17,7 +17,7 @@ LATEST_S = 1800.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rerouting:
+class RoutingTransition:
     """Which routing was seen last, and which one still decides."""
 
     seen: Routing | None = None
@@ -30,26 +30,26 @@ class Rerouting:
 
     def observe(
         self, routing: Routing, correction: Correction, now_s: float, constant_s: float
-    ) -> tuple[Rerouting, Correction]:
+    ) -> tuple[RoutingTransition, Correction]:
         """Take in the routing of this tick; return with it the correction that is learnt on.
 
         Settled is what was corrected for `constant_s`. A change back takes up the former
         correction.
         """
         if self.seen is None or routing is self.seen:
-            settled = correction.learnt_s >= constant_s or now_s - self.since_s >= LATEST_S
+            settled = correction.learned_s >= constant_s or now_s - self.since_s >= LATEST_S
             if self.seen is None or (self.former is not None and settled):
-                return Rerouting(seen=routing), correction
+                return RoutingTransition(seen=routing), correction
             return self, correction
         before = self.former or self.seen
         kept = correction if self.former is None else self.correction
         if routing is before:
-            return Rerouting(seen=routing), kept
-        changed = Rerouting(seen=routing, former=before, correction=kept, since_s=now_s)
+            return RoutingTransition(seen=routing), kept
+        changed = RoutingTransition(seen=routing, former=before, correction=kept, since_s=now_s)
         return changed, Correction()
 
-    def acting(self, routing: Routing, correction: Correction) -> tuple[Routing, float]:
+    def effective_routing(self, routing: Routing, correction: Correction) -> tuple[Routing, float]:
         """Return the routing whose tables decide now, and the factor on their latency."""
         if self.former is None:
-            return routing, correction.kappa
-        return self.former, self.correction.kappa
+            return routing, correction.factor
+        return self.former, self.correction.factor

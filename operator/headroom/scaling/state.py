@@ -12,14 +12,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from headroom.scaling.cost.cost_learning import CostLearner
-from headroom.scaling.cost.execution_variation import Variation
+from headroom.scaling.cost.execution_variation import ExecutionVariation
 from headroom.scaling.cost.line_fit import SUMS, Sums
 from headroom.scaling.forecast.forecast import Forecast
 from headroom.scaling.latency.correction import LARGEST, SMALLEST, Correction
 from headroom.scaling.limits.cold_start import KEPT, ColdStarts
 from headroom.scaling.limits.flaps import Flaps
 from headroom.scaling.limits.stabilization import Coverage, SlidingExtreme
-from headroom.scaling.routing_transition import Rerouting
+from headroom.scaling.routing_transition import RoutingTransition
 from headroom.scaling.values import CostModel
 from headroom.scaling.windows.sliding_windows import Windows
 
@@ -39,7 +39,7 @@ class State:
     cost: CostModel | None = None
     """The fit of the last decision: what new executions are compared with."""
     cold_starts: ColdStarts = field(default_factory=ColdStarts)
-    wanted_low: SlidingExtreme = field(default_factory=lambda: SlidingExtreme(keep="smallest"))
+    desired_low: SlidingExtreme = field(default_factory=lambda: SlidingExtreme(keep="smallest"))
     """Of the scale-up window: an increase needs to have been wanted throughout."""
     needed_high: SlidingExtreme = field(default_factory=lambda: SlidingExtreme(keep="largest"))
     """Of the scale-down window: a removal keeps the most that was needed."""
@@ -47,8 +47,8 @@ class State:
     """Requests waiting, of the shortest burst window."""
     coverage: Coverage = field(default_factory=Coverage)
     correction: Correction = field(default_factory=Correction)
-    rerouting: Rerouting = field(default_factory=Rerouting)
-    sufficed_since_s: float | None = None
+    routing_transition: RoutingTransition = field(default_factory=RoutingTransition)
+    sufficient_since_s: float | None = None
     """Since when the ready replicas have been enough by the model; None while they are not."""
     flaps: Flaps = field(default_factory=Flaps)
     forecast: Forecast = field(default_factory=Forecast)
@@ -121,12 +121,12 @@ def _bins(checkpoint: Checkpoint) -> dict[int, Sums]:
     return bins
 
 
-def _variation(checkpoint: Checkpoint) -> Variation:
+def _variation(checkpoint: Checkpoint) -> ExecutionVariation:
     numbers = _numbers(checkpoint, "variation")
     if len(numbers) != 2 or (numbers[0] > 0 and numbers[1] == 0):
         rule = "a sum of squares and how many there were"
         raise ValueError(f"checkpoint variation must hold {rule}, not {numbers}")
-    return Variation(squares=numbers[0], differences=numbers[1])
+    return ExecutionVariation(squares=numbers[0], differences=numbers[1])
 
 
 def _numbers(checkpoint: Checkpoint, key: str) -> list[float]:

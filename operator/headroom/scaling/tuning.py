@@ -11,31 +11,31 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Element(StrEnum):
+class Component(StrEnum):
     """A step of the decision that can be left out in the simulator."""
 
     CEILING = "utilization-ceiling"
     LATENCY = "latency-model"
-    QUEUE = "queue"
-    LEFT_BEHIND = "left-behind"
+    QUEUE = "queue-depth"
+    BACKLOG = "backlog"
     """Room for replicas that a surge has left a queue with."""
     BURST = "burst"
     VARIATION = "variation"
     """Learning how much executions vary."""
     CORRECTION = "correction"
     REMOVAL_MARGIN = "removal-margin"
-    FLAPS = "flap-patience"
+    FLAPS = "flap-hold"
     FORECAST = "forecast"
     """What followed before when the load was as it is now."""
-    SURGES = "surges"
+    PERIODIC_PEAKS = "periodic-peaks"
     """Of the forecast: what comes at regular times."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Law:
+class Tuning:
     """What a sweep of Headroom itself may walk."""
 
-    surge_margin: float = 1.0
+    arrival_margin: float = 1.0
     """Replicas = arrivals x margin / capacity: room beyond what the forecast asks for."""
     burst_deviations: float = 4.5
     """A short window counts when it lies this many Poisson deviations above what preceded it."""
@@ -48,8 +48,8 @@ class Law:
     """A queue that stands beyond its bound is to be worked off within this time."""
     correction_s: float = 300.0
     """Time constant of the correction."""
-    without: frozenset[Element] = frozenset()
+    without: frozenset[Component] = frozenset()
 
-    def has(self, element: Element) -> bool:
+    def has(self, component: Component) -> bool:
         """Whether this element acts."""
-        return element not in self.without
+        return component not in self.without

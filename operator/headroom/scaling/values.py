@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from headroom.scaling.tuning import Law
+from headroom.scaling.tuning import Tuning
 
 
 class PodState(StrEnum):
@@ -33,7 +33,7 @@ class Freshness(StrEnum):
 
     FRESH = "Fresh"
     STALE = "Stale"
-    ABSENT = "Absent"
+    MISSING = "Missing"
 
 
 class Routing(StrEnum):
@@ -98,13 +98,13 @@ class Reason(StrEnum):
     """A service of higher priority gets the last accelerators of the pool."""
     ROLLING_OUT = "RollingOut"
     """A rollout is replacing pods; nothing is removed meanwhile."""
-    SIGNALS_STALE = "SignalsStale"
+    METRICS_STALE = "MetricsStale"
     """A signal is out of date: nothing is removed."""
-    SIGNALS_ABSENT = "SignalsAbsent"
+    METRICS_MISSING = "MetricsMissing"
     """A signal is not there: what stands is held."""
     COST_UNKNOWN = "CostUnknown"
     """No replica has said or shown yet what a request costs: what stands is held."""
-    RESTART_HOLD = "RestartHold"
+    INSUFFICIENT_HISTORY = "InsufficientHistory"
     """The operator has not watched for a whole scale-down window yet."""
 
 
@@ -145,7 +145,7 @@ class Policy:
     """Of several services that want the last accelerators, the highest goes first."""
     warmup_timeout_s: float = 600.0
     """A warming pod that is older than this is not on schedule, whatever was measured before."""
-    law: Law = field(default_factory=Law)
+    tuning: Tuning = field(default_factory=Tuning)
     """The constants behind the fields above; a user does not set them."""
 
 
@@ -269,7 +269,7 @@ class Signal:
 
     def __post_init__(self) -> None:
         """Raise ValueError where a value stands for nothing, or nothing for a value."""
-        if (self.value is None) != (self.freshness is Freshness.ABSENT):
+        if (self.value is None) != (self.freshness is Freshness.MISSING):
             raise ValueError(f"a signal has a value unless absent: {self.freshness}, {self.value}")
 
     @property
@@ -278,21 +278,21 @@ class Signal:
         return self.freshness is Freshness.FRESH
 
 
-ABSENT = Signal(freshness=Freshness.ABSENT)
+MISSING = Signal(freshness=Freshness.MISSING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signals:
     """What the windows say now, over all pods of the service."""
 
-    arrival_rps: Signal = ABSENT
-    waiting: Signal = ABSENT
-    standing: Signal = ABSENT
+    arrival_rps: Signal = MISSING
+    waiting: Signal = MISSING
+    standing: Signal = MISSING
     """Waiting throughout the shortest burst window: a queue that the replicas do not work off."""
-    in_flight: Signal = ABSENT
-    latency_s: Signal = ABSENT
+    in_flight: Signal = MISSING
+    latency_s: Signal = MISSING
     """The promised percentile in the stable window, misses as +Inf; absent without traffic."""
-    attainment: Signal = ABSENT
+    attainment: Signal = MISSING
     """Share of the stable window's requests answered within the target; absent without traffic."""
     coverage: float = 0.0
     """Share of the ready pods that have a fresh sample."""
@@ -300,7 +300,7 @@ class Signals:
     @property
     def freshness(self) -> Freshness:
         """The worst of the signals that a removal depends on."""
-        order = (Freshness.ABSENT, Freshness.STALE, Freshness.FRESH)
+        order = (Freshness.MISSING, Freshness.STALE, Freshness.FRESH)
         return min((self.arrival_rps.freshness, self.waiting.freshness), key=order.index)
 
 

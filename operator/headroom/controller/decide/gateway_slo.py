@@ -102,7 +102,7 @@ class AtTheGateway:
         if self.fresh:
             return decision, state
         why = "what the gateways count is not known"
-        return withheld(policy, before, state, decision, why, Reason.SIGNALS_STALE)
+        return withheld(policy, before, state, decision, why, Reason.METRICS_STALE)
 
     def judged(self, decision: Decision) -> Decision:
         """Return the decision with the percentile and the attainment as clients see them."""

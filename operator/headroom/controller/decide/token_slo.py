@@ -127,8 +127,10 @@ class TokenPromises:
         """Return what the decision is asked: the same policy where no room is needed."""
         if self.logarithm == 0.0:
             return policy
-        law = replace(policy.law, surge_margin=policy.law.surge_margin * self.room)
-        return replace(policy, utilization_ceiling=policy.utilization_ceiling / self.room, law=law)
+        tuning = replace(policy.tuning, arrival_margin=policy.tuning.arrival_margin * self.room)
+        return replace(
+            policy, utilization_ceiling=policy.utilization_ceiling / self.room, tuning=tuning
+        )
 
     def held(
         self, policy: Policy, before: State, state: State, decision: Decision

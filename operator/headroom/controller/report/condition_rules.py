@@ -112,7 +112,7 @@ def _scaling_active(tick: Tick) -> _Finding:
         return _TRUE, StatusReason.AT_ZERO, _AT_ZERO
     if _is_filling(tick):
         return _UNKNOWN, StatusReason.COLLECTING_METRICS, _FILLING
-    if tick.decision.signals.freshness is Freshness.ABSENT:
+    if tick.decision.signals.freshness is Freshness.MISSING:
         return _FALSE, StatusReason.METRICS_MISSING, "what stands is held until signals arrive"
     return _TRUE, StatusReason.AUTO, "decisions are written"
 
@@ -326,4 +326,4 @@ def _is_at_zero(tick: Tick) -> bool:
 def _is_filling(tick: Tick) -> bool:
     """Whether gauges speak and rates do not yet: nothing is wrong, and it passes by itself."""
     signals = tick.decision.signals
-    return signals.waiting.fresh and signals.arrival_rps.freshness is Freshness.ABSENT
+    return signals.waiting.fresh and signals.arrival_rps.freshness is Freshness.MISSING

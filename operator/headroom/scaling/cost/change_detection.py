@@ -15,7 +15,7 @@ Recent = tuple[float, float, float]
 """Batches, their seconds, and the seconds that had been expected."""
 
 
-def surprise(recent: Recent, cv: float) -> float | None:
+def detect_change(recent: Recent, cv: float) -> float | None:
     """Return how many times as long as expected they took; None where chance explains it.
 
     Worked: cv 1 and 100 batches: a mean is within 1 +- 5 / 10, so only a factor above 1.5 counts.

@@ -18,10 +18,10 @@ from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
-from headroom.scaling.cost.change_detection import KEPT, surprise
-from headroom.scaling.cost.execution_variation import Variation
+from headroom.scaling.cost.change_detection import KEPT, detect_change
+from headroom.scaling.cost.execution_variation import ExecutionVariation
 from headroom.scaling.cost.line_fit import NOTHING, SUMS, Sums, line, plus
-from headroom.scaling.cost.replica_speeds import Speeds
+from headroom.scaling.cost.replica_speeds import ReplicaSpeeds
 from headroom.scaling.values import CostModel, PodSample
 from headroom.scaling.windows.sliding_windows import BatchStats
 
@@ -71,8 +71,8 @@ class CostLearner:
     """The sums of a least-squares line by bin of size, and what is left beside it."""
 
     bins: Mapping[int, Sums] = field(default_factory=dict)
-    variation: Variation = field(default_factory=Variation)
-    speeds: Speeds = field(default_factory=Speeds)
+    variation: ExecutionVariation = field(default_factory=ExecutionVariation)
+    speeds: ReplicaSpeeds = field(default_factory=ReplicaSpeeds)
 
     def observe(
         self,
@@ -96,9 +96,9 @@ class CostLearner:
         known_cv = variation.cv if variation.known else None
         speeds = self.speeds.observe(usual, expected, elapsed_s, known_cv)
         chance_cv = expected.cv if variation.known else max(1.0, expected.cv)
-        bins, ratio = self.bins, surprise(speeds.together, chance_cv)
+        bins, ratio = self.bins, detect_change(speeds.together, chance_cv)
         if ratio is not None:
-            ratio = _latest(usual, expected, speeds.factors) or ratio
+            ratio = _latest_ratio(usual, expected, speeds.factors) or ratio
             bins = {number: _rescaled(sums, ratio) for number, sums in bins.items()}
             variation, speeds = variation.fewer(KEPT), speeds.rescaled(ratio)
         return CostLearner(
@@ -181,7 +181,7 @@ def _with(
     return {**bins, **added}
 
 
-def _latest(
+def _latest_ratio(
     intervals: Iterable[BatchStats], expected: CostModel, factors: Mapping[str, float]
 ) -> float | None:
     """Return how many times as long as expected these took; None if nothing was expected."""

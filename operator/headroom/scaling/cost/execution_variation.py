@@ -25,7 +25,7 @@ _NEGLIGIBLE_CV = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Variation:
+class ExecutionVariation:
     """The mean square successive difference, fading."""
 
     squares: float = 0.0
@@ -41,7 +41,7 @@ class Variation:
         expected: CostModel,
         fade: float,
         factors: Mapping[str, float],
-    ) -> Variation:
+    ) -> ExecutionVariation:
         """Return it with intervals added, at most one per replica; what is known fades by `fade`.
 
         Both means of a pair are compared with the same expectation, so that an expectation that
@@ -64,18 +64,20 @@ class Variation:
             squares += ratio * ratio * batches * fewer / (batches + fewer)
             differences += 1.0
         heard = self.intervals + len(intervals)
-        return Variation(squares=squares, differences=differences, intervals=heard, latest=latest)
+        return ExecutionVariation(
+            squares=squares, differences=differences, intervals=heard, latest=latest
+        )
 
-    def only(self, replicas: AbstractSet[str]) -> Variation:
+    def only(self, replicas: AbstractSet[str]) -> ExecutionVariation:
         """Return it with no other replica remembered; what they taught stays."""
         if self.latest.keys() <= replicas:
             return self
         latest = {replica: one for replica, one in self.latest.items() if replica in replicas}
         return replace(self, latest=latest)
 
-    def fewer(self, kept: float) -> Variation:
+    def fewer(self, kept: float) -> ExecutionVariation:
         """Return the same variation, known from a share of what was seen."""
-        return Variation(squares=kept * self.squares, differences=kept * self.differences)
+        return ExecutionVariation(squares=kept * self.squares, differences=kept * self.differences)
 
     @property
     def known(self) -> bool:

@@ -20,7 +20,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from statistics import median_low
 
-from headroom.scaling.cost.change_detection import KEPT, RATIO, Recent, surprise
+from headroom.scaling.cost.change_detection import KEPT, RATIO, Recent, detect_change
 from headroom.scaling.cost.line_fit import NOTHING, Sums, line
 from headroom.scaling.values import CostModel
 from headroom.scaling.windows.sliding_windows import BatchStats
@@ -41,7 +41,7 @@ Slow = tuple[tuple[float, int], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Speeds:
+class ReplicaSpeeds:
     """What each replica executed, and the factors of the last fit."""
 
     sums: Mapping[str, Sums] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class Speeds:
         expected: CostModel,
         elapsed_s: float,
         cv: float | None,
-    ) -> Speeds:
+    ) -> ReplicaSpeeds:
         """Return them with intervals added; a replica's past fades as it is heard again.
 
         `expected` is what the usual replica takes. `cv` says what chance explains; while it is None
@@ -83,14 +83,14 @@ class Speeds:
                 recent_fade * usual_s + batches * fixed_s + items * per_item_s,
             )
         if cv is None:
-            return Speeds(sums=sums, recent=recent, factors=self.factors)
+            return ReplicaSpeeds(sums=sums, recent=recent, factors=self.factors)
         means = _means(sums, self.factors)
         changed = _changed(recent, means, cv)
         for replica, ratio in changed.items():
             known = recent.pop(replica)[0] / sums[replica][0]
             sums[replica] = _rescaled(sums[replica], ratio, min(1.0, max(KEPT, known)))
             means[replica] *= ratio
-        return Speeds(sums=sums, recent=recent, factors=_beyond_chance(means, sums, cv))
+        return ReplicaSpeeds(sums=sums, recent=recent, factors=_beyond_chance(means, sums, cv))
 
     @property
     def together(self) -> Recent:
@@ -105,10 +105,10 @@ class Speeds:
             expected_s += self.factors.get(one, 1.0) * usual_s
         return count, took_s, expected_s
 
-    def rescaled(self, ratio: float) -> Speeds:
+    def rescaled(self, ratio: float) -> ReplicaSpeeds:
         """Return them after every replica has become as much slower; who differs still does."""
         sums = {one: _rescaled(sums, ratio, 1.0) for one, sums in self.sums.items()}
-        return Speeds(sums=sums, factors=self.factors)
+        return ReplicaSpeeds(sums=sums, factors=self.factors)
 
     def mean(self, replicas: Iterable[str]) -> float:
         """Return how many times as long as the usual one these replicas take, on average."""
@@ -137,11 +137,11 @@ class Speeds:
         factors = self.factors
         return [factors[one] for one in replicas if one in factors] if factors else []
 
-    def only(self, replicas: AbstractSet[str]) -> Speeds:
+    def only(self, replicas: AbstractSet[str]) -> ReplicaSpeeds:
         """Return them with no other replica remembered."""
         if self.sums.keys() <= replicas:
             return self
-        return Speeds(
+        return ReplicaSpeeds(
             sums={one: sums for one, sums in self.sums.items() if one in replicas},
             recent={one: recent for one, recent in self.recent.items() if one in replicas},
             factors={one: factor for one, factor in self.factors.items() if one in replicas},
@@ -168,7 +168,7 @@ def _changed(
     for one, ratio in ratios.items():
         if not least <= ratio <= most:
             count, took_s, usual_s = recent[one]
-            found = surprise((count, took_s, common * means[one] * usual_s), cv)
+            found = detect_change((count, took_s, common * means[one] * usual_s), cv)
             if found is not None:
                 changed[one] = found
     return changed

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from headroom.scaling.forecast.rate_history import STEP_S, WINDOW_S, Course, Vector, no_rates
+from headroom.scaling.forecast.rate_history import STEP_S, WINDOW_S, RateHistory, Vector, no_rates
 from headroom.scaling.limits.flaps import SLACK_S
 
 WIDTH, DEVIATIONS = 0.1, 4.0
@@ -27,7 +27,7 @@ _NOTHING_RPS = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Followed:
+class FutureRatios:
     """What followed each past instant, over the rate at that instant; sorted, with 1 among it."""
 
     ratios: Vector
@@ -36,7 +36,7 @@ class Followed:
     """[instants + 1]: which instant each ratio belongs to; the last index means staying."""
 
     @classmethod
-    def of(cls, after_rps: Vector, before_rps: Vector) -> Followed:
+    def of(cls, after_rps: Vector, before_rps: Vector) -> FutureRatios:
         """Return the ratios of rates [instants] to those that they followed [at least instants]."""
         before = np.maximum(before_rps[: len(after_rps)], _NOTHING_RPS)
         ratios: Vector = np.append(after_rps / before, np.float32(1.0))
@@ -53,32 +53,32 @@ class Followed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Precedents:
+class AnalogForecast:
     """The course of the steady rate over an hour, and what followed each instant of it."""
 
-    course: Course = field(default_factory=Course)
+    history: RateHistory = field(default_factory=RateHistory)
     logarithms: Vector = field(default_factory=no_rates)
     slopes: Vector = field(default_factory=no_rates)
     """[instants]: rise of the logarithm over half a cold start, at least 30 s; 0 where unknown."""
-    later: Followed | None = None
+    later: FutureRatios | None = None
     """The rate a cold start and a window later; None before anything is that long ago."""
-    most: Followed | None = None
+    most: FutureRatios | None = None
     """The largest rate from then until a cold start and a minute later."""
 
-    def seen(self, now_s: float, rate_rps: float, cold_start_s: float) -> Precedents:
+    def observe(self, now_s: float, rate_rps: float, cold_start_s: float) -> AnalogForecast:
         """Return the precedents with this rate added, if the last one is a step ago."""
-        course = self.course.added(now_s, rate_rps)
-        if course is self.course:
+        history = self.history.add(now_s, rate_rps)
+        if history is self.history:
             return self
-        rates_rps = course.steady_rps
+        rates_rps = history.stable_rps
         logarithms = np.log(np.maximum(rates_rps, _NOTHING_RPS))
         later, most = _steps(cold_start_s + WINDOW_S), _steps(cold_start_s + SLACK_S)
-        return Precedents(
-            course=course,
+        return AnalogForecast(
+            history=history,
             logarithms=logarithms,
             slopes=_slopes(logarithms, _steps(max(WINDOW_S, cold_start_s / 2))),
-            later=Followed.of(rates_rps[later:], rates_rps) if len(rates_rps) > later else None,
-            most=Followed.of(_largest(rates_rps, most), rates_rps)
+            later=FutureRatios.of(rates_rps[later:], rates_rps) if len(rates_rps) > later else None,
+            most=FutureRatios.of(_largest(rates_rps, most), rates_rps)
             if len(rates_rps) > most
             else None,
         )
@@ -88,8 +88,8 @@ class Precedents:
         width = max(WIDTH, DEVIATIONS / math.sqrt(rate_rps * window_s))
         rates = self.logarithms - math.log(rate_rps)
         slopes = self.slopes - self.slopes[-1]
-        alike: Vector = np.exp((rates * rates + slopes * slopes) * (-0.5 / (width * width)))
-        return alike
+        similarity: Vector = np.exp((rates * rates + slopes * slopes) * (-0.5 / (width * width)))
+        return similarity
 
 
 def _steps(seconds: float) -> int:

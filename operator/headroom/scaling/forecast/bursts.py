@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from headroom.scaling.forecast.rate_history import Course
+from headroom.scaling.forecast.rate_history import RateHistory
 from headroom.scaling.limits.flaps import HOUR_S
 from headroom.scaling.values import Policy
 from headroom.scaling.windows.sliding_windows import Windows
@@ -21,7 +21,7 @@ BELIEF = 1.5
 """That it lasts counts as much as this many earlier bursts: three that passed outweigh it."""
 
 
-def standing_out_rps(policy: Policy, windows: Windows, now_s: float) -> float | None:
+def burst_rate_rps(policy: Policy, windows: Windows, now_s: float) -> float | None:
     """Return the arrival rate of the short window that stands out most; None if none does.
 
     A window is compared with the rest of the stable window *before* it, so that what it shows
@@ -35,7 +35,7 @@ def standing_out_rps(policy: Policy, windows: Windows, now_s: float) -> float | 
     rates = []
     for window_s, arrived in zip(short_s, short, strict=True):
         expected = (watched - arrived) * window_s / (watched_s - window_s)
-        if arrived - expected > policy.law.burst_deviations * math.sqrt(max(1.0, expected)):
+        if arrived - expected > policy.tuning.burst_deviations * math.sqrt(max(1.0, expected)):
             rates.append(arrived / window_s)
     return max(rates, default=None)
 
@@ -55,35 +55,37 @@ class Burst:
 class Bursts:
     """Those of the last hour, oldest first."""
 
-    seen: tuple[Burst, ...] = ()
+    recent: tuple[Burst, ...] = ()
 
-    def noted(self, burst: Burst, apart_s: float) -> Bursts:
+    def observe(self, burst: Burst, apart_s: float) -> Bursts:
         """Return the record with this one added, unless the last is less than `apart_s` old."""
-        if self.seen and burst.time_s - self.seen[-1].time_s < apart_s:
+        if self.recent and burst.time_s - self.recent[-1].time_s < apart_s:
             return self
-        kept = (old for old in self.seen if burst.time_s - old.time_s <= HOUR_S)
-        return Bursts(seen=(*kept, burst))
+        kept = (old for old in self.recent if burst.time_s - old.time_s <= HOUR_S)
+        return Bursts(recent=(*kept, burst))
 
-    def lasting(self, burst: Burst, course: Course, after_s: float, share: float) -> float:
+    def remaining_share(
+        self, burst: Burst, history: RateHistory, after_s: float, share: float
+    ) -> float:
         """Return how much of the rise to expect `after_s` later, 0..1.
 
         The quantile `share` of what lasted of earlier ones; those within half of `after_s` are one.
         """
         rise = burst.burst_rps / burst.rate_rps - 1
-        lasted, last_s = [(1.0, BELIEF)], -math.inf
-        for old in self.seen:
+        remained, last_s = [(1.0, BELIEF)], -math.inf
+        for old in self.recent:
             alike = old.burst_rps >= old.rate_rps * (1 + NEARLY * rise)
             if old.time_s - last_s < after_s / 2 or not alike:
                 continue
-            rate_rps = course.rate_after(old.time_s, after_s)
+            rate_rps = history.rate_after(old.time_s, after_s)
             if rate_rps is None:
                 continue
             last_s = old.time_s
             left = (rate_rps - old.rate_rps) / (old.burst_rps - old.rate_rps)
-            lasted.append((min(1.0, max(0.0, left)), 1.0))
-        lasted.sort()
-        due = share * sum(weight for _, weight in lasted)
-        for value, weight in lasted:
+            remained.append((min(1.0, max(0.0, left)), 1.0))
+        remained.sort()
+        due = share * sum(weight for _, weight in remained)
+        for value, weight in remained:
             due -= weight
             if due <= 0:
                 return value

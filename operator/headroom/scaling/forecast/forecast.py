@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from headroom.scaling.forecast.analog_forecast import Precedents
+from headroom.scaling.forecast.analog_forecast import AnalogForecast
 from headroom.scaling.forecast.bursts import Burst, Bursts
-from headroom.scaling.forecast.periodic_peaks import Surges
+from headroom.scaling.forecast.periodic_peaks import PeriodicPeaks
 from headroom.scaling.forecast.rate_history import WINDOW_S, Vector
 from headroom.scaling.limits.flaps import SLACK_S
-from headroom.scaling.tuning import Element, Law
+from headroom.scaling.tuning import Component, Tuning
 from headroom.scaling.values import Policy
 
 USUAL_START_S = 60.0
@@ -26,11 +26,11 @@ USUAL_START_S = 60.0
 class Rates:
     """One expectation, requests per second."""
 
-    steady: float
+    for_ceiling_rps: float
     """By the steady rate and its error: what the ceiling asks for, since utilization is a mean."""
-    felt: float
+    for_latency_rps: float
     """By the rate of the stable window too: what latency asks for, which chance raises as well."""
-    due: bool = False
+    periodic: bool = False
     """Whether a surge that comes at regular times is what asks for them."""
 
 
@@ -50,64 +50,68 @@ class Expected:
 class Forecast:
     """What is remembered for it."""
 
-    precedents: Precedents = field(default_factory=Precedents)
+    analogs: AnalogForecast = field(default_factory=AnalogForecast)
     bursts: Bursts = field(default_factory=Bursts)
-    surges: Surges = field(default_factory=Surges)
+    peaks: PeriodicPeaks = field(default_factory=PeriodicPeaks)
 
-    def seen(
+    def observe(
         self, policy: Policy, now_s: float, rate_rps: float, burst_rps: float | None, start_s: float
     ) -> Forecast:
         """Return the forecast with this tick's fresh rates taken in."""
-        precedents, bursts = self.precedents.seen(now_s, rate_rps, start_s), self.bursts
+        analogs, bursts = self.analogs.observe(now_s, rate_rps, start_s), self.bursts
         stands_out = burst_rps is not None and burst_rps > rate_rps > 0
         if burst_rps is not None and stands_out:
             burst = Burst(time_s=now_s, rate_rps=rate_rps, burst_rps=burst_rps)
-            bursts = bursts.noted(burst, min(policy.burst_windows_s, default=policy.tick_s))
-        surges = self.surges.noted(now_s, rate_rps, stands_out, policy.stable_window_s)
-        if (precedents, bursts, surges) == (self.precedents, self.bursts, self.surges):
+            bursts = bursts.observe(burst, min(policy.burst_windows_s, default=policy.tick_s))
+        peaks = self.peaks.observe(now_s, rate_rps, stands_out, policy.stable_window_s)
+        if (analogs, bursts, peaks) == (self.analogs, self.bursts, self.peaks):
             return self
-        return Forecast(precedents=precedents, bursts=bursts, surges=surges)
+        return Forecast(analogs=analogs, bursts=bursts, peaks=peaks)
 
     def expected(
         self, policy: Policy, now_s: float, rate_rps: float, burst_rps: float | None, start_s: float
     ) -> Expected:
         """Return what to expect of these rates."""
-        law, past = policy.law, self.precedents
-        if not law.has(Element.FORECAST):
-            now = Rates(steady=rate_rps, felt=rate_rps)
+        tuning, past = policy.tuning, self.analogs
+        if not tuning.has(Component.FORECAST):
+            now = Rates(for_ceiling_rps=rate_rps, for_latency_rps=rate_rps)
             return Expected(later=now, most=now, burst_rps=burst_rps)
-        due_later_rps = due_most_rps = 0.0
-        if law.has(Element.SURGES):
-            due_later_rps = self.surges.expected_rps(now_s, start_s)
-            due_most_rps = self.surges.expected_rps(now_s, start_s + SLACK_S)
+        peak_later_rps = peak_most_rps = 0.0
+        if tuning.has(Component.PERIODIC_PEAKS):
+            peak_later_rps = self.peaks.expected_rps(now_s, start_s)
+            peak_most_rps = self.peaks.expected_rps(now_s, start_s + SLACK_S)
         if rate_rps <= 0 or past.later is None:
             return Expected(
-                later=_rates(rate_rps, rate_rps, due_later_rps),
-                most=_rates(rate_rps, rate_rps, due_most_rps),
+                later=_rates(rate_rps, rate_rps, peak_later_rps),
+                most=_rates(rate_rps, rate_rps, peak_most_rps),
                 burst_rps=burst_rps,
             )
-        steady = past.course.steady(now_s, rate_rps)
-        certain_rps = steady.rate_rps + steady.error_rps
-        later, most = self._ratios(law, past.weights(steady.rate_rps, policy.stable_window_s))
+        stable = past.history.stable_rate(now_s, rate_rps)
+        certain_rps = stable.rate_rps + stable.error_rps
+        later, most = self._ratios(tuning, past.weights(stable.rate_rps, policy.stable_window_s))
         if burst_rps is not None and burst_rps > rate_rps:
             burst = Burst(time_s=now_s, rate_rps=rate_rps, burst_rps=burst_rps)
-            left = self.bursts.lasting(burst, past.course, start_s + WINDOW_S, law.expected_share)
+            left = self.bursts.remaining_share(
+                burst, past.history, start_s + WINDOW_S, tuning.expected_share
+            )
             burst_rps = rate_rps + left * (burst_rps - rate_rps)
         return Expected(
-            later=_rates(later * certain_rps, later * rate_rps, due_later_rps),
-            most=_rates(most * certain_rps, most * rate_rps, due_most_rps),
+            later=_rates(later * certain_rps, later * rate_rps, peak_later_rps),
+            most=_rates(most * certain_rps, most * rate_rps, peak_most_rps),
             burst_rps=burst_rps,
         )
 
-    def _ratios(self, law: Law, weights: Vector) -> tuple[float, float]:
+    def _ratios(self, tuning: Tuning, weights: Vector) -> tuple[float, float]:
         """Return what followed over what was: later, and at most."""
-        past = self.precedents
-        later = past.later.quantile(weights, law.expected_share) if past.later else 1.0
-        most = past.most.quantile(weights, law.kept_share) if past.most else 1.0
+        past = self.analogs
+        later = past.later.quantile(weights, tuning.expected_share) if past.later else 1.0
+        most = past.most.quantile(weights, tuning.kept_share) if past.most else 1.0
         return later, max(1.0, most)
 
 
-def _rates(steady_rps: float, felt_rps: float, due_rps: float) -> Rates:
-    due = due_rps > max(steady_rps, felt_rps)
-    steady_rps = max(steady_rps, due_rps)
-    return Rates(steady=steady_rps, felt=max(steady_rps, felt_rps), due=due)
+def _rates(stable_rps: float, windowed_rps: float, peak_rps: float) -> Rates:
+    periodic = peak_rps > max(stable_rps, windowed_rps)
+    stable_rps = max(stable_rps, peak_rps)
+    return Rates(
+        for_ceiling_rps=stable_rps, for_latency_rps=max(stable_rps, windowed_rps), periodic=periodic
+    )

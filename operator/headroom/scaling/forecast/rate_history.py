@@ -36,7 +36,7 @@ def no_rates() -> Vector:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Steady:
+class StableRate:
     """A rate, and how far it may be off."""
 
     rate_rps: float
@@ -45,37 +45,37 @@ class Steady:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Course:
+class RateHistory:
     """Rates of the last hour, oldest first."""
 
     times_s: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     measured_rps: Vector = field(default_factory=no_rates)
-    steady_rps: Vector = field(default_factory=no_rates)
+    stable_rps: Vector = field(default_factory=no_rates)
 
     def __len__(self) -> int:
         """How many instants."""
         return len(self.times_s)
 
-    def added(self, now_s: float, rate_rps: float) -> Course:
+    def add(self, now_s: float, rate_rps: float) -> RateHistory:
         """Return the course with this rate, if the last one is a step ago; else itself."""
         kept = self
         if len(self):
             if now_s - self.times_s[-1] < STEP_S:
                 return self
             if now_s - self.times_s[-1] > LONGEST_GAP_S:
-                kept = Course()
-        steady = kept.steady(now_s, rate_rps)
+                kept = RateHistory()
+        stable = kept.stable_rate(now_s, rate_rps)
         first = int(kept.times_s.searchsorted(now_s - HOUR_S))
-        return Course(
+        return RateHistory(
             times_s=np.append(kept.times_s[first:], now_s),
             measured_rps=np.append(kept.measured_rps[first:], np.float32(rate_rps)),
-            steady_rps=np.append(kept.steady_rps[first:], np.float32(steady.rate_rps)),
+            stable_rps=np.append(kept.stable_rps[first:], np.float32(stable.rate_rps)),
         )
 
-    def steady(self, now_s: float, rate_rps: float) -> Steady:
+    def stable_rate(self, now_s: float, rate_rps: float) -> StableRate:
         """Return the steady rate now that `rate_rps` is measured."""
         error_rps = _error_rps(rate_rps, WINDOW_S)
-        best = Steady(rate_rps=rate_rps, error_rps=error_rps)
+        best = StableRate(rate_rps=rate_rps, error_rps=error_rps)
         if not len(self) or now_s - self.times_s[-1] > LONGEST_GAP_S:
             return best
         low_rps, high_rps = rate_rps - error_rps, rate_rps + error_rps
@@ -93,7 +93,7 @@ class Course:
             )
             if low_rps > high_rps:
                 break
-            best = Steady(rate_rps=mean_rps, error_rps=error_rps)
+            best = StableRate(rate_rps=mean_rps, error_rps=error_rps)
             window_s *= 2
         return best
 

@@ -24,13 +24,13 @@ class Correction:
     """The averaged logarithm of measured over modelled latency, and how long it was learnt."""
 
     logarithm: float = 0.0
-    learnt_s: float = 0.0
+    learned_s: float = 0.0
 
     @property
-    def kappa(self) -> float:
+    def factor(self) -> float:
         """The factor on the modelled latency; 1 within the dead band."""
-        kappa = math.exp(self.logarithm)
-        return 1.0 if abs(self.logarithm) <= math.log1p(DEAD_BAND) else kappa
+        factor = math.exp(self.logarithm)
+        return 1.0 if abs(self.logarithm) <= math.log1p(DEAD_BAND) else factor
 
     def observe(
         self,
@@ -49,5 +49,5 @@ class Correction:
         gain = -math.expm1(-elapsed_s * weight / constant_s)
         return Correction(
             logarithm=self.logarithm + gain * (math.log(ratio) - self.logarithm),
-            learnt_s=self.learnt_s + elapsed_s,
+            learned_s=self.learned_s + elapsed_s,
         )

@@ -16,7 +16,7 @@ UNLUCKY = 0.1
 
 
 @lru_cache(maxsize=4096)
-def most_connections(replicas: int, connections: int = CONNECTIONS) -> int:
+def max_connections(replicas: int, connections: int = CONNECTIONS) -> int:
     """Return how many connections the most loaded replica has, at most, in nine bindings of ten.
 
     The smallest k with N P(Binomial(C, 1/N) > k) <= UNLUCKY. Worked: 64 over 4: 23, where 16 would
@@ -34,6 +34,6 @@ def most_connections(replicas: int, connections: int = CONNECTIONS) -> int:
     return 1
 
 
-def crowding(replicas: int, connections: int = CONNECTIONS) -> float:
+def imbalance(replicas: int, connections: int = CONNECTIONS) -> float:
     """Return the most loaded replica's share of the requests over an even share; at least 1."""
-    return most_connections(replicas, connections) * replicas / connections
+    return max_connections(replicas, connections) * replicas / connections

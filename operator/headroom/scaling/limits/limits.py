@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 
 from headroom.scaling.state import State
-from headroom.scaling.tuning import Element
+from headroom.scaling.tuning import Component
 from headroom.scaling.values import (
     Freshness,
     LimitApplied,
@@ -25,7 +25,7 @@ from headroom.scaling.values import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class DesiredReplicas:
     """What the rules ask for, before any limit."""
 
     replicas: int
@@ -36,7 +36,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Situation:
+class LimitInput:
     """What the limits look at."""
 
     policy: Policy
@@ -44,7 +44,7 @@ class Situation:
     observation: Observation
     signals: Signals
     counts: ReplicaCounts
-    wanted: Wanted
+    desired: DesiredReplicas
     known: bool
     """Whether the cost of a request is known: without it no number can be called too many."""
     now_s: float
@@ -53,10 +53,10 @@ class Situation:
 Limited = tuple[int, tuple[LimitApplied, ...]]
 
 
-def increase(situation: Situation) -> Limited:
+def increase(limit_input: LimitInput) -> Limited:
     """Return how far the replicas may rise above `current` now."""
-    policy, current = situation.policy, situation.observation.current
-    replicas, applied = situation.wanted.replicas, list[LimitApplied]()
+    policy, current = limit_input.policy, limit_input.observation.current
+    replicas, applied = limit_input.desired.replicas, list[LimitApplied]()
 
     def cut(limit: Reason, most: int) -> None:
         nonlocal replicas
@@ -66,19 +66,19 @@ def increase(situation: Situation) -> Limited:
             replicas = lowered
 
     if policy.scale_up_stabilization_s > 0:
-        lowest = situation.state.wanted_low.value
-        throughout = situation.state.coverage.length_s(situation.now_s)
+        lowest = limit_input.state.desired_low.value
+        throughout = limit_input.state.coverage.length_s(limit_input.now_s)
         steady = lowest if throughout >= policy.scale_up_stabilization_s else current
-        cut(Reason.SCALE_UP_STABILIZED, max(steady or 0, situation.wanted.by_ceiling))
+        cut(Reason.SCALE_UP_STABILIZED, max(steady or 0, limit_input.desired.by_ceiling))
     if policy.scale_up_rate is not None:
-        start = _replicas_at(situation, policy.scale_up_rate.period_s)
+        start = _replicas_at(limit_input, policy.scale_up_rate.period_s)
         most = start + _step(policy.scale_up_rate, start)
-        cut(Reason.RATE_LIMITED, max(most, situation.wanted.by_ceiling))
-    cut(Reason.CAPACITY_SHORTAGE, _obtainable(situation))
+        cut(Reason.RATE_LIMITED, max(most, limit_input.desired.by_ceiling))
+    cut(Reason.CAPACITY_SHORTAGE, _obtainable(limit_input))
     return replicas, tuple(applied)
 
 
-def _obtainable(situation: Situation) -> int:
+def _obtainable(limit_input: LimitInput) -> int:
     """Return the most that may be asked for while some replicas cannot come up.
 
     Unschedulable: what the arrivals need may still be asked for (a cluster autoscaler answers to
@@ -86,45 +86,47 @@ def _obtainable(situation: Situation) -> int:
     them; nor must it swell the share of a service that has yielded some. More broken than ready:
     the next one would break too.
     """
-    counts, current = situation.counts, situation.observation.current
+    counts, current = limit_input.counts, limit_input.observation.current
     if counts.broken > counts.ready:
         return current
-    if counts.unschedulable > 0 or situation.observation.grant is not None:
-        return max(current, situation.wanted.by_arrivals)
-    return situation.wanted.replicas
+    if counts.unschedulable > 0 or limit_input.observation.grant is not None:
+        return max(current, limit_input.desired.by_arrivals)
+    return limit_input.desired.replicas
 
 
-def decrease(situation: Situation) -> Limited:
+def decrease(limit_input: LimitInput) -> Limited:
     """Return how far the replicas may fall now; `current` where anything objects."""
-    policy, current = situation.policy, situation.observation.current
-    lowest = max(situation.wanted.replicas, policy.min_replicas)
+    policy, current = limit_input.policy, limit_input.observation.current
+    lowest = max(limit_input.desired.replicas, policy.min_replicas)
 
     def keep(limit: Reason) -> Limited:
         return current, (LimitApplied(limit=limit, before=lowest, after=current),)
 
-    if situation.signals.freshness is Freshness.ABSENT:
-        return keep(Reason.SIGNALS_ABSENT)
-    if situation.signals.freshness is Freshness.STALE:
-        return keep(Reason.SIGNALS_STALE)
-    if situation.observation.rolling:
+    if limit_input.signals.freshness is Freshness.MISSING:
+        return keep(Reason.METRICS_MISSING)
+    if limit_input.signals.freshness is Freshness.STALE:
+        return keep(Reason.METRICS_STALE)
+    if limit_input.observation.rolling:
         return keep(Reason.ROLLING_OUT)
-    if not situation.known:
+    if not limit_input.known:
         return keep(Reason.COST_UNKNOWN)
-    held_s = hold_s(policy, situation.state)
-    if situation.state.coverage.length_s(situation.now_s) < held_s:
-        return keep(Reason.RESTART_HOLD)
-    needed = situation.state.needed_high.since(situation.now_s - held_s)
+    held_s = hold_s(policy, limit_input.state)
+    if limit_input.state.coverage.length_s(limit_input.now_s) < held_s:
+        return keep(Reason.INSUFFICIENT_HISTORY)
+    needed = limit_input.state.needed_high.since(limit_input.now_s - held_s)
     held = max(lowest, needed if needed is not None else current)
-    if policy.law.has(Element.FLAPS):
-        longer_s, level = situation.state.flaps.hold(situation.now_s, held_s)
-        longer = situation.state.needed_high.since(situation.now_s - longer_s)
+    if policy.tuning.has(Component.FLAPS):
+        longer_s, level = limit_input.state.flaps.hold(limit_input.now_s, held_s)
+        longer = limit_input.state.needed_high.since(limit_input.now_s - longer_s)
         held = max(held, min(level, current, current if longer is None else longer))
     if held >= current:
-        margin = situation.wanted.replicas < current <= held and _needed_now(situation) >= current
+        margin = (
+            limit_input.desired.replicas < current <= held and _needed_now(limit_input) >= current
+        )
         return keep(Reason.SCALE_DOWN_MARGIN if margin else Reason.SCALE_DOWN_STABILIZED)
     if policy.scale_down_rate is None:
         return held, ()
-    start = _replicas_at(situation, policy.scale_down_rate.period_s)
+    start = _replicas_at(limit_input, policy.scale_down_rate.period_s)
     slowed = min(current, max(held, start - _step(policy.scale_down_rate, start)))
     if slowed == held:
         return held, ()
@@ -140,24 +142,26 @@ def hold_s(policy: Policy, state: State) -> float:
     return max(policy.scale_down_stabilization_s, state.cold_starts.at_least_s)
 
 
-def granted(situation: Situation, replicas: int) -> Limited:
+def granted(limit_input: LimitInput, replicas: int) -> Limited:
     """Return what is left of the number where another service has priority: never below the floor.
 
     It waits for no hold and no signal of this service: the other one has waited.
     """
-    policy, grant = situation.policy, situation.observation.grant
-    wanted = min(replicas, policy.max_replicas)
-    if grant is None or max(grant.replicas, policy.min_replicas) >= wanted:
+    policy, grant = limit_input.policy, limit_input.observation.grant
+    desired = min(replicas, policy.max_replicas)
+    if grant is None or max(grant.replicas, policy.min_replicas) >= desired:
         return replicas, ()
     left = max(grant.replicas, policy.min_replicas)
     detail = f"{grant.to} gets the last accelerators"
-    limit = LimitApplied(limit=Reason.YIELDED_TO_PRIORITY, before=wanted, after=left, detail=detail)
+    limit = LimitApplied(
+        limit=Reason.YIELDED_TO_PRIORITY, before=desired, after=left, detail=detail
+    )
     return left, (limit,)
 
 
-def _needed_now(situation: Situation) -> int:
+def _needed_now(limit_input: LimitInput) -> int:
     """Return what this tick's entry of the scale-down window holds."""
-    entries = situation.state.needed_high.entries
+    entries = limit_input.state.needed_high.entries
     return entries[-1][1] if entries else 0
 
 
@@ -181,10 +185,10 @@ def _step(rate: RateLimit, start: int) -> int:
     return max(rate.replicas, math.ceil(start * rate.percent / 100))
 
 
-def _replicas_at(situation: Situation, ago_s: float) -> int:
+def _replicas_at(limit_input: LimitInput, ago_s: float) -> int:
     """Return what was asked for so long ago; the oldest known where memory is shorter."""
-    replicas = situation.state.changes[0][1] if situation.state.changes else None
-    for time_s, value in situation.state.changes:
-        if time_s <= situation.now_s - ago_s:
+    replicas = limit_input.state.changes[0][1] if limit_input.state.changes else None
+    for time_s, value in limit_input.state.changes:
+        if time_s <= limit_input.now_s - ago_s:
             replicas = value
-    return situation.observation.current if replicas is None else replicas
+    return limit_input.observation.current if replicas is None else replicas

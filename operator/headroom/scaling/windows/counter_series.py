@@ -25,7 +25,7 @@ _Kind = TypeVar("_Kind", bound=np.generic)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Tracks:
+class CounterSeries:
     """The series of all pods; a value: no array is written again once it is here."""
 
     columns: Mapping[str, int]
@@ -45,7 +45,7 @@ class Tracks:
     """What the latest tick's scrapes added, [pods, counters]."""
 
     @classmethod
-    def empty(cls, counters: int) -> Tracks:
+    def empty(cls, counters: int) -> CounterSeries:
         """Return tracks of no pod yet, for scrapes of so many counters."""
         none = np.empty((0, counters))
         return cls(
@@ -58,24 +58,24 @@ class Tracks:
             added=none,
         )
 
-    def begun(self, pods: Sequence[str], times_s: Vector, counters: Vector) -> Tracks:
+    def add_pods(self, pods: Sequence[str], times_s: Vector, counters: Vector) -> CounterSeries:
         """Return the tracks with pods added that begin at these points, [pods, counters]."""
         size = len(self.columns)
-        return Tracks(
+        return CounterSeries(
             columns=dict(self.columns) | {pod: size + number for number, pod in enumerate(pods)},
-            times_s=_widened(self.times_s, times_s),
-            arrivals=_widened(self.arrivals, counters[:, ARRIVALS]),
+            times_s=_widen(self.times_s, times_s),
+            arrivals=_widen(self.arrivals, counters[:, ARRIVALS]),
             points=tuple((*row, *counters) for row in self.points),
             newest=np.concatenate((self.newest, counters)),
             scraped=np.concatenate((self.scraped, counters)),
             added=np.concatenate((self.added, np.zeros_like(counters))),
         )
 
-    def without(self, gone: set[str]) -> Tracks:
+    def without(self, gone: set[str]) -> CounterSeries:
         """Return the tracks of all pods but these."""
         kept = [pod for pod in self.columns if pod not in gone]
         chosen = [self.columns[pod] for pod in kept]
-        return Tracks(
+        return CounterSeries(
             columns={pod: column for column, pod in enumerate(kept)},
             times_s=self.times_s[:, chosen],
             arrivals=self.arrivals[:, chosen],
@@ -85,64 +85,71 @@ class Tracks:
             added=self.added[chosen],
         )
 
-    def continued(self, pods: Sequence[str], times_s: Vector, counters: Vector) -> Tracks:
+    def append(self, pods: Sequence[str], times_s: Vector, counters: Vector) -> CounterSeries:
         """Append a scrape, newer than the last, to each of these pods, [pods, counters].
 
         A counter that fell means that the process began again from zero.
         """
         if not pods:
-            return self.silent()
-        heard = None
+            return self.append_empty()
+        scraped_columns = None
         if list(pods) != list(self.columns):
-            heard = np.array([self.columns[pod] for pod in pods])
-        scraped = counters if heard is None else _replaced(self.scraped, heard, counters)
+            scraped_columns = np.array([self.columns[pod] for pod in pods])
+        scraped = (
+            counters
+            if scraped_columns is None
+            else _replace(self.scraped, scraped_columns, counters)
+        )
         added = scraped - self.scraped
         if (added < 0).any():
             fell = (added < 0).any(axis=1)
             added[fell] = scraped[fell]
         newest = self.newest + added
-        if heard is not None:
-            times_s = _replaced(self.times_s[-1], heard, times_s)
-        times_s = self._appended(self.times_s, times_s, heard)
+        if scraped_columns is not None:
+            times_s = _replace(self.times_s[-1], scraped_columns, times_s)
+        times_s = self._append_rows(self.times_s, times_s, scraped_columns)
         first = _first_needed(times_s)
-        return Tracks(
+        return CounterSeries(
             columns=self.columns,
             times_s=times_s[first:],
-            arrivals=self._appended(self.arrivals, newest[:, ARRIVALS], heard)[first:],
-            points=self._points_after(newest, heard)[first:],
+            arrivals=self._append_rows(self.arrivals, newest[:, ARRIVALS], scraped_columns)[first:],
+            points=self._append_points(newest, scraped_columns)[first:],
             newest=newest,
             scraped=scraped,
             added=added,
         )
 
-    def silent(self) -> Tracks:
+    def append_empty(self) -> CounterSeries:
         """Return the tracks after a tick at which no pod was heard."""
         return replace(self, added=np.zeros_like(self.newest))
 
-    def _appended(
-        self, history: NDArray[_Kind], newest: NDArray[_Kind], heard: NDArray[np.intp] | None
+    def _append_rows(
+        self,
+        history: NDArray[_Kind],
+        newest: NDArray[_Kind],
+        scraped_columns: NDArray[np.intp] | None,
     ) -> NDArray[_Kind]:
         """Append to the columns heard, None being all, in order.
 
         The others, aligned at the end as ever, begin earlier.
         """
         longer = np.concatenate((history, newest[np.newaxis]))
-        if heard is not None:
-            silent = np.delete(np.arange(len(self.columns)), heard)
-            longer[1:, silent] = history[:, silent]
+        if scraped_columns is not None:
+            quiet = np.delete(np.arange(len(self.columns)), scraped_columns)
+            longer[1:, quiet] = history[:, quiet]
         return longer
 
-    def _points_after(
-        self, newest: Vector, heard: NDArray[np.intp] | None
+    def _append_points(
+        self, newest: Vector, scraped_columns: NDArray[np.intp] | None
     ) -> tuple[Vector | tuple[Vector, ...], ...]:
         """Append as `_appended` does."""
-        if heard is None:
+        if scraped_columns is None:
             return (*self.points, newest)
-        silent = set(range(len(newest))).difference(heard.tolist())
+        quiet = set(range(len(newest))).difference(scraped_columns.tolist())
         moved: list[Vector | tuple[Vector, ...]] = [self.points[0]]
         for before, row in pairwise((*self.points, newest)):
             kept = list(row)
-            for column in silent:
+            for column in quiet:
                 kept[column] = before[column]
             moved.append(tuple(kept))
         return tuple(moved)
@@ -187,14 +194,16 @@ class Tracks:
         return np.concatenate(chosen).reshape(len(chosen), -1)
 
 
-def _widened(history: NDArray[_Kind], first: NDArray[_Kind]) -> NDArray[_Kind]:
+def _widen(history: NDArray[_Kind], first: NDArray[_Kind]) -> NDArray[_Kind]:
     """Add columns that held these values from the beginning."""
     return np.concatenate((history, np.broadcast_to(first, (len(history), len(first)))), axis=1)
 
 
-def _replaced(row: NDArray[Any], heard: NDArray[np.intp], values: NDArray[Any]) -> NDArray[Any]:
+def _replace(
+    row: NDArray[Any], scraped_columns: NDArray[np.intp], values: NDArray[Any]
+) -> NDArray[Any]:
     changed = row.copy()
-    changed[heard] = values
+    changed[scraped_columns] = values
     return changed
 
 

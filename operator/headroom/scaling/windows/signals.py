@@ -24,7 +24,7 @@ def shared_queue(windows: Windows, observation: Observation) -> int | None:
     return len(lasts) * median_low(lasts) if lasts else None
 
 
-def left_behind(
+def backlogs(
     windows: Windows, ready: Iterable[str], *, full_rps: float, target_s: float, window_s: float
 ) -> tuple[int, ...]:
     """Return the queues of replicas that hold more than they serve within the target.
@@ -70,14 +70,14 @@ def read_signals(
     freshness = _freshness(policy, oldest_s=age_s, youngest_s=min(ages_s))
     watched_s = windows.watched_s(now_s, policy.stable_window_s)
     least_s = max(policy.burst_windows_s, default=policy.tick_s)
-    if freshness is Freshness.FRESH and windows.partly_unseen(
+    if freshness is Freshness.FRESH and windows.has_unobserved_time(
         ready, watched_s, now_s, policy.stale_after_s, least_s
     ):
         freshness = Freshness.STALE
 
     def known(value: float | None) -> Signal:
-        if value is None or freshness is Freshness.ABSENT:
-            return Signal(freshness=Freshness.ABSENT)
+        if value is None or freshness is Freshness.MISSING:
+            return Signal(freshness=Freshness.MISSING)
         return Signal(freshness=freshness, value=value, age_s=age_s)
 
     waiting = sum([sample.waiting for sample in lasts])
@@ -92,7 +92,7 @@ def read_signals(
         return gauges
     total = windows.total(watched_s)
     return Signals(
-        arrival_rps=known(windows.arriving(watched_s, now_s) / watched_s),
+        arrival_rps=known(windows.arrivals_extrapolated(watched_s, now_s) / watched_s),
         waiting=gauges.waiting,
         standing=gauges.standing,
         in_flight=gauges.in_flight,
@@ -115,4 +115,4 @@ def _silent_s(policy: Policy, pod: Pod, now_s: float) -> float:
 def _freshness(policy: Policy, *, oldest_s: float, youngest_s: float) -> Freshness:
     if oldest_s <= policy.stale_after_s:
         return Freshness.FRESH
-    return Freshness.STALE if youngest_s <= policy.absent_after_s else Freshness.ABSENT
+    return Freshness.STALE if youngest_s <= policy.absent_after_s else Freshness.MISSING

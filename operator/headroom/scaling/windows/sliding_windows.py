@@ -26,7 +26,7 @@ from headroom.scaling.windows.counter_series import (
     HORIZON_S,
     LATENCY,
     MISSED,
-    Tracks,
+    CounterSeries,
     Vector,
 )
 
@@ -67,7 +67,7 @@ class Windows:
     since_s: float | None = None
     """When watching began; None before the first tick."""
     bounds_s: tuple[float, ...] = ()
-    tracks: Tracks = field(default_factory=lambda: Tracks.empty(LATENCY))
+    series: CounterSeries = field(default_factory=lambda: CounterSeries.empty(LATENCY))
     last: Mapping[str, PodSample] = field(default_factory=dict)
     """The newest sample of each pod tracked."""
     ends_s: Vector = field(default_factory=lambda: np.empty(0))
@@ -78,35 +78,35 @@ class Windows:
         """Return the windows with this tick's samples; older or repeated samples change nothing."""
         now_s, pods = observation.now_s, {pod.uid: pod for pod in observation.pods}
         bounds_s = _grid(observation.samples, self.bounds_s)
-        tracks, last = self.tracks, dict(self.last)
+        series, last = self.series, dict(self.last)
         if bounds_s is not self.bounds_s:
             # Another grid cannot be subtracted from this one: begin anew (a server upgrade).
-            tracks, last = Tracks.empty(LATENCY + len(bounds_s)), {}
+            series, last = CounterSeries.empty(LATENCY + len(bounds_s)), {}
         gone = last.keys() - pods.keys()
         gone = {uid for uid in gone if now_s - last[uid].time_s > HORIZON_S}
         if gone:
-            tracks = tracks.without(gone)
+            series = series.without(gone)
             last = {uid: sample for uid, sample in last.items() if uid not in gone}
         newer = _newer(observation.samples, last, bounds_s)
         last |= newer
-        tracks = _take_in(tracks, list(newer.values()), pods, self.since_s)
+        series = _append_samples(series, list(newer.values()), pods, self.since_s)
         ready = {pod.uid for pod in observation.pods if pod.state is PodState.READY}
-        held = [uid in ready for uid in tracks.columns]
-        spoken_s = tracks.times_s[-1]
+        held = [uid in ready for uid in series.columns]
+        scraped_s = series.times_s[-1]
         return Windows(
             since_s=now_s if self.since_s is None else self.since_s,
             bounds_s=bounds_s,
-            tracks=tracks,
+            series=series,
             last=last,
-            ends_s=np.where(held, spoken_s, np.maximum(spoken_s, now_s)),
+            ends_s=np.where(held, scraped_s, np.maximum(scraped_s, now_s)),
         )
 
     def watched_s(self, now_s: float, window_s: float) -> float:
         """Seconds of the window that were watched; 0 at the first tick."""
         return 0.0 if self.since_s is None else min(window_s, max(0.0, now_s - self.since_s))
 
-    def partly_unseen(
-        self, pods: Iterable[Pod], window_s: float, now_s: float, patience_s: float, heard_s: float
+    def has_unobserved_time(
+        self, pods: Iterable[Pod], window_s: float, now_s: float, patience_s: float, seen_s: float
     ) -> bool:
         """Whether one of the pods served for long, within the window, before it was first heard.
 
@@ -114,30 +114,30 @@ class Windows:
         just become ready has `patience_s` to answer for the first time. One that is silent again
         after less than `heard_s` has not said what it takes.
         """
-        begun_s = self.tracks.times_s[0]
+        begun_s = self.series.times_s[0]
         if not (begun_s > self.ends_s - window_s).any():
             return False
         for pod in pods:
-            column = self.tracks.columns.get(pod.uid)
-            if column is None or begun_s[column] <= _since_s(pod) + patience_s:
+            column = self.series.columns.get(pod.uid)
+            if column is None or begun_s[column] <= _serving_since_s(pod) + patience_s:
                 continue
             first_s, end_s = begun_s[column], self.ends_s[column]
-            if first_s > now_s - window_s or (end_s < now_s and end_s - first_s < heard_s):
+            if first_s > now_s - window_s or (end_s < now_s and end_s - first_s < seen_s):
                 return True
         return False
 
-    def arriving(self, window_s: float, now_s: float) -> float:
+    def arrivals_extrapolated(self, window_s: float, now_s: float) -> float:
         """Return the requests of all pods in the window, what the silent ones take held.
 
         The window of a silent pod ends where it last spoke; where its series begins only within
         it, what is left counts for the whole. Worked: heard from 2 s to 8 s with 38 requests and
         silent since, of the 16 s until 18 s: 38 x 16 / 6 = 101.
         """
-        starts_s, begun_s = self.ends_s - window_s, self.tracks.times_s[0]
-        arrived = self.tracks.arrivals[-1] - self.tracks.arrivals_at(starts_s[np.newaxis])[0]
-        silent_s, heard_s = now_s - self.ends_s, self.ends_s - begun_s
+        starts_s, begun_s = self.ends_s - window_s, self.series.times_s[0]
+        arrived = self.series.arrivals[-1] - self.series.arrivals_at(starts_s[np.newaxis])[0]
+        silent_s, seen_s = now_s - self.ends_s, self.ends_s - begun_s
         lacking_s = np.clip(begun_s - starts_s, 0.0, np.maximum(silent_s, 0.0))
-        share = lacking_s / np.where(heard_s > 0, heard_s, np.inf)
+        share = lacking_s / np.where(seen_s > 0, seen_s, np.inf)
         return float((arrived * (1.0 + share)).sum())
 
     def total(self, window_s: float, *, ago_s: float = 0.0) -> WindowTotal:
@@ -145,30 +145,30 @@ class Windows:
         if not self.last:
             return WindowTotal(arrivals=0.0, missed=0.0, latency=np.zeros(len(self.bounds_s)))
         ends_s = self.ends_s - ago_s
-        end = self.tracks.at(ends_s) if ago_s > 0 else self.tracks.newest
-        total = (end - self.tracks.at(ends_s - window_s)).sum(axis=0)
+        end = self.series.at(ends_s) if ago_s > 0 else self.series.newest
+        total = (end - self.series.at(ends_s - window_s)).sum(axis=0)
         return WindowTotal(
             arrivals=float(total[ARRIVALS]), missed=float(total[MISSED]), latency=total[LATENCY:]
         )
 
     def arrivals(self, windows_s: Sequence[float]) -> list[float]:
         """Sum over all pods the requests that arrived in the last seconds, for each of these."""
-        before = self.tracks.arrivals_at(self.ends_s - np.array(windows_s)[:, np.newaxis])
-        arrived: list[float] = (self.tracks.arrivals[-1] - before).sum(axis=1).tolist()
+        before = self.series.arrivals_at(self.ends_s - np.array(windows_s)[:, np.newaxis])
+        arrived: list[float] = (self.series.arrivals[-1] - before).sum(axis=1).tolist()
         return arrived
 
     def answered(self, window_s: float) -> dict[str, float]:
         """Return how many requests of each replica ended in the last seconds, well or badly."""
-        ended = self.tracks.newest - self.tracks.at(self.ends_s - window_s)
+        ended = self.series.newest - self.series.at(self.ends_s - window_s)
         counts = (ended[:, -1] + ended[:, MISSED]).tolist() if len(self.bounds_s) else []
-        return dict(zip(self.tracks.columns, counts, strict=False))
+        return dict(zip(self.series.columns, counts, strict=False))
 
     def executed(self) -> list[BatchStats]:
         """Return what each replica executed in an interval that ended at this tick."""
-        counted = self.tracks.added[:, BATCHES : BATCH_SECONDS + 1].tolist()
+        counted = self.series.added[:, BATCHES : BATCH_SECONDS + 1].tolist()
         return [
             BatchStats(replica, batches, items / batches, seconds / batches)
-            for replica, (batches, items, seconds) in zip(self.tracks.columns, counted, strict=True)
+            for replica, (batches, items, seconds) in zip(self.series.columns, counted, strict=True)
             if batches >= 1
         ]
 
@@ -200,29 +200,32 @@ def _newer(
     return newer
 
 
-def _take_in(
-    tracks: Tracks, samples: Sequence[PodSample], pods: Mapping[str, Pod], since_s: float | None
-) -> Tracks:
+def _append_samples(
+    series: CounterSeries,
+    samples: Sequence[PodSample],
+    pods: Mapping[str, Pod],
+    since_s: float | None,
+) -> CounterSeries:
     """Begin the tracks of new pods, at zero or at a baseline, and continue all that have begun."""
     if not samples:
-        return tracks.silent()
+        return series.append_empty()
     times_s = np.array([sample.time_s for sample in samples])
     counters = _counters(samples)
     uids = [sample.pod for sample in samples]
-    if uids == list(tracks.columns):
-        return tracks.continued(uids, times_s, counters)
-    new = [number for number, uid in enumerate(uids) if uid not in tracks.columns]
+    if uids == list(series.columns):
+        return series.append(uids, times_s, counters)
+    new = [number for number, uid in enumerate(uids) if uid not in series.columns]
     if not new:
-        return tracks.continued(uids, times_s, counters)
+        return series.append(uids, times_s, counters)
     zeros_s = [_zero_s(samples[number], pods.get(uids[number]), since_s) for number in new]
     baseline = np.array([zero_s is None for zero_s in zeros_s])
-    tracks = tracks.begun(
+    series = series.add_pods(
         [uids[number] for number in new],
         np.where(baseline, times_s[new], [zero_s or 0.0 for zero_s in zeros_s]),
         np.where(baseline[:, np.newaxis], counters[new], 0.0),
     )
-    begun = np.delete(np.arange(len(uids)), np.array(new)[baseline])
-    return tracks.continued([uids[number] for number in begun], times_s[begun], counters[begun])
+    counted = np.delete(np.arange(len(uids)), np.array(new)[baseline])
+    return series.append([uids[number] for number in counted], times_s[counted], counters[counted])
 
 
 def _zero_s(sample: PodSample, pod: Pod | None, since_s: float | None) -> float | None:
@@ -232,7 +235,7 @@ def _zero_s(sample: PodSample, pod: Pod | None, since_s: float | None) -> float 
     return pod.ready_s if pod.ready_s < sample.time_s else None
 
 
-def _since_s(pod: Pod) -> float:
+def _serving_since_s(pod: Pod) -> float:
     return pod.created_s if pod.ready_s is None else pod.ready_s
 
 

@@ -6,13 +6,13 @@ import math
 from dataclasses import dataclass, field, replace
 
 from headroom.scaling import Observation, Policy, State, decide
-from headroom.scaling.tuning import Element, Law
+from headroom.scaling.tuning import Component, Tuning
 from headroom.simulator.autoscaler import ScaleRequest, View
 from headroom.simulator.autoscalers.peer import Peer
 
-ELEMENTS: tuple[str, ...] = tuple(element.value for element in Element)
+COMPONENTS: tuple[str, ...] = tuple(component.value for component in Component)
 """What `without` may name."""
-_LAW = Law()
+_TUNING = Tuning()
 _USUAL = Policy(latency_target_s=1.0)
 
 
@@ -30,13 +30,13 @@ class Headroom(Peer):
     scrape_s: float = math.inf
     hold_s: float = _USUAL.scale_down_stabilization_s
     stable_window_s: float = _USUAL.stable_window_s
-    surge_margin: float = _LAW.surge_margin
-    burst_deviations: float = _LAW.burst_deviations
-    removal_latency_ratio: float = _LAW.removal_latency_ratio
-    expected_share: float = _LAW.expected_share
-    kept_share: float = _LAW.kept_share
-    drain_s: float = _LAW.drain_s
-    correction_s: float = _LAW.correction_s
+    arrival_margin: float = _TUNING.arrival_margin
+    burst_deviations: float = _TUNING.burst_deviations
+    removal_latency_ratio: float = _TUNING.removal_latency_ratio
+    expected_share: float = _TUNING.expected_share
+    kept_share: float = _TUNING.kept_share
+    drain_s: float = _TUNING.drain_s
+    correction_s: float = _TUNING.correction_s
     without: str = ""
     """Elements left out, separated by `+`; an unknown one is an error."""
     state: State = field(default_factory=State.initial, init=False)
@@ -45,7 +45,7 @@ class Headroom(Peer):
     def __post_init__(self) -> None:
         """Raise ValueError for a knob out of its range or an element that does not exist."""
         Peer.__post_init__(self)
-        left_out = frozenset(Element(word) for word in self.without.split("+") if word)
+        left_out = frozenset(Component(word) for word in self.without.split("+") if word)
         self.decided = replace(
             self.policy,
             tick_s=self.period_s,
@@ -53,8 +53,8 @@ class Headroom(Peer):
             scale_down_stabilization_s=self.hold_s
             if self.hold_s != _USUAL.scale_down_stabilization_s
             else self.policy.scale_down_stabilization_s,
-            law=Law(
-                surge_margin=self.surge_margin,
+            tuning=Tuning(
+                arrival_margin=self.arrival_margin,
                 burst_deviations=self.burst_deviations,
                 removal_latency_ratio=self.removal_latency_ratio,
                 expected_share=self.expected_share,

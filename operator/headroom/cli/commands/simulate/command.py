@@ -89,7 +89,7 @@ def simulate_command(
 def _ports() -> Ports:
     from headroom.cli.commands.simulate.request import Ports
     from headroom.simulator.autoscalers import catalogue
-    from headroom.simulator.autoscalers.headroom import ELEMENTS
+    from headroom.simulator.autoscalers.headroom import COMPONENTS
     from headroom.simulator.campaign import perform, shipped
     from headroom.simulator.scenario_file import load_scenario
 
@@ -98,6 +98,6 @@ def _ports() -> Ports:
         check=load_scenario,
         autoscalers=catalogue.entries(),
         grids=catalogue.GRIDS,
-        elements=ELEMENTS,
+        elements=COMPONENTS,
         perform=perform,
     )

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headroom.scaling.forecast.rate_history import LONGEST_WINDOW_S, STEP_S, WINDOW_S, Course
+from headroom.scaling.forecast.rate_history import LONGEST_WINDOW_S, STEP_S, WINDOW_S, RateHistory
 
 
-def course(*rates_rps: float) -> Course:
+def history(*rates_rps: float) -> RateHistory:
     """One rate per step, from 0 s on."""
-    found = Course()
+    found = RateHistory()
     for index, rate_rps in enumerate(rates_rps):
-        found = found.added(STEP_S * index, rate_rps)
+        found = found.add(STEP_S * index, rate_rps)
     return found
 
 
@@ -26,46 +26,46 @@ def error_rps(rate_rps: float, window_s: float) -> float:
 
 def test_a_load_that_stands_is_known_better_the_longer_it_stands() -> None:
     for steps, window_s in ((1, 30), (2, 60), (7, 60), (8, 120), (60, 480), (360, 480)):
-        found = course(*[100.0] * steps).steady(STEP_S * steps, 100.0)
+        found = history(*[100.0] * steps).stable_rate(STEP_S * steps, 100.0)
         assert found.rate_rps == pytest.approx(100.0)
         assert found.error_rps == pytest.approx(error_rps(100.0, window_s)), steps
 
 
 def test_chance_does_not_move_it() -> None:
     counts = np.random.default_rng(1).poisson(100.0 * WINDOW_S, 60) / WINDOW_S
-    known = course(*counts)
-    found = known.steady(600.0, float(counts[-1]))
+    known = history(*counts)
+    found = known.stable_rate(600.0, float(counts[-1]))
     assert abs(found.rate_rps - 100.0) < 0.6 < np.std(counts)
     # at a window's two deviations too much it is still the same load
-    assert known.steady(600.0, 103.6).rate_rps == pytest.approx(found.rate_rps, abs=0.2)
+    assert known.stable_rate(600.0, 103.6).rate_rps == pytest.approx(found.rate_rps, abs=0.2)
 
 
 @pytest.mark.parametrize(("now_rps", "moved"), [(104.0, False), (110.0, True), (90.0, True)])
 def test_a_load_that_moves_is_the_shortest_windows(now_rps: float, moved: bool) -> None:
     # 100/s: two deviations are 3.65 at 30 s and 2.58 at 60 s, whose mean is 102.5 at 110/s now
-    found = course(*[100.0] * 60).steady(600.0, now_rps)
+    found = history(*[100.0] * 60).stable_rate(600.0, now_rps)
     assert (found.rate_rps == now_rps) == moved
 
 
 def test_after_a_step_the_window_grows_anew() -> None:
     rates = [100.0] * 60 + [200.0] * 12  # two minutes ago
-    found = course(*rates).steady(720.0, 200.0)
+    found = history(*rates).stable_rate(720.0, 200.0)
     assert found.rate_rps == pytest.approx(200.0)
     assert found.error_rps == pytest.approx(error_rps(200.0, 120.0))
 
 
 def test_nothing_is_concluded_across_a_gap() -> None:
-    known = course(*[100.0] * 60)
-    assert known.steady(590.0 + 31.0, 100.0).error_rps == pytest.approx(error_rps(100.0, 30.0))
-    assert len(known.added(590.0 + 31.0, 100.0)) == 1
+    known = history(*[100.0] * 60)
+    assert known.stable_rate(590.0 + 31.0, 100.0).error_rps == pytest.approx(error_rps(100.0, 30.0))
+    assert len(known.add(590.0 + 31.0, 100.0)) == 1
 
 
 def test_rates_are_kept_a_step_apart() -> None:
-    known = course(5.0)
-    assert known.added(STEP_S - 0.1, 9.0) is known
-    assert known.added(STEP_S, 9.0).measured_rps.tolist() == [5.0, 9.0]
+    known = history(5.0)
+    assert known.add(STEP_S - 0.1, 9.0) is known
+    assert known.add(STEP_S, 9.0).measured_rps.tolist() == [5.0, 9.0]
     assert known.rate_after(0.0, 10.0) is None
-    assert known.added(STEP_S, 9.0).rate_after(0.0, 10.0) == 9.0
+    assert known.add(STEP_S, 9.0).rate_after(0.0, 10.0) == 9.0
 
 
 @given(
@@ -75,7 +75,7 @@ def test_rates_are_kept_a_step_apart() -> None:
 def test_it_lies_within_the_chance_of_what_is_measured_now(
     rates: list[float], now_rps: float
 ) -> None:
-    found = course(*rates).steady(STEP_S * len(rates), now_rps)
+    found = history(*rates).stable_rate(STEP_S * len(rates), now_rps)
     assert error_rps(found.rate_rps, LONGEST_WINDOW_S) <= found.error_rps * (1 + 1e-9)
     allowed_rps = error_rps(now_rps, WINDOW_S) + found.error_rps
     assert abs(found.rate_rps - now_rps) <= allowed_rps * (1 + 1e-6) + 1e-9

@@ -19,9 +19,9 @@ from headroom.scaling import (
     Signals,
 )
 from headroom.scaling.latency.tail_latency import TailLatency
-from headroom.scaling.recommenders import for_left_behind, for_queue
-from headroom.scaling.tuning import Law
-from headroom.scaling.windows.signals import left_behind, shared_queue
+from headroom.scaling.recommenders import for_backlog, for_queue
+from headroom.scaling.tuning import Tuning
+from headroom.scaling.windows.signals import backlogs, shared_queue
 from headroom.scaling.windows.sliding_windows import Windows
 from scaling_world import Service, policy, ready_pod, sample
 
@@ -81,7 +81,7 @@ def test_only_ready_pods_that_were_heard_count() -> None:
 
 def fresh(value: float | None) -> Signal:
     if value is None:
-        return Signal(freshness=Freshness.ABSENT)
+        return Signal(freshness=Freshness.MISSING)
     return Signal(freshness=Freshness.FRESH, value=value, age_s=0.0)
 
 
@@ -120,7 +120,11 @@ def test_the_time_to_work_it_off_is_the_laws() -> None:
     counts = ReplicaCounts(ready=2)
     # 80 within 2 s: 40/s more
     hasty = for_queue(
-        policy(queue_depth=8, law=Law(drain_s=2.0)), TAIL, signals, counts=counts, target_s=TARGET_S
+        policy(queue_depth=8, tuning=Tuning(drain_s=2.0)),
+        TAIL,
+        signals,
+        counts=counts,
+        target_s=TARGET_S,
     )
     assert hasty is not None
     assert hasty.replicas == TAIL.replicas_for(50.0, TARGET_S, 1.0)
@@ -161,11 +165,12 @@ def test_without_a_cost_it_asks_for_one_more_than_is_ready(
 def test_what_a_surge_left_behind_is_worked_off_with_smaller_shares(
     queues: tuple[int, ...], drain_s: float, arrival_rps: float, replicas: int | None
 ) -> None:
-    law = Law(drain_s=drain_s)
-    wanted = for_left_behind(policy(law=law), TAIL, arrival_rps, queues)
+    tuning = Tuning(drain_s=drain_s)
+    wanted = for_backlog(policy(tuning=tuning), TAIL, arrival_rps, queues)
     assert (wanted and wanted.replicas) == replicas
     assert (
-        for_left_behind(policy(law=law, routing=Routing.LEAST_IN_FLIGHT), TAIL, 95.0, (9,)) is None
+        for_backlog(policy(tuning=tuning, routing=Routing.LEAST_IN_FLIGHT), TAIL, 95.0, (9,))
+        is None
     )
 
 
@@ -182,7 +187,7 @@ def test_only_replicas_that_work_are_left_behind() -> None:
     names = [pod.uid for pod in pods]
 
     def found(full_rps: float) -> tuple[int, ...]:
-        return left_behind(windows, names, full_rps=full_rps, target_s=2.0, window_s=30.0)
+        return backlogs(windows, names, full_rps=full_rps, target_s=2.0, window_s=30.0)
 
     assert found(10.0) == (50,)  # pod-1 answers half of what a full batch would: it is stuck
     assert found(5.0) == (50, 50)

@@ -9,16 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headroom.scaling import Decision, Freshness, Reason, decide
-from headroom.scaling.tuning import Element, Law
+from headroom.scaling.tuning import Component, Tuning
 from scaling_world import Service, policy
 
 
-def leaving_out(element: Element) -> Law:
-    return Law(without=frozenset({element}))
+def leaving_out(component: Component) -> Tuning:
+    return Tuning(without=frozenset({component}))
 
 
 @st.composite
-def services(draw: st.DrawFn, element: Element) -> Service:
+def services(draw: st.DrawFn, component: Component) -> Service:
     """A service that some loads, with scrapes or without, have passed over."""
     low = draw(st.integers(1, 6))
     service = Service(
@@ -31,7 +31,7 @@ def services(draw: st.DrawFn, element: Element) -> Service:
             min_replicas=low,
             max_replicas=draw(st.integers(low, 20)),
             scale_down_stabilization_s=draw(st.sampled_from([0.0, 6.0, 60.0])),
-            law=leaving_out(element),
+            tuning=leaving_out(component),
         ),
     )
     for _ in range(draw(st.integers(0, 3))):
@@ -42,13 +42,13 @@ def services(draw: st.DrawFn, element: Element) -> Service:
     return service
 
 
-@pytest.mark.parametrize("element", list(Element))
+@pytest.mark.parametrize("component", list(Component))
 @given(data=st.data(), silent_s=st.floats(0.0, 300.0))
 @settings(max_examples=30)
 def test_bounds_hold_and_nothing_is_removed_on_stale_signals_without(
-    element: Element, data: st.DataObject, silent_s: float
+    component: Component, data: st.DataObject, silent_s: float
 ) -> None:
-    service = data.draw(services(element))
+    service = data.draw(services(component))
     decision = service.tick()
     low, high = service.policy.min_replicas, service.policy.max_replicas
     assert all(low <= past.replicas <= high for past in service.decisions)
@@ -59,11 +59,11 @@ def test_bounds_hold_and_nothing_is_removed_on_stale_signals_without(
     assert decision.replicas >= min(late.current, high)
 
 
-@pytest.mark.parametrize("element", list(Element))
+@pytest.mark.parametrize("component", list(Component))
 def test_a_load_that_was_seen_to_fall_is_no_reason_once_nothing_is_heard_without(
-    element: Element,
+    component: Component,
 ) -> None:
-    service = Service(rate_rps=40.0, replicas=6, policy=policy(law=leaving_out(element)))
+    service = Service(rate_rps=40.0, replicas=6, policy=policy(tuning=leaving_out(component)))
     service.run(90)
     held = service.replicas
     service.rate_rps = 3.0
@@ -81,37 +81,37 @@ def rules(decision: Decision) -> set[Reason]:
 
 
 @pytest.mark.parametrize(
-    ("element", "rule"),
+    ("component", "rule"),
     [
-        (Element.LATENCY, Reason.LATENCY_MODEL),
-        (Element.CEILING, Reason.UTILIZATION_CEILING),
-        (Element.QUEUE, Reason.QUEUE_DEPTH),
-        (Element.BURST, Reason.BURST),
+        (Component.LATENCY, Reason.LATENCY_MODEL),
+        (Component.CEILING, Reason.UTILIZATION_CEILING),
+        (Component.QUEUE, Reason.QUEUE_DEPTH),
+        (Component.BURST, Reason.BURST),
     ],
 )
-def test_a_rule_left_out_recommends_nothing(element: Element, rule: Reason) -> None:
+def test_a_rule_left_out_recommends_nothing(component: Component, rule: Reason) -> None:
     """Ten seconds of 30/s for one replica of 10.26/s: a rate, a burst and a queue that stands."""
 
-    def said(law: Law) -> set[Reason]:
-        service = Service(rate_rps=5.0, replicas=1, policy=policy(max_replicas=1, law=law))
+    def said(tuning: Tuning) -> set[Reason]:
+        service = Service(rate_rps=5.0, replicas=1, policy=policy(max_replicas=1, tuning=tuning))
         service.run(60)
         service.rate_rps = 30.0
         service.run(10)
         return rules(service.decisions[-1])
 
-    assert rule in said(Law())
-    assert said(Law()) - said(leaving_out(element)) == {rule}
+    assert rule in said(Tuning())
+    assert said(Tuning()) - said(leaving_out(component)) == {rule}
 
 
 def test_without_the_removal_margin_a_replica_goes_that_would_be_kept() -> None:
     # 17.3/s, known to 0.4/s: two carry 17.9/s within the target, 17.6/s within 0.92 of it
-    without = frozenset({Element.CORRECTION})
-    high = policy(max_replicas=3, utilization_ceiling=0.95, law=Law(without=without))
+    without = frozenset({Component.CORRECTION})
+    high = policy(max_replicas=3, utilization_ceiling=0.95, tuning=Tuning(without=without))
     kept = Service(rate_rps=17.3, replicas=3, policy=high)
     decision = kept.run(700)
     assert decision.replicas == 3
     assert decision.reason is Reason.SCALE_DOWN_MARGIN
-    bare = replace(high, law=Law(without=without | {Element.REMOVAL_MARGIN}))
+    bare = replace(high, tuning=Tuning(without=without | {Component.REMOVAL_MARGIN}))
     assert Service(rate_rps=17.3, replicas=3, policy=bare).run(700).replicas == 2
 
 
@@ -121,7 +121,9 @@ def test_without_the_removal_margin_a_replica_goes_that_would_be_kept() -> None:
 )
 def test_the_surge_margin_is_the_laws(margin: float, replicas: int) -> None:
     # 8.7/s per replica: 16 x 1.05 = 16.8 is below 17.4, 16 x 1.2 = 19.2 is not
-    service = Service(rate_rps=16.0, replicas=1, policy=policy(law=Law(surge_margin=margin)))
+    service = Service(
+        rate_rps=16.0, replicas=1, policy=policy(tuning=Tuning(arrival_margin=margin))
+    )
     decision = service.run(20)
     latency = [rule for rule in decision.recommendations if rule.rule is Reason.LATENCY_MODEL]
     assert [rule.replicas for rule in latency] == [replicas]

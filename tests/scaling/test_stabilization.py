@@ -206,5 +206,5 @@ def test_windows_reach_back_75_seconds() -> None:
         observation = Observation(now_s=float(second), current=1, pods=pods, samples=(scrape,))
         watched = watched.absorb(observation)
     assert watched.arrivals([74.0, 75.0]) == pytest.approx([199**2 - 125**2, 199**2 - 124**2])
-    assert len(watched.tracks.times_s) == 76
+    assert len(watched.series.times_s) == 76
     assert len(watched.bounds_s) == len(BOUNDS_S)

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from headroom.scaling.forecast.forecast import Forecast, Rates
-from headroom.scaling.forecast.periodic_peaks import Due, Surge, Surges, next_of
-from headroom.scaling.tuning import Element, Law
+from headroom.scaling.forecast.periodic_peaks import ExpectedPeak, Peak, PeriodicPeaks, next_peak
+from headroom.scaling.tuning import Component, Tuning
 from scaling_world import Service, policy
 
 
-def row(*began_s: float, peak_rps: float = 30.0) -> tuple[Surge, ...]:
+def row(*began_s: float, peak_rps: float = 30.0) -> tuple[Peak, ...]:
     return tuple(
-        Surge(began_s=at_s, before_rps=10.0, peak_rps=peak_rps, over=True) for at_s in began_s
+        Peak(began_s=at_s, before_rps=10.0, peak_rps=peak_rps, over=True) for at_s in began_s
     )
 
 
@@ -32,12 +32,12 @@ def row(*began_s: float, peak_rps: float = 30.0) -> tuple[Surge, ...]:
 def test_three_at_equal_distances_are_a_row(
     began_s: tuple[float, ...], due_s: float | None
 ) -> None:
-    assert [due.at_s for due in next_of(row(*began_s))] == ([] if due_s is None else [due_s])
+    assert [peak.at_s for peak in next_peak(row(*began_s))] == ([] if due_s is None else [due_s])
 
 
 def test_what_comes_next_is_as_high_as_they_usually_were() -> None:
     seen = (*row(600.0, peak_rps=90.0), *row(1800.0, 3000.0))
-    assert next_of(seen) == (Due(at_s=4200.0, tolerance_s=12.0, rate_rps=30.0),)
+    assert next_peak(seen) == (ExpectedPeak(at_s=4200.0, tolerance_s=12.0, rate_rps=30.0),)
 
 
 def test_surges_at_random_times_are_seldom_taken_for_a_row() -> None:
@@ -46,50 +46,50 @@ def test_surges_at_random_times_are_seldom_taken_for_a_row() -> None:
         times_s = np.cumsum(120.0 + rng.exponential(480.0, 16))
         for last in range(3, 17):
             asked += 1
-            believed += bool(next_of(row(*times_s[:last])))
+            believed += bool(next_peak(row(*times_s[:last])))
     assert believed / asked < 0.05
 
 
-def seen(rate_rps: float, *, from_s: float, to_s: float, surges: Surges) -> Surges:
+def seen(rate_rps: float, *, from_s: float, to_s: float, peaks: PeriodicPeaks) -> PeriodicPeaks:
     """A rate that stands out for its first ten seconds where it is above 20/s."""
     for now_s in np.arange(from_s, to_s, 2.0).tolist():
         stands_out = rate_rps > 20.0 and now_s < from_s + 10.0
-        surges = surges.noted(now_s, rate_rps, stands_out, 30.0)
-    return surges
+        peaks = peaks.observe(now_s, rate_rps, stands_out, 30.0)
+    return peaks
 
 
 def test_what_is_due_is_expected_from_a_start_before_it_until_it_is_overdue() -> None:
-    surges = Surges()
+    peaks = PeriodicPeaks()
     for number in range(3):
         begin_s = 600.0 + 1200.0 * number
-        surges = seen(10.0, from_s=begin_s - 600.0, to_s=begin_s, surges=surges)
-        surges = seen(30.0, from_s=begin_s, to_s=begin_s + 120.0, surges=surges)
-    surges = seen(10.0, from_s=3120.0, to_s=3600.0, surges=surges)
-    assert [surge.began_s for surge in surges.seen] == [600.0, 1800.0, 3000.0]
+        peaks = seen(10.0, from_s=begin_s - 600.0, to_s=begin_s, peaks=peaks)
+        peaks = seen(30.0, from_s=begin_s, to_s=begin_s + 120.0, peaks=peaks)
+    peaks = seen(10.0, from_s=3120.0, to_s=3600.0, peaks=peaks)
+    assert [surge.began_s for surge in peaks.peaks] == [600.0, 1800.0, 3000.0]
     # due at 4200 s, 12 s early or late
     for now_s, rate_rps in ((4007.0, 0.0), (4008.0, 30.0), (4211.0, 30.0), (4212.0, 0.0)):
-        assert surges.expected_rps(now_s, 180.0) == rate_rps, now_s
+        assert peaks.expected_rps(now_s, 180.0) == rate_rps, now_s
 
 
 def test_what_lasts_is_the_load() -> None:
-    surges = seen(30.0, from_s=0.0, to_s=602.0, surges=Surges())
-    assert not surges.seen[0].over
-    assert seen(30.0, from_s=602.0, to_s=604.0, surges=surges).seen[0].over
+    peaks = seen(30.0, from_s=0.0, to_s=602.0, peaks=PeriodicPeaks())
+    assert not peaks.peaks[0].over
+    assert seen(30.0, from_s=602.0, to_s=604.0, peaks=peaks).peaks[0].over
 
 
 def test_only_the_latest_are_remembered() -> None:
-    surges = Surges()
+    peaks = PeriodicPeaks()
     for number in range(100):
-        surges = seen(30.0, from_s=300.0 * number, to_s=300.0 * number + 60.0, surges=surges)
-        surges = seen(10.0, from_s=300.0 * number + 62.0, to_s=300.0 * number + 70.0, surges=surges)
-    assert len(surges.seen) == 64
-    assert surges.seen[-1].began_s == 99 * 300.0
+        peaks = seen(30.0, from_s=300.0 * number, to_s=300.0 * number + 60.0, peaks=peaks)
+        peaks = seen(10.0, from_s=300.0 * number + 62.0, to_s=300.0 * number + 70.0, peaks=peaks)
+    assert len(peaks.peaks) == 64
+    assert peaks.peaks[-1].began_s == 99 * 300.0
 
 
-def on_a_timer(law: Law) -> Service:
+def on_a_timer(tuning: Tuning) -> Service:
     """Two minutes in twenty at 60/s, else 12/s; a start takes two minutes."""
     service = Service(
-        rate_rps=12.0, replicas=2, load_s=120.0, policy=policy(max_replicas=20, law=law)
+        rate_rps=12.0, replicas=2, load_s=120.0, policy=policy(max_replicas=20, tuning=tuning)
     )
     service.run(600)
     for _ in range(6):
@@ -101,12 +101,14 @@ def on_a_timer(law: Law) -> Service:
 
 
 def test_a_timer_is_expected_by_a_service_that_idles_between() -> None:
-    surges = Surges(seen=row(600.0, 1800.0, 3000.0), due=next_of(row(600.0, 1800.0, 3000.0)))
-    found = Forecast(surges=surges).expected(policy(), 4100.0, 0.0, None, 180.0)
-    surge = Rates(steady=30.0, felt=30.0, due=True)
+    peaks = PeriodicPeaks(
+        peaks=row(600.0, 1800.0, 3000.0), expected=next_peak(row(600.0, 1800.0, 3000.0))
+    )
+    found = Forecast(peaks=peaks).expected(policy(), 4100.0, 0.0, None, 180.0)
+    surge = Rates(for_ceiling_rps=30.0, for_latency_rps=30.0, periodic=True)
     assert (found.later, found.most) == (surge, surge)
-    early = Forecast(surges=surges).expected(policy(), 3980.0, 0.0, None, 180.0)
-    assert (early.later, early.most) == (Rates(steady=0.0, felt=0.0), surge)
+    early = Forecast(peaks=peaks).expected(policy(), 3980.0, 0.0, None, 180.0)
+    assert (early.later, early.most) == (Rates(for_ceiling_rps=0.0, for_latency_rps=0.0), surge)
 
 
 def ready_when_it_began(service: Service) -> list[int]:
@@ -116,11 +118,11 @@ def ready_when_it_began(service: Service) -> list[int]:
 
 
 def test_from_the_fourth_on_replicas_are_ready_when_a_timer_strikes() -> None:
-    service = on_a_timer(Law())
+    service = on_a_timer(Tuning())
     expecting = ready_when_it_began(service)
     assert max(expecting[:3]) <= 4
     assert min(expecting[3:]) >= 7  # 60/s are 7.3 times 0.8 of 10.3/s
     said = [decision.message for decision in service.decisions if "is due" in decision.message]
     assert any("60/s expected of a surge that is due (12/s now)" in message for message in said)
-    blind = ready_when_it_began(on_a_timer(Law(without=frozenset({Element.SURGES}))))
+    blind = ready_when_it_began(on_a_timer(Tuning(without=frozenset({Component.PERIODIC_PEAKS}))))
     assert max(blind) <= 4

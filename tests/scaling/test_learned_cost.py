@@ -8,8 +8,8 @@ import pytest
 
 from headroom.scaling import CostModel
 from headroom.scaling.cost.cost_learning import Claim, CostLearner, claim_of
-from headroom.scaling.cost.execution_variation import Variation
-from headroom.scaling.cost.replica_speeds import Speeds
+from headroom.scaling.cost.execution_variation import ExecutionVariation
+from headroom.scaling.cost.replica_speeds import ReplicaSpeeds
 from headroom.scaling.windows.sliding_windows import BatchStats
 from scaling_world import sample
 
@@ -17,7 +17,7 @@ TRUE = CostModel(fixed_s=0.150, per_item_s=0.060, max_batch=8)
 """A batch of one takes 0.21 s."""
 HUNDRED = {0: (100.0, 100.0, 100.0, 21.0, 21.0)}
 """A hundred batches of one, as TRUE says."""
-KNOWN = CostLearner(bins=HUNDRED, variation=Variation(squares=0.0, differences=10.0))
+KNOWN = CostLearner(bins=HUNDRED, variation=ExecutionVariation(squares=0.0, differences=10.0))
 Pair = tuple[float, float, float]
 """Batches, their mean size, their mean seconds."""
 
@@ -111,7 +111,7 @@ def test_what_is_beyond_chance_is_a_new_cost(
 def test_before_ten_differences_executions_may_vary_by_their_mean(
     differences: float, surprises: bool
 ) -> None:
-    before = CostLearner(bins=HUNDRED, variation=Variation(differences=differences))
+    before = CostLearner(bins=HUNDRED, variation=ExecutionVariation(differences=differences))
     learnt = before.observe(ran((100.0, 1.0, 1.4 * 0.21)), 0.0, TRUE)
     assert (learnt.speeds.recent == {}) is surprises
 
@@ -125,13 +125,13 @@ def test_a_new_cost_scales_the_past_and_nearly_forgets_it() -> None:
 
 
 def test_by_how_much_is_what_the_latest_batches_say_not_the_recent_ones() -> None:
-    before = replace(KNOWN, speeds=Speeds(recent={"a": (100.0, 21.0, 21.0)}))
+    before = replace(KNOWN, speeds=ReplicaSpeeds(recent={"a": (100.0, 21.0, 21.0)}))
     learnt = before.observe(ran((100.0, 1.0, 0.42)), 0.0, TRUE)  # recent: 1.5 times, latest: twice
     assert learnt.bins[0] == pytest.approx((102.0, 102.0, 102.0, 42.84, 42.84))
 
 
 def test_recent_batches_count_half_after_twenty_seconds() -> None:
-    before = CostLearner(speeds=Speeds(recent={"a": (40.0, 8.0, 8.4)}))
+    before = CostLearner(speeds=ReplicaSpeeds(recent={"a": (40.0, 8.0, 8.4)}))
     learnt = before.observe(ran((10.0, 1.0, 0.21)), 20.0, TRUE)
     assert learnt.speeds.together == pytest.approx((30.0, 6.1, 6.3))
 
@@ -142,13 +142,15 @@ def test_what_takes_twenty_times_as_long_is_a_hang(factor: float, counts: bool) 
     assert (learnt.bins[0] != HUNDRED[0]) is counts
 
 
-def told(variation: Variation, *ticks: list[BatchStats], fade: float = 1.0) -> Variation:
+def told(
+    variation: ExecutionVariation, *ticks: list[BatchStats], fade: float = 1.0
+) -> ExecutionVariation:
     for executed in ticks:
         variation = variation.observe(executed, TRUE, fade, {})
     return variation
 
 
-SETTLED = Variation(intervals=10)
+SETTLED = ExecutionVariation(intervals=10)
 """The first ten are not compared."""
 
 
@@ -163,12 +165,12 @@ def test_variation_is_how_much_a_replica_differs_from_itself() -> None:
     known = replace(variation, squares=2.0, differences=8.0)
     assert told(known, then, then).cv == pytest.approx((2.0 / 12.0) ** 0.5)
     assert told(known, then, fade=0.5).squares == pytest.approx(1.0)
-    assert told(Variation(), *[first] * 5, then).differences == 2.0
+    assert told(ExecutionVariation(), *[first] * 5, then).differences == 2.0
 
 
 @pytest.mark.parametrize(("cv", "said"), [(0.019, 0.0), (0.021, 0.021)])
 def test_a_fiftieth_is_no_variation(cv: float, said: float) -> None:
-    assert Variation(squares=100 * cv**2, differences=100.0).cv == pytest.approx(said)
+    assert ExecutionVariation(squares=100 * cv**2, differences=100.0).cv == pytest.approx(said)
 
 
 @pytest.mark.parametrize(
@@ -185,14 +187,14 @@ def test_a_replica_is_slow_beyond_chance_and_a_twentieth(
     batches: float, cv: float | None, factor: float, differs: bool
 ) -> None:
     executed = ran((batches, 1.0, 0.21)) + ran((batches, 1.0, factor * 0.21), replica="b")
-    speeds = Speeds().observe(executed, TRUE, 0.0, cv)
+    speeds = ReplicaSpeeds().observe(executed, TRUE, 0.0, cv)
     assert (speeds.factors != {}) is differs
     if differs:  # of two the faster is the usual one
         assert speeds.factors == pytest.approx({"a": 1.0, "b": factor})
 
 
 def test_what_a_replica_executed_counts_half_after_five_minutes() -> None:
-    speeds = Speeds().observe(ran((10.0, 2.0, 0.3)), TRUE, 0.0, 0.0)
+    speeds = ReplicaSpeeds().observe(ran((10.0, 2.0, 0.3)), TRUE, 0.0, 0.0)
     assert speeds.sums == {"a": pytest.approx((10.0, 20.0, 40.0, 3.0, 6.0))}
     speeds = speeds.observe(ran((10.0, 2.0, 0.3)), TRUE, 300.0, 0.0)
     assert speeds.sums == {"a": pytest.approx((15.0, 30.0, 60.0, 4.5, 9.0))}

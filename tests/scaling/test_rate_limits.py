@@ -9,7 +9,7 @@ import pytest
 
 from headroom.scaling import Observation, State
 from headroom.scaling.latency.load_curve import LoadCurve
-from headroom.scaling.limits.limits import Situation, Wanted, increase
+from headroom.scaling.limits.limits import DesiredReplicas, LimitInput, increase
 from headroom.scaling.values import RateLimit, ReplicaCounts, Signals
 from scaling_world import policy
 
@@ -32,17 +32,17 @@ def test_a_rate_counts_from_what_stood_when_its_period_began(
     period_s: float, replicas: int, percent: int, most: int
 ) -> None:
     rate = RateLimit(period_s=period_s, replicas=replicas, percent=percent)
-    situation = Situation(
+    limit_input = LimitInput(
         policy=policy(scale_up_rate=rate, max_replicas=100),
         state=replace(State.initial(), changes=CHANGES),
         observation=Observation(now_s=130.0, current=6),
         signals=Signals(),
         counts=ReplicaCounts(ready=6),
-        wanted=Wanted(replicas=50, by_arrivals=50, by_ceiling=0),
+        desired=DesiredReplicas(replicas=50, by_arrivals=50, by_ceiling=0),
         known=True,
         now_s=130.0,
     )
-    assert increase(situation)[0] == most
+    assert increase(limit_input)[0] == most
 
 
 @pytest.mark.parametrize(
