@@ -12,8 +12,10 @@ from dataclasses import dataclass
 
 from decision_study.judge import Field
 from decision_study.records import CLAIRVOYANT, OURS
-from headroom.simulator.report import axis, svg
-from headroom.simulator.report.axis import Axis
+from headroom.charts import axes
+from headroom.charts.axes import Axis
+from headroom.charts.markup import Markup, joined, tag
+from headroom.charts.svg import label, marks, path
 from headroom.simulator.report.comparison import front as best_of
 from headroom.simulator.report.comparison import is_bound
 
@@ -67,28 +69,26 @@ def places(field: Field) -> tuple[Place, ...]:
     return tuple(found)
 
 
-def front(field: Field) -> str:
+def front(field: Field) -> Markup:
     """Render the plot of a field in which Headroom and the clairvoyant ran everywhere."""
     every = places(field)
     fronts = _fronts([p for p in every if p.autoscaler != OURS and not is_bound(p.setting)])
     marked = [place for place in every if place.setting == place.autoscaler]
     shown = [*marked, *(place for best in fronts.values() for place in best)]
-    across = axis.logarithmic(
+    across = axes.logarithmic(
         min(place.cost for place in shown),
         max(place.cost for place in shown),
         _LEFT,
         WIDTH - _RIGHT,
     )
     most = max(place.misses for place in shown)
-    up = axis.root(100 * min(1.0, 1.08 * most), HEIGHT - _BOTTOM, _TOP)
+    up = axes.root(100 * min(1.0, 1.08 * most), HEIGHT - _BOTTOM, _TOP)
     title = f"Misses against GPU-hours, one setting for all {len(field.cells)} cells"
-    return svg.element(
+    return tag(
         "svg",
-        f"<style>{_STYLE}</style>",
-        svg.label(_LEFT, 18, title, class_="head"),
-        svg.label(
-            _LEFT, 34, "Dots: defaults. Lines: the best of a peer's settings.", class_="note"
-        ),
+        Markup(f"<style>{_STYLE}</style>"),
+        label(_LEFT, 18, title, class_="head"),
+        label(_LEFT, 34, "Dots: defaults. Lines: the best of a peer's settings.", class_="note"),
         _axes(across, up),
         *(_way(best, across, up) for best in fronts.values()),
         *(_tie(place, fronts, across, up) for place in marked),
@@ -101,21 +101,21 @@ def front(field: Field) -> str:
     )
 
 
-def _axes(across: Axis, up: Axis) -> str:
+def _axes(across: Axis, up: Axis) -> Markup:
     left, right, bottom = _LEFT, WIDTH - _RIGHT, HEIGHT - _BOTTOM
     parts = [_rule(left, right, up(t.value), up(t.value)) for t in up.ticks]
     parts += [
-        svg.label(left - 6, up(t.value) + 4, t.label, class_="tick", text_anchor="end")
+        label(left - 6, up(t.value) + 4, t.label, class_="tick", text_anchor="end")
         for t in up.ticks
     ]
     for tick in across.ticks:
         x, name = across(tick.value), f"{tick.label}x"
         parts.append(_rule(x, x, _TOP, bottom))
-        parts.append(svg.label(x, bottom + 16, name, class_="tick", text_anchor="middle"))
+        parts.append(label(x, bottom + 16, name, class_="tick", text_anchor="middle"))
     cost = "GPU-hours over the clairvoyant's, mean over cells (logarithmic)"
     parts += [
-        svg.label((left + right) / 2, HEIGHT - 12, cost, text_anchor="middle"),
-        svg.label(
+        label((left + right) / 2, HEIGHT - 12, cost, text_anchor="middle"),
+        label(
             0,
             0,
             "misses, mean share of the requests (square root)",
@@ -123,11 +123,11 @@ def _axes(across: Axis, up: Axis) -> str:
             transform=f"translate(15 {(_TOP + bottom) / 2:g}) rotate(-90)",
         ),
     ]
-    return "".join(parts)
+    return joined(parts)
 
 
-def _rule(x1: float, x2: float, y1: float, y2: float) -> str:
-    return svg.element("line", class_="rule", x1=x1, x2=x2, y1=y1, y2=y2)
+def _rule(x1: float, x2: float, y1: float, y2: float) -> Markup:
+    return tag("line", class_="rule", x1=x1, x2=x2, y1=y1, y2=y2)
 
 
 def _fronts(peers: Sequence[Place]) -> Mapping[str, tuple[Place, ...]]:
@@ -135,46 +135,46 @@ def _fronts(peers: Sequence[Place]) -> Mapping[str, tuple[Place, ...]]:
     return {name: best_of([p for p in peers if p.autoscaler == name]) for name in names}
 
 
-def _way(best: Sequence[Place], across: Axis, up: Axis) -> str:
+def _way(best: Sequence[Place], across: Axis, up: Axis) -> Markup:
     """Draw a peer's front as a thin line, with a small dot per setting."""
     points = [(across(place.cost), up(place.misses)) for place in best]
     dots = (
-        svg.element("circle", _says(place), class_="step", cx=x, cy=y, r=2.2)
+        tag("circle", _says(place), class_="step", cx=x, cy=y, r=2.2)
         for place, (x, y) in zip(best, points, strict=True)
     )
-    return svg.element("path", class_="way", d=svg.line(points)) + "".join(dots)
+    return joined((tag("path", class_="way", d=path(points)), *dots))
 
 
-def _tie(default: Place, fronts: Mapping[str, Sequence[Place]], across: Axis, up: Axis) -> str:
+def _tie(
+    default: Place, fronts: Mapping[str, Sequence[Place]], across: Axis, up: Axis
+) -> Markup | None:
     """Draw a dotted line from a peer's defaults to its front, which may lie elsewhere."""
     x, y = across(default.cost), up(default.misses)
     ends = [(across(p.cost), up(p.misses)) for p in fronts.get(default.autoscaler, ())]
     if not ends:
-        return ""
+        return None
     end = min(ends, key=lambda point: math.dist(point, (x, y)))
-    return svg.element("path", class_="way", stroke_dasharray="2 3", d=svg.line([(x, y), end]))
+    return tag("path", class_="way", stroke_dasharray="2 3", d=path([(x, y), end]))
 
 
-def _mark(place: Place, across: Axis, up: Axis) -> str:
+def _mark(place: Place, across: Axis, up: Axis) -> Markup:
     x, y = across(place.cost), up(place.misses)
     if is_bound(place.setting):
-        return svg.element(
-            "path", _says(place), class_="bound", d=svg.marks([(x, y)], "m0 -6l6 6l-6 6l-6 -6Z")
-        )
+        return tag("path", _says(place), class_="bound", d=marks([(x, y)], "m0 -6l6 6l-6 6l-6 -6Z"))
     kind, size = ("ours", 7.0) if place.autoscaler == OURS else ("peer", 4.5)
-    return svg.element("circle", _says(place), class_=kind, cx=x, cy=y, r=size)
+    return tag("circle", _says(place), class_=kind, cx=x, cy=y, r=size)
 
 
-def _says(place: Place) -> str:
+def _says(place: Place) -> Markup:
     words = f"{place.setting}: misses {100 * place.misses:.2f} %, cost {place.cost:.2f}x"
-    return svg.element("title", svg.text(words))
+    return tag("title", words)
 
 
-def _names(marked: Sequence[Place], across: Axis, up: Axis) -> list[str]:
+def _names(marked: Sequence[Place], across: Axis, up: Axis) -> list[Markup]:
     """Name every default beside its dot, where the name covers the least of what is there."""
     named = sorted(marked, key=lambda p: (p.autoscaler not in (OURS, CLAIRVOYANT), p.cost))
     taken = [_Box(across(p.cost) - 6, up(p.misses) - 6, 12) for p in named]
-    labels: list[str] = []
+    labels: list[Markup] = []
     for place in named:
         x, y = across(place.cost), up(place.misses)
         width = _LETTER_PX * len(place.setting)
@@ -185,5 +185,5 @@ def _names(marked: Sequence[Place], across: Axis, up: Axis) -> list[str]:
         taken.append(box)
         bound = "bound-name" if is_bound(place.setting) else None
         kind = "ours-name" if place.autoscaler == OURS else bound
-        labels.append(svg.label(box.left, box.top + 10, place.setting, class_=kind))
+        labels.append(label(box.left, box.top + 10, place.setting, class_=kind))
     return labels

@@ -10,7 +10,7 @@ from decision_study import judge, judge_faults
 from decision_study.judge import Field
 from decision_study.judge_faults import Verdict
 from decision_study.records import CLAIRVOYANT, IDEAL, OURS
-from headroom.simulator.report.figures import counted
+from headroom.simulator.report.number_format import counted
 
 
 def figures_of(

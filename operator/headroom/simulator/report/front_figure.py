@@ -6,8 +6,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from headroom.simulator.report import axis, figures, svg
-from headroom.simulator.report.axis import Axis
+from headroom.charts import axes
+from headroom.charts.axes import Axis
+from headroom.charts.markup import Markup, joined, pixel, tag
+from headroom.charts.svg import label, marks
+from headroom.simulator.report import number_format
 from headroom.simulator.report.comparison import OURS, family, front, is_bound
 from headroom.simulator.report.summary import Summary
 
@@ -33,16 +36,16 @@ class _Box:
         return max(0.0, width) * max(0.0, height)
 
 
-def figure(rows: Sequence[Summary]) -> str:
+def figure(rows: Sequence[Summary]) -> Markup:
     """Render the summaries of one service; at least one."""
     across, up = _across(rows), _up(rows)
     places = {row.autoscaler: (across(row.cost), up(row.misses)) for row in rows}
     attainable = [row for row in rows if not is_bound(row.autoscaler)]
     best = [places[row.autoscaler] for row in front(attainable)]
-    return svg.element(
+    return tag(
         "svg",
         _grid(across, up),
-        svg.element("path", class_="front", d=_staircase(best, across)) if best else "",
+        tag("path", class_="front", d=_staircase(best, across)) if best else None,
         *(_interval(row, across, up) for row in rows),
         *(_dot(row, *places[row.autoscaler]) for row in rows),
         *_names(rows, places),
@@ -56,84 +59,75 @@ def _across(rows: Sequence[Summary]) -> Axis:
     costs = [row.cost + (row.gpu_hours.half_width or 0.0) for row in rows]
     least, most = min(row.cost for row in rows), max(costs)
     if least > 0 and most > _WIDE_RANGE * least:
-        return axis.logarithmic(least, most, _LEFT, WIDTH - _RIGHT)
-    return axis.linear(1.12 * most, _LEFT, WIDTH - _RIGHT, count=8)
+        return axes.logarithmic(least, most, _LEFT, WIDTH - _RIGHT)
+    return axes.linear(1.12 * most, _LEFT, WIDTH - _RIGHT, count=8)
 
 
 def _up(rows: Sequence[Summary]) -> Axis:
     most = max(row.misses + (row.attainment.half_width or 0.0) for row in rows)
-    return axis.root(100 * min(1.0, 1.1 * most), HEIGHT - _BOTTOM, _TOP)
+    return axes.root(100 * min(1.0, 1.1 * most), HEIGHT - _BOTTOM, _TOP)
 
 
-def _grid(across: Axis, up: Axis) -> str:
+def _grid(across: Axis, up: Axis) -> Markup:
     left, right, bottom = _LEFT, WIDTH - _RIGHT, HEIGHT - _BOTTOM
-    level = "".join(
-        svg.element("line", class_="rule", x1=left, x2=right, y1=up(tick.value), y2=up(tick.value))
-        + svg.label(left - 6, up(tick.value) + 3.5, tick.label, class_="tick end")
-        for tick in up.ticks
-    )
-    upright = "".join(
-        svg.element("line", class_="rule faint", x1=x, x2=x, y1=_TOP, y2=bottom)
-        + svg.label(x, bottom + 15, tick.label, class_="tick middle")
-        for tick in across.ticks
-        for x in (across(tick.value),)
-    )
+    parts: list[Markup] = []
+    for value, name in up.ticks:
+        y = up(value)
+        parts.append(tag("line", class_="rule", x1=left, x2=right, y1=y, y2=y))
+        parts.append(label(left - 6, y + 3.5, name, class_="tick end"))
+    for value, name in across.ticks:
+        x = across(value)
+        parts.append(tag("line", class_="rule faint", x1=x, x2=x, y1=_TOP, y2=bottom))
+        parts.append(label(x, bottom + 15, name, class_="tick middle"))
     kind = ", logarithmic" if across.warp is math.log else ""
-    return (
-        level
-        + upright
-        + svg.label((left + right) / 2, HEIGHT - 8, f"GPU-hours{kind}", class_="title middle")
-        + svg.label(
-            0, 0, "misses, share of the requests (square-root scale)", class_="title middle",
+    parts += [
+        label((left + right) / 2, HEIGHT - 8, f"GPU-hours{kind}", class_="title middle"),
+        label(
+            0, 0, "misses, share of requests (square-root scale)", class_="title middle",
             transform=f"translate(13 {(_TOP + bottom) / 2:g}) rotate(-90)",
-        )
-    )  # fmt: skip
+        ),
+    ]  # fmt: skip
+    return joined(parts)
 
 
 def _staircase(best: Sequence[tuple[float, float]], across: Axis) -> str:
     """What is attainable lies above and to the right of this line."""
     return (
-        f"M{svg.pixel(best[0][0])} {svg.pixel(_TOP)}V{svg.pixel(best[0][1])}"
-        + "".join(f"H{svg.pixel(x)}V{svg.pixel(y)}" for x, y in best[1:])
-        + f"H{svg.pixel(across.end_px)}"
+        f"M{pixel(best[0][0])} {pixel(_TOP)}V{pixel(best[0][1])}"
+        + "".join(f"H{pixel(x)}V{pixel(y)}" for x, y in best[1:])
+        + f"H{pixel(across.end_px)}"
     )
 
 
-def _interval(row: Summary, across: Axis, up: Axis) -> str:
+def _interval(row: Summary, across: Axis, up: Axis) -> Markup | None:
     x, y, d = across(row.cost), up(row.misses), ""
     if wide := row.gpu_hours.half_width:
-        d += f"M{svg.pixel(across(row.cost - wide))} {svg.pixel(y)}"
-        d += f"H{svg.pixel(across(row.cost + wide))}"
+        d += f"M{pixel(across(row.cost - wide))} {pixel(y)}"
+        d += f"H{pixel(across(row.cost + wide))}"
     if high := row.attainment.half_width:
-        d += (
-            f"M{svg.pixel(x)} {svg.pixel(up(row.misses - high))}V{svg.pixel(up(row.misses + high))}"
-        )
-    return svg.element("path", class_="interval", d=d) if d else ""
+        d += f"M{pixel(x)} {pixel(up(row.misses - high))}V{pixel(up(row.misses + high))}"
+    return tag("path", class_="interval", d=d) if d else None
 
 
-def _dot(row: Summary, x: float, y: float) -> str:
-    says = svg.element(
+def _dot(row: Summary, x: float, y: float) -> Markup:
+    says = tag(
         "title",
-        svg.text(
-            f"{row.autoscaler}: {figures.percent(row.misses)} misses, "
-            f"{figures.hours(row.cost)} GPU-hours"
-        ),
+        f"{row.autoscaler}: {number_format.percent(row.misses)} misses, "
+        f"{number_format.hours(row.cost)} GPU-hours",
     )
     if is_bound(row.autoscaler):
-        return svg.element("path", says, class_="dot bound", d=svg.marks([(x, y)], _DIAMOND))
+        return tag("path", says, class_="dot bound", d=marks([(x, y)], _DIAMOND))
     kind = "ours" if family(row.autoscaler) == OURS else "peer"
-    return svg.element(
-        "circle", says, class_=f"dot {kind}", cx=x, cy=y, r=6 if kind == "ours" else 5
-    )
+    return tag("circle", says, class_=f"dot {kind}", cx=x, cy=y, r=6 if kind == "ours" else 5)
 
 
 _DIAMOND = "m0 -6l6 6l-6 6l-6 -6Z"
 
 
-def _names(rows: Sequence[Summary], places: dict[str, tuple[float, float]]) -> list[str]:
+def _names(rows: Sequence[Summary], places: dict[str, tuple[float, float]]) -> list[Markup]:
     """Put each name beside its point where it covers the least; ours and the front choose first."""
     taken = [_Box(x - 7, y - 7, x + 7, y + 7) for x, y in places.values()]
-    names: list[str] = []
+    names: list[Markup] = []
     crowd = len(rows) > _NAMED
     named = [row for row in rows if not crowd or _stands_out(row.autoscaler)]
     ordered = sorted(named, key=lambda row: (family(row.autoscaler) != OURS, not row.on_front))
@@ -144,7 +138,7 @@ def _names(rows: Sequence[Summary], places: dict[str, tuple[float, float]]) -> l
         taken.append(box)
         kind = "ours" if family(row.autoscaler) == OURS else ""
         kind = "bound" if is_bound(row.autoscaler) else kind
-        names.append(svg.label(box.left, box.bottom - 3, row.autoscaler, class_=f"name {kind}"))
+        names.append(label(box.left, box.bottom - 3, row.autoscaler, class_=f"name {kind}"))
     return names
 
 

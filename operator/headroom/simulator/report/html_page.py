@@ -9,13 +9,14 @@ from collections.abc import Sequence
 from importlib.resources import files
 from itertools import groupby
 
+from headroom.charts import axes
+from headroom.charts.markup import Markup, joined, tag
 from headroom.simulator.outcome import Outcome
 from headroom.simulator.report import (
-    course_section,
-    figures,
     front_figure,
+    number_format,
     score_table,
-    svg,
+    timeline_section,
 )
 from headroom.simulator.report.comparison import CLAIRVOYANT, OURS, family
 from headroom.simulator.report.summary import Summary, summarized
@@ -37,11 +38,11 @@ def page(outcomes: Sequence[Outcome], *, title: str = "Headroom simulation") -> 
         for index, (key, rows) in enumerate(services)
     ]
     links = [(f"s{index}", f"{key[0]}: {key[1]}") for index, (key, _) in enumerate(services)]
-    body = "".join((_head(title, summaries, links), *sections, _foot(summaries, len(drawn))))
+    body = joined((_head(title, summaries, links), *sections, _foot(summaries, len(drawn))))
     return (
         '<!doctype html>\n<html lang="en">\n<head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{svg.text(title)}</title>\n<style>\n{_resource('page.css')}</style></head>\n"
+        f"{tag('title', title)}\n<style>\n{_resource('page.css')}</style></head>\n"
         f"<body>\n{body}<script>\n{_resource('page.js')}</script>\n</body>\n</html>\n"
     )
 
@@ -62,30 +63,32 @@ def _drawn(outcomes: Sequence[Outcome], summaries: Sequence[Summary]) -> list[Ou
     return [by_key[o.scenario, o.service, o.autoscaler, o.seeds[0]] for o in ordered]
 
 
-def _head(title: str, summaries: Sequence[Summary], links: Sequence[tuple[str, str]]) -> str:
+def _head(title: str, summaries: Sequence[Summary], links: Sequence[tuple[str, str]]) -> Markup:
     scenarios = len({row.scenario for row in summaries})
     autoscalers = len({row.autoscaler for row in summaries})
     seeds = max((len(row.seeds) for row in summaries), default=0)
     scope = ", ".join(
         (
-            figures.counted(scenarios, "scenario"),
-            figures.counted(autoscalers, "autoscaler"),
-            figures.counted(seeds, "seed"),
+            number_format.counted(scenarios, "scenario"),
+            number_format.counted(autoscalers, "autoscaler"),
+            number_format.counted(seeds, "seed"),
         )
     )
-    nav = "".join(svg.element("a", svg.text(name), href=f"#{target}") for target, name in links)
-    return (
-        svg.element("h1", svg.text(title))
-        + svg.element("p", svg.text(scope), class_="soft")
-        + (svg.element("nav", nav, aria_label="Services") if len(links) > 1 else "")
+    nav = [tag("a", name, href=f"#{target}") for target, name in links]
+    return joined(
+        (
+            tag("h1", title),
+            tag("p", scope, class_="soft"),
+            tag("nav", *nav, aria_label="Services") if len(links) > 1 else None,
+        )
     )
 
 
-def _section(identity: str, rows: Sequence[Summary], drawn: Sequence[Outcome]) -> str:
+def _section(identity: str, rows: Sequence[Summary], drawn: Sequence[Outcome]) -> Markup:
     first = rows[0]
     promise = (
-        f"p{100 * first.percentile:g} within {figures.seconds(first.target_s)}, "
-        f"{figures.compact(first.requests.mean)} requests"
+        f"p{100 * first.percentile:g} within {number_format.seconds(first.target_s)}, "
+        f"{axes.compact(first.requests.mean)} requests"
     )
     note = (
         "A lost, late, refused or expired request is a miss. A bound knows what no autoscaler can; "
@@ -93,27 +96,27 @@ def _section(identity: str, rows: Sequence[Summary], drawn: Sequence[Outcome]) -
     )
     if any(len(row.seeds) > 1 for row in rows):
         note += " ± and bars: 95 % interval of the mean over seeds (Student's t)."
-    return svg.element(
+    return tag(
         "section",
-        svg.element("h2", svg.text(f"{first.scenario}: {first.service}")),
-        svg.element("p", svg.text(promise), class_="soft"),
-        svg.element("h3", "Scores"),
+        tag("h2", f"{first.scenario}: {first.service}"),
+        tag("p", promise, class_="soft"),
+        tag("h3", "Scores"),
         score_table.table(rows),
-        svg.element("p", svg.text(note), class_="note"),
-        svg.element("h3", "Misses against cost"),
-        svg.element("figure", front_figure.figure(rows), class_="against"),
-        course_section.section(identity, rows, drawn) if drawn else "",
+        tag("p", note, class_="note"),
+        tag("h3", "Misses against cost"),
+        tag("figure", front_figure.figure(rows), class_="against"),
+        timeline_section.section(identity, rows, drawn) if drawn else None,
         id=identity,
         class_="service",
     )
 
 
-def _foot(summaries: Sequence[Summary], drawn: int) -> str:
+def _foot(summaries: Sequence[Summary], drawn: int) -> Markup:
     left_out = len(summaries) - drawn
     note = (
         "Peaks survive the thinning of the lines: of every interval the first, least, most and last"
         " sample are drawn. Above three targets latency is drawn at the upper edge."
     )
     if left_out:
-        note += f" {figures.counted(left_out, 'course')} left out here: see the JSON report."
-    return svg.element("footer", svg.element("p", svg.text(note)))
+        note += f" {number_format.counted(left_out, 'course')} left out here: see the JSON report."
+    return tag("footer", tag("p", note))

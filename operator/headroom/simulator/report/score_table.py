@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from headroom.simulator.report import figures, svg
+from headroom.charts.markup import Markup, tag
+from headroom.simulator.report import number_format
 from headroom.simulator.report.comparison import OURS, Estimate, family, is_bound
 from headroom.simulator.report.summary import Summary
 
@@ -29,60 +30,56 @@ def _times(value: float) -> str:
 
 _COLUMNS = (
     _Column("attainment", "requests answered within the target",
-            lambda row: row.attainment, figures.percent),
+            lambda row: row.attainment, number_format.percent),
     _Column("GPU-hours", "from getting a GPU to the end of the drain",
-            lambda row: row.gpu_hours, figures.hours),
+            lambda row: row.gpu_hours, number_format.hours),
     _Column("x clairvoyant", "GPU-hours over those of the one that knows all arrivals",
             lambda row: row.clairvoyant_ratio, _times),
     _Column("p95", "a miss without an answer counts as infinite",
-            lambda row: row.p95_s, figures.seconds),
+            lambda row: row.p95_s, number_format.seconds),
     _Column("p99", "a miss without an answer counts as infinite",
-            lambda row: row.p99_s, figures.seconds),
+            lambda row: row.p99_s, number_format.seconds),
     _Column("violation minutes", "minutes in which the percentile was missed",
             lambda row: row.violation_minutes, _count),
     _Column("wasted starting", "GPU-hours before ready",
-            lambda row: row.starting_gpu_hours, figures.hours),
+            lambda row: row.starting_gpu_hours, number_format.hours),
     _Column("operations", "changes of the number asked for", lambda row: row.operations, _count),
     _Column("flaps", "scale-ups within the cold start + 60 s after a scale-down",
             lambda row: row.flaps, _count),
     _Column("recover", "longest run of violation minutes",
-            lambda row: row.recover_s, figures.duration),
+            lambda row: row.recover_s, number_format.duration),
 )  # fmt: skip
 _WITH_INTERVAL = ("attainment", "GPU-hours", "x clairvoyant")
 
 
-def table(rows: Sequence[Summary]) -> str:
+def table(rows: Sequence[Summary]) -> Markup:
     """Render the summaries of one service."""
-    heads = svg.element("th", "autoscaler", scope="col") + "".join(
-        svg.element("th", svg.text(column.name), scope="col", title=column.means)
-        for column in _COLUMNS
-    )
-    body = "".join(_row(row) for row in rows)
-    whole = svg.element(
+    heads = [tag("th", column.name, scope="col", title=column.means) for column in _COLUMNS]
+    whole = tag(
         "table",
-        svg.element("thead", svg.element("tr", heads)),
-        svg.element("tbody", body),
+        tag("thead", tag("tr", tag("th", "autoscaler", scope="col"), *heads)),
+        tag("tbody", *map(_row, rows)),
         class_="scores",
     )
-    return svg.element("div", whole, class_="wide")
+    return tag("div", whole, class_="wide")
 
 
-def _row(row: Summary) -> str:
+def _row(row: Summary) -> Markup:
     kind = "ours" if family(row.autoscaler) == OURS else None
-    badge = ""
+    badge: Markup | None = None
     if is_bound(row.autoscaler):
-        kind, badge = "bound", svg.element("span", "bound", class_="badge")
+        kind, badge = "bound", tag("span", "bound", class_="badge")
     elif row.on_front:
-        badge = svg.element("span", "front", class_="badge")
-    name = svg.element("td", svg.text(row.autoscaler), badge)
-    cells = "".join(_cell(column, column.read(row)) for column in _COLUMNS)
-    return svg.element("tr", name, cells, class_=kind)
+        badge = tag("span", "front", class_="badge")
+    name = tag("td", row.autoscaler, badge)
+    cells = (_cell(column, column.read(row)) for column in _COLUMNS)
+    return tag("tr", name, *cells, class_=kind)
 
 
-def _cell(column: _Column, value: Estimate | None) -> str:
+def _cell(column: _Column, value: Estimate | None) -> Markup:
     if value is None or math.isnan(value.mean):
-        return svg.element("td", "-", data_value="inf")
-    shown = svg.text(column.show(value.mean))
+        return tag("td", "-", data_value="inf")
+    width: Markup | None = None
     if value.half_width is not None and column.name in _WITH_INTERVAL:
-        shown += svg.element("small", f" ±{column.show(value.half_width)}")
-    return svg.element("td", shown, data_value=f"{value.mean:.9g}")
+        width = tag("small", f" ±{column.show(value.half_width)}")
+    return tag("td", column.show(value.mean), width, data_value=f"{value.mean:.9g}")

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from headroom.simulator.ablation import Effect
-from headroom.simulator.report import figures
+from headroom.simulator.report import number_format
 from headroom.simulator.report.comparison import Estimate
 from headroom.simulator.report.summary import Summary
 from headroom.simulator.sweep import Tuned
@@ -39,8 +39,8 @@ def _fronts(title: str, peers: Sequence[Tuned]) -> Table:
             beats = peer.beating is not None and point in peer.beating
             table.add_row(
                 Text(point.autoscaler),
-                figures.percent(point.attainment.mean),
-                figures.hours(point.cost),
+                number_format.percent(point.attainment.mean),
+                number_format.hours(point.cost),
                 f"{ratio.mean:.2f}" if ratio else "-",
                 "beats Headroom" if beats else "",
             )
@@ -67,7 +67,7 @@ def ablated(found: Sequence[Effect]) -> RenderableType:
         for effect in group:
             table.add_row(
                 Text(effect.element),
-                figures.percent(effect.attainment),
+                number_format.percent(effect.attainment),
                 _signed(effect.attainment_lost, 100),
                 _spread(effect.cost_ratio, ".3f"),
                 _signed(effect.flaps_added, 1),

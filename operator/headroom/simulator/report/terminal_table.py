@@ -12,22 +12,22 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from headroom.simulator.report import figures
+from headroom.simulator.report import number_format
 from headroom.simulator.report.comparison import OURS, Estimate, family
 from headroom.simulator.report.summary import Summary
 
 _Cell = Callable[[Summary], str]
 _COLUMNS: tuple[tuple[str, _Cell], ...] = (
     ("attainment", lambda row: _percent(row.attainment)),
-    ("p95", lambda row: figures.seconds(row.p95_s.mean)),
-    ("p99", lambda row: figures.seconds(row.p99_s.mean)),
+    ("p95", lambda row: number_format.seconds(row.p95_s.mean)),
+    ("p99", lambda row: number_format.seconds(row.p99_s.mean)),
     ("violation\nminutes", lambda row: _count(row.violation_minutes)),
-    ("GPU-hours", lambda row: _spread(row.gpu_hours, figures.hours)),
+    ("GPU-hours", lambda row: _spread(row.gpu_hours, number_format.hours)),
     ("x clair-\nvoyant", lambda row: _times(row.clairvoyant_ratio)),
-    ("wasted\nstarting", lambda row: figures.hours(row.starting_gpu_hours.mean)),
+    ("wasted\nstarting", lambda row: number_format.hours(row.starting_gpu_hours.mean)),
     ("opera-\ntions", lambda row: _count(row.operations)),
     ("flaps", lambda row: _count(row.flaps)),
-    ("recover", lambda row: figures.duration(row.recover_s.mean)),
+    ("recover", lambda row: number_format.duration(row.recover_s.mean)),
 )
 _SPARED = (
     *("opera-\ntions", "wasted\nstarting", "recover", "p99"),
@@ -75,8 +75,8 @@ class _Fitting:
 
 def _table(rows: Sequence[Summary], left_out: Collection[str]) -> Table:
     first = rows[0]
-    promise = f"p{100 * first.percentile:g} within {figures.seconds(first.target_s)}"
-    seeds = figures.counted(max(len(row.seeds) for row in rows), "seed")
+    promise = f"p{100 * first.percentile:g} within {number_format.seconds(first.target_s)}"
+    seeds = number_format.counted(max(len(row.seeds) for row in rows), "seed")
     table = Table(
         title=Text(f"{first.scenario}: {first.service}, {promise}, {seeds}", style="bold"),
         title_justify="left",
@@ -101,7 +101,7 @@ def _table(rows: Sequence[Summary], left_out: Collection[str]) -> Table:
 
 
 def _percent(value: Estimate) -> str:
-    return _spread(value, figures.percent)
+    return _spread(value, number_format.percent)
 
 
 def _spread(value: Estimate, show: Callable[[float], str]) -> str:

@@ -19,7 +19,7 @@ from headroom.cli.commands.simulate.request import WITHOUT, Ports, Request, runs
 from headroom.cli.commands.simulate.worker_pool import Study, carry_out
 from headroom.simulator.ablation import effects
 from headroom.simulator.outcome import Outcome
-from headroom.simulator.report import figures
+from headroom.simulator.report import number_format
 from headroom.simulator.report.html_page import page
 from headroom.simulator.report.json_report import written
 from headroom.simulator.report.study_table import ablated, swept
@@ -130,7 +130,7 @@ def _verdict(study: Study, planned_runs: int, say: Console) -> int:
         say.print(Text(f"interrupted: {done} of {planned_runs} runs were finished; {kept}"))
         return INTERRUPTED
     if study.failures:
-        count = figures.counted(len(study.failures), "run")
+        count = number_format.counted(len(study.failures), "run")
         say.print(Text(f"error: {count} of {planned_runs} failed; the others are reported"))
         return 1
     return 0

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from headroom.charts import axes
+from headroom.charts.markup import Markup, joined, tag
 from headroom.simulator.outcome import Outcome
-from headroom.simulator.report import axis, course_figure, figures, svg
+from headroom.simulator.report import number_format, timeline_figure
 from headroom.simulator.report.summary import Summary
 
 _MOVES = 300
@@ -26,14 +28,12 @@ _LEGEND = (
 )
 
 
-def section(identity: str, rows: Sequence[Summary], drawn: Sequence[Outcome]) -> str:
+def section(identity: str, rows: Sequence[Summary], drawn: Sequence[Outcome]) -> Markup:
     """Render the runs of one service, all within one frame; `rows` has a summary for each."""
-    within = course_figure.frame(drawn)
+    within = timeline_figure.frame(drawn)
     by_name = {row.autoscaler: row for row in rows}
-    legend = "".join(
-        svg.element(
-            "span", svg.element("i", class_=kind or None, style=_swatch(colour, kind)), name
-        )
+    legend = joined(
+        tag("span", tag("i", class_=kind or None, style=_swatch(colour, kind)), name)
         for name, colour, kind in _LEGEND
     )
     markers = "▲ more asked for, △ less; point at a plot or move over it with the arrow keys"
@@ -41,13 +41,13 @@ def section(identity: str, rows: Sequence[Summary], drawn: Sequence[Outcome]) ->
         _course(f"{identity}-{index}", outcome, by_name[outcome.autoscaler], within)
         for index, outcome in enumerate(drawn)
     ]
-    return "".join(
+    return joined(
         (
-            svg.element("h3", "Courses"),
-            svg.element("div", class_="choice", data_shown=str(_OPEN), role="group",
+            tag("h3", "Courses"),
+            tag("div", class_="choice", data_shown=str(_OPEN), role="group",
                         aria_label="Courses shown"),
-            svg.element("div", legend, svg.element("span", markers), class_="legend"),
-            svg.element("div", *shown, class_="courses"),
+            tag("div", legend, tag("span", markers), class_="legend"),
+            tag("div", *shown, class_="courses"),
         )
     )  # fmt: skip
 
@@ -56,21 +56,21 @@ def _swatch(colour: str, kind: str) -> str:
     return f"border-color:var({colour})" if kind == "rod" else f"background-color:var({colour})"
 
 
-def _course(identity: str, outcome: Outcome, row: Summary, within: course_figure.Frame) -> str:
+def _course(identity: str, outcome: Outcome, row: Summary, within: timeline_figure.Frame) -> Markup:
     score = outcome.score
     quiet = (
-        f"seed {outcome.seed}: {figures.percent(score.attainment)} within the target, "
-        f"{figures.hours(score.gpu_hours)} GPU-hours, {score.operations} operations, "
+        f"seed {outcome.seed}: {number_format.percent(score.attainment)} within the target, "
+        f"{number_format.hours(score.gpu_hours)} GPU-hours, {score.operations} operations, "
         f"{score.mean_ready:.1f} ready on average and {score.peak_ready} at most, "
-        f"{figures.compact(score.peak_waiting)} waiting at most"
+        f"{axes.compact(score.peak_waiting)} waiting at most"
     )
-    readings = course_figure.readings(outcome.course)
-    return svg.element(
+    readings = timeline_figure.readings(outcome.course)
+    return tag(
         "article",
-        svg.element("h4", svg.text(row.autoscaler)),
-        svg.element("div", svg.text(quiet), class_="reading", aria_live="polite"),
-        course_figure.figure(outcome, within, identity),
-        f'<script type="application/json">{readings}</script>',
+        tag("h4", row.autoscaler),
+        tag("div", quiet, class_="reading", aria_live="polite"),
+        timeline_figure.figure(outcome, within, identity),
+        Markup(f'<script type="application/json">{readings}</script>'),
         _decisions(outcome),
         class_="course",
         data_name=outcome.autoscaler,
@@ -79,24 +79,21 @@ def _course(identity: str, outcome: Outcome, row: Summary, within: course_figure
     )
 
 
-def _decisions(outcome: Outcome) -> str:
+def _decisions(outcome: Outcome) -> Markup:
     if not outcome.moves:
-        return svg.element("p", "No decision changed the number of replicas.", class_="note")
-    rows = "".join(
-        svg.element("tr", *(svg.element("td", svg.text(cell)) for cell in cells), data_t=at)
-        for at, cells in _told(outcome)
+        return tag("p", "No decision changed the number of replicas.", class_="note")
+    rows = joined(
+        tag("tr", *(tag("td", cell) for cell in cells), data_t=at) for at, cells in _told(outcome)
     )
-    count = figures.counted(len(outcome.moves), "decision")
+    count = number_format.counted(len(outcome.moves), "decision")
     if len(outcome.moves) > _MOVES:
         count += f", the first {_MOVES} of them"
-    heads = "".join(
-        svg.element("th", name, scope="col") for name in ("time", "replicas", "reason", "message")
+    heads = joined(
+        tag("th", name, scope="col") for name in ("time", "replicas", "reason", "message")
     )
-    table = svg.element(
-        "table", svg.element("thead", svg.element("tr", heads)), svg.element("tbody", rows)
-    )
-    box = svg.element("div", table, class_="wide", tabindex="0")
-    return svg.element("details", svg.element("summary", count), box)
+    table = tag("table", tag("thead", tag("tr", heads)), tag("tbody", rows))
+    box = tag("div", table, class_="wide", tabindex="0")
+    return tag("details", tag("summary", count), box)
 
 
 def _told(outcome: Outcome) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -105,4 +102,4 @@ def _told(outcome: Outcome) -> Iterator[tuple[str, tuple[str, ...]]]:
         if len(message) > _MESSAGE:
             message = message[: _MESSAGE - 1] + "…"
         change = f"{move.before} → {move.after}"
-        yield f"{move.time_s:g}", (axis.clock(move.time_s), change, move.reason, message)
+        yield f"{move.time_s:g}", (number_format.clock(move.time_s), change, move.reason, message)

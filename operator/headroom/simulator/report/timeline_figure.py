@@ -9,9 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from headroom.charts import axes
+from headroom.charts.axes import Axis
+from headroom.charts.markup import Markup, joined, tag
+from headroom.charts.svg import band, label, marks, path
 from headroom.simulator.outcome import Course, Move, Outcome, Series
-from headroom.simulator.report import axis, decimate, figures, svg
-from headroom.simulator.report.axis import Axis
+from headroom.simulator.report import decimate, number_format
 
 WIDTH, LEFT, RIGHT = 720.0, 44.0, 8.0
 BUCKETS = 320
@@ -67,18 +70,22 @@ def frame(outcomes: Sequence[Outcome]) -> Frame:
     )
 
 
-def figure(outcome: Outcome, within: Frame, identity: str) -> str:
+def figure(outcome: Outcome, within: Frame, identity: str) -> Markup:
     """Render one run; `identity` tells its SVG ids apart from others on the page."""
-    course, time = outcome.course, axis.time(within.start_s, within.end_s, LEFT, WIDTH - RIGHT)
-    load = axis.linear(1.05 * within.load_rps, _LOAD.bottom, _LOAD.top, count=3)
-    replicas = axis.linear(1.02 * within.replicas, _REPLICAS.bottom, _REPLICAS.top + 12, whole=True)
-    waiting = axis.counts(within.waiting, _WAITING.bottom, _WAITING.top)
+    course = outcome.course
+    time = axes.time(
+        within.start_s, within.end_s, LEFT, WIDTH - RIGHT, count=8, label=number_format.clock
+    )
+    load = axes.linear(1.05 * within.load_rps, _LOAD.bottom, _LOAD.top, count=3)
+    replicas = axes.linear(1.02 * within.replicas, _REPLICAS.bottom, _REPLICAS.top + 12, whole=True)
+    waiting = axes.counts(within.waiting, _WAITING.bottom, _WAITING.top)
     unit, per_s = _tail_unit(outcome.target_s)
     shown = per_s * TARGETS_SHOWN * outcome.target_s
-    tail = axis.linear(shown, _TAIL.bottom, _TAIL.top, count=3)
-    promise = f"p{100 * outcome.percentile:g}, {unit} (target {figures.seconds(outcome.target_s)})"
+    tail = axes.linear(shown, _TAIL.bottom, _TAIL.top, count=3)
+    target = number_format.seconds(outcome.target_s)
+    title = f"p{100 * outcome.percentile:g}, {unit} (target {target})"
     scale = " (logarithmic)" if waiting.warp is math.log1p else ""
-    return svg.element(
+    return tag(
         "svg",
         _panel(_LOAD, "arrivals, requests per second", load, time),
         _line(course.times_s, course.arrival_rps, time, load, "load"),
@@ -87,10 +94,10 @@ def figure(outcome: Outcome, within: Frame, identity: str) -> str:
         _moves(outcome, time),
         _panel(_WAITING, f"waiting, requests{scale}", waiting, time),
         _line(course.times_s, course.waiting, time, waiting, "waiting"),
-        _panel(_TAIL, promise, tail, time),
+        _panel(_TAIL, title, tail, time),
         _tail(outcome, time, tail, identity),
         _clock(time),
-        svg.element("line", class_="cursor", x1=0, x2=0, y1=_LOAD.top, y2=_TAIL.bottom),
+        tag("line", class_="cursor", x1=0, x2=0, y1=_LOAD.top, y2=_TAIL.bottom),
         viewBox=f"0 0 {WIDTH:g} {HEIGHT:g}",
         role="img",
         aria_label=f"Course of {outcome.autoscaler}: arrivals, replicas, waiting, latency",
@@ -116,58 +123,61 @@ def readings(course: Course) -> str:
     return json.dumps(data, separators=(",", ":"), allow_nan=False)
 
 
-def _panel(panel: _Panel, title: str, up: Axis, time: Axis) -> str:
+def _panel(panel: _Panel, title: str, up: Axis, time: Axis) -> Markup:
     left, right = time.start_px, time.end_px
-    rules = "".join(
-        svg.element("line", class_="rule", x1=left, x2=right, y1=up(tick.value), y2=up(tick.value))
-        + svg.label(left - 5, up(tick.value) + 3.5, tick.label, class_="tick end")
-        for tick in up.ticks
-    )
-    return rules + svg.label(left, panel.top - 6, title, class_="title")
+    rules = [
+        part
+        for value, name in up.ticks
+        for part in (
+            tag("line", class_="rule", x1=left, x2=right, y1=up(value), y2=up(value)),
+            label(left - 5, up(value) + 3.5, name, class_="tick end"),
+        )
+    ]
+    return joined((*rules, label(left, panel.top - 6, title, class_="title")))
 
 
-def _line(times: Series, values: Series, time: Axis, up: Axis, kind: str) -> str:
+def _line(times: Series, values: Series, time: Axis, up: Axis, kind: str) -> Markup:
     kept = decimate.extremes(values, BUCKETS)
     points = _points(times[kept], values[kept], time, up)
-    return svg.element("path", class_=f"line {kind}", d=svg.line(points))
+    return tag("path", class_=f"line {kind}", d=path(points))
 
 
-def _replicas(course: Course, time: Axis, up: Axis, identity: str) -> str:
+def _replicas(course: Course, time: Axis, up: Axis, identity: str) -> Markup:
     stacked = _stacked(course)
     kept = decimate.turns(np.vstack([stacked, course.asked]), BUCKETS)
     times = course.times_s[kept]
     edges = [_points(times, level[kept], time, up) for level in (0 * stacked[0], *stacked)]
     layers = [
-        svg.element(
+        tag(
             "path",
             class_=f"state {name}",
-            d=svg.band(edges[index + 1], edges[index]),
+            d=band(edges[index + 1], edges[index]),
             style=f"fill:url(#shortage-{identity})" if name == "unschedulable" else None,
         )
         for index, name in enumerate(STATES)
         if getattr(course, name).any()
     ]
-    asked = svg.steps(_points(times, course.asked[kept], time, up))
-    return _hatching(identity) + "".join(layers) + svg.element("path", class_="asked", d=asked)
+    asked = path(_points(times, course.asked[kept], time, up), steps=True)
+    return joined((_hatching(identity), *layers, tag("path", class_="asked", d=asked)))
 
 
-def _hatching(identity: str) -> str:
+def _hatching(identity: str) -> Markup:
     """A shortage is told from other states without its colour, too."""
-    stripes = svg.element("rect", class_="shortage", width=5, height=5) + svg.element(
-        "path", class_="stripe", d="M-1 6L6 -1M-1 1L1 -1M4 6L6 4"
-    )
-    pattern = svg.element(
-        "pattern", stripes, id=f"shortage-{identity}", width=5, height=5,
+    pattern = tag(
+        "pattern",
+        tag("rect", class_="shortage", width=5, height=5),
+        tag("path", class_="stripe", d="M-1 6L6 -1M-1 1L1 -1M4 6L6 4"),
+        id=f"shortage-{identity}", width=5, height=5,
         patternUnits="userSpaceOnUse",
     )  # fmt: skip
-    return svg.element("defs", pattern)
+    return tag("defs", pattern)
 
 
-def _moves(outcome: Outcome, time: Axis) -> str:
+def _moves(outcome: Outcome, time: Axis) -> Markup:
     ups = [(time(move.time_s), _REPLICAS.top + 7) for move in outcome.moves if _is_up(move)]
     downs = [(time(move.time_s), _REPLICAS.top + 1) for move in outcome.moves if not _is_up(move)]
-    return "".join(
-        svg.element("path", class_=f"move {kind}", d=svg.marks(points, shape))
+    return joined(
+        tag("path", class_=f"move {kind}", d=marks(points, shape))
         for kind, points, shape in (("up", ups, _UP), ("down", downs, _DOWN))
         if points
     )
@@ -177,27 +187,27 @@ def _is_up(move: Move) -> bool:
     return move.after > move.before
 
 
-def _tail(outcome: Outcome, time: Axis, up: Axis, identity: str) -> str:
+def _tail(outcome: Outcome, time: Axis, up: Axis, identity: str) -> Markup:
     course, per_s = outcome.course, _tail_unit(outcome.target_s)[1]
     target_px = up(per_s * outcome.target_s)
     left, right = time.start_px, time.end_px
     kept = decimate.extremes(course.p95_s, BUCKETS)
     times, tails_s = course.times_s[kept], course.p95_s[kept]
-    d = svg.line(_points(times, per_s * tails_s, time, up))
+    d = path(_points(times, per_s * tails_s, time, up))
     beyond = times[tails_s > TARGETS_SHOWN * outcome.target_s].tolist()
     late = {"x": left, "y": _TAIL.top - 2, "width": right - left, "height": target_px - _TAIL.top}
-    return "".join(
+    return joined(
         (
-            svg.element("clipPath", svg.element("rect", **late), id=f"late-{identity}"),
-            svg.element("rect", class_="late-zone", **late),
-            svg.element("path", class_="line tail", d=d),
-            svg.element("path", class_="line late", d=d, clip_path=f"url(#late-{identity})"),
-            svg.element("line", class_="target", x1=left, x2=right, y1=target_px, y2=target_px),
-            svg.label(right - 3, target_px - 4, "target", class_="tick end target-name"),
-            svg.element(
+            tag("clipPath", tag("rect", **late), id=f"late-{identity}"),
+            tag("rect", class_="late-zone", **late),
+            tag("path", class_="line tail", d=d),
+            tag("path", class_="line late", d=d, clip_path=f"url(#late-{identity})"),
+            tag("line", class_="target", x1=left, x2=right, y1=target_px, y2=target_px),
+            label(right - 3, target_px - 4, "target", class_="tick end target-name"),
+            tag(
                 "path",
                 class_="beyond",
-                d=svg.marks([(time(at), _TAIL.top) for at in beyond], "v-5"),
+                d=marks([(time(at), _TAIL.top) for at in beyond], "v-5"),
             ),
         )
     )
@@ -208,13 +218,13 @@ def _tail_unit(target_s: float) -> tuple[str, float]:
     return ("seconds", 1.0) if target_s >= 1 else ("milliseconds", 1000.0)
 
 
-def _clock(time: Axis) -> str:
-    marks = "".join(
-        svg.label(time(tick.value), _TAIL.bottom + 14, tick.label, class_="tick middle")
-        for tick in time.ticks
-    )
-    name = svg.label(time.end_px, _TAIL.bottom + 25, "virtual time, h:mm", class_="tick end")
-    return marks + name
+def _clock(time: Axis) -> Markup:
+    times = [
+        label(time(value), _TAIL.bottom + 14, name, class_="tick middle")
+        for value, name in time.ticks
+    ]
+    title = label(time.end_px, _TAIL.bottom + 25, "virtual time, h:mm", class_="tick end")
+    return joined((*times, title))
 
 
 def _stacked(course: Course) -> Series:

@@ -41,14 +41,11 @@ def percent(value: float) -> str:
     return f"{100 * value:.2f} %"
 
 
-def compact(value: float) -> str:
-    """Any number in at most four characters or so: 12 800 is "12.8k"."""
-    if not math.isfinite(value):
-        return UNKNOWN if math.isnan(value) else "inf"
-    for limit, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if abs(value) >= limit:
-            return f"{value / limit:.3g}{unit}"
-    return f"{value:.3g}"
+def clock(time_s: float) -> str:
+    """Virtual time as h:mm, with seconds where there are any."""
+    minutes, rest = divmod(round(time_s), 60)
+    text = f"{minutes // 60}:{minutes % 60:02}"
+    return f"{text}:{rest:02}" if rest else text
 
 
 def counted(number: int, noun: str) -> str:

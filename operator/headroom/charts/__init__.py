@@ -1,0 +1,1 @@
+"""Draws charts as inline SVG without a library: axes, shapes and escaped markup."""
