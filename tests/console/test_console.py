@@ -169,7 +169,7 @@ def test_a_decision_shows_until_its_service_is_gone() -> None:
     instruments.decided(named("bert"), DECISION)
     instruments.forgotten(service().namespace, "resnet")
     assert not [line for line in instruments.page().decode().splitlines() if "resnet" in line]
-    mine = f'{{name="bert",namespace="{service().namespace}"'
+    mine = f'{{inferenceservice="bert",namespace="{service().namespace}"'
     assert f'headroom_service_replicas{mine},state="desired"}} 3.0' in shown(
         instruments, "headroom_service_replicas"
     )

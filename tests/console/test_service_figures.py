@@ -1,4 +1,4 @@
-"""Figures of services as Prometheus text: what a parser that is not ours reads in it."""
+"""Figures of services as Prometheus text, read by the parser of prometheus_client."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from headroom.ops.service_gauges import Family, ServiceFigures
 
 FAMILIES = {
-    "minutes_total": Family(text="Minutes.", label="kept", kind="counter"),
+    "minutes_total": Family(text="Minutes.", label="met", kind="counter"),
     "latency_seconds": Family(text="The percentile."),
     "replicas": Family(text="Replicas.", label="state"),
 }
@@ -27,7 +27,7 @@ def read(figures: ServiceFigures) -> dict[str, dict[tuple[str, ...], float]]:
     }
 
 
-def test_what_is_shown_last_is_read_and_what_is_none_is_not_there() -> None:
+def test_figure_shown_twice_keeps_the_last_value_and_none_removes_it() -> None:
     figures = ServiceFigures(FAMILIES)
     figures.show(BERT, "latency_seconds", 0.1)
     figures.show(BERT, "latency_seconds", math.inf)
@@ -43,7 +43,7 @@ def test_what_is_shown_last_is_read_and_what_is_none_is_not_there() -> None:
     }
 
 
-def test_a_count_begins_at_zero_and_a_service_that_is_gone_takes_its_figures_along() -> None:
+def test_forget_removes_all_figures_of_the_service() -> None:
     figures = ServiceFigures(FAMILIES)
     for owner in (BERT, T5):
         figures.count(owner, "minutes_total", 0.0, "false")
@@ -52,12 +52,12 @@ def test_a_count_begins_at_zero_and_a_service_that_is_gone_takes_its_figures_alo
     figures.forget(T5)
     figures.forget(T5)
     assert read(figures)["minutes"] == {
-        ("false", "bert", "vision"): 0.0,
-        ("true", "bert", "vision"): 2.0,
+        ("bert", "false", "vision"): 0.0,
+        ("bert", "true", "vision"): 2.0,
     }
 
 
-def test_numbers_are_written_as_they_were_and_families_say_what_they_are() -> None:
+def test_page_renders_numbers_exactly_and_heads_each_family() -> None:
     figures = ServiceFigures(FAMILIES)
     for name, value in (("a", 1e-9), ("b", 1 / 3), ("c", -math.inf), ("d", 1.7e18)):
         figures.show(("n", name), "latency_seconds", value)

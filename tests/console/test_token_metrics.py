@@ -1,4 +1,4 @@
-"""Metrics of the promises on tokens: there while they are made, and no longer."""
+"""Metrics of token SLOs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PROMISED = service(
     spec__slo={"latency": {"target": "5s"}, "timeToFirstToken": {"target": "500ms"}},
 )
 PLAIN = service(spec__runtime=RUNTIME)
-OWNER = 'name="resnet50",namespace="vision"'
+OWNER = 'inferenceservice="resnet50",namespace="vision"'
 
 
 def series(instruments: Instruments) -> list[str]:
@@ -19,14 +19,14 @@ def series(instruments: Instruments) -> list[str]:
     return [line for line in lines if line.startswith("headroom_service_token")]
 
 
-def test_a_promise_has_its_measurement_its_target_and_the_room_that_it_takes() -> None:
+def test_token_slo_shows_latency_target_and_capacity_factor() -> None:
     instruments = Instruments()
     instruments.tokens_measured(PROMISED, {"timeToFirstToken": 0.25}, 1.5)
-    promise = f'{{{OWNER},promise="timeToFirstToken"}}'
+    labels = f'{{{OWNER},slo="timeToFirstToken"}}'
     assert series(instruments) == [
-        f"headroom_service_token_latency_seconds{promise} 0.25",
-        f"headroom_service_token_latency_target_seconds{promise} 0.5",
-        f"headroom_service_token_room_ratio{{{OWNER}}} 1.5",
+        f"headroom_service_token_latency_seconds{labels} 0.25",
+        f"headroom_service_token_latency_target_seconds{labels} 0.5",
+        f"headroom_service_token_slo_capacity_factor{{{OWNER}}} 1.5",
     ]
     instruments.tokens_measured(PROMISED, {"timeToFirstToken": None}, 1.5)
     assert not any("token_latency_seconds" in line for line in series(instruments)), "not zero"
@@ -34,7 +34,7 @@ def test_a_promise_has_its_measurement_its_target_and_the_room_that_it_takes() -
     assert series(instruments) == []
 
 
-def test_a_service_that_goes_takes_them_along() -> None:
+def test_token_metrics_are_removed_with_the_service() -> None:
     instruments = Instruments()
     instruments.tokens_measured(PROMISED, {"timeToFirstToken": 0.25}, 1.5)
     instruments.forgotten("vision", "resnet50")

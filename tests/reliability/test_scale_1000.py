@@ -110,11 +110,14 @@ def test_a_size_that_is_kept_is_the_same_again() -> None:
 
 
 def test_warm_replicas_are_those_that_the_operator_counts() -> None:
-    page = """headroom_service_replicas{name="a",namespace="n",state="desired"} 3.0
-headroom_service_replicas{name="a",namespace="n",state="ready"} 2.0
-headroom_service_replicas{name="b",namespace="n",state="ready"} 3.0
+    page = """headroom_service_replicas{inferenceservice="a",namespace="n",state="desired"} 3.0
+headroom_service_replicas{inferenceservice="a",namespace="n",state="ready"} 2.0
+headroom_service_replicas{inferenceservice="b",namespace="n",state="ready"} 3.0
 """
-    assert accounts.ready(page) == {'name="a",namespace="n"': 2.0, 'name="b",namespace="n"': 3.0}
+    assert accounts.ready(page) == {
+        'inferenceservice="a",namespace="n"': 2.0,
+        'inferenceservice="b",namespace="n"': 3.0,
+    }
 
 
 @settings(max_examples=100)

@@ -31,7 +31,7 @@ from server_world import SIGNATURE, FakeEngine, Start, World, balanced_metrics, 
 pytestmark = pytest.mark.clock
 
 BUSY = "headroom_device_busy_seconds_total"
-FIT = "headroom_device_fit"
+FIT = "headroom_device_healthy"
 
 
 def plan(timeout_s: float = 30.0) -> WarmUpPlan:
@@ -258,7 +258,7 @@ async def test_a_device_lost_in_mid_run_costs_its_batch_and_shows_in_the_exit_co
                 assert answer.status == 200
             async with http.get(f"{server.url}/metrics") as answer:
                 text = await answer.text()
-            assert 'headroom_device_fit{model="m",device="1"} 0' in text
+            assert 'headroom_device_healthy{model="m",device="1"} 0' in text
             (capacity,) = [
                 float(line.split()[1])
                 for line in text.splitlines()

@@ -112,11 +112,11 @@ def test_several_devices_are_told_apart_and_one_is_not() -> None:
     one = samples(ledger, cost=cost)
     assert one["headroom_device_busy_seconds_total"] == 3.0
     assert one["headroom_capacity_requests_per_second"] == pytest.approx(800)
-    assert "headroom_device_fit" not in one
+    assert "headroom_device_healthy" not in one
     three = (DeviceSeen(1.0, True), DeviceSeen(2.0, True), DeviceSeen(0.0, False))
     seen = samples(ledger, cost=cost, devices=three)
     assert [seen[f"headroom_device_busy_seconds_total|{n}"] for n in range(3)] == [1.0, 2.0, 0.0]
-    assert [seen[f"headroom_device_fit|{n}"] for n in range(3)] == [1, 1, 0]
+    assert [seen[f"headroom_device_healthy|{n}"] for n in range(3)] == [1, 1, 0]
     assert seen["headroom_capacity_requests_per_second"] == pytest.approx(1600), "two of three"
 
 

@@ -167,9 +167,9 @@ def _devices(snapshot: Snapshot, model: str) -> Iterator[str]:
     labels = [f'{model},device="{number}"' for number in range(len(snapshot.devices))]
     for one, seen in zip(labels, snapshot.devices, strict=True):
         yield _sample("device_busy_seconds_total", one, seen.busy_s)
-    yield _head("device_fit", "gauge", "1 while it executes what it is given.")
+    yield _head("device_healthy", "gauge", "1 while it executes what it is given.")
     for one, seen in zip(labels, snapshot.devices, strict=True):
-        yield _sample("device_fit", one, int(seen.fit))
+        yield _sample("device_healthy", one, int(seen.fit))
 
 
 def _cache(counts: Counts, model: str) -> Iterator[str]:

@@ -1,13 +1,15 @@
-"""The operator's own metrics.
+"""The operator's Prometheus metrics.
 
-What is absent has no series; a service that is gone takes its series along.
+A value that is unknown has no series. The series of a deleted service are dropped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily
+from prometheus_client.registry import Collector
 
 from headroom.api import InferenceService
 from headroom.ops.service_gauges import Family, ServiceFigures
@@ -16,64 +18,79 @@ from headroom.scaling import Decision
 _TICK_BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0)
 
 
+class _LeaseTransitions(Collector):
+    """A counter that the Lease object keeps, not this process."""
+
+    def __init__(self) -> None:
+        self.number = 0
+
+    def collect(self) -> Iterator[CounterMetricFamily]:
+        """Give the number that the Lease states."""
+        yield CounterMetricFamily(
+            "headroom_operator_lease_transitions",
+            "Number of times the lease changed its holder, as stated by the Lease.",
+            value=self.number,
+        )
+
+
 class Instruments:
-    """Counts what the controller does and shows what it last saw."""
+    """Counts the controller's work and shows the last figures of each service."""
 
     def __init__(self) -> None:
         self._registry = registry = CollectorRegistry()
         self._decisions = Counter(
-            "headroom_operator_decisions", "Decisions by what binds.", ["reason"], registry=registry
+            "headroom_operator_decisions",
+            "Scaling decisions by reason.",
+            ["reason"],
+            registry=registry,
         )
         self._ticks = Counter(
             "headroom_operator_ticks",
-            "Evaluations by how they ended.",
+            "Ticks (evaluations of one service) by outcome.",
             ["outcome"],
             registry=registry,
         )
         self._tick_seconds = Histogram(
             "headroom_operator_tick_duration_seconds",
-            "How long an evaluation takes.",
+            "Duration of a tick.",
             buckets=_TICK_BOUNDS_S,
             registry=registry,
         )
         self._lag_seconds = Histogram(
             "headroom_operator_tick_lag_seconds",
-            "How late an evaluation begins.",
+            "Delay of a tick behind its schedule.",
             buckets=_TICK_BOUNDS_S,
             registry=registry,
         )
         self._calls = Counter(
             "headroom_operator_api_requests",
-            "Requests to the Kubernetes API.",
+            "Requests to the Kubernetes API by verb and status code.",
             ["verb", "code"],
             registry=registry,
         )
         self._call_seconds = Histogram(
             "headroom_operator_api_request_duration_seconds",
-            "How long a request to the Kubernetes API takes.",
+            "Duration of a request to the Kubernetes API.",
             ["verb"],
             buckets=_TICK_BOUNDS_S,
             registry=registry,
         )
         self._loop_lag = Gauge(
             "headroom_operator_loop_lag_seconds",
-            "How late the event loop woke up last.",
+            "Delay of the event loop behind its last timer.",
             registry=registry,
         )
         self._leader = Gauge(
             "headroom_operator_leader",
-            "1 while this process holds the lease and decides, 0 while it follows.",
+            "1 while this process holds the lease and makes decisions, else 0.",
             registry=registry,
         )
-        self._transitions = Gauge(
-            "headroom_operator_lease_transitions",
-            "How often the holder of the lease has changed, as the Lease says.",
-            registry=registry,
-        )
+        self._transitions = _LeaseTransitions()
+        registry.register(self._transitions)
         self._of_services = ServiceFigures(_OF_SERVICES)
 
     def decided(self, service: InferenceService, decision: Decision) -> None:
-        """Count a decision, and show what it saw."""
+        """Count a decision, and show its inputs and its result."""
         self._decisions.labels(decision.reason.value).inc()
         owner = (service.namespace, service.name)
         for state, number in _replicas(decision).items():
@@ -82,32 +99,32 @@ class Instruments:
             self._of_services.show(owner, name, value)
 
     def seen_by_clients(self, service: InferenceService, rates: Mapping[str, float | None]) -> None:
-        """Show what gateways count; nothing where requests do not come through them."""
+        """Show the rates counted at the gateways; no series without a gateway."""
         owner = (service.namespace, service.name)
-        for outcome in ("arrived", "missed"):
-            self._of_services.show(owner, _GATEWAY_RATES, rates.get(outcome), outcome)
+        for counted, name in _GATEWAY_RATES.items():
+            self._of_services.show(owner, name, rates.get(counted))
 
     def tokens_measured(
         self, service: InferenceService, measured: Mapping[str, float | None], room: float
     ) -> None:
-        """Show what is measured of each promise on tokens; nothing of those that are not made."""
+        """Show the measured latency of each token SLO; no series without one."""
         owner, slo = (service.namespace, service.name), service.spec.slo
-        promises = {
+        objectives = {
             "timeToFirstToken": slo.time_to_first_token,
             "timePerOutputToken": slo.time_per_output_token,
         }
-        for name, promise in promises.items():
-            target_s = None if promise is None else promise.target.seconds
-            self._of_services.show(owner, _PROMISE_TARGET, target_s, name)
-            self._of_services.show(owner, _PROMISE_LATENCY, measured.get(name), name)
-        self._of_services.show(owner, _PROMISE_ROOM, room if measured else None)
+        for name, objective in objectives.items():
+            target_s = None if objective is None else objective.target.seconds
+            self._of_services.show(owner, _OBJECTIVE_TARGET, target_s, name)
+            self._of_services.show(owner, _OBJECTIVE_LATENCY, measured.get(name), name)
+        self._of_services.show(owner, _CAPACITY_FACTOR, room if measured else None)
 
     def judged(self, service: InferenceService, *, kept: bool) -> None:
-        """Count a minute that counts towards the objective."""
+        """Count a one-minute SLO window with traffic."""
         owner = (service.namespace, service.name)
         for outcome in ("true", "false"):  # both from the first minute on, so that a rate exists
             counts = outcome == str(kept).lower()
-            self._of_services.count(owner, _MINUTES, float(counts), outcome)
+            self._of_services.count(owner, _SLO_WINDOWS, float(counts), outcome)
 
     def ticked(self, seconds: float, lag_s: float, outcome: str) -> None:
         """Count a tick."""
@@ -125,13 +142,13 @@ class Instruments:
         self._call_seconds.labels(verb).observe(seconds)
 
     def lagged(self, seconds: float) -> None:
-        """Show by how much the event loop was late."""
+        """Show the delay of the event loop."""
         self._loop_lag.set(seconds)
 
     def led(self, leading: bool, transitions: int) -> None:
-        """Show whether this process leads, and how often the holder has changed."""
+        """Show whether this process leads, and the number of lease transitions."""
         self._leader.set(1.0 if leading else 0.0)
-        self._transitions.set(transitions)
+        self._transitions.number = transitions
 
     def page(self) -> bytes:
         """Render everything as Prometheus text."""
@@ -139,39 +156,41 @@ class Instruments:
 
 
 _MEASURED = {
-    "headroom_service_arrivals_per_second": "Requests at the door.",
-    "headroom_service_requests_waiting": "Requests queued, those in a batch not counted.",
-    "headroom_service_latency_seconds": "The promised percentile, misses as +Inf.",
-    "headroom_service_latency_target_seconds": "What the percentile must stay below.",
-    "headroom_service_utilization_ratio": "Arrivals over full-batch throughput.",
-    "headroom_service_objective_ratio": "Share of minutes in which the percentile is to hold.",
-    "headroom_service_utilization_ceiling_ratio": "What utilization must stay below.",
-    "headroom_service_last_decision_timestamp_seconds": "When it was last decided.",
+    "headroom_service_arrivals_per_second": "Requests that arrive per second.",
+    "headroom_service_requests_waiting": "Requests queued, without those in a batch.",
+    "headroom_service_latency_seconds": "Measured percentile; +Inf where too many requests missed.",
+    "headroom_service_latency_target_seconds": "Target of the percentile.",
+    "headroom_service_utilization_ratio": "Arrival rate divided by full-batch throughput.",
+    "headroom_service_slo_objective_ratio": "Share of windows that must meet the target.",
+    "headroom_service_utilization_ceiling_ratio": "Maximum utilization after any decision.",
+    "headroom_service_last_decision_timestamp_seconds": "Unix time of the last scaling decision.",
 }
 
-_MINUTES = "headroom_service_minutes_total"
+_SLO_WINDOWS = "headroom_service_slo_windows_total"
 _REPLICAS = "headroom_service_replicas"
-_GATEWAY_RATES = "headroom_service_gateway_requests_per_second"
-_PROMISE_LATENCY = "headroom_service_token_latency_seconds"
-_PROMISE_TARGET = "headroom_service_token_latency_target_seconds"
-_PROMISE_ROOM = "headroom_service_token_room_ratio"
+_GATEWAY_RATES = {
+    "arrived": "headroom_service_gateway_arrivals_per_second",
+    "missed": "headroom_service_gateway_misses_per_second",
+}
+_OBJECTIVE_LATENCY = "headroom_service_token_latency_seconds"
+_OBJECTIVE_TARGET = "headroom_service_token_latency_target_seconds"
+_CAPACITY_FACTOR = "headroom_service_token_slo_capacity_factor"
 _OF_SERVICES = {
-    _MINUTES: Family(
-        text="Minutes with traffic, by whether the promised percentile held.",
-        label="kept",
+    _SLO_WINDOWS: Family(
+        text="One-minute windows with traffic, by whether they met the latency target.",
+        label="met",
         kind="counter",
     ),
-    _REPLICAS: Family(text="Replicas by what they are worth.", label="state"),
+    _REPLICAS: Family(text="Number of replicas by state.", label="state"),
     **{name: Family(text=text) for name, text in _MEASURED.items()},
-    _GATEWAY_RATES: Family(
-        text="Requests as clients see them, counted at the gateways.", label="outcome"
+    _GATEWAY_RATES["arrived"]: Family(text="Requests that arrive at the gateways per second."),
+    _GATEWAY_RATES["missed"]: Family(
+        text="Requests that the gateways reject or that fail, expire or are given up per second."
     ),
-    _PROMISE_LATENCY: Family(
-        text="The promised percentile of a promise on tokens.", label="promise"
-    ),
-    _PROMISE_TARGET: Family(text="What that percentile must stay below.", label="promise"),
-    _PROMISE_ROOM: Family(
-        text="How many times the replicas are left free for the promises on tokens."
+    _OBJECTIVE_LATENCY: Family(text="Latency at the percentile of a token SLO.", label="slo"),
+    _OBJECTIVE_TARGET: Family(text="Target of a token SLO.", label="slo"),
+    _CAPACITY_FACTOR: Family(
+        text="Factor by which capacity is increased to meet token SLOs; 1 without need."
     ),
 }
 
