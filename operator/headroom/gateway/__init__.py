@@ -1,4 +1,4 @@
-"""What the gateways are told: Envoy's configuration from services and warm replicas. Pure."""
+"""Envoy's configuration from services and warm replicas. Pure."""
 
 from headroom.gateway.snapshot import Snapshot, snapshot
 from headroom.gateway.values import Endpoint, Route

@@ -1,8 +1,8 @@
-"""What a gateway counts of each service as its clients see it, and how that is read. Pure.
+"""The gateways' counts per service, from the clients' view: configuration and parser. Pure.
 
-Envoy's access log goes into counters, not into lines: one for each way in which a request may end,
-and the time from the end of a request to the end of its answer, in Envoy's own buckets, a tenth of
-their value wide at most. Both sides of the wire stand here.
+Envoy's access log feeds counters instead of lines: one per outcome of a request, and a histogram of
+the time from the end of a request to the end of its answer, in Envoy's buckets, which are at most a
+tenth of their value wide.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ PREFIX = "headroom"
 REQUESTS = "requests"
 ANSWERED = "answered_microseconds"
 PAGE = "/stats/services"
-"""On the gateway's own port, beside what Prometheus scrapes."""
+"""Path on the gateway's ops port."""
 MERGED_EVERY = "1s"
-"""So often Envoy adds up what its threads have timed."""
+"""Interval at which Envoy merges the histograms of its threads."""
 MAX_ENDS, MAX_TIMED = 256, 64
-"""Counters of one service: whatever replicas answer, a gateway's memory is bounded."""
+"""Maximum counters per service, so that a gateway's memory is bounded whatever replicas answer."""
 
 _KEPT = rf"^({PREFIX}\.|cluster\..*\.upstream_rq_active$)"
 ADMIN_PATH = f"/stats?usedonly&format=json&histogram_buckets=detailed&filter={quote(_KEPT)}"
-"""What the page is, of Envoy's admin interface."""
+"""The page's query of Envoy's admin interface."""
 
 
 def access_log(service: str) -> list[Json]:
-    """Build what counts the requests that come in for a service, by its key.
+    """Build the access loggers of a service, by its key.
 
-    They count for the service whose replicas they went to, which with shares and models may be
-    another; those that went to none, for this one.
+    Requests count for the service whose replicas received them, which may be another one with
+    traffic shares and models; requests that no replica received count for this one.
     """
     ends = _stat(REQUESTS, service, code="%RESPONSE_CODE%", flags="%RESPONSE_FLAGS%")
     timed = {
@@ -69,7 +69,7 @@ def _status(comparison: str, status: int) -> Json:
 
 
 class Bin(NamedTuple):
-    """Answers that took from `lower_us` to less than `upper_us`. Plain, for there are many."""
+    """A histogram bin: answers that took from `lower_us` to less than `upper_us`."""
 
     lower_us: float
     upper_us: float
@@ -77,21 +77,21 @@ class Bin(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counted:
-    """What one gateway has counted of a service since it began to."""
+    """One gateway's counts of a service since the gateway started."""
 
     arrived: int = 0
-    """Counted when they end, however they do; those beyond their tenant's limits are left out."""
+    """Ended requests, whatever the outcome, without those above their tenant's limits."""
     active: int = 0
-    """In flight now: the only number here that may fall."""
+    """Requests in flight now: the only value here that may decrease."""
     missed: int = 0
-    """Refused, failed, expired or abandoned, whoever it was that refused."""
-    turned_away: int = 0
-    """Of the missed those that no replica can have seen."""
+    """Rejected, failed, expired or abandoned requests."""
+    rejected: int = 0
+    """Missed requests that reached no replica."""
     answered: Mapping[Bin, int] = field(default_factory=dict)
 
 
 def read(page: str | bytes) -> dict[str, Counted]:
-    """Read a gateway's page, by the services' keys; raise ValueError naming what it breaks."""
+    """Parse a gateway's page into counts by service key; raise ValueError."""
     services: dict[str, _Sums] = {}
     try:
         for one in orjson.loads(page)["stats"]:
@@ -102,7 +102,7 @@ def read(page: str | bytes) -> dict[str, Counted]:
                 if found and found["grpc"] in _GRPC_ANSWERED:
                     _add(services.setdefault(_owner(found), _Sums()).answered, row["totals"])
     except (KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ValueError(f"no page of a gateway's counts: {error!r:.200}") from error
+        raise ValueError(f"not a page of gateway counts: {error!r:.200}") from error
     return {key: sums.counted() for key, sums in services.items()}
 
 
@@ -129,15 +129,15 @@ _TIMED = re.compile(
 _INSIDE = re.compile(r"cluster\.(?P<to>[^./]+/[^./]+(?:/grpc)?)\.upstream_rq_active")
 _GRPC_ANSWERED = ("", "-", "0")
 _GRPC_MISSED = ("1", "2", "4", "8", "13", "14", "15")
-"""Cancelled, Unknown, DeadlineExceeded, ResourceExhausted, Internal, Unavailable, DataLoss; the
-other ones are the caller's fault."""
+"""Cancelled, Unknown, DeadlineExceeded, ResourceExhausted, Internal, Unavailable, DataLoss; other
+codes are the caller's fault."""
 _LIMITED = "RL"
 _NEVER_SEEN = frozenset({"UO", "UH", "UF", "LH", "NC", "NR"})
-"""Of Envoy's flags those that say that no replica was found, reached, or to be asked."""
+"""Envoy's response flags of requests that reached no replica."""
 
 
 def _take(services: dict[str, _Sums], name: str, value: int) -> None:
-    """Enter one counter, where it is one of a service."""
+    """Add one counter, if it belongs to a service."""
     if inside := _INSIDE.fullmatch(name):
         services.setdefault(inside["to"].removesuffix("/grpc"), _Sums()).add("active", value)
     elif ended := _ENDED.fullmatch(name):
@@ -149,19 +149,19 @@ def _take(services: dict[str, _Sums], name: str, value: int) -> None:
         if _is_missed(int(ended["code"]), ended["grpc"]):
             sums.add("missed", value)
             if flags & _NEVER_SEEN:
-                sums.add("turned_away", value)
+                sums.add("rejected", value)
 
 
 def _owner(counted: re.Match[str]) -> str:
-    """Name the service whose replicas had the request, or were to have it."""
+    """Return the service whose replicas received the request, or the one that it was sent to."""
     to = counted["to"].removesuffix("/grpc")
     return counted["service"] if to == "-" else to
 
 
 def _is_missed(code: int, grpc: str) -> bool:
-    """Whether a request that ended so counts against the promise; 0 stands for a client that left.
+    """Whether an outcome counts against the SLO; code 0 is a client that disconnected.
 
-    What is the client's own fault (400, 404, 408, 413 and so on) does not.
+    Client errors (400, 404, 408, 413 and so on) do not count.
     """
     if grpc in _GRPC_MISSED:
         return True

@@ -1,6 +1,7 @@
-"""What a gateway starts with: where the operator is, who it is itself, and its own two ports.
+"""Envoy's bootstrap configuration: operator address, gateway identity and its two ports.
 
-`deploy/gateway/envoy.json` is this, with names in braces that the image's start fills in.
+`deploy/gateway/envoy.json` is its output, with names in braces that the image's entry point fills
+in.
 """
 
 from __future__ import annotations
@@ -16,20 +17,20 @@ from headroom.gateway.type_urls import (
 )
 
 OPS_PORT = 8081
-"""Serves /ready, /stats/prometheus and what is counted of services; nothing else of the admin
-interface."""
+"""Serves /ready, /stats/prometheus and the counts per service; nothing else of the
+admin interface."""
 ADMIN_PORT = 9901
-"""On loopback only."""
+"""Bound to loopback only."""
 XDS_PORT = 18000
 HEAP_BYTES = 512 << 20
-"""Above 95 % of which new requests are refused, so that the process is never killed for memory."""
+"""Above 95 % of it new requests are rejected, so that the process is not OOM-killed."""
 MAX_CONNECTIONS = 50_000
 RELEASED_BYTES = 4 << 20
-"""A second."""
+"""Bytes released to the system per second."""
 
 _HTTP = "envoy.extensions.filters.http"
 _PROTOCOL_OPTIONS = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
-_SECRET = "operator-token"  # noqa: S105  (its name)
+_SECRET = "operator-token"  # noqa: S105  (the name of the secret)
 
 
 def bootstrap(
@@ -41,12 +42,13 @@ def bootstrap(
     ops_port: int = OPS_PORT,
     admin_port: int = ADMIN_PORT,
 ) -> Json:
-    """Build the configuration that Envoy starts with.
+    """Build Envoy's bootstrap configuration.
 
-    `token_folder` holds `token`, which the kubelet renews; `secret_file` is where `secret()` lies.
+    `token_folder` has the file `token`, which the kubelet renews; `secret_file` has the output of
+    `secret()`.
     """
     return {
-        # Gates of tenants lead to listeners inside.
+        # The gates of tenants lead to internal listeners.
         "bootstrap_extensions": [
             typed(
                 "envoy.bootstrap.internal_listener",
@@ -78,7 +80,7 @@ def bootstrap(
         "stats_config": {"stats_matcher": {"inclusion_list": {"patterns": _STATS}}},
         "deferred_stat_options": {"enable_deferred_creation_stats": True},
         "overload_manager": _overload(),
-        # What was freed goes back to the machine: building what is told takes more than keeping it.
+        # Freed memory is returned to the system: applying configuration takes more than keeping it.
         "memory_allocator_manager": {
             "bytes_to_release": RELEASED_BYTES,
             "memory_release_interval": "1s",
@@ -87,7 +89,7 @@ def bootstrap(
 
 
 def secret(token_folder: str) -> Json:
-    """Build the file that tells Envoy where its token lies."""
+    """Build the secret file with the path of Envoy's token."""
     return {
         "resources": [
             {
@@ -120,7 +122,7 @@ _STATS = [
     },
     {"safe_regex": {"regex": r"runtime\..*"}},
 ]
-"""What is kept of Envoy's figures: with all of them 500 services would cost memory for nothing."""
+"""The kept statistics: all of Envoy's would waste memory with 500 services."""
 
 
 def _operator(address: str, port: int | str, token_folder: str, secret_file: str) -> Json:
@@ -128,8 +130,8 @@ def _operator(address: str, port: int | str, token_folder: str, secret_file: str
     cluster["typed_extension_protocol_options"] = {
         _PROTOCOL_OPTIONS: any_of(
             _PROTOCOL_OPTIONS,
-            # Each stream has a connection of its own: one that led to an operator that does not
-            # decide is not taken again.
+            # One stream per connection: a connection to an operator that does not lead is not
+            # reused.
             common_http_protocol_options={"max_requests_per_connection": 1},
             explicit_http_config={"http2_protocol_options": {"connection_keepalive": _PINGS}},
             http_filters=[
@@ -148,7 +150,7 @@ _PINGS = {"interval": "10s", "timeout": "5s"}
 
 
 def _stream() -> Json:
-    """Ask for everything on one stream, on which only what has changed is told."""
+    """Build the aggregated stream, on which the operator sends only changes."""
     again = {"retry_back_off": {"base_interval": "0.1s", "max_interval": "1s"}}
     return {
         "api_type": "DELTA_GRPC",
@@ -159,7 +161,7 @@ def _stream() -> Json:
 
 
 def _credential(token_folder: str, secret_file: str) -> Json:
-    """Show the token of the gateway's ServiceAccount; the file is read anew when it is renewed."""
+    """Build the credential: the gateway's ServiceAccount token, reread when it is renewed."""
     generic = typed(
         "envoy.http.injected_credentials.generic",
         "envoy.extensions.http.injected_credentials.generic.v3.Generic",
@@ -185,7 +187,7 @@ def _credential(token_folder: str, secret_file: str) -> Json:
 
 
 def _ops(port: int) -> Json:
-    """Build the port of the kubelet, of Prometheus and of the operator: three pages, read only."""
+    """Build the port for kubelet, Prometheus and operator: three read-only pages."""
     routes: list[Json] = [
         {"match": {"path": path, "headers": [_GET]}, "route": {"cluster": "admin"}}
         for path in ("/ready", "/stats/prometheus")
@@ -205,7 +207,7 @@ def _ops(port: int) -> Json:
     )
     return {
         "name": "ops",
-        "address": _socket("0.0.0.0", port),  # noqa: S104  (the kubelet asks at the pod's address)
+        "address": _socket("0.0.0.0", port),  # noqa: S104  (the kubelet probes the pod's address)
         "ignore_global_conn_limit": True,
         "filter_chains": [{"filters": [manager]}],
     }

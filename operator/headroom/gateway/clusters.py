@@ -1,8 +1,8 @@
-"""How a service's replicas are chosen, tried and given up: Envoy's clusters.
+"""Envoy's clusters: load balancing, retries and outlier detection of a service's replicas.
 
-Each request goes to the replica with the fewest requests in flight, all compared. What is in flight
-is bounded (by the runtime, see `runtime.py`, so that a new bound does not build the cluster anew),
-retries are bounded by a budget, and a replica that fails in a row is left out for a while.
+Each request goes to the replica with the fewest requests in flight of all. Requests in flight are
+bounded (by the runtime, see `runtime.py`, so that a new bound does not rebuild the cluster),
+retries have a budget, and a replica with consecutive failures is ejected for some seconds.
 """
 
 from __future__ import annotations
@@ -11,20 +11,21 @@ from headroom.gateway.type_urls import CLUSTER, FROM_OPERATOR, Json, any_of, sec
 from headroom.gateway.values import Route
 
 CONNECT_TIMEOUT_S = 0.5
-"""A replica that is gone does not even refuse."""
+"""Short, because the address of a deleted pod does not refuse connections."""
 UPSTREAM_IDLE_S = 4.0
-"""Below the 5 s after which common servers close an idle connection under a request."""
+"""Below the 5 s after which common servers close idle connections, to avoid a race."""
 RETRY_BUDGET_PERCENT = 100.0
-"""Of the requests in flight. A replica that was killed has the fewest in flight and is chosen for
-every request until it is left out, so each of them needs its second try; none has a third."""
+"""Share of the requests in flight. A killed replica has the fewest in
+flight and is chosen for every
+request until it is ejected, so each of them needs its retry; there is no second one."""
 MIN_RETRIES = 64
-"""Retries at once of a service with hardly any requests."""
+"""Concurrent retries of a service with few requests."""
 MIN_HEDGES = 3
 IN_FLIGHT = 4096
-"""Of a service whose replicas' capacity is not known yet."""
+"""In-flight bound while the capacity of the replicas is unknown."""
 FAILURES_IN_A_ROW = 5
 EJECTED_S = 2.0
-"""At first; then twice, three times as long."""
+"""First ejection; later ones last two, three times as long."""
 LONGEST_EJECTED_S = 10.0
 UNBOUNDED = 1_000_000_000
 
@@ -32,7 +33,7 @@ _PROTOCOL_OPTIONS = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 
 
 def build(route: Route) -> list[Json]:
-    """Build the clusters of a service: one for HTTP, and one for gRPC where it is taken."""
+    """Build the clusters of a service: HTTP, and gRPC if it has a gRPC port."""
     clusters = [_cluster(route, route.key, {"http_protocol_options": {}})]
     if route.grpc_port is not None:
         http2 = {"http2_protocol_options": {"connection_keepalive": _PINGS}}
@@ -50,14 +51,14 @@ def _cluster(route: Route, name: str, protocol: Json) -> Json:
         "type": "EDS",
         "eds_cluster_config": {"eds_config": FROM_OPERATOR},
         "connect_timeout": seconds(CONNECT_TIMEOUT_S),
-        # A replica that leaves gets no request more, whatever is known of its health.
+        # A removed replica gets no more requests, whatever its health.
         "ignore_health_on_host_removal": True,
         "load_balancing_policy": {"policies": [{"typed_extension_config": _least_request(route)}]},
         "circuit_breakers": {"thresholds": [_thresholds(route)]},
         "outlier_detection": _OUTLIERS | (_HEDGED if route.hedge else {}),
         "common_lb_config": {
             "healthy_panic_threshold": {"value": 1.0},
-            # Else a replica that comes back and fails again within a second stays chosen for it.
+            # Otherwise a replica that returns and fails again within a second stays selected.
             "update_merge_window": "0s",
         },
         "upstream_connection_options": {"tcp_keepalive": _KEEPALIVE},
@@ -100,12 +101,12 @@ def _thresholds(route: Route) -> Json:
 
 
 _HEDGED = {"consecutive_local_origin_failure": FAILURES_IN_A_ROW}
-"""A try that is hedged counts as a failure of its replica, which it need not be."""
+"""A hedged attempt counts as a failure of its replica, although it may not be one."""
 
 _OUTLIERS = {
-    # What cannot be reached or breaks off has nothing in flight, and would be chosen again and
-    # again: it is left out at its first failure, before the second try is made. Deadlines are no
-    # failure of a replica; they end the request, not the try.
+    # An unreachable or failing replica has nothing in flight and would be selected repeatedly: it
+    # is ejected at its first failure, before the retry. Deadlines are not failures of a replica;
+    # they end the request, not the attempt.
     "split_external_local_origin_errors": True,
     "consecutive_local_origin_failure": 1,
     "enforcing_consecutive_local_origin_failure": 100,
@@ -118,6 +119,6 @@ _OUTLIERS = {
     "interval": "1s",
     "base_ejection_time": seconds(EJECTED_S),
     "max_ejection_time": seconds(LONGEST_EJECTED_S),
-    # Where all are left out, none is.
+    # If all replicas were ejected, none is.
     "max_ejection_percent": 100,
 }

@@ -10,11 +10,11 @@ from headroom.gateway.values import Endpoint, Route
 
 
 def build(route: Route, replicas: Iterable[Endpoint]) -> list[Json]:
-    """Build what fills the clusters of a service; equal replicas in any order give equal JSON."""
+    """Build the endpoints of a service's clusters; the order of replicas does not matter."""
     ordered = sorted(set(replicas))
     assignments = [_assignment(route.key, ordered)]
     if route.grpc_port is not None:
-        # At the route's own port it is an activator, which hears at one port of all calls.
+        # An endpoint at the route's own port is an activator, which takes gRPC at the same port.
         calls = [
             one if one.port == route.port else replace(one, port=route.grpc_port) for one in ordered
         ]

@@ -1,7 +1,7 @@
-"""Where a service's requests come in: Envoy's listener, one port for each service.
+"""Envoy's listeners: one port per service.
 
-A port instead of a host name: clients call a service by its short or its long name, by address, or
-by a name of their own, and all of it is right.
+Services are distinguished by port instead of host name, so that clients may use a service's short or
+long name, its address, or any other name.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from headroom.gateway import access_counts, local_replies, routes, tenant_in_fli
 from headroom.gateway.type_urls import LISTENER, Json, seconds, typed
 from headroom.gateway.values import Route
 
-ALL_ADDRESSES = "0.0.0.0"  # noqa: S104  (a gateway is reached at its pod's address)
+ALL_ADDRESSES = "0.0.0.0"  # noqa: S104  (clients connect to the pod's address)
 HEADERS_WITHIN_S = 10.0
 BODY_WITHIN_S = 60.0
 IDLE_CONNECTION_S = 600.0
@@ -18,13 +18,13 @@ MAX_HEADERS = 100
 MAX_HEADERS_KIB = 60
 MAX_STREAMS = 1024
 CONNECTION_BUFFER_BYTES = 1 << 18
-"""Per connection and direction, where no body is being collected."""
+"""Per connection and direction, except for buffered bodies."""
 
 _HTTP = "envoy.extensions.filters.http"
 
 
 def build(route: Route) -> list[Json]:
-    """Build the listener of a service; with shares of tenants the gates' beside the service's."""
+    """Build the listener of a service; with tenant shares, an outer and an internal one."""
     address = {"socket_address": {"address": ALL_ADDRESSES, "port_value": route.port}}
     filters = [*_deadline(), _body(route)]
     service = {
@@ -34,8 +34,8 @@ def build(route: Route) -> list[Json]:
         "local_reply_config": local_replies.build(),
     }
     if not tenant_in_flight.apply(route):
-        # What a client says of itself is not believed, wherever it is: its x-envoy- headers, which
-        # would set retries and timeouts, are dropped.
+        # Clients are never trusted: their x-envoy- headers, which would set retries and timeouts,
+        # are dropped.
         outside = service | {"use_remote_address": True}
         filters = [*tenant_rates.build(route), *filters]
         return [_listener(route.key, outside, filters, route, address=address)]
@@ -71,7 +71,7 @@ def _connection_manager(route: Route, manager: Json, filters: list[Json]) -> Jso
         },
         max_request_headers_kb=MAX_HEADERS_KIB,
         request_headers_timeout=seconds(HEADERS_WITHIN_S),
-        # A call that streams may send for as long as it lasts.
+        # A streaming call may send as long as it lasts.
         request_timeout=seconds(route.timeout_s if streams else BODY_WITHIN_S),
         stream_idle_timeout=seconds(route.timeout_s),
         http2_protocol_options={
@@ -86,19 +86,19 @@ def _connection_manager(route: Route, manager: Json, filters: list[Json]) -> Jso
 
 
 def _deadline() -> list[Json]:
-    """Have Envoy enforce the deadline that a request names, in seconds as the replicas read it.
+    """Build filters that make Envoy enforce the request's deadline header, given in seconds.
 
-    Envoy itself knows grpc-timeout, which says the same in milliseconds; with it the route is
-    looked up anew. What is no such number is left to the replica. Two rewrites do it, since one
-    cannot both pad and cut: 1.5 -> 1.5000m -> 1500m; a script would cost 250 kB per service. What
-    comes to 0 is no deadline for Envoy, and is the replica's to refuse.
+    Envoy understands grpc-timeout in milliseconds; once it is set, the route is computed again. The
+    replica handles values that are not numbers. Two rewrites are needed, since one cannot both pad
+    and cut: 1.5 -> 1.5000m -> 1500m; a script would cost 250 kB per service. A deadline of 0 is none
+    for Envoy, and the replica rejects it.
     """
     return [
         _copy(routes.DEADLINE, "padded", _SECONDS, r"\1.\2000m"),
         _set(_PADDED, "padded"),
         _copy(_PADDED, "deadline", _MILLISECONDS, r"\1\2\3", remove=True),
         _set(routes.GRPC_DEADLINE, "deadline"),
-        _ROUTE_ANEW,
+        _RECOMPUTE_ROUTE,
     ]
 
 
@@ -106,12 +106,12 @@ _METADATA = "headroom"
 _PADDED = "x-headroom-deadline"
 _SECONDS = r"^([0-9]+)(?:\.([0-9]*))?$|^.*$"
 _MILLISECONDS = r"^(?:0|([0-9]+))\.([0-9][0-9][0-9])[0-9]*(m)$|^.*$"
-"""What they do not match leaves nothing, which is not written. No counts in braces: each of them
-would cost kilobytes per service."""
+"""Values that do not match become empty and are not written. The patterns have no counts in braces,
+each of which would cost kilobytes per service."""
 
 
 def _copy(header: str, key: str, regex: str, substitution: str, *, remove: bool = False) -> Json:
-    """Copy a header, rewritten, to where the next filter finds it."""
+    """Copy a rewritten header to the metadata for the next filter."""
     rule = {
         "metadata_namespace": _METADATA,
         "key": key,
@@ -125,7 +125,7 @@ def _copy(header: str, key: str, regex: str, substitution: str, *, remove: bool 
     )
 
 
-_ROUTE_ANEW = typed(
+_RECOMPUTE_ROUTE = typed(
     "envoy.filters.http.set_filter_state",
     f"{_HTTP}.set_filter_state.v3.Config",
     on_request_headers=[
@@ -143,11 +143,11 @@ _ROUTE_ANEW = typed(
     ],
     clear_route_cache=True,
 )
-"""Sets what nobody reads: the filter is here for having the route looked up with the deadline."""
+"""Sets an unused object: the filter's purpose is to recompute the route with the deadline."""
 
 
 def _set(header: str, key: str) -> Json:
-    """Set a header to what was copied; nothing is done where nothing was."""
+    """Set a header to the copied value, if there is one."""
     value = {"key": header, "value": f"%DYNAMIC_METADATA({_METADATA}:{key})%"}
     append = {"header": value, "append_action": "OVERWRITE_IF_EXISTS_OR_ADD"}
     return typed(
@@ -158,7 +158,7 @@ def _set(header: str, key: str) -> Json:
 
 
 def _body(route: Route) -> Json:
-    """Collect a body before a replica gets it: a slow client takes none of its time."""
+    """Buffer a body before it is forwarded, so that a slow client takes no time of a replica."""
     return typed(
         routes.BODY_FILTER, f"{_HTTP}.buffer.v3.Buffer", max_request_bytes=route.max_body_bytes
     )

@@ -1,4 +1,4 @@
-"""What a gateway says where it answers itself: why, and when to come back."""
+"""Error answers of the gateway itself: reason and Retry-After."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ OVERFLOW = "too many requests in flight for the replicas that are ready"
 
 
 def build(overflow: str = OVERFLOW) -> Json:
-    """Build the replies: JSON with a reason, as the model server's own."""
+    """Build the replies: JSON with a reason, like the model server's."""
     return {
         "mappers": [
             _mapper("UO", 429, overflow),
             _mapper("UH", 503, "no replica is ready"),
             _mapper("UF", 503, "no replica could be reached"),
-            _mapper("UC", 503, "the connection to the replica ended before its answer"),
+            _mapper("UC", 503, "the replica closed the connection before it answered"),
             _mapper("URX", 503, "two replicas could not answer"),
         ],
         "body_format": _body("%LOCAL_REPLY_BODY%"),

@@ -1,9 +1,9 @@
-"""What becomes of a request: which cluster, how long, and whether it is tried once more.
+"""Envoy's routes: cluster, deadline and retries of a request.
 
-A try is repeated once, on another replica, where the replica refused it (429, 503), could not be
-reached, or ended the connection before it answered. A model's answer changes nothing, so it may be
-computed twice; a request that says otherwise (`x-headroom-idempotent: false`) is repeated only
-where no replica can have begun with it.
+A request is retried once, on another replica, if the first replica rejected it (429, 503), was
+unreachable, or closed the connection before it answered. Inference has no side effects, so a request
+may run twice; with `x-headroom-idempotent: false` it is retried only if no replica can have started
+it.
 """
 
 from __future__ import annotations
@@ -15,35 +15,35 @@ from headroom.gateway.type_urls import Json, any_of, seconds
 from headroom.gateway.values import RequestClass, Route
 
 DEADLINE = "x-request-timeout"
-"""Seconds, from arrival, after which the client no longer wants an answer."""
+"""The request's deadline in seconds from its arrival."""
 GRPC_DEADLINE = "grpc-timeout"
-"""The same, as gRPC writes it, and as Envoy enforces it."""
+"""The deadline in gRPC's format, which Envoy enforces."""
 IDEMPOTENT = "x-headroom-idempotent"
 CLASS = "x-slo-class"
 PRIORITY = "x-request-priority"
-"""As the model server reads it: 0 goes first."""
-NOT_TRIED_AGAIN = "x-envoy-ratelimited"
-"""An answer with this header is passed on and not tried once more, whatever its status."""
+"""The request's priority for the model server; 0 is the highest."""
+NO_RETRY = "x-envoy-ratelimited"
+"""An answer with this header is not retried, whatever its status."""
 BODY_FILTER = "envoy.filters.http.buffer"
 
 REFUSED = (429, 503)
-"""Statuses with which a replica says that it has not begun."""
-NOT_BEGUN = "connect-failure,refused-stream,reset-before-request,retriable-status-codes"
-NOT_ANSWERED = f"{NOT_BEGUN},reset"
-GRPC_NOT_BEGUN = (
+"""Statuses of requests that the replica has not started."""
+NOT_STARTED = "connect-failure,refused-stream,reset-before-request,retriable-status-codes"
+NOT_ANSWERED = f"{NOT_STARTED},reset"
+GRPC_NOT_STARTED = (
     "connect-failure,refused-stream,reset-before-request,unavailable,resource-exhausted"
 )
-GRPC_NOT_ANSWERED = f"{GRPC_NOT_BEGUN},reset"
+GRPC_NOT_ANSWERED = f"{GRPC_NOT_STARTED},reset"
 ANOTHER_HOST_ATTEMPTS = 30
 
 
 def build(route: Route) -> Json:
-    """Build the table of a listener; the first match wins."""
+    """Build the route table of a listener; the first match wins."""
     return {
         "name": route.key,
         "validate_clusters": False,
         "request_headers_to_remove": ["x-envoy-external-address"],
-        "response_headers_to_remove": [NOT_TRIED_AGAIN],
+        "response_headers_to_remove": [NO_RETRY],
         "virtual_hosts": [
             {"name": route.key, "domains": ["*"], "routes": [*_matches(route)]},
         ],
@@ -51,7 +51,7 @@ def build(route: Route) -> Json:
 
 
 def _matches(route: Route) -> Iterator[Json]:
-    """Give class by class what may be asked; those without one come last."""
+    """Yield the routes of each class, then those of requests without a class."""
     for kind in (*route.classes, None):
         for once in (True, False):
             if route.grpc_port is not None:
@@ -68,7 +68,7 @@ _MODEL_PATH = r"/v[12]/models/{}([:/].*)?"
 
 
 def _shares(route: Route) -> Json:
-    """Lead to the service's own replicas, or in shares to others' as well."""
+    """Route to the service's own replicas, or in shares to other services as well."""
     if not route.split:
         return {"cluster": route.key}
     own = 100 - sum(weight for _, weight in route.split)
@@ -80,7 +80,7 @@ def _http(route: Route, kind: RequestClass | None, path: Json, where: Json, *, o
     action = {
         **where,
         **_limits(route, kind),
-        **_tries(route, NOT_BEGUN if once else NOT_ANSWERED, once=once),
+        **_retry_policy(route, NOT_STARTED if once else NOT_ANSWERED, once=once),
     }
     return {
         "match": {**path, **_only(kind, once=once)},
@@ -90,13 +90,13 @@ def _http(route: Route, kind: RequestClass | None, path: Json, where: Json, *, o
 
 
 def _grpc(route: Route, kind: RequestClass | None, *, once: bool) -> Json:
-    """A call may stream, so its body is not collected; its deadline is grpc-timeout."""
+    """Route gRPC calls: the body is not buffered, since a call may stream."""
     return {
         "match": {"prefix": "/", "grpc": {}, **_only(kind, once=once)},
         "route": {
             "cluster": route.grpc_key,
             **_limits(route, kind),
-            **_tries(route, GRPC_NOT_BEGUN if once else GRPC_NOT_ANSWERED, once=once),
+            **_retry_policy(route, GRPC_NOT_STARTED if once else GRPC_NOT_ANSWERED, once=once),
         },
         "typed_per_filter_config": {
             BODY_FILTER: any_of(
@@ -108,7 +108,7 @@ def _grpc(route: Route, kind: RequestClass | None, *, once: bool) -> Json:
 
 
 def _limits(route: Route, kind: RequestClass | None) -> Json:
-    """End a request at its deadline; Envoy's own timeout of a try would blame the replica."""
+    """Set the deadline of a request; Envoy's timeout per attempt would count against the replica."""
     longest = seconds(route.timeout_s)
     usual = kind.deadline_s if kind and kind.deadline_s is not None else route.timeout_s
     return {
@@ -132,21 +132,21 @@ def _only(kind: RequestClass | None, *, once: bool) -> Json:
 
 
 def _of_class(kind: RequestClass | None) -> Json:
-    """Tell the replicas what a class means."""
-    told = []
+    """Set the headers of a class for the replicas."""
+    headers = []
     if kind is not None and kind.priority is not None:
-        told.append(_header(PRIORITY, str(kind.priority), "OVERWRITE_IF_EXISTS_OR_ADD"))
+        headers.append(_header(PRIORITY, str(kind.priority), "OVERWRITE_IF_EXISTS_OR_ADD"))
     if kind is not None and kind.deadline_s is not None:
-        told.append(_header(DEADLINE, f"{kind.deadline_s:g}", "ADD_IF_ABSENT"))
-    return {"request_headers_to_add": told} if told else {}
+        headers.append(_header(DEADLINE, f"{kind.deadline_s:g}", "ADD_IF_ABSENT"))
+    return {"request_headers_to_add": headers} if headers else {}
 
 
 def _header(name: str, value: str, action: str) -> Json:
     return {"header": {"key": name, "value": value}, "append_action": action}
 
 
-def _tries(route: Route, retry_on: str, *, once: bool) -> Json:
-    """Try again after a failure; with hedging also while the first try goes on."""
+def _retry_policy(route: Route, retry_on: str, *, once: bool) -> Json:
+    """Retry after a failure; with hedging also while the first attempt continues."""
     retries = _retries(route, retry_on)
     if route.hedge is None or once:
         return {"retry_policy": retries}
@@ -168,8 +168,8 @@ def _retries(route: Route, retry_on: str) -> Json:
             }
         ],
         "host_selection_retry_max_attempts": ANOTHER_HOST_ATTEMPTS,
-        # From nothing to this, by chance: time for a replica that failed to be left out. Until
-        # then it has the fewest in flight, and `previous_hosts` asks for another in vain.
+        # A random delay of up to this gives time to eject a failed replica. Until then it has the
+        # fewest requests in flight, and `previous_hosts` fails to select another one.
         "retry_back_off": {"base_interval": "0.15s", "max_interval": "0.15s"},
     }
     if route.per_try_timeout_s is not None:

@@ -1,7 +1,7 @@
-"""Everything that the gateways are told at one moment, by kind and name, each with its version.
+"""The whole configuration of the gateways by kind and name, each resource with its version.
 
-A version is a digest of the content: an operator that starts anew, or another one, tells the
-gateways nothing that they know already.
+A version is a digest of the content, so a restarted operator or another one sends nothing that the
+gateways already have.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ KINDS = {
     "listeners": LISTENER,
     "runtime": RUNTIME,
 }
-TOLD_IN_ORDER = tuple(KINDS)
-"""A listener that is told leads to a cluster that is known."""
+SEND_ORDER = tuple(KINDS)
+"""Clusters before listeners, so that a listener refers only to known clusters."""
 ROUTES_KEPT = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One thing that is told."""
+    """One resource with its version."""
 
     version: str
     body: bytes
-    """As JSON, with its type."""
+    """JSON with the type URL."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What the gateways are told."""
+    """The resources of all kinds."""
 
     resources: Mapping[str, Mapping[str, Resource]] = field(
         default_factory=lambda: {kind: {} for kind in KINDS}
@@ -53,24 +53,24 @@ def snapshot(
     gateways: Iterable[str] = (),
     busy: Mapping[str, int] | None = None,
 ) -> Snapshot:
-    """Build what is told from routes, warm replicas and bounds by a route's key, and gateways.
+    """Build the snapshot from routes, and warm replicas and in-flight bounds by route key.
 
-    `busy` has the requests with which all replicas of a route are busy, where that is known.
+    `busy` has the number of requests that keeps all replicas of a route busy, if known.
     """
     routes = tuple(routes)
     bounds = dict(in_flight) | tenant_in_flight.bounds(routes, in_flight, busy or {})
-    listeners_told: dict[str, Resource] = {}
-    clusters_told: dict[str, Resource] = {}
-    endpoints_told: dict[str, Resource] = {}
+    listener_resources: dict[str, Resource] = {}
+    cluster_resources: dict[str, Resource] = {}
+    endpoint_resources: dict[str, Resource] = {}
     for route in routes:
-        listeners_told |= _listeners(route)
-        clusters_told |= _clusters(route)
-        endpoints_told |= _endpoints(route, frozenset(replicas.get(route.key, ())))
+        listener_resources |= _listeners(route)
+        cluster_resources |= _clusters(route)
+        endpoint_resources |= _endpoints(route, frozenset(replicas.get(route.key, ())))
     return Snapshot(
         {
-            "clusters": clusters_told,
-            "endpoints": endpoints_told,
-            "listeners": listeners_told,
+            "clusters": cluster_resources,
+            "endpoints": endpoint_resources,
+            "listeners": listener_resources,
             "runtime": {runtime.LAYER: _resource(runtime.build(bounds, gateways))},
         }
     )
@@ -78,14 +78,14 @@ def snapshot(
 
 @lru_cache(maxsize=ROUTES_KEPT)
 def _listeners(route: Route) -> Mapping[str, Resource]:
-    """A route changes with its resource only; replicas change all the time, but few at once."""
+    """Cached: a route changes only with its resource, replicas change often but few at once."""
     return {listener["name"]: _resource(listener) for listener in listeners.build(route)}
 
 
 @lru_cache(maxsize=ROUTES_KEPT)
 def _clusters(route: Route) -> Mapping[str, Resource]:
-    told = [*clusters.build(route), *tenant_in_flight.clusters(route)]
-    return {cluster["name"]: _resource(cluster) for cluster in told}
+    built = [*clusters.build(route), *tenant_in_flight.clusters(route)]
+    return {cluster["name"]: _resource(cluster) for cluster in built}
 
 
 @lru_cache(maxsize=ROUTES_KEPT)

@@ -1,12 +1,11 @@
-"""What each tenant may have in flight: requests pass one of several gates, chosen by their tenant.
+"""In-flight limits per tenant: a request passes one of several gates, chosen by tenant hash.
 
-A gate is a cluster with a bound on its requests (Envoy counts them over all its threads), and leads
-to the service's own listener inside the gateway, where everything else is as without shares: the
-replicas are compared for all tenants together. So a tenant has one gate, and a gate one tenant out
-of each that come to it by their hash.
+A gate is a cluster with a bound on its requests (Envoy counts them over all threads). It leads to
+the service's internal listener, where load balancing considers the requests of all tenants. A
+tenant always uses the same gate; tenants with the same hash share one.
 
-A service is led to one gateway, so a gate's bound is the tenant's. Where a service changes over to
-another gateway, each of the two admits the whole share until the connections to the first end.
+A service is routed through one gateway, so a gate's bound is the tenant's. While a service moves to
+another gateway, both admit the whole share until the connections to the first end.
 """
 
 from __future__ import annotations
@@ -20,34 +19,34 @@ from headroom.gateway.type_urls import CLUSTER, Json, any_of, seconds
 from headroom.gateway.values import Route
 
 GATES = 32
-"""Of each service with shares; 2 tenants have one gate between them once in so many times."""
-WORDS = "the tenant has as many requests in flight as it may have"
+"""Gates per service with shares; two tenants share a gate with probability 1 / GATES."""
+OVERFLOW = "too many requests in flight for this tenant"
 
 _PROTOCOL_OPTIONS = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 
 
 def inside(route: Route) -> str:
-    """Name the listener within the gateway to which the gates lead."""
+    """Return the name of the internal listener behind the gates."""
     return f"{route.key}/inside"
 
 
 def apply(route: Route) -> bool:
-    """Whether a service has shares."""
+    """Whether the service has in-flight shares per tenant."""
     return route.tenants is not None and route.tenants.in_flight_percent is not None
 
 
 def clusters(route: Route) -> list[Json]:
-    """Build the gates; none where there are no shares."""
+    """Build the gates; none without shares."""
     return [_gate(route, name) for name in _gates(route)]
 
 
 def bounds(
     routes: Iterable[Route], in_flight: Mapping[str, int], busy: Mapping[str, int]
 ) -> dict[str, int]:
-    """Return the bound of each gate, from those of the services whose bound is known.
+    """Return the bound of each gate of the services whose bound is known.
 
-    What is beyond `busy`, the requests with which all replicas are, only waits: a share of it would
-    be time that others wait.
+    Requests above `busy`, which is when all replicas are busy, only wait: a share of those would
+    only make other tenants wait.
     """
     return {
         gate: _share(route, min(in_flight[route.key], busy.get(route.key, in_flight[route.key])))
@@ -58,14 +57,14 @@ def bounds(
 
 
 def front(route: Route) -> Json:
-    """Build what goes otherwise in the connection manager that clients reach: the gates."""
+    """Build the part of the outer connection manager that routes to the gates."""
     limit = route.tenants
     assert limit is not None
     gates = [{"name": name, "weight": 1} for name in _gates(route)]
     action = {
         "weighted_clusters": {"clusters": gates, "use_hash_policy": True},
         "hash_policy": [{"header": {"header_name": limit.header}}],
-        "timeout": "0s",  # deadlines are seen to inside
+        "timeout": "0s",  # the internal listener enforces deadlines
     }
     return {
         "stat_prefix": f"{route.key}/gates",
@@ -80,7 +79,7 @@ def front(route: Route) -> Json:
                 }
             ],
         },
-        "local_reply_config": local_replies.build(overflow=WORDS),
+        "local_reply_config": local_replies.build(overflow=OVERFLOW),
     }
 
 
@@ -90,10 +89,7 @@ def _gates(route: Route) -> Iterator[str]:
 
 
 def _share(route: Route, of: int) -> int:
-    """Return how many requests a tenant may have in flight, at least one.
-
-    Worked: 25 % of 62: 15.5, so 16.
-    """
+    """Return a tenant's in-flight limit, at least one. Example: 25 % of 62 is 15.5, so 16."""
     limit = route.tenants
     assert limit is not None
     assert limit.in_flight_percent is not None

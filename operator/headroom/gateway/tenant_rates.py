@@ -1,6 +1,6 @@
-"""What each tenant may ask for: Envoy's local rate limit, a bucket for each that was seen of late.
+"""Request rates per tenant: Envoy's local rate limit with a token bucket per recent tenant.
 
-A service is led to one gateway, so the bucket of one gateway is the tenant's.
+A service is routed through one gateway, so that gateway's bucket holds the tenant's whole rate.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from headroom.gateway.type_urls import Json, typed
 from headroom.gateway.values import Route
 
 REMEMBERED = 1000
-"""Tenants of a service; one beyond takes the place of the one that was silent the longest."""
+"""Buckets per service; a further tenant replaces the one that was idle for the longest time."""
 
 
 def build(route: Route) -> list[Json]:
-    """Build the filter, where there is a limit. Who names no tenant has the common bucket."""
+    """Build the filter, if there is a limit. Requests without a tenant share one bucket."""
     limit = route.tenants
     if limit is None or limit.rate_rps is None:
         return []

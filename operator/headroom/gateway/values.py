@@ -1,4 +1,4 @@
-"""What a gateway routes: one service each, from a port of its own to its warm replicas."""
+"""Value types of routes: one service each, from its own port to its warm replicas."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, order=True)
 class Endpoint:
-    """A replica that is warm and not leaving."""
+    """A warm replica that is not terminating."""
 
     address: str
     port: int
@@ -15,30 +15,30 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestClass:
-    """Requests that name a class."""
+    """The settings of one request class."""
 
     name: str
     priority: int | None
-    """Told to the replicas; None: what the request says."""
+    """Priority sent to the replicas; None: the request's own."""
     deadline_s: float | None
-    """Where the request names none of its own."""
+    """Deadline of requests that name none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantLimit:
-    """What each tenant may ask for."""
+    """Limits per tenant."""
 
     header: str
     rate_rps: int | None = None
     burst: int = 0
-    """At once after a pause, where there is a rate."""
+    """Burst size of the rate limit."""
     in_flight_percent: int | None = None
-    """Of what the service may have in flight."""
+    """Share of the service's in-flight limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hedge:
-    """A second try while the first goes on."""
+    """A second attempt while the first continues."""
 
     after_s: float
     budget_percent: float
@@ -46,35 +46,35 @@ class Hedge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """One service: where its requests come in, what they may be, and how they are passed on."""
+    """One service: its port, limits on its requests, and how they are forwarded."""
 
     namespace: str
     name: str
     port: int
-    """On every gateway; the service's alone, so that whatever a client calls its host is right."""
+    """The service's own port on every gateway, so that any host name works."""
     timeout_s: float
-    """The longest that a request may take where it names no deadline of its own."""
+    """Deadline of a request that names none."""
     per_try_timeout_s: float | None
-    """After which a try counts as failed, and is made once more on another replica."""
+    """Timeout after which an attempt counts as failed and is retried on another replica."""
     max_body_bytes: int
     slow_start_s: float | None
-    """Over which a fresh replica gets up to its full share."""
+    """Time in which a new replica ramps up to its full share."""
     grpc_port: int | None
-    """Of the replicas; None where they take no gRPC."""
+    """The replicas' gRPC port; None without gRPC."""
     hedge: Hedge | None = None
     classes: tuple[RequestClass, ...] = ()
     tenants: TenantLimit | None = None
     split: tuple[tuple[str, int], ...] = ()
     """Other routes by their keys, with their percent of the requests."""
     models: tuple[tuple[str, str], ...] = ()
-    """Models that are served elsewhere, with the keys of their routes."""
+    """Models of other services, with the keys of their routes."""
 
     @property
     def key(self) -> str:
-        """Name the route in Envoy: `namespace/name`."""
+        """The route's name in Envoy: `namespace/name`."""
         return f"{self.namespace}/{self.name}"
 
     @property
     def grpc_key(self) -> str:
-        """Name what carries the same service's gRPC."""
+        """The name of the service's gRPC cluster."""
         return f"{self.key}/grpc"

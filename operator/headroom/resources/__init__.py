@@ -1,4 +1,4 @@
-"""What the operator writes for one InferenceService: one kind per module, spec in, manifest out."""
+"""Manifests of an InferenceService's children: one kind per module, spec in, manifest out."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ __all__ = ["Settings", "desired_children"]
 def desired_children(
     inference_service: InferenceService, settings: Settings = DEFAULTS
 ) -> list[dict[str, Any]]:
-    """Build every child in the order of creation, replicas left out: they are the scaler's.
+    """Build all children in the order of creation; replicas are set by the scaler.
 
-    None beside a targetRef: what it names is somebody else's.
+    With a targetRef there are none: the workload belongs to its own creator.
     """
     if inference_service.spec.target_ref is not None:
         return []
@@ -31,7 +31,7 @@ def desired_children(
 
 
 def _service(inference_service: InferenceService) -> dict[str, Any]:
-    """In Gateway mode the Service of the name is the router's; the replicas have their own."""
+    """In Gateway mode the router owns the Service of this name; replicas get a headless one."""
     if inference_service.spec.routing.mode == "Gateway":
         return service.build_replicas(inference_service)
     return service.build(inference_service)

@@ -1,4 +1,4 @@
-"""The replicas: model-server pods that are ready only when warm and leave only when drained."""
+"""The Deployment: model-server pods that become ready when warm and terminate when drained."""
 
 from __future__ import annotations
 
@@ -13,24 +13,26 @@ if TYPE_CHECKING:
     from headroom.api import Duration, InferenceService
 
 PRE_STOP_S = 3
-"""Time for endpoints and proxies to learn that a replica leaves, before it is told."""
+"""preStop delay, so that endpoints and proxies see the termination before the server does."""
 DRAIN_DELAY_S = 3
-"""Time that a leaving replica still accepts after it is told, for those that learn late."""
+"""Time that a terminating server still accepts requests, for proxies that see it late."""
 GRPC_PORT = "HEADROOM_GRPC_PORT"
 EXIT_S = 10
 """Time from the end of the drain to the end of the process, the drain delay included."""
 PULL_ALLOWANCE_S = 1800
-"""Time for scheduling and for pulling an image of tens of gigabytes, before a rollout counts as
+"""Time for scheduling and for pulling an image of tens of gigabytes before a rollout counts as
 stuck."""
 DOWNLOAD_ALLOWANCE_S = 7200
-"""Time for fetching a model of hundreds of gigabytes, on top."""
+"""Additional time for downloading a model of hundreds of gigabytes."""
 
 
 def build(service: InferenceService, settings: Settings = DEFAULTS) -> dict[str, Any]:
-    """Build the Deployment without its replicas, which are the scaler's."""
+    """Build the Deployment without replicas, which the scaler sets."""
     warmup = service.spec.warmup
     warmup_s = math.ceil(warmup.timeout.seconds)
-    allowed_s = 2 * warmup_s if warmup.by_operator else warmup_s  # it begins when probes succeed
+    allowed_s = (
+        2 * warmup_s if warmup.by_operator else warmup_s
+    )  # it starts after the probes succeed
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -46,7 +48,7 @@ def build(service: InferenceService, settings: Settings = DEFAULTS) -> dict[str,
 
 
 def with_replicas(manifest: dict[str, Any], replicas: int) -> dict[str, Any]:
-    """Give the Deployment as it is created."""
+    """Return the Deployment for its creation, with replicas."""
     return manifest | {"spec": {"replicas": replicas, **manifest["spec"]}}
 
 
@@ -55,10 +57,9 @@ def _allowance_s(service: InferenceService) -> int:
 
 
 def _rolling_update(service: InferenceService) -> dict[str, Any]:
-    """Replace in place where replicas hold accelerators.
+    """Replace replicas with accelerators in place.
 
-    A surge pod needs a free accelerator; where there is none it stays Pending and the rollout never
-    ends.
+    A surge pod needs a free accelerator; without one it stays Pending and the rollout never ends.
     """
     if service.spec.accelerator.count:
         return {"maxSurge": 0, "maxUnavailable": 1}
@@ -92,7 +93,7 @@ def _template(service: InferenceService, settings: Settings) -> dict[str, Any]:
 
 
 def _gated(template: dict[str, Any], service: InferenceService) -> dict[str, Any]:
-    """Have the pods become ready only when the operator has warmed them."""
+    """Add the readiness gate that the operator opens after the warm-up."""
     gate = {"conditionType": names.WARM_GATE}
     gates = template["spec"].get("readinessGates") or []
     label = {"metadata": {"labels": {names.WARMED_LABEL: service.name}}}
@@ -128,7 +129,7 @@ def _container(service: InferenceService) -> dict[str, Any]:
 
 
 def _arguments(service: InferenceService) -> list[str]:
-    """Give the user's arguments, and the bound on batches unless they say it already."""
+    """Return the user's arguments, plus the maximum batch size unless they contain it."""
     runtime = service.spec.runtime
     named = runtime.server.batch_argument
     given = list(runtime.args)
@@ -138,7 +139,7 @@ def _arguments(service: InferenceService) -> list[str]:
 
 
 def _environment(service: InferenceService) -> list[dict[str, str]]:
-    """Tell our own server what other fields say; others have their own words for it."""
+    """Return the settings of our own model server that follow from other fields."""
     spec = service.spec
     if spec.runtime.profile != "headroom":
         return []
@@ -158,7 +159,7 @@ def _environment(service: InferenceService) -> list[dict[str, str]]:
 
 
 def _seconds(duration: Duration) -> str:
-    """Render 600 s as 600 and a microsecond as 0.000001: short, and never in exponents."""
+    """Format 600 s as 600 and a microsecond as 0.000001: short, without exponents."""
     return f"{duration.seconds:.6f}".rstrip("0").rstrip(".")
 
 

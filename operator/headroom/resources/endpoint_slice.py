@@ -1,4 +1,4 @@
-"""Where a service leads in Gateway mode: the addresses of its gateways, at a port of its own."""
+"""The EndpointSlice of a service in Gateway mode: its gateways' addresses and its port there."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MANAGED_BY_SELECTOR = f"{MANAGED_BY_LABEL}={MANAGED_BY}"
 def build(
     service: InferenceService, addresses: Sequence[str], port: int, *, ipv6: bool = False
 ) -> dict[str, Any]:
-    """Build the slice; without addresses it leads nowhere, and stays for the next time."""
+    """Build the slice; without addresses it is empty and kept for later."""
     metadata = names.metadata(service)
     metadata["name"] = names.gateway_slice(service.name)
     metadata["labels"] |= {SERVICE_NAME_LABEL: service.name, MANAGED_BY_LABEL: MANAGED_BY}

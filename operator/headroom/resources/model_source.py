@@ -1,6 +1,6 @@
-"""How the weights reach a replica: in its image, mounted, or fetched before its server starts.
+"""How model weights reach a replica: in its image, mounted, or downloaded before the server starts.
 
-file:///path                nothing: they are in the image
+file:///path                nothing: the weights are in the image
 pvc://claim/path            the claim, read-only
 oci://image                 an image volume; the kubelet pulls it and checks its digest
 hf://name, s3://bucket      an emptyDir, filled by an init container
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def local_uri(uri: str) -> str:
-    """Say where the server finds the weights in its own file system."""
+    """Return the weights' URI in the server's file system."""
     scheme, _, rest = uri.partition("://")
     if scheme in ("", "file"):
         return uri
@@ -27,7 +27,7 @@ def local_uri(uri: str) -> str:
 
 
 def volumes(service: InferenceService) -> list[dict[str, Any]]:
-    """Give the volume that holds the weights, if they are in one."""
+    """Return the volume of the weights, if any."""
     model = service.spec.model
     place = model.uri.partition("://")[2]
     source: dict[str, Any]
@@ -44,12 +44,12 @@ def volumes(service: InferenceService) -> list[dict[str, Any]]:
 
 
 def mounts(service: InferenceService) -> list[dict[str, Any]]:
-    """Give the mount of that volume in the server's container."""
+    """Return the mount of that volume in the server's container."""
     return [_mount(one["name"]) | {"readOnly": True} for one in volumes(service)]
 
 
 def init_containers(service: InferenceService, settings: Settings) -> list[dict[str, Any]]:
-    """Give what fetches the weights; its credentials are the pod's to find, and never ours."""
+    """Return the downloading init container; only the pod reads its credentials."""
     model = service.spec.model
     if not model.is_fetched:
         return []
@@ -58,8 +58,8 @@ def init_containers(service: InferenceService, settings: Settings) -> list[dict[
         "name": names.DOWNLOADER,
         "image": settings.downloader_image,
         "args": [model.uri, names.MODEL_MOUNT, *checked],
-        # A quota that wants requests and limits wants them here too; a pod is worth the larger of
-        # its init containers and its containers, so this costs nothing.
+        # A quota may require requests and limits here too; a pod counts the larger of its init
+        # containers and its containers, so this costs nothing.
         "resources": service.spec.runtime.resources.manifest(),
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "securityContext": {

@@ -1,4 +1,4 @@
-"""Names, labels, selectors and field managers of what the operator writes, in one place."""
+"""Names, labels, selectors and field managers of all child objects."""
 
 from __future__ import annotations
 
@@ -10,55 +10,55 @@ if TYPE_CHECKING:
     from headroom.api import InferenceService
 
 FIELD_MANAGER = "headroom"
-"""Applies the children."""
+"""Field manager that applies the children."""
 SCALER_FIELD_MANAGER = "headroom-scaler"
-"""Writes replicas, and nothing else."""
+"""Field manager that writes only replicas."""
 
 VICTIM_FIELD_MANAGER = "headroom-victims"
-"""Marks pods that a scale-down takes first."""
+"""Field manager that marks the pods to remove first."""
 
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
-"""Of two pods that are both ready a ReplicaSet removes the one with less."""
+"""A ReplicaSet removes the ready pod with the lower cost first."""
 REMOVED_FIRST = f"{GROUP}/removed-first"
-"""Says beside a cost of ours why."""
+"""Annotation with the reason of a deletion cost."""
 SERVICE_LABEL = f"{GROUP}/inference-service"
 ROUTED_LABEL = f"{GROUP}/routed-by"
-"""No pod carries it."""
+"""Selector label that no pod has."""
 WARM_GATE = f"{GROUP}/warm"
-"""Readiness gate of pods that the operator warms."""
+"""Readiness gate of pods that the operator warms up."""
 WARMED_LABEL = f"{GROUP}/warmed-for"
-"""Names on such a pod the InferenceService that has it warmed, so that its changes are told."""
+"""Label of such a pod with its InferenceService, used by the pod watch."""
 CONTAINER = "server"
 PORT_NAME = "http"
 SERVICE_PORT = 80
 MODEL_MOUNT = "/models"
 MODEL_VOLUME = "model"
 DOWNLOADER = "model"
-"""The init container that fetches the weights."""
+"""The init container that downloads the weights."""
 
 
 def selector_labels(name: str) -> dict[str, str]:
-    """Give the labels that select the pods; immutable in a Deployment, so never extended."""
+    """Return the selector of the pods; immutable in a Deployment, so never extended."""
     return {SERVICE_LABEL: name}
 
 
 def selector_text(name: str) -> str:
-    """Give the same as the API server takes it in a query."""
+    """Return the selector in the form of a query parameter."""
     return ",".join(f"{key}={value}" for key, value in selector_labels(name).items())
 
 
 def replicas_service(name: str) -> str:
-    """Name the headless Service of the replicas, beside one that leads to a gateway."""
+    """Return the name of the replicas' headless Service in Gateway mode."""
     return f"{name}-replicas"
 
 
 def gateway_slice(name: str) -> str:
-    """Name the slice that leads a Service to a gateway."""
+    """Return the name of the EndpointSlice with the gateway's address."""
     return f"{name}-gateway"
 
 
 def labels(name: str) -> dict[str, str]:
-    """Give the labels of every child."""
+    """Return the labels of every child."""
     return {
         "app.kubernetes.io/managed-by": "headroom",
         "app.kubernetes.io/name": name,
@@ -67,7 +67,7 @@ def labels(name: str) -> dict[str, str]:
 
 
 def metadata(service: InferenceService) -> dict[str, Any]:
-    """Give the metadata of a child: named like the service, deleted with it."""
+    """Return the metadata of a child: named like the service, deleted with it."""
     return {
         "name": service.name,
         "namespace": service.namespace,
@@ -77,7 +77,7 @@ def metadata(service: InferenceService) -> dict[str, Any]:
 
 
 def owner_reference(service: InferenceService) -> dict[str, Any]:
-    """Give the reference by which garbage collection deletes a child with its service."""
+    """Return the owner reference, by which garbage collection deletes a child with its service."""
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,

@@ -1,9 +1,9 @@
-"""Lays what a user wrote over what was generated.
+"""Merges a user's overlay into a generated manifest.
 
-Maps merge. Lists whose entries each carry a name of their own (containers, volumes, env, ports)
-merge by it, volume mounts by mountPath: entries of the same name merge, others are appended in
-their order. Every other list is replaced. An explicit null removes. Where the two sides differ in
-shape the user's stands, and the API server says what is wrong.
+Maps merge. Lists whose entries have distinct names (containers, volumes, env, ports) merge by name,
+volume mounts by mountPath: entries with the same name merge, others are appended in order. Other
+lists are replaced. An explicit null removes. If the types differ, the user's value wins and the API
+server reports what is wrong.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 
 
 def lay_over(generated: Any, overlay: Any, field: str = "") -> Any:
-    """Merge `overlay` into `generated`, both the value of `field`; neither argument is changed.
+    """Merge `overlay` into `generated`, both values of `field`; the arguments are not changed.
 
-    A null is a removal, so none is left in the result.
+    A null removes, so the result has none.
     """
     if isinstance(generated, Mapping) and isinstance(overlay, Mapping):
         return _maps(generated, overlay)
@@ -26,7 +26,7 @@ def lay_over(generated: Any, overlay: Any, field: str = "") -> Any:
 
 
 def _merge_key(field: str, value: Any) -> str | None:
-    """Give the property that tells the entries of a list apart; None where there is none."""
+    """Return the property that identifies the entries of a list; None if there is none."""
     key = "mountPath" if field == "volumeMounts" else "name"
     if not isinstance(value, list):
         return None
@@ -53,7 +53,7 @@ def _lists(generated: list[Any], overlay: list[Any], key: str) -> list[Any]:
 
 
 def _without_nulls(value: Any) -> Any:
-    """Copy, without removals of what was never there."""
+    """Copy a value without nulls."""
     if isinstance(value, Mapping):
         return {k: _without_nulls(v) for k, v in value.items() if v is not None}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Node drains take replicas one at a time; one that is not ready never stands in their way."""
+"""The PodDisruptionBudget: node drains evict one replica at a time, unready ones always."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a replica is started, ready and alive, as the kubelet asks the model server."""
+"""The kubelet's startup, readiness and liveness probes of the model server."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from headroom.api import Duration
 from headroom.resources import names
 
 _START_MARGIN_S = 30
-"""The server gives up at the warm-up timeout by itself and says why; only then does the kubelet
-restart it."""
+"""Margin after the warm-up timeout: the server exits with the reason before
+the kubelet restarts it."""
 
 
 def startup(path: str, timeout: Duration) -> dict[str, Any]:
-    """Ask for warmth until the timeout has surely passed.
+    """Return a probe that waits for the warm-up until its timeout has passed.
 
-    Asked each second, a warm replica serves at once; warm-ups above ten minutes are asked up to
-    five times less often.
+    A period of one second makes a warm replica serve at once; for warm-ups longer than ten minutes
+    the period is up to 5 s.
     """
     period_s = min(5, max(1, math.ceil(timeout.seconds / 600)))
     threshold = math.ceil((timeout.seconds + _START_MARGIN_S) / period_s)
@@ -25,12 +25,12 @@ def startup(path: str, timeout: Duration) -> dict[str, Any]:
 
 
 def readiness(path: str) -> dict[str, Any]:
-    """Ask for warmth; three refusals, so that one slow answer does not shift load to the others."""
+    """Return a probe with three allowed failures, so that one slow answer does not shift load."""
     return _probe(path, period_s=1, timeout_s=2, failures=3)
 
 
 def liveness(path: str) -> dict[str, Any]:
-    """Ask whether the event loop turns; load never fails it, a minute without an answer does."""
+    """Return a probe of the event loop: load never fails it, a minute without an answer does."""
     return _probe(path, period_s=10, timeout_s=5, failures=6)
 
 

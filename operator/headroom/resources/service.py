@@ -1,7 +1,7 @@
-"""The address of the service, port 80, and where it leads.
+"""The Service, port 80, and its backends.
 
-To every replica that is ready, which is to say warm; or, in Gateway mode, to a gateway, with the
-replicas at an address of their own. Clients change nothing: name, address and port stay.
+The backends are all ready, that is warm, replicas; in Gateway mode a gateway, while the replicas
+have a headless Service. Name, address and port stay the same for clients.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ if TYPE_CHECKING:
 
 
 def build(service: InferenceService) -> dict[str, Any]:
-    """Build the Service that leads to the replicas. It balances connections, not requests."""
+    """Build the Service of the replicas. It balances connections, not requests."""
     return _service(names.metadata(service), names.selector_labels(service.name))
 
 
 def build_routed(service: InferenceService) -> dict[str, Any]:
-    """Build the Service that leads to a gateway.
+    """Build the Service of a gateway.
 
-    It selects no pod: the slice beside it says where it leads. A Service without any selector would
-    keep the slices that its last selector filled.
+    Its selector matches no pod; its EndpointSlice has the gateway's address. A Service without any
+    selector would keep the slices of its previous selector.
     """
     return _service(names.metadata(service), {names.ROUTED_LABEL: "gateway"})
 
 
 def build_replicas(service: InferenceService) -> dict[str, Any]:
-    """Build the headless Service of the replicas themselves."""
+    """Build the headless Service of the replicas."""
     metadata = names.metadata(service)
     metadata["name"] = names.replicas_service(service.name)
     manifest = _service(metadata, names.selector_labels(service.name))

@@ -1,4 +1,4 @@
-"""The identity of the replicas: for image pulls and policies, never towards the API server."""
+"""The ServiceAccount of the replicas, for image pulls and policies; it has no API access."""
 
 from __future__ import annotations
 

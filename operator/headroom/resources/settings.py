@@ -1,4 +1,4 @@
-"""What the operator's own settings say of the pods that it makes."""
+"""Operator settings that affect the created pods."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ DOWNLOADER_IMAGE = "headroom-downloader:0.1.0"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The same for all services."""
+    """Settings that are the same for all services."""
 
     downloader_image: str = DOWNLOADER_IMAGE
-    """Fetches what hf:// and s3:// name, as `IMAGE URI FOLDER [--digest DIGEST]`."""
+    """Downloads hf:// and s3:// models: `IMAGE URI FOLDER [--digest DIGEST]`."""
 
 
 DEFAULTS = Settings()

@@ -18,7 +18,7 @@ import orjson
 
 from headroom.adapters.xds_server import messages
 from headroom.adapters.xds_server.stream_state import Delta, StreamState
-from headroom.gateway.snapshot import TOLD_IN_ORDER, Resource, Snapshot
+from headroom.gateway.snapshot import SEND_ORDER, Resource, Snapshot
 
 _log = logging.getLogger(__name__)
 
@@ -123,7 +123,7 @@ class XdsServer:
 
     async def _responses(self, state: StreamState) -> AsyncIterator[bytes]:
         """Yield the messages that a gateway needs, a few resources each."""
-        for kind in TOLD_IN_ORDER:
+        for kind in SEND_ORDER:
             snapshot = self._snapshot
             if snapshot is None:
                 return
