@@ -37,7 +37,7 @@ async def url() -> AsyncIterator[str]:
     await runner.cleanup()
 
 
-async def test_a_page_is_fetched(url: str) -> None:
+async def test_page_is_fetched(url: str) -> None:
     async with GatewayScraper() as scraper:
         assert await scraper.scrape(f"{url}/page") == "a page"
 
@@ -51,13 +51,13 @@ async def test_a_page_is_fetched(url: str) -> None:
         ("binary", "UnicodeDecodeError"),
     ],
 )
-async def test_what_is_no_page_is_said(url: str, path: str, why: str) -> None:
+async def test_malformed_page_is_an_error(url: str, path: str, why: str) -> None:
     async with GatewayScraper(deadline_s=0.2, most_bytes=1000) as scraper:
         with pytest.raises(ScrapeFailed, match=why):
             await scraper.scrape(f"{url}/{path}")
 
 
-async def test_a_gateway_that_is_away_is_said() -> None:
+async def test_unreachable_gateway_is_an_error() -> None:
     async with GatewayScraper() as scraper:
         with pytest.raises(ScrapeFailed, match="ClientConnectorError"):
             await scraper.scrape("http://127.0.0.1:1/stats/services")

@@ -204,13 +204,13 @@ async def survive(fault: Fault) -> None:
         assert watch.silent_s() < SEEN_WITHIN_S
 
 
-async def test_whatever_ends_the_watch_it_is_back_when_the_api_is() -> None:
+async def test_watch_resumes_after_any_failure() -> None:
     """Side by side: kopf takes 5 s to end."""
     ended = await asyncio.gather(*map(survive, FAULTS.values()), return_exceptions=True)
     assert {name: end for name, end in zip(FAULTS, ended, strict=True) if end} == {}
 
 
-async def test_it_waits_until_the_kind_is_served_and_is_not_silent_meanwhile() -> None:
+async def test_watch_waits_until_the_kind_is_served() -> None:
     served = asyncio.Event()
     async with serving() as api:
         api.create("there")

@@ -62,7 +62,7 @@ async def api(server: Answering, calls: Calls, tmp_path: Path) -> AsyncIterator[
         yield opened
 
 
-async def test_a_pods_token_is_read_again_before_it_runs_out(tmp_path: Path) -> None:
+async def test_service_account_token_is_reread_before_it_expires(tmp_path: Path) -> None:
     (tmp_path / "ca.crt").write_text("an authority")
     (tmp_path / "token").write_text("first")
     loader = of_pod(
@@ -83,7 +83,7 @@ async def test_a_pods_token_is_read_again_before_it_runs_out(tmp_path: Path) -> 
     assert await sent() == "bearer second"
 
 
-async def test_an_object_is_read_with_the_credentials(
+async def test_get_sends_credentials(
     api: KubernetesApi, server: Answering, calls: Calls
 ) -> None:
     server.gives(text='{"spec": {"replicas": 3}}')
@@ -99,7 +99,7 @@ async def test_an_object_is_read_with_the_credentials(
     ("namespace", "path"),
     [("vision", "/api/v1/namespaces/vision/pods"), (None, "/api/v1/pods")],
 )
-async def test_objects_are_listed_by_selector(
+async def test_list_uses_the_selector(
     api: KubernetesApi, server: Answering, namespace: str | None, path: str
 ) -> None:
     server.gives(text='{"items": [{"metadata": {}}]}')
@@ -107,7 +107,7 @@ async def test_objects_are_listed_by_selector(
     assert (server.asked[0].path, server.asked[0].query) == (path, {"labelSelector": "a/b=c"})
 
 
-async def test_an_empty_list_may_be_null(api: KubernetesApi, server: Answering) -> None:
+async def test_null_items_are_an_empty_list(api: KubernetesApi, server: Answering) -> None:
     server.gives(text='{"items": null}')
     assert await api.list_all("v1", "Pod", None) == []
 
@@ -125,7 +125,7 @@ def pages_in_turn(server: Answering, *pages: tuple[int, object]) -> None:
     server.answer = answer
 
 
-async def test_a_long_list_is_read_page_by_page_as_of_one_version(
+async def test_long_list_is_read_in_pages_of_one_version(
     api: KubernetesApi, server: Answering
 ) -> None:
     pages_in_turn(
@@ -139,7 +139,7 @@ async def test_a_long_list_is_read_page_by_page_as_of_one_version(
     assert {one.query["limit"] for one in server.asked} == {"100"}
 
 
-async def test_a_list_whose_pages_come_too_late_has_not_been_read(
+async def test_list_with_late_pages_is_an_error(
     api: KubernetesApi, server: Answering
 ) -> None:
     """410: the version of the first page is compacted. The kind is still served."""
@@ -148,7 +148,7 @@ async def test_a_list_whose_pages_come_too_late_has_not_been_read(
         await api.list_at("headroom.dev/v1alpha1", "InferenceService", None)
 
 
-async def test_an_apply_is_server_side_and_takes_its_fields(
+async def test_apply_is_server_side_and_forced(
     api: KubernetesApi, server: Answering
 ) -> None:
     await api.apply(DEPLOYMENT, field_manager="headroom", dry_run=True)
@@ -159,7 +159,7 @@ async def test_an_apply_is_server_side_and_takes_its_fields(
     assert json.loads(asked.body) == DEPLOYMENT
 
 
-async def test_replicas_go_through_scale_at_the_version_that_was_read(
+async def test_replicas_are_written_through_scale_at_the_version_read(
     api: KubernetesApi, server: Answering
 ) -> None:
     await api.apply_scale(DEPLOYMENT, 5, field_manager="headroom-scaler")
@@ -171,7 +171,7 @@ async def test_replicas_go_through_scale_at_the_version_that_was_read(
     assert body["metadata"]["resourceVersion"] == "17"
 
 
-async def test_creation_and_status_and_patch_go_where_they_belong(
+async def test_create_status_and_patch_use_the_right_paths(
     api: KubernetesApi, server: Answering
 ) -> None:
     await api.create(DEPLOYMENT, field_manager="m")
@@ -202,7 +202,7 @@ async def test_creation_and_status_and_patch_go_where_they_belong(
         (302, Unavailable),
     ],
 )
-async def test_an_answer_is_told_by_what_to_do_next(
+async def test_response_is_translated_by_status(
     api: KubernetesApi, server: Answering, calls: Calls, status: int, kind: type[ClusterError]
 ) -> None:
     server.gives(status=status, text='{"kind": "Status", "message": "because"}')
@@ -211,7 +211,7 @@ async def test_an_answer_is_told_by_what_to_do_next(
     assert calls == [("get", str(status))]
 
 
-async def test_a_long_answer_is_cut_and_credentials_are_in_no_message(
+async def test_error_message_is_truncated_and_redacted(
     api: KubernetesApi, server: Answering, caplog: pytest.LogCaptureFixture
 ) -> None:
     server.gives(status=422, text=json.dumps({"message": "x" * 100_000}))
@@ -222,7 +222,7 @@ async def test_a_long_answer_is_cut_and_credentials_are_in_no_message(
 
 
 @pytest.mark.parametrize(("header", "pause_s"), [("7", 7.0), ("", 1.0), ("9999", 60.0)])
-async def test_a_pause_that_is_asked_for_is_passed_on(
+async def test_retry_after_is_kept(
     api: KubernetesApi, server: Answering, header: str, pause_s: float
 ) -> None:
     server.gives(status=429, **({"Retry-After": header} if header else {}))
@@ -232,7 +232,7 @@ async def test_a_pause_that_is_asked_for_is_passed_on(
 
 
 @pytest.mark.parametrize("body", ["<html>login</html>", "", '{"half": '])
-async def test_an_answer_that_is_no_json_is_an_api_that_cannot_answer(
+async def test_response_without_json_is_unavailable(
     api: KubernetesApi, server: Answering, body: str
 ) -> None:
     server.gives(text=body)
@@ -240,7 +240,7 @@ async def test_an_answer_that_is_no_json_is_an_api_that_cannot_answer(
         await api.get("v1", "Pod", "a", "b")
 
 
-async def test_a_request_that_hangs_ends_at_its_deadline(
+async def test_hanging_request_ends_at_its_deadline(
     api: KubernetesApi, server: Answering, calls: Calls
 ) -> None:
     async def hang(_: web.Request) -> web.Response:
@@ -255,7 +255,7 @@ async def test_a_request_that_hangs_ends_at_its_deadline(
     assert calls == [("get", "timeout"), ("create", "timeout")]
 
 
-async def test_without_credentials_the_message_says_what_to_do(
+async def test_missing_credentials_error_names_the_remedy(
     tmp_path: Path, calls: Calls, caplog: pytest.LogCaptureFixture
 ) -> None:
     environment = {"KUBECONFIG": str(tmp_path / "absent")}
@@ -266,7 +266,7 @@ async def test_without_credentials_the_message_says_what_to_do(
 
 
 @pytest.mark.parametrize("body", ["[]", "null", '{"items": {}}', '{"items": 3}'])
-async def test_an_answer_of_another_shape_is_an_api_that_cannot_answer(
+async def test_response_of_another_shape_is_unavailable(
     api: KubernetesApi, server: Answering, body: str
 ) -> None:
     server.gives(text=body)
@@ -274,7 +274,7 @@ async def test_an_answer_of_another_shape_is_an_api_that_cannot_answer(
         await api.list_all("v1", "Pod", None)
 
 
-async def test_any_path_is_fetched_with_its_status_and_the_servers_time(
+async def test_fetch_returns_status_and_server_time(
     api: KubernetesApi, server: Answering
 ) -> None:
     server.gives(status=502, text="no route")
@@ -283,7 +283,7 @@ async def test_any_path_is_fetched_with_its_status_and_the_servers_time(
     assert found.date.endswith("GMT")
 
 
-async def test_what_belongs_to_no_namespace_is_asked_of_the_cluster(
+async def test_cluster_scoped_object_has_a_cluster_path(
     api: KubernetesApi, server: Answering
 ) -> None:
     await api.get("v1", "Node", None, "gpu-1")
@@ -297,7 +297,7 @@ async def test_what_belongs_to_no_namespace_is_asked_of_the_cluster(
     ]
 
 
-async def test_the_context_named_is_used_with_its_namespace(
+async def test_named_context_is_used_with_its_namespace(
     server: Answering, calls: Calls, tmp_path: Path
 ) -> None:
     config = {

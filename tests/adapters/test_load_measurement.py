@@ -18,7 +18,7 @@ from server_process import free_port
 pytestmark = pytest.mark.clock
 
 
-def test_a_request_of_ones_for_every_input_free_dimensions_being_one() -> None:
+def test_synthetic_request_has_ones_for_every_input() -> None:
     metadata = {
         "inputs": [
             {"name": "image", "datatype": "FP32", "shape": [-1, 2, 2]},
@@ -45,18 +45,18 @@ def test_a_request_of_ones_for_every_input_free_dimensions_being_one() -> None:
         {"inputs": [{"name": "a", "datatype": "COMPLEX", "shape": [1]}]},
     ],
 )
-def test_inputs_that_cannot_be_made_up_ask_for_a_body(metadata: object) -> None:
+def test_inputs_that_cannot_be_synthesized_require_a_body(metadata: object) -> None:
     with pytest.raises(Unmeasurable, match="give --body FILE"):
         synthetic_request(metadata)
 
 
 @pytest.mark.parametrize("url", ["", "localhost:8000", "ftp://a", "http://"])
-def test_what_is_no_url_is_refused(url: str) -> None:
+def test_invalid_url_is_rejected(url: str) -> None:
     with pytest.raises(Unmeasurable, match="an http or https URL"):
         LiveServer(url, None, timeout_s=1.0)
 
 
-def test_the_model_may_stand_in_the_url() -> None:
+def test_model_in_the_url_is_used() -> None:
     server = LiveServer("http://a:1/v2/models/resnet/infer", None, timeout_s=1.0)
     assert server.model == "resnet"
 
@@ -90,7 +90,7 @@ async def right(request: web.Request) -> web.Response:
     return web.json_response({"outputs": []})
 
 
-async def test_answers_are_timed_and_what_is_not_known_is_none() -> None:
+async def test_answers_are_timed_and_unknown_values_are_none() -> None:
     async with server(right) as url, LiveServer(url, "m", timeout_s=5.0) as live:
         assert await live.learn() is None
         assert 0 < await live.idle_s() < 1.0
@@ -100,7 +100,7 @@ async def test_answers_are_timed_and_what_is_not_known_is_none() -> None:
     assert step.batches is None
 
 
-async def test_requests_are_sent_when_they_are_due_whatever_came_before() -> None:
+async def test_requests_are_sent_on_schedule_regardless_of_earlier_answers() -> None:
     """All wait for one gate that opens after the last was due: an open loop has sent them all."""
     waiting, gate = 0, asyncio.Event()
 
@@ -119,7 +119,7 @@ async def test_requests_are_sent_when_they_are_due_whatever_came_before() -> Non
     assert max(step.latencies_s) > 0.8
 
 
-async def test_refusals_and_silence_are_misses() -> None:
+async def test_refusals_and_timeouts_are_misses() -> None:
     count = 0
 
     async def moody(request: web.Request) -> web.Response:
@@ -139,7 +139,7 @@ async def test_refusals_and_silence_are_misses() -> None:
     assert len(step.latencies_s) > 3
 
 
-async def test_a_server_that_refuses_a_single_request_is_not_loaded() -> None:
+async def test_server_that_refuses_a_single_request_is_not_loaded() -> None:
     async def never(_: web.Request) -> web.Response:
         return web.Response(status=400, text="shape")
 
@@ -152,7 +152,7 @@ async def test_a_server_that_refuses_a_single_request_is_not_loaded() -> None:
 @pytest.mark.parametrize(
     ("model", "said"), [(None, "give --model NAME"), ("other", "answers 404, expected 200")]
 )
-async def test_a_model_that_is_not_known_is_asked_for(model: str | None, said: str) -> None:
+async def test_unknown_model_is_an_error(model: str | None, said: str) -> None:
     async with server(right) as url, LiveServer(url, model, timeout_s=1.0) as live:
         with pytest.raises(Unmeasurable, match=said):
             await live.learn()

@@ -70,7 +70,7 @@ async def connections() -> AsyncIterator[PodConnections]:
 
 
 @pytest.mark.parametrize("answer", [OK, CLOSING, CHUNKED, UNTIL_CLOSED])
-async def test_a_body_ends_where_the_server_says(
+async def test_body_ends_as_framed(
     connections: PodConnections, answer: bytes
 ) -> None:
     async with served(answer, answer) as one:
@@ -81,7 +81,7 @@ async def test_a_body_ends_where_the_server_says(
     assert one.asked[0] == b"GET /metrics HTTP/1.1\r\n" + host + b"Accept: text/plain\r\n\r\n"
 
 
-async def test_a_connection_that_was_closed_while_idle_is_opened_anew(
+async def test_connection_closed_while_idle_is_reopened(
     connections: PodConnections,
 ) -> None:
     async with served(OK, b"", OK) as one:
@@ -90,7 +90,7 @@ async def test_a_connection_that_was_closed_while_idle_is_opened_anew(
         assert one.opened == 2
 
 
-async def test_two_at_a_time_are_two_connections(connections: PodConnections) -> None:
+async def test_concurrent_requests_use_two_connections(connections: PodConnections) -> None:
     async with served(OK, OK, OK) as one:
         await asyncio.gather(get(connections, one.url), get(connections, one.url))
         await get(connections, one.url)
@@ -107,7 +107,7 @@ async def test_two_at_a_time_are_two_connections(connections: PodConnections) ->
         (b"HTTP/1.1 200 OK\r\nA: " + b"a" * 2 * MOST_OF_HEAD, ValueError, "bytes of headers"),
     ],
 )
-async def test_anything_else_is_an_error(
+async def test_malformed_response_is_an_error(
     connections: PodConnections, answer: bytes, error: type[Exception], words: str
 ) -> None:
     async with served(answer, OK) as one:
@@ -117,13 +117,13 @@ async def test_anything_else_is_an_error(
         assert one.opened == 2
 
 
-async def test_an_answer_to_nothing_is_not_taken_for_the_next(connections: PodConnections) -> None:
+async def test_unsolicited_response_is_not_used(connections: PodConnections) -> None:
     async with served(OK + b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nm 9\n", OK) as one:
         assert await get(connections, one.url) == (200, b"m 1\n")
         assert await get(connections, one.url) == (200, b"m 1\n")
 
 
-async def test_what_refuses_a_body_ends_the_exchange(connections: PodConnections) -> None:
+async def test_exception_of_the_sink_ends_the_exchange(connections: PodConnections) -> None:
     def refuse(_: bytes) -> None:
         raise LookupError("too much")
 
@@ -142,5 +142,5 @@ async def test_what_refuses_a_body_ends_the_exchange(connections: PodConnections
         ("http://a:1/m HTTP/1.1\r\nX: y", b"GET /m%20HTTP/1.1X:%20y HTTP/1.1\r\nHost: a:1\r\n\r\n"),
     ],
 )
-def test_a_request_is_one_line_and_its_headers(url: str, line: bytes) -> None:
+def test_request_has_one_line_and_its_headers(url: str, line: bytes) -> None:
     assert Request.of(url, "").text == line

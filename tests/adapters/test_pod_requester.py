@@ -19,7 +19,7 @@ async def post(server: Answering, body: str = "{}", deadline_s: float = 5.0) -> 
         return await requester.post(f"{server.url}/infer", body, "text/plain", deadline_s)
 
 
-async def test_a_request_is_sent_as_given_and_its_answer_timed(server: Answering) -> None:
+async def test_request_is_sent_and_its_answer_timed(server: Answering) -> None:
     async def slowly(_: web.Request) -> web.Response:
         await asyncio.sleep(0.1)
         return web.Response(status=422, text="no such input: \u00fc")
@@ -33,13 +33,13 @@ async def test_a_request_is_sent_as_given_and_its_answer_timed(server: Answering
     assert asked.headers["Content-Type"] == "text/plain"
 
 
-async def test_a_redirect_is_an_answer_and_is_not_followed(server: Answering) -> None:
+async def test_redirect_is_returned_and_not_followed(server: Answering) -> None:
     server.gives(status=302, Location="http://169.254.169.254/latest")
     assert (await post(server)).status == 302
     assert len(server.asked) == 1
 
 
-async def test_a_proxy_of_the_environment_is_not_used(
+async def test_proxy_of_the_environment_is_not_used(
     server: Answering, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
@@ -48,7 +48,7 @@ async def test_a_proxy_of_the_environment_is_not_used(
         assert (await requester.get(f"{server.url}/v2/models/m", 5.0)).text == "ok"
 
 
-async def test_a_large_answer_is_timed_to_its_end_and_only_its_beginning_kept(
+async def test_large_answer_is_timed_completely_and_truncated(
     server: Answering,
 ) -> None:
     server.gives(text="x" * (KEPT_BYTES + 1000))
@@ -56,7 +56,7 @@ async def test_a_large_answer_is_timed_to_its_end_and_only_its_beginning_kept(
     assert (answered.status, len(answered.text)) == (200, KEPT_BYTES)
 
 
-async def test_what_is_not_answered_in_time_or_at_all_is_an_error(server: Answering) -> None:
+async def test_timeout_or_no_answer_is_an_error(server: Answering) -> None:
     async def never(_: web.Request) -> web.Response:
         await asyncio.sleep(5.0)
         return web.Response()

@@ -23,7 +23,7 @@ async def scrape(server: Answering, deadline_s: float = DEADLINE_S, prefix: str 
         return await scraper.scrape(f"{server.url}/metrics", prefix)
 
 
-async def test_a_page_is_given_as_it_is(server: Answering) -> None:
+async def test_page_is_returned_unchanged(server: Answering) -> None:
     server.gives(text="m 1\nü 2\n")
     assert await scrape(server, deadline_s=5.0) == "m 1\nü 2\n"
     assert server.asked[0].path == "/metrics"
@@ -31,20 +31,20 @@ async def test_a_page_is_given_as_it_is(server: Answering) -> None:
 
 
 @pytest.mark.parametrize("status", [204, 404, 500, 503])
-async def test_anything_but_200_is_no_page(server: Answering, status: int) -> None:
+async def test_status_other_than_200_is_an_error(server: Answering, status: int) -> None:
     server.gives(status=status)
     with pytest.raises(ScrapeFailed, match=f"answered {status}"):
         await scrape(server, deadline_s=5.0)
 
 
-async def test_a_redirect_is_not_followed(server: Answering) -> None:
+async def test_redirect_is_not_followed(server: Answering) -> None:
     server.gives(status=302, Location="http://169.254.169.254/latest")
     with pytest.raises(ScrapeFailed, match="answered 302"):
         await scrape(server, deadline_s=5.0)
     assert len(server.asked) == 1
 
 
-async def test_a_proxy_of_the_environment_is_not_used(
+async def test_proxy_of_the_environment_is_not_used(
     server: Answering, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
@@ -52,7 +52,7 @@ async def test_a_proxy_of_the_environment_is_not_used(
     assert await scrape(server, deadline_s=5.0) == "m 1\n"
 
 
-async def test_a_pod_that_hangs_costs_its_deadline_and_no_more(server: Answering) -> None:
+async def test_hanging_pod_ends_at_the_deadline(server: Answering) -> None:
     async def hang(_: web.Request) -> web.Response:
         await asyncio.Event().wait()
         return web.Response()
@@ -64,7 +64,7 @@ async def test_a_pod_that_hangs_costs_its_deadline_and_no_more(server: Answering
     assert time.monotonic() - begun_s < 5 * DEADLINE_S
 
 
-async def test_pods_that_hang_hide_no_other(server: Answering) -> None:
+async def test_hanging_pods_do_not_block_others(server: Answering) -> None:
     silent = [await asyncio.start_server(_never_answer, "127.0.0.1", 0) for _ in range(80)]
     ports = [one.sockets[0].getsockname()[1] for one in silent]
     server.gives(text="m 1\n")
@@ -86,7 +86,7 @@ async def _never_answer(reader: asyncio.StreamReader, writer: asyncio.StreamWrit
     writer.close()
 
 
-async def test_a_page_that_drips_is_cut_off_by_the_same_deadline(server: Answering) -> None:
+async def test_slow_page_ends_at_the_deadline(server: Answering) -> None:
     async def drip(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()
         await response.prepare(request)
@@ -99,7 +99,7 @@ async def test_a_page_that_drips_is_cut_off_by_the_same_deadline(server: Answeri
         await scrape(server)
 
 
-async def test_a_page_without_end_is_cut_off_by_size(server: Answering) -> None:
+async def test_endless_page_ends_at_the_size_limit(server: Answering) -> None:
     async def flood(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()
         await response.prepare(request)
@@ -111,7 +111,7 @@ async def test_a_page_without_end_is_cut_off_by_size(server: Answering) -> None:
         await scrape(server, deadline_s=10.0)
 
 
-async def test_a_compressed_page_is_no_page(server: Answering) -> None:
+async def test_compressed_page_is_an_error(server: Answering) -> None:
     async def bomb(_: web.Request) -> web.Response:
         body = gzip.compress(b"\xff" * 10_000_000)
         return web.Response(body=body, headers={"Content-Encoding": "gzip"})
@@ -121,20 +121,20 @@ async def test_a_compressed_page_is_no_page(server: Answering) -> None:
         await scrape(server, deadline_s=5.0)
 
 
-async def test_a_pod_that_is_gone_is_an_error(server: Answering) -> None:
+async def test_deleted_pod_is_an_error(server: Answering) -> None:
     async with PodScraper() as scraper:
         with pytest.raises(ScrapeFailed, match="ConnectionRefusedError"):
             await scraper.scrape("http://127.0.0.1:1/metrics")
 
 
 @pytest.mark.parametrize("url", ["http://:8000/metrics", "http://[::1/metrics", "file:///etc"])
-async def test_an_address_that_is_none_is_an_error(url: str) -> None:
+async def test_invalid_address_is_an_error(url: str) -> None:
     async with PodScraper() as scraper:
         with pytest.raises(ScrapeFailed):
             await scraper.scrape(url)
 
 
-async def test_of_a_page_that_others_share_only_the_lines_asked_for_are_kept(
+async def test_prefix_keeps_only_matching_lines(
     server: Answering,
 ) -> None:
     other = '# HELP other x\nother_1{a="ours_"} 1\n' * 20_000
@@ -153,7 +153,7 @@ async def test_of_a_page_that_others_share_only_the_lines_asked_for_are_kept(
         ("x", MAX_PAGE_BYTES + 1, f"{MAX_PAGE_BYTES} bytes in lines of ours_"),
     ],
 )
-async def test_what_is_kept_and_what_is_sent_are_bounded(
+async def test_kept_and_received_bytes_are_bounded(
     server: Answering, line: str, times: int, words: str
 ) -> None:
     server.gives(text=line * times)

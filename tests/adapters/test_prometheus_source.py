@@ -63,7 +63,7 @@ async def raw_server(handler: Handler) -> AsyncIterator[str]:
     await asyncio.gather(*connections, return_exceptions=True)
 
 
-async def test_one_question_for_all_pods_in_the_body(server: Answering) -> None:
+async def test_one_query_covers_all_pods(server: Answering) -> None:
     server.gives(text=answered(("m", "p", 5.0, "1"), ("m", "q", 6.5, "2")))
     found = await ask(server.url, pods=("p", "q"), deadline_s=5.0)
     assert {pod: (page.time_s, list(page.page.values)) for pod, page in found.items()} == {
@@ -75,13 +75,13 @@ async def test_one_question_for_all_pods_in_the_body(server: Answering) -> None:
     assert parse_qs(asked.body)["query"] == ['{__name__=~"m",namespace="shop",pod=~"p|q"}[30000ms]']
 
 
-async def test_many_pods_are_asked_for_in_parts(server: Answering) -> None:
+async def test_many_pods_are_queried_in_parts(server: Answering) -> None:
     server.gives(text=answered(("m", "p", 5.0, "1")))
     await ask(server.url, pods=tuple(f"p{number}" for number in range(250)), deadline_s=5.0)
     assert len(server.asked) == 3
 
 
-async def test_of_two_replicas_the_newest_page_counts(server: Answering) -> None:
+async def test_latest_page_of_two_prometheus_replicas_is_used(server: Answering) -> None:
     server.gives(text=answered(("m", "p", 5.0, "1"), ("m", "q", 9.0, "1")))
     other = Answering()
 
@@ -96,20 +96,20 @@ async def test_of_two_replicas_the_newest_page_counts(server: Answering) -> None
     assert (found["p"].time_s, found["q"].time_s) == (7.0, 9.0)
 
 
-async def test_one_of_two_replicas_is_enough(server: Answering) -> None:
+async def test_one_of_two_prometheus_replicas_is_enough(server: Answering) -> None:
     server.gives(text=answered(("m", "p", 5.0, "1")))
     found = await ask("http://127.0.0.1:1", server.url, deadline_s=5.0)
     assert found["p"].time_s == 5.0
 
 
-async def test_no_replica_is_an_error(server: Answering) -> None:
+async def test_no_prometheus_replica_is_an_error(server: Answering) -> None:
     server.gives(status=503, text="starting")
     with pytest.raises(ScrapeFailed, match=r"Prometheus main \(127\.0\.0\.1:\d+\) refused: .*503"):
         await ask("http://127.0.0.1:1", server.url, deadline_s=5.0)
     assert len(server.asked) == 1  # no retry that nobody sees
 
 
-async def test_a_partial_answer_is_none(server: Answering) -> None:
+async def test_partial_response_is_an_error(server: Answering) -> None:
     server.gives(text=answered(("m", "p", 5.0, "1"), warnings=["store gone"]))
     with pytest.raises(ScrapeFailed, match=r"the answer is partial.*store gone"):
         await ask(server.url, deadline_s=5.0)
@@ -136,7 +136,7 @@ async def test_a_partial_answer_is_none(server: Answering) -> None:
         (500, "x" * 100_000),
     ],
 )
-async def test_what_is_no_answer_is_an_error_of_few_words(
+async def test_malformed_response_is_a_short_error(
     server: Answering, status: int, text: str
 ) -> None:
     server.gives(status=status, text=text)
@@ -145,14 +145,14 @@ async def test_what_is_no_answer_is_an_error_of_few_words(
     assert len(str(raised.value)) < 400
 
 
-async def test_a_redirect_is_not_followed(server: Answering) -> None:
+async def test_redirect_is_not_followed(server: Answering) -> None:
     server.gives(status=307, Location="http://169.254.169.254/latest")
     with pytest.raises(ScrapeFailed, match="307"):
         await ask(server.url, deadline_s=5.0)
     assert len(server.asked) == 1
 
 
-async def test_a_proxy_of_the_environment_is_not_used(
+async def test_proxy_of_the_environment_is_not_used(
     server: Answering, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
@@ -189,7 +189,7 @@ async def _drip_chunks(reader: asyncio.StreamReader, writer: asyncio.StreamWrite
 
 
 @pytest.mark.parametrize("handler", [_hang, _drip_headers, _drip_body, _drip_chunks])
-async def test_whatever_drips_costs_its_deadline_and_leaves_no_thread_behind(
+async def test_slow_response_ends_at_the_deadline_without_leaking_threads(
     handler: Handler,
 ) -> None:
     async with (
@@ -205,7 +205,7 @@ async def test_whatever_drips_costs_its_deadline_and_leaves_no_thread_behind(
         assert time.monotonic() - begun_s < 3.5 * DEADLINE_S
 
 
-async def test_an_endless_answer_is_cut_at_its_size() -> None:
+async def test_endless_response_ends_at_the_size_limit() -> None:
     sent = 0
 
     async def pour(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

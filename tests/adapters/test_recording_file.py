@@ -46,7 +46,7 @@ def test_lines_follow_the_header_in_order(tmp_path: Path) -> None:
     assert written == HEADER + "".join(f"{number}\n" for number in range(500))
 
 
-def test_a_line_is_in_the_file_while_the_journal_is_open(tmp_path: Path) -> None:
+def test_line_is_written_while_the_file_is_open(tmp_path: Path) -> None:
     with journal(tmp_path / "j") as lines:
         lines.append("one\n")
         deadline_s = time.monotonic() + 5.0
@@ -67,14 +67,14 @@ def test_a_line_is_in_the_file_while_the_journal_is_open(tmp_path: Path) -> None
     ],
     ids=["empty", "cut header", "header", "whole lines", "cut line", "long"],
 )
-def test_what_was_begun_is_continued(tmp_path: Path, before: str, after: str) -> None:
+def test_existing_recording_is_continued(tmp_path: Path, before: str, after: str) -> None:
     (tmp_path / "j").write_text(before)
     with journal(tmp_path / "j", most_bytes=1_000_000) as lines:
         lines.append("more\n")
     assert (tmp_path / "j").read_text() == after + "more\n"
 
 
-def test_another_file_is_left_as_it_is(tmp_path: Path) -> None:
+def test_file_of_another_format_is_not_changed(tmp_path: Path) -> None:
     (tmp_path / "j").write_text("arrival_s\n1\n2\n3\n4\n5\n6\n7\n8\n")
     with pytest.raises(OSError, match=r"begins with b'arrival_s.*name another file"):
         journal(tmp_path / "j").__enter__()
@@ -82,13 +82,13 @@ def test_another_file_is_left_as_it_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", ["absent/j", "."])
-def test_a_place_that_cannot_be_written_is_named(tmp_path: Path, place: str) -> None:
+def test_unwritable_path_is_named(tmp_path: Path, place: str) -> None:
     with pytest.raises(OSError, match=r"a recording needs a file that can be written") as error:
         journal(tmp_path / place).__enter__()
     assert str(tmp_path) in str(error.value)
 
 
-def test_it_never_grows_beyond_its_bound_also_when_continued(tmp_path: Path) -> None:
+def test_file_never_exceeds_its_bound(tmp_path: Path) -> None:
     most = len(HEADER) + 9
     for _ in range(2):
         with journal(tmp_path / "j", most_bytes=most) as lines:
@@ -96,7 +96,7 @@ def test_it_never_grows_beyond_its_bound_also_when_continued(tmp_path: Path) -> 
     assert (tmp_path / "j").read_text() == HEADER + "four\n"
 
 
-def test_a_full_disk_is_told_to_whoever_appends_next(tmp_path: Path) -> None:
+def test_full_disk_is_reported_at_the_next_append(tmp_path: Path) -> None:
     path = tmp_path / "j"
     path.write_text(HEADER)
     with journal(path) as lines:
@@ -108,7 +108,7 @@ def test_a_full_disk_is_told_to_whoever_appends_next(tmp_path: Path) -> None:
     assert path.read_text() == HEADER
 
 
-def test_a_disk_that_hangs_is_not_waited_for(tmp_path: Path) -> None:
+def test_hanging_disk_does_not_block(tmp_path: Path) -> None:
     path = tmp_path / "j"
     path.write_text(HEADER)
     reading, writing = os.pipe()

@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 
 from headroom.controller.gather.gateway_counters import GatewayBook, Tally
-from headroom.gateway.access_counts import Bin, Counted
+from headroom.gateway.access_counts import Bin, ServiceCounters
 
 KEY = "vision/resnet50"
 FAST, SLOW = Bin(1000, 1100), Bin(15000, 16000)
 
 
-def counted(number: int, **more: int) -> Counted:
-    return Counted(arrived=number, answered={FAST: number}, **more)
+def counted(number: int, **more: int) -> ServiceCounters:
+    return ServiceCounters(arrived=number, answered={FAST: number}, **more)
 
 
 def tally(book: GatewayBook) -> Tally:
@@ -41,12 +41,12 @@ def test_what_was_counted_before_the_watch_is_left_out_and_the_rest_is_added_up(
     book: GatewayBook,
 ) -> None:
     assert tally(book) == Tally(time_s=100.0, heard=True)
-    book.hear("a", {KEY: counted(1030, active=2, missed=4, turned_away=1)}, 102.0)
+    book.hear("a", {KEY: counted(1030, active=2, missed=4, rejected=1)}, 102.0)
     book.hear("b", {KEY: replace(counted(8, active=1), answered={FAST: 7, SLOW: 1})}, 103.0)
     found = tally(book)
     assert found.time_s == 102.0
-    assert found.counted == Counted(
-        arrived=31, active=3, missed=4, turned_away=1, answered={FAST: 30, SLOW: 1}
+    assert found.counted == ServiceCounters(
+        arrived=31, active=3, missed=4, rejected=1, answered={FAST: 30, SLOW: 1}
     )
 
 

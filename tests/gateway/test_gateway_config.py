@@ -51,7 +51,7 @@ def told(snapshot: Snapshot) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", ROUTES)
-def test_what_is_told_is_what_was_reviewed(name: str) -> None:
+def test_configuration_matches_the_golden_files(name: str) -> None:
     one = ROUTES[name]
     reviewed = told(snapshot([one], {one.key: WARM}, {one.key: 62}))
     alike = {name for name in reviewed if "/gate/" in name and not name.endswith("/gate/0")}
@@ -66,7 +66,7 @@ def test_what_is_told_is_what_was_reviewed(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ROUTES)
-def test_envoy_takes_what_is_told(name: str, tmp_path: Path) -> None:
+def test_envoy_accepts_the_configuration(name: str, tmp_path: Path) -> None:
     one = ROUTES[name]
     config = write_bootstrap(tmp_path)
     body = json.loads(config.read_text())
@@ -82,7 +82,7 @@ def test_envoy_takes_what_is_told(name: str, tmp_path: Path) -> None:
     assert answer.returncode == 0, answer.stderr[-2000:]
 
 
-def test_versions_follow_the_content_and_nothing_else() -> None:
+def test_versions_depend_only_on_content() -> None:
     one, other = route(), route(name="bert", port=20002)
     first = snapshot([one, other], {one.key: WARM}, {})
     again = snapshot([other, one], {one.key: list(reversed(WARM))}, {})
@@ -91,7 +91,7 @@ def test_versions_follow_the_content_and_nothing_else() -> None:
     assert changed(first, fewer) == {("endpoints", one.key)}
 
 
-def test_a_bound_on_what_is_in_flight_changes_no_cluster() -> None:
+def test_in_flight_bound_changes_no_cluster() -> None:
     one = route()
     first, second = (snapshot([one], {one.key: WARM}, {one.key: bound}) for bound in (8, 16))
     assert changed(first, second) == {("runtime", LAYER)}
@@ -116,7 +116,7 @@ def changed(before: Snapshot, after: Snapshot) -> set[tuple[str, str]]:
         pytest.param((0.30, 0.0, 1), 2.0, 14, id="no batching: 2 x 2 s / 0.3 s"),
     ],
 )
-def test_a_replica_may_have_so_many_in_flight(
+def test_in_flight_limit_per_replica(
     cost: tuple[float, float, int], target_s: float, most: int
 ) -> None:
     fixed_s, per_item_s, max_batch = cost

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway_world import Gateway, Replica, free_port, gateway, is_open, route, until
-from headroom.gateway.access_counts import PAGE, Bin, Counted, read
+from headroom.gateway.access_counts import PAGE, Bin, ServiceCounters, read
 from headroom.gateway.values import TenantLimit
 
 pytestmark = pytest.mark.clock
@@ -42,7 +42,7 @@ def ended(code: int, flags: str = "-", grpc: str = "", to: str = KEY) -> str:
 
 
 @pytest.mark.parametrize(
-    ("name", "missed", "turned_away", "arrived"),
+    ("name", "missed", "rejected", "arrived"),
     [
         (ended(200), 0, 0, 1),
         (ended(101), 0, 0, 1),
@@ -66,14 +66,14 @@ def ended(code: int, flags: str = "-", grpc: str = "", to: str = KEY) -> str:
         ("headroom.requests.service.", 0, 0, 0),
     ],
 )
-def test_how_a_request_ended_says_whose_fault_it_was(
-    name: str, missed: int, turned_away: int, arrived: int
+def test_outcome_is_classified_by_code_flags_and_grpc_status(
+    name: str, missed: int, rejected: int, arrived: int
 ) -> None:
-    counted = read(page({name: 1}, {})).get(KEY, Counted())
-    assert (counted.missed, counted.turned_away, counted.arrived) == (missed, turned_away, arrived)
+    counted = read(page({name: 1}, {})).get(KEY, ServiceCounters())
+    assert (counted.missed, counted.rejected, counted.arrived) == (missed, rejected, arrived)
 
 
-def test_a_page_is_read() -> None:
+def test_page_is_parsed() -> None:
     timed = f"headroom.answered_microseconds.service.{KEY}.to.{KEY}.grpc."
     calls = f"headroom.answered_microseconds.service.{KEY}.to.{KEY}/grpc.grpc.0"
     values = {
@@ -89,33 +89,33 @@ def test_a_page_is_read() -> None:
     bins = [(919.9999999999999, 10.0, 4), (15000.0, 1000.0, 16)]
     found = read(page(values, {timed: bins, calls: [(15000.0, 1000.0, 1)]}))
     assert found == {
-        KEY: Counted(
+        KEY: ServiceCounters(
             arrived=24, active=3, missed=4, answered={Bin(920, 930): 4, Bin(15000, 16000): 17}
         ),
-        "vision/canary": Counted(arrived=5),
+        "vision/canary": ServiceCounters(arrived=5),
     }
 
 
 @given(st.one_of(st.binary(max_size=80), st.text(max_size=80).map(str.encode)))
 @settings(max_examples=50)
-def test_what_is_no_page_is_refused(junk: bytes) -> None:
+def test_malformed_page_is_rejected(junk: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
         read(junk)
 
 
 @pytest.mark.parametrize("value", [[], {}, {"stats": 3}, {"stats": [3]}, {"stats": [{"name": 1}]}])
-def test_json_that_is_no_page_is_refused(value: object) -> None:
-    with pytest.raises(ValueError, match="no page of a gateway's counts"):
+def test_json_of_another_shape_is_rejected(value: object) -> None:
+    with pytest.raises(ValueError, match="not a page of gateway counts"):
         read(json.dumps(value))
 
 
-async def counted(front: Gateway) -> Counted:
+async def counted(front: Gateway) -> ServiceCounters:
     async with front.client.get(f"http://127.0.0.1:{front.ops_port}{PAGE}") as answered:
         assert answered.status == 200
-        return read(await answered.text()).get(KEY, Counted())
+        return read(await answered.text()).get(KEY, ServiceCounters())
 
 
-async def test_an_envoy_counts_what_its_clients_see(tmp_path: Path) -> None:
+async def test_envoy_counts_outcomes_as_clients_see_them(tmp_path: Path) -> None:
     async def answers(request: web.Request) -> web.Response:
         await request.read()
         await asyncio.sleep(0.25 if request.path == "/slow" else 0.0)
@@ -156,7 +156,7 @@ async def test_an_envoy_counts_what_its_clients_see(tmp_path: Path) -> None:
 
         await until(known, "all of it is counted", within_s=5.0)
         now = await counted(front)
-        assert (now.missed, now.turned_away) == (4, 1)
+        assert (now.missed, now.rejected) == (4, 1)
         slow = [one for one, number in now.answered.items() if one.upper_us > 250e3 and number]
         assert len(slow) == 1
         assert now.active == 0

@@ -11,7 +11,7 @@ SHIPPED = Path(__file__).parents[2] / "deploy" / "gateway"
 TOKENS = "/var/run/secrets/headroom"
 
 
-def test_what_a_gateway_starts_with() -> None:
+def test_shipped_bootstrap_matches_the_code() -> None:
     expected = bootstrap(
         xds_address="{xds_address}", token_folder=TOKENS, secret_file="/opt/gateway/secret.json"
     )

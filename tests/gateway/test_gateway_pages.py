@@ -30,7 +30,7 @@ async def ok(request: web.Request) -> web.Response:
     return web.Response(text="ok")
 
 
-async def test_counts_are_read_until_the_gateway_is_silent(
+async def test_counts_are_read_until_the_gateway_fails(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)

@@ -60,7 +60,7 @@ async def ok(request: web.Request) -> web.Response:
     return web.Response(text="ok")
 
 
-async def test_each_request_goes_to_the_replica_with_the_fewest_in_flight(
+async def test_request_goes_to_the_replica_with_the_fewest_in_flight(
     front: Gateway, started: list[Replica]
 ) -> None:
     """Three of four replicas are held up; every request that follows finds the fourth."""
@@ -94,7 +94,7 @@ async def _sum(replicas: list[Replica], number: int) -> bool:
     return sum(len(replica.seen) for replica in replicas) == number
 
 
-async def test_a_replica_gets_requests_once_it_is_warm_and_none_once_it_leaves(
+async def test_replica_receives_requests_only_while_warm_and_not_terminating(
     front: Gateway, started: list[Replica]
 ) -> None:
     first, second = await Replica(ok).start(), await Replica(ok).start()
@@ -120,7 +120,7 @@ async def test_a_replica_gets_requests_once_it_is_warm_and_none_once_it_leaves(
 
 
 @pytest.mark.parametrize("status", [429, 503])
-async def test_what_a_replica_refuses_is_tried_once_on_another(
+async def test_refused_request_is_retried_once_on_another_replica(
     front: Gateway, started: list[Replica], status: int
 ) -> None:
     async def refuse(request: web.Request) -> web.Response:
@@ -144,7 +144,7 @@ async def test_what_a_replica_refuses_is_tried_once_on_another(
     assert len(full.seen) - before <= 2
 
 
-async def test_a_killed_replica_costs_no_request_that_may_be_repeated(
+async def test_killed_replica_loses_no_idempotent_request(
     front: Gateway, started: list[Replica]
 ) -> None:
     async def dies(request: web.Request) -> web.Response:
@@ -193,7 +193,7 @@ async def test_a_killed_replica_costs_no_request_that_may_be_repeated(
         pytest.param({"x-envoy-upstream-rq-timeout-ms": "9"}, 0.9, 1.8, id="no header of Envoy's"),
     ],
 )
-async def test_a_deadline_is_passed_on_and_enforced(
+async def test_deadline_is_forwarded_and_enforced(
     front: Gateway,
     started: list[Replica],
     headers: dict[str, str],
@@ -217,7 +217,7 @@ async def test_a_deadline_is_passed_on_and_enforced(
     assert not [name for name in seen if name.lower().startswith("x-envoy")]
 
 
-async def test_more_in_flight_than_the_bound_is_refused_with_a_time_to_come_back(
+async def test_requests_above_the_in_flight_bound_get_429_with_retry_after(
     front: Gateway, started: list[Replica]
 ) -> None:
     release = asyncio.Event()
@@ -244,7 +244,7 @@ async def _done(tasks: Sequence[asyncio.Task[Any]], number: int) -> bool:
     return sum(task.done() for task in tasks) >= number
 
 
-async def test_no_replica_is_said_at_once(front: Gateway) -> None:
+async def test_missing_replica_is_answered_at_once(front: Gateway) -> None:
     one = service()
     await front.tell(one, replicas={})
 
@@ -256,7 +256,7 @@ async def test_no_replica_is_said_at_once(front: Gateway) -> None:
     await until(said, "503 with a reason")
 
 
-async def test_bad_input_is_refused_before_a_replica_sees_it(
+async def test_bad_input_is_rejected_before_it_reaches_a_replica(
     front: Gateway, started: list[Replica]
 ) -> None:
     started.append(await Replica(ok).start())
@@ -282,7 +282,7 @@ async def test_bad_input_is_refused_before_a_replica_sees_it(
     assert not started[0].seen
 
 
-async def test_a_replica_that_fails_in_a_row_is_left_out_for_a_while(
+async def test_replica_with_consecutive_failures_is_ejected(
     front: Gateway, started: list[Replica]
 ) -> None:
     async def fails(request: web.Request) -> web.Response:
@@ -308,7 +308,7 @@ async def test_a_replica_that_fails_in_a_row_is_left_out_for_a_while(
     assert set(after) == {200}
 
 
-async def test_where_no_service_is_nobody_listens_and_inside_nothing_is_reached_from_outside(
+async def test_unused_and_internal_listeners_are_not_reachable(
     front: Gateway,
 ) -> None:
     one = service()
@@ -351,7 +351,7 @@ async def test_streams_and_websockets_are_forwarded(front: Gateway, started: lis
         assert (answer.type, answer.data) == (WSMsgType.TEXT, "hello!")
 
 
-async def test_routing_stands_while_the_operator_is_away(
+async def test_routing_continues_without_the_operator(
     front: Gateway, started: list[Replica]
 ) -> None:
     started.append(await Replica(ok).start())
@@ -365,7 +365,7 @@ async def test_routing_stands_while_the_operator_is_away(
         await asyncio.sleep(0.05)
 
 
-async def test_a_gateway_that_is_killed_is_missed_at_once(front: Gateway) -> None:
+async def test_killed_gateway_is_noticed_at_once(front: Gateway) -> None:
     left = asyncio.Event()
     await front.tell(service(), replicas={})
     front.xds.listen(on_left=left.set)
@@ -374,7 +374,7 @@ async def test_a_gateway_that_is_killed_is_missed_at_once(front: Gateway) -> Non
         await left.wait()
 
 
-async def test_an_operator_that_does_not_decide_leads_on_to_one_that_does(
+async def test_follower_ends_the_stream_so_that_the_gateway_finds_the_leader(
     front: Gateway, started: list[Replica]
 ) -> None:
     """The first ends its streams, and another begins at the same address with a change."""
@@ -398,7 +398,7 @@ async def test_an_operator_that_does_not_decide_leads_on_to_one_that_does(
     assert started[1].seen
 
 
-async def test_the_gateway_alone_is_told_and_only_two_pages_lead_inside(front: Gateway) -> None:
+async def test_discovery_requires_the_gateway_token_and_ops_port_serves_its_pages_only(front: Gateway) -> None:
     one = service()
     await front.tell(one, replicas={})
     for shown in ((), (("authorization", "Bearer somebody's"),)):

@@ -14,7 +14,7 @@ from aiohttp import WSMsgType, web
 
 from gateway_world import Gateway, Replica, free_port, gateway, route, until
 from headroom.gateway import Endpoint, Route
-from headroom.gateway.access_counts import PAGE, Counted, read
+from headroom.gateway.access_counts import PAGE, ServiceCounters, read
 from headroom.gateway.tenant_in_flight import bounds
 from headroom.gateway.values import TenantLimit
 
@@ -58,7 +58,7 @@ class Holding:
         return web.Response(text=request.headers.get("x-forwarded-for", ""))
 
 
-async def test_a_tenant_has_its_share_in_flight_and_the_others_have_theirs(
+async def test_tenant_share_limits_in_flight_requests_per_tenant(
     front: Gateway,
 ) -> None:
     holding = Holding()
@@ -83,7 +83,7 @@ async def test_a_tenant_has_its_share_in_flight_and_the_others_have_theirs(
     assert 36 <= len(refused) <= 38
     assert {status for status, _, _ in refused} == {429}
     assert {again for _, _, again in refused} == {"1"}
-    assert "the tenant has as many requests in flight as it may have" in refused[0][1]
+    assert "too many requests in flight for this tenant" in refused[0][1]
     others = [asyncio.create_task(ask(tenant)) for tenant in ("a", "b", "c")]
 
     async def inside() -> bool:
@@ -99,7 +99,7 @@ async def test_a_tenant_has_its_share_in_flight_and_the_others_have_theirs(
 
     async def counted() -> bool:
         async with front.client.get(f"http://127.0.0.1:{front.ops_port}{PAGE}") as page:
-            found = read(await page.text()).get(one.key, Counted())
+            found = read(await page.text()).get(one.key, ServiceCounters())
         # Refused at a gate is neither arrived nor missed: what the tenant may not is no demand.
         return (found.arrived, found.missed) == (43 - len(refused), 0)
 
@@ -111,7 +111,7 @@ async def test_a_tenant_has_its_share_in_flight_and_the_others_have_theirs(
     await replica.stop()
 
 
-async def test_calls_pass_the_gates_with_their_trailers(front: Gateway) -> None:
+async def test_grpc_calls_pass_the_gates_with_trailers(front: Gateway) -> None:
     async def echo(request: bytes, context: grpc.aio.ServicerContext) -> bytes:
         context.set_trailing_metadata((("last", "word"),))
         return request
@@ -144,7 +144,7 @@ async def test_calls_pass_the_gates_with_their_trailers(front: Gateway) -> None:
         (25, 16, 32, 4),
     ],
 )
-def test_a_share_is_of_what_keeps_the_replicas_busy(
+def test_share_is_relative_to_the_busy_bound(
     percent: int, in_flight: int, busy: int | None, share: int
 ) -> None:
     one = route(tenants=TenantLimit(header="x-tenant", in_flight_percent=percent))

@@ -61,7 +61,7 @@ async def ask(client: ClientSession, address: str, port: int, body: str = "") ->
         return await answered.text()
 
 
-async def test_from_the_death_of_an_envoy_no_connection_is_refused(front: Gateway) -> None:
+async def test_standby_accepts_connections_after_envoy_dies(front: Gateway) -> None:
     async def here(_: web.Request) -> web.Response:
         return web.Response(text="here")
 

@@ -55,7 +55,7 @@ async def status_of(front: Gateway, one: Route, path: str = "/", **headers: str)
         return answered.status
 
 
-async def test_a_class_sets_priority_and_deadline(front: Gateway, started: list[Replica]) -> None:
+async def test_class_sets_priority_and_deadline(front: Gateway, started: list[Replica]) -> None:
     async def sleeps(request: web.Request) -> web.Response:
         await asyncio.sleep(0.6 if request.path == "/slow" else 0.0)
         return web.Response()
@@ -77,7 +77,7 @@ async def test_a_class_sets_priority_and_deadline(front: Gateway, started: list[
     assert await status_of(front, one, "/slow") == 200
 
 
-async def test_one_tenants_flood_is_refused_and_anothers_requests_are_not(
+async def test_flood_of_one_tenant_is_limited_without_affecting_another(
     front: Gateway, started: list[Replica]
 ) -> None:
     started.append(await Replica(ok).start())
@@ -105,7 +105,7 @@ async def test_one_tenants_flood_is_refused_and_anothers_requests_are_not(
     assert (answered.status, again) == (429, "1")
 
 
-async def test_shares_and_models_lead_to_other_services(
+async def test_traffic_shares_and_models_route_to_other_services(
     front: Gateway, started: list[Replica]
 ) -> None:
     started += [await Replica(ok).start() for _ in range(3)]
@@ -126,7 +126,7 @@ async def test_shares_and_models_lead_to_other_services(
     assert len(started[2].seen) == 2
 
 
-async def test_a_slow_replica_is_hedged_but_for_what_may_be_done_once(
+async def test_slow_replica_is_hedged_except_for_non_idempotent_requests(
     front: Gateway, started: list[Replica]
 ) -> None:
     ended = asyncio.Event()
@@ -161,7 +161,7 @@ async def test_a_slow_replica_is_hedged_but_for_what_may_be_done_once(
     assert len(started[1].seen) == before[1]
 
 
-async def test_a_slow_call_is_hedged_but_for_what_may_be_done_once_and_no_stream_is_cut(
+async def test_slow_grpc_call_is_hedged_except_for_non_idempotent_and_streams(
     front: Gateway,
 ) -> None:
     asked: Counter[str] = Counter()
@@ -225,7 +225,7 @@ async def _seen(replica: Replica, number: int) -> bool:
     return len(replica.seen) >= number
 
 
-async def test_grpc_reaches_the_replicas_calls_and_streams(front: Gateway) -> None:
+async def test_grpc_calls_and_streams_reach_the_replicas(front: Gateway) -> None:
     async def echo(asked: AsyncIterator[bytes], _: object) -> AsyncIterator[bytes]:
         async for message in asked:
             yield message + b"!"

@@ -46,14 +46,14 @@ TO_REPLICAS = Next(slice_first=None, service=Leads.REPLICAS, slice_after=())
         ),
     ],
 )
-def test_the_next_step(
+def test_next_step(
     routed: bool, gateways: list[str], standing: tuple[str, ...], known: bool, expected: Next
 ) -> None:
     found = step(routed=routed, gateways=gateways, standing=standing, replicas_known=known)
     assert found == expected
 
 
-def test_a_port_is_kept_over_a_restart_and_never_shared() -> None:
+def test_port_is_kept_across_restarts_and_never_shared() -> None:
     first = port_numbers.choose("uid-1", set())
     assert first is not None
     second = port_numbers.choose("uid-1", {first})
@@ -79,7 +79,7 @@ def pod(**changes: object) -> dict[str, object]:
     return {"metadata": metadata | changes, "status": status}
 
 
-def test_a_pod_is_routed_to_from_its_readiness_to_the_first_word_that_it_leaves() -> None:
+def test_pod_is_routed_to_from_readiness_to_termination() -> None:
     changes: list[str] = []
     book = PodBook(lambda: changes.append("changed"))
     cold = pod()
@@ -97,7 +97,7 @@ def test_a_pod_is_routed_to_from_its_readiness_to_the_first_word_that_it_leaves(
     assert changes == ["changed", "changed"]
 
 
-def test_a_pod_that_only_wears_the_label_gets_no_requests() -> None:
+def test_pod_with_the_label_but_another_owner_is_not_routed_to() -> None:
     book = PodBook(lambda: None)
     book.replace([pod(ownerReferences=[])])
     assert book.warm("vision", "resnet50") == ()

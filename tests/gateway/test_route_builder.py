@@ -13,7 +13,7 @@ from service_world import service
 CANARY = {"service": "canary", "percent": 10}
 
 
-def test_what_is_said_of_requests_reaches_the_route() -> None:
+def test_request_settings_reach_the_route() -> None:
     routing = {
         "mode": "Gateway",
         "grpcPort": 9000,
@@ -34,7 +34,7 @@ def test_what_is_said_of_requests_reaches_the_route() -> None:
     assert one.tenants == TenantLimit(header="x-key", in_flight_percent=25)
 
 
-def test_a_share_goes_only_where_somebody_is_routed() -> None:
+def test_traffic_share_requires_a_routed_service() -> None:
     routing = {
         "mode": "Gateway",
         "traffic": [CANARY, {"service": "gone", "percent": 20}, {"service": "idle", "percent": 0}],
@@ -46,12 +46,12 @@ def test_a_share_goes_only_where_somebody_is_routed() -> None:
     assert one.models == (("bert", "vision/bert"),)
 
 
-def test_without_any_of_it_a_route_is_as_before() -> None:
+def test_route_without_request_settings_is_plain() -> None:
     one = route_builder.route(service(spec__routing={"mode": "Gateway"}), 20001, {"vision/canary"})
     assert (one.hedge, one.classes, one.tenants, one.split, one.models) == (None, (), None, (), ())
 
 
-def test_all_replicas_are_busy_with_twice_what_they_compute_at_once() -> None:
+def test_busy_bound_is_twice_the_batch_times_slots() -> None:
     """Batches of 4 by 3 replicas: 24, whatever the target; at least one replica's worth."""
     cost = CostModel(fixed_s=0.15, per_item_s=0.06, max_batch=4)
     assert route_builder.busy(cost, 3) == 24

@@ -111,7 +111,7 @@ async def becomes(holds: Callable[[], object]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_a_service_leads_to_activators_until_a_replica_is_warm_and_again_after_the_last() -> (
+async def test_route_uses_activators_while_no_replica_is_warm() -> (
     None
 ):
     pods, told, quiet = Pods(), Told(), Quiet()

@@ -79,7 +79,7 @@ class Nothing:
         return False
 
 
-async def test_routing_begins_anew_after_a_failure_of_its_own() -> None:
+async def test_routing_loop_restarts_after_an_exception() -> None:
     told, nothing = Told(), Nothing()
     cache = ServiceCache(on_change=lambda _: None, on_gone=lambda _: None)
     cache.synced.set()

@@ -135,7 +135,7 @@ async def story(how: str) -> float:
 @pytest.mark.parametrize(
     ("how", "after_s"), [("killed", 0.0), ("told to leave", 0.0), ("hangs", LOOK_EVERY_S)]
 )
-def test_one_that_goes_is_left_at_once_and_one_that_hangs_at_the_next_look(
+def test_deleted_gateway_is_replaced_at_once_and_hanging_one_at_the_next_probe(
     how: str, after_s: float
 ) -> None:
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:

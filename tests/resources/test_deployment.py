@@ -28,7 +28,7 @@ def laid_over(**spec: Any) -> dict[str, Any]:
     return {"spec__runtime__podTemplate": {"spec": spec}}
 
 
-def test_replicas_are_in_the_manifest_only_where_it_is_created() -> None:
+def test_replicas_are_in_the_manifest_only_at_creation() -> None:
     assert "replicas" not in deployment.build(service())["spec"]
     for replicas in (0, 3):
         created = deployment.with_replicas(deployment.build(service()), replicas)
@@ -40,7 +40,7 @@ def test_replicas_are_in_the_manifest_only_where_it_is_created() -> None:
     ("timeout", "period_s"),
     [("1s", 1), ("45s", 1), ("10m", 1), ("11m", 2), ("30m", 3), ("1h", 5), ("24h", 5)],
 )
-def test_the_startup_probe_outlasts_the_warm_up(timeout: str, period_s: int) -> None:
+def test_startup_probe_outlasts_the_warm_up(timeout: str, period_s: int) -> None:
     found = service(spec__warmup__timeout=timeout)
     probe = server(spec__warmup__timeout=timeout)["startupProbe"]
     allowed_s = probe["periodSeconds"] * probe["failureThreshold"]
@@ -50,7 +50,7 @@ def test_the_startup_probe_outlasts_the_warm_up(timeout: str, period_s: int) -> 
     assert deployment.build(found)["spec"]["progressDeadlineSeconds"] > allowed_s
 
 
-def test_readiness_asks_for_warmth_and_liveness_does_not() -> None:
+def test_readiness_probes_warmth_and_liveness_does_not() -> None:
     container = server()
     paths = {name: container[name]["httpGet"]["path"] for name in container if "Probe" in name}
     assert paths == {
@@ -61,14 +61,14 @@ def test_readiness_asks_for_warmth_and_liveness_does_not() -> None:
 
 
 @pytest.mark.parametrize(("drain", "grace_s"), [("1s", 14), ("60s", 73), ("1500ms", 15)])
-def test_a_leaving_replica_has_time_for_endpoints_drain_and_exit(drain: str, grace_s: int) -> None:
+def test_termination_grace_covers_endpoints_drain_and_exit(drain: str, grace_s: int) -> None:
     spec = pod(spec__drain__gracePeriod=drain)
     assert spec["terminationGracePeriodSeconds"] == grace_s
     assert spec["containers"][0]["lifecycle"] == {"preStop": {"sleep": {"seconds": 3}}}
 
 
 @pytest.mark.parametrize(("count", "surge", "unavailable"), [(0, 1, 0), (1, 0, 1), (8, 0, 1)])
-def test_a_rollout_surges_only_where_no_accelerator_is_needed(
+def test_rollout_surges_only_without_accelerators(
     count: int, surge: int, unavailable: int
 ) -> None:
     spec = deployment.build(service(spec__accelerator__count=count))["spec"]
@@ -88,7 +88,7 @@ def test_a_rollout_surges_only_where_no_accelerator_is_needed(
         ),
     ],
 )
-def test_accelerators_are_limits_beside_the_users_resources(
+def test_accelerators_are_added_to_the_users_limits(
     accelerator: dict[str, Any], resources: dict[str, Any], expected: dict[str, Any]
 ) -> None:
     changes = {"spec__accelerator": accelerator, "spec__runtime__resources": resources}
@@ -105,7 +105,7 @@ def test_accelerators_are_limits_beside_the_users_resources(
         ("pvc://models/vision/resnet50", "file:///models/vision/resnet50", "models"),
     ],
 )
-def test_a_claim_is_mounted_read_only_and_the_server_sees_a_file(
+def test_volume_claim_is_mounted_read_only_as_a_file_uri(
     uri: str, seen: str, claim: str | None
 ) -> None:
     spec = pod(spec__model__uri=uri)
@@ -119,7 +119,7 @@ def test_a_claim_is_mounted_read_only_and_the_server_sees_a_file(
         assert mounts == [{"name": "model", "mountPath": "/models", "readOnly": True}]
 
 
-def test_durations_reach_the_server_in_seconds() -> None:
+def test_durations_are_passed_to_the_server_in_seconds() -> None:
     seen = environment(
         spec__slo__latency__target="250ms",
         spec__warmup={"timeout": "23h59m59.999s"},
@@ -131,7 +131,7 @@ def test_durations_reach_the_server_in_seconds() -> None:
     assert seen["HEADROOM_MODEL_NAME"] == "resnet50"
 
 
-def test_the_server_takes_grpc_where_the_gateways_lead_it() -> None:
+def test_grpc_port_is_passed_to_the_server() -> None:
     assert "HEADROOM_GRPC_PORT" not in environment()
     assert environment(spec__routing__grpcPort=9000)["HEADROOM_GRPC_PORT"] == "9000"
     own = [{"name": "HEADROOM_GRPC_PORT", "value": "9001"}]
@@ -139,13 +139,13 @@ def test_the_server_takes_grpc_where_the_gateways_lead_it() -> None:
     assert [one["value"] for one in said if one["name"] == "HEADROOM_GRPC_PORT"] == ["9001"]
 
 
-def test_the_users_environment_follows_the_operators() -> None:
+def test_user_environment_follows_the_generated_one() -> None:
     names = list(environment(spec__runtime__env=[{"name": "HEADROOM_ENGINE", "value": "torch"}]))
     assert names[-1] == "HEADROOM_ENGINE"
     assert len(names) == 9
 
 
-def test_a_pod_is_acceptable_under_the_restricted_policy() -> None:
+def test_pod_meets_the_restricted_pod_security_standard() -> None:
     spec = pod()
     (container,) = spec["containers"]
     assert spec["automountServiceAccountToken"] is False
@@ -160,7 +160,7 @@ def test_a_pod_is_acceptable_under_the_restricted_policy() -> None:
     }
 
 
-def test_labels_of_the_selector_cannot_be_changed() -> None:
+def test_selector_labels_cannot_be_overridden() -> None:
     labels = {"headroom.dev/inference-service": "other", "team": "vision"}
     built = deployment.build(service(spec__runtime__podTemplate={"metadata": {"labels": labels}}))
     selector = built["spec"]["selector"]["matchLabels"]
@@ -169,7 +169,7 @@ def test_labels_of_the_selector_cannot_be_changed() -> None:
     assert found["team"] == "vision"
 
 
-def test_a_sidecar_is_added_and_the_server_is_merged() -> None:
+def test_sidecar_is_added_and_server_container_is_merged() -> None:
     changes = laid_over(
         containers=[
             {"name": "sidecar", "image": "x"},
@@ -183,6 +183,6 @@ def test_a_sidecar_is_added_and_the_server_is_merged() -> None:
     assert first["image"] == server()["image"]
 
 
-def test_what_cannot_be_merged_is_left_to_the_api_server_to_refuse() -> None:
+def test_incompatible_overlay_is_left_to_the_api_server() -> None:
     assert pod(**laid_over(securityContext="none"))["securityContext"] == "none"
     assert pod(**laid_over(nodeSelector=["gpu"]))["nodeSelector"] == ["gpu"]

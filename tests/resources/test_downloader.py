@@ -78,7 +78,7 @@ def stand(tmp_path: Path) -> Stand:
         ("s3://b/p", "aws s3 sync s3://b/p {} --only-show-errors --no-follow-symlinks"),
     ],
 )
-def test_it_leaves_the_work_to_the_store_and_checks_the_digest(
+def test_downloader_calls_the_store_and_checks_the_digest(
     stand: Stand, uri: str, asked: str
 ) -> None:
     assert uri.partition("://")[0] in FETCHED
@@ -109,7 +109,7 @@ def test_it_leaves_the_work_to_the_store_and_checks_the_digest(
     ],
     ids=["refused", "empty", "another", "scheme"],
 )
-def test_what_goes_wrong_is_one_sentence_in_the_pods_status(
+def test_failure_is_one_sentence_in_the_pod_status(
     stand: Stand, uri: str, program: str, code: int, says: str
 ) -> None:
     stand.program("hf", program)

@@ -85,7 +85,7 @@ SERVICES: dict[str, InferenceService] = {
 
 
 @pytest.mark.parametrize("name", SERVICES)
-def test_the_children_of_a_service_are_those_that_were_reviewed(
+def test_children_match_the_golden_files(
     name: str,
 ) -> None:
     rendered = yaml.safe_dump_all(desired_children(SERVICES[name]), sort_keys=False, width=100)
@@ -95,7 +95,7 @@ def test_the_children_of_a_service_are_those_that_were_reviewed(
     assert rendered == golden.read_text(), "review, then write anew with UPDATE_GOLDEN=1"
 
 
-def test_every_golden_file_belongs_to_a_service() -> None:
+def test_every_golden_file_has_a_service() -> None:
     assert {path.stem for path in GOLDEN.iterdir()} == set(SERVICES)
 
 
@@ -104,7 +104,7 @@ def test_there_is_one_sample() -> None:
 
 
 @pytest.mark.parametrize("name", SERVICES)
-def test_every_child_is_named_labelled_and_owned_alike(name: str) -> None:
+def test_every_child_has_the_same_name_labels_and_owner(name: str) -> None:
     owner = SERVICES[name]
     for child in desired_children(owner):
         metadata: dict[str, Any] = child["metadata"]

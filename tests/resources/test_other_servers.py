@@ -34,7 +34,7 @@ def container(**runtime: Any) -> dict[str, Any]:
         ("torchserve", 8080, "/ping", "/ping"),
     ],
 )
-def test_probes_and_port_are_the_servers(profile: str, port: int, ready: str, live: str) -> None:
+def test_probes_and_port_come_from_the_profile(profile: str, port: int, ready: str, live: str) -> None:
     one = container(profile=profile)
     assert one["ports"][0]["containerPort"] == port
     assert one["startupProbe"]["httpGet"]["path"] == ready
@@ -52,7 +52,7 @@ def test_probes_and_port_are_the_servers(profile: str, port: int, ready: str, li
         (["--max-num-seqs=32"], ["--max-num-seqs=32"]),
     ],
 )
-def test_the_bound_on_batches_is_an_argument_unless_it_is_given(
+def test_batch_bound_is_an_argument_unless_given(
     given: list[str], args: list[str]
 ) -> None:
     assert container(profile="vllm", args=given)["args"] == args
@@ -65,7 +65,7 @@ def template(warmup: dict[str, Any], **runtime: Any) -> dict[str, Any]:
     return built
 
 
-def test_pods_that_the_operator_warms_have_the_gate_once_and_keep_their_owners() -> None:
+def test_operator_warmed_pods_have_the_readiness_gate_once_and_keep_the_users() -> None:
     own = [{"conditionType": "example.com/a"}, {"conditionType": "headroom.dev/warm"}]
     pod_template = {"spec": {"readinessGates": own}}
     gated = template({"sender": "Operator"}, podTemplate=pod_template)
@@ -76,5 +76,5 @@ def test_pods_that_the_operator_warms_have_the_gate_once_and_keep_their_owners()
     assert "headroom.dev/warmed-for" not in plain["metadata"]["labels"]
 
 
-def test_a_server_that_is_set_up_elsewhere_gets_no_argument() -> None:
+def test_server_configured_elsewhere_gets_no_argument() -> None:
     assert "args" not in container(profile="triton")

@@ -57,18 +57,18 @@ TABLE: dict[str, tuple[Any, Any, Any]] = {
 
 
 @pytest.mark.parametrize(("generated", "overlay", "merged"), TABLE.values(), ids=TABLE)
-def test_laying_over(generated: Any, overlay: Any, merged: Any) -> None:
+def test_overlay_merges(generated: Any, overlay: Any, merged: Any) -> None:
     assert lay_over(generated, overlay) == merged
 
 
 @given(JSON, JSON)
-def test_any_two_values_merge_and_neither_is_changed(generated: Any, overlay: Any) -> None:
+def test_any_two_values_merge_without_mutation(generated: Any, overlay: Any) -> None:
     before = copy.deepcopy((generated, overlay))
     lay_over(generated, overlay)
     assert (generated, overlay) == before
 
 
 @given(JSON, JSON)
-def test_laying_over_twice_is_laying_over_once(generated: Any, overlay: Any) -> None:
+def test_overlay_is_idempotent(generated: Any, overlay: Any) -> None:
     once = lay_over({"a": generated}, {"a": overlay})
     assert lay_over(once, {"a": overlay}) == once

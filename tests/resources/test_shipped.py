@@ -38,18 +38,18 @@ def granted() -> dict[tuple[str, str], set[str]]:
     }
 
 
-def test_every_manifest_of_the_base_is_installed() -> None:
+def test_every_base_manifest_is_installed() -> None:
     files = {path.name for path in (DEPLOY / "base").glob("*.yaml")} - {"kustomization.yaml"}
     listed = yaml.safe_load((DEPLOY / "base" / "kustomization.yaml").read_text())["resources"]
     assert set(listed) == files
     assert listed.index("namespace.yaml") < listed.index("operator.yaml")
 
 
-def test_the_crd_comes_with_the_rest() -> None:
+def test_base_contains_the_crd() -> None:
     assert custom_resource_definition() in shipped()
 
 
-def test_the_operator_may_apply_each_kind_of_child() -> None:
+def test_operator_role_allows_applying_each_kind_of_child() -> None:
     plural = {
         "ServiceAccount": ("", "serviceaccounts"),
         "Service": ("", "services"),
@@ -62,7 +62,7 @@ def test_the_operator_may_apply_each_kind_of_child() -> None:
         assert {"get", "create", "patch"} <= granted()[plural[kind]]
 
 
-def test_the_operator_deletes_nothing_and_reads_no_secret() -> None:
+def test_operator_role_allows_no_delete_and_no_secret() -> None:
     for (group, resource), verbs in granted().items():
         assert "*" not in {group, resource, *verbs}
         assert resource not in {"secrets", "configmaps", "nodes"}
@@ -70,19 +70,19 @@ def test_the_operator_deletes_nothing_and_reads_no_secret() -> None:
             assert not verbs & WRITES_BEYOND_CREATION
 
 
-def test_the_operator_writes_of_our_resource_the_status_only() -> None:
+def test_operator_role_allows_writing_status_only() -> None:
     assert granted()["headroom.dev", "inferenceservices"] == {"get", "list", "watch"}
     assert granted()["headroom.dev", "inferenceservices/status"] == {"patch"}
 
 
-def test_the_operator_may_hold_its_lease_and_touch_no_other() -> None:
+def test_operator_role_allows_its_own_lease_only() -> None:
     rules = one("Role")["rules"]
     assert all(rule["resources"] == ["leases"] for rule in rules)
     by_name = {tuple(rule.get("resourceNames", ())): rule["verbs"] for rule in rules}
     assert by_name == {("headroom-operator",): ["get", "update"], (): ["create"]}
 
 
-def test_viewers_and_editors_of_a_namespace_get_our_resource_without_more() -> None:
+def test_view_and_edit_roles_aggregate_the_resource() -> None:
     view, edit = one("ClusterRole", "headroom-view"), one("ClusterRole", "headroom-edit")
     label = "rbac.authorization.k8s.io/aggregate-to-"
     assert view["metadata"]["labels"][f"{label}view"] == "true"
@@ -91,14 +91,14 @@ def test_viewers_and_editors_of_a_namespace_get_our_resource_without_more() -> N
     assert [rule["resources"] for rule in edit["rules"]] == ours
 
 
-def test_the_role_is_bound_to_the_account_of_the_pod() -> None:
+def test_role_is_bound_to_the_pods_service_account() -> None:
     (subject,) = one("ClusterRoleBinding")["subjects"]
     account = one("ServiceAccount")["metadata"]
     assert (subject["name"], subject["namespace"]) == (account["name"], account["namespace"])
     assert one("Deployment")["spec"]["template"]["spec"]["serviceAccountName"] == account["name"]
 
 
-def test_a_new_operator_is_ready_before_the_old_one_ends_and_takes_over_its_lease() -> None:
+def test_rollout_starts_the_new_operator_before_the_old_one_ends() -> None:
     strategy = one("Deployment")["spec"]["strategy"]
     assert strategy == {
         "type": "RollingUpdate",
@@ -106,7 +106,7 @@ def test_a_new_operator_is_ready_before_the_old_one_ends_and_takes_over_its_leas
     }
 
 
-def test_one_operator_runs_with_bounded_memory_and_no_limit_on_cpu() -> None:
+def test_operator_has_a_memory_limit_and_no_cpu_limit() -> None:
     spec = one("Deployment")["spec"]
     (container,) = spec["template"]["spec"]["containers"]
     assert spec["replicas"] == 1
@@ -114,7 +114,7 @@ def test_one_operator_runs_with_bounded_memory_and_no_limit_on_cpu() -> None:
     assert container["args"] == ["run"]
 
 
-def test_the_operators_pod_is_acceptable_under_the_restricted_policy_of_its_namespace() -> None:
+def test_operator_pod_meets_the_restricted_pod_security_standard() -> None:
     labels = one("Namespace", "headroom-system")["metadata"]["labels"]
     spec = one("Deployment")["spec"]["template"]["spec"]
     (container,) = spec["containers"]

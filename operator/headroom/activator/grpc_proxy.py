@@ -26,7 +26,7 @@ from headroom.activator.metrics import Metrics
 from headroom.activator.replayable_stream import ReplayableStream
 from headroom.activator.request_buffer import HEAD_BYTES, HeldRequest, Refusal, RequestBuffer
 from headroom.gateway.activator_messages import Served
-from headroom.gateway.routes import IDEMPOTENT, NOT_TRIED_AGAIN
+from headroom.gateway.routes import IDEMPOTENT, NO_RETRY
 from headroom.gateway.values import Endpoint
 
 PUSHBACK = "grpc-retry-pushback-ms"
@@ -234,7 +234,7 @@ class GrpcProxy:
     async def _refuse(self, key: str, context: Any, refusal: Refusal) -> None:
         self._metrics.ended(key, refusal.why)
         again_s = refusal.retry_after_s
-        said = [(NOT_TRIED_AGAIN, "true")]
+        said = [(NO_RETRY, "true")]
         if again_s is not None:
             said += [(PUSHBACK, str(1000 * again_s)), ("retry-after", str(again_s))]
         busy = refusal.status == 429

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import httptools
 
 from headroom.activator.request_buffer import HEAD_BYTES, Refusal
-from headroom.gateway.routes import DEADLINE, GRPC_DEADLINE, IDEMPOTENT, NOT_TRIED_AGAIN
+from headroom.gateway.routes import DEADLINE, GRPC_DEADLINE, IDEMPOTENT, NO_RETRY
 
 _GRPC_UNITS = {"H": 3600.0, "M": 60.0, "S": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}
 _HEAD_END = b"\r\n\r\n"
@@ -120,7 +120,7 @@ def answer(refusal: Refusal) -> bytes:
         f"HTTP/1.1 {refusal.status} {phrase}",
         "content-type: application/json",
         f"content-length: {len(body)}",
-        f"{NOT_TRIED_AGAIN}: true",
+        f"{NO_RETRY}: true",
         *([] if again_s is None else [f"retry-after: {again_s}"]),
         "connection: close",
     ]

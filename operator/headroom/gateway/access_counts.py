@@ -76,7 +76,7 @@ class Bin(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counted:
+class ServiceCounters:
     """One gateway's counts of a service since the gateway started."""
 
     arrived: int = 0
@@ -90,7 +90,7 @@ class Counted:
     answered: Mapping[Bin, int] = field(default_factory=dict)
 
 
-def read(page: str | bytes) -> dict[str, Counted]:
+def read(page: str | bytes) -> dict[str, ServiceCounters]:
     """Parse a gateway's page into counts by service key; raise ValueError."""
     services: dict[str, _Sums] = {}
     try:
@@ -114,8 +114,8 @@ class _Sums:
     def add(self, name: str, value: int) -> None:
         self.numbers[name] = self.numbers.get(name, 0) + value
 
-    def counted(self) -> Counted:
-        return Counted(answered=self.answered, **self.numbers)
+    def counted(self) -> ServiceCounters:
+        return ServiceCounters(answered=self.answered, **self.numbers)
 
 
 _ENDED = re.compile(

@@ -1,7 +1,7 @@
 """Envoy's listeners: one port per service.
 
-Services are distinguished by port instead of host name, so that clients may use a service's short or
-long name, its address, or any other name.
+Services are distinguished by port instead of host name, so that clients may use a service's short
+or long name, its address, or any other name.
 """
 
 from __future__ import annotations
@@ -90,8 +90,8 @@ def _deadline() -> list[Json]:
 
     Envoy understands grpc-timeout in milliseconds; once it is set, the route is computed again. The
     replica handles values that are not numbers. Two rewrites are needed, since one cannot both pad
-    and cut: 1.5 -> 1.5000m -> 1500m; a script would cost 250 kB per service. A deadline of 0 is none
-    for Envoy, and the replica rejects it.
+    and cut: 1.5 -> 1.5000m -> 1500m; a script would cost 250 kB per service. A deadline of 0 is
+    none for Envoy, and the replica rejects it.
     """
     return [
         _copy(routes.DEADLINE, "padded", _SECONDS, r"\1.\2000m"),

@@ -1,9 +1,9 @@
 """Envoy's routes: cluster, deadline and retries of a request.
 
 A request is retried once, on another replica, if the first replica rejected it (429, 503), was
-unreachable, or closed the connection before it answered. Inference has no side effects, so a request
-may run twice; with `x-headroom-idempotent: false` it is retried only if no replica can have started
-it.
+unreachable, or closed the connection before it answered. Inference has no side effects, so a
+request may run twice; with `x-headroom-idempotent: false` it is retried only if no replica can have
+started it.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def _grpc(route: Route, kind: RequestClass | None, *, once: bool) -> Json:
 
 
 def _limits(route: Route, kind: RequestClass | None) -> Json:
-    """Set the deadline of a request; Envoy's timeout per attempt would count against the replica."""
+    """Set the deadline of a request; Envoy's timeout per attempt would blame the replica."""
     longest = seconds(route.timeout_s)
     usual = kind.deadline_s if kind and kind.deadline_s is not None else route.timeout_s
     return {

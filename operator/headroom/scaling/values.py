@@ -195,7 +195,7 @@ class PodSample:
     """The pod's UID: a name may come back, a UID does not."""
     time_s: float
     arrivals: float
-    """Counted at the door, before admission."""
+    """ServiceCounters at the door, before admission."""
     missed: float
     """Refused, expired, failed or abandoned: each counts as +Inf in every percentile."""
     waiting: int

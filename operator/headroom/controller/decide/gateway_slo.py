@@ -131,7 +131,7 @@ def turned_away(tally: Tally | None, samples: tuple[PodSample, ...]) -> tuple[Po
     """
     if tally is None or not tally.heard or not samples:
         return samples
-    number, buckets = float(tally.counted.turned_away), samples[-1].latency.bounds_s
+    number, buckets = float(tally.counted.rejected), samples[-1].latency.bounds_s
     missed = PodSample(
         pod=TURNED_AWAY,
         time_s=tally.time_s,

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from headroom.gateway.access_counts import Counted
+from headroom.gateway.access_counts import ServiceCounters
 
-NOTHING = Counted()
+NOTHING = ServiceCounters()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +23,7 @@ class Tally:
     """As of when: that of the gateway heard least recently, or since when it was not heard yet."""
     heard: bool
     """Whether every gateway was heard at all."""
-    counted: Counted = NOTHING
+    counted: ServiceCounters = NOTHING
     silent: tuple[str, ...] = ()
     """Gateways whose last page could not be read, with why."""
 
@@ -32,7 +32,7 @@ class Tally:
 class _Gateway:
     since_s: float
     heard_s: float | None = None
-    page: Mapping[str, Counted] = field(default_factory=dict)
+    page: Mapping[str, ServiceCounters] = field(default_factory=dict)
     trouble: str = ""
 
 
@@ -41,7 +41,7 @@ class GatewayBook:
 
     def __init__(self) -> None:
         self._gateways: dict[str, _Gateway] = {}
-        self._sums: dict[str, Counted] = {}
+        self._sums: dict[str, ServiceCounters] = {}
 
     def stand(self, gateways: Collection[str], now_s: float) -> None:
         """Take in which gateways there are; the counts of those that have gone stay counted."""
@@ -49,7 +49,7 @@ class GatewayBook:
             one: self._gateways.get(one) or _Gateway(since_s=now_s) for one in sorted(gateways)
         }
 
-    def hear(self, gateway: str, page: Mapping[str, Counted], now_s: float) -> None:
+    def hear(self, gateway: str, page: Mapping[str, ServiceCounters], now_s: float) -> None:
         """Take in a page of one of them."""
         known = self._gateways.get(gateway)
         if known is None:
@@ -85,7 +85,7 @@ class GatewayBook:
         )
 
 
-def _added(before: Counted, after: Counted) -> Counted:
+def _added(before: ServiceCounters, after: ServiceCounters) -> ServiceCounters:
     """Return what came since; all of it where a counter fell, for the gateway began anew."""
     answered = dict(after.answered)
     for one, count in before.answered.items():
@@ -93,16 +93,16 @@ def _added(before: Counted, after: Counted) -> Counted:
     numbers = {name: getattr(after, name) - getattr(before, name) for name in _NUMBERS}
     if min(numbers.values()) < 0 or min(answered.values(), default=0) < 0:
         return after
-    return Counted(answered=answered, **numbers)
+    return ServiceCounters(answered=answered, **numbers)
 
 
-def _plus(one: Counted, other: Counted) -> Counted:
+def _plus(one: ServiceCounters, other: ServiceCounters) -> ServiceCounters:
     answered = dict(one.answered)
     for each, count in other.answered.items():
         if count:
             answered[each] = answered.get(each, 0) + count
     numbers = {name: getattr(one, name) + getattr(other, name) for name in _NUMBERS}
-    return Counted(answered=answered, **numbers)
+    return ServiceCounters(answered=answered, **numbers)
 
 
-_NUMBERS = ("arrived", "missed", "turned_away")
+_NUMBERS = ("arrived", "missed", "rejected")
