@@ -83,9 +83,7 @@ async def test_service_account_token_is_reread_before_it_expires(tmp_path: Path)
     assert await sent() == "bearer second"
 
 
-async def test_get_sends_credentials(
-    api: KubernetesApi, server: Answering, calls: Calls
-) -> None:
+async def test_get_sends_credentials(api: KubernetesApi, server: Answering, calls: Calls) -> None:
     server.gives(text='{"spec": {"replicas": 3}}')
     found = await api.get("apps/v1", "Deployment", "vision", "resnet")
     assert found == {"spec": {"replicas": 3}}
@@ -139,18 +137,14 @@ async def test_long_list_is_read_in_pages_of_one_version(
     assert {one.query["limit"] for one in server.asked} == {"100"}
 
 
-async def test_list_with_late_pages_is_an_error(
-    api: KubernetesApi, server: Answering
-) -> None:
+async def test_list_with_late_pages_is_an_error(api: KubernetesApi, server: Answering) -> None:
     """410: the version of the first page is compacted. The kind is still served."""
     pages_in_turn(server, (200, {**VERSION_7_AND_MORE, "items": []}), (410, {}))
     with pytest.raises(Unavailable, match="410"):
         await api.list_at("headroom.dev/v1alpha1", "InferenceService", None)
 
 
-async def test_apply_is_server_side_and_forced(
-    api: KubernetesApi, server: Answering
-) -> None:
+async def test_apply_is_server_side_and_forced(api: KubernetesApi, server: Answering) -> None:
     await api.apply(DEPLOYMENT, field_manager="headroom", dry_run=True)
     (asked,) = server.asked
     assert (asked.method, asked.path) == ("PATCH", f"{ROOT}/resnet")
@@ -274,9 +268,7 @@ async def test_response_of_another_shape_is_unavailable(
         await api.list_all("v1", "Pod", None)
 
 
-async def test_fetch_returns_status_and_server_time(
-    api: KubernetesApi, server: Answering
-) -> None:
+async def test_fetch_returns_status_and_server_time(api: KubernetesApi, server: Answering) -> None:
     server.gives(status=502, text="no route")
     found = await api.fetch("/api/v1/namespaces/a/pods/b:8000/proxy/metrics")
     assert (found.status, found.body) == (502, b"no route")

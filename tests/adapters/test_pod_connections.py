@@ -70,9 +70,7 @@ async def connections() -> AsyncIterator[PodConnections]:
 
 
 @pytest.mark.parametrize("answer", [OK, CLOSING, CHUNKED, UNTIL_CLOSED])
-async def test_body_ends_as_framed(
-    connections: PodConnections, answer: bytes
-) -> None:
+async def test_body_ends_as_framed(connections: PodConnections, answer: bytes) -> None:
     async with served(answer, answer) as one:
         for _ in range(2):
             assert await get(connections, one.url) == (200, b"m 1\n")

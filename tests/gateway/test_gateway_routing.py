@@ -398,7 +398,9 @@ async def test_follower_ends_the_stream_so_that_the_gateway_finds_the_leader(
     assert started[1].seen
 
 
-async def test_discovery_requires_the_gateway_token_and_ops_port_serves_its_pages_only(front: Gateway) -> None:
+async def test_discovery_requires_the_gateway_token_and_ops_port_serves_its_pages_only(
+    front: Gateway,
+) -> None:
     one = service()
     await front.tell(one, replicas={})
     for shown in ((), (("authorization", "Bearer somebody's"),)):

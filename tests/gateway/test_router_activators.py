@@ -111,9 +111,7 @@ async def becomes(holds: Callable[[], object]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_route_uses_activators_while_no_replica_is_warm() -> (
-    None
-):
+async def test_route_uses_activators_while_no_replica_is_warm() -> None:
     pods, told, quiet = Pods(), Told(), Quiet()
     learned: dict[str, CostModel] = {}
     cache = ServiceCache(on_change=lambda _: None, on_gone=lambda _: None)

@@ -68,9 +68,7 @@ def test_termination_grace_covers_endpoints_drain_and_exit(drain: str, grace_s: 
 
 
 @pytest.mark.parametrize(("count", "surge", "unavailable"), [(0, 1, 0), (1, 0, 1), (8, 0, 1)])
-def test_rollout_surges_only_without_accelerators(
-    count: int, surge: int, unavailable: int
-) -> None:
+def test_rollout_surges_only_without_accelerators(count: int, surge: int, unavailable: int) -> None:
     spec = deployment.build(service(spec__accelerator__count=count))["spec"]
     assert spec["strategy"]["rollingUpdate"] == {"maxSurge": surge, "maxUnavailable": unavailable}
 

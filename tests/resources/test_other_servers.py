@@ -34,7 +34,9 @@ def container(**runtime: Any) -> dict[str, Any]:
         ("torchserve", 8080, "/ping", "/ping"),
     ],
 )
-def test_probes_and_port_come_from_the_profile(profile: str, port: int, ready: str, live: str) -> None:
+def test_probes_and_port_come_from_the_profile(
+    profile: str, port: int, ready: str, live: str
+) -> None:
     one = container(profile=profile)
     assert one["ports"][0]["containerPort"] == port
     assert one["startupProbe"]["httpGet"]["path"] == ready
@@ -52,9 +54,7 @@ def test_probes_and_port_come_from_the_profile(profile: str, port: int, ready: s
         (["--max-num-seqs=32"], ["--max-num-seqs=32"]),
     ],
 )
-def test_batch_bound_is_an_argument_unless_given(
-    given: list[str], args: list[str]
-) -> None:
+def test_batch_bound_is_an_argument_unless_given(given: list[str], args: list[str]) -> None:
     assert container(profile="vllm", args=given)["args"] == args
 
 
