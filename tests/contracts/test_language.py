@@ -38,7 +38,7 @@ _BANNED = (
     r"beside",
     r"by itself",
     r"mend(s|ed|ing)?",
-    r"of late",
+    r"of late(?! requests)",
     r"its own words",
     r"in words",
     r"for ever",
