@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from headroom_server.scheduling.admission import Caps, Refusal
-from headroom_server.scheduling.batching import Entry, Sealed
+from headroom_server.scheduling.batching import QueueEntry, SealedBatch
 from headroom_server.scheduling.cost_model import CostModel
 from headroom_server.scheduling.scheduler import Scheduler
 
@@ -83,7 +83,7 @@ class Replica:
     seed: int = 1
     lengths: tuple[int, ...] = (0,)
     ends: list[End] = field(default_factory=list)
-    batches: list[tuple[float, Sealed[Ask]]] = field(default_factory=list)
+    batches: list[tuple[float, SealedBatch[Ask]]] = field(default_factory=list)
     took: list[int] = field(default_factory=list)
     """Which device each batch went to."""
     retries_s: list[int] = field(default_factory=list)
@@ -100,7 +100,7 @@ class Replica:
             for length in self.lengths
             for b in range(1, BATCH + 1)
         ]
-        self.scheduler.warmed(CostModel.from_warm_up(timings), None)
+        self.scheduler.seed(CostModel.from_warm_up(timings), None)
 
     def run(self, asks: Iterable[Ask]) -> list[End]:
         """Serve all that come until nothing waits."""
@@ -112,14 +112,14 @@ class Replica:
         def at(time_s: float, what: Callable[[float], None]) -> None:
             heapq.heappush(events, (time_s, next(count), what))
 
-        def finish(entry: Entry[Ask], outcome: str, now_s: float) -> None:
-            self.ends.append(End(entry.work, outcome, now_s))
+        def finish(entry: QueueEntry[Ask], outcome: str, now_s: float) -> None:
+            self.ends.append(End(entry.payload, outcome, now_s))
 
         def take(number: int, now_s: float) -> None:
             sealed = self.scheduler.seal(now_s, number)
             for entry in sealed.expired:
                 finish(entry, "expired", now_s)
-                self.scheduler.ended(entry, now_s, answered=False)
+                self.scheduler.record_answer(entry, now_s, answered=False)
             if not sealed.batch:
                 free.append(number)
                 return
@@ -130,26 +130,26 @@ class Replica:
             self.busy_s += seconds
             at(now_s + seconds, lambda end_s: over(number, sealed, now_s, end_s))
 
-        def over(number: int, sealed: Sealed[Ask], began_s: float, end_s: float) -> None:
+        def over(number: int, sealed: SealedBatch[Ask], began_s: float, end_s: float) -> None:
             device, seconds = self.devices[number], end_s - began_s
-            self.scheduler.executed(sealed, began_s, seconds, whole=True, device=number)
+            self.scheduler.record_batch(sealed, began_s, seconds, whole=True, device=number)
             at(end_s + device.answer_s(end_s), lambda now_s: answer(sealed, now_s))
             at(end_s + device.gap_s, lambda now_s: take(number, now_s))
 
-        def answer(sealed: Sealed[Ask], now_s: float) -> None:
+        def answer(sealed: SealedBatch[Ask], now_s: float) -> None:
             for entry in sealed.batch:
                 finish(entry, "ok", now_s)
-                self.scheduler.ended(entry, now_s, answered=True)
+                self.scheduler.record_answer(entry, now_s, answered=True)
 
-        def leave(entry: Entry[Ask], outcome: str, now_s: float) -> None:
+        def leave(entry: QueueEntry[Ask], outcome: str, now_s: float) -> None:
             if self.scheduler.withdraw(entry.key):
                 finish(entry, outcome, now_s)
                 if outcome == "expired":
-                    self.scheduler.ended(entry, now_s, answered=False)
+                    self.scheduler.record_answer(entry, now_s, answered=False)
 
         def arrive(ask: Ask, now_s: float) -> None:
             due_s = None if ask.deadline_s is None else now_s + ask.deadline_s
-            entry = Entry(
+            entry = QueueEntry(
                 next(keys), 1, now_s, due_s, ask, ask.length, ask.priority, ask.tenant, 64
             )
             offer = self.scheduler.offer(entry, now_s)

@@ -17,7 +17,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, NamedTuple
 
 from bench.figures import Figure, at_least, at_most, shown
-from headroom_server.scheduling.fits import Sums
+from headroom_server.scheduling.batch_cost_fit import FitSums
 
 if TYPE_CHECKING:
     from bench.gpu_models import BenchModel
@@ -38,7 +38,7 @@ class Line(NamedTuple):
 
 def fitted(timings: Sequence[tuple[int, float]]) -> Line:
     """Of (items, seconds)."""
-    fixed_s, per_item_s = reduce(lambda sums, one: sums.add(*one), timings, Sums()).line()
+    fixed_s, per_item_s = reduce(lambda sums, one: sums.add(*one), timings, FitSums()).line()
     misses = [abs(seconds - fixed_s - per_item_s * items) / seconds for items, seconds in timings]
     return Line(fixed_s, per_item_s, max(misses))
 

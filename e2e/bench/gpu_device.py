@@ -17,14 +17,14 @@ from typing import Any
 import torch
 
 from bench.gpu_models import BenchModel
-from headroom_server.device.execution import Executed
+from headroom_server.device.execution import ExecutedBatch
 from headroom_server.device.startup import Warm, WarmUpPlan
 from headroom_server.device.thread import DeviceThread
 from headroom_server.device.warming import SelfTest, synthetic
 from headroom_server.engine import Staged, Work
 from headroom_server.lifecycle import Phase
 from headroom_server.scheduling.batching import Batcher
-from headroom_server.scheduling.entries import Entry, Sealed
+from headroom_server.scheduling.entries import QueueEntry, SealedBatch
 from headroom_server.torch_engine import TorchEngine
 from headroom_server.torch_engine.loading import Loaded
 
@@ -125,7 +125,7 @@ class Feeder:
             clock=time.monotonic,
         )
 
-    def _locked(self, ask: Callable[[float], Sealed[Work]]) -> Sealed[Work]:
+    def _locked(self, ask: Callable[[float], SealedBatch[Work]]) -> SealedBatch[Work]:
         with self._lock:
             return ask(time.monotonic())
 
@@ -135,32 +135,32 @@ class Feeder:
             for work in works:
                 self._key += 1
                 # a work of its own, as requests are
-                self._batcher.add(Entry(self._key, 1, time.monotonic(), None, Work(*work)))
-        self.thread.joined()
+                self._batcher.add(QueueEntry(self._key, 1, time.monotonic(), None, Work(*work)))
+        self.thread.on_queued()
 
-    def entered(self, phase: Phase) -> None:
+    def on_phase(self, phase: Phase) -> None:
         """Nothing."""
 
-    def tested(self, result: SelfTest) -> None:
+    def on_self_test(self, result: SelfTest) -> None:
         """Nothing."""
 
-    def warmed(self, warm: Warm) -> None:
+    def on_warm(self, warm: Warm) -> None:
         """Fill the queue before the device asks for a batch."""
         self.add(self._works)
-        self.thread.ring()
+        self.thread.wake()
         self.warm.set()
 
-    def executed(self, done: Executed[Work]) -> None:
+    def on_executed(self, done: ExecutedBatch[Work]) -> None:
         """Count, and let as many others wait."""
         self.batches.append((time.perf_counter(), done.sealed.items))
-        self.add([entry.work for entry in done.sealed.batch])
-        self.thread.ring()
+        self.add([entry.payload for entry in done.sealed.batch])
+        self.thread.wake()
 
-    def doubted(self, doubted: bool) -> None:
+    def on_suspected(self, suspected: bool) -> None:
         """Say so: it would fail all."""
-        self.failure = "the engine fails everything" if doubted else ""
+        self.failure = "the engine fails everything" if suspected else ""
 
-    def lost(self, message: str) -> None:
+    def on_lost(self, message: str) -> None:
         """End the waiting."""
         self.failure = message
         self.warm.set()
@@ -180,8 +180,8 @@ def saturated(model: BenchModel, size: int, seconds: float) -> Saturated:
     """
     feeder = Feeder(model, size)
     calls: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
-    told = threading.Thread(target=_told, args=(calls,), daemon=True)
-    told.start()
+    caller = threading.Thread(target=_told, args=(calls,), daemon=True)
+    caller.start()
     feeder.thread.start(lambda call, *arguments: calls.put(partial(call, *arguments)), feeder)
     try:
         feeder.warm.wait(READY_WITHIN_S)
@@ -194,7 +194,7 @@ def saturated(model: BenchModel, size: int, seconds: float) -> Saturated:
         feeder.thread.stop()
         feeder.thread.join(READY_WITHIN_S)
         calls.put(None)
-        told.join()
+        caller.join()
     done = [(time_s, items) for time_s, items in feeder.batches if since_s <= time_s <= until_s]
     if feeder.failure or len(done) < 2:
         raise RuntimeError(f"the device thread gave nothing: {feeder.failure}")

@@ -42,7 +42,7 @@ def main() -> int:
         model.load(None, device)
         return Loaded(model, model.signature)
 
-    entered = [("import", BEGAN_S)]
+    on_phase = [("import", BEGAN_S)]
     warm = StartUp(
         TorchEngine(
             load,
@@ -55,11 +55,13 @@ def main() -> int:
         ),
         clock=time.monotonic,
         pause=_pause,
-        entered=lambda phase: entered.append((str(phase), time.monotonic())),
-        tested=lambda _: None,
+        on_phase=lambda phase: on_phase.append((str(phase), time.monotonic())),
+        on_self_test=lambda _: None,
     ).run()
-    ends_s = [*(begin_s for _, begin_s in entered[1:]), time.monotonic()]
-    phases = {name: end_s - begin_s for (name, begin_s), end_s in zip(entered, ends_s, strict=True)}
+    ends_s = [*(begin_s for _, begin_s in on_phase[1:]), time.monotonic()]
+    phases = {
+        name: end_s - begin_s for (name, begin_s), end_s in zip(on_phase, ends_s, strict=True)
+    }
     print(json.dumps({"phases": phases, "compiled": warm.compiled}))
     return 0
 

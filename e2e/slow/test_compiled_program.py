@@ -13,7 +13,7 @@ from headroom_server.composition import build_engines
 from headroom_server.engine import LoadError, Work
 from headroom_server.repository import folder
 from headroom_server.repository.checking import check
-from headroom_server.runtime.store import Source
+from headroom_server.runtime.store import ModelSource
 from headroom_server.settings import Settings
 
 pytestmark = pytest.mark.clock
@@ -48,7 +48,7 @@ def test_a_compiled_package_answers_as_the_module_it_was(
     assert [str(one) for one in check(repository, trusted=True)] == [
         "ok     model/1: format aotinductor"
     ]
-    source = Source("m", 1, repository, repository, folder.describe(repository, repository))
+    source = ModelSource("m", 1, repository, repository, folder.describe(repository, repository))
     (engine,) = build_engines(Settings(repository_trusted=True), source)
     engine.load()
     rows = torch.randn(5, 4)
@@ -62,6 +62,6 @@ def test_a_compiled_package_answers_as_the_module_it_was(
 
 
 def test_a_compiled_package_is_loaded_by_nobody_who_was_not_told_to(repository: Path) -> None:
-    source = Source("m", 1, repository, repository, folder.describe(repository, repository))
+    source = ModelSource("m", 1, repository, repository, folder.describe(repository, repository))
     with pytest.raises(LoadError, match="runs code when it is loaded"):
         build_engines(Settings(), source)[0].load()

@@ -19,22 +19,21 @@ from headroom_server.repository import samples
 from headroom_server.repository.description import Description
 from headroom_server.repository.tables import Emulated
 from headroom_server.runtime.caches import cache_of, second_level_of
-from headroom_server.runtime.limits import Limits
 from headroom_server.runtime.registry import Models
-from headroom_server.runtime.runner import Runner
-from headroom_server.runtime.store import Source, Store
-from headroom_server.scheduling.terms import DEFAULT_CLASS, SloClass, SloClasses
+from headroom_server.runtime.runner import Limits, Runner
+from headroom_server.runtime.store import ModelSource, ModelStore
+from headroom_server.scheduling.request_options import DEFAULT_CLASS, SloClass, SloClasses
 from headroom_server.settings import Settings
-from headroom_server.tracing.starting import telemetry_of
+from headroom_server.tracing.setup import telemetry_of
 
 if TYPE_CHECKING:
-    from headroom_server.caching.store import Guarded
+    from headroom_server.caching.store import GuardedStore
     from headroom_server.torch_engine.loading import Load
 
 log = logging.getLogger("headroom_server")
 
 
-def build_engines(settings: Settings, source: Source) -> list[Engine]:
+def build_engines(settings: Settings, source: ModelSource) -> list[Engine]:
     """An engine per device of one model. Only the torch engine's path imports torch.
 
     Raises:
@@ -97,7 +96,9 @@ def _emulated(settings: Settings, description: Description | None, number: int) 
     )
 
 
-def build_runner(settings: Settings, source: Source, second_level: Guarded | None = None) -> Runner:
+def build_runner(
+    settings: Settings, source: ModelSource, second_level: GuardedStore | None = None
+) -> Runner:
     """The inside of one model's server, as settings and description say.
 
     Raises:
@@ -148,10 +149,10 @@ def largest_batch(settings: Settings, description: Description | None) -> int:
 
 async def _run(
     models: Models,
-    store: Store,
+    store: ModelStore,
     settings: Settings,
     listener: socket.socket,
-    second_level: Guarded | None,
+    second_level: GuardedStore | None,
 ) -> int:
     """The exit code. Models load while the web framework is imported: 0.7 s of every start."""
     prompt_device_thread()
@@ -170,7 +171,7 @@ def run(settings: Settings) -> int:
     """Serve until stopped; the exit code."""
     try:
         second_level = second_level_of(settings)
-        store = Store(settings, partial(build_runner, settings, second_level=second_level))
+        store = ModelStore(settings, partial(build_runner, settings, second_level=second_level))
         versions = store.configured()
         listener = listen(settings.host, settings.port)
     except LoadError as error:

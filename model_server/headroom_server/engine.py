@@ -29,6 +29,23 @@ class Staged(NamedTuple):
     """Of the time that staging took, what the model's own code did."""
 
 
+class StageTimes(NamedTuple):
+    """Where the time of a batch went."""
+
+    preprocess_s: float
+    """In the model's own code, before."""
+    stage_s: float
+    """Collecting, padding, beginning to copy."""
+    execute_s: float
+    postprocess_s: float
+    """The model's own code, after, and dealing out the rows."""
+
+    @property
+    def total_s(self) -> float:
+        """All of them, one after the other."""
+        return sum(self)
+
+
 class DeviceLostError(Exception):
     """The device will not answer again in this process; only a restart helps."""
 

@@ -11,14 +11,14 @@ from typing import Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from headroom_server.caching.counts import Counts, Source
+from headroom_server.caching.cache import AnswerSource, CacheCounts
 from headroom_server.lifecycle import STARTUP
 from headroom_server.repository import description
 from headroom_server.repository.description import Description
 from headroom_server.scheduling.cost_model import CostModel
 from headroom_server.settings import Settings, flag, variable
 from headroom_server.telemetry.accounting import Ledger
-from headroom_server.telemetry.metrics import DeviceSeen, Snapshot, render
+from headroom_server.telemetry.metrics import DeviceStatus, Snapshot, render
 
 _HEADER = """\
 # Reference of the model server
@@ -138,8 +138,8 @@ def _everything() -> Snapshot:
         draining=False,
         phase_s=dict.fromkeys(STARTUP, 0.0),
         budget_share=1.0,
-        devices=(DeviceSeen(0.0, True), DeviceSeen(0.0, True)),
-        cache=Counts(dict.fromkeys(Source, 0), 0, 0, 0, 0, True),
+        devices=(DeviceStatus(0.0, True), DeviceStatus(0.0, True)),
+        cache=CacheCounts(dict.fromkeys(AnswerSource, 0), 0, 0, 0, 0, True),
     )
 
 

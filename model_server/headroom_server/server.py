@@ -22,7 +22,7 @@ import uvicorn
 from headroom_server.process import BACKLOG
 from headroom_server.runtime.control import Control
 from headroom_server.runtime.registry import Models
-from headroom_server.runtime.store import Store
+from headroom_server.runtime.store import ModelStore
 from headroom_server.settings import Settings
 from headroom_server.web.app import Application
 from headroom_server.web.direct import Direct
@@ -69,7 +69,7 @@ class Server(uvicorn.Server):
 
 async def serve(
     models: Models,
-    store: Store,
+    store: ModelStore,
     settings: Settings,
     listener: socket.socket,
     telemetry: OpenTelemetry | None = None,
@@ -128,7 +128,7 @@ async def serve(
 
 
 async def _listen_for_grpc(
-    models: Models, store: Store, settings: Settings, telemetry: OpenTelemetry | None
+    models: Models, store: ModelStore, settings: Settings, telemetry: OpenTelemetry | None
 ) -> GrpcServer | None:
     if settings.grpc_port is None:
         return None
@@ -172,10 +172,10 @@ async def _drain(
         grpc.leave(settings.drain_grace_s)
     end_s = asyncio.get_running_loop().time() + settings.drain_grace_s
     try:
-        await asyncio.wait_for(models.emptied(), settings.drain_grace_s)
+        await asyncio.wait_for(models.wait_idle(), settings.drain_grace_s)
         abandoned = 0
     except TimeoutError:
-        models.close_door()
+        models.close_intake()
         abandoned = models.abandon()
         log.error("the drain grace is over; %d accepted requests were not executed", abandoned)
     await _close(server, http, end_s)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from headroom.simulator.plant import Clients, Server
 from headroom.simulator.plant_state import BOUNDS_S, Tally
-from headroom_server.scheduling.batching import Batcher, Entry
+from headroom_server.scheduling.batching import Batcher, QueueEntry
 from headroom_server.telemetry.histograms import LATENCY_BOUNDS_S, Histogram
 from simulator.fakes_plant import Plant, service
 
@@ -39,7 +39,7 @@ def served(
             free_s = take(free_s)
         if math.isfinite(time_s):
             due_s = None if deadline_s is None else time_s + deadline_s
-            batcher.add(Entry(key, 1, time_s, due_s, None))
+            batcher.add(QueueEntry(key, 1, time_s, due_s, None))
             free_s = max(free_s, time_s)
             if free_s == time_s:
                 free_s = take(time_s)

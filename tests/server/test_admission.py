@@ -6,8 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headroom_server.scheduling.admission import Caps, Refusal, closed, crowded, retry_after_s
-from headroom_server.scheduling.margin import Margin
+from headroom_server.scheduling.admission import (
+    Caps,
+    Refusal,
+    over_caps,
+    refusal_when_closed,
+    retry_after_s,
+)
+from headroom_server.scheduling.deadline_margin import DeadlineMargin
 
 
 @pytest.mark.parametrize(
@@ -20,7 +26,7 @@ from headroom_server.scheduling.margin import Margin
     ],
 )
 def test_the_door(ready: bool, draining: bool, expected: Refusal | None) -> None:
-    assert closed(ready=ready, draining=draining) is expected
+    assert refusal_when_closed(ready=ready, draining=draining) is expected
 
 
 @pytest.mark.parametrize(
@@ -35,11 +41,11 @@ def test_the_door(ready: bool, draining: bool, expected: Refusal | None) -> None
 )
 def test_the_room(items: int, size: int, expected: Refusal | None) -> None:
     caps = Caps(items=8, size=100)
-    assert crowded(2, 40, items, size, caps) is expected
+    assert over_caps(2, 40, items, size, caps) is expected
 
 
 def test_a_bound_below_one_request_still_lets_it_through_when_nobody_waits() -> None:
-    assert crowded(8, 10**9, 0, 0, Caps(1, 1)) is None
+    assert over_caps(8, 10**9, 0, 0, Caps(1, 1)) is None
 
 
 @pytest.mark.parametrize(
@@ -68,9 +74,9 @@ def test_a_longer_backlog_never_asks_for_an_earlier_return(
     assert 1 <= retry_after_s(low, chance) <= retry_after_s(high, chance) <= 30
 
 
-def after(margin: Margin, history: list[bool], now_s: float = 1.0) -> Margin:
+def after(margin: DeadlineMargin, history: list[bool], now_s: float = 1.0) -> DeadlineMargin:
     for missed in history:
-        margin = margin.ended(missed=missed, arrived_s=0.0, now_s=now_s)
+        margin = margin.record(missed=missed, arrived_s=0.0, now_s=now_s)
     return margin
 
 
@@ -86,15 +92,15 @@ def after(margin: Margin, history: list[bool], now_s: float = 1.0) -> Margin:
     ],
 )
 def test_the_share_of_a_deadline_follows_the_misses(history: list[bool], share: float) -> None:
-    assert after(Margin(0.8), history).share == pytest.approx(share)
+    assert after(DeadlineMargin(0.8), history).share == pytest.approx(share)
 
 
 def test_the_share_stays_within_its_bounds() -> None:
-    most = after(Margin(), [False] * 1000)
+    most = after(DeadlineMargin(), [False] * 1000)
     assert most.share == 0.95
     least = most
     for generation in range(100):
         for _ in range(3):
-            least = least.ended(missed=True, arrived_s=float(generation), now_s=float(generation))
+            least = least.record(missed=True, arrived_s=float(generation), now_s=float(generation))
     assert least.share == 0.5
     assert least.latest_s(arrived_s=10.0, deadline_s=10.1) == pytest.approx(10.05)

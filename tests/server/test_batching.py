@@ -10,16 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from headroom_server.scheduling.batching import Batcher, Entry
+from headroom_server.scheduling.batching import Batcher, QueueEntry
 
 MAX = 4
 
 
-def entry(key: int, items: int = 1, deadline_s: float | None = None) -> Entry[str]:
-    return Entry(key, items, float(key), deadline_s, f"work {key}")
+def entry(key: int, items: int = 1, deadline_s: float | None = None) -> QueueEntry[str]:
+    return QueueEntry(key, items, float(key), deadline_s, f"work {key}")
 
 
-def keys(entries: tuple[Entry[str], ...]) -> list[int]:
+def keys(entries: tuple[QueueEntry[str], ...]) -> list[int]:
     return [one.key for one in entries]
 
 
@@ -74,14 +74,14 @@ class Queue(RuleBasedStateMachine):
         super().__init__()
         self.batcher: Batcher[str] = Batcher(MAX)
         self.now_s = 0.0
-        self.came: list[Entry[str]] = []
+        self.came: list[QueueEntry[str]] = []
         self.left: list[int] = []
         self.executed: list[int] = []
 
     @rule(items=st.integers(1, MAX), patience_s=st.none() | st.floats(0.0, 3.0))
     def arrives(self, items: int, patience_s: float | None) -> None:
         deadline_s = None if patience_s is None else self.now_s + patience_s
-        one = Entry(len(self.came), items, self.now_s, deadline_s, "")
+        one = QueueEntry(len(self.came), items, self.now_s, deadline_s, "")
         self.came.append(one)
         self.batcher.add(one)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from headroom_server.caching.breaker import LONGEST_PAUSE_S, Breaker
 from headroom_server.caching.keys import Keys
-from headroom_server.caching.lru import Kept, Lru
+from headroom_server.caching.lru import CachedValue, Lru
 from headroom_server.caching.values import decoded, encoded, size_of
 from headroom_server.engine import Work
 from headroom_server.tensors import Numbers, Signature, TensorSpec
@@ -31,26 +31,26 @@ def two(a: list[float], b: list[int], length: int = 0) -> Work:
 def test_the_least_recently_used_goes_first_and_bytes_are_bounded() -> None:
     lru: Lru[str] = Lru(max_bytes=30)
     for key in (b"a", b"b", b"c"):
-        lru.put(key, Kept(key.decode(), 10, 100.0))
+        lru.put(key, CachedValue(key.decode(), 10, 100.0))
     assert lru.get(b"a", 0.0) == "a"
-    lru.put(b"d", Kept("d", 15, 100.0))  # 45 of 30: b and c, used before a, go
+    lru.put(b"d", CachedValue("d", 15, 100.0))  # 45 of 30: b and c, used before a, go
     assert [lru.get(key, 0.0) for key in (b"a", b"b", b"c", b"d")] == ["a", None, None, "d"]
     assert (lru.size, len(lru), lru.evicted) == (25, 2, 2)
 
 
 def test_a_value_is_fresh_until_its_time_and_a_new_one_takes_its_place() -> None:
     lru: Lru[str] = Lru(max_bytes=30)
-    lru.put(b"a", Kept("old", 10, 5.0))
+    lru.put(b"a", CachedValue("old", 10, 5.0))
     assert (lru.get(b"a", 4.9), lru.get(b"a", 5.0), lru.size) == ("old", None, 0)
-    lru.put(b"a", Kept("old", 10, 5.0))
-    lru.put(b"a", Kept("new", 20, 9.0))
+    lru.put(b"a", CachedValue("old", 10, 5.0))
+    lru.put(b"a", CachedValue("new", 20, 9.0))
     assert (lru.get(b"a", 8.0), lru.size, lru.evicted) == ("new", 20, 0)
 
 
 def test_a_value_above_the_bound_is_not_kept_and_costs_no_other() -> None:
     lru: Lru[str] = Lru(max_bytes=30)
-    lru.put(b"a", Kept("a", 10, 5.0))
-    lru.put(b"b", Kept("b", 31, 5.0))
+    lru.put(b"a", CachedValue("a", 10, 5.0))
+    lru.put(b"b", CachedValue("b", 31, 5.0))
     assert (lru.get(b"a", 0.0), lru.get(b"b", 0.0)) == ("a", None)
 
 
@@ -79,7 +79,7 @@ def test_it_behaves_as_a_list_in_order_of_use(steps: list[tuple[bytes, int | Non
             model += [known] if fresh and known else []
             assert lru.get(key, now_s) == (known[1] if fresh and known else None)
         else:
-            lru.put(key, Kept(size, size, now_s + 5))
+            lru.put(key, CachedValue(size, size, now_s + 5))
             model.append((key, size, now_s + 5))
             while sum(one[1] for one in model) > 20:
                 model.pop(0)
@@ -94,7 +94,7 @@ def test_what_is_counted_covers_what_is_held() -> None:
     for index in range(count):
         outputs: dict[str, Numbers] = {"y": array("f", bytes(400)), "z": array("q", bytes(80))}
         key = index.to_bytes(32, "little")
-        lru.put(key, Kept(outputs, size_of(outputs), float(index)))
+        lru.put(key, CachedValue(outputs, size_of(outputs), float(index)))
     grown = tracemalloc.get_traced_memory()[0] - before
     tracemalloc.stop()
     assert 0.7 * lru.size < grown < lru.size

@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headroom_server.caching.cache import Asked, Bounds, Cache
-from headroom_server.caching.counts import Source
-from headroom_server.caching.store import LOOKUP_S, Found, Guarded
+from headroom_server.caching.cache import AnswerSource, Bounds, Cache, CacheRequest
+from headroom_server.caching.store import LOOKUP_S, GuardedStore, StoredValue
 from headroom_server.connection import Connection
 from headroom_server.device.execution import Outputs
 from headroom_server.engine import Work
@@ -55,7 +54,7 @@ class Device:
 class MemoryStore:
     """A second level without a network; may fail, and may hang."""
 
-    values: dict[bytes, Found] = field(default_factory=dict)
+    values: dict[bytes, StoredValue] = field(default_factory=dict)
     error: Exception | None = None
     hangs: bool = False
     asked: int = 0
@@ -67,13 +66,13 @@ class MemoryStore:
         if self.error is not None:
             raise self.error
 
-    async def get(self, key: bytes) -> Found | None:
+    async def get(self, key: bytes) -> StoredValue | None:
         await self._turn()
         return self.values.get(key)
 
     async def put(self, key: bytes, value: bytes, ttl_s: float) -> None:
         await self._turn()
-        self.values[key] = Found(value, ttl_s)
+        self.values[key] = StoredValue(value, ttl_s)
 
     async def ping(self) -> None:
         if self.error is not None:
@@ -90,7 +89,7 @@ class Bench:
         self.now_s = 0.0
         self.device = Device()
         self.store = store
-        self.guarded = None if store is None else Guarded(store, self.clock)
+        self.guarded = None if store is None else GuardedStore(store, self.clock)
         self.cache = Cache(
             "m/1",
             Bounds(**({"max_bytes": 1 << 20, "ttl_s": 60.0} | bounds)),  # type: ignore[arg-type]
@@ -107,9 +106,9 @@ class Bench:
         *x: float,
         due_s: float | None = None,
         connection: Connection | None = None,
-    ) -> asyncio.Task[tuple[Outputs, Source]]:
+    ) -> asyncio.Task[tuple[Outputs, AnswerSource]]:
         work = Work(1, {"x": array("d", x or (1, 2))})
-        asked = Asked(work, due_s, connection or Connection())
+        asked = CacheRequest(work, due_s, connection or Connection())
         return asyncio.create_task(self.cache.outputs(asked, self.device.execute))
 
     def answers(self) -> dict[str, int]:
@@ -126,9 +125,9 @@ async def test_the_second_of_two_equal_requests_is_answered_from_memory() -> Non
     first = bench.ask()
     await turns()
     bench.device.answer(0)
-    assert (await first)[1] is Source.DEVICE
+    assert (await first)[1] is AnswerSource.DEVICE
     outputs, source = await bench.ask()
-    assert (outputs["sum"], source) == (array("d", [3.0]), Source.MEMORY)
+    assert (outputs["sum"], source) == (array("d", [3.0]), AnswerSource.MEMORY)
     assert bench.answers() == {"device": 1, "memory": 1}
     counts = bench.cache.counts()
     assert (counts.entries, counts.size > 8, counts.store_failures) == (1, True, None)
@@ -141,12 +140,12 @@ async def test_an_answer_is_fresh_for_its_time() -> None:
     bench.device.answer(0)
     await first
     bench.now_s = 4.9
-    assert (await bench.ask())[1] is Source.MEMORY
+    assert (await bench.ask())[1] is AnswerSource.MEMORY
     bench.now_s = 5.0
     again = bench.ask()
     await bench.device.begun(2)
     bench.device.answer(1)
-    assert (await again)[1] is Source.DEVICE
+    assert (await again)[1] is AnswerSource.DEVICE
 
 
 async def test_equal_requests_wait_for_one_execution_and_others_do_not() -> None:
@@ -159,7 +158,7 @@ async def test_equal_requests_wait_for_one_execution_and_others_do_not() -> None
     bench.device.answer(1, 11.0)
     assert [source for _, source in await asyncio.gather(*equal)] == ["device", *["flight"] * 3]
     assert (await other)[0]["sum"][0] == 11.0
-    await bench.cache.emptied()
+    await bench.cache.wait_idle()
 
 
 async def test_a_failure_is_its_own_requests_and_is_not_kept() -> None:
@@ -172,8 +171,8 @@ async def test_a_failure_is_its_own_requests_and_is_not_kept() -> None:
     bench.device.answer(2)
     ends = await asyncio.gather(*requests, return_exceptions=True)
     assert [type(end) for end in ends] == [FailedError, FailedError, tuple]
-    assert (await bench.ask())[1] is Source.MEMORY  # the one that went well is kept
-    await bench.cache.emptied()
+    assert (await bench.ask())[1] is AnswerSource.MEMORY  # the one that went well is kept
+    await bench.cache.wait_idle()
 
 
 async def test_a_failure_without_company_leaves_nothing() -> None:
@@ -183,7 +182,7 @@ async def test_a_failure_without_company_leaves_nothing() -> None:
     bench.device.fail(0, FailedError("no"))
     with pytest.raises(FailedError):
         await first
-    await bench.cache.emptied()
+    await bench.cache.wait_idle()
     assert bench.cache.counts().entries == 0
 
 
@@ -209,8 +208,8 @@ async def test_a_cancelled_leader_hands_over() -> None:
     leader.cancel()
     await bench.device.begun(2)
     bench.device.answer(1)
-    assert (await follower)[1] is Source.DEVICE
-    await bench.cache.emptied()
+    assert (await follower)[1] is AnswerSource.DEVICE
+    await bench.cache.wait_idle()
 
 
 async def test_a_follower_that_is_cancelled_as_it_is_to_lead_passes_it_on() -> None:
@@ -221,10 +220,10 @@ async def test_a_follower_that_is_cancelled_as_it_is_to_lead_passes_it_on() -> N
     bench.device.fail(0, DisconnectedError())
     await bench.device.begun(2)
     bench.device.answer(1)
-    assert (await third)[1] is Source.DEVICE
+    assert (await third)[1] is AnswerSource.DEVICE
     ends = await asyncio.gather(leader, second, return_exceptions=True)
     assert [type(end) for end in ends] == [DisconnectedError, asyncio.CancelledError]
-    await bench.cache.emptied()
+    await bench.cache.wait_idle()
 
 
 async def test_who_left_while_it_followed_inherits_nothing() -> None:
@@ -236,7 +235,7 @@ async def test_who_left_while_it_followed_inherits_nothing() -> None:
     bench.device.fail(0, DisconnectedError())
     await bench.device.begun(2)
     bench.device.answer(1)
-    assert (await heir)[1] is Source.DEVICE
+    assert (await heir)[1] is AnswerSource.DEVICE
     ends = await asyncio.gather(leader, left, return_exceptions=True)
     assert [type(end) for end in ends] == [DisconnectedError, DisconnectedError]
 
@@ -253,7 +252,7 @@ async def test_a_follower_leaves_and_expires_as_any_request_that_waits() -> None
     with pytest.raises(ExpiredError):
         await expires
     bench.device.answer(0)
-    assert (await leader)[1] is Source.DEVICE
+    assert (await leader)[1] is AnswerSource.DEVICE
     assert connection.on_lost is None
 
 
@@ -265,14 +264,14 @@ async def test_who_would_wait_beyond_the_bound_goes_through_admission() -> None:
     for index in range(2):
         bench.device.answer(index)
     sources = [source for _, source in await asyncio.gather(*requests)]
-    assert sources == [Source.DEVICE, Source.FLIGHT, Source.DEVICE]
+    assert sources == [AnswerSource.DEVICE, AnswerSource.FLIGHT, AnswerSource.DEVICE]
 
 
 async def test_it_is_empty_when_the_last_heir_is_done() -> None:
     bench = Bench()
     leader, follower = bench.ask(), bench.ask()
     await turns()
-    empty = asyncio.create_task(bench.cache.emptied())
+    empty = asyncio.create_task(bench.cache.wait_idle())
     bench.device.fail(0, DisconnectedError())
     await bench.device.begun(2)
     assert not empty.done()
@@ -301,8 +300,8 @@ async def test_another_replica_finds_what_one_has_computed() -> None:
     await first
     await until(lambda: bool(store.values))
     outputs, source = await other.ask()
-    assert (outputs, source) == ({"sum": array("d", [3.0])}, Source.STORE)
-    assert (await other.ask())[1] is Source.MEMORY
+    assert (outputs, source) == ({"sum": array("d", [3.0])}, AnswerSource.STORE)
+    assert (await other.ask())[1] is AnswerSource.MEMORY
     assert not other.device.executions
 
 
@@ -315,12 +314,12 @@ async def test_what_comes_from_the_second_level_does_not_get_younger() -> None:
     await first
     await until(lambda: bool(store.values))
     store.values = {key: found._replace(left_s=2.0) for key, found in store.values.items()}
-    assert (await other.ask())[1] is Source.STORE
+    assert (await other.ask())[1] is AnswerSource.STORE
     other.now_s, store.values = 2.0, {}
     again = other.ask()
     await other.device.begun(1)
     other.device.answer(0)
-    assert (await again)[1] is Source.DEVICE
+    assert (await again)[1] is AnswerSource.DEVICE
 
 
 async def test_a_damaged_value_costs_an_execution_and_no_more() -> None:
@@ -331,11 +330,11 @@ async def test_a_damaged_value_costs_an_execution_and_no_more() -> None:
     one.device.answer(0)
     await first
     await until(lambda: bool(store.values))
-    store.values = {key: Found(b"garbage", 60.0) for key in store.values}
+    store.values = {key: StoredValue(b"garbage", 60.0) for key in store.values}
     again = other.ask()
     await other.device.begun(1)
     other.device.answer(0, 3.0)
-    assert (await again)[1] is Source.DEVICE
+    assert (await again)[1] is AnswerSource.DEVICE
 
 
 @pytest.mark.parametrize("error", [OSError("refused"), ValueError("not the protocol")])
@@ -347,7 +346,7 @@ async def test_a_failing_second_level_fails_no_request_and_is_left_alone(error: 
         request = bench.ask(index, 0)
         await bench.device.begun(index + 1)
         bench.device.answer(index)
-        assert (await request)[1] is Source.DEVICE
+        assert (await request)[1] is AnswerSource.DEVICE
     counts = bench.cache.counts()
     assert (counts.store_asked, counts.store_failures) == (False, store.asked)
     assert 3 <= store.asked <= 4  # lookups and writes both count; then nobody asks
@@ -381,7 +380,7 @@ async def test_a_client_that_leaves_during_the_lookup_costs_no_execution() -> No
     with pytest.raises(DisconnectedError):
         await request
     assert not bench.device.executions
-    await bench.cache.emptied()
+    await bench.cache.wait_idle()
 
 
 # ---- whatever happens
@@ -403,7 +402,7 @@ def test_every_request_ends_and_without_failures_one_executes_at_a_time(
 
 async def _play(steps: list[tuple[str, int]]) -> None:
     bench = Bench(max_bytes=0)  # nothing is kept: who comes joins a flight or begins one
-    requests: list[asyncio.Task[tuple[Outputs, Source]]] = []
+    requests: list[asyncio.Task[tuple[Outputs, AnswerSource]]] = []
     failed = False
     for step, index in [*steps, *[("answer", 0)] * len(steps)]:
         open_ = [one for one in bench.device.executions if not one.done()]
@@ -431,4 +430,4 @@ async def _play(steps: list[tuple[str, int]]) -> None:
     ends = await asyncio.gather(*requests, return_exceptions=True)
     allowed = (tuple, FailedError, DisconnectedError, asyncio.CancelledError)
     assert all(isinstance(end, allowed) for end in ends)
-    await asyncio.wait_for(bench.cache.emptied(), 5)
+    await asyncio.wait_for(bench.cache.wait_idle(), 5)

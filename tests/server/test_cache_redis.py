@@ -14,7 +14,7 @@ import pytest
 
 from headroom_server.caching.cache import Bounds, Cache
 from headroom_server.caching.redis_store import RedisStore
-from headroom_server.caching.store import LOOKUP_S, Found, Guarded
+from headroom_server.caching.store import LOOKUP_S, GuardedStore, StoredValue
 from server_world import Start, balanced_metrics, until
 
 pytestmark = pytest.mark.clock
@@ -117,12 +117,12 @@ async def test_what_one_client_puts_another_gets_until_its_time_is_over(url: str
 
 
 async def test_through_the_guard_it_is_connected_before_anyone_asks(url: str) -> None:
-    guarded = Guarded(RedisStore(url), time.monotonic)
+    guarded = GuardedStore(RedisStore(url), time.monotonic)
     guarded.start()
     await until(lambda: guarded.asked)
     guarded.put(KEY, b"value", 60.0)
     await guarded.close()
-    guarded = Guarded(RedisStore(url), time.monotonic)
+    guarded = GuardedStore(RedisStore(url), time.monotonic)
     guarded.start()
     await until(lambda: guarded.asked)
     found = await guarded.get(KEY)
@@ -158,7 +158,7 @@ async def test_whatever_redis_does_a_lookup_gives_nothing_in_time_and_soon_none_
 ) -> None:
     fake = FakeRedis()
     async with fake_redis(fake) as url:
-        guarded = Guarded(RedisStore(url), time.monotonic)
+        guarded = GuardedStore(RedisStore(url), time.monotonic)
         guarded.start()
         await until(lambda: guarded.asked)
         fake.answer_of = trouble
@@ -182,7 +182,7 @@ async def test_after_a_lookup_that_was_given_up_the_next_gets_its_own_answer() -
         return answer
 
     async with fake_redis(fake) as url:
-        guarded = Guarded(RedisStore(url), time.monotonic)
+        guarded = GuardedStore(RedisStore(url), time.monotonic)
         guarded.start()
         await until(lambda: guarded.asked)
         fake.values = {
@@ -198,7 +198,7 @@ async def test_after_a_lookup_that_was_given_up_the_next_gets_its_own_answer() -
 
 
 async def test_nobody_listens() -> None:
-    guarded = Guarded(RedisStore("redis://127.0.0.1:1/0"), time.monotonic)
+    guarded = GuardedStore(RedisStore("redis://127.0.0.1:1/0"), time.monotonic)
     guarded.start()
     await asyncio.sleep(0.05)
     assert not guarded.asked
@@ -208,7 +208,7 @@ async def test_nobody_listens() -> None:
 async def test_writes_that_wait_are_bounded() -> None:
     fake = FakeRedis()
     async with fake_redis(fake) as url:
-        guarded = Guarded(RedisStore(url), time.monotonic)
+        guarded = GuardedStore(RedisStore(url), time.monotonic)
         guarded.start()
         await until(lambda: guarded.asked)
         for index in range(100):
@@ -218,13 +218,13 @@ async def test_writes_that_wait_are_bounded() -> None:
 
 
 def test_found_says_for_how_long_it_is_fresh() -> None:
-    assert Found(b"", 1.5).left_s == 1.5
+    assert StoredValue(b"", 1.5).left_s == 1.5
 
 
 async def test_replicas_share_what_one_has_computed(start: Start, url: str) -> None:
     worlds, levels = [], []
     for _ in range(2):
-        level = Guarded(RedisStore(url), time.monotonic)
+        level = GuardedStore(RedisStore(url), time.monotonic)
         bounds = Bounds(max_bytes=1 << 20, ttl_s=60.0)
         worlds.append(await start(cache=Cache("m/1", bounds, time.monotonic, level)))
         levels.append(level)

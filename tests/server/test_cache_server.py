@@ -19,10 +19,9 @@ from headroom_server.open_inference_grpc import messages_pb2 as pb
 from headroom_server.open_inference_grpc import server as grpc_server
 from headroom_server.protocols.open_inference import HEAD_LENGTH
 from headroom_server.repository.description import parse
-from headroom_server.runtime.caches import cache_of, second_level_of
-from headroom_server.runtime.identity import identity_of
+from headroom_server.runtime.caches import cache_of, identity_of, second_level_of
 from headroom_server.runtime.registry import Models
-from headroom_server.runtime.store import Source
+from headroom_server.runtime.store import ModelSource
 from headroom_server.settings import Settings
 from server_world import Start, World, balanced_metrics, until
 
@@ -145,7 +144,7 @@ async def test_a_closed_door_is_closed_for_hits_too(start: Start) -> None:
     await typed(world)
     world.runner.drain()
     assert await typed(world) == [3.0]  # accepted as before, until the door closes
-    world.runner.close_door()
+    world.runner.close_intake()
     assert (await world.predict([1.0, 2.0])).status_code == 503
 
 
@@ -168,11 +167,11 @@ async def test_who_waits_for_another_is_answered_when_the_grace_is_over(start: S
     equal = [asyncio.create_task(world.predict([1.0, 2.0])) for _ in range(4)]
     await world.waiting(1)
     world.runner.drain()
-    world.runner.close_door()
+    world.runner.close_intake()
     assert world.runner.abandon() == 2
     answers = await asyncio.wait_for(asyncio.gather(*equal, held), 5)
     assert [answer.status_code for answer in answers] == [503] * 5
-    await asyncio.wait_for(world.runner.emptied(), 5)
+    await asyncio.wait_for(world.runner.wait_idle(), 5)
     await balanced_metrics(world)
     world.engine.free.set()
 
@@ -185,9 +184,9 @@ async def test_emptied_waits_for_an_execution_that_was_handed_over(start: Start)
     follower = asyncio.create_task(world.predict([1.0, 2.0]))
     await until(lambda: world.runner.ledger.in_flight == 3)
     leader.cancel()
-    emptied = asyncio.create_task(world.runner.emptied())
+    idle_task = asyncio.create_task(world.runner.wait_idle())
     world.engine.free.set()
-    await emptied
+    await idle_task
     await asyncio.sleep(0)
     assert (await follower).json() == {"predictions": [3.0]}
     await held
@@ -211,19 +210,19 @@ EMULATED = 'engine = "emulated"\n'
 def test_settings_say_it_for_all_and_a_description_for_its_model(
     settings: dict[str, Any], described: str, on: bool
 ) -> None:
-    source = Source("m", 1, description=parse((EMULATED + described).encode(), "m"))
+    source = ModelSource("m", 1, description=parse((EMULATED + described).encode(), "m"))
     assert (cache_of(Settings(**settings), source, None) is not None) is on
 
 
 def test_other_weights_are_another_model(tmp_path: Path) -> None:
     (tmp_path / "model.safetensors").write_bytes(b"1")
     os.utime(tmp_path / "model.safetensors", ns=(0, 1))
-    settings, source = Settings(), Source("m", 1, tmp_path, tmp_path)
+    settings, source = Settings(), ModelSource("m", 1, tmp_path, tmp_path)
     first = identity_of(settings, source)
     assert identity_of(settings, source) == first
     os.utime(tmp_path / "model.safetensors", ns=(0, 2))
     assert identity_of(settings, source) != first
-    assert identity_of(settings, Source("m", 2, tmp_path, tmp_path)) != identity_of(
+    assert identity_of(settings, ModelSource("m", 2, tmp_path, tmp_path)) != identity_of(
         settings, source
     )
 

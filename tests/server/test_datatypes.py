@@ -23,7 +23,7 @@ from headroom_server.protocols.binary_tensors import from_bytes, to_bytes
 from headroom_server.protocols.contract import Contract
 from headroom_server.protocols.open_inference import parse, render
 from headroom_server.protocols.schemas import infer_examples
-from headroom_server.protocols.typed_json import TypedForm
+from headroom_server.protocols.typed_json import TypedJsonCodec
 from headroom_server.repository import description
 from headroom_server.tensors import Numbers, Signature, TensorSpec
 from headroom_server.torch_engine import TorchEngine
@@ -187,7 +187,7 @@ def test_every_form_of_a_request_is_the_same_work(datatype: str, pair: list[Any]
         "parameters": {"binary_data_output": True},
     }
     text = orjson.dumps(head)
-    form = TypedForm(contract)
+    form = TypedJsonCodec(contract)
     asked = parse(contract, orjson.dumps({"inputs": [tensor | {"data": pair}]}))
     binary = parse(contract, text + to_bytes(numbers), len(text))
     typed = form.parse(orjson.dumps({"instances": [pair]}))
@@ -198,8 +198,8 @@ def test_every_form_of_a_request_is_the_same_work(datatype: str, pair: list[Any]
         assert work == Work(1, {"x": numbers})
     outputs = {"y": numbers}
     check_outputs(contract.signature, [asked.work], [outputs])
-    (told,) = orjson.loads(render("m", "1", asked, outputs).content)["outputs"]
-    assert (told["datatype"], told["data"]) == (datatype, pair)
+    (reply,) = orjson.loads(render("m", "1", asked, outputs).content)["outputs"]
+    assert (reply["datatype"], reply["data"]) == (datatype, pair)
     body = render("m", "1", binary, outputs)
     assert body.content[body.head_bytes :] == to_bytes(numbers)
     assert orjson.loads(form.render(typed, outputs)) == {"predictions": [pair]}

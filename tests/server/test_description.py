@@ -13,7 +13,7 @@ from headroom_server.repository.description import Description, parse
 from headroom_server.repository.formats import Format
 from headroom_server.repository.samples import works
 from headroom_server.repository.signatures import agreed
-from headroom_server.scheduling.terms import SloClass
+from headroom_server.scheduling.request_options import SloClass
 from headroom_server.tensors import Signature, TensorSpec
 
 FULL = """

@@ -12,16 +12,15 @@ from typing import Any
 
 import pytest
 
-from headroom_server.device.execution import Executed
+from headroom_server.device.execution import ExecutedBatch
 from headroom_server.device.pipeline import pays, pays_mostly, worth_staging
-from headroom_server.device.stages import Stages
 from headroom_server.device.startup import Warm, WarmUpPlan
 from headroom_server.device.thread import DeviceThread
 from headroom_server.device.warming import SelfTest, WarmShape
-from headroom_server.engine import DeviceLostError, OutOfMemoryError, Staged, Work
+from headroom_server.engine import DeviceLostError, OutOfMemoryError, Staged, StageTimes, Work
 from headroom_server.lifecycle import Phase
 from headroom_server.scheduling.batching import Batcher
-from headroom_server.scheduling.entries import Entry, Sealed
+from headroom_server.scheduling.entries import QueueEntry, SealedBatch
 from headroom_server.tensors import Numbers, Signature, TensorSpec
 
 pytestmark = pytest.mark.clock
@@ -108,7 +107,7 @@ class World:
         self.engine = engine
         self.batcher: Batcher[Work] = Batcher(max_batch_size)
         self.lock = threading.Lock()
-        self.done: list[Executed[Work]] = []
+        self.done: list[ExecutedBatch[Work]] = []
         self.phases: list[Phase] = []
         self.doubts: list[bool] = []
         self.failure = ""
@@ -129,11 +128,11 @@ class World:
         # not what a crowded machine makes of it.
         return self.engine.slept_s if self.warm is None else time.monotonic()
 
-    def _take(self) -> Sealed[Work]:
+    def _take(self) -> SealedBatch[Work]:
         with self.lock:
             return self.batcher.seal(time.monotonic())
 
-    def _peek(self) -> Sealed[Work]:
+    def _peek(self) -> SealedBatch[Work]:
         with self.lock:
             return self.batcher.peek(time.monotonic())
 
@@ -142,26 +141,26 @@ class World:
             for number in numbers:
                 self._key += 1
                 work = Work(1, {"x": array("d", [number])})
-                self.batcher.add(Entry(self._key, 1, time.monotonic(), deadline_s, work))
-        self.thread.ring()
-        self.thread.joined()
+                self.batcher.add(QueueEntry(self._key, 1, time.monotonic(), deadline_s, work))
+        self.thread.wake()
+        self.thread.on_queued()
 
-    def entered(self, phase: Phase) -> None:
+    def on_phase(self, phase: Phase) -> None:
         self.phases.append(phase)
 
-    def tested(self, result: SelfTest) -> None:
+    def on_self_test(self, result: SelfTest) -> None:
         assert result.passed
 
-    def warmed(self, warm: Warm) -> None:
+    def on_warm(self, warm: Warm) -> None:
         self.warm = warm
 
-    def executed(self, done: Executed[Work]) -> None:
+    def on_executed(self, done: ExecutedBatch[Work]) -> None:
         self.done.append(done)
 
-    def doubted(self, doubted: bool) -> None:
-        self.doubts.append(doubted)
+    def on_suspected(self, suspected: bool) -> None:
+        self.doubts.append(suspected)
 
-    def lost(self, message: str) -> None:
+    def on_lost(self, message: str) -> None:
         self.failure = message
 
     def ended(self) -> dict[float, str]:
@@ -169,9 +168,9 @@ class World:
         ends: dict[float, str] = {}
         for done in list(self.done):
             for entry in done.sealed.expired:
-                ends[values([entry.work])[0]] = "expired"
+                ends[values([entry.payload])[0]] = "expired"
             for entry, answer in zip(done.sealed.batch, done.outputs, strict=True):
-                number = values([entry.work])[0]
+                number = values([entry.payload])[0]
                 assert number not in ends, "every request ends once"
                 ends[number] = "failed" if answer is None else "ok"
                 assert answer is None or list(answer["y"]) == [number]
@@ -330,19 +329,21 @@ def test_a_growing_batch_is_staged_anew_at_twice_its_size_and_when_full(
 @pytest.mark.parametrize(
     ("stages", "expected"),
     [
-        (Stages(0.0, 0.00001, 0.01, 0.00001), False),
-        (Stages(0.0003, 0.0002, 0.01, 0.0001), True),
-        (Stages(0.0003, 0.0002, 0.1, 0.0001), False),
-        (Stages(0.005, 0.0, 0.1, 0.0), True),
+        (StageTimes(0.0, 0.00001, 0.01, 0.00001), False),
+        (StageTimes(0.0003, 0.0002, 0.01, 0.0001), True),
+        (StageTimes(0.0003, 0.0002, 0.1, 0.0001), False),
+        (StageTimes(0.005, 0.0, 0.1, 0.0), True),
     ],
     ids=["nothing", "6 % of 10 ms", "0.6 % of 100 ms", "5 ms of preprocessing"],
 )
-def test_threads_for_host_work_where_it_takes_long_enough(stages: Stages, expected: bool) -> None:
+def test_threads_for_host_work_where_it_takes_long_enough(
+    stages: StageTimes, expected: bool
+) -> None:
     assert pays(stages) is expected
 
 
 def test_one_late_wake_up_in_warm_up_decides_nothing() -> None:
-    quick, late = Stages(0.0, 0.00001, 0.01, 0.00001), Stages(0.0, 0.002, 0.01, 0.0)
+    quick, late = StageTimes(0.0, 0.00001, 0.01, 0.00001), StageTimes(0.0, 0.002, 0.01, 0.0)
     one_late = [WarmShape(items, 0, 0.01, (quick,)) for items in (1, 2, 3)]
     assert not pays_mostly([*one_late, WarmShape(4, 0, 0.01, (late,))])
     small_alone = [WarmShape(1, 0, 0.01, (quick, quick, quick)), WarmShape(8, 0, 0.01, (late,))]
@@ -361,15 +362,15 @@ def test_where_somebody_waits_the_next_batch_is_taken_before_the_last_is_told() 
     heard: list[str] = []
 
     class Noting(World):
-        def _take(self) -> Sealed[Work]:
+        def _take(self) -> SealedBatch[Work]:
             sealed = super()._take()
-            heard.extend(f"took {number:g}" for number in values([e.work for e in sealed.batch]))
+            heard.extend(f"took {number:g}" for number in values([e.payload for e in sealed.batch]))
             return sealed
 
-        def executed(self, done: Executed[Work]) -> None:
-            super().executed(done)
+        def on_executed(self, done: ExecutedBatch[Work]) -> None:
+            super().on_executed(done)
             heard.extend(
-                f"told {number:g}" for number in values([e.work for e in done.sealed.batch])
+                f"told {number:g}" for number in values([e.payload for e in done.sealed.batch])
             )
 
     with started(Echo(), max_batch_size=1, make=Noting) as world:

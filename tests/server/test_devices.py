@@ -17,11 +17,10 @@ from headroom_server.connection import Connection
 from headroom_server.device.startup import WarmUpPlan
 from headroom_server.engine import DeviceLostError, LoadError, Staged, Work
 from headroom_server.lifecycle import Phase
-from headroom_server.runtime.limits import Limits
 from headroom_server.runtime.registry import Models
-from headroom_server.runtime.runner import Runner
-from headroom_server.runtime.store import Source
-from headroom_server.scheduling.terms import Terms
+from headroom_server.runtime.runner import Limits, Runner
+from headroom_server.runtime.store import ModelSource
+from headroom_server.scheduling.request_options import RequestOptions
 from headroom_server.settings import InvalidSettingsError, Settings, from_environment, merged
 from headroom_server.tensors import Numbers, Signature, TensorSpec
 from headroom_server.torch_engine.choosing_devices import chosen
@@ -298,7 +297,7 @@ async def test_devices_that_stage_ahead_answer_each_request_once() -> None:
                 runner.infer(
                     Work(1, {"x": array("d", [n, 1.0])}),
                     arrived_s=runner.clock(),
-                    terms=Terms(),
+                    options=RequestOptions(),
                     connection=Connection(),
                 )
                 for n in range(60)
@@ -362,6 +361,6 @@ def test_a_device_that_is_not_there_is_named(cuda_devices: int, there: str) -> N
 @pytest.mark.parametrize(("devices", "count"), [((), 1), (("all",), 1), (("0", "1", "5"), 3)])
 def test_the_emulated_engine_stands_for_as_many(devices: tuple[str, ...], count: int) -> None:
     settings = Settings(engine="emulated", devices=devices)
-    engines = build_engines(settings, Source("m"))
+    engines = build_engines(settings, ModelSource("m"))
     assert len(engines) == count
     assert len(set(map(id, engines))) == count

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headroom_server.scheduling.batching import Batcher, Close, Entry
-from headroom_server.scheduling.choosing import Prices
+from headroom_server.scheduling.batch_selection import Prices
+from headroom_server.scheduling.batching import Batcher, CloseReason, QueueEntry
 from headroom_server.scheduling.cost_model import CostModel
 
 MAX = 4
@@ -29,13 +29,13 @@ def one(
     tenant: str = "",
     items: int = 1,
     arrived_s: float | None = None,
-) -> Entry[str]:
+) -> QueueEntry[str]:
     came_s = 0.001 * key if arrived_s is None else arrived_s
-    return Entry(key, items, came_s, due_s, "", length, priority, tenant, 10)
+    return QueueEntry(key, items, came_s, due_s, "", length, priority, tenant, 10)
 
 
 def queue(
-    entries: Sequence[Entry[str]], cost: CostModel | None = None, max_wait_s: float = 0.0
+    entries: Sequence[QueueEntry[str]], cost: CostModel | None = None, max_wait_s: float = 0.0
 ) -> Batcher[str]:
     batcher: Batcher[str] = Batcher(MAX, max_wait_s=max_wait_s)
     batcher.prices = Prices(MAX, cost)
@@ -76,14 +76,14 @@ def test_a_batch_is_chosen_around_the_first_in_line(
 @pytest.mark.parametrize(
     ("entries", "close"),
     [
-        pytest.param([one(0)], Close.IDLE, id="nobody else"),
-        pytest.param([one(k) for k in range(MAX)], Close.FULL, id="no room"),
-        pytest.param([one(0), one(1, items=MAX)], Close.FULL, id="the next does not fit"),
-        pytest.param([one(0, 1), one(1, 8)], Close.BUCKET, id="another length"),
-        pytest.param([one(0, due_s=1.15), one(1)], Close.DEADLINE, id="a larger one is late"),
+        pytest.param([one(0)], CloseReason.IDLE, id="nobody else"),
+        pytest.param([one(k) for k in range(MAX)], CloseReason.FULL, id="no room"),
+        pytest.param([one(0), one(1, items=MAX)], CloseReason.FULL, id="the next does not fit"),
+        pytest.param([one(0, 1), one(1, 8)], CloseReason.BUCKET, id="another length"),
+        pytest.param([one(0, due_s=1.15), one(1)], CloseReason.DEADLINE, id="a larger one is late"),
     ],
 )
-def test_a_batch_says_why_it_is_closed(entries: list[Entry[str]], close: Close) -> None:
+def test_a_batch_says_why_it_is_closed(entries: list[QueueEntry[str]], close: CloseReason) -> None:
     cost = CostModel.from_warm_up(
         [(b, 1.0 + 0.1 * (length**2 or 1) * b, length) for length in (0, 1, 8) for b in (1, 4)]
     )
@@ -150,7 +150,7 @@ def test_each_leaves_once(arrivals: list[tuple[int, int, int]]) -> None:
         ),
     ],
 )
-def test_who_is_served_first(entries: list[Entry[str]], expected: list[list[int]]) -> None:
+def test_who_is_served_first(entries: list[QueueEntry[str]], expected: list[list[int]]) -> None:
     assert batches(queue(entries), now_s=2.0) == expected
 
 

@@ -99,8 +99,8 @@ FIELDS = st.fixed_dictionaries(
 def test_both_ways_give_the_same_numbers(tensors: Any) -> None:
     usual = FlatTensors(PAIR, 4).read(tensors)
     try:
-        told = field_by_field(PAIR, orjson.dumps({"inputs": tensors}))
+        reply = field_by_field(PAIR, orjson.dumps({"inputs": tensors}))
     except InvalidRequestError:
         assert usual is None
     else:
-        assert usual is None or usual == told
+        assert usual is None or usual == reply

@@ -37,7 +37,7 @@ from headroom_server.open_inference_grpc import messages
 from headroom_server.open_inference_grpc import messages_pb2 as pb
 from headroom_server.protocols.contract import Contract
 from headroom_server.protocols.open_inference import HEAD_LENGTH, parse
-from headroom_server.protocols.typed_json import TypedForm
+from headroom_server.protocols.typed_json import TypedJsonCodec
 from headroom_server.repository.checking import check as check_repository
 from headroom_server.repository.description import parse as read
 from headroom_server.tensors import Signature, TensorSpec
@@ -57,7 +57,7 @@ SIGNATURE = Signature(
     lengths=(4, 8),
 )
 CONTRACT = Contract(SIGNATURE, max_items=3)
-FORM = TypedForm(CONTRACT)
+FORM = TypedJsonCodec(CONTRACT)
 
 V2: dict[str, Any] = {
     "id": "7",

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from headroom_server.device.isolation import (
     RECOVERY_BATCHES,
     Budget,
-    Doubt,
     Failure,
+    FailureStreak,
     isolate,
     portions,
 )
@@ -85,7 +85,7 @@ def test_exactly_the_poisoned_fail_at_a_logarithmic_price(size: int, data: st.Da
 
 
 def test_doubt_comes_with_the_third_failure_in_a_row() -> None:
-    doubt = Doubt()
+    failure_streak = FailureStreak()
     for failure, due in (
         (Failure.ERROR, False),
         (Failure.ERROR, False),
@@ -95,8 +95,8 @@ def test_doubt_comes_with_the_third_failure_in_a_row() -> None:
         (Failure.ERROR, False),
         (Failure.ERROR, True),
     ):
-        doubt = doubt.after(failure)
-        assert doubt.due is due
+        failure_streak = failure_streak.after(failure)
+        assert failure_streak.due is due
 
 
 @given(st.integers(2, 64), st.data())
@@ -104,10 +104,10 @@ def test_one_poisoned_request_never_makes_the_engine_doubtful(
     size: int, data: st.DataObject
 ) -> None:
     how = poisoned(data.draw(st.integers(0, size - 1)))
-    doubt = Doubt().after(Failure.ERROR)
+    failure_streak = FailureStreak().after(Failure.ERROR)
     for part in tried(size, how)[1]:
-        doubt = doubt.after(how(part))
-        assert not doubt.due
+        failure_streak = failure_streak.after(how(part))
+        assert not failure_streak.due
 
 
 def test_the_budget_is_halved_at_once_and_comes_back_slowly() -> None:

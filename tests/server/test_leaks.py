@@ -152,7 +152,7 @@ def test_the_document_knows_every_status_that_an_error_has() -> None:
 
 
 @pytest.mark.parametrize(
-    ("message", "told"),
+    ("message", "reply"),
     [
         ("model.toml: x: 1 of a/b and/or c; got 1/2", None),
         ("(at most 8 items)", None),
@@ -165,7 +165,7 @@ def test_the_document_knows_every_status_that_an_error_has() -> None:
         ("boom\nTraceback (most recent call last)\n  File", "boom"),
     ],
 )
-def test_words_of_others_are_cut(message: str, told: str | None) -> None:
+def test_words_of_others_are_cut(message: str, reply: str | None) -> None:
     said = public(message)
-    assert said == message if told is None else said.endswith(told)
+    assert said == message if reply is None else said.endswith(reply)
     tells_nothing(said)

@@ -14,7 +14,7 @@ from headroom_server.lifecycle import Phase
 from headroom_server.scheduling.cost_model import CostModel
 from headroom_server.telemetry.accounting import Ledger, Outcome
 from headroom_server.telemetry.histograms import LATENCY_BOUNDS_S, Histogram, label
-from headroom_server.telemetry.metrics import DeviceSeen, Snapshot, render
+from headroom_server.telemetry.metrics import DeviceStatus, Snapshot, render
 
 NAMES = {
     "requests_received": "counter",
@@ -56,7 +56,7 @@ def snapshot(
     *,
     cost: CostModel | None = None,
     waiting: int = 0,
-    devices: Sequence[DeviceSeen] = (DeviceSeen(1.0, True),),
+    devices: Sequence[DeviceStatus] = (DeviceStatus(1.0, True),),
 ) -> Snapshot:
     return Snapshot(
         model="m",
@@ -113,7 +113,7 @@ def test_several_devices_are_told_apart_and_one_is_not() -> None:
     assert one["headroom_device_busy_seconds_total"] == 3.0
     assert one["headroom_capacity_requests_per_second"] == pytest.approx(800)
     assert "headroom_device_healthy" not in one
-    three = (DeviceSeen(1.0, True), DeviceSeen(2.0, True), DeviceSeen(0.0, False))
+    three = (DeviceStatus(1.0, True), DeviceStatus(2.0, True), DeviceStatus(0.0, False))
     seen = samples(ledger, cost=cost, devices=three)
     assert [seen[f"headroom_device_busy_seconds_total|{n}"] for n in range(3)] == [1.0, 2.0, 0.0]
     assert [seen[f"headroom_device_healthy|{n}"] for n in range(3)] == [1, 1, 0]

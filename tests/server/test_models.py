@@ -12,11 +12,10 @@ from headroom_server.connection import Connection
 from headroom_server.device.startup import WarmUpPlan
 from headroom_server.engine import LoadError, Work
 from headroom_server.errors import RefusedError, UnknownModelError
-from headroom_server.runtime.limits import Limits
 from headroom_server.runtime.registry import Models
-from headroom_server.runtime.runner import Runner
-from headroom_server.runtime.versions import LoadFailedError, State, Version
-from headroom_server.scheduling.terms import USUAL
+from headroom_server.runtime.runner import Limits, Runner
+from headroom_server.runtime.served_model import LoadFailedError, ModelState, ModelVersion
+from headroom_server.scheduling.request_options import USUAL
 from headroom_server.tensors import Signature
 from server_world import FakeEngine, until
 
@@ -28,7 +27,7 @@ class BrokenEngine(FakeEngine):
         raise LoadError("the weights are not there")
 
 
-def version(name: str, number: int, engine: FakeEngine | None = None) -> Version:
+def version(name: str, number: int, engine: FakeEngine | None = None) -> ModelVersion:
     def build() -> Runner:
         return Runner(
             name,
@@ -37,7 +36,7 @@ def version(name: str, number: int, engine: FakeEngine | None = None) -> Version
             Limits(max_batch_size=4, max_waiting=8, stall_timeout_s=60.0),
         )
 
-    return Version(name, number, build)
+    return ModelVersion(name, number, build)
 
 
 Serve = Callable[..., Models]
@@ -47,7 +46,7 @@ Serve = Callable[..., Models]
 async def serve() -> AsyncIterator[Serve]:
     made: list[Models] = []
 
-    def make(*versions: Version, unload_grace_s: float = 10.0) -> Models:
+    def make(*versions: ModelVersion, unload_grace_s: float = 10.0) -> Models:
         models = Models(versions, unload_grace_s=unload_grace_s)
         made.append(models)
         models.start()
@@ -66,7 +65,7 @@ async def answer(models: Models, name: str, number: str | None = None) -> list[f
     runner = models.find(name, number).runner
     work = Work(1, {"x": array("d", [1.0, 2.0])})
     outputs = await runner.infer(
-        work, arrived_s=runner.clock(), terms=USUAL, connection=Connection()
+        work, arrived_s=runner.clock(), options=USUAL, connection=Connection()
     )
     return list(outputs["sum"])
 
@@ -93,7 +92,10 @@ async def test_the_server_is_ready_when_all_configured_models_are(serve: Serve) 
     models = serve(version("a", 1), version("b", 1, slow))
     await until(lambda: models.find("a", None).runner.ready)
     assert not models.ready
-    assert models.states() == {("a", "1"): (State.READY, ""), ("b", "1"): (State.LOADING, "")}
+    assert models.states() == {
+        ("a", "1"): (ModelState.READY, ""),
+        ("b", "1"): (ModelState.LOADING, ""),
+    }
     assert await answer(models, "a") == [3.0]
     slow.free.set()
     await until(lambda: models.ready)
@@ -103,7 +105,7 @@ async def test_a_configured_model_that_cannot_be_loaded_ends_the_server(serve: S
     models = serve(version("a", 1), version("b", 1, BrokenEngine()))
     await asyncio.wait_for(models.failed(), 5)
     assert not models.ready
-    assert models.states()["b", "1"] == (State.UNAVAILABLE, "the weights are not there")
+    assert models.states()["b", "1"] == (ModelState.UNAVAILABLE, "the weights are not there")
 
 
 async def test_a_model_that_loads_and_one_that_fails_disturb_nobody(serve: Serve) -> None:
@@ -112,7 +114,7 @@ async def test_a_model_that_loads_and_one_that_fails_disturb_nobody(serve: Serve
     slow = FakeEngine()
     slow.hold()
     loading = asyncio.create_task(models.load([version("b", 1, slow)]))
-    await until(lambda: models.states().get(("b", "1")) == (State.LOADING, ""))
+    await until(lambda: models.states().get(("b", "1")) == (ModelState.LOADING, ""))
     assert await answer(models, "a") == [3.0]
     assert (models.ready, models.live) == (True, True)
     with pytest.raises(UnknownModelError, match="serves 'a'; got 'b'"):
@@ -134,7 +136,7 @@ async def test_what_was_accepted_is_answered_before_a_model_is_gone(serve: Serve
     accepted = asyncio.create_task(answer(models, "b"))
     await asyncio.to_thread(engine.began.wait, 5)
     unloading = asyncio.create_task(models.unload("b"))
-    await until(lambda: models.states()["b", "1"] == (State.UNLOADING, ""))
+    await until(lambda: models.states()["b", "1"] == (ModelState.UNLOADING, ""))
     with pytest.raises(UnknownModelError, match="got 'b'"):
         models.find("b", None)
     assert await answer(models, "a") == [3.0]
@@ -177,7 +179,7 @@ async def test_a_request_that_was_still_read_when_its_model_went_is_refused(serv
         await found.runner.infer(
             Work(1, {"x": array("d", [1.0, 2.0])}),
             arrived_s=found.runner.clock(),
-            terms=USUAL,
+            options=USUAL,
             connection=Connection(),
         )
 
@@ -209,7 +211,7 @@ async def test_a_drain_ends_a_load_and_all_models_finish(serve: Serve) -> None:
     assert not models.ready
     with pytest.raises(LoadFailedError, match="the server is stopping"):
         await loading
-    await asyncio.wait_for(models.emptied(), 5)
+    await asyncio.wait_for(models.wait_idle(), 5)
     assert await asyncio.gather(*accepted) == [[3.0], [3.0]]
     slow.free.set()
 
@@ -217,8 +219,8 @@ async def test_a_drain_ends_a_load_and_all_models_finish(serve: Serve) -> None:
 async def test_versions_have_a_label_where_there_are_several(serve: Serve) -> None:
     models = serve(version("a", 1), version("a", 2), version("b", 1))
     await until(lambda: models.ready)
-    told = [(one.model, one.version) for one in models.snapshots()]
-    assert told == [("a", "1"), ("a", "2"), ("b", None)]
+    reply = [(one.model, one.version) for one in models.snapshots()]
+    assert reply == [("a", "1"), ("a", "2"), ("b", None)]
     assert [one.version for one in serve(version("a", 7)).snapshots()] == [None]
 
 

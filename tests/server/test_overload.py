@@ -111,7 +111,7 @@ def test_what_cannot_be_met_is_refused_at_once_and_never_executed() -> None:
 def test_an_estimate_that_refuses_everybody_is_put_to_the_test() -> None:
     replica = Replica()
     wrong = [(items, 0.5) for items in range(1, BATCH + 1)]
-    replica.scheduler.warmed(CostModel.from_warm_up(wrong), None)
+    replica.scheduler.seed(CostModel.from_warm_up(wrong), None)
     ends = replica.run(Ask(time_s) for time_s in poisson(400, 0.0, 8.0, seed=5))
     # five batches' time of nothing but refusals, then probes; three batches show the truth
     assert outcomes(came(ends, 0.0, 2.4)) == {"deadline": len(came(ends, 0.0, 2.4))}

@@ -210,7 +210,7 @@ async def test_all_wrong_settings_are_named_with_rule_and_value() -> None:
 async def test_the_emulated_server_imports_no_torch_and_no_numpy() -> None:
     script = (
         "import sys, headroom_server.composition as m\n"
-        "m.build_runner(m.Settings(engine='emulated'), m.Source('m'))\n"
+        "m.build_runner(m.Settings(engine='emulated'), m.ModelSource('m'))\n"
         "import headroom_server.web.app\n"
         "sys.exit(bool({'torch', 'numpy', 'safetensors'} & set(sys.modules)))"
     )

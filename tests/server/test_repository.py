@@ -284,14 +284,14 @@ def test_the_command_says_it_by_its_exit_code_and_without_torch(tmp_path: Path) 
 
     assert run("check", str(tmp_path)) == (0, "ok     a/1: mlp\n")
     (tmp_path / "a" / "model.toml").write_text("")
-    code, told = run("check", str(tmp_path))
-    assert (code, told) == (
+    code, reply = run("check", str(tmp_path))
+    assert (code, reply) == (
         1,
         "wrong  a/1: model.toml: architecture: required: a registered name, or module:Class\n",
     )
-    code, told = run("check", str(tmp_path), "--strict")
+    code, reply = run("check", str(tmp_path), "--strict")
     assert code == 2
-    assert "unrecognized arguments: --strict" in told
+    assert "unrecognized arguments: --strict" in reply
 
 
 def test_a_class_of_the_program_itself_is_none(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from headroom_server.composition import build_runner, largest_batch
 from headroom_server.engine import LoadError
 from headroom_server.repository.description import parse
 from headroom_server.runtime.registry import Models
-from headroom_server.runtime.store import Store
+from headroom_server.runtime.store import ModelStore
 from headroom_server.settings import Settings
 from headroom_server.web.app import Application
 from inside import read_and_checked
@@ -50,7 +50,7 @@ async def connect(tmp_path: Path) -> AsyncIterator[Connect]:
 
     async def make(**more: Any) -> httpx.AsyncClient:
         settings = settings_of(tmp_path, **more)
-        store = Store(settings, partial(build_runner, settings))
+        store = ModelStore(settings, partial(build_runner, settings))
         models = Models(store.configured())
         app = Application(
             models,
@@ -249,7 +249,7 @@ def test_a_description_goes_before_the_servers_batch_size() -> None:
 def test_a_configuration_without_a_model_is_named(settings: dict[str, str], words: str) -> None:
     configured = Settings(**settings)
     with pytest.raises(LoadError, match=words):
-        Store(configured, partial(build_runner, configured)).configured()
+        ModelStore(configured, partial(build_runner, configured)).configured()
 
 
 async def test_a_wrong_repository_ends_the_process_before_it_listens(tmp_path: Path) -> None:

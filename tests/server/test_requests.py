@@ -164,10 +164,10 @@ async def test_another_model_is_not_found(start: Start) -> None:
 async def test_requests_that_wait_together_are_executed_together(start: Start) -> None:
     world = await start()
     first = await world.hold_device()
-    others = [asyncio.create_task(world.predict([i, i])) for i in range(4)]
+    other_lengths = [asyncio.create_task(world.predict([i, i])) for i in range(4)]
     await world.waiting(4)
     world.engine.free.set()
-    assert [(await one).json()["predictions"] for one in others] == [[0], [2], [4], [6]]
+    assert [(await one).json()["predictions"] for one in other_lengths] == [[0], [2], [4], [6]]
     await first
     assert world.engine.batches == [1, 4]
     seen = await balanced_metrics(world)
@@ -349,7 +349,7 @@ async def test_draining_is_not_ready_and_still_answers_until_the_door_closes(sta
     assert (await world.http.get("/v2/health/ready")).json()["phase"] == "draining"
     answer = await world.predict([1, 1])
     assert (answer.status_code, answer.headers["connection"]) == (200, "close")
-    world.runner.close_door()
+    world.runner.close_intake()
     answer = await world.predict([1, 1])
     assert (answer.status_code, answer.headers["connection"]) == (503, "close")
     assert (await world.http.get("/v2/health/live")).status_code == 200

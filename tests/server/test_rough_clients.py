@@ -73,9 +73,9 @@ async def test_a_request_is_bounded_in_bytes_and_in_time() -> None:
             assert (await endless_head.closed()).startswith(b"HTTP/1.1 431 ")
             assert (await endless_url.closed()).startswith(b"HTTP/1.1 431 ")
             for slow in (half_head, half_body):
-                told = await slow.closed()
-                assert told.startswith(b"HTTP/1.1 408 ")
-                assert b"must be complete within 0.6 s" in told
+                reply = await slow.closed()
+                assert reply.startswith(b"HTTP/1.1 408 ")
+                assert b"must be complete within 0.6 s" in reply
             assert await silent.closed() == b""
             assert (await patient.closed()).startswith(b"HTTP/1.1 100 ")
 
@@ -85,14 +85,14 @@ async def test_what_is_no_request_is_answered_and_the_connection_stays_in_step()
         await server.ready()
         async with clients(server, 5) as (garbage, unread_body, pipelined, behind, broken):
             await garbage.send(b"\x16\x03\x01\x02")
-            told = await garbage.closed()
-            assert told.startswith(b"HTTP/1.1 400 ")
-            assert b'{"error":"the request must be valid HTTP/1.1' in told
+            reply = await garbage.closed()
+            assert reply.startswith(b"HTTP/1.1 400 ")
+            assert b'{"error":"the request must be valid HTTP/1.1' in reply
 
             await unread_body.send(HEAD.replace(b"/m:", b"/q:") + b"expect: 100-continue\r\n\r\n")
-            told = await unread_body.closed()
-            assert told.startswith(b"HTTP/1.1 404 ")
-            assert b"connection: close" in told
+            reply = await unread_body.closed()
+            assert reply.startswith(b"HTTP/1.1 404 ")
+            assert b"connection: close" in reply
 
             await pipelined.send((HEAD + b"\r\n" + BODY) * 2 + GET + b"\r\n")
             answers = [await pipelined.answer() for _ in range(3)]

@@ -7,7 +7,7 @@ import pytest
 from headroom_server.scheduling.admission import Caps, Refusal
 from headroom_server.scheduling.cost_model import CostModel
 from headroom_server.scheduling.device_time import DeviceTime
-from headroom_server.scheduling.entries import Entry
+from headroom_server.scheduling.entries import QueueEntry
 from headroom_server.scheduling.scheduler import Scheduler
 
 # t(b) = 6 ms + 0.5 ms b: a full batch of 8 takes 10 ms, one alone 6.5 ms
@@ -16,7 +16,7 @@ COST = CostModel.from_warm_up((b, 0.006 + 0.0005 * b) for b in range(1, 9))
 
 def scheduler(*, waiting: int = 0, busy_since_s: float | None = None) -> Scheduler[None]:
     one: Scheduler[None] = Scheduler(8, Caps(1000, 1000), chance=lambda: 0.0)
-    one.warmed(COST, None)
+    one.seed(COST, None)
     if busy_since_s is not None:
         for key in range(8):
             one.offer(entry(-1 - key), busy_since_s)
@@ -33,8 +33,8 @@ def entry(
     priority: int = 5,
     arrived_s: float = 0.0,
     size: int = 0,
-) -> Entry[None]:
-    return Entry(key, 1, arrived_s, deadline_s, None, 0, priority, "", size)
+) -> QueueEntry[None]:
+    return QueueEntry(key, 1, arrived_s, deadline_s, None, 0, priority, "", size)
 
 
 @pytest.mark.parametrize(
@@ -100,28 +100,28 @@ def test_the_time_between_batches_is_learnt_where_somebody_waited_for_it() -> No
     device = DeviceTime()
     end_s = 0.0
     for _ in range(200):
-        device.give(end_s + 0.0004, 0.01)
-        device.took(end_s + 0.0005, 0.01, waited=True)
+        device.assign(end_s + 0.0004, 0.01)
+        device.complete(end_s + 0.0005, 0.01, waited=True)
         end_s += 0.0105
     assert device.gap_s == pytest.approx(0.0005, rel=0.01)
-    device.took(end_s + 60.0, 0.01, waited=False)
+    device.complete(end_s + 60.0, 0.01, waited=False)
     assert device.gap_s == pytest.approx(0.0005, rel=0.01)
 
 
 def test_a_batch_looked_ahead_begins_when_the_one_before_ends() -> None:
     device = DeviceTime()
-    device.give(0.0, 0.01)
-    device.give(0.004, 0.008)
+    device.assign(0.0, 0.01)
+    device.assign(0.004, 0.008)
     assert not device.idle
     assert device.free_in_s(0.004) == pytest.approx(0.014)
-    device.took(0.0, 0.01, waited=False)
+    device.complete(0.0, 0.01, waited=False)
     assert device.free_in_s(0.010) == pytest.approx(0.002)
 
 
 def test_a_batch_that_is_never_reported_is_over_when_a_later_one_is() -> None:
     device = DeviceTime()
-    device.give(0.0, 0.01)
-    device.give(0.02, 0.01)
-    device.took(0.02, 0.01, waited=False)
+    device.assign(0.0, 0.01)
+    device.assign(0.02, 0.01)
+    device.complete(0.02, 0.01, waited=False)
     assert device.idle
     assert device.free_in_s(5.0) == 0.0

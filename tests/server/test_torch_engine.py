@@ -18,10 +18,9 @@ from headroom_server.composition import build_engines
 from headroom_server.device.startup import WarmUpPlan
 from headroom_server.engine import LoadError, Work
 from headroom_server.repository import folder
-from headroom_server.runtime.limits import Limits
 from headroom_server.runtime.registry import Models
-from headroom_server.runtime.runner import Runner
-from headroom_server.runtime.store import Source
+from headroom_server.runtime.runner import Limits, Runner
+from headroom_server.runtime.store import ModelSource
 from headroom_server.settings import Settings
 from headroom_server.tensors import Signature, TensorSpec
 from headroom_server.torch_engine import TorchEngine
@@ -232,7 +231,7 @@ def test_a_description_asks_for_compilation(
     text = (tmp_path / "model.toml").read_text()
     (tmp_path / "model.toml").write_text(f"compile = {str(compiled).lower()}\n{text}")
     description = folder.describe(tmp_path, tmp_path)
-    source = Source("m", 1, tmp_path, tmp_path, description)
+    source = ModelSource("m", 1, tmp_path, tmp_path, description)
     (engine,) = build_engines(Settings(), source)
     engine.load()
     assert engine.compiles is compiled

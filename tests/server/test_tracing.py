@@ -18,13 +18,13 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON, DEFAULT_ON, Sampler
 from opentelemetry.trace import SpanContext, StatusCode
 
-from headroom_server.device.execution import Executed
-from headroom_server.device.stages import Stages
-from headroom_server.scheduling.entries import Close, Entry, Sealed
+from headroom_server.device.execution import ExecutedBatch
+from headroom_server.engine import StageTimes
+from headroom_server.scheduling.entries import CloseReason, QueueEntry, SealedBatch
 from headroom_server.tracing.current import Batch, Trace, executed
 from headroom_server.tracing.open_telemetry import OpenTelemetry
+from headroom_server.tracing.setup import configured
 from headroom_server.tracing.spans import Span, of_batch, of_request
-from headroom_server.tracing.starting import configured
 
 pytestmark = pytest.mark.clock
 
@@ -33,17 +33,17 @@ UNSAMPLED = PARENT[:-1] + "0"
 
 
 class Nobody:
-    def batch(self, model: str, done: Executed[Any]) -> object:
+    def batch(self, model: str, done: ExecutedBatch[Any]) -> object:
         raise AssertionError(model, done)
 
 
-def batch_of(requests: int = 1, **fields: Any) -> Executed[None]:
+def batch_of(requests: int = 1, **fields: Any) -> ExecutedBatch[None]:
     """Items 2 each; on the device from 10.0 to 10.008."""
-    entries = tuple(Entry(key, 2, 9.0, None, None) for key in range(requests))
+    entries = tuple(QueueEntry(key, 2, 9.0, None, None) for key in range(requests))
     answers = [{"y": array("d", [1.0, 2.0])}] * requests
-    sealed = Sealed(entries, (), 0, Close.FULL)
-    stages = Stages(0.0, 0.001, 0.006, 0.001)
-    return Executed(sealed, answers, 10.0, 0.008, stages)._replace(**fields)
+    sealed = SealedBatch(entries, (), 0, CloseReason.FULL)
+    stages = StageTimes(0.0, 0.001, 0.006, 0.001)
+    return ExecutedBatch(sealed, answers, 10.0, 0.008, stages)._replace(**fields)
 
 
 def rounded(spans: list[Span]) -> list[tuple[str, float, float]]:
@@ -118,7 +118,7 @@ def test_the_stages_of_a_batch_end_with_it() -> None:
 
 def test_what_was_done_beside_the_device_lies_before_and_after_its_time() -> None:
     # staged in 2 ms while another batch computed, executed from 10.0 to 10.006, then dealt out
-    ahead = batch_of(seconds=0.006, stages=Stages(0.001, 0.002, 0.006, 0.003), apart=True)
+    ahead = batch_of(seconds=0.006, stages=StageTimes(0.001, 0.002, 0.006, 0.003), apart=True)
     span, stages = of_batch("m", ahead)
     assert rounded([span]) == [("batch", 9.997, 10.009)]
     assert rounded(stages) == [
@@ -166,7 +166,7 @@ def context_of(span: ReadableSpan) -> SpanContext:
 
 def test_a_request_and_its_batch_are_two_traces_and_a_link() -> None:
     recorded = Recorded()
-    trace, told = recorded.begin(traceparent=PARENT, tracestate="vendor=1")
+    trace, reply = recorded.begin(traceparent=PARENT, tracestate="vendor=1")
     assert trace is not None
     trace.accepted_s = 9.5
     executed("m", batch_of(), [trace, None])
@@ -179,7 +179,7 @@ def test_a_request_and_its_batch_are_two_traces_and_a_link() -> None:
     assert request.parent is not None
     assert request.parent.span_id == 0xB7AD6B7169203331
     assert context_of(request).trace_state.to_header() == "vendor=1"
-    assert told == f"{PARENT[:36]}{context_of(request).span_id:016x}-01"
+    assert reply == f"{PARENT[:36]}{context_of(request).span_id:016x}-01"
     assert (batch.name, batch.parent) == ("batch", None)
     assert [link.context for link in request.links] == [batch.context]
     assert [span.name for span in spans] == [
@@ -220,12 +220,12 @@ def test_parent_and_sampler_decide(
     sampler: Sampler, carrier: dict[str, str], sampled: bool
 ) -> None:
     recorded = Recorded(sampler)
-    trace, told = recorded.begin(**carrier)
+    trace, reply = recorded.begin(**carrier)
     assert (trace is not None) is sampled
-    assert told.endswith("-01" if sampled else "-00")
+    assert reply.endswith("-01" if sampled else "-00")
     if carrier:
-        assert told.startswith(PARENT[:36])
-        assert told[36:52] != PARENT[36:52]
+        assert reply.startswith(PARENT[:36])
+        assert reply[36:52] != PARENT[36:52]
     executed("m", batch_of(), [trace])
     assert bool(recorded.spans()) is sampled
 
@@ -235,9 +235,9 @@ def test_parent_and_sampler_decide(
     ["", "00", PARENT.upper(), "ff" + PARENT[2:], PARENT.replace("b7ad6b7169203331", "0" * 16)],
 )
 def test_a_context_that_is_none_begins_a_new_trace(traceparent: str) -> None:
-    trace, told = Recorded().begin(traceparent=traceparent)
+    trace, reply = Recorded().begin(traceparent=traceparent)
     assert trace is not None
-    assert told[3:35] != PARENT[3:35]
+    assert reply[3:35] != PARENT[3:35]
 
 
 def test_failures_are_marked() -> None:

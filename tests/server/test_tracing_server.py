@@ -224,13 +224,13 @@ async def test_an_endpoint_gets_what_is_left_when_the_server_ends() -> None:
                     f"{server.url}/v1/models/m:predict", json={"instances": [[1, 2, 3, 4]]}
                 ) as answer,
             ):
-                told = answer.headers["traceparent"]
+                reply = answer.headers["traceparent"]
             assert not spans
             server.process.send_signal(signal.SIGTERM)
             assert await asyncio.wait_for(server.process.wait(), 10) == 0
     assert {service for service, _ in spans} == {"front"}
     (request,) = [span for _, span in spans if span.name.startswith("POST")]
-    assert told == f"00-{request.trace_id.hex()}-{request.span_id.hex()}-01"
+    assert reply == f"00-{request.trace_id.hex()}-{request.span_id.hex()}-01"
     (batch,) = [span for _, span in spans if span.name == "batch" and not span.parent_span_id]
     assert request.links[0].span_id == batch.span_id
 
@@ -239,8 +239,8 @@ def test_without_an_endpoint_or_redis_neither_library_is_loaded() -> None:
     program = (
         "import sys, json, headroom_server.server, headroom_server.composition as c\n"
         "from headroom_server.settings import Settings\n"
-        "from headroom_server.runtime.store import Source\n"
-        "c.build_runner(Settings(engine='emulated', cache_bytes=1024), Source('m'))\n"
+        "from headroom_server.runtime.store import ModelSource\n"
+        "c.build_runner(Settings(engine='emulated', cache_bytes=1024), ModelSource('m'))\n"
         "c.telemetry_of({})\n"
         "print(json.dumps([m for m in ('redis', 'opentelemetry.sdk') if m in sys.modules]))\n"
     )

@@ -73,7 +73,7 @@ def test_a_very_late_wake_up_does_not_make_the_next_batches_free() -> None:
     assert clock.now_s - began_s >= 0.0054
 
 
-def warmed(
+def on_warm(
     engine: EmulatedEngine, clock: Clock, max_batch_size: int, requests: int
 ) -> list[WarmShape]:
     signature = engine.load()
@@ -86,13 +86,13 @@ def warmed(
 
 def test_every_batch_size_is_executed_cold_once_and_timed_at_least_once() -> None:
     clock = Clock()
-    warm = warmed(emulated(clock), clock, max_batch_size=4, requests=1)
+    warm = on_warm(emulated(clock), clock, max_batch_size=4, requests=1)
     assert [(shape.items, shape.length) for shape in warm] == [(1, 0), (2, 0), (3, 0), (4, 0)]
     for shape in warm:
         expected_s = 0.006 + 0.0005 * shape.items
         assert shape.first_s == pytest.approx(expected_s)
         assert [stages.execute_s for stages in shape.later] == [pytest.approx(expected_s)]
-    more = warmed(emulated(clock), clock, max_batch_size=4, requests=41)
+    more = on_warm(emulated(clock), clock, max_batch_size=4, requests=41)
     assert [len(shape.later) for shape in more] == [4] * 4, "10 requests a round, one round cold"
 
 
@@ -108,7 +108,7 @@ def test_every_length_is_warmed_and_costs_its_tokens() -> None:
         clock=clock,
         sleep=clock.sleep,
     )
-    warm = warmed(engine, clock, max_batch_size=2, requests=1)
+    warm = on_warm(engine, clock, max_batch_size=2, requests=1)
     got = {(shape.items, shape.length): shape.later[0].execute_s for shape in warm}
     # 6 ms + 0.5 ms and 1.6 or 6.4 ms for each item
     assert got == {
@@ -176,14 +176,14 @@ def test_the_self_test_compares_single_requests_with_what_they_may_take(
 def test_the_self_test_of_a_slow_model_takes_about_a_second(single_s: float, expected: int) -> None:
     clock = Clock()
     engine = emulated(clock, fixed_s=single_s)
-    tested = 0
+    on_self_test = 0
 
     def count() -> None:
-        nonlocal tested
-        tested += 1
+        nonlocal on_self_test
+        on_self_test += 1
 
     self_test(engine, engine.load(), requests=16, max_latency_s=9.0, clock=clock, checkpoint=count)
-    assert tested == expected
+    assert on_self_test == expected
 
 
 @pytest.mark.parametrize(

@@ -7,16 +7,16 @@ event loop's thread.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import partial
 from typing import NamedTuple, TypeVar
 
-from headroom_server.caching.counts import Counts, Source
-from headroom_server.caching.flights import Flight, Turn, Word
+from headroom_server.caching.flights import Flight, FlightResult, FollowerRole
 from headroom_server.caching.keys import Keys
-from headroom_server.caching.lru import Kept, Lru
-from headroom_server.caching.store import Guarded
+from headroom_server.caching.lru import CachedValue, Lru
+from headroom_server.caching.store import GuardedStore
 from headroom_server.caching.values import decoded, encoded, size_of
 from headroom_server.connection import Connection
 from headroom_server.device.execution import Outputs
@@ -29,6 +29,31 @@ from headroom_server.errors import (
     RequestError,
 )
 from headroom_server.tensors import Signature
+
+
+class AnswerSource(StrEnum):
+    """Where an answer comes from."""
+
+    MEMORY = "memory"
+    STORE = "redis"
+    FLIGHT = "flight"
+    """The execution of an equal request that was under way."""
+    DEVICE = "device"
+
+
+@dataclass(frozen=True, slots=True)
+class CacheCounts:
+    """What a scrape shows."""
+
+    by_source: Mapping[AnswerSource, int]
+    """Answers; executions that were begun, under `DEVICE`."""
+    size: int
+    entries: int
+    evicted: int
+    store_failures: int | None
+    """None without a second level."""
+    store_asked: bool
+
 
 T = TypeVar("T")
 
@@ -51,7 +76,7 @@ class Bounds:
     max_joined_bytes: int = 1 << 30
 
 
-class Asked(NamedTuple):
+class CacheRequest(NamedTuple):
     """One request: its numbers, when it is due, whose connection may be lost."""
 
     work: Work
@@ -67,7 +92,7 @@ class Cache:
         identity: str,
         bounds: Bounds,
         clock: Callable[[], float],
-        store: Guarded | None = None,
+        store: GuardedStore | None = None,
     ) -> None:
         self._identity = identity
         self._bounds = bounds
@@ -78,7 +103,7 @@ class Cache:
         self._joined_bytes = 0
         self._signature: Signature | None = None
         self._keys: Keys | None = None
-        self._by_source = dict.fromkeys(Source, 0)
+        self._by_source = dict.fromkeys(AnswerSource, 0)
 
     def serve(self, signature: Signature) -> None:
         """The model is loaded."""
@@ -86,10 +111,10 @@ class Cache:
         if self._store is not None:
             self._store.start()
 
-    def counts(self) -> Counts:
+    def counts(self) -> CacheCounts:
         """What a scrape shows, now."""
         store = self._store
-        return Counts(
+        return CacheCounts(
             dict(self._by_source),
             self._memory.size,
             len(self._memory),
@@ -98,51 +123,51 @@ class Cache:
             store is not None and store.asked,
         )
 
-    async def emptied(self) -> None:
+    async def wait_idle(self) -> None:
         """Wait until no execution is under way or about to be."""
         while self._flights:
             await asyncio.wait([flight.over for flight in self._flights.values()])
 
     async def outputs(
-        self, asked: Asked, execute: Callable[[], Awaitable[Outputs]]
-    ) -> tuple[Outputs, Source]:
-        """Kept outputs, or those of an execution, and where they come from.
+        self, request: CacheRequest, execute: Callable[[], Awaitable[Outputs]]
+    ) -> tuple[Outputs, AnswerSource]:
+        """CachedValue outputs, or those of an execution, and where they come from.
 
         Raises:
             RequestError: what `execute` raises; expired or left while it waited for another's.
         """
         assert self._keys is not None
-        key = self._keys.key(asked.work)
+        key = self._keys.key(request.work)
         kept = self._memory.get(key, self._clock())
         if kept is not None:
-            return self._from(Source.MEMORY, kept)
-        flight, size = self._flights.get(key), _size(asked.work)
+            return self._from(AnswerSource.MEMORY, kept)
+        flight, size = self._flights.get(key), _size(request.work)
         if flight is None:
             flight = self._flights[key] = Flight()
-            return await self._lead(key, flight, asked, execute)
+            return await self._lead(key, flight, request, execute)
         if self._joined_bytes + size > self._bounds.max_joined_bytes:
             return await self._alone(key, execute)
         self._joined_bytes += size
         try:
-            word = await self._follow(key, flight, asked)
+            word = await self._follow(key, flight, request)
         finally:
             self._joined_bytes -= size
-        if word is Turn.LEAD:
-            return await self._lead(key, flight, asked, execute)
-        if word is Turn.ALONE:
+        if word is FollowerRole.LEAD:
+            return await self._lead(key, flight, request, execute)
+        if word is FollowerRole.ALONE:
             return await self._alone(key, execute)
-        return self._from(Source.FLIGHT, word)
+        return self._from(AnswerSource.FLIGHT, word)
 
     async def _lead(
         self,
         key: bytes,
         flight: Flight,
-        asked: Asked,
+        request: CacheRequest,
         execute: Callable[[], Awaitable[Outputs]],
-    ) -> tuple[Outputs, Source]:
+    ) -> tuple[Outputs, AnswerSource]:
         try:
-            outputs = await self._from_store(key, asked)
-            source = Source.STORE
+            outputs = await self._from_store(key, request)
+            source = AnswerSource.STORE
             if outputs is None:
                 outputs, source = await self._alone(key, execute)
             else:
@@ -151,33 +176,33 @@ class Cache:
             self._pass_on(key, flight)
             raise
         except BaseException:
-            self._land(key, flight, Turn.ALONE)
+            self._land(key, flight, FollowerRole.ALONE)
             raise
         self._land(key, flight, outputs)
         return outputs, source
 
-    async def _follow(self, key: bytes, flight: Flight, asked: Asked) -> Word:
-        told = flight.join()
+    async def _follow(self, key: bytes, flight: Flight, request: CacheRequest) -> FlightResult:
+        follower = flight.join()
         try:
-            return await _bounded(told, asked, self._clock)
+            return await _bounded(follower, request, self._clock)
         except BaseException:
             # cancel gives it up, unless it has been told something that it did not hear
-            if not told.cancel() and told.result() is Turn.LEAD:
+            if not follower.cancel() and follower.result() is FollowerRole.LEAD:
                 self._pass_on(key, flight)
             raise
 
     async def _alone(
         self, key: bytes, execute: Callable[[], Awaitable[Outputs]]
-    ) -> tuple[Outputs, Source]:
-        self._by_source[Source.DEVICE] += 1
+    ) -> tuple[Outputs, AnswerSource]:
+        self._by_source[AnswerSource.DEVICE] += 1
         outputs = await execute()
         self._keep(key, outputs, self._bounds.ttl_s)
         store, signature = self._store, self._signature
         if store is not None and signature is not None and store.asked:
             store.put(key, encoded(key, outputs, signature), self._bounds.ttl_s)
-        return outputs, Source.DEVICE
+        return outputs, AnswerSource.DEVICE
 
-    async def _from_store(self, key: bytes, asked: Asked) -> Outputs | None:
+    async def _from_store(self, key: bytes, request: CacheRequest) -> Outputs | None:
         store = self._store
         if store is None or self._signature is None:
             return None
@@ -186,24 +211,24 @@ class Cache:
             return None
         lookup = asyncio.ensure_future(store.get(key))
         try:
-            found = await _bounded(lookup, asked, self._clock)
+            found = await _bounded(lookup, request, self._clock)
         finally:
             lookup.cancel()
         if found is None:
             return None
-        outputs = decoded(key, found.value, asked.work, self._signature)
+        outputs = decoded(key, found.value, request.work, self._signature)
         if outputs is not None:
             self._keep(key, outputs, min(found.left_s, self._bounds.ttl_s))
         return outputs
 
-    def _from(self, source: Source, outputs: Outputs) -> tuple[Outputs, Source]:
+    def _from(self, source: AnswerSource, outputs: Outputs) -> tuple[Outputs, AnswerSource]:
         self._by_source[source] += 1
         return outputs, source
 
     def _keep(self, key: bytes, outputs: Outputs, ttl_s: float) -> None:
-        self._memory.put(key, Kept(outputs, size_of(outputs), self._clock() + ttl_s))
+        self._memory.put(key, CachedValue(outputs, size_of(outputs), self._clock() + ttl_s))
 
-    def _land(self, key: bytes, flight: Flight, word: Word) -> None:
+    def _land(self, key: bytes, flight: Flight, word: FlightResult) -> None:
         del self._flights[key]
         flight.land(word)
 
@@ -212,7 +237,9 @@ class Cache:
             del self._flights[key]
 
 
-async def _bounded(awaited: asyncio.Future[T], asked: Asked, clock: Callable[[], float]) -> T:
+async def _bounded(
+    awaited: asyncio.Future[T], request: CacheRequest, clock: Callable[[], float]
+) -> T:
     """What is awaited, unless the request's client leaves or its deadline passes before."""
     loop = asyncio.get_running_loop()
     first: asyncio.Future[None] = loop.create_future()
@@ -223,15 +250,15 @@ async def _bounded(awaited: asyncio.Future[T], asked: Asked, clock: Callable[[],
 
     awaited.add_done_callback(partial(end, None))
     timer = None
-    if asked.due_s is not None:
+    if request.due_s is not None:
         expired = ExpiredError("the deadline passed while it waited")
-        timer = loop.call_later(asked.due_s - clock(), end, expired)
-    asked.connection.on_lost = lambda: end(DisconnectedError())
+        timer = loop.call_later(request.due_s - clock(), end, expired)
+    request.connection.on_lost = lambda: end(DisconnectedError())
     try:
         await first
         return awaited.result()
     finally:
-        asked.connection.on_lost = None
+        request.connection.on_lost = None
         if timer is not None:
             timer.cancel()
 

@@ -20,31 +20,31 @@ from typing import TypeAlias
 from headroom_server.device.execution import Outputs
 
 
-class Turn(Enum):
+class FollowerRole(Enum):
     """What a follower does that got no outputs."""
 
     LEAD = auto()
     ALONE = auto()
 
 
-Word: TypeAlias = "Outputs | Turn"
+FlightResult: TypeAlias = "Outputs | FollowerRole"
 
 
 class Flight:
     """One execution under way, and who waits for it in order of arrival."""
 
     def __init__(self) -> None:
-        self._followers: deque[asyncio.Future[Word]] = deque()
+        self._followers: deque[asyncio.Future[FlightResult]] = deque()
         self.over = asyncio.get_running_loop().create_future()
         """Set when nobody is left to execute it."""
 
-    def join(self) -> asyncio.Future[Word]:
+    def join(self) -> asyncio.Future[FlightResult]:
         """Follow: the future says what is to be done. It may be given up at any time."""
-        follower: asyncio.Future[Word] = asyncio.get_running_loop().create_future()
+        follower: asyncio.Future[FlightResult] = asyncio.get_running_loop().create_future()
         self._followers.append(follower)
         return follower
 
-    def land(self, word: Word) -> None:
+    def land(self, word: FlightResult) -> None:
         """Say it to all, and be over."""
         for follower in self._waiting():
             follower.set_result(word)
@@ -54,12 +54,12 @@ class Flight:
     def hand_over(self) -> bool:
         """Let the first that still waits lead; false, and over, where there is none."""
         for follower in self._waiting():
-            follower.set_result(Turn.LEAD)
+            follower.set_result(FollowerRole.LEAD)
             return True
         self.over.set_result(None)
         return False
 
-    def _waiting(self) -> Iterable[asyncio.Future[Word]]:
+    def _waiting(self) -> Iterable[asyncio.Future[FlightResult]]:
         while self._followers:
             follower = self._followers.popleft()
             if not follower.done():

@@ -8,7 +8,7 @@ from typing import Generic, NamedTuple, TypeVar
 V = TypeVar("V")
 
 
-class Kept(NamedTuple, Generic[V]):
+class CachedValue(NamedTuple, Generic[V]):
     """A value, the bytes it holds, and when it is no longer fresh."""
 
     value: V
@@ -25,7 +25,7 @@ class Lru(Generic[V]):
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
-        self._kept: OrderedDict[bytes, Kept[V]] = OrderedDict()
+        self._kept: OrderedDict[bytes, CachedValue[V]] = OrderedDict()
         self.size = 0
         """Bytes held now."""
         self.evicted = 0
@@ -46,7 +46,7 @@ class Lru(Generic[V]):
         self._kept.move_to_end(key)
         return kept.value
 
-    def put(self, key: bytes, kept: Kept[V]) -> None:
+    def put(self, key: bytes, kept: CachedValue[V]) -> None:
         """Keep a value, in place of the one that the key had; one above the bound is not kept."""
         self._drop(key)
         if kept.size > self._max_bytes:

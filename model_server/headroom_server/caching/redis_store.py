@@ -6,7 +6,7 @@ from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from headroom_server.caching.store import PATIENCE_S, Found
+from headroom_server.caching.store import PATIENCE_S, StoredValue
 
 PREFIX = b"headroom:"
 MAX_CONNECTIONS = 32
@@ -27,13 +27,13 @@ class RedisStore:
             decode_responses=False,
         )
 
-    async def get(self, key: bytes) -> Found | None:
+    async def get(self, key: bytes) -> StoredValue | None:
         """The value and what is left of its time, in one round trip."""
         async with self._redis.pipeline(transaction=False) as pipeline:
             pipeline.get(PREFIX + key)
             pipeline.pttl(PREFIX + key)
             value, left_ms = await pipeline.execute()
-        return None if value is None or left_ms <= 0 else Found(value, left_ms / 1000)
+        return None if value is None or left_ms <= 0 else StoredValue(value, left_ms / 1000)
 
     async def put(self, key: bytes, value: bytes, ttl_s: float) -> None:
         """SET with an expiry, in milliseconds."""

@@ -23,17 +23,17 @@ MAX_WRITE_BYTES = 32 << 20
 """Waiting to be written; what comes on top is not."""
 
 
-class Found(NamedTuple):
+class StoredValue(NamedTuple):
     """A value, and for how long it is still fresh."""
 
     value: bytes
     left_s: float
 
 
-class Store(Protocol):
+class ByteStore(Protocol):
     """Bytes by key, shared by replicas. Every method may raise anything, and may hang."""
 
-    async def get(self, key: bytes) -> Found | None:
+    async def get(self, key: bytes) -> StoredValue | None:
         """The value, where there is one that is fresh."""
 
     async def put(self, key: bytes, value: bytes, ttl_s: float) -> None:
@@ -46,10 +46,10 @@ class Store(Protocol):
         """Give up all connections."""
 
 
-class Guarded:
+class GuardedStore:
     """A store that never fails and never takes long."""
 
-    def __init__(self, store: Store, clock: Callable[[], float]) -> None:
+    def __init__(self, store: ByteStore, clock: Callable[[], float]) -> None:
         self._store = store
         self._clock = clock
         self._breaker = Breaker()
@@ -70,7 +70,7 @@ class Guarded:
         if self._breaker.probe(self._clock()):
             self._aside(self._probe())
 
-    async def get(self, key: bytes) -> Found | None:
+    async def get(self, key: bytes) -> StoredValue | None:
         """The value; None where there is none, or it cannot be had in time."""
         try:
             async with asyncio.timeout(LOOKUP_S):

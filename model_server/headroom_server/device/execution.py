@@ -11,18 +11,18 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from headroom_server.device.isolation import Budget, Doubt, Failure, isolate, portions
-from headroom_server.device.stages import Stages
+from headroom_server.device.isolation import Budget, Failure, FailureStreak, isolate, portions
 from headroom_server.device.warming import execute, synthetic
 from headroom_server.engine import (
     DeviceLostError,
     Engine,
     OutOfMemoryError,
     Staged,
+    StageTimes,
     Work,
     check_outputs,
 )
-from headroom_server.scheduling.entries import Entry, Sealed
+from headroom_server.scheduling.entries import QueueEntry, SealedBatch
 from headroom_server.tensors import Numbers, Signature
 
 log = logging.getLogger("headroom_server")
@@ -31,34 +31,34 @@ Outputs = Mapping[str, Numbers]
 T = TypeVar("T")
 
 
-class Executed(NamedTuple, Generic[T]):
+class ExecutedBatch(NamedTuple, Generic[T]):
     """One batch that left the device; `outputs` has None for each request that failed."""
 
-    sealed: Sealed[T]
+    sealed: SealedBatch[T]
     outputs: Sequence[Outputs | None]
     began_s: float
     seconds: float
     """For how long the next batch had to wait for this one."""
-    stages: Stages | None = None
+    stages: StageTimes | None = None
     """None where it was not executed as a whole, and took longer than such a batch takes."""
     apart: bool = False
     """Whether the postprocess came after these seconds, on another thread."""
 
 
-class Ahead(NamedTuple):
+class StagedAhead(NamedTuple):
     """What was staged for what the batch was going to be, and how long that took."""
 
     staged: Staged | None = None
     seconds: float = 0.0
 
 
-UNPREPARED = Ahead()
+UNPREPARED = StagedAhead()
 
 
-class Computed(NamedTuple, Generic[T]):
+class ComputedBatch(NamedTuple, Generic[T]):
     """A batch whose results are in the host's memory."""
 
-    sealed: Sealed[T]
+    sealed: SealedBatch[T]
     staged: Staged
     result: Any
     began_s: float
@@ -84,7 +84,7 @@ class Executor(Generic[T]):
         max_batch_size: int,
         work_of: Callable[[T], Work],
         clock: Callable[[], float],
-        report: Callable[[Executed[T]], None],
+        report: Callable[[ExecutedBatch[T]], None],
     ) -> None:
         self._engine = engine
         self._signature = signature
@@ -92,27 +92,27 @@ class Executor(Generic[T]):
         self._clock = clock
         self._report = report
         self.budget = Budget.of(max_batch_size * max((1, *signature.lengths)))
-        self.doubt = Doubt()
+        self.failure_streak = FailureStreak()
         self.busy_since_s: float | None = None
         """When the batch in hand began; None between batches."""
         self.suspected = False
         """The engine failed even the request that warm-up has seen answered, and all since."""
 
-    def fits(self, sealed: Sealed[T]) -> bool:
+    def fits(self, sealed: SealedBatch[T]) -> bool:
         """Whether a batch is executed as a whole: always, unless memory was short of late."""
         return self.budget.share == 1.0 or sealed.items <= self.budget.items(sealed.length)
 
-    def stage(self, sealed: Sealed[T], ahead: Staged | None = None) -> Staged:
+    def stage(self, sealed: SealedBatch[T], ahead: Staged | None = None) -> Staged:
         """The engine's first step. May raise anything."""
-        works = list(map(self._work_of, [entry.work for entry in sealed.batch]))
+        works = list(map(self._work_of, [entry.payload for entry in sealed.batch]))
         return self._engine.stage(works, sealed.length, ahead)
 
     def compute(
         self,
-        sealed: Sealed[T],
-        ahead: Ahead = UNPREPARED,
+        sealed: SealedBatch[T],
+        ahead: StagedAhead = UNPREPARED,
         started: Callable[[], None] | None = None,
-    ) -> Computed[T] | Failure:
+    ) -> ComputedBatch[T] | Failure:
         """The first two steps; `started` is called between them.
 
         Raises:
@@ -134,9 +134,9 @@ class Executor(Generic[T]):
             log.exception("a batch of %d items failed", sealed.items)
             return Failure.ERROR
         stage_s = max(0.0, staged_s - began_s + ahead.seconds - staged.preprocess_s)
-        return Computed(sealed, staged, result, began_s, stage_s, self._clock() - staged_s)
+        return ComputedBatch(sealed, staged, result, began_s, stage_s, self._clock() - staged_s)
 
-    def conclude(self, done: Computed[T], *, apart: bool = False) -> Failure | None:
+    def conclude(self, done: ComputedBatch[T], *, apart: bool = False) -> Failure | None:
         """The last step, and the report where it succeeds.
 
         `apart`: on a thread of its own, so that no batch waits for it.
@@ -146,14 +146,16 @@ class Executor(Generic[T]):
         if isinstance(outputs, Failure):
             return outputs
         ended_s = self._clock()
-        stages = Stages(done.staged.preprocess_s, done.stage_s, done.execute_s, ended_s - began_s)
+        stages = StageTimes(
+            done.staged.preprocess_s, done.stage_s, done.execute_s, ended_s - began_s
+        )
         seconds = (began_s if apart else ended_s) - done.began_s
         if not apart:
             self.busy_since_s = None  # before anybody hears of it
-        self._report(Executed(done.sealed, outputs, done.began_s, seconds, stages, apart))
+        self._report(ExecutedBatch(done.sealed, outputs, done.began_s, seconds, stages, apart))
         return None
 
-    def run(self, sealed: Sealed[T]) -> None:
+    def run(self, sealed: SealedBatch[T]) -> None:
         """All three steps, and the report, whatever happens; piece by piece where memory is short.
 
         Raises:
@@ -166,7 +168,7 @@ class Executor(Generic[T]):
         else:
             self._salvage(sealed, [(part, None) for part in self._portions(sealed)])
 
-    def judge(self, sealed: Sealed[T], failure: Failure | None) -> None:
+    def judge(self, sealed: SealedBatch[T], failure: Failure | None) -> None:
         """Learn from how a batch ended; where it failed, execute it in parts, and report."""
         self._learn(sealed, failure)
         if failure is not None:
@@ -184,11 +186,11 @@ class Executor(Generic[T]):
             self.suspected = True
         else:
             self.suspected = False
-            self.doubt = Doubt()
+            self.failure_streak = FailureStreak()
         return not self.suspected
 
     def _salvage(
-        self, sealed: Sealed[T], parts: Sequence[tuple[Sealed[T], Failure | None]]
+        self, sealed: SealedBatch[T], parts: Sequence[tuple[SealedBatch[T], Failure | None]]
     ) -> None:
         """Answer whom it is possible to answer. A part without a failure was not tried yet."""
         began_s = self._clock()
@@ -204,16 +206,16 @@ class Executor(Generic[T]):
         seconds = self._clock() - began_s
         self.busy_since_s = None
         self._report(
-            Executed(sealed._replace(batch=batch, expired=late), outputs, began_s, seconds)
+            ExecutedBatch(sealed._replace(batch=batch, expired=late), outputs, began_s, seconds)
         )
 
-    def _narrow(self, sealed: Sealed[T], failure: Failure, pieces: Pieces) -> None:
+    def _narrow(self, sealed: SealedBatch[T], failure: Failure, pieces: Pieces) -> None:
         steps, outcome = isolate(sealed.batch, failure), None
         with suppress(StopIteration):
-            while not (self.suspected or (self.doubt.due and not self.probe())):
+            while not (self.suspected or (self.failure_streak.due and not self.probe())):
                 outcome = self._piece(_part(sealed, steps.send(outcome)), pieces)
 
-    def _piece(self, sealed: Sealed[T], pieces: Pieces) -> Failure | None:
+    def _piece(self, sealed: SealedBatch[T], pieces: Pieces) -> Failure | None:
         now_s = self._clock()
         late = {entry.key for entry in sealed.batch if entry.due_s <= now_s}
         pieces.late.update(late)
@@ -230,7 +232,7 @@ class Executor(Generic[T]):
                 pieces.outputs[entry.key] = answer
         return failure
 
-    def _finished(self, done: Computed[T]) -> Sequence[Outputs] | Failure:
+    def _finished(self, done: ComputedBatch[T]) -> Sequence[Outputs] | Failure:
         try:
             outputs = self._engine.finish(done.staged, done.result)
             check_outputs(self._signature, done.staged.batch, outputs)
@@ -239,13 +241,13 @@ class Executor(Generic[T]):
             return Failure.ERROR
         return outputs
 
-    def _portions(self, sealed: Sealed[T]) -> list[Sealed[T]]:
+    def _portions(self, sealed: SealedBatch[T]) -> list[SealedBatch[T]]:
         sizes = [entry.items for entry in sealed.batch]
         runs = portions(sizes, self.budget.items(sealed.length))
         return [_part(sealed, sealed.batch[run]) for run in runs]
 
-    def _learn(self, sealed: Sealed[T], failure: Failure | None) -> None:
-        self.doubt = self.doubt.after(failure)
+    def _learn(self, sealed: SealedBatch[T], failure: Failure | None) -> None:
+        self.failure_streak = self.failure_streak.after(failure)
         if failure is None:
             self.suspected = False
         if failure is not None or self.budget.share < 1.0:
@@ -253,5 +255,5 @@ class Executor(Generic[T]):
             self.budget = self.budget.after(cells, failure)
 
 
-def _part(sealed: Sealed[T], entries: Sequence[Entry[T]]) -> Sealed[T]:
+def _part(sealed: SealedBatch[T], entries: Sequence[QueueEntry[T]]) -> SealedBatch[T]:
     return sealed._replace(batch=tuple(entries), expired=())

@@ -1,4 +1,4 @@
-"""PURE. What to execute after a batch has failed, how large batches may be, whether to doubt all.
+"""PURE. What to execute after a failed batch, how large batches may be, when to probe the engine.
 
 Of a batch that fails, one request may be the cause. Halves are tried, then halves of those that
 fail, until it stands alone: one poisoned request among n costs at most 2 * log2(n) further
@@ -57,16 +57,16 @@ def isolate(batch: Sequence[T], failure: Failure) -> Steps[T]:
     return failed
 
 
-class Doubt(NamedTuple):
+class FailureStreak(NamedTuple):
     """Failures without an answer in between; time is not looked at."""
 
     in_a_row: int = 0
 
-    def after(self, failure: Failure | None) -> Doubt:
+    def after(self, failure: Failure | None) -> FailureStreak:
         """One more execution. Lack of memory speaks of the batch's size, and is not counted."""
         if failure is Failure.MEMORY:
             return self
-        return NO_DOUBT if failure is None else Doubt(self.in_a_row + 1)
+        return NO_FAILURES if failure is None else FailureStreak(self.in_a_row + 1)
 
     @property
     def due(self) -> bool:
@@ -74,7 +74,7 @@ class Doubt(NamedTuple):
         return self.in_a_row >= PROBE_AFTER
 
 
-NO_DOUBT = Doubt()
+NO_FAILURES = FailureStreak()
 
 
 class Budget(NamedTuple):

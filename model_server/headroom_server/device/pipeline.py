@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 from queue import Queue, SimpleQueue
 from typing import Generic, TypeVar
 
-from headroom_server.device.execution import Ahead, Computed, Executor
+from headroom_server.device.execution import ComputedBatch, Executor, StagedAhead
 from headroom_server.device.isolation import Failure
-from headroom_server.device.stages import Stages
 from headroom_server.device.warming import WarmShape
-from headroom_server.scheduling.batching import Sealed
+from headroom_server.engine import StageTimes
+from headroom_server.scheduling.batching import SealedBatch
 
 log = logging.getLogger("headroom_server")
 
@@ -28,7 +28,7 @@ PAYS_FROM_SHARE = 0.03
 thread and back costs some 0.1 ms, and CPU."""
 
 
-def pays(stages: Stages) -> bool:
+def pays(stages: StageTimes) -> bool:
     """Whether a batch like this gains from threads for its host work."""
     host_s = stages.preprocess_s + stages.stage_s + stages.postprocess_s
     return host_s >= max(PAYS_FROM_S, PAYS_FROM_SHARE * stages.execute_s)
@@ -56,7 +56,7 @@ class Lookahead(Generic[T]):
         self,
         executor: Executor[T],
         *,
-        peek: Callable[[], Sealed[T]],
+        peek: Callable[[], SealedBatch[T]],
         full: int,
         clock: Callable[[], float],
     ) -> None:
@@ -64,35 +64,35 @@ class Lookahead(Generic[T]):
         self._peek = peek
         self._full = full
         self._clock = clock
-        self._bell: SimpleQueue[bool] = SimpleQueue()
+        self._wakeups: SimpleQueue[bool] = SimpleQueue()
         self._lock = threading.Lock()
         self._open = False
-        self._ahead = Ahead()
+        self._ahead = StagedAhead()
         threading.Thread(target=self._run, name="lookahead", daemon=True).start()
 
     def open(self) -> None:
         """The device computes: what waits, and what joins it, may be staged."""
         with self._lock:
             self._open = True
-        self.ring()
+        self.wake()
 
-    def ring(self) -> None:
+    def wake(self) -> None:
         """Something joined the queue."""
-        self._bell.put(True)
+        self._wakeups.put(True)
 
-    def close(self) -> Ahead:
+    def close(self) -> StagedAhead:
         """The device is free: give what was staged; wait for it where that is under way."""
         with self._lock:
             self._open = False
-            ahead, self._ahead = self._ahead, Ahead()
+            ahead, self._ahead = self._ahead, StagedAhead()
         return ahead
 
     def stop(self) -> None:
         """End the thread."""
-        self._bell.put(False)
+        self._wakeups.put(False)
 
     def _run(self) -> None:
-        while self._bell.get():
+        while self._wakeups.get():
             with self._lock:
                 if self._open:
                     self._stage()
@@ -106,13 +106,13 @@ class Lookahead(Generic[T]):
         if not worth_staging(sealed.items, staged_items, self._full):
             return
         began_s = self._clock()
-        self._ahead = Ahead()
+        self._ahead = StagedAhead()
         try:
             staged = self._executor.stage(sealed, staged)
         except Exception:
             log.debug("staging ahead failed", exc_info=True)
         else:
-            self._ahead = Ahead(staged, self._clock() - began_s)
+            self._ahead = StagedAhead(staged, self._clock() - began_s)
 
 
 class Finisher(Generic[T]):
@@ -126,19 +126,19 @@ class Finisher(Generic[T]):
         self,
         executor: Executor[T],
         *,
-        verdict: Callable[[Sealed[T], Failure | None], None],
+        verdict: Callable[[SealedBatch[T], Failure | None], None],
         clock: Callable[[], float],
     ) -> None:
         self._executor = executor
         self._verdict = verdict
         self._clock = clock
-        self._jobs: Queue[Computed[T] | None] = Queue(maxsize=1)
+        self._jobs: Queue[ComputedBatch[T] | None] = Queue(maxsize=1)
         self.busy_since_s: float | None = None
         """When the batch that is now finished was taken up."""
         self._thread = threading.Thread(target=self._run, name="finisher", daemon=True)
         self._thread.start()
 
-    def put(self, done: Computed[T]) -> None:
+    def put(self, done: ComputedBatch[T]) -> None:
         """Finish this one; wait where another waits already."""
         self._jobs.put(done)
 
@@ -166,27 +166,27 @@ class Pipeline(Generic[T]):
         self,
         executor: Executor[T],
         *,
-        peek: Callable[[], Sealed[T]],
+        peek: Callable[[], SealedBatch[T]],
         full: int,
         clock: Callable[[], float],
-        ring: Callable[[], None],
+        wake: Callable[[], None],
     ) -> None:
         self._executor = executor
-        self._ring = ring
-        self._verdicts: SimpleQueue[tuple[Sealed[T], Failure | None]] = SimpleQueue()
+        self._wake = wake
+        self._verdicts: SimpleQueue[tuple[SealedBatch[T], Failure | None]] = SimpleQueue()
         self._lookahead = Lookahead(executor, peek=peek, full=full, clock=clock)
         self._finisher = Finisher(executor, verdict=self._ended, clock=clock)
 
-    def joined(self) -> None:
+    def on_queued(self) -> None:
         """Something joined the queue."""
-        self._lookahead.ring()
+        self._lookahead.wake()
 
     @property
     def busy_since_s(self) -> float | None:
         """When the batch that is now finished was taken up; None between batches."""
         return self._finisher.busy_since_s
 
-    def execute(self, sealed: Sealed[T]) -> None:
+    def execute(self, sealed: SealedBatch[T]) -> None:
         """Compute a batch. How earlier ones ended is learnt meanwhile."""
         if not self._executor.fits(sealed):
             self.alone()
@@ -219,7 +219,7 @@ class Pipeline(Generic[T]):
         self._lookahead.stop()
         self._finisher.stop()
 
-    def _ended(self, sealed: Sealed[T], failure: Failure | None) -> None:
+    def _ended(self, sealed: SealedBatch[T], failure: Failure | None) -> None:
         self._verdicts.put((sealed, failure))
         if failure is not None:
-            self._ring()
+            self._wake()

@@ -72,15 +72,15 @@ class StartUp:
         *,
         clock: Callable[[], float],
         pause: Callable[[float], bool],
-        entered: Callable[[Phase], None],
-        tested: Callable[[SelfTest], None],
+        on_phase: Callable[[Phase], None],
+        on_self_test: Callable[[SelfTest], None],
     ) -> None:
         self._engine = engine
         self._plan = plan
         self._clock = clock
         self._pause = pause
-        self._entered = entered
-        self._tested = tested
+        self._on_phase = on_phase
+        self._on_self_test = on_self_test
         self._deadline_s = clock() + plan.timeout_s
 
     def run(self) -> Warm:
@@ -92,7 +92,7 @@ class StartUp:
             StopError: somebody asked for the end.
         """
         engine, compiled = self._engine, ""
-        self._entered(Phase.LOAD)
+        self._on_phase(Phase.LOAD)
         signature = engine.load()
         self._checkpoint()
         try:
@@ -103,13 +103,13 @@ class StartUp:
             ) from error
         clock, checkpoint = self._clock, self._checkpoint
         if engine.compiles:
-            self._entered(Phase.COMPILE)
+            self._on_phase(Phase.COMPILE)
             compiled = engine.compile()
             log.info("compile: %s", compiled)
             cold = cold_round(engine, signature, wanted, clock=clock, checkpoint=checkpoint)
-            self._entered(Phase.WARM)
+            self._on_phase(Phase.WARM)
         else:
-            self._entered(Phase.WARM)
+            self._on_phase(Phase.WARM)
             cold = cold_round(engine, signature, wanted, clock=clock, checkpoint=checkpoint)
         warm = warm_rounds(
             engine,
@@ -120,7 +120,7 @@ class StartUp:
             checkpoint=checkpoint,
         )
         self._run_samples(signature)
-        self._entered(Phase.SELFTEST)
+        self._on_phase(Phase.SELFTEST)
         self._test(signature)
         return Warm(signature, warm, compiled)
 
@@ -144,7 +144,7 @@ class StartUp:
                 clock=self._clock,
                 checkpoint=self._checkpoint,
             )
-            self._tested(result)
+            self._on_self_test(result)
             if result.passed:
                 return
             self._before_another_test(result)

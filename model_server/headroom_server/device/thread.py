@@ -13,13 +13,13 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Generic, Protocol, TypeVar
 
-from headroom_server.device.execution import Executed, Executor
+from headroom_server.device.execution import ExecutedBatch, Executor
 from headroom_server.device.pipeline import Pipeline, pays_mostly
 from headroom_server.device.startup import StartUp, StartupError, StopError, Warm, WarmUpPlan
 from headroom_server.device.warming import SelfTest
 from headroom_server.engine import DeviceLostError, Engine, LoadError, Work
 from headroom_server.lifecycle import Phase
-from headroom_server.scheduling.entries import Sealed
+from headroom_server.scheduling.entries import SealedBatch
 
 log = logging.getLogger("headroom_server")
 
@@ -33,22 +33,22 @@ SUSPICION_S = 30.0
 class Listener(Protocol[T]):
     """Who is told. Calls come one after the other, on the listener's thread."""
 
-    def entered(self, phase: Phase) -> None:
+    def on_phase(self, phase: Phase) -> None:
         """A startup phase has begun."""
 
-    def tested(self, result: SelfTest) -> None:
+    def on_self_test(self, result: SelfTest) -> None:
         """A self-test has ended, well or not."""
 
-    def warmed(self, warm: Warm) -> None:
+    def on_warm(self, warm: Warm) -> None:
         """The device is ready."""
 
-    def executed(self, done: Executed[T]) -> None:
+    def on_executed(self, done: ExecutedBatch[T]) -> None:
         """A batch is over."""
 
-    def doubted(self, doubted: bool) -> None:
+    def on_suspected(self, suspected: bool) -> None:
         """The engine fails everything, or does so no more."""
 
-    def lost(self, message: str) -> None:
+    def on_lost(self, message: str) -> None:
         """The device will execute nothing more."""
 
 
@@ -64,8 +64,8 @@ class DeviceThread(Generic[T]):
         engine: Engine,
         plan: WarmUpPlan,
         *,
-        take: Callable[[], Sealed[T]],
-        peek: Callable[[], Sealed[T]],
+        take: Callable[[], SealedBatch[T]],
+        peek: Callable[[], SealedBatch[T]],
         waits: Callable[[], bool],
         work_of: Callable[[T], Work],
         clock: Callable[[], float],
@@ -77,13 +77,13 @@ class DeviceThread(Generic[T]):
         self._waits = waits
         self._work_of = work_of
         self._clock = clock
-        self._bell: SimpleQueue[None] = SimpleQueue()
+        self._wakeups: SimpleQueue[None] = SimpleQueue()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._executor: Executor[T] | None = None
         self._pipeline: Pipeline[T] | None = None
         self._suspected_since_s: float | None = None
-        self._untold: Executed[T] | None = None
+        self._untold: ExecutedBatch[T] | None = None
         """The batch that is over, until the next one is taken."""
 
     def start(self, post: Callable[..., object], listener: Listener[T]) -> None:
@@ -99,19 +99,19 @@ class DeviceThread(Generic[T]):
         )
         self._thread.start()
 
-    def ring(self) -> None:
+    def wake(self) -> None:
         """There is work: wake the thread after `take` gave nothing."""
-        self._bell.put(None)
+        self._wakeups.put(None)
 
-    def joined(self) -> None:
+    def on_queued(self) -> None:
         """Work has joined the queue of a busy device: what it would be may be staged."""
         if self._pipeline is not None:
-            self._pipeline.joined()
+            self._pipeline.on_queued()
 
     def stop(self) -> None:
         """Ask the thread to end after the batch in hand; nothing is reported any more."""
         self._stop.set()
-        self.ring()
+        self.wake()
 
     def join(self, timeout_s: float) -> bool:
         """Wait for the thread; whether it has ended."""
@@ -151,22 +151,22 @@ class DeviceThread(Generic[T]):
                 self._plan,
                 clock=self._clock,
                 pause=self._stop.wait,
-                entered=lambda phase: post(listener.entered, phase),
-                tested=lambda result: post(listener.tested, result),
+                on_phase=lambda phase: post(listener.on_phase, phase),
+                on_self_test=lambda result: post(listener.on_self_test, result),
             ).run()
             self._prepare(warm, post, listener)
-            post(listener.warmed, warm)
+            post(listener.on_warm, warm)
             self._serve(post, listener)
         except StopError:
             return
         except (StartupError, LoadError) as error:
-            post(listener.lost, str(error))
+            post(listener.on_lost, str(error))
         except DeviceLostError as error:
             log.exception("the device is lost")
-            post(listener.lost, f"the device is lost: {error}")
+            post(listener.on_lost, f"the device is lost: {error}")
         except Exception as error:  # the end of a thread must never go unnoticed
             log.exception("the device thread ended")
-            post(listener.lost, f"the device thread ended with {type(error).__name__}: {error}")
+            post(listener.on_lost, f"the device thread ended with {type(error).__name__}: {error}")
         finally:
             if self._pipeline is not None:
                 self._pipeline.stop()
@@ -191,7 +191,7 @@ class DeviceThread(Generic[T]):
         if pays_mostly(warm.shapes):
             log.info("host work has threads of its own")
             self._pipeline = Pipeline(
-                executor, peek=self._peek, full=full, clock=clock, ring=self.ring
+                executor, peek=self._peek, full=full, clock=clock, wake=self.wake
             )
 
     def _serve(self, post: Callable[..., None], listener: Listener[T]) -> None:
@@ -200,11 +200,11 @@ class DeviceThread(Generic[T]):
         while not self._stop.is_set():
             sealed = self._take()
             if self._untold is not None:
-                post(listener.executed, self._untold)
+                post(listener.on_executed, self._untold)
                 self._untold = None
             if sealed.expired:
                 now_s = self._clock()
-                post(listener.executed, Executed(sealed._replace(batch=()), (), now_s, 0.0))
+                post(listener.on_executed, ExecutedBatch(sealed._replace(batch=()), (), now_s, 0.0))
             if sealed.batch:
                 executor.busy_since_s = self._clock()
                 self._execute(executor, sealed._replace(expired=()) if sealed.expired else sealed)
@@ -213,15 +213,17 @@ class DeviceThread(Generic[T]):
                 self._idle(executor, sealed.again_s)
             self._tell_suspicion(executor, post, listener)
 
-    def _over(self, done: Executed[T], post: Callable[..., None], listener: Listener[T]) -> None:
+    def _over(
+        self, done: ExecutedBatch[T], post: Callable[..., None], listener: Listener[T]
+    ) -> None:
         # Whoever is told wants the interpreter at once: where somebody waits, the device takes what
         # is next before, and the two need not contend for it. `_serve` tells the rest.
         if self._pipeline is None and self._waits():
             self._untold = done
         else:
-            post(listener.executed, done)
+            post(listener.on_executed, done)
 
-    def _execute(self, executor: Executor[T], sealed: Sealed[T]) -> None:
+    def _execute(self, executor: Executor[T], sealed: SealedBatch[T]) -> None:
         if self._pipeline is not None:
             self._pipeline.execute(sealed)
         else:
@@ -235,7 +237,7 @@ class DeviceThread(Generic[T]):
         if executor.suspected:
             timeout_s = min(PROBE_PAUSE_S, timeout_s or PROBE_PAUSE_S)
         try:
-            self._bell.get(timeout=timeout_s)
+            self._wakeups.get(timeout=timeout_s)
         except Empty:
             if executor.suspected:
                 self._probe(executor)
@@ -251,10 +253,10 @@ class DeviceThread(Generic[T]):
         since_s = self._suspected_since_s
         if executor.suspected and since_s is None:
             self._suspected_since_s = self._clock()
-            post(listener.doubted, True)
+            post(listener.on_suspected, True)
         elif not executor.suspected and since_s is not None:
             self._suspected_since_s = None
-            post(listener.doubted, False)
+            post(listener.on_suspected, False)
         elif since_s is not None and self._clock() - since_s > SUSPICION_S:
             raise DeviceLostError(
                 f"for {SUSPICION_S:g} s it has failed even the request that it answered in warm-up"

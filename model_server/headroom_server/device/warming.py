@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from headroom_server.device.stages import Stages
-from headroom_server.engine import Engine, Work, check_outputs
+from headroom_server.engine import Engine, StageTimes, Work, check_outputs
 from headroom_server.tensors import Signature
 
 SELF_TEST_REQUESTS = 20
@@ -43,7 +42,7 @@ class WarmShape(NamedTuple):
     length: int
     first_s: float
     """The first time, with whatever had to be made for it."""
-    later: tuple[Stages, ...]
+    later: tuple[StageTimes, ...]
     """Every further time."""
 
 
@@ -142,7 +141,7 @@ def execute(engine: Engine, signature: Signature, batch: Sequence[Work]) -> None
 
 def _timed(
     engine: Engine, signature: Signature, items: int, length: int, clock: Callable[[], float]
-) -> Stages:
+) -> StageTimes:
     batch = synthetic(signature, items, length)
     began_s = clock()
     staged = engine.stage(batch, length)
@@ -152,7 +151,7 @@ def _timed(
     outputs = engine.finish(staged, result)
     finished_s = clock()
     check_outputs(signature, batch, outputs)
-    return Stages(
+    return StageTimes(
         staged.preprocess_s,
         max(0.0, staged_s - began_s - staged.preprocess_s),
         # a clock of coarse resolution must not time a batch at nothing

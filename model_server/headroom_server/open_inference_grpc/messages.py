@@ -68,12 +68,12 @@ def parse(contract: Contract, request: pb.ModelInferRequest) -> Inference:
 
 
 def render(
-    model: str, version: str, asked: Inference, outputs: Mapping[str, Numbers]
+    model: str, version: str, inference: Inference, outputs: Mapping[str, Numbers]
 ) -> pb.ModelInferResponse:
     """The answer."""
-    items, _, length = asked.work
-    answer = pb.ModelInferResponse(model_name=model, model_version=version, id=asked.request_id)
-    for spec, binary in asked.wanted:
+    items, _, length = inference.work
+    answer = pb.ModelInferResponse(model_name=model, model_version=version, id=inference.request_id)
+    for spec, binary in inference.wanted:
         tensor = answer.outputs.add(
             name=spec.name, datatype=spec.datatype, shape=(items, *spec.sized(length))
         )

@@ -18,7 +18,7 @@ from headroom_server.open_inference_grpc import messages_pb2 as pb
 from headroom_server.protocols import descriptions
 from headroom_server.runtime.control import Control
 from headroom_server.runtime.registry import Models
-from headroom_server.scheduling.terms import parse_terms
+from headroom_server.scheduling.request_options import parse_request_options
 
 log = logging.getLogger("headroom_server")
 
@@ -125,26 +125,28 @@ class Service:
     async def model_infer(self, request: pb.ModelInferRequest, context: Any) -> Message:
         """One request. Where the call is cancelled, it leaves the queue."""
         served = self._models.find(request.model_name, request.model_version or None)
-        runner, forms = served.runner, served.forms
+        runner, codecs = served.runner, served.codecs
         arrived_s = runner.clock()
-        if forms is None:
+        if codecs is None:
             runner.refuse_unready()
-        assert forms is not None
+        assert codecs is not None
         try:
-            asked = messages.parse(forms.contract, request)
-            terms = parse_terms(
+            inference = messages.parse(codecs.contract, request)
+            options = parse_request_options(
                 _headers(context),
                 runner.limits.classes,
-                deadline_s=_earliest(context.time_remaining(), asked.timeout_s),
+                deadline_s=_earliest(context.time_remaining(), inference.timeout_s),
             )
         except InvalidRequestError as error:
             served.blame(error)
             raise
         outputs = await self._outputs(
             context,
-            runner.infer(asked.work, arrived_s=arrived_s, terms=terms, connection=Connection()),
+            runner.infer(
+                inference.work, arrived_s=arrived_s, options=options, connection=Connection()
+            ),
         )
-        return messages.render(served.name, served.version, asked, outputs)
+        return messages.render(served.name, served.version, inference, outputs)
 
     async def _outputs(self, context: Any, inference: Coroutine[Any, Any, Outputs]) -> Outputs:
         left_s = context.time_remaining()

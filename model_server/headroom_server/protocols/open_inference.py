@@ -68,12 +68,12 @@ def parse(contract: Contract, body: bytes, head_bytes: int | None = None) -> Inf
     )
 
 
-def render(model: str, version: str, asked: Inference, outputs: Mapping[str, Numbers]) -> Body:
+def render(model: str, version: str, inference: Inference, outputs: Mapping[str, Numbers]) -> Body:
     """The answer: JSON data flat; then the bytes of the outputs that are wanted as such."""
-    items, _, length = asked.work
+    items, _, length = inference.work
     tensors: list[dict[str, Any]] = []
     tails: list[bytes] = []
-    for spec, binary in asked.wanted:
+    for spec, binary in inference.wanted:
         tensor: dict[str, Any] = {
             "name": spec.name,
             "shape": [items, *spec.sized(length)],
@@ -86,8 +86,8 @@ def render(model: str, version: str, asked: Inference, outputs: Mapping[str, Num
             tensor["data"] = json_values(spec, outputs[spec.name])
         tensors.append(tensor)
     answer: dict[str, Any] = {"model_name": model, "model_version": version, "outputs": tensors}
-    if asked.request_id is not None:
-        answer["id"] = asked.request_id
+    if inference.request_id is not None:
+        answer["id"] = inference.request_id
     head = orjson.dumps(answer)
     return Body(b"".join((head, *tails)), len(head)) if tails else Body(head)
 

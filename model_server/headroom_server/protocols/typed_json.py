@@ -27,7 +27,7 @@ _TYPED_DICT: Any = TypedDict
 """Called with fields that are known only when the model is loaded, which no checker follows."""
 
 
-class TypedForm:
+class TypedJsonCodec:
     """How requests to one model, and their answers, are written."""
 
     def __init__(self, contract: Contract) -> None:

@@ -37,8 +37,8 @@ class Finding:
 
     def __str__(self) -> str:
         """One line."""
-        told = "; ".join(self.errors) if self.errors else self.summary
-        return f"{'ok' if self.sound else 'wrong':<6} {self.model}: " + " ".join(told.split("\n"))
+        text = "; ".join(self.errors) if self.errors else self.summary
+        return f"{'ok' if self.sound else 'wrong':<6} {self.model}: " + " ".join(text.split("\n"))
 
 
 def check(root: Path, *, trusted: bool) -> list[Finding]:

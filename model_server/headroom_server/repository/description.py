@@ -67,7 +67,7 @@ from headroom_server.repository.tables import (
     nothing,
     read_only,
 )
-from headroom_server.scheduling.terms import SloClass, SloClasses
+from headroom_server.scheduling.request_options import SloClass, SloClasses
 from headroom_server.tensors import DYNAMIC, Signature, TensorSpec
 
 MAX_BYTES = 1024 * 1024

@@ -22,9 +22,11 @@ def agreed(description: Description, own: Signature | None) -> Signature:
         return declared
     if declared is not None:
         for side in ("inputs", "outputs", "mask"):
-            told, is_so = getattr(declared, side), getattr(own, side)
-            if told != is_so:
-                raise LoadError(f"{side}: the model has {_words(is_so)}; got {_words(told)}")
+            described, actual = getattr(declared, side), getattr(own, side)
+            if described != actual:
+                raise LoadError(
+                    f"{side}: the model has {_listed(actual)}; got {_listed(described)}"
+                )
     try:
         return replace(
             own,
@@ -35,6 +37,6 @@ def agreed(description: Description, own: Signature | None) -> Signature:
         raise LoadError(f"lengths, batches: {error}") from error
 
 
-def _words(side: tuple[TensorSpec, ...] | TensorSpec | None) -> str:
+def _listed(side: tuple[TensorSpec, ...] | TensorSpec | None) -> str:
     specs = side if isinstance(side, tuple) else (side,) if side else ()
     return ", ".join(f"{one.name} {one.datatype} {list(one.shape)}" for one in specs) or "none"

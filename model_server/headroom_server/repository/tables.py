@@ -9,7 +9,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from headroom_server.scheduling.terms import LAST_PRIORITY, USUAL_PRIORITY
+from headroom_server.scheduling.request_options import LAST_PRIORITY, USUAL_PRIORITY
 from headroom_server.tensors import DATATYPES, DYNAMIC, TensorSpec
 
 Whole = Annotated[int, Field(strict=True)]

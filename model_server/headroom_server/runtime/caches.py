@@ -6,14 +6,13 @@ import time
 from collections.abc import Callable
 
 from headroom_server.caching.cache import Bounds, Cache
-from headroom_server.caching.store import Guarded
+from headroom_server.caching.store import GuardedStore
 from headroom_server.engine import LoadError
-from headroom_server.runtime.identity import identity_of
-from headroom_server.runtime.store import Source
+from headroom_server.runtime.store import ModelSource
 from headroom_server.settings import Settings
 
 
-def second_level_of(settings: Settings) -> Guarded | None:
+def second_level_of(settings: Settings) -> GuardedStore | None:
     """What all models share outside of this process; None where no Redis is named.
 
     Raises:
@@ -25,7 +24,7 @@ def second_level_of(settings: Settings) -> Guarded | None:
     from headroom_server.caching.redis_store import RedisStore  # noqa: PLC0415
 
     try:
-        return Guarded(RedisStore(settings.cache_redis_url), time.monotonic)
+        return GuardedStore(RedisStore(settings.cache_redis_url), time.monotonic)
     except ValueError as error:
         raise LoadError(
             "HEADROOM_CACHE_REDIS_URL: redis://[user:password@]host[:port][/database], "
@@ -35,8 +34,8 @@ def second_level_of(settings: Settings) -> Guarded | None:
 
 def cache_of(
     settings: Settings,
-    source: Source,
-    second_level: Guarded | None,
+    source: ModelSource,
+    second_level: GuardedStore | None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Cache | None:
     """One model's cache; None where nothing is kept."""
@@ -48,3 +47,16 @@ def cache_of(
         return None
     bounds = Bounds(max_bytes=max_bytes, ttl_s=ttl_s)
     return Cache(identity_of(settings, source), bounds, clock, second_level)
+
+
+def identity_of(settings: Settings, source: ModelSource) -> str:
+    """Of one version of a model. Reads the folder, not the files."""
+    description = source.description
+    said: list[object] = [source.name, source.number, settings.engine, settings.model_class]
+    said.append(description)
+    pinned = description is not None and description.sha256 is not None
+    if source.directory is not None and not pinned:
+        for path in sorted(source.directory.iterdir()):
+            status = path.stat()
+            said.append((path.name, status.st_size, status.st_mtime_ns))
+    return repr(said)

@@ -14,18 +14,18 @@ from headroom_server.engine import LoadError
 from headroom_server.errors import InvalidRequestError, RequestError, public
 from headroom_server.repository.folder import NAME
 from headroom_server.runtime.registry import Models
-from headroom_server.runtime.store import Store
-from headroom_server.runtime.versions import LoadFailedError, State
+from headroom_server.runtime.served_model import LoadFailedError, ModelState
+from headroom_server.runtime.store import ModelStore
 
 log = logging.getLogger("headroom_server")
 
 
-class Entry(NamedTuple):
+class IndexEntry(NamedTuple):
     """One version of a model, where it stands and why."""
 
     name: str
     version: str
-    state: State
+    state: ModelState
     reason: str
 
 
@@ -44,19 +44,19 @@ class LoadRefusedError(RequestError):
 class Control:
     """What lies in the store, brought in and taken out."""
 
-    def __init__(self, models: Models, store: Store, *, explicit: bool) -> None:
+    def __init__(self, models: Models, store: ModelStore, *, explicit: bool) -> None:
         self._models = models
         self._store = store
         self._explicit = explicit
 
-    async def index(self, *, ready: bool) -> list[Entry]:
+    async def index(self, *, ready: bool) -> list[IndexEntry]:
         """All that lies in the repository or is served, or only what takes requests."""
-        told = {key: (State.UNAVAILABLE, why) for key, why in (await self._known()).items()}
-        told |= self._models.states()
+        states = {key: (ModelState.UNAVAILABLE, why) for key, why in (await self._known()).items()}
+        states |= self._models.states()
         return [
-            Entry(name, version, state, public(reason))
-            for (name, version), (state, reason) in sorted(told.items())
-            if state is State.READY or not ready
+            IndexEntry(name, version, state, public(reason))
+            for (name, version), (state, reason) in sorted(states.items())
+            if state is ModelState.READY or not ready
         ]
 
     async def load(self, name: str) -> None:

@@ -7,7 +7,7 @@ from itertools import chain
 from operator import attrgetter
 from typing import Protocol
 
-from headroom_server.device.execution import Executed
+from headroom_server.device.execution import ExecutedBatch
 from headroom_server.device.startup import Warm, WarmUpPlan
 from headroom_server.device.thread import DeviceThread
 from headroom_server.device.warming import SelfTest
@@ -15,8 +15,8 @@ from headroom_server.engine import Engine
 from headroom_server.errors import FailedError
 from headroom_server.lifecycle import Phase
 from headroom_server.runtime.in_flight import InFlight
-from headroom_server.runtime.pending import Pending
-from headroom_server.scheduling.entries import Entry, Sealed
+from headroom_server.runtime.pending import PendingRequest
+from headroom_server.scheduling.entries import QueueEntry, SealedBatch
 
 
 class Group(Protocol):
@@ -24,22 +24,22 @@ class Group(Protocol):
 
     in_flight: InFlight
 
-    def take(self, one: Device) -> Sealed[Pending]:
+    def take(self, one: Device) -> SealedBatch[PendingRequest]:
         """The next batch."""
 
-    def peek(self, one: Device) -> Sealed[Pending]:
+    def peek(self, one: Device) -> SealedBatch[PendingRequest]:
         """What the device would be given now."""
 
     def advance(self, one: Device, phase: Phase) -> None:
         """A device goes on."""
 
-    def tested(self, result: SelfTest) -> None:
+    def on_self_test(self, result: SelfTest) -> None:
         """A self-test has ended."""
 
-    def executed(self, one: Device, done: Executed[Pending]) -> None:
+    def on_executed(self, one: Device, done: ExecutedBatch[PendingRequest]) -> None:
         """A batch is over."""
 
-    def lost(self, one: Device, message: str) -> None:
+    def on_lost(self, one: Device, message: str) -> None:
         """A device is gone."""
 
 
@@ -64,12 +64,12 @@ class Device:
         self.gone = False
         """Whether it will execute nothing any more."""
         self.busy_s = 0.0
-        self.held: dict[int, Sequence[Entry[Pending]]] = {}
+        self.held: dict[int, Sequence[QueueEntry[PendingRequest]]] = {}
         """Batches taken and not reported, by the key of their first request."""
         self._group = group
         self._clock = clock
         self._stall_timeout_s = stall_timeout_s
-        self.thread: DeviceThread[Pending] = DeviceThread(
+        self.thread: DeviceThread[PendingRequest] = DeviceThread(
             engine,
             plan,
             take=lambda: group.take(self),
@@ -95,37 +95,37 @@ class Device:
         """Whether it executes what it is given."""
         return self.live and not self.suspected
 
-    def entered(self, phase: Phase) -> None:
+    def on_phase(self, phase: Phase) -> None:
         """A startup phase has begun."""
         self._group.advance(self, phase)
 
-    def tested(self, result: SelfTest) -> None:
+    def on_self_test(self, result: SelfTest) -> None:
         """A self-test has ended."""
-        self._group.tested(result)
+        self._group.on_self_test(result)
 
-    def warmed(self, warm: Warm) -> None:
+    def on_warm(self, warm: Warm) -> None:
         """It is ready."""
         self.warm = warm
         self._group.advance(self, Phase.READY)
 
-    def executed(self, done: Executed[Pending]) -> None:
+    def on_executed(self, done: ExecutedBatch[PendingRequest]) -> None:
         """A batch is over."""
         if self.held:
             for entry in chain(done.sealed.batch, done.sealed.expired):
                 self.held.pop(entry.key, None)
         if done.sealed.batch:
             self.busy_s += done.seconds
-        self._group.executed(self, done)
+        self._group.on_executed(self, done)
 
-    def doubted(self, doubted: bool) -> None:
+    def on_suspected(self, suspected: bool) -> None:
         """It fails everything, or does so no more."""
-        self.suspected = doubted
-        self.thread.ring()
+        self.suspected = suspected
+        self.thread.wake()
 
-    def lost(self, message: str) -> None:
+    def on_lost(self, message: str) -> None:
         """It will execute nothing more."""
         self.gone = True
-        self._group.lost(self, message)
+        self._group.on_lost(self, message)
 
     def fail_held(self, message: str) -> int:
         """Answer what it has in hand with an error; say how many requests that were."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import Protocol
 
-from headroom_server.device.execution import Executed
+from headroom_server.device.execution import ExecutedBatch
 from headroom_server.device.startup import Warm, WarmUpPlan
 from headroom_server.device.warming import SelfTest
 from headroom_server.engine import Engine
@@ -21,32 +21,32 @@ from headroom_server.errors import FailedError
 from headroom_server.lifecycle import Phase
 from headroom_server.runtime.device import Device
 from headroom_server.runtime.in_flight import InFlight
-from headroom_server.runtime.pending import Pending
-from headroom_server.scheduling.entries import Sealed
-from headroom_server.telemetry.metrics import DeviceSeen
+from headroom_server.runtime.pending import PendingRequest
+from headroom_server.scheduling.entries import SealedBatch
+from headroom_server.telemetry.metrics import DeviceStatus
 
 log = logging.getLogger("headroom_server")
 
 PHASES = tuple(Phase)
-NOTHING: Sealed[Pending] = Sealed((), ())
+NOTHING: SealedBatch[PendingRequest] = SealedBatch((), ())
 
 
 class Owner(Protocol):
     """Who is told of all devices together, on the event loop's thread."""
 
-    def entered(self, phase: Phase) -> None:
+    def on_phase(self, phase: Phase) -> None:
         """The last one has entered a startup phase."""
 
-    def tested(self, result: SelfTest) -> None:
+    def on_self_test(self, result: SelfTest) -> None:
         """A self-test has ended, well or not."""
 
-    def warmed(self, warm: Warm) -> None:
+    def on_warm(self, warm: Warm) -> None:
         """All are ready."""
 
-    def executed(self, done: Executed[Pending], device: int) -> None:
+    def on_executed(self, done: ExecutedBatch[PendingRequest], device: int) -> None:
         """A batch is over."""
 
-    def lost(self, message: str) -> None:
+    def on_lost(self, message: str) -> None:
         """Nothing will be executed any more."""
 
 
@@ -125,21 +125,21 @@ class Devices:
 
     # ---- batches
 
-    def ring(self, number: int) -> None:
+    def wake(self, number: int) -> None:
         """There is work for a device that found none."""
-        self._all[number].thread.ring()
+        self._all[number].thread.wake()
 
-    def joined(self) -> None:
+    def on_queued(self) -> None:
         """Something joined the queue: it may be staged ahead."""
         for one in self._all:
-            one.thread.joined()
+            one.thread.on_queued()
 
     @property
     def pipelined(self) -> bool:
         """Whether one stages ahead."""
         return any(one.thread.pipelined for one in self._all)
 
-    def take(self, one: Device) -> Sealed[Pending]:
+    def take(self, one: Device) -> SealedBatch[PendingRequest]:
         """The next batch, on the device's thread.
 
         One that fails everything is free soonest: it would draw all work while others do it well.
@@ -150,10 +150,10 @@ class Devices:
         sealed = self.in_flight.take(one.number)
         if sealed.batch and len(self._all) > 1:
             one.held[sealed.batch[0].key] = sealed.batch
-            self.joined()  # what comes after it is for another device to stage
+            self.on_queued()  # what comes after it is for another device to stage
         return sealed
 
-    def peek(self, one: Device) -> Sealed[Pending]:
+    def peek(self, one: Device) -> SealedBatch[PendingRequest]:
         """What the device would be given, as far as it is expected to be the next."""
         return self.in_flight.peek(one.number)
 
@@ -169,21 +169,21 @@ class Devices:
         if after is Phase.READY:
             self._warmed([each.warm for each in self._all if each.warm is not None])
         else:
-            self.owner.entered(after)
+            self.owner.on_phase(after)
 
-    def tested(self, result: SelfTest) -> None:
+    def on_self_test(self, result: SelfTest) -> None:
         """The owner hears of each."""
-        self.owner.tested(result)
+        self.owner.on_self_test(result)
 
-    def executed(self, one: Device, done: Executed[Pending]) -> None:
+    def on_executed(self, one: Device, done: ExecutedBatch[PendingRequest]) -> None:
         """The owner hears of each."""
-        self.owner.executed(done, one.number)
+        self.owner.on_executed(done, one.number)
 
-    def lost(self, one: Device, message: str) -> None:
+    def on_lost(self, one: Device, message: str) -> None:
         """A device is gone: the model with it, if it is not warm yet or has no other."""
         left = sum(not each.gone for each in self._all)
         if self._last() is not Phase.READY or not left:
-            self.owner.lost(message)
+            self.owner.on_lost(message)
             return
         self.in_flight.decline(one.number, lost=True)
         failed = one.fail_held("the device is lost")
@@ -202,7 +202,7 @@ class Devices:
     def _warmed(self, all_warm: Sequence[Warm]) -> None:
         first = all_warm[0]
         if any(warm.signature != first.signature for warm in all_warm):
-            self.owner.lost("the model declares other tensors on one device than on another")
+            self.owner.on_lost("the model declares other tensors on one device than on another")
             return
         shapes = [
             same[0]._replace(
@@ -211,7 +211,7 @@ class Devices:
             )
             for same in zip(*(warm.shapes for warm in all_warm), strict=True)
         ]
-        self.owner.warmed(first._replace(shapes=shapes))
+        self.owner.on_warm(first._replace(shapes=shapes))
 
     # ---- reports
 
@@ -220,6 +220,6 @@ class Devices:
         """The least of a full batch that memory allows at once on any device."""
         return min(one.thread.budget_share for one in self._all)
 
-    def seen(self) -> tuple[DeviceSeen, ...]:
+    def seen(self) -> tuple[DeviceStatus, ...]:
         """What a scrape shows of each."""
-        return tuple(DeviceSeen(one.busy_s, one.fit) for one in self._all)
+        return tuple(DeviceStatus(one.busy_s, one.fit) for one in self._all)

@@ -14,23 +14,20 @@ from functools import partial
 from typing import NamedTuple
 
 from headroom_server.connection import Connection
-from headroom_server.device.execution import Executed, Outputs
+from headroom_server.device.execution import ExecutedBatch, Outputs
 from headroom_server.engine import Work
 from headroom_server.errors import DisconnectedError, ExpiredError, FailedError, RequestError
-from headroom_server.runtime.batch_account import account
-from headroom_server.runtime.outcomes import outcome_of
-from headroom_server.runtime.pending import Pending, Told
-from headroom_server.scheduling.admission import Refusal
-from headroom_server.scheduling.entries import Entry, Sealed
-from headroom_server.scheduling.refusals import shed_error
+from headroom_server.runtime.pending import DoneCallback, PendingRequest, account
+from headroom_server.scheduling.admission import Refusal, shed_error
+from headroom_server.scheduling.entries import QueueEntry, SealedBatch
+from headroom_server.scheduling.request_options import RequestOptions
 from headroom_server.scheduling.scheduler import ACCEPTED, Offer, Scheduler
-from headroom_server.scheduling.terms import Terms
-from headroom_server.telemetry.accounting import Ledger, Outcome
+from headroom_server.telemetry.accounting import Ledger
 from headroom_server.tensors import Signature
 from headroom_server.tracing.current import TRACE, Trace
 
 
-class Line(NamedTuple):
+class QueueStatus(NamedTuple):
     """What a scrape shows of the queue."""
 
     waiting: int
@@ -46,23 +43,23 @@ class InFlight:
 
     def __init__(
         self,
-        scheduler: Scheduler[Pending],
+        scheduler: Scheduler[PendingRequest],
         ledger: Ledger,
         *,
         clock: Callable[[], float],
-        ring: Callable[[int], None],
+        wake: Callable[[int], None],
     ) -> None:
         self._scheduler = scheduler
         self._ledger = ledger
         self._clock = clock
-        self._ring = ring
+        self._wake = wake
         self._keys = itertools.count()
         self._lock = threading.Lock()
         self._idle: list[int] = []
         """Devices that found no work, the one that is so for longest first."""
-        self.joined: Callable[[], None] | None = None
+        self.on_queued: Callable[[], None] | None = None
         """Called when a request joins the queue of a busy device that stages ahead."""
-        self._accepted: dict[int, Entry[Pending]] = {}
+        self._accepted: dict[int, QueueEntry[PendingRequest]] = {}
         self._emptied = asyncio.Event()
         self._signature: Signature | None = None
 
@@ -71,11 +68,11 @@ class InFlight:
         """Items in no batch yet."""
         return self._scheduler.batcher.items
 
-    def line(self) -> Line:
+    def queue_status(self) -> QueueStatus:
         """The queue at this instant."""
         now_s, scheduler = self._clock(), self._scheduler
         with self._lock:
-            return Line(
+            return QueueStatus(
                 len(scheduler.batcher),
                 scheduler.batcher.oldest_s(),
                 scheduler.delay_s(now_s),
@@ -87,7 +84,7 @@ class InFlight:
         self._signature = signature
 
     async def outputs(
-        self, work: Work, *, arrived_s: float, terms: Terms, connection: Connection
+        self, work: Work, *, arrived_s: float, options: RequestOptions, connection: Connection
     ) -> Outputs:
         """Wait for a batch and give its outputs.
 
@@ -98,9 +95,9 @@ class InFlight:
         entry = self.submit(
             work,
             arrived_s=arrived_s,
-            terms=terms,
+            options=options,
             connection=connection,
-            told=partial(_resolve, answer),
+            on_done=partial(_resolve, answer),
             trace=TRACE.get(),
         )
         try:
@@ -114,30 +111,27 @@ class InFlight:
         work: Work,
         *,
         arrived_s: float,
-        terms: Terms,
+        options: RequestOptions,
         connection: Connection,
-        told: Told,
+        on_done: DoneCallback,
         trace: Trace | None = None,
-        counted: bool = False,
-    ) -> Entry[Pending]:
-        """Put a request in line; `told` is called later, once, with its outputs or the error.
-
-        `counted`: how it ends is booked as one outcome, before it is told.
+    ) -> QueueEntry[PendingRequest]:
+        """Queue a request; `on_done` is called later, once, with its outputs or the error.
 
         Raises:
-            RequestError: refused; nobody is told, and nothing is booked as an outcome.
+            RequestError: refused; `on_done` is not called.
         """
-        pending = Pending(work, told, connection, trace, counted=counted)
-        entry = self._entry(pending, arrived_s, terms)
+        pending = PendingRequest(work, on_done, connection, trace)
+        entry = self._entry(pending, arrived_s, options)
         with self._lock:
             offer = self._scheduler.offer(entry, self._clock())
             idle = self._idle.pop(0) if self._idle and offer.refusal is None else None
         if offer is not ACCEPTED:
             self._shed(offer)
         if idle is not None:
-            self._ring(idle)
-        elif self.joined is not None:
-            self.joined()
+            self._wake(idle)
+        elif self.on_queued is not None:
+            self.on_queued()
         self._accepted[entry.key] = entry
         if entry.deadline_s is not None:
             loop = asyncio.get_running_loop()
@@ -146,7 +140,7 @@ class InFlight:
         connection.on_lost = partial(self._leave, entry)
         return entry
 
-    def take(self, device: int = 0) -> Sealed[Pending]:
+    def take(self, device: int = 0) -> SealedBatch[PendingRequest]:
         """The next batch, for the device's thread."""
         with self._lock:
             sealed = self._scheduler.seal(self._clock(), device)
@@ -163,20 +157,20 @@ class InFlight:
             if device in self._idle:
                 self._idle.remove(device)
             if lost:
-                self._scheduler.lost(device)
+                self._scheduler.remove_device(device)
             other = self._idle.pop(0) if self._idle and self._scheduler.batcher.items else None
         if other is not None:
-            self._ring(other)
+            self._wake(other)
 
-    def peek(self, device: int = 0) -> Sealed[Pending]:
+    def peek(self, device: int = 0) -> SealedBatch[PendingRequest]:
         """About what `take` would give now; nothing to a device that others go before."""
         with self._lock:
             now_s = self._clock()
             if self._scheduler.next_device(now_s) != device:
-                return Sealed((), ())
+                return SealedBatch((), ())
             return self._scheduler.batcher.peek(now_s)
 
-    def settle(self, done: Executed[Pending], device: int = 0) -> None:
+    def settle(self, done: ExecutedBatch[PendingRequest], device: int = 0) -> None:
         """Answer the requests of a batch, and those for whom it was too late; learn from it."""
         sealed, outputs = done.sealed, done.outputs
         for entry in sealed.expired:
@@ -184,50 +178,52 @@ class InFlight:
         if done.seconds > 0.0:  # else nothing was executed
             whole = done.stages is not None and bool(sealed.batch)
             with self._lock:
-                self._scheduler.executed(
+                self._scheduler.record_batch(
                     sealed, done.began_s, done.seconds, whole=whole, device=device
                 )
-        left = [entry.work.done for entry in sealed.batch]
+        left = [entry.payload.done for entry in sealed.batch]
         for entry, answer in zip(sealed.batch, outputs, strict=True):
             self._end(entry, _checked(answer, self._signature))
         if left:
-            self._ledger.executed(account(done, left, self._signature))
+            self._ledger.record_batch(account(done, left, self._signature))
 
     def fail_all(self, make_error: Callable[[], RequestError]) -> int:
         """Answer everything with an error, also what runs; say how many requests that were."""
         return self.fail(self._accepted.values(), make_error)
 
     def fail(
-        self, entries: Iterable[Entry[Pending]], make_error: Callable[[], RequestError]
+        self, entries: Iterable[QueueEntry[PendingRequest]], make_error: Callable[[], RequestError]
     ) -> int:
         """Answer these with an error, where they have no answer; say how many that were."""
-        unanswered = [entry for entry in entries if not entry.work.done]
+        unanswered = [entry for entry in entries if not entry.payload.done]
         for entry in unanswered:
             self._end(entry, make_error())
         return len(unanswered)
 
-    async def emptied(self) -> None:
+    async def wait_idle(self) -> None:
         """Wait until every accepted request has ended."""
         while self._accepted:
             self._emptied.clear()
             await self._emptied.wait()
             await asyncio.sleep(0)  # who awaits the last answers has them by then
 
-    def _entry(self, pending: Pending, arrived_s: float, terms: Terms) -> Entry[Pending]:
+    def _entry(
+        self, pending: PendingRequest, arrived_s: float, options: RequestOptions
+    ) -> QueueEntry[PendingRequest]:
         work, signature = pending.work, self._signature
-        return Entry(
+        return QueueEntry(
             next(self._keys),
             work.items,
             arrived_s,
-            None if terms.deadline_s is None else arrived_s + terms.deadline_s,
+            None if options.deadline_s is None else arrived_s + options.deadline_s,
             pending,
             signature.padded_length(work.length) if signature and work.length else 0,
-            terms.priority,
-            terms.tenant,
+            options.priority,
+            options.tenant,
             sum([len(numbers) * numbers.itemsize for numbers in work.inputs.values()]),
         )
 
-    def _shed(self, offer: Offer[Pending]) -> None:
+    def _shed(self, offer: Offer[PendingRequest]) -> None:
         """Refuse the newcomer, or tell those who had to leave for it."""
         if offer.refusal is not None:
             self._ledger.refuse(offer.refusal)
@@ -236,9 +232,9 @@ class InFlight:
             self._ledger.refuse(Refusal.EVICTED)
             self._end(one, shed_error(Refusal.EVICTED, offer.retry_after_s, self._scheduler.caps))
 
-    def _end(self, entry: Entry[Pending], result: Outputs | RequestError) -> None:
+    def _end(self, entry: QueueEntry[PendingRequest], result: Outputs | RequestError) -> None:
         """The request's one end; whatever comes after it is ignored."""
-        pending = entry.work
+        pending = entry.payload
         if pending.done:
             return
         pending.done = True
@@ -250,22 +246,19 @@ class InFlight:
         if error is not None and not isinstance(error, ExpiredError):
             self._withdraw(entry)
         elif entry.deadline_s is not None:
-            self._scheduler.ended(entry, now_s, answered=error is None)
-        if pending.counted:
-            outcome = Outcome.OK if error is None else outcome_of(error)
-            self._ledger.end(outcome, now_s - entry.arrived_s, entry.budget_s)
-        pending.told(result)
+            self._scheduler.record_answer(entry, now_s, answered=error is None)
+        pending.on_done(result)
         if not self._accepted:
             self._emptied.set()
 
-    def _expire(self, entry: Entry[Pending]) -> None:
+    def _expire(self, entry: QueueEntry[PendingRequest]) -> None:
         if self._withdraw(entry):
             self._end(entry, _expired())
 
-    def _leave(self, entry: Entry[Pending]) -> None:
+    def _leave(self, entry: QueueEntry[PendingRequest]) -> None:
         self._end(entry, DisconnectedError())
 
-    def _withdraw(self, entry: Entry[Pending]) -> bool:
+    def _withdraw(self, entry: QueueEntry[PendingRequest]) -> bool:
         with self._lock:
             return self._scheduler.withdraw(entry.key)
 

@@ -3,40 +3,86 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from headroom_server.connection import Connection
-from headroom_server.device.execution import Outputs
+from headroom_server.device.execution import ExecutedBatch, Outputs
 from headroom_server.engine import Work
-from headroom_server.errors import RequestError
+from headroom_server.errors import (
+    DisconnectedError,
+    ExpiredError,
+    QueueFullError,
+    RefusedError,
+    RequestError,
+)
+from headroom_server.telemetry.accounting import Batch, Outcome
+from headroom_server.tensors import Signature
 from headroom_server.tracing.current import Trace
 
-Told = Callable[[Outputs | RequestError], object]
+DoneCallback = Callable[[Outputs | RequestError], object]
 """Who is told how a request ended, once, on the event loop. Raises nothing."""
 
 
-class Pending:
+class PendingRequest:
     """A request's numbers, and whom to tell. Only `work` and `trace` concern the device."""
 
-    __slots__ = ("connection", "counted", "done", "timer", "told", "trace", "work")
+    __slots__ = ("connection", "done", "on_done", "timer", "trace", "work")
 
     def __init__(
         self,
         work: Work,
-        told: Told,
+        on_done: DoneCallback,
         connection: Connection,
         trace: Trace | None = None,
-        *,
-        counted: bool = False,
     ) -> None:
         self.work = work
-        self.told = told
+        self.on_done = on_done
         self.connection = connection
         self.trace = trace
         """None where it is not sampled."""
-        self.counted = counted
-        """Whether its end is an outcome. Else it is part of what somebody else counts."""
         self.done = False
         """It has its answer, whatever becomes of its batch."""
         self.timer: asyncio.TimerHandle | None = None
         """Of its deadline, where it has one."""
+
+
+_OUTCOMES: dict[type[RequestError], Outcome] = {
+    RefusedError: Outcome.REFUSED,
+    QueueFullError: Outcome.REFUSED,
+    ExpiredError: Outcome.EXPIRED,
+    DisconnectedError: Outcome.CANCELLED,
+}
+
+
+def outcome_of(error: RequestError) -> Outcome:
+    """What is none of these is a failure."""
+    return _OUTCOMES.get(type(error), Outcome.FAILED)
+
+
+def account(
+    done: ExecutedBatch[PendingRequest], left: Sequence[bool], signature: Signature | None
+) -> Batch:
+    """The batch's shares; `left` tells who had an answer before it ended."""
+    sealed, began_s, end_s = done.sealed, done.began_s, done.began_s + done.seconds
+    items = late = cancelled = real = 0
+    queued_s = []
+    for entry, gone in zip(sealed.batch, left, strict=True):
+        items += entry.items
+        real += entry.items * (entry.payload.work.length or 1)
+        queued_s.append(max(0.0, began_s - entry.arrived_s))
+        if gone:
+            cancelled += entry.items
+        elif entry.deadline_s is not None and entry.deadline_s < end_s:
+            late += entry.items
+    padded = signature.padded_batch(items) if signature and signature.batches else items
+    return Batch(
+        items=items,
+        seconds=done.seconds,
+        queued_s=queued_s,
+        close=sealed.close,
+        failed=not any(answer is not None for answer in done.outputs),
+        late=late / items,
+        cancelled=cancelled / items,
+        padding=1.0 - real / (padded * (sealed.length or 1)),
+        stages=done.stages,
+    )

@@ -14,9 +14,13 @@ from dataclasses import replace
 
 from headroom_server.errors import UnknownModelError
 from headroom_server.lifecycle import Phase
-from headroom_server.runtime.catalogue import Served
 from headroom_server.runtime.runner import Runner
-from headroom_server.runtime.versions import LoadFailedError, State, Version
+from headroom_server.runtime.served_model import (
+    LoadFailedError,
+    ModelState,
+    ModelVersion,
+    ServedModel,
+)
 from headroom_server.telemetry.accounting import Ledger
 from headroom_server.telemetry.metrics import Snapshot
 
@@ -29,13 +33,13 @@ JOIN_S = 0.2
 class Models:
     """Everything that is served here, found by name and version."""
 
-    def __init__(self, versions: Sequence[Version], *, unload_grace_s: float = 60.0) -> None:
+    def __init__(self, versions: Sequence[ModelVersion], *, unload_grace_s: float = 60.0) -> None:
         """Build the runners of what is served from the start; `start` begins to load them."""
-        self._served: dict[str, dict[int, Served]] = {}
-        self._reachable: tuple[Served, ...] = ()
+        self._served: dict[str, dict[int, ServedModel]] = {}
+        self._reachable: tuple[ServedModel, ...] = ()
         """The same in a row: read with every answer."""
-        self._leaving: set[Served] = set()
-        self._arriving: set[Served] = set()
+        self._leaving: set[ServedModel] = set()
+        self._arriving: set[ServedModel] = set()
         for version in versions:
             self._put(_built(version))
         self._configured = list(self.all())
@@ -43,16 +47,16 @@ class Models:
         self._watches: set[asyncio.Task[None]] = set()
         self._fatal = asyncio.Event()
         self._draining = False
-        self._nobodys = Ledger()
+        self._unattributed = Ledger()
 
     @staticmethod
     def of(runner: Runner) -> Models:
         """One model, in version 1."""
-        return Models([Version(runner.model, 1, lambda: runner)])
+        return Models([ModelVersion(runner.model, 1, lambda: runner)])
 
     # ---- the catalogue
 
-    def find(self, name: str, version: str | None) -> Served:
+    def find(self, name: str, version: str | None) -> ServedModel:
         """A version; the latest that is ready, else the latest, where none is named.
 
         Raises:
@@ -72,25 +76,25 @@ class Models:
             raise UnknownModelError(f"{name!r} has version {known:.500}; got {version!r:.100}")
         return found
 
-    def all(self) -> Iterable[Served]:
+    def all(self) -> Iterable[ServedModel]:
         """Everything that requests can reach."""
         return self._reachable
 
-    def states(self) -> dict[tuple[str, str], tuple[State, str]]:
-        """State and reason by name and version, of what is or was just served."""
-        told = {(one.name, one.version): (State.UNLOADING, "") for one in self._leaving}
-        told |= {(one.name, one.version): (State.LOADING, "") for one in self._arriving}
+    def states(self) -> dict[tuple[str, str], tuple[ModelState, str]]:
+        """ModelState and reason by name and version, of what is or was just served."""
+        states = {(one.name, one.version): (ModelState.UNLOADING, "") for one in self._leaving}
+        states |= {(one.name, one.version): (ModelState.LOADING, "") for one in self._arriving}
         for one in self.all():
             runner = one.runner
-            state = State.READY if runner.ready else State.UNAVAILABLE
+            state = ModelState.READY if runner.ready else ModelState.UNAVAILABLE
             if runner.lifecycle.starting and runner.failure is None:
-                state = State.LOADING
-            told[one.name, one.version] = (state, runner.failure or "")
-        return told
+                state = ModelState.LOADING
+            states[one.name, one.version] = (state, runner.failure or "")
+        return states
 
     # ---- at run time
 
-    async def load(self, versions: Sequence[Version]) -> None:
+    async def load(self, versions: Sequence[ModelVersion]) -> None:
         """Bring versions of one model in, in place of all that it has now.
 
         Raises:
@@ -128,14 +132,14 @@ class Models:
             raise UnknownModelError(f"model {name!r:.100} is not loaded")
         await self._retire(self._take(name))
 
-    async def _retire(self, leaving: Sequence[Served]) -> None:
+    async def _retire(self, leaving: Sequence[ServedModel]) -> None:
         self._leaving.update(leaving)
         for one in leaving:
             one.runner.drain()
         try:
             async with asyncio.timeout(self._unload_grace_s):
                 for one in leaving:
-                    await one.runner.emptied()
+                    await one.runner.wait_idle()
         except TimeoutError:
             lost = sum(one.runner.abandon() for one in leaving)
             log.error("the unload grace is over; %d accepted requests were not executed", lost)
@@ -143,17 +147,17 @@ class Models:
             self._discard(leaving)
             self._leaving.difference_update(leaving)
 
-    def _discard(self, leaving: Sequence[Served]) -> None:
+    def _discard(self, leaving: Sequence[ServedModel]) -> None:
         for one in leaving:
             # a request that found it and was still being read meets a closed door, not a void
-            one.runner.close_door()
+            one.runner.close_intake()
             one.runner.stop()
 
-    def _put(self, one: Served) -> None:
+    def _put(self, one: ServedModel) -> None:
         self._served.setdefault(one.name, {})[int(one.version)] = one
         self._count()
 
-    def _take(self, name: str) -> list[Served]:
+    def _take(self, name: str) -> list[ServedModel]:
         taken = self._served.pop(name, {})
         self._count()
         return list(taken.values())
@@ -161,7 +165,7 @@ class Models:
     def _count(self) -> None:
         self._reachable = tuple(one for some in self._served.values() for one in some.values())
 
-    def _watch(self, one: Served) -> None:
+    def _watch(self, one: ServedModel) -> None:
         async def watch() -> None:
             await one.runner.failed()
             if one in self.all():
@@ -228,20 +232,20 @@ class Models:
     def ledger(self) -> Ledger:
         """Where bad requests are counted: with the model, or with nobody's where there are more."""
         served = list(self.all())
-        return served[0].runner.ledger if len(served) == 1 else self._nobodys
+        return served[0].runner.ledger if len(served) == 1 else self._unattributed
 
     @property
-    def crowded(self) -> bool:
+    def overloaded(self) -> bool:
         """Whether clients of a model do better with another replica."""
         for one in self._reachable:  # noqa: SIM110 - asked per answer, as above
-            if one.runner.crowded:
+            if one.runner.overloaded:
                 return True
         return False
 
     @property
-    def nobodys(self) -> Mapping[str, int]:
+    def unattributed(self) -> Mapping[str, int]:
         """Bad requests that none of several models was asked for, by reason."""
-        return self._nobodys.invalid
+        return self._unattributed.invalid
 
     def drain(self) -> None:
         """No longer ready; loaded models still take requests until the door is closed."""
@@ -249,14 +253,14 @@ class Models:
         for runner in self.runners:
             runner.drain()
 
-    def close_door(self) -> None:
+    def close_intake(self) -> None:
         """Refuse what comes from now on."""
         for runner in self.runners:
-            runner.close_door()
+            runner.close_intake()
 
-    async def emptied(self) -> None:
+    async def wait_idle(self) -> None:
         """Wait until every accepted request has ended."""
-        await asyncio.gather(*(runner.emptied() for runner in self.runners))
+        await asyncio.gather(*(runner.wait_idle() for runner in self.runners))
 
     def abandon(self) -> int:
         """Answer everything that is still in flight with an error; say how many there were."""
@@ -275,12 +279,12 @@ class Models:
 
     def snapshots(self) -> list[Snapshot]:
         """What a scrape shows; the version is told of models that are served in several."""
-        told = []
+        states = []
         for versions in self._served.values():
             for one in versions.values():
                 snapshot, several = one.runner.snapshot(), len(versions) > 1
-                told.append(replace(snapshot, version=one.version) if several else snapshot)
-        return told
+                states.append(replace(snapshot, version=one.version) if several else snapshot)
+        return states
 
     def watch(self) -> None:
         """To be called every second or so: notice devices that no longer come back."""
@@ -288,5 +292,5 @@ class Models:
             runner.watch()
 
 
-def _built(version: Version) -> Served:
-    return Served(version.build(), str(version.number))
+def _built(version: ModelVersion) -> ServedModel:
+    return ServedModel(version.build(), str(version.number))

@@ -12,24 +12,24 @@ import logging
 import random
 import time
 from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, field
 
 from headroom_server.caching.cache import Cache
 from headroom_server.connection import Connection
-from headroom_server.device.execution import Executed, Outputs
+from headroom_server.device.execution import ExecutedBatch, Outputs
 from headroom_server.device.startup import Warm, WarmUpPlan, not_warm
 from headroom_server.device.warming import SelfTest
 from headroom_server.engine import Engine, Work
 from headroom_server.errors import AbandonedError, FailedError
 from headroom_server.lifecycle import Lifecycle, Phase
 from headroom_server.runtime.devices import Devices
-from headroom_server.runtime.door import Door
 from headroom_server.runtime.in_flight import InFlight
-from headroom_server.runtime.limits import Limits
-from headroom_server.runtime.pending import Pending
-from headroom_server.scheduling.admission import Caps, Refusal, closed
+from headroom_server.runtime.intake import Intake
+from headroom_server.runtime.pending import DoneCallback, PendingRequest
+from headroom_server.scheduling.admission import Caps, Refusal, refusal_when_closed
 from headroom_server.scheduling.cost_model import CostModel
+from headroom_server.scheduling.request_options import RequestOptions, SloClasses
 from headroom_server.scheduling.scheduler import Scheduler
-from headroom_server.scheduling.terms import Terms
 from headroom_server.telemetry.accounting import Ledger
 from headroom_server.telemetry.metrics import Snapshot
 from headroom_server.tensors import Signature
@@ -41,6 +41,20 @@ log = logging.getLogger("headroom_server")
 
 STARTUP_SLACK_S = 1.0
 """A device thread that still answers says itself, within this, that its time is over."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much is batched and may wait, in items; how long one batch may take."""
+
+    max_batch_size: int
+    max_waiting: int
+    stall_timeout_s: float
+    max_waiting_bytes: int = 1 << 30
+    max_wait_s: float = 0.0
+    """How long a batch that is not full may wait for company; 0 where none was asked for."""
+    classes: SloClasses = field(default_factory=dict)
+    """The model's SLO classes by name."""
 
 
 class Runner:
@@ -74,22 +88,22 @@ class Runner:
         self._plan = plan
         self._began_s = clock()
         self._pages = itertools.count(1)
-        self._door_open = True
-        self._scheduler: Scheduler[Pending] = Scheduler(
+        self._intake_open = True
+        self._scheduler: Scheduler[PendingRequest] = Scheduler(
             limits.max_batch_size,
             Caps(limits.max_waiting, limits.max_waiting_bytes),
             chance=chance,
             max_wait_s=limits.max_wait_s,
             devices=len(engines),
         )
-        self._crowd = 2 * limits.max_batch_size * len(engines)
-        self._in_flight = InFlight(self._scheduler, self.ledger, clock=clock, ring=self._ring)
+        self._overload_items = 2 * limits.max_batch_size * len(engines)
+        self._in_flight = InFlight(self._scheduler, self.ledger, clock=clock, wake=self._wake)
         self._cache = cache
-        self._door = Door(
+        self._intake = Intake(
             self._in_flight, self.ledger, closed=self._closed, clock=clock, cache=cache
         )
-        self.submit = self._door.submit
-        self.keeps_answers = self._door.keeps_answers
+        self.caches_answers = cache is not None
+        """Whether a request may be answered without an execution of its own."""
         self._devices = Devices(
             engines,
             plan,
@@ -122,15 +136,15 @@ class Runner:
         if not self.draining:
             self._enter(Phase.DRAINING)
 
-    def close_door(self) -> None:
+    def close_intake(self) -> None:
         """Refuse what comes from now on."""
-        self._door_open = False
+        self._intake_open = False
 
-    async def emptied(self) -> None:
+    async def wait_idle(self) -> None:
         """Wait until every accepted request has ended."""
         if self._cache is not None:
-            await self._cache.emptied()
-        await self._in_flight.emptied()
+            await self._cache.wait_idle()
+        await self._in_flight.wait_idle()
 
     def abandon(self) -> int:
         """Answer everything that is still in flight with an error; say how many there were."""
@@ -163,7 +177,7 @@ class Runner:
             )
         over_s = self._began_s + self._plan.timeout_s + STARTUP_SLACK_S
         if self.lifecycle.starting and self.failure is None and self.clock() > over_s:
-            self.lost(not_warm(self._plan))
+            self.on_lost(not_warm(self._plan))
 
     @property
     def ready(self) -> bool:
@@ -171,9 +185,9 @@ class Runner:
         return self.lifecycle.ready and self.failure is None and self._devices.fit
 
     @property
-    def crowded(self) -> bool:
+    def overloaded(self) -> bool:
         """Whether two full batches wait per device: clients do better with another replica."""
-        return self._scheduler.batcher.items > self._crowd
+        return self._scheduler.batcher.items > self._overload_items
 
     @property
     def live(self) -> bool:
@@ -203,35 +217,53 @@ class Runner:
         Raises:
             RefusedError: always.
         """
-        self._door.refuse_unready()
+        self._intake.refuse_unready()
+
+    def submit(
+        self,
+        work: Work,
+        *,
+        arrived_s: float,
+        options: RequestOptions,
+        connection: Connection,
+        on_done: DoneCallback,
+    ) -> None:
+        """Queue a request without a cache lookup; see `Intake.submit`.
+
+        Raises:
+            RequestError: refused; `on_done` is not called.
+        """
+        self._intake.submit(
+            work, arrived_s=arrived_s, options=options, connection=connection, on_done=on_done
+        )
 
     def infer(
-        self, work: Work, *, arrived_s: float, terms: Terms, connection: Connection
+        self, work: Work, *, arrived_s: float, options: RequestOptions, connection: Connection
     ) -> Coroutine[None, None, Outputs]:
-        """As `Door.infer`."""
+        """As `Intake.infer`."""
         trace = TRACE.get()
         if trace is not None:
             trace.model, trace.accepted_s = self.model, self.clock()
-        return self._door.infer(work, arrived_s=arrived_s, terms=terms, connection=connection)
+        return self._intake.infer(work, arrived_s=arrived_s, options=options, connection=connection)
 
     def _closed(self) -> Refusal | None:
         serving = self.signature is not None and self.failure is None and self._devices.serving
         if serving and self.lifecycle.phase is Phase.READY:
             return None
-        draining = self.draining and not (self._door_open and serving)
-        return closed(ready=serving, draining=draining)
+        draining = self.draining and not (self._intake_open and serving)
+        return refusal_when_closed(ready=serving, draining=draining)
 
     # ---- the devices
 
-    def _ring(self, device: int) -> None:
-        self._devices.ring(device)
+    def _wake(self, device: int) -> None:
+        self._devices.wake(device)
 
-    def entered(self, phase: Phase) -> None:
+    def on_phase(self, phase: Phase) -> None:
         """A startup phase has begun on the device."""
         if self.lifecycle.starting:
             self._enter(phase)
 
-    def tested(self, result: SelfTest) -> None:
+    def on_self_test(self, result: SelfTest) -> None:
         """A self-test has ended."""
         self.self_test = result
         if not result.passed:
@@ -241,7 +273,7 @@ class Runner:
                 result.max_latency_s * 1000,
             )
 
-    def warmed(self, warm: Warm) -> None:
+    def on_warm(self, warm: Warm) -> None:
         """All devices are ready."""
         self.warm, self.signature = warm, warm.signature
         timings = [
@@ -250,23 +282,25 @@ class Runner:
             for stages in shape.later
         ]
         padded_batch = warm.signature.padded_batch if warm.signature.batches else None
-        self._scheduler.warmed(CostModel.from_warm_up(timings), padded_batch)
+        self._scheduler.seed(CostModel.from_warm_up(timings), padded_batch)
         self._in_flight.serve(warm.signature)
         if self._cache is not None:
             self._cache.serve(warm.signature)
         if self._devices.pipelined:
-            self._in_flight.joined = self._devices.joined
+            self._in_flight.on_queued = self._devices.on_queued
         if self.lifecycle.starting:
             self._enter(Phase.READY)
         self._settled.set()
 
-    def executed(self, done: Executed[Pending], device: int) -> None:
+    def on_executed(self, done: ExecutedBatch[PendingRequest], device: int) -> None:
         """Answer the requests of a batch, and learn from it.
 
         A defect in the accounts or the traces is no reason to leave anybody without an answer.
         """
         try:
-            traces = [one for entry in done.sealed.batch if (one := entry.work.trace) is not None]
+            traces = [
+                one for entry in done.sealed.batch if (one := entry.payload.trace) is not None
+            ]
             if traces:
                 trace_batch(self.model, done, traces)
             self._in_flight.settle(done, device)
@@ -275,7 +309,7 @@ class Runner:
             entries = (*done.sealed.batch, *done.sealed.expired)
             self._in_flight.fail(entries, lambda: FailedError("the server failed"))
 
-    def lost(self, message: str) -> None:
+    def on_lost(self, message: str) -> None:
         """Nothing more will be executed: answer all that wait."""
         self.failure = message
         log.error("%s", message)
@@ -288,17 +322,17 @@ class Runner:
     def snapshot(self) -> Snapshot:
         """What a scrape shows."""
         now_s = self.clock()
-        line = self._in_flight.line()
+        queue = self._in_flight.queue_status()
         return Snapshot(
             model=self.model,
             engine=self.engine.name,
             device=self.engine.device,
             emulated=self.engine.emulated,
             ledger=self.ledger,
-            waiting=line.waiting,
-            oldest_waiting_s=0.0 if line.oldest_s is None else max(0.0, now_s - line.oldest_s),
-            delay_s=line.delay_s,
-            saturation=line.saturation,
+            waiting=queue.waiting,
+            oldest_waiting_s=0.0 if queue.oldest_s is None else max(0.0, now_s - queue.oldest_s),
+            delay_s=queue.delay_s,
+            saturation=queue.saturation,
             max_batch_size=self.limits.max_batch_size,
             budget_share=self._devices.budget_share,
             devices=self._devices.seen(),

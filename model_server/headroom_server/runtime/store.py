@@ -10,7 +10,7 @@ from headroom_server.engine import LoadError
 from headroom_server.repository import folder, model_uri
 from headroom_server.repository.description import Description
 from headroom_server.runtime.runner import Runner
-from headroom_server.runtime.versions import Version
+from headroom_server.runtime.served_model import ModelVersion
 from headroom_server.settings import Settings
 
 NO_MODEL = (
@@ -20,7 +20,7 @@ NO_MODEL = (
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ModelSource:
     """Where one version of a model comes from."""
 
     name: str
@@ -32,14 +32,14 @@ class Source:
     """None: the settings say what computes."""
 
 
-class Store:
+class ModelStore:
     """Reads the repository anew each time it is asked."""
 
-    def __init__(self, settings: Settings, build: Callable[[Source], Runner]) -> None:
+    def __init__(self, settings: Settings, build: Callable[[ModelSource], Runner]) -> None:
         self._settings = settings
         self._build = build
 
-    def configured(self) -> list[Version]:
+    def configured(self) -> list[ModelVersion]:
         """What is served from the start.
 
         Raises:
@@ -47,20 +47,20 @@ class Store:
         """
         settings = self._settings
         if settings.engine == "emulated":
-            return [self._version(Source(settings.model_name))]
+            return [self._version(ModelSource(settings.model_name))]
         if settings.model_class:
             root = self._root()
-            return [self._version(Source(settings.model_name, root=root, directory=root))]
+            return [self._version(ModelSource(settings.model_name, root=root, directory=root))]
         return self._described(self._scan(), settings.models)
 
-    def versions(self, name: str) -> list[Version]:
+    def versions(self, name: str) -> list[ModelVersion]:
         """The versions of one model that the settings ask for: the latest where they name none.
 
         Raises:
             LoadError: where there is no such model, or its description is wrong.
         """
-        asked = [one for one in self._settings.models if one.partition(":")[0] == name]
-        return self._described(self._scan(), asked or [name])
+        named = [one for one in self._settings.models if one.partition(":")[0] == name]
+        return self._described(self._scan(), named or [name])
 
     def known(self) -> dict[tuple[str, str], str]:
         """Name and version of all that lies in the repository, with what is wrong there.
@@ -69,14 +69,14 @@ class Store:
             LoadError: where there is no repository.
         """
         found = self._scan()
-        told = {(name, ""): problem for name, problem in found.problems.items()}
-        return told | {
+        known = {(name, ""): problem for name, problem in found.problems.items()}
+        return known | {
             (name, str(number)): ""
             for name, versions in found.models.items()
             for number in versions
         }
 
-    def _described(self, found: folder.Repository, wanted: Sequence[str]) -> list[Version]:
+    def _described(self, found: folder.Repository, wanted: Sequence[str]) -> list[ModelVersion]:
         versions, wrong = [], []
         for name, chosen in folder.chosen(found, wanted).items():
             for number, directory in chosen.items():
@@ -86,14 +86,14 @@ class Store:
                     at = f"model {name}, version {number}"
                     wrong += [f"{at}: {line}" for line in str(error).splitlines()]
                     continue
-                source = Source(name, number, found.root, directory, description)
+                source = ModelSource(name, number, found.root, directory, description)
                 versions.append(self._version(source))
         if wrong:
             raise LoadError("\n".join(wrong))
         return versions
 
-    def _version(self, source: Source) -> Version:
-        return Version(source.name, source.number, lambda: self._build(source))
+    def _version(self, source: ModelSource) -> ModelVersion:
+        return ModelVersion(source.name, source.number, lambda: self._build(source))
 
     def _scan(self) -> folder.Repository:
         root = None if self._settings.engine == "emulated" else self._root()

@@ -18,6 +18,8 @@ import math
 from enum import StrEnum
 from typing import NamedTuple
 
+from headroom_server.errors import QueueFullError, RefusedError
+
 MAX_RETRY_AFTER_S = 30
 LONGEST_WAIT_S = 20.0
 """What jitter is added to, so that a long wait too is spread and stays within half a minute."""
@@ -42,14 +44,14 @@ class Caps(NamedTuple):
     """Bytes."""
 
 
-def closed(*, ready: bool, draining: bool) -> Refusal | None:
+def refusal_when_closed(*, ready: bool, draining: bool) -> Refusal | None:
     """Why nobody is accepted now; None while the door is open."""
     if draining:
         return Refusal.DRAINING
     return None if ready else Refusal.NOT_READY
 
 
-def crowded(
+def over_caps(
     items: int, size: int, waiting_items: int, waiting_size: int, caps: Caps
 ) -> Refusal | None:
     """Why there is no room for so many items and bytes more.
@@ -72,3 +74,21 @@ def retry_after_s(backlog_s: float | None, chance: float) -> int:
     wait_s = LONGEST_WAIT_S if backlog_s is None else min(LONGEST_WAIT_S, backlog_s)
     spread_s = max(1.0, wait_s / 2)
     return max(1, min(MAX_RETRY_AFTER_S, math.ceil(wait_s + chance * spread_s)))
+
+
+def closed_error(refusal: Refusal) -> RefusedError:
+    """503: no request is accepted now."""
+    if refusal is Refusal.DRAINING:
+        return RefusedError("this replica is stopping", retry_after_s=1)
+    return RefusedError("this replica is not ready", retry_after_s=1)
+
+
+def shed_error(refusal: Refusal, retry_after_s: int, caps: Caps) -> QueueFullError:
+    """429: this request is not accepted."""
+    why = {
+        Refusal.QUEUE_FULL: f"at most {caps.items} items may wait",
+        Refusal.BYTES_FULL: f"at most {caps.size} bytes may wait",
+        Refusal.DEADLINE: "the answer is predicted to come after the deadline",
+        Refusal.EVICTED: "a more urgent request took its place",
+    }[refusal]
+    return QueueFullError(f"{why}; try again after {retry_after_s} s", retry_after_s=retry_after_s)

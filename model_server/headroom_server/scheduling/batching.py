@@ -1,4 +1,4 @@
-"""PURE. The queue and its batches: work-conserving, chosen around the first in line.
+"""PURE. The queue and its batches: work-conserving, chosen around the first in queue.
 
 The device asks for a batch whenever it is free and gets what fits now; nothing waits for company
 unless a maximal wait is set. Who is served next:
@@ -7,7 +7,7 @@ unless a maximal wait is set. Who is served next:
    `AGEING_S` of waiting, so that nobody waits for ever;
 2. within a priority, tenants in equal shares; within a tenant, in order of arrival.
 
-Who else goes with the first in line is for `choosing`.
+Who else goes with the first in queue is for `choosing`.
 
 Entries whose deadline has passed, or cannot be met any more, are never executed; they are reported
 beside the batch. Each entry leaves exactly once: in a batch, as expired, or withdrawn.
@@ -19,12 +19,12 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from headroom_server.scheduling.choosing import Prices, choose
+from headroom_server.scheduling.batch_selection import Prices, choose
 from headroom_server.scheduling.deadlines import fitting, in_time
-from headroom_server.scheduling.entries import Close, Entry, Sealed
-from headroom_server.scheduling.lines import Line
+from headroom_server.scheduling.entries import CloseReason, QueueEntry, SealedBatch
+from headroom_server.scheduling.tenant_queue import TenantQueue
 
-__all__ = ["Batcher", "Close", "Entry", "Sealed"]
+__all__ = ["Batcher", "CloseReason", "QueueEntry", "SealedBatch"]
 
 T = TypeVar("T")
 
@@ -33,7 +33,7 @@ HOLD_SLACK = 1.1
 """A batch held for company goes a tenth of its time before its deadlines would be missed."""
 
 
-class Ahead(NamedTuple):
+class WorkAhead(NamedTuple):
     """Batches, and what they take in sum. Of other lengths and priorities there may be shares."""
 
     batches: float
@@ -54,79 +54,79 @@ class Batcher(Generic[T]):
         """Bytes of all waiting entries."""
         self.items = 0
         """Items of all waiting entries."""
-        self._lines: dict[int, Line[T]] = {}
+        self._queues: dict[int, TenantQueue[T]] = {}
 
     def __len__(self) -> int:
         """Waiting entries."""
-        return sum(map(len, self._lines.values()))
+        return sum(map(len, self._queues.values()))
 
     def oldest_s(self) -> float | None:
         """When the one that waits longest arrived; None if nobody waits."""
-        return min((line.oldest_s for line in self._lines.values() if line), default=None)
+        return min((queue.oldest_s for queue in self._queues.values() if queue), default=None)
 
-    def add(self, entry: Entry[T]) -> None:
-        """Put an entry in line.
+    def add(self, entry: QueueEntry[T]) -> None:
+        """Put an entry in queue.
 
         Raises:
             ValueError: for an entry that no batch can hold, or a key that waits at its priority.
         """
         if not 1 <= entry.items <= self.max_batch_size:
             raise ValueError(f"an entry has 1 to {self.max_batch_size} items; got {entry.items}")
-        line = self._lines.get(entry.priority)
-        if line is None:
-            line = self._lines[entry.priority] = Line()
-        line.add(entry)
+        queue = self._queues.get(entry.priority)
+        if queue is None:
+            queue = self._queues[entry.priority] = TenantQueue()
+        queue.add(entry)
         self.items += entry.items
         self.size += entry.size
 
-    def withdraw(self, key: int) -> Entry[T] | None:
-        """Take an entry out of the line; None if it no longer waits."""
-        line = self._line_of(key)
-        if line is None:
+    def withdraw(self, key: int) -> QueueEntry[T] | None:
+        """Take an entry out of the queue; None if it no longer waits."""
+        queue = self._queue_of(key)
+        if queue is None:
             return None
-        return self._left(line.withdraw(key))
+        return self._left(queue.withdraw(key))
 
-    def outranked(self, newcomer: Entry[T]) -> Entry[T] | None:
-        """The last in line, where the newcomer would be served before it by priority or share."""
-        last = max((priority for priority, line in self._lines.items() if line), default=-1)
+    def outranked(self, newcomer: QueueEntry[T]) -> QueueEntry[T] | None:
+        """The last in queue, where the newcomer would be served before it by priority or share."""
+        last = max((priority for priority, queue in self._queues.items() if queue), default=-1)
         if last < newcomer.priority:
             return None
-        line = self._lines[last]
-        place = line.order[-1]
-        ahead = place.level - line.next_level(newcomer.tenant)
+        queue = self._queues[last]
+        place = queue.order[-1]
+        ahead = place.level - queue.next_level(newcomer.tenant)
         if last > newcomer.priority or ahead > self.max_batch_size:
             return place.entry
         return None
 
-    def ahead(self, newcomer: Entry[Any]) -> Ahead:
+    def ahead(self, newcomer: QueueEntry[Any]) -> WorkAhead:
         """The batches before the newcomer's."""
         own, batches, seconds, size = newcomer.items - 1.0, 0.0, 0.0, self.max_batch_size
-        for priority, line in self._lines.items():
-            share = self._share_ahead(line, priority, newcomer) if line else 0.0
-            for length, items in line.items.items() if share else ():
+        for priority, queue in self._queues.items():
+            share = self._share_ahead(queue, priority, newcomer) if queue else 0.0
+            for length, items in queue.items.items() if share else ():
                 if length == newcomer.length:
                     own += share * items
                 elif items:
                     batches += share * items / size
                     seconds += share * items / size * self.prices.full_s(length)
         full = own // size
-        return Ahead(batches + full, seconds + full * self.prices.full_s(newcomer.length))
+        return WorkAhead(batches + full, seconds + full * self.prices.full_s(newcomer.length))
 
-    def peek(self, now_s: float) -> Sealed[T]:
+    def peek(self, now_s: float) -> SealedBatch[T]:
         """About what `seal` would give now; nothing leaves the queue."""
-        choice = choose(self._in_order(), now_s, self.prices, self._company)
-        return Sealed(tuple(choice.batch), (), choice.length)
+        choice = choose(self._in_order(), now_s, self.prices, self._waiting_items)
+        return SealedBatch(tuple(choice.batch), (), choice.length)
 
-    def seal(self, now_s: float) -> Sealed[T]:
+    def seal(self, now_s: float) -> SealedBatch[T]:
         """The next batch. Empty only if nothing that may be executed now waits."""
         again_s = self._held_until_s() if self.max_wait_s else None
         if again_s is not None and now_s < again_s:
-            return Sealed((), (), again_s=again_s)
-        expired: list[Entry[T]] = []
+            return SealedBatch((), (), again_s=again_s)
+        expired: list[QueueEntry[T]] = []
         longer = True
         while True:
             batch, length, close, too_late = choose(
-                self._in_order(), now_s, self.prices, self._company, longer=longer
+                self._in_order(), now_s, self.prices, self._waiting_items, longer=longer
             )
             if too_late:
                 expired += map(self._withdrawn, too_late)
@@ -137,56 +137,58 @@ class Batcher(Generic[T]):
                 continue
             front, hopeless = fitting(batch, now_s, self.prices, alone=len(batch) == len(self))
             if not hopeless:
-                close = Close.DEADLINE
+                close = CloseReason.DEADLINE
                 del batch[front:]
                 break
             expired += [self._withdrawn(batch[at]) for at in hopeless]
         for entry in batch:
-            self._lines[entry.priority].serve(entry.key)
+            self._queues[entry.priority].serve(entry.key)
             self.items -= entry.items
             self.size -= entry.size
-        return Sealed(tuple(batch), tuple(expired), length, close)
+        return SealedBatch(tuple(batch), tuple(expired), length, close)
 
-    def _company(self, length: int) -> int:
-        return sum(line.items.get(length, 0) for line in self._lines.values())
+    def _waiting_items(self, length: int) -> int:
+        return sum(queue.items.get(length, 0) for queue in self._queues.values())
 
-    def _in_order(self) -> Iterator[Entry[T]]:
-        lines = [line for line in self._lines.values() if line.order]
-        if len(lines) < 2:
-            return iter(lines[0] if lines else ())
+    def _in_order(self) -> Iterator[QueueEntry[T]]:
+        queues = [queue for queue in self._queues.values() if queue.order]
+        if len(queues) < 2:
+            return iter(queues[0] if queues else ())
         by_urgency = sorted(
-            (line.oldest_s + AGEING_S * priority, priority)
-            for priority, line in self._lines.items()
-            if line.order
+            (queue.oldest_s + AGEING_S * priority, priority)
+            for priority, queue in self._queues.items()
+            if queue.order
         )
-        return chain.from_iterable(self._lines[priority] for _, priority in by_urgency)
+        return chain.from_iterable(self._queues[priority] for _, priority in by_urgency)
 
-    def _share_ahead(self, line: Line[T], priority: int, newcomer: Entry[Any]) -> float:
+    def _share_ahead(
+        self, queue: TenantQueue[T], priority: int, newcomer: QueueEntry[Any]
+    ) -> float:
         if priority == newcomer.priority:
-            return line.ahead(newcomer.tenant) / len(line)
+            return queue.ahead(newcomer.tenant) / len(queue)
         ahead_s = (newcomer.priority - priority) * AGEING_S
-        return float(line.oldest_s < newcomer.arrived_s + ahead_s)
+        return float(queue.oldest_s < newcomer.arrived_s + ahead_s)
 
     def _held_until_s(self) -> float | None:
         oldest_s = self.oldest_s()
         if oldest_s is None or self.items >= self.max_batch_size:
             return None
         until_s = oldest_s + self.max_wait_s
-        for entry in chain.from_iterable(self._lines.values()):
+        for entry in chain.from_iterable(self._queues.values()):
             need_s = HOLD_SLACK * self.prices.batch_s(self.items, entry.length)
             until_s = min(until_s, entry.due_s - need_s)
         return until_s
 
-    def _line_of(self, key: int) -> Line[T] | None:
-        for line in self._lines.values():
-            if key in line:
-                return line
+    def _queue_of(self, key: int) -> TenantQueue[T] | None:
+        for queue in self._queues.values():
+            if key in queue:
+                return queue
         return None
 
-    def _withdrawn(self, entry: Entry[T]) -> Entry[T]:
-        return self._left(self._lines[entry.priority].withdraw(entry.key))
+    def _withdrawn(self, entry: QueueEntry[T]) -> QueueEntry[T]:
+        return self._left(self._queues[entry.priority].withdraw(entry.key))
 
-    def _left(self, entry: Entry[T]) -> Entry[T]:
+    def _left(self, entry: QueueEntry[T]) -> QueueEntry[T]:
         self.items -= entry.items
         self.size -= entry.size
         return entry

@@ -10,10 +10,32 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from headroom_server.scheduling.fits import FORGET, Fit, Sums, warm_fit
-from headroom_server.scheduling.spreads import Spread
+from headroom_server.scheduling.batch_cost_fit import FORGET, BatchCostFit, FitSums, warm_fit
 
 LARGEST_RESIDUAL = 1.0
+
+
+WEIGHT = 0.05
+"""Of the latest sample: a change is followed within some 40 samples, up as fast as down."""
+
+
+class EwmaSpread(NamedTuple):
+    """The estimate as a value; `follow` returns the next one."""
+
+    mean: float = 0.0
+    deviation: float = 0.0
+
+    @property
+    def high(self) -> float:
+        """About the 95th percentile: where they are normal, mean + 1.6 sigma. Never negative."""
+        return max(0.0, self.mean + 2.0 * self.deviation)
+
+    def follow(self, sample: float) -> EwmaSpread:
+        """One more sample."""
+        off = sample - self.mean
+        return EwmaSpread(
+            self.mean + WEIGHT * off, self.deviation + WEIGHT * (abs(off) - self.deviation)
+        )
 
 
 class Timing(NamedTuple):
@@ -27,30 +49,32 @@ class Timing(NamedTuple):
 class CostModel(NamedTuple):
     """The fits as a value; `observe` returns the next one."""
 
-    fits: Mapping[int, Fit]
+    fits: Mapping[int, BatchCostFit]
     shares: Mapping[int, float]
     """How many items of each length came lately, older ones weighing less."""
-    residuals: Spread
+    residuals: EwmaSpread
     """Of the times over the fitted ones, less 1."""
 
     @classmethod
     def from_warm_up(
         cls, timings: Iterable[tuple[int, float] | tuple[int, float, int]]
     ) -> CostModel:
-        """Fit (items, seconds) or (items, seconds, length) of warm batches.
+        """BatchCostFit (items, seconds) or (items, seconds, length) of warm batches.
 
         Raises:
             ValueError: without any, or with one that is not positive.
         """
-        warm: dict[int, Sums] = {}
+        warm: dict[int, FitSums] = {}
         known = [Timing(*timing) for timing in timings]
         for timing in known:
             _check(timing.items, timing.seconds)
-            warm[timing.length] = warm.get(timing.length, Sums()).add(timing.items, timing.seconds)
+            warm[timing.length] = warm.get(timing.length, FitSums()).add(
+                timing.items, timing.seconds
+            )
         if not warm:
             raise ValueError("a cost model needs at least one timed batch; got none")
         fits = {length: warm_fit(sums) for length, sums in sorted(warm.items())}
-        residuals = Spread()
+        residuals = EwmaSpread()
         for timing in known:
             usual_s = fits[timing.length].batch_s(timing.items)
             residuals = residuals.follow(min(LARGEST_RESIDUAL, timing.seconds / usual_s - 1.0))
@@ -99,7 +123,7 @@ class CostModel(NamedTuple):
         """Items per second in full batches: the most that this replica can carry."""
         return max_batch_size / (self.fixed_s + self.per_item_s * max_batch_size)
 
-    def fit(self, length: int) -> Fit:
+    def fit(self, length: int) -> BatchCostFit:
         """The fit of a padded length."""
         fit = self.fits.get(length)
         if fit is None:

@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import NamedTuple, TypeVar
 
-from headroom_server.scheduling.choosing import Prices
-from headroom_server.scheduling.entries import Entry
+from headroom_server.scheduling.batch_selection import Prices
+from headroom_server.scheduling.entries import QueueEntry
 
 T = TypeVar("T")
 
@@ -31,7 +31,7 @@ class Fitting(NamedTuple):
     """Indices."""
 
 
-def in_time(batch: Sequence[Entry[T]], length: int, now_s: float, prices: Prices) -> bool:
+def in_time(batch: Sequence[QueueEntry[T]], length: int, now_s: float, prices: Prices) -> bool:
     """Whether all of a batch make it, if it is sent as it is."""
     items, earliest_s = 0, math.inf
     for entry in batch:
@@ -41,7 +41,9 @@ def in_time(batch: Sequence[Entry[T]], length: int, now_s: float, prices: Prices
     return earliest_s == math.inf or (now_s + prices.batch_s(items, length) <= earliest_s)
 
 
-def fitting(batch: Sequence[Entry[T]], now_s: float, prices: Prices, *, alone: bool) -> Fitting:
+def fitting(
+    batch: Sequence[QueueEntry[T]], now_s: float, prices: Prices, *, alone: bool
+) -> Fitting:
     """What to send of a batch that is not in time; the first of it makes it alone.
 
     `alone`: nobody else waits.

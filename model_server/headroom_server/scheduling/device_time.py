@@ -25,11 +25,11 @@ class DeviceTime:
         self.gap_s = 0.0
         """Mean time between the end of a batch and the begin of one that waited for it."""
 
-    def give(self, now_s: float, seconds: float) -> None:
+    def assign(self, now_s: float, seconds: float) -> None:
         """A batch leaves the queue for the device."""
         self._given.append(Given(now_s, seconds))
 
-    def took(self, began_s: float, seconds: float, *, waited: bool) -> None:
+    def complete(self, began_s: float, seconds: float, *, waited: bool) -> None:
         """A batch is over, and so is all that was given before it began.
 
         `waited`: it could have begun when the one before ended.

@@ -9,14 +9,14 @@ from typing import Generic, NamedTuple, TypeVar
 T = TypeVar("T")
 
 
-class Entry(NamedTuple, Generic[T]):
+class QueueEntry(NamedTuple, Generic[T]):
     """One waiting request: `items` rows of the batch, due by `deadline_s` if it has one."""
 
     key: int
     items: int
     arrived_s: float
     deadline_s: float | None
-    work: T
+    payload: T
     length: int = 0
     """The padded length; 0 where the model has none."""
     priority: int = 5
@@ -30,13 +30,8 @@ class Entry(NamedTuple, Generic[T]):
         """The deadline; infinite where there is none."""
         return math.inf if self.deadline_s is None else self.deadline_s
 
-    @property
-    def budget_s(self) -> float | None:
-        """From its arrival to its deadline."""
-        return None if self.deadline_s is None else self.deadline_s - self.arrived_s
 
-
-class Close(StrEnum):
+class CloseReason(StrEnum):
     """Why a batch holds no more."""
 
     IDLE = "idle"
@@ -49,14 +44,14 @@ class Close(StrEnum):
     """What else waited has another length."""
 
 
-class Sealed(NamedTuple, Generic[T]):
+class SealedBatch(NamedTuple, Generic[T]):
     """What the queue gave up: a batch in order of service, and what had expired before it."""
 
-    batch: tuple[Entry[T], ...]
-    expired: tuple[Entry[T], ...]
+    batch: tuple[QueueEntry[T], ...]
+    expired: tuple[QueueEntry[T], ...]
     length: int = 0
     """What all are padded to; 0 where the model has no dynamic dimension."""
-    close: Close = Close.IDLE
+    close: CloseReason = CloseReason.IDLE
     again_s: float | None = None
     """Nothing yet, by a maximal wait that was asked for: ask again then."""
 

@@ -17,15 +17,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from headroom_server.scheduling.admission import Caps, Refusal, crowded, retry_after_s
+from headroom_server.scheduling.admission import Caps, Refusal, over_caps, retry_after_s
+from headroom_server.scheduling.batch_selection import Prices
 from headroom_server.scheduling.batching import Batcher
-from headroom_server.scheduling.choosing import Prices
-from headroom_server.scheduling.cost_model import CostModel, Timing
-from headroom_server.scheduling.entries import Entry, Sealed
-from headroom_server.scheduling.fleet import Fleet
-from headroom_server.scheduling.lessons import Lessons
-from headroom_server.scheduling.margin import Margin
-from headroom_server.scheduling.spreads import Spread
+from headroom_server.scheduling.cost_model import CostModel, EwmaSpread, Timing
+from headroom_server.scheduling.deadline_margin import DeadlineMargin
+from headroom_server.scheduling.deferred_updates import DeferredUpdates
+from headroom_server.scheduling.device_pool import DevicePool
+from headroom_server.scheduling.entries import QueueEntry, SealedBatch
 
 T = TypeVar("T")
 
@@ -42,7 +41,7 @@ class Offer(NamedTuple, Generic[T]):
 
     refusal: Refusal | None = None
     retry_after_s: int = 0
-    evicted: tuple[Entry[T], ...] = ()
+    evicted: tuple[QueueEntry[T], ...] = ()
     """Who left the queue for it."""
 
 
@@ -60,24 +59,24 @@ class Scheduler(Generic[T]):
     ) -> None:
         self.batcher: Batcher[T] = Batcher(max_batch_size, max_wait_s=max_wait_s)
         self.caps = caps
-        self._lessons = Lessons()
-        self.overhead_s = Spread()
+        self._updates = DeferredUpdates()
+        self.overhead_s = EwmaSpread()
         """From a batch's end to the answer."""
         self.budget_s: float | None = None
         """What deadlines left of late, on the mean; None before anyone had one."""
         self._chance = chance
-        self._fleet = Fleet(devices)
-        self._margins: dict[int, Margin] = {}
+        self._pool = DevicePool(devices)
+        self._margins: dict[int, DeadlineMargin] = {}
         self._doubted_since_s: float | None = None
 
     # ---- requests
 
-    def offer(self, entry: Entry[T], now_s: float) -> Offer[T]:
+    def offer(self, entry: QueueEntry[T], now_s: float) -> Offer[T]:
         """A newcomer: it waits from now on, or is refused."""
         if entry.deadline_s is not None and self._late(entry, entry.deadline_s, now_s):
             return self._refused(Refusal.DEADLINE, now_s)
         batcher = self.batcher
-        refusal = self._crowded(entry) if batcher.items else None
+        refusal = self._over_caps(entry) if batcher.items else None
         if refusal is None:
             batcher.add(entry)
             return ACCEPTED
@@ -87,15 +86,15 @@ class Scheduler(Generic[T]):
         """A request no longer wants an answer; whether it still waited."""
         return self.batcher.withdraw(key) is not None
 
-    def ended(self, entry: Entry[T], now_s: float, *, answered: bool) -> None:
+    def record_answer(self, entry: QueueEntry[T], now_s: float, *, answered: bool) -> None:
         """An accepted request with a deadline got its answer, or expired while it waited."""
         if entry.deadline_s is None:
             return
         if answered:
-            overhead_s = now_s - self._fleet.ended_s
+            overhead_s = now_s - self._pool.ended_s
             most_s = HICCUP_S + 2.0 * self.overhead_s.high
             self.overhead_s = self.overhead_s.follow(min(most_s, overhead_s))
-        self._margins[entry.priority] = self.margin(entry.priority).ended(
+        self._margins[entry.priority] = self.margin(entry.priority).record(
             missed=not answered or now_s > entry.deadline_s,
             arrived_s=entry.arrived_s,
             now_s=now_s,
@@ -103,56 +102,62 @@ class Scheduler(Generic[T]):
 
     # ---- the devices: alike, so that what one is seen to take is expected of all
 
-    def warmed(self, cost: CostModel, padded_batch: Callable[[int], int] | None) -> None:
+    def seed(self, cost: CostModel, padded_batch: Callable[[int], int] | None) -> None:
         """The devices are ready, and were timed."""
-        self._lessons.begin(cost)
+        self._updates.begin(cost)
         self.batcher.prices = Prices(self.batcher.max_batch_size, cost, padded_batch)
 
-    def lost(self, device: int) -> None:
+    def remove_device(self, device: int) -> None:
         """A device will take nothing any more."""
-        self._fleet.lost(device)
+        self._pool.remove(device)
 
     def next_device(self, now_s: float) -> int:
         """Who is expected to take the next batch."""
-        return self._fleet.next(now_s)
+        return self._pool.next(now_s)
 
-    def seal(self, now_s: float, device: int = 0) -> Sealed[T]:
+    def seal(self, now_s: float, device: int = 0) -> SealedBatch[T]:
         """The next batch, for a device that is free."""
-        self._price(self._lessons.followed, now_s)
+        self._price(self._updates.applied, now_s)
         sealed = self.batcher.seal(now_s)
         if sealed.batch:
             seconds = self.batcher.prices.batch_s(sealed.items, sealed.length)
-            self._fleet.give(device, now_s, seconds)
+            self._pool.assign(device, now_s, seconds)
         elif sealed.expired and self._doubted_since_s is None:
             self._doubted_since_s = now_s
         return sealed
 
-    def executed(
-        self, sealed: Sealed[T], began_s: float, seconds: float, *, whole: bool, device: int = 0
+    def record_batch(
+        self,
+        sealed: SealedBatch[T],
+        began_s: float,
+        seconds: float,
+        *,
+        whole: bool,
+        device: int = 0,
     ) -> None:
         """A batch is over. `whole`: it took what such a batch takes, since it did not fail."""
         arrived_s = sealed.batch[0].arrived_s if sealed.batch else None
-        self._fleet.took(device, began_s, seconds, arrived_s=arrived_s)
-        lessons = self._lessons
-        if not whole or lessons.followed is None or seconds <= 0.0:
+        self._pool.complete(device, began_s, seconds, arrived_s=arrived_s)
+        updates = self._updates
+        if not whole or updates.applied is None or seconds <= 0.0:
             self._doubted_since_s = None
             return
         timing = Timing(self.batcher.prices.padded(sealed.items), seconds, sealed.length)
         if self._doubted_since_s is not None:
-            cost = lessons.asked()
+            cost = updates.current_for_admission()
             assert cost is not None
             if seconds > cost.batch_s(timing.items, timing.length) / 2:
                 self._doubted_since_s = None  # else the doubt was right: the next probes at once
-        lessons.add(timing)
+        updates.add(timing)
 
     # ---- what is predicted
 
     @property
     def cost(self) -> CostModel | None:
         """What batches take; None until warm-up has timed some."""
-        return self._lessons.cost()
+        return self._updates.current()
 
-    def margin(self, priority: int) -> Margin:
+    def margin(self, priority: int) -> DeadlineMargin:
         """The margin at a priority."""
         return self._margins.get(priority, FULL)
 
@@ -162,7 +167,7 @@ class Scheduler(Generic[T]):
         if cost is None:
             return None
         self._price(cost, now_s)
-        newcomer: Entry[None] = Entry(-1, 1, now_s, None, None)
+        newcomer: QueueEntry[None] = QueueEntry(-1, 1, now_s, None, None)
         return self._begins_in_s(newcomer, now_s)
 
     def saturation(self, now_s: float) -> float | None:
@@ -172,13 +177,13 @@ class Scheduler(Generic[T]):
             return None
         return (delay_s + self._own_s(1, 0) + 2.0 * self.overhead_s.high) / self.budget_s
 
-    def _late(self, entry: Entry[T], deadline_s: float, now_s: float) -> bool:
+    def _late(self, entry: QueueEntry[T], deadline_s: float, now_s: float) -> bool:
         budget_s = deadline_s - entry.arrived_s
         usual_s = budget_s if self.budget_s is None else self.budget_s
         self.budget_s = usual_s + BUDGET_WEIGHT * (budget_s - usual_s)
-        if self._price(self._lessons.asked(), now_s) is None:
+        if self._price(self._updates.current_for_admission(), now_s) is None:
             return deadline_s < now_s
-        if self._fleet.idle and not self.batcher.items:
+        if self._pool.idle and not self.batcher.items:
             # caution would leave a device idle, and learn nothing: it goes unless it is hopeless
             return self._doubt(self.batcher.prices.too_late(entry, now_s), now_s)
         wait_s = self._begins_in_s(entry, now_s) + self._own_s(entry.items, entry.length)
@@ -196,7 +201,7 @@ class Scheduler(Generic[T]):
     def _price(self, cost: CostModel | None, now_s: float) -> CostModel | None:
         """Let the queue reckon with what is known, as far as it is trusted now."""
         since_s, prices = self._doubted_since_s, self.batcher.prices
-        if cost is not None and since_s is not None and self._fleet.idle:
+        if cost is not None and since_s is not None and self._pool.idle:
             full_s = cost.batch_s(prices.padded(prices.max_batch_size))
             if now_s - since_s >= max(PROBE_S, PROBE_BATCHES * full_s):
                 cost = None
@@ -204,26 +209,26 @@ class Scheduler(Generic[T]):
             self.batcher.prices = prices._replace(cost=cost)
         return cost
 
-    def _begins_in_s(self, newcomer: Entry[Any], now_s: float) -> float:
+    def _begins_in_s(self, newcomer: QueueEntry[Any], now_s: float) -> float:
         if not self.batcher.items:
-            return self._fleet.begins_in_s(now_s)
+            return self._pool.starts_in_s(now_s)
         batches, seconds = self.batcher.ahead(newcomer)
-        return self._fleet.begins_in_s(now_s, batches, seconds + batches * self._fleet.gap_s)
+        return self._pool.starts_in_s(now_s, batches, seconds + batches * self._pool.gap_s)
 
     def _own_s(self, items: int, length: int) -> float:
         prices = self.batcher.prices
         together = min(prices.max_batch_size, self.batcher.items + items)
-        cost = self._lessons.followed
+        cost = self._updates.applied
         tail = cost.tail if cost else 0.0
         return (1.0 + tail) * prices.batch_s(together, length)
 
-    def _crowded(self, entry: Entry[T]) -> Refusal | None:
+    def _over_caps(self, entry: QueueEntry[T]) -> Refusal | None:
         batcher = self.batcher
-        return crowded(entry.items, entry.size, batcher.items, batcher.size, self.caps)
+        return over_caps(entry.items, entry.size, batcher.items, batcher.size, self.caps)
 
-    def _make_room(self, entry: Entry[T], full: Refusal, now_s: float) -> Offer[T]:
+    def _make_room(self, entry: QueueEntry[T], full: Refusal, now_s: float) -> Offer[T]:
         refusal: Refusal | None = full
-        evicted: list[Entry[T]] = []
+        evicted: list[QueueEntry[T]] = []
         while refusal is not None:
             last = self.batcher.outranked(entry)
             if last is None:
@@ -232,7 +237,7 @@ class Scheduler(Generic[T]):
                 return self._refused(refusal, now_s)
             self.batcher.withdraw(last.key)
             evicted.append(last)
-            refusal = self._crowded(entry)
+            refusal = self._over_caps(entry)
         self.batcher.add(entry)
         return Offer(None, self._retry_after_s(now_s), tuple(evicted))
 
@@ -243,5 +248,5 @@ class Scheduler(Generic[T]):
         return retry_after_s(self.delay_s(now_s), self._chance())
 
 
-FULL = Margin()
+FULL = DeadlineMargin()
 ACCEPTED: Offer[Any] = Offer()

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from headroom_server.device.stages import Stages
+from headroom_server.engine import StageTimes
 from headroom_server.scheduling.admission import Refusal
-from headroom_server.scheduling.entries import Close
+from headroom_server.scheduling.entries import CloseReason
 from headroom_server.telemetry.histograms import (
     BATCH_SIZE_BOUNDS,
     LATENCY_BOUNDS_S,
@@ -23,7 +23,7 @@ from headroom_server.telemetry.histograms import (
 )
 
 STAGES = ("preprocess", "stage", "execute", "postprocess")
-"""As labels, in the order of `Stages`."""
+"""As labels, in the order of `StageTimes`."""
 
 
 class Outcome(StrEnum):
@@ -54,12 +54,12 @@ class Batch(NamedTuple):
     seconds: float
     queued_s: Sequence[float]
     """From each request's arrival to the batch."""
-    close: Close
+    close: CloseReason
     failed: bool
     late: float
     cancelled: float
     padding: float
-    stages: Stages | None = None
+    stages: StageTimes | None = None
     """None where it was executed piece by piece."""
 
 
@@ -75,7 +75,7 @@ class Ledger:
         self.deadlines_missed = 0
         self.busy_s = 0.0
         self.wasted_s = dict.fromkeys(Waste, 0.0)
-        self.closed = dict.fromkeys(Close, 0)
+        self.closed = dict.fromkeys(CloseReason, 0)
         self.request_s = Histogram(LATENCY_BOUNDS_S)
         self.queue_s = Histogram(LATENCY_BOUNDS_S)
         self.execution_s = Histogram(LATENCY_BOUNDS_S)
@@ -110,7 +110,7 @@ class Ledger:
         """One request was no well-formed inference request."""
         self.invalid[reason] = self.invalid.get(reason, 0) + 1
 
-    def executed(self, batch: Batch) -> None:
+    def record_batch(self, batch: Batch) -> None:
         """One batch was executed."""
         self.execution_s.observe(batch.seconds)
         self.batch_size.observe(batch.items)

@@ -30,7 +30,7 @@ requests that have pushed the bounds out of the processor's cache."""
 
 
 class Histogram:
-    """Counts per bucket, and their sum."""
+    """Counts per bucket, and the sum of the values."""
 
     __slots__ = ("_counts", "_total", "_unsorted", "bounds")
 

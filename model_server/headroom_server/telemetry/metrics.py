@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from headroom_server.caching.counts import Counts, Source
+from headroom_server.caching.cache import AnswerSource, CacheCounts
 from headroom_server.lifecycle import STARTUP, Phase
 from headroom_server.scheduling.cost_model import CostModel
 from headroom_server.telemetry.accounting import Ledger, Outcome
@@ -19,7 +19,7 @@ from headroom_server.telemetry.histograms import Histogram, label
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
-class DeviceSeen(NamedTuple):
+class DeviceStatus(NamedTuple):
     """One device of a model."""
 
     busy_s: float
@@ -49,12 +49,12 @@ class Snapshot:
     draining: bool
     phase_s: Mapping[Phase, float]
     budget_share: float
-    devices: Sequence[DeviceSeen]
+    devices: Sequence[DeviceStatus]
     version: str | None = None
     """Where a model is served in several."""
     page: int = 1
     """Which one this is of the process."""
-    cache: Counts | None = None
+    cache: CacheCounts | None = None
     """None where no answers are kept; the series are absent then."""
 
 
@@ -63,14 +63,14 @@ def render(snapshot: Snapshot) -> bytes:
     return "".join(_lines(snapshot)).encode()
 
 
-def render_all(snapshots: Sequence[Snapshot], nobodys: Mapping[str, int]) -> bytes:
+def render_all(snapshots: Sequence[Snapshot], unattributed: Mapping[str, int]) -> bytes:
     """The text of several models: each family once, with the samples of all.
 
-    `nobodys` are bad requests by reason that belong to no model; they have no label `model`.
+    `unattributed` are bad requests by reason that belong to no model; they have no label `model`.
     """
-    if len(snapshots) == 1 and not nobodys:
+    if len(snapshots) == 1 and not unattributed:
         return render(snapshots[0])
-    families: dict[str, list[str]] = {_INVALID: _invalid("", nobodys)}
+    families: dict[str, list[str]] = {_INVALID: _invalid("", unattributed)}
     for snapshot in snapshots:
         for chunk in "".join(_lines(snapshot)).split("# HELP ")[1:]:
             meaning, kind, samples = chunk.split("\n", 2)
@@ -125,7 +125,7 @@ def _lines(snapshot: Snapshot) -> Iterator[str]:
     yield from _histogram("execution_duration_seconds", "Per batch.", model, ledger.execution_s)
     yield from _histogram("batch_size", "Items per batch.", model, ledger.batch_size)
     yield from _histogram("padding_ratio", "Share of a batch.", model, ledger.padding)
-    yield _head("batch_stage_duration_seconds", "histogram", "Stages of a batch.")
+    yield _head("batch_stage_duration_seconds", "histogram", "Duration of each stage of a batch.")
     for stage, histogram in ledger.stage_s.items():
         labels = f'{model},stage="{stage}"'
         yield from _buckets("batch_stage_duration_seconds", labels, histogram)
@@ -172,13 +172,20 @@ def _devices(snapshot: Snapshot, model: str) -> Iterator[str]:
         yield _sample("device_healthy", one, int(seen.fit))
 
 
-def _cache(counts: Counts, model: str) -> Iterator[str]:
-    hits = {source: n for source, n in counts.by_source.items() if source is not Source.DEVICE}
+def _cache(counts: CacheCounts, model: str) -> Iterator[str]:
+    hits = {
+        source: n for source, n in counts.by_source.items() if source is not AnswerSource.DEVICE
+    }
     yield from _counters(
         "cache_hits_total", "Answered without an execution of their own.", model, "level", hits
     )
     series: list[tuple[str, str, str, int]] = [
-        ("cache_misses_total", "counter", "Were to execute.", counts.by_source[Source.DEVICE]),
+        (
+            "cache_misses_total",
+            "counter",
+            "Were to execute.",
+            counts.by_source[AnswerSource.DEVICE],
+        ),
         ("cache_evictions_total", "counter", "Answers that made room.", counts.evicted),
         ("cache_bytes", "gauge", "Held by kept answers.", counts.size),
         ("cache_entries", "gauge", "Kept answers.", counts.entries),

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from contextvars import ContextVar
 from typing import Any, NamedTuple, Protocol
 
-from headroom_server.device.execution import Executed
+from headroom_server.device.execution import ExecutedBatch
 
 
 class Recorder(Protocol):
     """Turns what was noted into spans. Moments are in seconds, on the server's clock."""
 
-    def batch(self, model: str, done: Executed[Any]) -> object:
+    def batch(self, model: str, done: ExecutedBatch[Any]) -> object:
         """Record a batch that has a sampled request; its span's context."""
 
 
@@ -47,7 +47,7 @@ TRACE: ContextVar[Trace | None] = ContextVar("trace", default=None)
 """Of the request that the running task serves; None where it is not sampled."""
 
 
-def executed(model: str, done: Executed[Any], traces: Iterable[Trace | None]) -> None:
+def executed(model: str, done: ExecutedBatch[Any], traces: Iterable[Trace | None]) -> None:
     """Record a batch, once, where one of its requests is sampled, and note it on those."""
     sampled = [trace for trace in traces if trace is not None]
     if not sampled:

@@ -28,7 +28,7 @@ from opentelemetry.trace import (
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from headroom_server import __version__
-from headroom_server.device.execution import Executed
+from headroom_server.device.execution import ExecutedBatch
 from headroom_server.tracing.current import Trace
 from headroom_server.tracing.spans import Span, of_batch, of_request
 
@@ -123,7 +123,7 @@ class OpenTelemetry:
         for part in of_request(trace, ended_s):
             self._record(part, self._child(own.context), own.context)
 
-    def batch(self, model: str, done: Executed[object]) -> SpanContext:
+    def batch(self, model: str, done: ExecutedBatch[object]) -> SpanContext:
         """Record a batch and its stages, as a trace of its own: requests of many share it."""
         span, stages = of_batch(model, done)
         context = SpanContext(

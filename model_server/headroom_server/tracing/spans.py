@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from headroom_server.device.execution import Executed
+from headroom_server.device.execution import ExecutedBatch
 from headroom_server.tracing.current import Trace
 
 
@@ -46,7 +46,7 @@ def of_request(trace: Trace, ended_s: float) -> list[Span]:
     ]
 
 
-def of_batch(model: str, done: Executed[Any]) -> tuple[Span, list[Span]]:
+def of_batch(model: str, done: ExecutedBatch[Any]) -> tuple[Span, list[Span]]:
     """A batch, and its stages in order."""
     stages = _stages(done)
     sealed, failed = done.sealed, sum(one is None for one in done.outputs)
@@ -65,7 +65,7 @@ def of_batch(model: str, done: Executed[Any]) -> tuple[Span, list[Span]]:
     return Span("batch", began_s, ended_s, attributes), stages
 
 
-def _stages(done: Executed[Any]) -> list[Span]:
+def _stages(done: ExecutedBatch[Any]) -> list[Span]:
     if done.stages is None:
         return []
     preprocess_s, stage_s, execute_s, postprocess_s = done.stages

@@ -10,13 +10,13 @@ from headroom_server import __version__
 from headroom_server.errors import InvalidRequestError
 from headroom_server.runtime.control import Control
 from headroom_server.runtime.registry import Models
-from headroom_server.runtime.store import Store
-from headroom_server.web.closing import Closing
+from headroom_server.runtime.store import ModelStore
+from headroom_server.web.close_policy import ClosePolicy
 from headroom_server.web.control import add_control
 from headroom_server.web.direct import Direct
-from headroom_server.web.edge import Edge
 from headroom_server.web.failures import failure_of
 from headroom_server.web.inference import Inference
+from headroom_server.web.middleware import InferenceMiddleware
 from headroom_server.web.openapi import paths_of
 from headroom_server.web.routes import add_routes
 
@@ -36,7 +36,7 @@ class Application(FastAPI):
         models: Models,
         *,
         max_body_bytes: int,
-        store: Store | None = None,
+        store: ModelStore | None = None,
         explicit: bool = False,
     ) -> None:
         super().__init__(
@@ -50,7 +50,7 @@ class Application(FastAPI):
         )
         self._models = models
         self._inference = Inference(models, max_body_bytes)
-        self._closing = Closing(models)
+        self._closing = ClosePolicy(models)
         described = list(self.router.routes)
         add_routes(self, models)
         if store is not None:
@@ -60,7 +60,7 @@ class Application(FastAPI):
 
     def build_middleware_stack(self) -> ASGIApp:
         """The edge, then the router."""
-        return Edge(self.router, self._inference, self._closing, self._answer)
+        return InferenceMiddleware(self.router, self._inference, self._closing, self._answer)
 
     def direct(self) -> Direct:
         """Inference beside ASGI: the same answers, for less."""

@@ -3,7 +3,7 @@
     POST /v2/repository/index                        what lies there, and what of it is served
     POST /v2/repository/models/{model}/load          anew from the folder, warm before it answers
     POST /v2/repository/models/{model}/unload        answers when all that was accepted is answered
-Source: https://github.com/triton-inference-server/server/blob/main/docs/protocol/extension_model_repository.md
+ModelSource: https://github.com/triton-inference-server/server/blob/main/docs/protocol/extension_model_repository.md
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from headroom_server.errors import InvalidRequestError, NotJsonError
 from headroom_server.protocols.schemas import ErrorBody, openapi_body
 from headroom_server.repository.folder import NAME
 from headroom_server.runtime.control import Control
-from headroom_server.runtime.versions import State
+from headroom_server.runtime.served_model import ModelState
 from headroom_server.web.inference import read_body
 from headroom_server.web.routes import DirectRoute
 
@@ -77,7 +77,7 @@ class IndexEntry(BaseModel):
 
     name: str
     version: str
-    state: State
+    state: ModelState
     reason: str
 
 
@@ -90,8 +90,8 @@ def add_control(app: FastAPI, control: Control) -> None:
 
     async def index(request: Request) -> Response:
         """All that lies in the repository or is served, with state and reason."""
-        asked = await _body(request, IndexRequest)
-        entries = [entry._asdict() for entry in await control.index(ready=asked.ready)]
+        query = await _body(request, IndexRequest)
+        entries = [entry._asdict() for entry in await control.index(ready=query.ready)]
         return Response(orjson.dumps(entries), media_type="application/json")
 
     async def load(request: Request) -> Response:

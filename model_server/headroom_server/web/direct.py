@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 from headroom_server.connection import Connection, Headers
 from headroom_server.device.execution import Outputs
 from headroom_server.errors import InvalidRequestError, RequestError
-from headroom_server.web.closing import Closing
-from headroom_server.web.inference import Asked, Inference, Target, head_of
+from headroom_server.web.close_policy import ClosePolicy
+from headroom_server.web.inference import Inference, ParsedRequest, Target, head_of
 from headroom_server.web.known_heads import Head
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class Direct:
     def __init__(
         self,
         inference: Inference,
-        closing: Closing,
+        closing: ClosePolicy,
         error_answer: Callable[[Exception], Response],
     ) -> None:
         self._inference = inference
@@ -104,7 +104,7 @@ class Direct:
             target = self._inference.find(head.path)
         except InvalidRequestError:
             return None
-        if target is None or target.served.runner.keeps_answers:
+        if target is None or target.served.runner.caches_answers:
             return None
         return Exchange(target, head, target.served.runner.clock())
 
@@ -112,13 +112,13 @@ class Direct:
         """Put a complete request in line; `respond` is called later, in any case."""
         served = exchange.target.served
         try:
-            asked = exchange.target.read(exchange.head.headers, exchange.body)
+            parsed = exchange.target.read(exchange.head.headers, exchange.body)
             served.runner.submit(
-                asked.work,
+                parsed.work,
                 arrived_s=exchange.arrived_s,
-                terms=asked.terms,
+                options=parsed.options,
                 connection=connection,
-                told=partial(self._answer, exchange, connection, respond, asked),
+                on_done=partial(self._answer, exchange, connection, respond, parsed),
             )
         except Exception as error:  # noqa: BLE001 - the last resort, which logs it
             if isinstance(error, InvalidRequestError):
@@ -132,7 +132,7 @@ class Direct:
         exchange: Exchange,
         connection: Connection,
         respond: Respond,
-        asked: Asked,
+        parsed: ParsedRequest,
         result: Outputs | RequestError,
     ) -> None:
         if exchange.disconnected:
@@ -141,7 +141,7 @@ class Direct:
             self._fail(exchange, connection, respond, result)
             return
         try:
-            answer = asked.render(result)
+            answer = parsed.render(result)
         except Exception as error:  # noqa: BLE001 - the last resort, which logs it
             self._fail(exchange, connection, respond, error)
             return

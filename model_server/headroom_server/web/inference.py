@@ -23,9 +23,9 @@ from headroom_server.errors import (
     TooLargeError,
 )
 from headroom_server.protocols import open_inference
-from headroom_server.runtime.catalogue import Forms, Served
 from headroom_server.runtime.registry import Models
-from headroom_server.scheduling.terms import Terms, parse_terms
+from headroom_server.runtime.served_model import ModelCodecs, ServedModel
+from headroom_server.scheduling.request_options import RequestOptions, parse_request_options
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope
@@ -71,15 +71,15 @@ class Answer(NamedTuple):
         return head_of(200, self.headers)
 
 
-class Asked(NamedTuple):
+class ParsedRequest(NamedTuple):
     """A request that was read: what to execute, on which terms, and how its answer is written."""
 
     work: Work
-    terms: Terms
+    options: RequestOptions
     render: Callable[[Outputs], Answer]
 
 
-class Named(NamedTuple):
+class ModelRef(NamedTuple):
     """What the path of an inference request says."""
 
     model: str
@@ -88,39 +88,41 @@ class Named(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def named_by(path: str) -> Named | None:
+def parse_model_path(path: str) -> ModelRef | None:
     """None where the path is another. Clients ask for the same few again and again."""
     if path.endswith("/infer") and path.startswith("/v2/models/"):
         name, separator, version = path[11:-6].partition("/versions/")
         if "/" not in name and "/" not in version:
-            return Named(name, version if separator else None, False)
+            return ModelRef(name, version if separator else None, False)
     elif path.endswith(":predict") and path.startswith("/v1/models/"):
         name = path[11:-8]
         if "/" not in name:
-            return Named(name, None, True)
+            return ModelRef(name, None, True)
     return None
 
 
 class Target(NamedTuple):
     """What an inference request is for."""
 
-    served: Served
+    served: ServedModel
     typed: bool
     """Typed JSON; else the Open Inference Protocol."""
 
-    def read(self, headers: dict[bytes, bytes], body: bytes) -> Asked:
+    def read(self, headers: dict[bytes, bytes], body: bytes) -> ParsedRequest:
         """Check a request; its headers are in lower case.
 
         Raises:
             InvalidRequestError: bad input.
             RefusedError: counted, where the model is not loaded.
         """
-        forms = self.served.forms
-        if forms is None:
+        codecs = self.served.codecs
+        if codecs is None:
             self.served.runner.refuse_unready()
-        assert forms is not None
+        assert codecs is not None
         try:
-            return (_read_typed if self.typed else _read_tensors)(self.served, forms, headers, body)
+            return (_read_typed if self.typed else _read_tensors)(
+                self.served, codecs, headers, body
+            )
         except NotJsonError as error:
             _explain(error, headers)
 
@@ -138,7 +140,7 @@ class Inference:
         Raises:
             UnknownModelError: naming what is served here.
         """
-        named = named_by(path)
+        named = parse_model_path(path)
         if named is None:
             return None
         name, version, typed = named
@@ -156,38 +158,47 @@ class Inference:
         runner = target.served.runner
         arrived_s, headers = runner.clock(), dict(scope["headers"])
         try:
-            asked = target.read(headers, await read_body(headers, receive, self.max_body_bytes))
+            parsed = target.read(headers, await read_body(headers, receive, self.max_body_bytes))
         except InvalidRequestError as error:
             target.served.blame(error)
             raise
         outputs = await runner.infer(
-            asked.work, arrived_s=arrived_s, terms=asked.terms, connection=connection_of(scope)
+            parsed.work,
+            arrived_s=arrived_s,
+            options=parsed.options,
+            connection=connection_of(scope),
         )
-        return asked.render(outputs)
+        return parsed.render(outputs)
 
 
-def _read_tensors(served: Served, forms: Forms, headers: dict[bytes, bytes], body: bytes) -> Asked:
+def _read_tensors(
+    served: ServedModel, codecs: ModelCodecs, headers: dict[bytes, bytes], body: bytes
+) -> ParsedRequest:
     head_bytes = headers.get(HEAD_LENGTH)
-    asked = open_inference.parse(
-        forms.contract, body, None if head_bytes is None else _head_bytes(head_bytes)
+    parsed = open_inference.parse(
+        codecs.contract, body, None if head_bytes is None else _head_bytes(head_bytes)
     )
     classes = served.runner.limits.classes
-    terms = parse_terms(headers, classes, deadline_s=asked.timeout_s)
-    return Asked(asked.work, terms, partial(_write_tensors, served, asked))
+    options = parse_request_options(headers, classes, deadline_s=parsed.timeout_s)
+    return ParsedRequest(parsed.work, options, partial(_write_tensors, served, parsed))
 
 
-def _write_tensors(served: Served, asked: open_inference.Inference, outputs: Outputs) -> Answer:
-    return Answer(*open_inference.render(served.name, served.version, asked, outputs))
+def _write_tensors(
+    served: ServedModel, parsed: open_inference.Inference, outputs: Outputs
+) -> Answer:
+    return Answer(*open_inference.render(served.name, served.version, parsed, outputs))
 
 
-def _read_typed(served: Served, forms: Forms, headers: dict[bytes, bytes], body: bytes) -> Asked:
-    work = forms.typed.parse(body)
-    terms = parse_terms(headers, served.runner.limits.classes)
-    return Asked(work, terms, partial(_write_typed, forms, work))
+def _read_typed(
+    served: ServedModel, codecs: ModelCodecs, headers: dict[bytes, bytes], body: bytes
+) -> ParsedRequest:
+    work = codecs.typed.parse(body)
+    options = parse_request_options(headers, served.runner.limits.classes)
+    return ParsedRequest(work, options, partial(_write_typed, codecs, work))
 
 
-def _write_typed(forms: Forms, work: Work, outputs: Outputs) -> Answer:
-    return Answer(forms.typed.render(work, outputs))
+def _write_typed(codecs: ModelCodecs, work: Work, outputs: Outputs) -> Answer:
+    return Answer(codecs.typed.render(work, outputs))
 
 
 async def read_body(headers: dict[bytes, bytes], receive: Receive, limit: int) -> bytes:

@@ -23,10 +23,10 @@ from headroom_server.protocols.schemas import (
     PredictResponse,
     openapi_body,
 )
-from headroom_server.runtime.catalogue import Served
 from headroom_server.runtime.registry import Models
 from headroom_server.runtime.runner import Runner
-from headroom_server.scheduling.terms import TIMEOUT
+from headroom_server.runtime.served_model import ServedModel
+from headroom_server.scheduling.request_options import TIMEOUT
 from headroom_server.telemetry.metrics import CONTENT_TYPE, render_all
 
 PREDICT = "/v1/models/{model}:predict"
@@ -108,7 +108,7 @@ def _health(app: FastAPI, models: Models) -> None:
     @_get(app, "/metrics", "health")
     async def metrics(_: Request) -> Response:
         """Prometheus text, one consistent instant."""
-        text = render_all(models.snapshots(), models.nobodys)
+        text = render_all(models.snapshots(), models.unattributed)
         return Response(text, headers={"content-type": CONTENT_TYPE})
 
 
@@ -157,7 +157,7 @@ def _readiness(runner: Runner) -> dict[str, Any]:
 
 
 def _models(app: FastAPI, models: Models) -> None:
-    def served(request: Request) -> Served:
+    def served(request: Request) -> ServedModel:
         return models.find(request.path_params["model"], request.path_params.get("version"))
 
     missing = {status: ERRORS[status] for status in (404, 503)}

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from device_world import IDEAL_RPS, Ask, Device, Replica, poisson
 from headroom_server.scheduling.admission import Caps, Refusal
 from headroom_server.scheduling.cost_model import CostModel
-from headroom_server.scheduling.entries import Entry
-from headroom_server.scheduling.fleet import Fleet, begin_s
+from headroom_server.scheduling.device_pool import DevicePool, nth_start_s
+from headroom_server.scheduling.entries import QueueEntry
 from headroom_server.scheduling.scheduler import Scheduler
 
 pytestmark = pytest.mark.clock
@@ -40,7 +40,7 @@ COST = CostModel.from_warm_up((b, 0.006 + 0.0005 * b) for b in range(1, 9))
 def test_a_batch_begins_where_a_device_is_free_first(
     free_s: list[float], ahead: int, begins_s: float
 ) -> None:
-    assert begin_s(free_s, ahead, 0.01) == pytest.approx(begins_s)
+    assert nth_start_s(free_s, ahead, 0.01) == pytest.approx(begins_s)
 
 
 @settings(max_examples=200)
@@ -51,25 +51,25 @@ def test_skipping_rounds_changes_nothing(free: list[int], ahead: int, batch: int
     one_by_one = sorted(map(float, free))
     for _ in range(ahead):
         heapreplace(one_by_one, one_by_one[0] + batch)
-    assert begin_s(list(map(float, free)), ahead, float(batch)) == one_by_one[0]
+    assert nth_start_s(list(map(float, free)), ahead, float(batch)) == one_by_one[0]
 
 
 def test_a_share_of_a_batch_lies_between_two_places() -> None:
-    fleet = Fleet(2)
-    fleet.give(0, 0.0, 0.002)
-    fleet.give(1, 0.0, 0.007)
-    assert fleet.begins_in_s(0.0, 1.5, 0.015) == pytest.approx((0.007 + 0.012) / 2)
-    assert fleet.next(0.0) == 0
-    assert not fleet.idle
+    pool = DevicePool(2)
+    pool.assign(0, 0.0, 0.002)
+    pool.assign(1, 0.0, 0.007)
+    assert pool.starts_in_s(0.0, 1.5, 0.015) == pytest.approx((0.007 + 0.012) / 2)
+    assert pool.next(0.0) == 0
+    assert not pool.idle
 
 
 def test_a_lost_device_is_reckoned_with_no_more() -> None:
-    fleet = Fleet(2)
-    fleet.give(1, 0.0, 0.007)
-    assert fleet.begins_in_s(0.0) == 0.0
-    fleet.lost(0)
-    assert fleet.begins_in_s(0.0, 1.0, 0.01) == pytest.approx(0.017)
-    assert fleet.next(0.0) == 1
+    pool = DevicePool(2)
+    pool.assign(1, 0.0, 0.007)
+    assert pool.starts_in_s(0.0) == 0.0
+    pool.remove(0)
+    assert pool.starts_in_s(0.0, 1.0, 0.01) == pytest.approx(0.017)
+    assert pool.next(0.0) == 1
 
 
 @pytest.mark.parametrize(
@@ -86,25 +86,25 @@ def test_the_wait_is_predicted_for_all_devices_together(
     devices: int, waiting: int, wait_s: float
 ) -> None:
     one: Scheduler[None] = Scheduler(8, Caps(1000), chance=lambda: 0.0, devices=devices)
-    one.warmed(COST, None)
+    one.seed(COST, None)
     for number in range(8 * devices + waiting):
-        one.offer(Entry(number, 1, 0.0, None, None), 0.0)
+        one.offer(QueueEntry(number, 1, 0.0, None, None), 0.0)
         if number % 8 == 7 and number < 8 * devices:
             one.seal(0.0, number // 8)
     assert one.delay_s(0.0) == pytest.approx(wait_s)
     latest_s = (wait_s + (0.0065 if waiting % 8 else 0.010 if waiting else 0.0065)) / 0.95
-    too_late = one.offer(Entry(-1, 1, 0.0, latest_s - 0.001, None), 0.0)
-    in_time = one.offer(Entry(-2, 1, 0.0, latest_s + 0.001, None), 0.0)
+    too_late = one.offer(QueueEntry(-1, 1, 0.0, latest_s - 0.001, None), 0.0)
+    in_time = one.offer(QueueEntry(-2, 1, 0.0, latest_s + 0.001, None), 0.0)
     assert (too_late.refusal, in_time.refusal) == (Refusal.DEADLINE, None)
 
 
 def test_where_one_of_two_is_idle_only_the_hopeless_are_refused() -> None:
     one: Scheduler[None] = Scheduler(8, Caps(1000), chance=lambda: 0.0, devices=2)
-    one.warmed(COST, None)
-    one.offer(Entry(0, 1, 0.0, None, None), 0.0)
+    one.seed(COST, None)
+    one.offer(QueueEntry(0, 1, 0.0, None, None), 0.0)
     one.seal(0.0, 0)
-    assert one.offer(Entry(1, 1, 0.0, 0.0064, None), 0.0).refusal is Refusal.DEADLINE
-    assert one.offer(Entry(2, 1, 0.0, 0.0066, None), 0.0).refusal is None
+    assert one.offer(QueueEntry(1, 1, 0.0, 0.0064, None), 0.0).refusal is Refusal.DEADLINE
+    assert one.offer(QueueEntry(2, 1, 0.0, 0.0066, None), 0.0).refusal is None
 
 
 def test_devices_carry_the_sum_of_what_each_does() -> None:

@@ -1,4 +1,4 @@
-"""Terms over HTTP: who is refused or evicted, what never reaches the device, and the accounts."""
+"""Request options over HTTP: who is refused or evicted, what the device executes, the accounts."""
 
 from __future__ import annotations
 

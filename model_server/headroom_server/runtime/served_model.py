@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from enum import StrEnum
+from typing import NamedTuple
+
 from headroom_server.errors import InvalidRequestError, RefusedError
 from headroom_server.protocols.contract import Contract
-from headroom_server.protocols.typed_json import TypedForm
+from headroom_server.protocols.typed_json import TypedJsonCodec
 from headroom_server.runtime.runner import Runner
 from headroom_server.tensors import Signature
 
 
-class Forms:
+class ModelCodecs:
     """How requests to a loaded model are written."""
 
     def __init__(self, contract: Contract) -> None:
         self.contract = contract
-        self.typed = TypedForm(contract)
+        self.typed = TypedJsonCodec(contract)
 
 
-class Served:
+class ServedModel:
     """One version of one model."""
 
     def __init__(self, runner: Runner, version: str = "1") -> None:
         self.runner = runner
         self.name = runner.model
         self.version = version
-        self._forms: Forms | None = None
+        self._codecs: ModelCodecs | None = None
 
     def blame(self, error: InvalidRequestError) -> None:
         """Count bad input with this model."""
@@ -43,9 +47,30 @@ class Served:
         return self.runner.signature
 
     @property
-    def forms(self) -> Forms | None:
+    def codecs(self) -> ModelCodecs | None:
         """None until the model is loaded and warm."""
-        if self._forms is None and self.runner.signature is not None:
+        if self._codecs is None and self.runner.signature is not None:
             limits = self.runner.limits
-            self._forms = Forms(Contract(self.runner.signature, limits.max_batch_size))
-        return self._forms
+            self._codecs = ModelCodecs(Contract(self.runner.signature, limits.max_batch_size))
+        return self._codecs
+
+
+class ModelVersion(NamedTuple):
+    """One version of a model, and how it comes to a runner that has not begun to load."""
+
+    name: str
+    number: int
+    build: Callable[[], Runner]
+
+
+class ModelState(StrEnum):
+    """Where a version stands, in the words of the repository extension."""
+
+    READY = "READY"
+    LOADING = "LOADING"
+    UNLOADING = "UNLOADING"
+    UNAVAILABLE = "UNAVAILABLE"
+
+
+class LoadFailedError(Exception):
+    """A model that did not get warm at run time; what was served before still is."""

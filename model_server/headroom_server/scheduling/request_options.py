@@ -30,7 +30,7 @@ DEFAULT_CLASS = "default"
 _NAMES = frozenset({TIMEOUT, PRIORITY, TENANT, SLO_CLASS})
 
 
-class Terms(NamedTuple):
+class RequestOptions(NamedTuple):
     """One request's terms. `deadline_s` counts from its arrival; None: it waits for ever."""
 
     deadline_s: float | None = None
@@ -47,15 +47,15 @@ class SloClass(NamedTuple):
 
 SloClasses = Mapping[str, SloClass]
 
-USUAL = Terms()
+USUAL = RequestOptions()
 
 
-def parse_terms(
+def parse_request_options(
     headers: Mapping[bytes, bytes],
     classes: SloClasses = {},  # noqa: B006 - never written
     *,
     deadline_s: float | None = None,
-) -> Terms:
+) -> RequestOptions:
     """The terms that lower-case headers and the model's classes come to.
 
     `deadline_s` is one that the protocol itself carried (grpc-timeout): the earlier one counts.
@@ -69,7 +69,7 @@ def parse_terms(
     timeout_s = _seconds(headers[TIMEOUT]) if TIMEOUT in headers else None
     if deadline_s is not None:
         timeout_s = deadline_s if timeout_s is None else min(deadline_s, timeout_s)
-    return Terms(
+    return RequestOptions(
         slo.deadline_s if timeout_s is None else timeout_s,
         _priority(headers[PRIORITY]) if PRIORITY in headers else slo.priority,
         _tenant(headers[TENANT]) if TENANT in headers else "",

@@ -8,7 +8,11 @@ from hypothesis import strategies as st
 
 from headroom_server.composition import slo_classes
 from headroom_server.errors import InvalidRequestError
-from headroom_server.scheduling.terms import SloClass, Terms, parse_terms
+from headroom_server.scheduling.request_options import (
+    RequestOptions,
+    SloClass,
+    parse_request_options,
+)
 from headroom_server.settings import Settings
 
 CLASSES = {"default": SloClass(4, 1.0), "gold": SloClass(1, 0.1), "batch": SloClass(9, None)}
@@ -17,21 +21,27 @@ CLASSES = {"default": SloClass(4, 1.0), "gold": SloClass(1, 0.1), "batch": SloCl
 @pytest.mark.parametrize(
     ("headers", "classes", "grpc_s", "expected"),
     [
-        pytest.param({}, {}, None, Terms(None, 5, ""), id="nothing is said"),
-        pytest.param({"accept": "*/*"}, {}, None, Terms(), id="other headers say nothing"),
-        pytest.param({"x-request-timeout": "0.1"}, {}, None, Terms(0.1), id="a timeout"),
-        pytest.param({}, {}, 2.0, Terms(2.0), id="gRPC carries its own"),
-        pytest.param({"x-request-timeout": "3"}, {}, 2.0, Terms(2.0), id="the earlier counts"),
-        pytest.param({"x-request-priority": "0"}, {}, None, Terms(None, 0), id="most urgent"),
-        pytest.param({"x-tenant": "a"}, {}, None, Terms(None, 5, "a"), id="a tenant"),
-        pytest.param({}, CLASSES, None, Terms(1.0, 4), id="the default class"),
-        pytest.param({"x-slo-class": "gold"}, CLASSES, None, Terms(0.1, 1), id="a class"),
-        pytest.param({"x-slo-class": "batch"}, CLASSES, None, Terms(None, 9), id="no deadline"),
+        pytest.param({}, {}, None, RequestOptions(None, 5, ""), id="nothing is said"),
+        pytest.param({"accept": "*/*"}, {}, None, RequestOptions(), id="other headers say nothing"),
+        pytest.param({"x-request-timeout": "0.1"}, {}, None, RequestOptions(0.1), id="a timeout"),
+        pytest.param({}, {}, 2.0, RequestOptions(2.0), id="gRPC carries its own"),
+        pytest.param(
+            {"x-request-timeout": "3"}, {}, 2.0, RequestOptions(2.0), id="the earlier counts"
+        ),
+        pytest.param(
+            {"x-request-priority": "0"}, {}, None, RequestOptions(None, 0), id="most urgent"
+        ),
+        pytest.param({"x-tenant": "a"}, {}, None, RequestOptions(None, 5, "a"), id="a tenant"),
+        pytest.param({}, CLASSES, None, RequestOptions(1.0, 4), id="the default class"),
+        pytest.param({"x-slo-class": "gold"}, CLASSES, None, RequestOptions(0.1, 1), id="a class"),
+        pytest.param(
+            {"x-slo-class": "batch"}, CLASSES, None, RequestOptions(None, 9), id="no deadline"
+        ),
         pytest.param(
             {"x-slo-class": "gold", "x-request-timeout": "5", "x-request-priority": "7"},
             CLASSES,
             None,
-            Terms(5.0, 7),
+            RequestOptions(5.0, 7),
             id="the request's own word counts before its class's",
         ),
     ],
@@ -40,10 +50,10 @@ def test_terms(
     headers: dict[str, str],
     classes: dict[str, SloClass],
     grpc_s: float | None,
-    expected: Terms,
+    expected: RequestOptions,
 ) -> None:
     raw = {name.encode(): value.encode() for name, value in headers.items()}
-    assert parse_terms(raw, classes, deadline_s=grpc_s) == expected
+    assert parse_request_options(raw, classes, deadline_s=grpc_s) == expected
 
 
 @pytest.mark.parametrize(
@@ -60,7 +70,7 @@ def test_terms(
 )
 def test_a_wrong_header_is_named_with_rule_and_value(header: str, value: str, words: str) -> None:
     with pytest.raises(InvalidRequestError) as caught:
-        parse_terms({header.encode(): value.encode()}, CLASSES)
+        parse_request_options({header.encode(): value.encode()}, CLASSES)
     assert caught.value.message.startswith(f"{header}: ")
     assert words in caught.value.message
 
@@ -71,18 +81,18 @@ def test_a_wrong_header_is_named_with_rule_and_value(header: str, value: str, wo
 )
 def test_any_bytes_give_terms_in_range_or_a_short_refusal(header: bytes, value: bytes) -> None:
     refused = ""
-    terms = Terms()
+    options = RequestOptions()
     try:
-        terms = parse_terms({header: value}, CLASSES)
+        options = parse_request_options({header: value}, CLASSES)
     except InvalidRequestError as error:
         refused = error.message
     assert len(refused) < 300
-    assert terms.deadline_s is None or 0.0 < terms.deadline_s <= 86_400.0
-    assert 0 <= terms.priority <= 9
+    assert options.deadline_s is None or 0.0 < options.deadline_s <= 86_400.0
+    assert 0 <= options.priority <= 9
 
 
 def test_the_settings_deadline_is_that_of_requests_that_name_none() -> None:
     classes = slo_classes(Settings(deadline_s=0.25), None)
-    assert parse_terms({}, classes).deadline_s == 0.25
-    assert parse_terms({b"x-request-timeout": b"2"}, classes).deadline_s == 2.0
+    assert parse_request_options({}, classes).deadline_s == 0.25
+    assert parse_request_options({b"x-request-timeout": b"2"}, classes).deadline_s == 2.0
     assert slo_classes(Settings(), None) == {}

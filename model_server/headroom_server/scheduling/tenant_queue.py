@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from operator import attrgetter
 from typing import Generic, NamedTuple, TypeVar
 
-from headroom_server.scheduling.entries import Entry
+from headroom_server.scheduling.entries import QueueEntry
 
 T = TypeVar("T")
 
@@ -22,27 +22,27 @@ KEPT_TENANTS = 64
 """Accounts of tenants that do not wait are cleared once there are more."""
 
 
-class Place(NamedTuple, Generic[T]):
+class QueuePosition(NamedTuple, Generic[T]):
     """Where an entry stands: the smallest is served first."""
 
     level: int
     turn: int
-    entry: Entry[T]
+    entry: QueueEntry[T]
 
 
-class Line(Generic[T]):
+class TenantQueue(Generic[T]):
     """The waiting entries of one priority."""
 
     __slots__ = ("_accounts", "_by_age", "_turn", "items", "level", "order")
 
     def __init__(self) -> None:
-        self.order: list[Place[T]] = []
+        self.order: list[QueuePosition[T]] = []
         """In the order of service."""
         self.items: dict[int, int] = {}
         """Items by padded length."""
         self.level = 0
         """The place of whoever was served last."""
-        self._by_age: OrderedDict[int, Place[T]] = OrderedDict()
+        self._by_age: OrderedDict[int, QueuePosition[T]] = OrderedDict()
         self._accounts: dict[str, tuple[int, int]] = {}
         """Per tenant: its service when all that it has waiting is served, and where its last entry
         stands, which keeps its entries in order when one has left and given its share back."""
@@ -52,7 +52,7 @@ class Line(Generic[T]):
         """Waiting entries."""
         return len(self.order)
 
-    def __iter__(self) -> Iterator[Entry[T]]:
+    def __iter__(self) -> Iterator[QueueEntry[T]]:
         """Entries in the order of service."""
         return map(_entry_of, self.order)
 
@@ -65,7 +65,7 @@ class Line(Generic[T]):
         """When the one that waits longest arrived."""
         return next(iter(self._by_age.values())).entry.arrived_s
 
-    def entry(self, key: int) -> Entry[T]:
+    def entry(self, key: int) -> QueueEntry[T]:
         """The entry of a key that waits."""
         return self._by_age[key].entry
 
@@ -81,7 +81,7 @@ class Line(Generic[T]):
             return len(self.order)
         return bisect_left(self.order, level + 1, key=lambda place: place.level)
 
-    def add(self, entry: Entry[T]) -> None:
+    def add(self, entry: QueueEntry[T]) -> None:
         """Put an entry behind its tenant's others.
 
         Raises:
@@ -101,27 +101,27 @@ class Line(Generic[T]):
                 self._forget()
         self._accounts[tenant] = (level + entry.items, level)
         self._turn += 1
-        place = self._by_age[entry.key] = Place(level, self._turn, entry)
+        place = self._by_age[entry.key] = QueuePosition(level, self._turn, entry)
         if not order or order[-1].level <= level:
             order.append(place)
         else:
             insort(order, place, key=_rank)
         self.items[entry.length] = self.items.get(entry.length, 0) + entry.items
 
-    def serve(self, key: int) -> Entry[T]:
+    def serve(self, key: int) -> QueueEntry[T]:
         """Take an entry out for the device."""
         place = self._remove(key)
         self.level = max(self.level, place.level)
         return place.entry
 
-    def withdraw(self, key: int) -> Entry[T]:
+    def withdraw(self, key: int) -> QueueEntry[T]:
         """Take an entry out that is not served."""
         entry = self._remove(key).entry
         finish, last = self._accounts[entry.tenant]
         self._accounts[entry.tenant] = (finish - entry.items, last)
         return entry
 
-    def _remove(self, key: int) -> Place[T]:
+    def _remove(self, key: int) -> QueuePosition[T]:
         place = self._by_age.pop(key)
         at = 0 if self.order[0] is place else bisect_left(self.order, _rank(place), key=_rank)
         del self.order[at]
@@ -140,5 +140,5 @@ class Line(Generic[T]):
 _entry_of = attrgetter("entry")
 
 
-def _rank(place: Place[T]) -> tuple[int, int]:
+def _rank(place: QueuePosition[T]) -> tuple[int, int]:
     return place.level, place.turn

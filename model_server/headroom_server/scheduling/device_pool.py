@@ -16,7 +16,7 @@ from heapq import heapify, heapreplace
 from headroom_server.scheduling.device_time import DeviceTime
 
 
-class Fleet:
+class DevicePool:
     """Devices by number, from 0. A lost one is reckoned with no more."""
 
     def __init__(self, count: int) -> None:
@@ -29,17 +29,19 @@ class Fleet:
         """Where there is one device, or one is left: the usual case, without loops."""
         self._ended_s = float("-inf")
 
-    def give(self, device: int, now_s: float, seconds: float) -> None:
+    def assign(self, device: int, now_s: float, seconds: float) -> None:
         """A batch leaves the queue for a device."""
-        self._all[device].give(now_s, seconds)
+        self._all[device].assign(now_s, seconds)
 
-    def took(self, device: int, began_s: float, seconds: float, *, arrived_s: float | None) -> None:
+    def complete(
+        self, device: int, began_s: float, seconds: float, *, arrived_s: float | None
+    ) -> None:
         """A batch is over, whose first request came at `arrived_s`; None: it had none."""
         one = self._all[device]
-        one.took(began_s, seconds, waited=arrived_s is not None and arrived_s < one.ended_s)
+        one.complete(began_s, seconds, waited=arrived_s is not None and arrived_s < one.ended_s)
         self._ended_s = one.ended_s
 
-    def lost(self, device: int) -> None:
+    def remove(self, device: int) -> None:
         """It takes nothing any more. The last one stays as it is: nothing follows."""
         if len(self._live) > 1:
             self._live.remove(device)
@@ -71,7 +73,7 @@ class Fleet:
             return self._live[0]
         return min(self._live, key=lambda one: self._all[one].free_in_s(now_s))
 
-    def begins_in_s(self, now_s: float, batches: float = 0.0, seconds: float = 0.0) -> float:
+    def starts_in_s(self, now_s: float, batches: float = 0.0, seconds: float = 0.0) -> float:
         """Seconds until what stands behind so many batches, of so many seconds in sum, begins."""
         if self._only is not None:
             return self._only.free_in_s(now_s) + seconds
@@ -79,14 +81,14 @@ class Fleet:
         if batches <= 0.0 or seconds <= 0.0:
             return min(free_s)
         whole = math.floor(batches)
-        begins_s = begin_s(free_s, whole, seconds / batches)
+        begins_s = nth_start_s(free_s, whole, seconds / batches)
         if batches == whole:
             return begins_s
-        later_s = begin_s(free_s, whole + 1, seconds / batches)
+        later_s = nth_start_s(free_s, whole + 1, seconds / batches)
         return begins_s + (batches - whole) * (later_s - begins_s)
 
 
-def begin_s(free_s: Sequence[float], ahead: int, batch_s: float) -> float:
+def nth_start_s(free_s: Sequence[float], ahead: int, batch_s: float) -> float:
     """When a batch begins that `ahead` others of `batch_s` each go before.
 
     Devices free in 2 and 7 ms and batches of 10 ms begin at 2, 7, 12, 17 ... ms. However many are

@@ -19,7 +19,7 @@ SENT_AWAY_PER_S = 32
 new one for every request would cost the most where there is the least to spare."""
 
 
-class Life(Protocol):
+class LoadStatus(Protocol):
     """When clients do better with another replica."""
 
     @property
@@ -27,14 +27,14 @@ class Life(Protocol):
         """On the way out."""
 
     @property
-    def crowded(self) -> bool:
+    def overloaded(self) -> bool:
         """More waits than two full batches."""
 
 
-class Closing:
+class ClosePolicy:
     """Asked once per answer."""
 
-    def __init__(self, life: Life) -> None:
+    def __init__(self, life: LoadStatus) -> None:
         self._life = life
         self._second = self._sent_away = 0
 
@@ -44,7 +44,7 @@ class Closing:
         return (
             life.draining
             or now_s >= connection.retire_at_s
-            or (life.crowded and self._sends_away(now_s))
+            or (life.overloaded and self._sends_away(now_s))
         )
 
     def _sends_away(self, now_s: float) -> bool:

@@ -10,44 +10,44 @@ from __future__ import annotations
 
 from headroom_server.scheduling.cost_model import CostModel, Timing
 
-TOGETHER = 32
+UPDATE_BATCHES = 32
 """Batches. As many are followed at once after somebody has asked."""
 
 
-class Lessons:
+class DeferredUpdates:
     """One model's cost, and the batches that it has yet to follow."""
 
     def __init__(self) -> None:
-        self.followed: CostModel | None = None
+        self.applied: CostModel | None = None
         """After some of the batches; None until warm-up has timed any."""
         self._due: list[Timing] = []
-        self._asked = 0
+        self._immediate = 0
 
     def begin(self, seed: CostModel) -> None:
         """From what warm-up saw."""
-        self.followed = seed
+        self.applied = seed
         self._due.clear()
 
-    def cost(self) -> CostModel | None:
+    def current(self) -> CostModel | None:
         """After all batches."""
-        cost = self.followed
-        if cost is not None and self._due:
+        current = self.applied
+        if current is not None and self._due:
             for timing in self._due:
-                cost = cost.observe(*timing)
+                current = current.observe(*timing)
             self._due.clear()
-            self.followed = cost
-        return cost
+            self.applied = current
+        return current
 
-    def asked(self) -> CostModel | None:
+    def current_for_admission(self) -> CostModel | None:
         """After all batches, for somebody who will ask again."""
-        self._asked = TOGETHER
-        return self.cost()
+        self._immediate = UPDATE_BATCHES
+        return self.current()
 
     def add(self, timing: Timing) -> None:
         """A batch is over."""
         self._due.append(timing)
-        self._asked -= 1
+        self._immediate -= 1
         # where there are several lengths, batches are chosen by what they cost
-        several = self.followed is not None and len(self.followed.fits) > 1
-        if self._asked >= 0 or several or len(self._due) >= TOGETHER:
-            self.cost()
+        several = self.applied is not None and len(self.applied.fits) > 1
+        if self._immediate >= 0 or several or len(self._due) >= UPDATE_BATCHES:
+            self.current()

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, NamedTuple, TypeVar
 
 from headroom_server.scheduling.cost_model import CostModel
-from headroom_server.scheduling.entries import Close, Entry
+from headroom_server.scheduling.entries import CloseReason, QueueEntry
 
 T = TypeVar("T")
 
@@ -47,12 +47,12 @@ class Prices(NamedTuple):
         """Seconds of a full batch."""
         return self.batch_s(self.max_batch_size, length)
 
-    def share_s(self, entry: Entry[T], company: Callable[[int], int]) -> float:
+    def share_s(self, entry: QueueEntry[T], waiting_items: Callable[[int], int]) -> float:
         """What an entry costs in a batch of its own length, with those who wait."""
-        own = min(company(entry.length), self.max_batch_size)
+        own = min(waiting_items(entry.length), self.max_batch_size)
         return self.batch_s(own, entry.length) * entry.items / own
 
-    def use(self, length: int, batch: list[Entry[T]]) -> float:
+    def use(self, length: int, batch: list[QueueEntry[T]]) -> float:
         """How well the device is used: 1 where all are of this length, and the batch is full."""
         work_s = sum(entry.items * self.full_s(entry.length) for entry in batch)
         items = sum(entry.items for entry in batch)
@@ -62,7 +62,7 @@ class Prices(NamedTuple):
         """The size in which the device executes so many items."""
         return items if self.padded_batch is None else self.padded_batch(items)
 
-    def too_late(self, entry: Entry[T], now_s: float) -> bool:
+    def too_late(self, entry: QueueEntry[T], now_s: float) -> bool:
         """Whether the deadline has passed, or cannot be met even alone."""
         if self.cost is None:
             return entry.due_s < now_s
@@ -72,17 +72,17 @@ class Prices(NamedTuple):
 class Choice(NamedTuple, Generic[T]):
     """A batch in order of service, why it is closed, and those for whom any would be too late."""
 
-    batch: list[Entry[T]]
+    batch: list[QueueEntry[T]]
     length: int
-    close: Close
-    too_late: list[Entry[T]]
+    close: CloseReason
+    too_late: list[QueueEntry[T]]
 
 
 def choose(
-    order: Iterable[Entry[T]],
+    order: Iterable[QueueEntry[T]],
     now_s: float,
     prices: Prices,
-    company: Callable[[int], int],
+    waiting_items: Callable[[int], int],
     *,
     longer: bool = True,
 ) -> Choice[T]:
@@ -90,80 +90,80 @@ def choose(
 
     `longer`: it may be padded to more than the first one needs.
     """
-    batch: list[Entry[T]] = []
-    others: list[Entry[T]] = []
-    too_late: list[Entry[T]] = []
-    room, close = prices.max_batch_size, Close.IDLE
+    batch: list[QueueEntry[T]] = []
+    other_lengths: list[QueueEntry[T]] = []
+    too_late: list[QueueEntry[T]] = []
+    room, close = prices.max_batch_size, CloseReason.IDLE
     for entry in order:
         if entry.deadline_s is not None and prices.too_late(entry, now_s):
             too_late.append(entry)
         elif batch and room and entry.length != batch[0].length:
-            others.append(entry)
-            if len(others) >= SCAN_BATCHES * prices.max_batch_size:
+            other_lengths.append(entry)
+            if len(other_lengths) >= SCAN_BATCHES * prices.max_batch_size:
                 break
         elif entry.items > room:
-            close = Close.FULL
+            close = CloseReason.FULL
             break
         else:
             batch.append(entry)
             room -= entry.items
     length = batch[0].length if batch else 0
     if not room:
-        close = Close.FULL
-    elif others and close is not Close.FULL:
-        waiting = len(batch) + len(others)
-        length, batch = _best(batch, others, prices, company, longer=longer)
-        close = Close.IDLE if len(batch) == waiting else Close.BUCKET
+        close = CloseReason.FULL
+    elif other_lengths and close is not CloseReason.FULL:
+        waiting = len(batch) + len(other_lengths)
+        length, batch = _best(batch, other_lengths, prices, waiting_items, longer=longer)
+        close = CloseReason.IDLE if len(batch) == waiting else CloseReason.BUCKET
     return Choice(batch, length, close, too_late)
 
 
 def _best(
-    batch: list[Entry[T]],
-    others: list[Entry[T]],
+    batch: list[QueueEntry[T]],
+    other_lengths: list[QueueEntry[T]],
     prices: Prices,
-    company: Callable[[int], int],
+    waiting_items: Callable[[int], int],
     *,
     longer: bool,
-) -> tuple[int, list[Entry[T]]]:
+) -> tuple[int, list[QueueEntry[T]]]:
     """The padded length that uses the device best, and the batch; the shortest of equals."""
     length = batch[0].length
-    best = length, [*batch, *_fill(length, batch, others, prices, company)]
+    best = length, [*batch, *_fill(length, batch, other_lengths, prices, waiting_items)]
     if not longer or prices.cost is None:
         return best
-    gain_s, most = _gain_s(*best, prices, company), prices.use(*best)
-    for length in sorted({entry.length for entry in others if entry.length > length}):
+    gain_s, most = _gain_s(*best, prices, waiting_items), prices.use(*best)
+    for length in sorted({entry.length for entry in other_lengths if entry.length > length}):
         chosen = batch[:1]
-        chosen += _fill(length, chosen, [*batch[1:], *others], prices, company)
+        chosen += _fill(length, chosen, [*batch[1:], *other_lengths], prices, waiting_items)
         use = prices.use(length, chosen)
-        if use > most and _gain_s(length, chosen, prices, company) > gain_s:
+        if use > most and _gain_s(length, chosen, prices, waiting_items) > gain_s:
             best, most = (length, chosen), use
     return best
 
 
 def _gain_s(
-    length: int, batch: list[Entry[T]], prices: Prices, company: Callable[[int], int]
+    length: int, batch: list[QueueEntry[T]], prices: Prices, waiting_items: Callable[[int], int]
 ) -> float:
     """Seconds that it saves against batches of each length alone."""
-    alone_s = sum(prices.share_s(entry, company) for entry in batch)
+    alone_s = sum(prices.share_s(entry, waiting_items) for entry in batch)
     return alone_s - prices.batch_s(sum(entry.items for entry in batch), length)
 
 
 def _fill(
     length: int,
-    batch: list[Entry[T]],
-    others: list[Entry[T]],
+    batch: list[QueueEntry[T]],
+    other_lengths: list[QueueEntry[T]],
     prices: Prices,
-    company: Callable[[int], int],
-) -> Iterator[Entry[T]]:
+    waiting_items: Callable[[int], int],
+) -> Iterator[QueueEntry[T]]:
     """Those no longer than this for whom there is room, and whom padding pays; longest first."""
     items = sum(entry.items for entry in batch)
-    for entry in sorted(others, key=lambda entry: -entry.length):
+    for entry in sorted(other_lengths, key=lambda entry: -entry.length):
         if entry.length > length:
             continue
         together = items + entry.items
         if together > prices.max_batch_size:
             return
         more_s = prices.batch_s(together, length) - prices.batch_s(items, length)
-        if entry.length == length or more_s <= prices.share_s(entry, company):
+        if entry.length == length or more_s <= prices.share_s(entry, waiting_items):
             items = together
             yield entry

@@ -26,7 +26,7 @@ PRIOR = 8.0
 """For how many batches the warm-up stands when the level of recent ones is taken."""
 
 
-class Sums(NamedTuple):
+class FitSums(NamedTuple):
     """Sufficient statistics of a weighted straight-line fit."""
 
     n: float = 0.0
@@ -35,9 +35,9 @@ class Sums(NamedTuple):
     xx: float = 0.0
     xy: float = 0.0
 
-    def add(self, x: float, y: float, keep: float = 1.0) -> Sums:
+    def add(self, x: float, y: float, keep: float = 1.0) -> FitSums:
         """One more point, after the weight of all earlier ones is multiplied by `keep`."""
-        return Sums(
+        return FitSums(
             keep * self.n + 1.0,
             keep * self.x + x,
             keep * self.y + y,
@@ -45,9 +45,9 @@ class Sums(NamedTuple):
             keep * self.xy + x * y,
         )
 
-    def plus(self, other: Sums, level: float) -> Sums:
+    def plus(self, other: FitSums, level: float) -> FitSums:
         """With the points of another fit, their y multiplied by `level`."""
-        return Sums(
+        return FitSums(
             self.n + other.n,
             self.x + other.x,
             self.y + level * other.y,
@@ -55,9 +55,9 @@ class Sums(NamedTuple):
             self.xy + level * other.xy,
         )
 
-    def scaled(self, level: float) -> Sums:
+    def scaled(self, level: float) -> FitSums:
         """All y multiplied by `level`."""
-        return Sums(self.n, self.x, level * self.y, self.xx, level * self.xy)
+        return FitSums(self.n, self.x, level * self.y, self.xx, level * self.xy)
 
     def line(self) -> tuple[float, float]:
         """Intercept and slope, neither below zero. A single x gives a slope through the origin."""
@@ -73,33 +73,33 @@ class Sums(NamedTuple):
         return intercept, slope
 
 
-class Drift(NamedTuple):
+class ChangeEvidence(NamedTuple):
     """Evidence that batches have changed to one side, and those batches."""
 
     evidence: float = 0.0
-    since: Sums = Sums()
+    since: FitSums = FitSums()
 
-    def add(self, evidence: float, items: int, seconds: float) -> Drift:
+    def add(self, evidence: float, items: int, seconds: float) -> ChangeEvidence:
         """One more batch; evidence below nothing begins anew."""
         total = self.evidence + evidence
-        return Drift(total, self.since.add(items, seconds)) if total > 0.0 else NO_DRIFT
+        return ChangeEvidence(total, self.since.add(items, seconds)) if total > 0.0 else NO_EVIDENCE
 
 
-NO_DRIFT = Drift()
+NO_EVIDENCE = ChangeEvidence()
 
 
-class Fit(NamedTuple):
+class BatchCostFit(NamedTuple):
     """The line as a value; `observe` returns the next one."""
 
     fixed_s: float
     per_item_s: float
-    warm: Sums
+    warm: FitSums
     """The warm-up times, at the level to which the last change brought them."""
     shape: tuple[float, float]
     """The line of the warm-up times alone."""
-    recent: Sums = Sums()
-    slower: Drift = NO_DRIFT
-    faster: Drift = NO_DRIFT
+    recent: FitSums = FitSums()
+    slower: ChangeEvidence = NO_EVIDENCE
+    faster: ChangeEvidence = NO_EVIDENCE
     settled: tuple[float, float] | None = None
     """The line before there was any evidence of the next change; None: this one."""
     changed: float = 1.0
@@ -109,26 +109,26 @@ class Fit(NamedTuple):
         """Seconds that a batch of so many items takes."""
         return self.fixed_s + self.per_item_s * items
 
-    def observe(self, items: int, seconds: float, tail: float) -> Fit:
+    def observe(self, items: int, seconds: float, tail: float) -> BatchCostFit:
         """Follow one batch; relative residuals up to `tail` are usual."""
-        usual_s, slower, faster = self.fixed_s + self.per_item_s * items, NO_DRIFT, NO_DRIFT
+        usual_s, slower, faster = self.fixed_s + self.per_item_s * items, NO_EVIDENCE, NO_EVIDENCE
         change = math.log(seconds / self._settled_s(1.0, items))
         change, slack = min(CLIP, max(-CLIP, change)), max(SLACK, tail / 2)
         # most batches are as usual: nothing is added where there is nothing to add to
-        if change > slack or self.slower is not NO_DRIFT:
+        if change > slack or self.slower is not NO_EVIDENCE:
             slower = self.slower.add(change - slack, items, seconds)
             if slower.evidence > ALARM:
                 return self._changed(slower.since)
-        if change < -slack or self.faster is not NO_DRIFT:
+        if change < -slack or self.faster is not NO_EVIDENCE:
             faster = self.faster.add(-change - slack, items, seconds)
             if faster.evidence > ALARM:
                 return self._changed(faster.since)
         counted_s = min(2.0 * usual_s, max(usual_s / 2.0, seconds))
         return self._followed(self.recent.add(items, counted_s, FORGET), slower, faster)
 
-    def scaled(self, level: float) -> Fit:
+    def scaled(self, level: float) -> BatchCostFit:
         """As if the device were so many times slower."""
-        return Fit(
+        return BatchCostFit(
             level * self.fixed_s,
             level * self.per_item_s,
             self.warm.scaled(level),
@@ -136,28 +136,30 @@ class Fit(NamedTuple):
             self.recent.scaled(level),
         )
 
-    def _followed(self, recent: Sums, slower: Drift, faster: Drift) -> Fit:
+    def _followed(
+        self, recent: FitSums, slower: ChangeEvidence, faster: ChangeEvidence
+    ) -> BatchCostFit:
         warm, shape = self.warm, self.shape
         prior_s = PRIOR * warm.y / warm.n
         level = (prior_s + recent.y) / (prior_s + shape[0] * recent.n + shape[1] * recent.x)
         line = recent.plus(warm, level).line()
-        steady = slower is NO_DRIFT and faster is NO_DRIFT
+        steady = slower is NO_EVIDENCE and faster is NO_EVIDENCE
         before = None if steady else self.settled or (self.fixed_s, self.per_item_s)
-        return Fit(*line, warm, shape, recent, slower, faster, before)
+        return BatchCostFit(*line, warm, shape, recent, slower, faster, before)
 
-    def _changed(self, since: Sums) -> Fit:
+    def _changed(self, since: FitSums) -> BatchCostFit:
         fixed_s, per_item_s = self.shape
         level = since.y / (fixed_s * since.n + per_item_s * since.x)
-        there = Fit(fixed_s, per_item_s, self.warm, self.shape).scaled(level)
+        there = BatchCostFit(fixed_s, per_item_s, self.warm, self.shape).scaled(level)
         changed = since.y / self._settled_s(since.n, since.x)
-        return there._followed(since, NO_DRIFT, NO_DRIFT)._replace(changed=changed)
+        return there._followed(since, NO_EVIDENCE, NO_EVIDENCE)._replace(changed=changed)
 
     def _settled_s(self, batches: float, items: float) -> float:
         fixed_s, per_item_s = self.settled or (self.fixed_s, self.per_item_s)
         return fixed_s * batches + per_item_s * items
 
 
-def warm_fit(warm: Sums) -> Fit:
+def warm_fit(warm: FitSums) -> BatchCostFit:
     """The fit of the warm-up times alone."""
     shape = warm.line()
-    return Fit(*shape, warm, shape)
+    return BatchCostFit(*shape, warm, shape)

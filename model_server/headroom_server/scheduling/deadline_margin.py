@@ -18,7 +18,7 @@ LEAST_SHARE, MOST_SHARE = 0.5, 0.95
 """What is never promised away is for the way to the client, which is not seen here."""
 
 
-class Margin(NamedTuple):
+class DeadlineMargin(NamedTuple):
     """The usable share of deadlines at one priority; `ended` returns the next one."""
 
     share: float = MOST_SHARE
@@ -31,13 +31,13 @@ class Margin(NamedTuple):
         """By when the answer must be predicted."""
         return arrived_s + self.share * (deadline_s - arrived_s)
 
-    def ended(self, *, missed: bool, arrived_s: float, now_s: float) -> Margin:
+    def record(self, *, missed: bool, arrived_s: float, now_s: float) -> DeadlineMargin:
         """An accepted request with a deadline has been answered, in time or not."""
         if arrived_s < self.since_s:
             return self
         ends, misses = self.ended_count + 1, self.missed_count + missed
         if misses > 2 * TARGET * WINDOW or (ends >= WINDOW and misses > TARGET * ends):
-            return Margin(max(LEAST_SHARE, KEPT * self.share), now_s)
+            return DeadlineMargin(max(LEAST_SHARE, KEPT * self.share), now_s)
         if ends >= WINDOW:
-            return Margin(min(MOST_SHARE, self.share + GIVEN_BACK), self.since_s)
-        return Margin(self.share, self.since_s, ends, misses)
+            return DeadlineMargin(min(MOST_SHARE, self.share + GIVEN_BACK), self.since_s)
+        return DeadlineMargin(self.share, self.since_s, ends, misses)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from headroom_server.connection import connection_of
-from headroom_server.web.closing import Closing
+from headroom_server.web.close_policy import ClosePolicy
 from headroom_server.web.inference import Inference
 
 if TYPE_CHECKING:
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 CLOSE = (b"connection", b"close")
 
 
-class Edge:
+class InferenceMiddleware:
     """Answers inference itself, hands the rest to `app`, and turns errors into answers."""
 
     def __init__(
         self,
         app: ASGIApp,
         inference: Inference,
-        closing: Closing,
+        closing: ClosePolicy,
         error_answer: Callable[[Exception], Response],
     ) -> None:
         self._app = app

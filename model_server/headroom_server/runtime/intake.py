@@ -1,0 +1,154 @@
+"""The entry point of inference requests: each is received once and has exactly one outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from headroom_server.caching.cache import Cache, CacheRequest
+from headroom_server.connection import Connection
+from headroom_server.device.execution import Outputs
+from headroom_server.engine import Work
+from headroom_server.errors import RefusedError, RequestError
+from headroom_server.runtime.in_flight import InFlight
+from headroom_server.runtime.pending import DoneCallback, outcome_of
+from headroom_server.scheduling.admission import Refusal, closed_error
+from headroom_server.scheduling.request_options import RequestOptions
+from headroom_server.telemetry.accounting import Ledger, Outcome
+from headroom_server.tracing.current import TRACE
+
+
+class Intake:
+    """Counts requests and passes them to the cache or the queue.
+
+    `closed` returns why no request is accepted now, or None while requests are accepted.
+    """
+
+    def __init__(
+        self,
+        in_flight: InFlight,
+        ledger: Ledger,
+        *,
+        closed: Callable[[], Refusal | None],
+        clock: Callable[[], float],
+        cache: Cache | None = None,
+    ) -> None:
+        self._in_flight = in_flight
+        self._ledger = ledger
+        self._closed = closed
+        self._clock = clock
+        self._cache = cache
+
+    async def infer(
+        self, work: Work, *, arrived_s: float, options: RequestOptions, connection: Connection
+    ) -> Outputs:
+        """Return the outputs of a request; cancelled if the client disconnects while it waits.
+
+        Raises:
+            RequestError: refused, expired, failed, abandoned or cancelled; each is one outcome.
+        """
+        self._ledger.received += 1
+        outcome = Outcome.CANCELLED
+        try:
+            if self._cache is None:
+                outputs = await self._execute(work, arrived_s, options, connection)
+            else:
+                outputs = await self._from_cache(self._cache, work, arrived_s, options, connection)
+            outcome = Outcome.OK
+        except RequestError as error:
+            outcome = outcome_of(error)
+            raise
+        else:
+            return outputs
+        finally:
+            self._record(outcome, arrived_s, options)
+
+    def submit(
+        self,
+        work: Work,
+        *,
+        arrived_s: float,
+        options: RequestOptions,
+        connection: Connection,
+        on_done: DoneCallback,
+    ) -> None:
+        """Queue a request without a coroutine and without the cache, for the fast path.
+
+        Raises:
+            RequestError: refused; `on_done` is not called.
+        """
+        self._ledger.received += 1
+        try:
+            self._check_open()
+            self._in_flight.submit(
+                work,
+                arrived_s=arrived_s,
+                options=options,
+                connection=connection,
+                on_done=partial(self._on_done, arrived_s, options, on_done),
+            )
+        except RequestError as error:
+            self._record(outcome_of(error), arrived_s, options)
+            raise
+
+    def refuse_unready(self) -> None:
+        """Count and refuse a request that cannot be validated, because no model is loaded.
+
+        Raises:
+            RefusedError: always.
+        """
+        self._ledger.received += 1
+        self._ledger.end(Outcome.REFUSED, 0.0)
+        raise self._refused(Refusal.NOT_READY)
+
+    async def _execute(
+        self, work: Work, arrived_s: float, options: RequestOptions, connection: Connection
+    ) -> Outputs:
+        self._check_open()
+        return await self._in_flight.outputs(
+            work, arrived_s=arrived_s, options=options, connection=connection
+        )
+
+    async def _from_cache(
+        self,
+        cache: Cache,
+        work: Work,
+        arrived_s: float,
+        options: RequestOptions,
+        connection: Connection,
+    ) -> Outputs:
+        self._check_open()
+        due_s = None if options.deadline_s is None else arrived_s + options.deadline_s
+        # a request that waits for an equal one may execute after the intake was closed:
+        # _execute checks again
+        outputs, source = await cache.outputs(
+            CacheRequest(work, due_s, connection),
+            lambda: self._execute(work, arrived_s, options, connection),
+        )
+        trace = TRACE.get()
+        if trace is not None:
+            trace.source = source.value
+        return outputs
+
+    def _on_done(
+        self,
+        arrived_s: float,
+        options: RequestOptions,
+        on_done: DoneCallback,
+        result: Outputs | RequestError,
+    ) -> None:
+        outcome = outcome_of(result) if isinstance(result, RequestError) else Outcome.OK
+        self._record(outcome, arrived_s, options)
+        on_done(result)
+
+    def _record(self, outcome: Outcome, arrived_s: float, options: RequestOptions) -> None:
+        self._ledger.end(outcome, self._clock() - arrived_s, options.deadline_s)
+
+    def _check_open(self) -> None:
+        refusal = self._closed()
+        if refusal is not None:
+            raise self._refused(refusal)
+
+    def _refused(self, refusal: Refusal) -> RefusedError:
+        self._ledger.refuse(refusal)
+        return closed_error(refusal)
