@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass, field, replace
 
 from headroom.scaling import (
+    Allocation,
     CostModel,
     Decision,
-    Grant,
     LatencyCounts,
     Observation,
     Pod,
@@ -81,7 +81,7 @@ class Service:
     now_s: float = 1000.0
     gpus: int = 100
     scrape: bool = True
-    grant: Grant | None = None
+    allocation: Allocation | None = None
     state: State = field(default_factory=State.initial)
     born: dict[str, float] = field(default_factory=dict)
     arrived: dict[str, float] = field(default_factory=dict)
@@ -140,7 +140,7 @@ class Service:
             current=self.replicas,
             pods=self.pods(),
             samples=self.samples(),
-            grant=self.grant,
+            allocation=self.allocation,
         )
 
     def tick(self) -> Decision:

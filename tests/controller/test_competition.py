@@ -185,8 +185,8 @@ def test_a_pod_holds_its_accelerators_from_when_it_has_a_node_until_it_is_gone()
     )
     found = seen(ranker, Observation(now_s=9.0, current=6, pods=pods), decision, 2)
     demand = found.demand
-    assert (demand.priority, demand.floor, demand.wanted) == (5, 2, 7)
-    assert (demand.standing, found.leaving, found.held) == (3, 1, 8)
+    assert (demand.priority, demand.floor, demand.desired) == (5, 2, 7)
+    assert (demand.allocated, found.leaving, found.held) == (3, 1, 8)
     assert found.refused == 0
 
 

@@ -26,11 +26,11 @@ class Service:
     """One service: what it wants, what stands, what leaves and when it is gone."""
 
     name: str
-    wanted: int
+    desired: int
     priority: int = 0
     floor: int = 1
     size: int = 1
-    standing: int = 0
+    allocated: int = 0
     asked: int = 0
     leaving_s: list[float] = field(default_factory=list)
     history: list[int] = field(default_factory=list)
@@ -56,25 +56,27 @@ class Plant:
                 self._tick(one)
             self.now_s += TICK_S
 
-    def standing(self) -> dict[str, int]:
-        return {one.name: one.standing for one in self.services}
+    def allocated(self) -> dict[str, int]:
+        return {one.name: one.allocated for one in self.services}
 
     def _tick(self, one: Service) -> None:
         for other in self.services:
             other.leaving_s = [at_s for at_s in other.leaving_s if at_s > self.now_s]
             self._place(other)
         grant = self.pool.grant(one.name)
-        one.asked = max(one.floor, one.wanted if grant is None else min(one.wanted, grant.replicas))
-        leave = max(0, one.standing - one.asked)
-        one.standing -= leave
+        one.asked = max(
+            one.floor, one.desired if grant is None else min(one.desired, grant.replicas)
+        )
+        leave = max(0, one.allocated - one.asked)
+        one.allocated -= leave
         one.leaving_s += [self.now_s + self.drain_s] * leave
         self._place(one)
-        one.history.append(one.standing)
+        one.history.append(one.allocated)
         demand = Demand(
             name=one.name,
             priority=one.priority,
-            wanted=max(one.floor, one.wanted),
-            standing=one.standing,
+            desired=max(one.floor, one.desired),
+            allocated=one.allocated,
             floor=one.floor,
             accelerators=one.size,
         )
@@ -82,19 +84,19 @@ class Plant:
             title=one.name,
             demand=demand,
             leaving=len(one.leaving_s),
-            refused=one.asked - one.standing,
+            refused=one.asked - one.allocated,
         )
         self.pool.note(seen, self.now_s)
 
     def _place(self, one: Service) -> None:
-        while one.standing < one.asked and self._fits(one.size):
-            one.standing += 1
+        while one.allocated < one.asked and self._fits(one.size):
+            one.allocated += 1
 
     def _fits(self, size: int) -> bool:
         """Small replicas are spread, one node after the other: the worst for a large one."""
         used = [0] * self.nodes
         for other in sorted(self.services, key=lambda one: -one.size):
-            for _ in range(other.standing + len(other.leaving_s)):
+            for _ in range(other.allocated + len(other.leaving_s)):
                 used[used.index(min(used))] += other.size
         return bool(used) and min(used) + size <= self.node_size
 
@@ -102,46 +104,46 @@ class Plant:
 def _full(*, drain_s: float = 10.0) -> Plant:
     """Six accelerators: `high` has 2 of the 4 that it wants, `low` has 4 of 5."""
     services = [
-        Service("high", wanted=2, priority=10),
-        Service("low", wanted=4),
+        Service("high", desired=2, priority=10),
+        Service("low", desired=4),
     ]
     plant = Plant(services, nodes=6, drain_s=drain_s)
     plant.run(60)
-    assert plant.standing() == {"high": 2, "low": 4}
-    plant["low"].wanted = 5
-    plant["high"].wanted = 4
+    assert plant.allocated() == {"high": 2, "low": 4}
+    plant["low"].desired = 5
+    plant["high"].desired = 4
     return plant
 
 
 def test_nothing_moves_before_the_hold_and_what_is_lacked_moves_after_it() -> None:
     plant = _full()
     plant.run(HOLD_S - 2)
-    assert plant.standing() == {"high": 2, "low": 4}
+    assert plant.allocated() == {"high": 2, "low": 4}
     plant.run(6)
-    assert plant["low"].standing == 2
+    assert plant["low"].allocated == 2
     assert plant.pool.claim("high") == "low (priority 0) yields 2"
     plant.run(12)
-    assert plant.standing() == {"high": 4, "low": 2}
+    assert plant.allocated() == {"high": 4, "low": 2}
     assert plant.pool.claim("high") == ""
     grant = plant.pool.grant("low")
     assert grant
-    assert (grant.replicas, grant.to) == (2, "high (priority 10)")
+    assert (grant.replicas, grant.preempted_by) == (2, "high (priority 10)")
 
 
 @pytest.mark.parametrize("drain_s", [0.0, 10.0, 120.0, 900.0])
 def test_a_shortage_takes_what_it_lacks_once_however_long_a_removal_takes(drain_s: float) -> None:
     plant = _full(drain_s=drain_s)
     plant.run(HOLD_S + drain_s + 60)
-    assert plant.standing() == {"high": 4, "low": 2}
+    assert plant.allocated() == {"high": 4, "low": 2}
     assert min(plant["low"].history[30:]) == 2
 
 
 def test_a_shortage_that_passes_takes_nothing() -> None:
     plant = _full()
     for _ in range(10):
-        plant["high"].wanted = 4
+        plant["high"].desired = 4
         plant.run(HOLD_S - 6)
-        plant["high"].wanted = 2
+        plant["high"].desired = 2
         plant.run(6)
     assert plant["low"].history[30:] == [4] * len(plant["low"].history[30:])
 
@@ -149,16 +151,16 @@ def test_a_shortage_that_passes_takes_nothing() -> None:
 def test_what_is_free_for_a_while_comes_back_and_a_dip_finds_its_place() -> None:
     plant = _full()
     plant.run(60)
-    assert plant.standing() == {"high": 4, "low": 2}
-    plant["high"].wanted = 3
+    assert plant.allocated() == {"high": 4, "low": 2}
+    plant["high"].desired = 3
     plant.run(GIVE_BACK_AFTER_S - 10)
-    assert plant["low"].standing == 2
-    plant["high"].wanted = 4  # a dip: the place is still free
+    assert plant["low"].allocated == 2
+    plant["high"].desired = 4  # a dip: the place is still free
     plant.run(4)
-    assert plant.standing() == {"high": 4, "low": 2}
-    plant["high"].wanted = 3
+    assert plant.allocated() == {"high": 4, "low": 2}
+    plant["high"].desired = 3
     plant.run(GIVE_BACK_AFTER_S + 20)
-    assert plant.standing() == {"high": 3, "low": 3}
+    assert plant.allocated() == {"high": 3, "low": 3}
 
 
 def test_after_ten_minutes_who_yielded_asks_again_and_nobody_loses_anything_by_it() -> None:
@@ -167,22 +169,22 @@ def test_after_ten_minutes_who_yielded_asks_again_and_nobody_loses_anything_by_i
     plant.run(FORGET_AFTER_S)
     assert plant.pool.grant("low") is None
     assert plant["low"].asked == 5
-    assert plant.standing() == {"high": 4, "low": 2}
+    assert plant.allocated() == {"high": 4, "low": 2}
     plant.nodes = 8
     plant.run(10)
-    assert plant.standing() == {"high": 4, "low": 4}
+    assert plant.allocated() == {"high": 4, "low": 4}
 
 
 def test_accelerators_yielded_in_vain_go_back() -> None:
     """A replica of 2 on nodes of 2 that small ones share: two free ones lie apart."""
-    big = Service("big", wanted=1, priority=10, floor=1, size=2)
-    plant = Plant([Service("low", wanted=6), big], nodes=3, node_size=2)
+    big = Service("big", desired=1, priority=10, floor=1, size=2)
+    plant = Plant([Service("low", desired=6), big], nodes=3, node_size=2)
     plant["low"].asked = 6
-    plant["low"].standing = 6
+    plant["low"].allocated = 6
     plant.run(HOLD_S + 20)
-    assert plant.standing() == {"low": 4, "big": 0}
+    assert plant.allocated() == {"low": 4, "big": 0}
     plant.run(IN_VAIN_AFTER_S + GIVE_BACK_AFTER_S)
-    assert plant.standing() == {"low": 6, "big": 0}
+    assert plant.allocated() == {"low": 6, "big": 0}
     before = len(plant["low"].history)
     plant.run(RETRIED_AFTER_S - 120)
     assert set(plant["low"].history[before:]) == {6}
@@ -192,45 +194,45 @@ def test_accelerators_yielded_in_vain_go_back() -> None:
 
 def test_who_is_not_attended_to_yields_nothing_and_another_does() -> None:
     plant = _full()
-    plant.services.append(Service("held", wanted=3, standing=3, asked=3))
+    plant.services.append(Service("held", desired=3, allocated=3, asked=3))
     plant.nodes = 9
-    plant["high"].wanted = 2
+    plant["high"].desired = 2
     plant.run(10)
     lost = plant.services.pop()
     plant.nodes = 6  # its three are beyond the reach of the others
     plant.run(ATTENDED_S)
-    plant["high"].wanted = 5
+    plant["high"].desired = 5
     plant.run(60)
-    assert (plant.standing(), lost.standing) == ({"high": 5, "low": 1}, 3)
+    assert (plant.allocated(), lost.allocated) == ({"high": 5, "low": 1}, 3)
 
 
 def test_a_middle_class_yields_to_the_higher_and_takes_from_the_lower() -> None:
     plant = Plant(
         [
-            Service("high", wanted=1, priority=10),
-            Service("middle", wanted=3, priority=5),
-            Service("low", wanted=4),
+            Service("high", desired=1, priority=10),
+            Service("middle", desired=3, priority=5),
+            Service("low", desired=4),
         ],
         nodes=8,
     )
     plant.run(60)
-    assert plant.standing() == {"high": 1, "middle": 3, "low": 4}
-    plant["high"].wanted = 3
+    assert plant.allocated() == {"high": 1, "middle": 3, "low": 4}
+    plant["high"].desired = 3
     plant.run(60)
-    assert plant.standing() == {"high": 3, "middle": 3, "low": 2}
-    plant["middle"].wanted = 5  # it may not ask, and is short all the same
+    assert plant.allocated() == {"high": 3, "middle": 3, "low": 2}
+    plant["middle"].desired = 5  # it may not ask, and is short all the same
     plant.run(HOLD_S + GIVE_BACK_AFTER_S + 20)
-    assert plant.standing() == {"high": 3, "middle": 4, "low": 1}
-    plant["high"].wanted = 6
+    assert plant.allocated() == {"high": 3, "middle": 4, "low": 1}
+    plant["high"].desired = 6
     plant.run(60)
-    assert plant.standing() == {"high": 6, "middle": 1, "low": 1}
+    assert plant.allocated() == {"high": 6, "middle": 1, "low": 1}
 
 
 _SERVICES = st.lists(
     st.builds(
         Service,
         name=st.sampled_from("abcd"),
-        wanted=st.integers(0, 5),
+        desired=st.integers(0, 5),
         priority=st.integers(0, 2),
         floor=st.integers(1, 2),
     ),
@@ -247,13 +249,13 @@ def test_a_steady_load_settles_with_no_class_short_above_one_that_can_yield(
 ) -> None:
     plant = Plant(services, nodes=nodes, drain_s=drain_s)
     plant.run(420)
-    settled = plant.standing()
+    settled = plant.allocated()
     plant.run(200)
-    assert plant.standing() == settled
+    assert plant.allocated() == settled
     for one in services:
-        if one.standing < max(one.wanted, one.floor):
+        if one.allocated < max(one.desired, one.floor):
             lower = [other for other in services if other.priority < one.priority]
-            assert all(other.standing <= other.floor for other in lower)
+            assert all(other.allocated <= other.floor for other in lower)
 
 
 @given(_SERVICES, st.integers(1, 12))
@@ -262,11 +264,11 @@ def test_nobody_falls_below_what_it_wants_unless_a_higher_class_rises(
     services: list[Service], nodes: int
 ) -> None:
     plant = Plant(services, nodes=nodes)
-    before = plant.standing()
+    before = plant.allocated()
     for _ in range(150):
         plant.run(TICK_S)
         for one in services:
-            if one.standing < before[one.name]:
-                assert one.standing >= one.floor
+            if one.allocated < before[one.name]:
+                assert one.allocated >= one.floor
                 assert any(other.priority > one.priority for other in services)
-        before = plant.standing()
+        before = plant.allocated()

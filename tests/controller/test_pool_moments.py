@@ -9,14 +9,14 @@ from headroom.controller.sharing.pool_member import Member, Seen
 from headroom.scaling.accelerator_allocation import Demand
 
 
-def seen(name: str, wanted: int, standing: int, **more: int) -> Seen:
+def seen(name: str, desired: int, allocated: int, **more: int) -> Seen:
     extra = {key: more.pop(key) for key in ("leaving", "refused") if key in more}
-    demand = Demand(name=name, wanted=wanted, standing=standing, **more)
+    demand = Demand(name=name, desired=desired, allocated=allocated, **more)
     return Seen(title=name, demand=demand, **extra)
 
 
-def short(refused: int = 2, standing: int = 2) -> Seen:
-    return seen("high", 4, standing, priority=10, refused=refused)
+def short(refused: int = 2, allocated: int = 2) -> Seen:
+    return seen("high", 4, allocated, priority=10, refused=refused)
 
 
 LOW = seen("low", 4, 4, floor=1)
@@ -41,52 +41,52 @@ class Told:
         return found
 
 
-@pytest.mark.parametrize(("asked_s", "pressing"), [(29.9, 0), (30.0, 2), (31.0, 2)])
-def test_a_shortage_presses_after_thirty_seconds(asked_s: float, pressing: int) -> None:
+@pytest.mark.parametrize(("asked_s", "overdue"), [(29.9, 0), (30.0, 2), (31.0, 2)])
+def test_a_shortage_presses_after_thirty_seconds(asked_s: float, overdue: int) -> None:
     member = Member(seen=short(), seen_s=100.0)
     for now_s in (100.0, 110.0):
         member.look(short(), now_s, withheld=False)
-    assert member.pressing(100.0 + asked_s) == pressing
+    assert member.overdue(100.0 + asked_s) == overdue
 
 
 def test_what_presses_is_the_least_that_was_missing_throughout() -> None:
     member = Member(seen=short(), seen_s=0.0)
     for now_s, refused in ((0.0, 3), (10.0, 1), (20.0, 2), (30.0, 3)):
         member.look(short(refused), now_s, withheld=False)
-    assert (member.pressing(30.0), member.pressing(40.0), member.pressing(40.1)) == (1, 1, 2)
+    assert (member.overdue(30.0), member.overdue(40.0), member.overdue(40.1)) == (1, 1, 2)
 
 
 def test_a_service_that_is_not_refused_any_more_begins_anew() -> None:
     member = Member(seen=short(), seen_s=0.0)
     for now_s, refused in ((0.0, 2), (28.0, 0), (30.0, 2)):
         member.look(short(refused), now_s, withheld=False)
-    assert member.pressing(59.0) == 0
+    assert member.overdue(59.0) == 0
     member.look(short(2), 60.0, withheld=False)
-    assert member.pressing(60.0) == 2
+    assert member.overdue(60.0) == 2
 
 
 def test_who_may_not_ask_is_short_of_what_it_wants() -> None:
     member = Member(seen=seen("m", 5, 3), seen_s=0.0)
     member.look(seen("m", 5, 3), 0.0, withheld=True)
-    assert member.pressing(30.0) == 2
+    assert member.overdue(30.0) == 2
     member.look(seen("m", 5, 3), 31.0, withheld=False)
-    assert member.pressing(31.0) == 0
+    assert member.overdue(31.0) == 0
 
 
 @pytest.mark.parametrize(("silent_s", "floor"), [(59.9, 1), (60.0, 4)])
 def test_who_has_not_ticked_for_a_minute_keeps_what_stands(silent_s: float, floor: int) -> None:
     member = Member(seen=LOW, seen_s=100.0)
     assert member.demand(1, 100.0 + silent_s).floor == floor
-    assert member.demand(1, 100.0).pressing == 1
+    assert member.demand(1, 100.0).overdue == 1
 
 
 def test_a_bar_ends_as_soon_as_less_is_missing() -> None:
     member = Member(seen=short(), seen_s=0.0, barred_until_s=1000.0)
     member.look(short(2), 0.0, withheld=False)
     member.look(short(2), 980.0, withheld=False)
-    assert (member.pressing(999.9), member.pressing(1000.0)) == (0, 2)
+    assert (member.overdue(999.9), member.overdue(1000.0)) == (0, 2)
     member.look(short(1), 990.0, withheld=False)
-    assert (member.barred_until_s, member.pressing(990.0)) == (0.0, 1)
+    assert (member.barred_until_s, member.overdue(990.0)) == (0.0, 1)
 
 
 def test_what_is_held_counts_what_leaves() -> None:
@@ -145,7 +145,7 @@ def test_a_lower_class_that_is_refused_prolongs_no_contest() -> None:
         if now_s >= 40:
             assert grant is not None
             who = "high (priority 10)" if now_s < 640 else "middle (priority 5)"
-            assert grant.to == who, now_s
+            assert grant.preempted_by == who, now_s
 
 
 @pytest.mark.parametrize(("dipped_s", "grant"), [(58.0, 2), (64.0, 3)])

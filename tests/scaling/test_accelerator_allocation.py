@@ -16,31 +16,31 @@ def _demand(name: str, **numbers: int) -> Demand:
     return Demand(name=name, **numbers)
 
 
-HIGH = _demand("high", priority=10, wanted=4, standing=2, floor=1, pressing=2)
-LOW = _demand("low", wanted=5, standing=4, floor=1)
+HIGH = _demand("high", priority=10, desired=4, allocated=2, floor=1, overdue=2)
+LOW = _demand("low", desired=5, allocated=4, floor=1)
 
 
 @pytest.mark.parametrize(
-    ("why", "demands", "accelerators", "grants"),
+    ("why", "demands", "accelerators", "allocations"),
     [
         ("an unknown pool withholds nothing", [HIGH, LOW], None, {"high": 4, "low": 5}),
         ("enough for all", [HIGH, LOW], 9, {"high": 4, "low": 5}),
         ("what presses takes from a lower class", [HIGH, LOW], 6, {"high": 4, "low": 2}),
         (
             "what has not been missing for long takes nothing that stands",
-            [replace(HIGH, pressing=0), LOW],
+            [replace(HIGH, overdue=0), LOW],
             6,
             {"high": 2, "low": 4},
         ),
         (
             "only as many as press",
-            [replace(HIGH, pressing=1), LOW],
+            [replace(HIGH, overdue=1), LOW],
             6,
             {"high": 3, "low": 3},
         ),
         (
             "down to the floor and no further",
-            [replace(HIGH, wanted=9, pressing=7), replace(LOW, floor=3)],
+            [replace(HIGH, desired=9, overdue=7), replace(LOW, floor=3)],
             6,
             {"high": 3, "low": 3},
         ),
@@ -53,8 +53,8 @@ LOW = _demand("low", wanted=5, standing=4, floor=1)
         (
             "a higher class keeps what stands, even while a floor below is missing",
             [
-                _demand("high", priority=10, wanted=6, standing=6, floor=1),
-                _demand("low", wanted=1, floor=1, pressing=1),
+                _demand("high", priority=10, desired=6, allocated=6, floor=1),
+                _demand("low", desired=1, floor=1, overdue=1),
             ],
             6,
             {"high": 6, "low": 0},
@@ -62,8 +62,8 @@ LOW = _demand("low", wanted=5, standing=4, floor=1)
         (
             "what is free goes to floors first, whatever the class",
             [
-                _demand("high", priority=10, wanted=6, standing=2, floor=1),
-                _demand("low", wanted=2, floor=1),
+                _demand("high", priority=10, desired=6, allocated=2, floor=1),
+                _demand("low", desired=2, floor=1),
             ],
             4,
             {"high": 3, "low": 1},
@@ -73,9 +73,9 @@ LOW = _demand("low", wanted=5, standing=4, floor=1)
             # then 5/8 and 2/3 (a's sixth and b's third), which go to the class above.
             "of a class the better satisfied yields first",
             [
-                _demand("high", priority=1, wanted=2, pressing=2),
-                _demand("a", wanted=8, standing=6),
-                _demand("b", wanted=3, standing=3),
+                _demand("high", priority=1, desired=2, overdue=2),
+                _demand("a", desired=8, allocated=6),
+                _demand("b", desired=3, allocated=3),
             ],
             9,
             {"high": 2, "a": 5, "b": 2},
@@ -83,21 +83,21 @@ LOW = _demand("low", wanted=5, standing=4, floor=1)
         (
             # 0/2 and 0/6 tie and the name decides; then 1/6, 2/6, and 3/6 ties with 1/2.
             "of a class the worse satisfied gets the next free one",
-            [_demand("a", wanted=2), _demand("b", wanted=6)],
+            [_demand("a", desired=2), _demand("b", desired=6)],
             5,
             {"a": 2, "b": 3},
         ),
         (
             "a replica too large for the whole class below takes nothing in vain",
-            [_demand("high", priority=9, wanted=1, accelerators=8, pressing=1), LOW],
+            [_demand("high", priority=9, desired=1, accelerators=8, overdue=1), LOW],
             6,
             {"high": 0, "low": 5},
         ),
         (
             "large replicas go whole",
             [
-                _demand("high", priority=9, wanted=1, pressing=1),
-                _demand("low", wanted=2, standing=2, accelerators=4),
+                _demand("high", priority=9, desired=1, overdue=1),
+                _demand("low", desired=2, allocated=2, accelerators=4),
             ],
             8,
             {"high": 1, "low": 1},
@@ -107,16 +107,16 @@ LOW = _demand("low", wanted=5, standing=4, floor=1)
     ],
 )
 def test_the_last_accelerators(
-    why: str, demands: Sequence[Demand], accelerators: int | None, grants: dict[str, int]
+    why: str, demands: Sequence[Demand], accelerators: int | None, allocations: dict[str, int]
 ) -> None:
-    assert share(demands, accelerators) == grants
-    assert share(list(reversed(demands)), accelerators) == grants
+    assert share(demands, accelerators) == allocations
+    assert share(list(reversed(demands)), accelerators) == allocations
 
 
-@pytest.mark.parametrize("wrong", [{"wanted": -1}, {"pressing": -1}, {"accelerators": 0}])
+@pytest.mark.parametrize("wrong", [{"desired": -1}, {"overdue": -1}, {"accelerators": 0}])
 def test_a_demand_counts(wrong: dict[str, int]) -> None:
     with pytest.raises(ValueError, match="a demand counts replicas from 0"):
-        _demand("a", **{"wanted": 1, **wrong})
+        _demand("a", **{"desired": 1, **wrong})
 
 
 def _pool(sizes: st.SearchStrategy[int]) -> st.SearchStrategy[list[Demand]]:
@@ -126,11 +126,11 @@ def _pool(sizes: st.SearchStrategy[int]) -> st.SearchStrategy[list[Demand]]:
             Demand,
             name=st.sampled_from("abcdef"),
             priority=st.integers(-1, 2),
-            wanted=count,
-            standing=count,
+            desired=count,
+            allocated=count,
             floor=count,
             accelerators=sizes,
-            pressing=count,
+            overdue=count,
         ),
         max_size=5,
         unique_by=lambda demand: demand.name,
@@ -142,7 +142,7 @@ _MIXED = _pool(st.integers(1, 4))
 
 
 def _held(demands: Sequence[Demand]) -> int:
-    return sum(one.accelerators * one.standing for one in demands)
+    return sum(one.accelerators * one.allocated for one in demands)
 
 
 @given(_MIXED, st.integers(0, 80))
@@ -150,12 +150,12 @@ def _held(demands: Sequence[Demand]) -> int:
 def test_nobody_gets_more_than_it_wants_nor_all_more_than_there_is(
     demands: list[Demand], accelerators: int
 ) -> None:
-    grants = share(demands, accelerators)
-    assert all(0 <= grants[one.name] <= one.wanted for one in demands)
-    assert sum(one.accelerators * grants[one.name] for one in demands) <= accelerators
+    allocations = share(demands, accelerators)
+    assert all(0 <= allocations[one.name] <= one.desired for one in demands)
+    assert sum(one.accelerators * allocations[one.name] for one in demands) <= accelerators
     for one in demands:  # nothing lies idle that somebody could use
-        used = sum(other.accelerators * grants[other.name] for other in demands)
-        assert grants[one.name] == one.wanted or one.accelerators > accelerators - used
+        used = sum(other.accelerators * allocations[other.name] for other in demands)
+        assert allocations[one.name] == one.desired or one.accelerators > accelerators - used
 
 
 @given(_ALIKE, st.integers(0, 40))
@@ -164,7 +164,7 @@ def test_more_accelerators_never_give_anybody_fewer(
     demands: list[Demand], accelerators: int
 ) -> None:
     before, after = share(demands, accelerators), share(demands, accelerators + 1)
-    assert all(after[name] >= grant for name, grant in before.items())
+    assert all(after[name] >= allocation for name, allocation in before.items())
 
 
 @given(_ALIKE, st.integers(0, 40), st.integers(0, 4), st.integers(1, 3))
@@ -184,14 +184,16 @@ def test_a_higher_priority_never_gets_fewer(
 def test_what_stands_goes_only_for_a_higher_class_that_pressed_and_never_below_the_floor(
     demands: list[Demand], free: int
 ) -> None:
-    grants = share(demands, _held(demands) + free)
+    allocations = share(demands, _held(demands) + free)
     for one in demands:
-        kept = min(one.standing, one.wanted)
-        if grants[one.name] >= kept:
+        kept = min(one.allocated, one.desired)
+        if allocations[one.name] >= kept:
             continue
-        assert grants[one.name] >= min(kept, one.floor)
+        assert allocations[one.name] >= min(kept, one.floor)
         assert any(
-            other.priority > one.priority and other.pressing and grants[other.name] > other.standing
+            other.priority > one.priority
+            and other.overdue
+            and allocations[other.name] > other.allocated
             for other in demands
         )
 
@@ -201,6 +203,6 @@ def test_what_stands_goes_only_for_a_higher_class_that_pressed_and_never_below_t
 def test_what_was_granted_and_stands_is_granted_again(demands: list[Demand], free: int) -> None:
     """Once the grants stand they are the grants: nothing oscillates."""
     accelerators = _held(demands) + free
-    grants = share(demands, accelerators)
-    settled = [replace(one, standing=grants[one.name]) for one in demands]
-    assert share([replace(one, pressing=0) for one in settled], accelerators) == grants
+    allocations = share(demands, accelerators)
+    settled = [replace(one, allocated=allocations[one.name]) for one in demands]
+    assert share([replace(one, overdue=0) for one in settled], accelerators) == allocations

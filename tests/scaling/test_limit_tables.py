@@ -7,16 +7,24 @@ from typing import Any
 
 import pytest
 
-from headroom.scaling import Freshness, Grant, Observation, Reason, ReplicaCounts, Signal, State
+from headroom.scaling import (
+    Allocation,
+    Freshness,
+    Observation,
+    Reason,
+    ReplicaCounts,
+    Signal,
+    State,
+)
 from headroom.scaling.limits.cold_start import ColdStarts
 from headroom.scaling.limits.flaps import Flaps
 from headroom.scaling.limits.limits import (
     DesiredReplicas,
     LimitInput,
-    bounds,
-    decrease,
-    granted,
-    increase,
+    apply_allocation,
+    apply_bounds,
+    limit_decrease,
+    limit_increase,
 )
 from headroom.scaling.limits.stabilization import Coverage, SlidingExtreme
 from headroom.scaling.values import RateLimit, Signals
@@ -41,7 +49,7 @@ def limit_input(
     by_ceiling: int = 0,
     known: bool = True,
     rolling: bool = False,
-    grant: Grant | None = None,
+    allocation: Allocation | None = None,
     needed: tuple[tuple[float, int], ...] = (),
     lowest: tuple[tuple[float, int], ...] = (),
     watched_s: float = 1e6,
@@ -58,7 +66,9 @@ def limit_input(
             desired_low=SlidingExtreme(keep="smallest", entries=lowest),
             **(state or {}),
         ),
-        observation=Observation(now_s=NOW_S, current=current, rolling=rolling, grant=grant),
+        observation=Observation(
+            now_s=NOW_S, current=current, rolling=rolling, allocation=allocation
+        ),
         signals=known_signals,
         counts=counts or ReplicaCounts(ready=current),
         desired=DesiredReplicas(replicas=desired, by_arrivals=by_arrivals, by_ceiling=by_ceiling),
@@ -117,7 +127,11 @@ def outcome(limited: tuple[int, Any]) -> tuple[int, list[Reason]]:
             4,
             ["CapacityShortage"],
         ),
-        ({"grant": Grant(replicas=9, to="x"), "by_arrivals": 6}, 6, ["CapacityShortage"]),
+        (
+            {"allocation": Allocation(replicas=9, preempted_by="x"), "by_arrivals": 6},
+            6,
+            ["CapacityShortage"],
+        ),
         (
             {
                 "scale_up_rate": RateLimit(period_s=60.0, replicas=3),
@@ -132,7 +146,7 @@ def outcome(limited: tuple[int, Any]) -> tuple[int, list[Reason]]:
 def test_nine_are_wanted_and_four_stand(
     case: dict[str, Any], replicas: int, limits: list[str]
 ) -> None:
-    assert outcome(increase(limit_input(9, 4, **case))) == (replicas, limits)
+    assert outcome(limit_increase(limit_input(9, 4, **case))) == (replicas, limits)
 
 
 @pytest.mark.parametrize(
@@ -194,7 +208,7 @@ def test_nine_are_wanted_and_four_stand(
 def test_three_are_wanted_and_six_stand(
     case: dict[str, Any], replicas: int, limits: list[str]
 ) -> None:
-    assert outcome(decrease(limit_input(3, 6, **case))) == (
+    assert outcome(limit_decrease(limit_input(3, 6, **case))) == (
         replicas,
         limits,
     )
@@ -220,7 +234,7 @@ def test_the_hold_is_no_shorter_than_a_cold_start(
 ) -> None:
     state = {"cold_starts": ColdStarts(seconds=starts_s)}
     found = limit_input(3, 6, needed=needed, watched_s=watched_s, state=state)
-    assert decrease(found)[0] == replicas
+    assert limit_decrease(found)[0] == replicas
 
 
 FLAPPED = Flaps(recent=((900.0, 5),))
@@ -240,22 +254,26 @@ def test_what_flapped_is_kept_for_four_times_the_hold(
     needed: tuple[tuple[float, int], ...], replicas: int
 ) -> None:
     found = limit_input(3, 6, needed=needed, state={"flaps": FLAPPED})
-    assert decrease(found)[0] == replicas
+    assert limit_decrease(found)[0] == replicas
 
 
 @pytest.mark.parametrize(
-    ("grant", "replicas", "left"),
+    ("allocation", "replicas", "left"),
     [(None, 5, 5), (5, 5, 5), (4, 5, 4), (0, 5, 2), (9, 5, 5), (7, 9, 7), (8, 9, 9), (8, 8, 8)],
 )
-def test_a_grant_below_what_it_may_have_cuts(grant: int | None, replicas: int, left: int) -> None:
+def test_a_grant_below_what_it_may_have_cuts(
+    allocation: int | None, replicas: int, left: int
+) -> None:
     found = limit_input(
         5,
         5,
-        grant=None if grant is None else Grant(replicas=grant, to="shop/ranker"),
+        allocation=None
+        if allocation is None
+        else Allocation(replicas=allocation, preempted_by="shop/ranker"),
         min_replicas=2,
         max_replicas=8,
     )
-    number, applied = granted(found, replicas)
+    number, applied = apply_allocation(found, replicas)
     assert number == left
     said = [(one.limit, one.before, one.after, one.detail) for one in applied]
     to = "shop/ranker gets the last accelerators"
@@ -273,7 +291,9 @@ def test_a_grant_below_what_it_may_have_cuts(grant: int | None, replicas: int, l
     ],
 )
 def test_bounds_come_last(replicas: int, bounded: int, reason: Reason | None) -> None:
-    number, applied = bounds(policy(min_replicas=2, max_replicas=8, schedule="night"), replicas)
+    number, applied = apply_bounds(
+        policy(min_replicas=2, max_replicas=8, schedule="night"), replicas
+    )
     assert number == bounded
     assert [one.limit for one in applied] == ([reason] if reason else [])
     assert all((one.before, one.after) == (replicas, bounded) for one in applied)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from headroom.scaling import Direction, Grant, PodSample, PodState, Reason
+from headroom.scaling import Allocation, Direction, PodSample, PodState, Reason
 from headroom.scaling.limits.cold_start import ColdStarts
 from scaling_world import Service, policy
 
@@ -113,7 +113,7 @@ def test_what_is_withheld_goes_without_a_hold_and_comes_back_at_once() -> None:
     service.run(60)
     standing = service.replicas
     assert standing >= 4
-    service.grant = Grant(replicas=2, to=HIGHER)
+    service.allocation = Allocation(replicas=2, preempted_by=HIGHER)
     decision = service.tick()
     assert (decision.replicas, decision.direction) == (2, Direction.DOWN)
     assert decision.reason is Reason.YIELDED_TO_PRIORITY
@@ -124,13 +124,13 @@ def test_what_is_withheld_goes_without_a_hold_and_comes_back_at_once() -> None:
     assert (decision.replicas, decision.direction) == (2, Direction.NONE)
     assert decision.reason is Reason.YIELDED_TO_PRIORITY
     assert decision.alone <= standing
-    service.grant = None
+    service.allocation = None
     assert service.tick().replicas >= decision.alone
     assert service.state.flaps.recent == ()  # it did not misjudge anything
 
 
 @pytest.mark.parametrize(
-    ("grant", "least", "replicas"),
+    ("allocation", "least", "replicas"),
     [
         (0, 1, 1),
         (1, 3, 3),  # a floor is never withheld
@@ -138,10 +138,12 @@ def test_what_is_withheld_goes_without_a_hold_and_comes_back_at_once() -> None:
         (9, 1, 4),  # more than it wants
     ],
 )
-def test_a_grant_is_the_most_and_the_floor_the_least(grant: int, least: int, replicas: int) -> None:
+def test_a_grant_is_the_most_and_the_floor_the_least(
+    allocation: int, least: int, replicas: int
+) -> None:
     service = Service(rate_rps=30.0, replicas=4, policy=policy(min_replicas=least, max_replicas=4))
     service.run(60)
-    service.grant = Grant(replicas=grant, to=HIGHER)
+    service.allocation = Allocation(replicas=allocation, preempted_by=HIGHER)
     decision = service.tick()
     assert decision.replicas == replicas
     assert decision.alone == 4
@@ -150,5 +152,5 @@ def test_a_grant_is_the_most_and_the_floor_the_least(grant: int, least: int, rep
 def test_it_is_withheld_also_where_signals_are_missing() -> None:
     service = Service(rate_rps=30.0, replicas=4)
     service.run(60)
-    service.scrape, service.grant = False, Grant(replicas=2, to=HIGHER)
+    service.scrape, service.allocation = False, Allocation(replicas=2, preempted_by=HIGHER)
     assert service.run(60).replicas == 2

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headroom.scaling import (
+    Allocation,
     Direction,
     Freshness,
-    Grant,
     LatencyCounts,
     Observation,
     Pod,
@@ -150,19 +150,22 @@ def test_more_load_never_gives_fewer_replicas_from_the_same_state(
 @given(histories(), st.integers(0, 12))
 @settings(max_examples=100)
 def test_what_is_granted_is_the_most_and_a_larger_grant_never_gives_fewer(
-    service: Service, granted: int
+    service: Service, allocated: int
 ) -> None:
     service.now_s += 2.0
     fewer, more = (
         decide(
             service.policy,
             service.state,
-            replace(service.observe(), grant=Grant(replicas=number, to="shop/ranker")),
+            replace(
+                service.observe(),
+                allocation=Allocation(replicas=number, preempted_by="shop/ranker"),
+            ),
         )[0]
-        for number in (granted, granted + 1)
+        for number in (allocated, allocated + 1)
     )
     least = service.policy.min_replicas
-    assert least <= fewer.replicas <= max(granted, least)
+    assert least <= fewer.replicas <= max(allocated, least)
     assert fewer.replicas <= more.replicas
     assert fewer.alone <= service.policy.max_replicas
 

@@ -86,7 +86,7 @@ def fresh(value: float | None) -> Signal:
 
 
 @pytest.mark.parametrize(
-    ("standing", "rate_rps", "warming", "replicas"),
+    ("standing_queue", "rate_rps", "warming", "replicas"),
     [
         (96.0, 17.8, 0, 3),
         (96.0, 17.8, 1, None),  # those on their way come first
@@ -99,12 +99,12 @@ def fresh(value: float | None) -> Signal:
     ],
 )
 def test_what_stands_beyond_the_bound_is_worked_off_in_three_minutes(
-    standing: float | None, rate_rps: float | None, warming: int, replicas: int | None
+    standing_queue: float | None, rate_rps: float | None, warming: int, replicas: int | None
 ) -> None:
     # capacity c; 17.8/s <= 2 c, and with 80 / 180 s = 0.44/s more it is not
     capacity_rps = TAIL.capacity_rps(TARGET_S, 2)
     assert 17.8 <= 2 * capacity_rps < 18.24
-    signals = Signals(standing=fresh(standing), arrival_rps=fresh(rate_rps))
+    signals = Signals(standing_queue=fresh(standing_queue), arrival_rps=fresh(rate_rps))
     wanted = for_queue(
         policy(queue_depth=8),
         TAIL,
@@ -116,7 +116,7 @@ def test_what_stands_beyond_the_bound_is_worked_off_in_three_minutes(
 
 
 def test_the_time_to_work_it_off_is_the_laws() -> None:
-    signals = Signals(standing=fresh(96.0), arrival_rps=fresh(10.0))
+    signals = Signals(standing_queue=fresh(96.0), arrival_rps=fresh(10.0))
     counts = ReplicaCounts(ready=2)
     # 80 within 2 s: 40/s more
     hasty = for_queue(
@@ -134,8 +134,8 @@ def test_the_time_to_work_it_off_is_the_laws() -> None:
 def test_the_bound_is_the_largest_batch_where_the_user_says_nothing() -> None:
     counts, batch = ReplicaCounts(ready=2), CostModel(fixed_s=0.1, per_item_s=0.0, max_batch=8)
     tail = TailLatency(cost=batch, percentile=0.95)
-    for standing, asks in ((16.0, False), (17.0, True)):
-        signals = Signals(standing=fresh(standing), arrival_rps=fresh(1.0))
+    for standing_queue, asks in ((16.0, False), (17.0, True)):
+        signals = Signals(standing_queue=fresh(standing_queue), arrival_rps=fresh(1.0))
         wanted = for_queue(policy(), tail, signals, counts=counts, target_s=TARGET_S)
         assert (wanted is not None) == asks
 
@@ -144,7 +144,7 @@ def test_the_bound_is_the_largest_batch_where_the_user_says_nothing() -> None:
 def test_without_a_cost_it_asks_for_one_more_than_is_ready(
     depth: int | None, replicas: int | None
 ) -> None:
-    signals = Signals(standing=fresh(96.0), arrival_rps=fresh(10.0))
+    signals = Signals(standing_queue=fresh(96.0), arrival_rps=fresh(10.0))
     wanted = for_queue(
         policy(queue_depth=depth), None, signals, counts=ReplicaCounts(ready=2), target_s=TARGET_S
     )
@@ -201,6 +201,6 @@ def test_one_stuck_replica_asks_for_nothing() -> None:
         decision = service.tick()
         assert decision.replicas == 3
         assert all(rule.rule is not Reason.QUEUE_DEPTH for rule in decision.recommendations)
-    assert decision.signals.standing.value == 0
+    assert decision.signals.standing_queue.value == 0
     assert decision.signals.waiting.value is not None
     assert decision.signals.waiting.value > 900

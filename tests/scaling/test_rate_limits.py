@@ -9,7 +9,7 @@ import pytest
 
 from headroom.scaling import Observation, State
 from headroom.scaling.latency.load_curve import LoadCurve
-from headroom.scaling.limits.limits import DesiredReplicas, LimitInput, increase
+from headroom.scaling.limits.limits import DesiredReplicas, LimitInput, limit_increase
 from headroom.scaling.values import RateLimit, ReplicaCounts, Signals
 from scaling_world import policy
 
@@ -42,7 +42,7 @@ def test_a_rate_counts_from_what_stood_when_its_period_began(
         known=True,
         now_s=130.0,
     )
-    assert increase(limit_input)[0] == most
+    assert limit_increase(limit_input)[0] == most
 
 
 @pytest.mark.parametrize(

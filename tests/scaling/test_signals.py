@@ -63,7 +63,7 @@ def test_a_service_is_known_as_well_as_its_least_known_replica(
     coverage: float,
 ) -> None:
     signals = heard(now_s, last_s)
-    for signal in (signals.arrival_rps, signals.waiting, signals.standing, signals.in_flight):
+    for signal in (signals.arrival_rps, signals.waiting, signals.standing_queue, signals.in_flight):
         assert (signal.freshness, signal.age_s) == (freshness, age_s)
     assert signals.freshness is freshness
     assert signals.coverage == coverage
@@ -83,7 +83,7 @@ def test_what_they_add_up_to() -> None:
     signals = heard(60.0, {"a": 60.0, "b": 60.0})
     assert signals.arrival_rps.value == pytest.approx(4.0)
     assert (signals.waiting.value, signals.in_flight.value) == (6.0, 8.0)
-    assert signals.standing.value == 7
+    assert signals.standing_queue.value == 7
     assert signals.latency_s.value == pytest.approx(0.25 + 0.95 * 0.25)
     assert signals.attainment.value == 1.0
 

@@ -79,20 +79,20 @@ def test_the_changes_that_rates_count_from_are_bounded() -> None:
 
 
 @pytest.mark.parametrize(
-    ("standing", "decided", "anew"),
+    ("current", "decided", "restarted"),
     [(5, 4, True), (5, 5, False), (4, 4, False), (3, 4, False)],
     ids=["somebody raised it", "we did", "nobody did", "somebody lowered it"],
 )
 def test_a_hold_begins_anew_where_somebody_else_has_raised_the_replicas(
-    standing: int, decided: int, anew: bool
+    current: int, decided: int, restarted: bool
 ) -> None:
     watched = Service(rate_rps=5.0, replicas=4)
     watched.run(40)
     watched.state = replace(watched.state, decided=decided)
     since_s = watched.state.coverage.since_s
-    observation = replace(watched.observe(), current=standing, now_s=watched.now_s + 2.0)
+    observation = replace(watched.observe(), current=current, now_s=watched.now_s + 2.0)
     _, state = decide(watched.policy, watched.state, observation)
-    assert (state.coverage.since_s != since_s) is anew
+    assert (state.coverage.since_s != since_s) is restarted
 
 
 @pytest.mark.parametrize(
@@ -188,8 +188,8 @@ def test_what_is_not_said_counts_nothing() -> None:
     assert scrape.slots == 1
     none = ReplicaCounts(ready=0, warming=0, late=0, unschedulable=0, broken=0, terminating=0)
     assert ReplicaCounts() == none
-    assert Demand(name="a", wanted=1) == Demand(
-        name="a", wanted=1, priority=0, standing=0, floor=0, accelerators=1, pressing=0
+    assert Demand(name="a", desired=1) == Demand(
+        name="a", desired=1, priority=0, allocated=0, floor=0, accelerators=1, overdue=0
     )
     assert RateLimit(period_s=1.0) == RateLimit(period_s=1.0, replicas=0, percent=0)
 

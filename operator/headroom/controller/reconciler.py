@@ -205,7 +205,7 @@ class Reconciler:
             service=service,
             policy=ceiling.applied(policy),
             least=floor.replicas,
-            observation=replace(gathered.observation, grant=grant),
+            observation=replace(gathered.observation, allocation=grant),
             samples=samples,
             standing=self._standing_of(service),
         )

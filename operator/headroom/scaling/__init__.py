@@ -9,12 +9,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from headroom.scaling.values import (
+    Allocation,
     CostModel,
     Counterfactual,
     Decision,
     Direction,
     Freshness,
-    Grant,
     LatencyCounts,
     LimitApplied,
     Observation,
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     from headroom.scaling.state import State
 
 __all__ = [
+    "Allocation",
     "CostModel",
     "Counterfactual",
     "Decision",
     "Direction",
     "Freshness",
-    "Grant",
     "LatencyCounts",
     "LimitApplied",
     "Observation",

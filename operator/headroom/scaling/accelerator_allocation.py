@@ -30,20 +30,20 @@ class Demand:
 
     name: str
     priority: int = 0
-    wanted: int
+    desired: int
     """Replicas that its own decision asks for."""
-    standing: int = 0
+    allocated: int = 0
     """Replicas that hold their accelerators."""
     floor: int = 0
     """Standing replicas that nobody takes: minReplicas."""
     accelerators: int = 1
     """Per replica."""
-    pressing: int = 0
+    overdue: int = 0
     """Of the missing ones, how many have been so for the whole hold."""
 
     def __post_init__(self) -> None:
         """Raise ValueError for numbers that count nothing."""
-        least = min(self.wanted, self.standing, self.floor, self.pressing)
+        least = min(self.desired, self.allocated, self.floor, self.overdue)
         if least < 0 or self.accelerators < 1:
             raise ValueError(
                 f"a demand counts replicas from 0 and accelerators per replica from 1: {self}"
@@ -62,14 +62,14 @@ def share(demands: Iterable[Demand], accelerators: int | None) -> dict[str, int]
     """
     demands = tuple(demands)
     if accelerators is None:
-        return {demand.name: demand.wanted for demand in demands}
-    grants = {demand.name: 0 for demand in demands}
+        return {demand.name: demand.desired for demand in demands}
+    allocations = {demand.name: 0 for demand in demands}
     left = accelerators
     for place in sorted(place for demand in demands for place in _places(demand)):
         if place.accelerators <= left:
             left -= place.accelerators
-            grants[place.name] += 1
-    return grants
+            allocations[place.name] += 1
+    return allocations
 
 
 class _Place(NamedTuple):
@@ -92,12 +92,12 @@ _STANDING, _MISSING_FLOOR, _MISSING = range(3)
 
 def _places(demand: Demand) -> Iterator[_Place]:
     """Yield the places of all replicas that a service wants."""
-    pressing = demand.standing + demand.pressing
-    for number in range(1, demand.wanted + 1):
+    overdue = demand.allocated + demand.overdue
+    for number in range(1, demand.desired + 1):
         within = number <= demand.floor
-        if number <= demand.standing:
+        if number <= demand.allocated:
             step, part = (_STANDING_FLOOR if within else _BY_CLASS), _STANDING
-        elif number <= pressing:
+        elif number <= overdue:
             step, part = _BY_CLASS, (_MISSING_FLOOR if within else _MISSING)
         else:
             step, part = (_FREE_FLOOR if within else _FREE), _MISSING
@@ -105,7 +105,7 @@ def _places(demand: Demand) -> Iterator[_Place]:
             step,
             -demand.priority,
             part,
-            (number - 1) / demand.wanted,
+            (number - 1) / demand.desired,
             demand.name,
             number,
             demand.accelerators,

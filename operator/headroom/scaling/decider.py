@@ -92,7 +92,7 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
         now_s=now_s,
     )
     replicas, applied = _limit(limit_input)
-    decision = _explain(limit_input, results, replicas, applied, tail, target_s)
+    decision = _explain(limit_input, state, results, replicas, applied, tail, target_s)
     changed = not state.changes or state.changes[-1][1] != observation.current
     own = replicas if decision.alone == replicas else observation.current
     changes = (*state.changes, (now_s, observation.current)) if changed else state.changes
@@ -352,7 +352,7 @@ def _correct(
         and rate.value is not None
     ):
         bound = tail.cost.max_batch * counts.ready
-        shared, waiting = signals.standing.value or 0.0, signals.waiting.value or 0.0
+        shared, waiting = signals.standing_queue.value or 0.0, signals.waiting.value or 0.0
         patience_s = policy.stable_window_s * (_QUEUED_WINDOWS if shared > bound else 1)
         backlogs = waiting > bound >= shared
         if now_s - since_s >= patience_s and not backlogs and state.last_s is not None:
@@ -403,18 +403,19 @@ def _limit(limit_input: LimitInput) -> tuple[int, tuple[LimitApplied, ...]]:
     """Move towards what is wanted as far as the limits allow; bounds last."""
     current = limit_input.observation.current
     if limit_input.desired.replicas > current:
-        replicas, applied = limits.increase(limit_input)
+        replicas, applied = limits.limit_increase(limit_input)
     elif current > max(limit_input.desired.replicas, limit_input.policy.min_replicas):
-        replicas, applied = limits.decrease(limit_input)
+        replicas, applied = limits.limit_decrease(limit_input)
     else:
         replicas, applied = current, ()
-    replicas, yielded = limits.granted(limit_input, replicas)
-    bounded, cut = limits.bounds(limit_input.policy, replicas)
+    replicas, yielded = limits.apply_allocation(limit_input, replicas)
+    bounded, cut = limits.apply_bounds(limit_input.policy, replicas)
     return bounded, (*applied, *yielded, *cut)
 
 
 def _explain(
     limit_input: LimitInput,
+    state: State,
     results: RuleResults,
     replicas: int,
     applied: tuple[LimitApplied, ...],
@@ -446,7 +447,7 @@ def _explain(
             results.strongest,
             applied,
             counts,
-            limits.hold_s(policy, limit_input.state),
+            limits.hold_s(policy, state),
         ),
         recommendations=results.recommendations,
         limits=applied,
@@ -465,6 +466,6 @@ def _explain(
         if tail
         else None,
         cost=cost,
-        correction=limit_input.state.correction.factor,
-        cold_start_s=limit_input.state.cold_starts.p90_s,
+        correction=state.correction.factor,
+        cold_start_s=state.cold_starts.p90_s,
     )

@@ -98,10 +98,10 @@ def for_queue(
     known, the ready replicas are taken to be at capacity; while no cost is known either, one more.
     """
     depth = policy.queue_depth if policy.queue_depth is not None else tail and tail.cost.max_batch
-    if signals.standing.value is None or not depth or counts.warming > 0:
+    if signals.standing_queue.value is None or not depth or counts.warming > 0:
         return None
     ready = counts.ready
-    excess = signals.standing.value - depth * ready
+    excess = signals.standing_queue.value - depth * ready
     if excess <= 0:
         return None
     replicas: int | None = ready + 1
@@ -116,7 +116,7 @@ def for_queue(
     return Recommendation(
         rule=Reason.QUEUE_DEPTH,
         replicas=replicas,
-        detail=f"{signals.standing.value:.0f} kept waiting, at most {depth} per replica",
+        detail=f"{signals.standing_queue.value:.0f} kept waiting, at most {depth} per replica",
     )
 
 

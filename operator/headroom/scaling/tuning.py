@@ -10,6 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+HOUR_S = 3600.0
+"""How long rates, bursts and flaps are remembered."""
+SLACK_S = 60.0
+"""Beyond a cold start: replicas needed again within this time were removed too early."""
+
 
 class Component(StrEnum):
     """A step of the decision that can be left out in the simulator."""

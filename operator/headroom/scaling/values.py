@@ -233,11 +233,11 @@ class Pod:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Grant:
+class Allocation:
     """What a service may have of a pool that has too few accelerators for all."""
 
     replicas: int
-    to: str
+    preempted_by: str
     """Who gets the rest, in words."""
 
 
@@ -251,7 +251,7 @@ class Observation:
     pods: tuple[Pod, ...] = ()
     samples: tuple[PodSample, ...] = ()
     rolling: bool = False
-    grant: Grant | None = None
+    allocation: Allocation | None = None
     """None: nothing is withheld for others."""
 
     def count(self, state: PodState) -> int:
@@ -287,7 +287,7 @@ class Signals:
 
     arrival_rps: Signal = MISSING
     waiting: Signal = MISSING
-    standing: Signal = MISSING
+    standing_queue: Signal = MISSING
     """Waiting throughout the shortest burst window: a queue that the replicas do not work off."""
     in_flight: Signal = MISSING
     latency_s: Signal = MISSING

@@ -16,7 +16,7 @@ from headroom.api import InferenceService
 from headroom.controller.sharing.pool import Pool
 from headroom.controller.sharing.pool_member import Seen
 from headroom.scaling.accelerator_allocation import Demand
-from headroom.scaling.values import Decision, Grant, Observation, Pod, PodState
+from headroom.scaling.values import Allocation, Decision, Observation, Pod, PodState
 
 _PoolKey = tuple[str, str]
 
@@ -28,7 +28,7 @@ class Competition:
     _pools: dict[_PoolKey, Pool] = field(default_factory=dict)
     _key_of: dict[str, _PoolKey] = field(default_factory=dict)
 
-    def grant(self, uid: str) -> Grant | None:
+    def grant(self, uid: str) -> Allocation | None:
         """Say what a service may have; None where nothing is withheld from it."""
         pool = self._pool_of(uid)
         return None if pool is None else pool.grant(uid)
@@ -87,8 +87,8 @@ def seen(
         demand=Demand(
             name=service.uid,
             priority=service.spec.scaling.priority,
-            wanted=decision.alone,
-            standing=len(placed) - leaving,
+            desired=decision.alone,
+            allocated=len(placed) - leaving,
             floor=decision.floor_replicas,
             accelerators=accelerators,
         ),

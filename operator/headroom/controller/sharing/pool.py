@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from headroom.controller.sharing.pool_member import NOTHING, Member, Seen
 from headroom.scaling.accelerator_allocation import share
-from headroom.scaling.values import Grant
+from headroom.scaling.values import Allocation
 
 GIVE_BACK_AFTER_S = 60.0
 """What was yielded comes back when it has been free for this long: load that dips for a moment
@@ -77,7 +77,7 @@ class Pool:
     """Accelerators held."""
     _held: _Settled = field(default_factory=_Settled)
     _contest: _Contest | None = None
-    _grants: dict[str, Grant] = field(default_factory=dict)
+    _grants: dict[str, Allocation] = field(default_factory=dict)
     _planned_s: float | None = None
 
     def __len__(self) -> int:
@@ -107,7 +107,7 @@ class Pool:
         if self._contest is not None and self._contest.winner is member:
             self._end()
 
-    def grant(self, uid: str) -> Grant | None:
+    def grant(self, uid: str) -> Allocation | None:
         """Say what a service may have; None where nothing is withheld from it."""
         return self._grants.get(uid)
 
@@ -118,32 +118,32 @@ class Pool:
 
     def _plan(self, now_s: float) -> None:
         """Begin or end a contest, and share anew while there is one."""
-        pressing = self._pressing(now_s)
-        contest = self._contest = self._at_issue(pressing, now_s)
+        overdue = self._overdue(now_s)
+        contest = self._contest = self._at_issue(overdue, now_s)
         if contest is None:
             return
         contest.accelerators = max(contest.accelerators, self._held.value)
         shares = share(
-            (member.demand(pressing.get(uid, 0), now_s) for uid, member in self._members.items()),
+            (member.demand(overdue.get(uid, 0), now_s) for uid, member in self._members.items()),
             contest.accelerators,
         )
         self._withhold(contest, shares, now_s)
-        self._explain(pressing)
-        if self._is_in_vain(contest, pressing, now_s) or not (self._grants or pressing):
+        self._explain(overdue)
+        if self._is_in_vain(contest, overdue, now_s) or not (self._grants or overdue):
             self._end()
 
-    def _pressing(self, now_s: float) -> dict[str, int]:
+    def _overdue(self, now_s: float) -> dict[str, int]:
         if self._contest is None and not any(m.seen.refused for m in self._members.values()):
             return {}
-        found = {uid: member.pressing(now_s) for uid, member in self._members.items()}
+        found = {uid: member.overdue(now_s) for uid, member in self._members.items()}
         return {uid: number for uid, number in found.items() if number}
 
-    def _at_issue(self, pressing: Mapping[str, int], now_s: float) -> _Contest | None:
+    def _at_issue(self, overdue: Mapping[str, int], now_s: float) -> _Contest | None:
         """Return the contest that is on; none where nobody is short, or nobody stands below."""
         contest = self._contest
         lowest = min((member.priority for member in self._members.values()), default=0)
         highest = max(
-            (self._members[uid] for uid in pressing), key=lambda m: m.priority, default=None
+            (self._members[uid] for uid in overdue), key=lambda m: m.priority, default=None
         )
         if contest is None:
             if highest is None or highest.priority <= lowest:
@@ -151,7 +151,7 @@ class Pool:
             contest = _Contest(accelerators=0, winner=highest, refused_s=now_s)
         elif highest is not None and highest.priority > contest.winner.priority:
             contest.winner = highest
-        above = (self._members[uid] for uid in pressing)
+        above = (self._members[uid] for uid in overdue)
         if any(m.seen.refused and m.priority >= contest.winner.priority for m in above):
             contest.refused_s = now_s
         if now_s - contest.refused_s >= FORGET_AFTER_S:
@@ -166,33 +166,33 @@ class Pool:
         for uid, member in self._members.items():
             if member.priority >= winner.priority:
                 continue
-            wanted = member.seen.demand.wanted
-            if shares[uid] < wanted:
+            desired = member.seen.demand.desired
+            if shares[uid] < desired:
                 member.granted = member.granted.add(now_s, shares[uid], GIVE_BACK_AFTER_S)
             least = member.granted.since(now_s - GIVE_BACK_AFTER_S)
-            if least is not None and least < wanted:
-                self._grants[uid] = Grant(replicas=least, to=winner.title)
+            if least is not None and least < desired:
+                self._grants[uid] = Allocation(replicas=least, preempted_by=winner.title)
 
-    def _explain(self, pressing: Mapping[str, int]) -> None:
+    def _explain(self, overdue: Mapping[str, int]) -> None:
         """Tell those that press who yields; it stands until they have what they lack."""
         yielding = [
             (member.priority, f"{member.title} yields {number}")
             for uid, member in self._members.items()
-            if (number := member.seen.demand.standing - self._left(uid, member)) > 0
+            if (number := member.seen.demand.allocated - self._left(uid, member)) > 0
         ]
-        for uid in pressing:
+        for uid in overdue:
             member = self._members[uid]
             below = sorted(text for priority, text in yielding if priority < member.priority)
             member.claim = ", ".join(below) or member.claim
 
     def _left(self, uid: str, member: Member) -> int:
         demand, grant = member.seen.demand, self._grants.get(uid)
-        return demand.standing if grant is None else max(grant.replicas, demand.floor)
+        return demand.allocated if grant is None else max(grant.replicas, demand.floor)
 
-    def _is_in_vain(self, contest: _Contest, pressing: Mapping[str, int], now_s: float) -> bool:
+    def _is_in_vain(self, contest: _Contest, overdue: Mapping[str, int], now_s: float) -> bool:
         """Whether what was yielded lies free, and does not help the one that it is free for."""
         in_vain = False
-        for uid in pressing:
+        for uid in overdue:
             member = self._members[uid]
             fits = contest.accelerators - self._total >= member.seen.demand.accelerators
             if not (fits and member.seen.refused):

@@ -16,7 +16,7 @@ NOTHING = SlidingExtreme(keep="smallest")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """A service at its tick. `demand.pressing` is found by the pool."""
+    """A service at its tick. `demand.overdue` is found by the pool."""
 
     title: str
     """The service in words."""
@@ -29,7 +29,7 @@ class Seen:
     @property
     def held(self) -> int:
         """Accelerators that its replicas hold."""
-        return self.demand.accelerators * (self.demand.standing + self.leaving)
+        return self.demand.accelerators * (self.demand.allocated + self.leaving)
 
 
 @dataclass(slots=True)
@@ -62,7 +62,7 @@ class Member:
         """Take in a tick. Who may not ask for all that it wants is short, though no pod waits."""
         self.seen, self.seen_s, short = seen, now_s, seen.refused
         if withheld:
-            short = max(short, seen.demand.wanted - seen.demand.standing)
+            short = max(short, seen.demand.desired - seen.demand.allocated)
         if self.short.entries and short < self.short.entries[-1][1]:
             self.free_since_s, self.barred_until_s = None, 0.0
         if short == 0:
@@ -71,15 +71,15 @@ class Member:
             self.short_since_s = now_s
         self.short = self.short.add(now_s, short, HOLD_S)
 
-    def pressing(self, now_s: float) -> int:
+    def overdue(self, now_s: float) -> int:
         """Replicas that have been missing throughout the hold."""
         if self.short_since_s is None or now_s - self.short_since_s < HOLD_S:
             return 0
         return 0 if now_s < self.barred_until_s else self.short.since(now_s - HOLD_S) or 0
 
-    def demand(self, pressing: int, now_s: float) -> Demand:
+    def demand(self, overdue: int, now_s: float) -> Demand:
         """Give what it takes part with."""
         demand = self.seen.demand
         attended = now_s - self.seen_s < ATTENDED_S
-        floor = demand.floor if attended else max(demand.floor, demand.standing)
-        return replace(demand, pressing=pressing, floor=floor)
+        floor = demand.floor if attended else max(demand.floor, demand.allocated)
+        return replace(demand, overdue=overdue, floor=floor)

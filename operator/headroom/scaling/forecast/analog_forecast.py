@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headroom.scaling.forecast.rate_history import STEP_S, WINDOW_S, RateHistory, Vector, no_rates
-from headroom.scaling.limits.flaps import SLACK_S
+from headroom.scaling.tuning import SLACK_S
 
 WIDTH, DEVIATIONS = 0.1, 4.0
 """Of the kernel: 10 %, or so many Poisson deviations of the requests in a window."""

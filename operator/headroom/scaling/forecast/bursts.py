@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 
 from headroom.scaling.forecast.rate_history import RateHistory
-from headroom.scaling.limits.flaps import HOUR_S
+from headroom.scaling.tuning import HOUR_S
 from headroom.scaling.values import Policy
 from headroom.scaling.windows.sliding_windows import Windows
 

@@ -14,8 +14,7 @@ from headroom.scaling.forecast.analog_forecast import AnalogForecast
 from headroom.scaling.forecast.bursts import Burst, Bursts
 from headroom.scaling.forecast.periodic_peaks import PeriodicPeaks
 from headroom.scaling.forecast.rate_history import WINDOW_S, Vector
-from headroom.scaling.limits.flaps import SLACK_S
-from headroom.scaling.tuning import Component, Tuning
+from headroom.scaling.tuning import SLACK_S, Component, Tuning
 from headroom.scaling.values import Policy
 
 USUAL_START_S = 60.0

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from headroom.scaling.limits.flaps import HOUR_S
+from headroom.scaling.tuning import HOUR_S
 
 Vector = NDArray[np.float32]
 """Single precision: 13 kB for an hour of a service, with what followed each instant."""

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-SLACK_S = 60.0
-HOUR_S = 3600.0
+from headroom.scaling.tuning import HOUR_S, SLACK_S
+
 GROWTH = 4.0
 LONGEST_HOLD_S = HOUR_S
 """By flaps: they are forgotten after as long."""

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Protocol
 
-from headroom.scaling.state import State
+from headroom.scaling.limits.cold_start import ColdStarts
+from headroom.scaling.limits.flaps import Flaps
+from headroom.scaling.limits.stabilization import Coverage, SlidingExtreme
 from headroom.scaling.tuning import Component
 from headroom.scaling.values import (
     Freshness,
@@ -35,12 +38,40 @@ class DesiredReplicas:
     """N_util: upward limits do not go below it."""
 
 
+class LimitHistory(Protocol):
+    """The part of the state that limits depend on."""
+
+    @property
+    def desired_low(self) -> SlidingExtreme:
+        """The fewest desired replicas within the scale-up window."""
+
+    @property
+    def needed_high(self) -> SlidingExtreme:
+        """The most needed replicas within the scale-down window."""
+
+    @property
+    def coverage(self) -> Coverage:
+        """Since when the inputs of a removal are known without a gap."""
+
+    @property
+    def flaps(self) -> Flaps:
+        """The flaps of the last hour."""
+
+    @property
+    def cold_starts(self) -> ColdStarts:
+        """The measured cold starts."""
+
+    @property
+    def changes(self) -> tuple[tuple[float, int], ...]:
+        """(time, current replicas) at each change, oldest first."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitInput:
     """What the limits look at."""
 
     policy: Policy
-    state: State
+    state: LimitHistory
     observation: Observation
     signals: Signals
     counts: ReplicaCounts
@@ -53,7 +84,7 @@ class LimitInput:
 Limited = tuple[int, tuple[LimitApplied, ...]]
 
 
-def increase(limit_input: LimitInput) -> Limited:
+def limit_increase(limit_input: LimitInput) -> Limited:
     """Return how far the replicas may rise above `current` now."""
     policy, current = limit_input.policy, limit_input.observation.current
     replicas, applied = limit_input.desired.replicas, list[LimitApplied]()
@@ -89,12 +120,12 @@ def _obtainable(limit_input: LimitInput) -> int:
     counts, current = limit_input.counts, limit_input.observation.current
     if counts.broken > counts.ready:
         return current
-    if counts.unschedulable > 0 or limit_input.observation.grant is not None:
+    if counts.unschedulable > 0 or limit_input.observation.allocation is not None:
         return max(current, limit_input.desired.by_arrivals)
     return limit_input.desired.replicas
 
 
-def decrease(limit_input: LimitInput) -> Limited:
+def limit_decrease(limit_input: LimitInput) -> Limited:
     """Return how far the replicas may fall now; `current` where anything objects."""
     policy, current = limit_input.policy, limit_input.observation.current
     lowest = max(limit_input.desired.replicas, policy.min_replicas)
@@ -133,7 +164,7 @@ def decrease(limit_input: LimitInput) -> Limited:
     return slowed, (LimitApplied(limit=Reason.RATE_LIMITED, before=held, after=slowed),)
 
 
-def hold_s(policy: Policy, state: State) -> float:
+def hold_s(policy: Policy, state: LimitHistory) -> float:
     """Return for how long nothing may have needed what is removed: no less than a cold start.
 
     What is removed and needed again is paid for a cold start before it serves; keeping it for as
@@ -142,17 +173,17 @@ def hold_s(policy: Policy, state: State) -> float:
     return max(policy.scale_down_stabilization_s, state.cold_starts.at_least_s)
 
 
-def granted(limit_input: LimitInput, replicas: int) -> Limited:
+def apply_allocation(limit_input: LimitInput, replicas: int) -> Limited:
     """Return what is left of the number where another service has priority: never below the floor.
 
     It waits for no hold and no signal of this service: the other one has waited.
     """
-    policy, grant = limit_input.policy, limit_input.observation.grant
+    policy, allocation = limit_input.policy, limit_input.observation.allocation
     desired = min(replicas, policy.max_replicas)
-    if grant is None or max(grant.replicas, policy.min_replicas) >= desired:
+    if allocation is None or max(allocation.replicas, policy.min_replicas) >= desired:
         return replicas, ()
-    left = max(grant.replicas, policy.min_replicas)
-    detail = f"{grant.to} gets the last accelerators"
+    left = max(allocation.replicas, policy.min_replicas)
+    detail = f"{allocation.preempted_by} gets the last accelerators"
     limit = LimitApplied(
         limit=Reason.YIELDED_TO_PRIORITY, before=desired, after=left, detail=detail
     )
@@ -165,7 +196,7 @@ def _needed_now(limit_input: LimitInput) -> int:
     return entries[-1][1] if entries else 0
 
 
-def bounds(policy: Policy, replicas: int) -> Limited:
+def apply_bounds(policy: Policy, replicas: int) -> Limited:
     """Return the number within the user's bounds; they come last and know no exception."""
     if replicas > policy.max_replicas:
         limit = LimitApplied(limit=Reason.MAX_REPLICAS, before=replicas, after=policy.max_replicas)

@@ -45,7 +45,7 @@ _AT_WORK = 0.7
 
 
 def read_signals(
-    policy: Policy, windows: Windows, observation: Observation, standing: int | None
+    policy: Policy, windows: Windows, observation: Observation, standing_queue: int | None
 ) -> Signals:
     """Return what the windows say now about all ready pods.
 
@@ -84,7 +84,7 @@ def read_signals(
     running = sum([sample.running for sample in lasts])
     gauges = Signals(
         waiting=known(float(waiting)),
-        standing=known(standing),
+        standing_queue=known(standing_queue),
         in_flight=known(float(waiting + running)),
         coverage=sum([age <= policy.stale_after_s for age in ages_s]) / len(ready),
     )
@@ -94,7 +94,7 @@ def read_signals(
     return Signals(
         arrival_rps=known(windows.arrivals_extrapolated(watched_s, now_s) / watched_s),
         waiting=gauges.waiting,
-        standing=gauges.standing,
+        standing_queue=gauges.standing_queue,
         in_flight=gauges.in_flight,
         latency_s=known(
             percentile(windows.bounds_s, total.latency, total.missed, policy.latency_percentile)
