@@ -31,7 +31,7 @@ GOOD = (
     ("CapacityAvailable", "True", "AllReplicasScheduled", "every replica has a node"),
 )
 WORSE = {
-    "Missed": (("SLOMet", "False", "AboveTarget", "p95 is 2.1s, the target 1.5s"),),
+    "AboveTarget": (("SLOMet", "False", "AboveTarget", "p95 is 2.1s, the target 1.5s"),),
     "NoCapacity": (
         (
             *("CapacityAvailable", "False", "ReplicasUnschedulable"),
@@ -39,8 +39,8 @@ WORSE = {
         ),
     ),
     "Blocked": (("Ready", "False", "InvalidSpec", "spec.model.uri: must not contain .."),),
-    "Starting": (("Ready", "False", "WarmingUp", "0 of 1 replicas are warm"),),
-    "Idle": (("SLOMet", "Unknown", "NoTraffic", "no request ended in the stable window"),),
+    "WarmingUp": (("Ready", "False", "WarmingUp", "0 of 1 replicas are warm"),),
+    "NoTraffic": (("SLOMet", "Unknown", "NoTraffic", "no request ended in the stable window"),),
     "Healthy": (),
 }
 
@@ -144,19 +144,26 @@ def bystander(number: int) -> dict[str, Any]:
     """One of many services, each in its own state."""
     names = ("resnet50", "bert-base", "whisper", "clip-vit", "llama-8b", "yolo")
     spaces = ("vision", "speech", "search", "chat")
-    state = ("Healthy",) * 14 + ("Idle", "Idle", "Missed", "NoCapacity", "Blocked", "Starting")
+    state = ("Healthy",) * 14 + (
+        "NoTraffic",
+        "NoTraffic",
+        "AboveTarget",
+        "NoCapacity",
+        "Blocked",
+        "WarmingUp",
+    )
     chosen = state[number % len(state)]
     one = raw(f"{names[number % len(names)]}-{number}", spaces[number % len(spaces)])
     replicas = 1 + number * 7 % 18
-    known = chosen not in ("Blocked", "Starting")
-    busy = known and chosen != "Idle"
+    known = chosen not in ("Blocked", "WarmingUp")
+    busy = known and chosen != "NoTraffic"
     one["metadata"]["resourceVersion"] = str(number + 1)
     one["status"] = {
         "observedGeneration": 3,
         "replicas": replicas,
-        "readyReplicas": replicas - 1 if chosen in ("NoCapacity", "Starting") else replicas,
+        "readyReplicas": replicas - 1 if chosen in ("NoCapacity", "WarmingUp") else replicas,
         "unschedulableReplicas": 1 if chosen == "NoCapacity" else 0,
-        "warmingReplicas": 1 if chosen == "Starting" else 0,
+        "warmingReplicas": 1 if chosen == "WarmingUp" else 0,
         "decision": {
             "replicas": replicas,
             "reason": "LatencyModel" if busy else "MinReplicas",
@@ -173,7 +180,7 @@ def bystander(number: int) -> dict[str, Any]:
         one["status"]["signals"] |= {
             "arrivalsPerSecond": round(replicas * (2.0 + number % 60 / 10), 1),
             "utilization": round(0.35 + number % 55 / 100, 3),
-            "latency": "2.1s" if chosen == "Missed" else f"{180 + number * 37 % 900}ms",
+            "latency": "2.1s" if chosen == "AboveTarget" else f"{180 + number * 37 % 900}ms",
         }
     return one
 

@@ -123,9 +123,9 @@ def test_get_lists_the_services_of_the_contexts_namespace(kubeconfig: str) -> No
             *("NAME", "STATE", "LATENCY", "TARGET", "ARRIVALS/S", "WAITING", "UTILIZATION"),
             *("READY", "DESIRED", "ACCELERATORS", "REASON"),
         ],
-        ["bert", "Unknown", "-", "250ms", *("-" * 3), "0/0", "-", "0", "-"],
+        ["bert", "Pending", "-", "250ms", *("-" * 3), "0/0", "-", "0", "-"],
         [
-            *("resnet50", "Missed", "310ms", "250ms", "90", "4", "102%"),
+            *("resnet50", "AboveTarget", "310ms", "250ms", "90", "4", "102%"),
             *("2/3,", "1", "warming", "3", "6", "Burst"),
         ],
     ]
@@ -141,8 +141,12 @@ def test_get_of_all_namespaces_names_them_and_wide_says_why(kubeconfig: str) -> 
 
 def test_get_as_json_says_null_for_what_is_unknown(kubeconfig: str) -> None:
     bert, resnet = json.loads(headroom(kubeconfig, "get", "-o", "json").stdout)["services"]
-    assert (resnet["state"], resnet["arrivalsRps"], resnet["accelerators"]) == ("Missed", 90.0, 6)
-    assert (bert["state"], bert["arrivalsRps"], bert["latency"]) == ("Unknown", None, None)
+    assert (resnet["state"], resnet["arrivalsRps"], resnet["accelerators"]) == (
+        "AboveTarget",
+        90.0,
+        6,
+    )
+    assert (bert["state"], bert["arrivalsRps"], bert["latency"]) == ("Pending", None, None)
     assert resnet["conditions"][1]["reason"] == "AboveTarget"
 
 
@@ -250,18 +254,18 @@ def test_the_plugin_calls_itself_by_the_name_its_user_typed() -> None:
 
 
 STATES: list[tuple[list[tuple[str, str, str]], str]] = [
-    ([], "Unknown"),
+    ([], "Pending"),
     ([("Ready", "False", "InvalidSpec"), ("SLOMet", "True", "WithinTarget")], "Blocked"),
     ([("AbleToScale", "False", "ScaleFailed")], "Blocked"),
     ([("ScalingActive", "Unknown", "EvaluationFailed")], "Blocked"),
-    ([("Ready", "False", "WarmingUp"), ("SLOMet", "Unknown", "NoReadyReplicas")], "Starting"),
+    ([("Ready", "False", "WarmingUp"), ("SLOMet", "Unknown", "NoReadyReplicas")], "WarmingUp"),
     ([("Ready", "False", "NoReadyReplicas")], "Down"),
-    ([("Ready", "True", "Serving"), ("SLOMet", "False", "AboveTarget")], "Missed"),
+    ([("Ready", "True", "Serving"), ("SLOMet", "False", "AboveTarget")], "AboveTarget"),
     ([("CapacityAvailable", "False", "ReplicasUnschedulable")], "NoCapacity"),
     ([("MetricsAvailable", "False", "MetricsStale")], "NoMetrics"),
-    ([("MetricsAvailable", "Unknown", "CollectingMetrics")], "Unknown"),
-    ([("SLOFeasible", "False", "SLOInfeasible"), ("SLOMet", "True", "W")], "Infeasible"),
-    ([("SLOMet", "Unknown", "NoTraffic")], "Idle"),
+    ([("MetricsAvailable", "Unknown", "CollectingMetrics")], "Pending"),
+    ([("SLOFeasible", "False", "SLOInfeasible"), ("SLOMet", "True", "W")], "SLOInfeasible"),
+    ([("SLOMet", "Unknown", "NoTraffic")], "NoTraffic"),
     ([("Ready", "True", "Serving"), ("SLOMet", "True", "WithinTarget")], "Healthy"),
 ]
 
@@ -279,4 +283,4 @@ def test_a_service_has_one_state_the_worst_that_its_conditions_tell(
 
 @pytest.mark.parametrize("broken", [{}, {"spec": None}, {"status": {"conditions": "none"}}])
 def test_an_object_of_another_shape_is_read_as_far_as_it_goes(broken: dict[str, Any]) -> None:
-    assert summarize({"metadata": {"name": "a"}} | broken).state == "Unknown"
+    assert summarize({"metadata": {"name": "a"}} | broken).state == "Pending"

@@ -10,16 +10,11 @@ from typing import Any
 import pytest
 
 from headroom.api.crd import custom_resource_definition
+from headroom.api.reasons import StatusReason
 from headroom.cli.commands.doctor.cluster_checks import difference
 from headroom.cli.commands.doctor.examination import examined
 from headroom.cli.commands.doctor.facts import Answered, Facts, Unread
-from headroom.cli.commands.doctor.findings import (
-    Finding,
-    Severity,
-    as_json,
-    as_text,
-    is_well,
-)
+from headroom.cli.commands.doctor.findings import Severity, as_json, as_text, is_well
 from headroom.cli.commands.doctor.pod_probe import judged, metric_names, scraped
 from headroom.cli.commands.doctor.telemetry_checks import profile_of
 from headroom.controller.permissions import Permission
@@ -126,112 +121,112 @@ MISTAKES = [
                 ),
             ),
         ),
-        Finding.PERMISSION_MISSING,
+        StatusReason.PERMISSION_MISSING,
         "it may not patch deployments.apps --subresource=scale -A",
         "rbac.yaml",
         id="missing RBAC",
     ),
     pytest.param(
         answering(how=How.REFUSED, detail="connection refused", declared=(8080,)),
-        Finding.WRONG_PORT,
+        StatusReason.WRONG_PORT,
         "port 8000, /metrics: connection refused; its containers declare 8080",
         "spec.runtime.port",
         id="wrong port",
     ),
     pytest.param(
         answering(how=How.SILENT, detail="no answer in time", declared=(8000,)),
-        Finding.WRONG_PORT,
+        StatusReason.WRONG_PORT,
         "no answer in time",
         "spec.runtime.port",
         id="wrong port, packets dropped",
     ),
     pytest.param(
         answering(names=frozenset({"vllm:num_requests_waiting", "python_info"})),
-        Finding.WRONG_PROFILE,
+        StatusReason.WRONG_PROFILE,
         "the profile is headroom, and the metrics",
         "set spec.runtime.profile to vllm",
         id="wrong profile",
     ),
     pytest.param(
         answering(how=How.NOT_THERE, detail="it answers 404", names=frozenset()),
-        Finding.NO_METRICS,
+        StatusReason.METRICS_MISSING,
         "the server has no metrics",
         "switch the server's metrics on",
         id="no metrics, no page",
     ),
     pytest.param(
         answering(names=frozenset({"python_info"})),
-        Finding.NO_METRICS,
+        StatusReason.METRICS_MISSING,
         "has no metric of profile headroom",
         "switch the server's metrics on",
         id="no metrics on the page",
     ),
     pytest.param(
         answering(how=How.OTHER, detail="it answers 500"),
-        Finding.NO_METRICS,
+        StatusReason.METRICS_MISSING,
         "gives no page: it answers 500",
         "kubectl logs resnet50-abc-1",
         id="a server that fails",
     ),
     pytest.param(
         replace(HEALTHY, autoscalers=(autoscaler(),)),
-        Finding.AUTOSCALER_CONFLICT,
+        StatusReason.AUTOSCALER_CONFLICT,
         "HorizontalPodAutoscaler vision/cpu scales the same Deployment",
         "kubectl delete hpa/cpu --namespace vision",
         id="HPA conflict",
     ),
     pytest.param(
         replace(HEALTHY, autoscalers=(autoscaler(ownerReferences=OF_KEDA),)),
-        Finding.AUTOSCALER_CONFLICT,
+        StatusReason.AUTOSCALER_CONFLICT,
         "scales the same Deployment",
         "kubectl delete scaledobject/mine",
         id="KEDA conflict",
     ),
     pytest.param(
         replace(HEALTHY, nodes=()),
-        Finding.NO_ACCELERATORS,
+        StatusReason.NO_ACCELERATORS,
         "a replica needs 1 nvidia.com/gpu, and the most that a node has is 0",
         "device plugin",
         id="no GPUs",
     ),
     pytest.param(
         serving(spec__accelerator={"resource": "nvidia.com/gpu", "count": 16}),
-        Finding.NO_ACCELERATORS,
+        StatusReason.NO_ACCELERATORS,
         "a replica needs 16 nvidia.com/gpu, and the most that a node has is 8",
         "spec.accelerator",
         id="a replica larger than any node",
     ),
     pytest.param(
         conditioned(saying("SLOFeasible", "False", "SLOInfeasible", "idle takes 210ms")),
-        Finding.INFEASIBLE_SLO,
+        StatusReason.SLO_INFEASIBLE,
         "idle takes 210ms",
         "raise spec.slo.latency.target",
         id="bad SLO, below what an idle replica takes",
     ),
     pytest.param(
         serving(spec__slo={"latency": {"target": "soon"}}),
-        Finding.INVALID_SPEC,
+        StatusReason.INVALID_SPEC,
         "spec.slo.latency.target: must be numbers with units",
         "kubectl edit inferenceservice/resnet50",
         id="bad SLO, stored before a rule",
     ),
     pytest.param(
         conditioned(saying("Ready", "False", "InvalidSpec", "no such container")),
-        Finding.INVALID_SPEC,
+        StatusReason.INVALID_SPEC,
         "no such container",
         "kubectl edit",
         id="a pod template that the API server refuses",
     ),
     pytest.param(
         replace(HEALTHY, crd=stale_crd()),
-        Finding.CRD_STALE,
+        StatusReason.CRD_OUTDATED,
         "the first difference is at /properties/spec/properties/slo",
         "headroom crd | kubectl apply",
         id="stale CRD",
     ),
     pytest.param(
         replace(HEALTHY, crd=None),
-        Finding.CRD_MISSING,
+        StatusReason.CRD_MISSING,
         "not defined",
         "headroom crd | kubectl apply",
         id="no CRD",
@@ -241,98 +236,98 @@ MISTAKES = [
             saying("MetricsAvailable", "False", "MetricsMissing", "prometheus: no route"),
             spec__telemetry={"source": "Prometheus"},
         ),
-        Finding.PROMETHEUS_UNREACHABLE,
+        StatusReason.PROMETHEUS_UNREACHABLE,
         "prometheus: no route",
         "the source in the operator's settings",
         id="unreachable Prometheus",
     ),
     pytest.param(
         replace(HEALTHY, leases=(lease("2026-11-20T12:00:42.5Z"),)),
-        Finding.CLOCK_SKEW,
+        StatusReason.CLOCK_SKEW,
         "its clock is 42 s ahead of the API server's",
         "synchronize its clock",
         id="clock skew of a node",
     ),
     pytest.param(
         serving(status__decision={"time": "2026-11-20T12:00:30Z"}),
-        Finding.CLOCK_SKEW,
+        StatusReason.CLOCK_SKEW,
         "the operator's clock is 30 s ahead of",
         "synchronize its clock",
         id="clock skew of the operator",
     ),
     pytest.param(
         serving(status__decision={"time": "2026-11-20T11:59:00Z"}),
-        Finding.CLOCK_SKEW,
+        StatusReason.CLOCK_SKEW,
         "the operator's clock is 60 s behind",
         "synchronize its clock",
         id="clock skew of the operator, behind",
     ),
     pytest.param(
         replace(HEALTHY, targets={UID: PAUSED}),
-        Finding.PAUSED,
+        StatusReason.WORKLOAD_PAUSED,
         "the rollout of deployment/resnet50 is paused",
         "kubectl rollout resume deployment/resnet50",
         id="paused rollout",
     ),
     pytest.param(
         serving(spec__scaling={"mode": "Recommend"}),
-        Finding.PAUSED,
+        StatusReason.RECOMMEND_ONLY,
         "scaling.mode is Recommend",
         "spec.scaling.mode to Auto",
         id="paused by its mode",
     ),
     pytest.param(
         replace(HEALTHY, operators=(OPERATOR | {"spec": {"replicas": 0}},)),
-        Finding.PAUSED,
+        StatusReason.OPERATOR_DOWN,
         "the operator is scaled to 0",
         "kubectl scale deployment/headroom-operator",
         id="paused operator",
     ),
     pytest.param(
         replace(HEALTHY, operators=()),
-        Finding.OPERATOR_MISSING,
+        StatusReason.OPERATOR_MISSING,
         "no Deployment",
         "install the operator",
         id="no operator",
     ),
     pytest.param(
         replace(HEALTHY, operators=(OPERATOR | {"status": {}},)),
-        Finding.OPERATOR_DOWN,
+        StatusReason.OPERATOR_DOWN,
         "not available",
         "kubectl logs deployment/headroom-operator",
         id="an operator that crashes",
     ),
     pytest.param(
         replace(HEALTHY, version=(1, 29)),
-        Finding.OLD_KUBERNETES,
+        StatusReason.KUBERNETES_TOO_OLD,
         "Kubernetes is 1.29",
         "upgrade",
         id="old Kubernetes",
     ),
     pytest.param(
         serving(status__observedGeneration=2, status__decision={}, status__conditions=[]),
-        Finding.NOT_EVALUATED,
+        StatusReason.NOT_EVALUATED,
         "generation 3 is not observed, 2 was",
         "watches this namespace",
         id="a namespace that is not watched",
     ),
     pytest.param(
         replace(HEALTHY, now_s=NOW_S + 3600),
-        Finding.NOT_EVALUATED,
+        StatusReason.NOT_EVALUATED,
         "nothing was decided for 60 min",
         "what its log says",
         id="an operator that decides no more",
     ),
     pytest.param(
         conditioned(saying("CapacityAvailable", "False", "ReplicasBroken", "ErrImagePull")),
-        Finding.REPLICAS_BROKEN,
+        StatusReason.REPLICAS_BROKEN,
         "ErrImagePull",
         "--selector headroom.dev/inference-service=resnet50",
         id="broken replicas",
     ),
     pytest.param(
         conditioned(saying("AbleToScale", "False", "ScaleFailed", "delete the Deployment")),
-        Finding.WRITE_REFUSED,
+        StatusReason.SCALE_FAILED,
         "delete the Deployment",
         "do what the message says",
         id="a refused write",
@@ -341,7 +336,7 @@ MISTAKES = [
         conditioned(
             saying("ScalingLimited", "True", "AtMaxReplicas"), saying("SLOMet", "False", "Above")
         ),
-        Finding.AT_MAX_REPLICAS,
+        StatusReason.AT_MAX_REPLICAS,
         "as it said",
         "raise spec.scaling.maxReplicas",
         id="a bound that breaks the promise",
@@ -351,7 +346,7 @@ MISTAKES = [
 
 @pytest.mark.parametrize(("facts", "finding", "why", "remedy"), MISTAKES)
 def test_a_planted_mistake_is_found_with_its_remedy(
-    facts: Facts, finding: Finding, why: str, remedy: str
+    facts: Facts, finding: StatusReason, why: str, remedy: str
 ) -> None:
     found = [one for one in examined(facts) if one.severity is not Severity.NOTE]
     assert [one.finding for one in found] == [finding], "nothing else is blamed"
@@ -401,7 +396,7 @@ def test_a_target_that_is_missing_is_named() -> None:
     found = [
         one
         for one in examined(replace(changed, targets={UID: None}))
-        if one.finding is Finding.TARGET_MISSING
+        if one.finding is StatusReason.TARGET_NOT_FOUND
     ]
     assert [one.why for one in found] == [
         "spec.targetRef names StatefulSet vision/my-vllm, which is not there"
@@ -414,7 +409,7 @@ def test_two_services_of_one_target_are_told() -> None:
     other = copy.deepcopy(one)
     other["metadata"] |= {"name": "twin", "uid": "twin"}
     found = examined(replace(HEALTHY, services=(one, other), targets={UID: {}, "twin": {}}))
-    shared = [each for each in found if each.finding is Finding.TARGET_SHARED]
+    shared = [each for each in found if each.finding is StatusReason.TARGET_ALREADY_MANAGED]
     assert [(each.subject, "InferenceService vision/resnet50" in each.why) for each in shared] == [
         ("vision/twin", True)
     ]
@@ -427,14 +422,14 @@ def test_what_could_not_be_read_is_noted_and_nothing_is_concluded_from_it() -> N
     )
     blind = replace(HEALTHY, crd=None, nodes=(), operators=(), unread=unread)
     found = examined(blind)
-    assert {one.finding for one in found} == {Finding.NOT_CHECKED}
+    assert {one.finding for one in found} == {StatusReason.NOT_CHECKED}
     assert is_well(found)
 
 
 def test_floors_beyond_the_cluster_are_a_note() -> None:
     facts = serving(spec__scaling={"minReplicas": 9})
     (found,) = [one for one in examined(facts) if one.severity is Severity.NOTE]
-    assert found.finding is Finding.TOO_FEW_ACCELERATORS
+    assert found.finding is StatusReason.INSUFFICIENT_ACCELERATORS
     assert found.why == "minReplicas of all services need 9, the nodes have 8"
 
 

@@ -98,7 +98,10 @@ def test_a_page_beyond_the_last_is_the_last() -> None:
     [
         ({}, Query()),
         ({"q": " a ", "page": "2", "sort": "name"}, Query(search="a", number=2, order="name")),
-        ({"state": "missed", "namespace": "v"}, Query(state=State.MISSED, namespace="v")),
+        (
+            {"state": "abovetarget", "namespace": "v"},
+            Query(state=State.ABOVE_TARGET, namespace="v"),
+        ),
         ({"state": "lost", "sort": "size", "page": "-1"}, Query()),
         ({"page": "9" * 40}, Query()),
     ],
@@ -243,7 +246,7 @@ def test_every_service_of_the_list_is_a_link_and_states_have_marks() -> None:
     page = overview.rendered(seen, now_s=START_S)
     for one in seen.rows:
         assert f'href="/services/{one.summary.namespace}/{one.summary.name}"' in page
-    assert 'href="#s-missed"' in page
+    assert 'href="#s-abovetarget"' in page
     assert "1\N{EN DASH}100 of 250" in text_of(page)
     assert 'rel="next"' in page
     assert " style=" not in page, "the policy for content forbids it"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headroom.api.conditions import ConditionStatus, ConditionType, pending
-from headroom.api.reasons import OF_EVENTS, StatusReason
+from headroom.api.reasons import OF_DOCTOR, OF_EVENTS, StatusReason
 from headroom.controller.report.next_steps import SAID_ALREADY, with_next_step
 
 TRUE, FALSE, UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
@@ -27,9 +27,10 @@ GOOD = {
 }
 """Of conditions that are as they should be."""
 LONGEST_STEP = 70
+OF_CONDITIONS = set(StatusReason) - OF_EVENTS - OF_DOCTOR
 
 
-@pytest.mark.parametrize("reason", sorted(set(StatusReason) - OF_EVENTS - GOOD - SAID_ALREADY))
+@pytest.mark.parametrize("reason", sorted(OF_CONDITIONS - GOOD - SAID_ALREADY))
 def test_a_bad_condition_says_what_to_do_in_a_few_words(reason: StatusReason) -> None:
     for kind in ConditionType:
         bad = TRUE if kind is ConditionType.SCALING_LIMITED else FALSE

@@ -17,8 +17,10 @@ where both name the same trouble, such as MetricsMissing, they spell it alike.
 | a metric is missing, or too old | MetricsMissing, MetricsStale |
 | replicas have no node, or cannot start | ReplicasUnschedulable, ReplicasBroken |
 
-An event about a condition carries the reason of the condition. A finding of the doctor about a
-condition does too.
+An event about a condition carries the reason of the condition; so does a finding of the doctor. A
+state of `headroom get` and the console is the reason itself, or a group of reasons: Blocked (a user
+must act on a rejected spec or write), Down (no replica serves and none starts), NoCapacity and
+NoMetrics.
 """
 
 from __future__ import annotations
@@ -154,6 +156,35 @@ class StatusReason(StrEnum):
     ROUTING_UPDATE_FAILED = "RoutingUpdateFailed"
     """RoutingReady: the API server rejected the Service or its EndpointSlice."""
 
+    KUBERNETES_TOO_OLD = "KubernetesTooOld"
+    """Doctor: the cluster is older than the oldest supported version."""
+    CRD_MISSING = "CRDMissing"
+    """Doctor: the CustomResourceDefinition is not installed."""
+    CRD_OUTDATED = "CRDOutdated"
+    """Doctor: the CustomResourceDefinition belongs to another version."""
+    OPERATOR_MISSING = "OperatorMissing"
+    """Doctor: no Deployment of the operator was found."""
+    OPERATOR_DOWN = "OperatorDown"
+    """Doctor: the operator has no available pod, or is scaled to 0."""
+    PERMISSION_MISSING = "PermissionMissing"
+    """Doctor: the operator's ServiceAccount lacks a permission."""
+    CLOCK_SKEW = "ClockSkew"
+    """Doctor: a clock differs from the API server's."""
+    NOT_EVALUATED = "NotEvaluated"
+    """Doctor: the operator does not evaluate the service."""
+    NO_ACCELERATORS = "NoAccelerators"
+    """Doctor: no node has the accelerators that one replica requests."""
+    INSUFFICIENT_ACCELERATORS = "InsufficientAccelerators"
+    """Doctor: the nodes have fewer accelerators than minReplicas of all services need."""
+    WRONG_PORT = "WrongPort"
+    """Doctor: the server does not listen on runtime.port."""
+    WRONG_PROFILE = "WrongProfile"
+    """Doctor: the metrics are those of another runtime.profile."""
+    PROMETHEUS_UNREACHABLE = "PrometheusUnreachable"
+    """Doctor: the operator gets no samples from its Prometheus."""
+    NOT_CHECKED = "NotChecked"
+    """Doctor: a check could not read what it needs."""
+
     CREATED = "Created"
     """Event: the Deployment was created."""
     SCALED_UP = "ScaledUp"
@@ -164,6 +195,25 @@ class StatusReason(StrEnum):
     """Event: services with a lower scaling.priority must yield accelerators to this one."""
 
 
+OF_DOCTOR = frozenset(
+    {
+        StatusReason.KUBERNETES_TOO_OLD,
+        StatusReason.CRD_MISSING,
+        StatusReason.CRD_OUTDATED,
+        StatusReason.OPERATOR_MISSING,
+        StatusReason.OPERATOR_DOWN,
+        StatusReason.PERMISSION_MISSING,
+        StatusReason.CLOCK_SKEW,
+        StatusReason.NOT_EVALUATED,
+        StatusReason.NO_ACCELERATORS,
+        StatusReason.INSUFFICIENT_ACCELERATORS,
+        StatusReason.WRONG_PORT,
+        StatusReason.WRONG_PROFILE,
+        StatusReason.PROMETHEUS_UNREACHABLE,
+        StatusReason.NOT_CHECKED,
+    }
+)
+"""Reasons that only findings of the doctor have."""
 OF_EVENTS = frozenset(
     {
         StatusReason.CREATED,

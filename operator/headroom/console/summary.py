@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from headroom.api.conditions import Condition, Conditions, ConditionStatus, ConditionType, read
+from headroom.api.reasons import StatusReason
 
 Manifest = Mapping[str, Any]
 
@@ -25,19 +26,19 @@ class State(StrEnum):
     """The spec is invalid, or the API server refuses a write: a user has to act."""
     DOWN = "Down"
     """Fewer than minReplicas take requests, and none is starting."""
-    MISSED = "Missed"
+    ABOVE_TARGET = StatusReason.ABOVE_TARGET.value
     """The percentile is above its target."""
     NO_CAPACITY = "NoCapacity"
     """Replicas have no node, or are broken."""
     NO_METRICS = "NoMetrics"
     """Metrics are missing: the number of replicas is kept."""
-    INFEASIBLE = "Infeasible"
+    SLO_INFEASIBLE = StatusReason.SLO_INFEASIBLE.value
     """Even an idle replica is slower than the target."""
-    STARTING = "Starting"
+    WARMING_UP = StatusReason.WARMING_UP.value
     """Fewer than minReplicas are warm, and more are starting."""
-    UNKNOWN = "Unknown"
+    PENDING = StatusReason.PENDING.value
     """The operator has not reported yet."""
-    IDLE = "Idle"
+    NO_TRAFFIC = StatusReason.NO_TRAFFIC.value
     """No request ended in the window."""
     HEALTHY = "Healthy"
     """The percentile is below its target."""
@@ -45,7 +46,7 @@ class State(StrEnum):
     @property
     def needs_attention(self) -> bool:
         """Return whether a user should look at it."""
-        return self not in (State.STARTING, State.UNKNOWN, State.IDLE, State.HEALTHY)
+        return self not in (State.WARMING_UP, State.PENDING, State.NO_TRAFFIC, State.HEALTHY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,29 +72,31 @@ class Step:
         )
 
 
-_BENIGN = frozenset({"NoReadyReplicas", "Pending", "CollectingMetrics"})
+_BENIGN = frozenset(
+    {StatusReason.NO_READY_REPLICAS, StatusReason.PENDING, StatusReason.COLLECTING_METRICS}
+)
 LADDER = (
     Step(
         state=State.BLOCKED,
         kind=ConditionType.READY,
         status=_FALSE,
-        reasons=frozenset({"InvalidSpec", "ApplyFailed"}),
+        reasons=frozenset({StatusReason.INVALID_SPEC, StatusReason.APPLY_FAILED}),
     ),
     Step(state=State.BLOCKED, kind=ConditionType.ABLE_TO_SCALE, status=_FALSE),
     Step(
         state=State.BLOCKED,
         kind=ConditionType.SCALING_ACTIVE,
         status=_UNKNOWN,
-        reasons=frozenset({"EvaluationFailed"}),
+        reasons=frozenset({StatusReason.EVALUATION_FAILED}),
     ),
     Step(
-        state=State.STARTING,
+        state=State.WARMING_UP,
         kind=ConditionType.READY,
         status=_FALSE,
-        reasons=frozenset({"WarmingUp"}),
+        reasons=frozenset({StatusReason.WARMING_UP}),
     ),
     Step(state=State.DOWN, kind=ConditionType.READY, status=_FALSE),
-    Step(state=State.MISSED, kind=ConditionType.SLO_MET, status=_FALSE),
+    Step(state=State.ABOVE_TARGET, kind=ConditionType.SLO_MET, status=_FALSE),
     Step(state=State.NO_CAPACITY, kind=ConditionType.CAPACITY_AVAILABLE, status=_FALSE),
     Step(
         state=State.NO_METRICS,
@@ -101,12 +104,12 @@ LADDER = (
         status=_FALSE,
         but_not=_BENIGN,
     ),
-    Step(state=State.INFEASIBLE, kind=ConditionType.SLO_FEASIBLE, status=_FALSE),
+    Step(state=State.SLO_INFEASIBLE, kind=ConditionType.SLO_FEASIBLE, status=_FALSE),
     Step(
-        state=State.IDLE,
+        state=State.NO_TRAFFIC,
         kind=ConditionType.SLO_MET,
         status=_UNKNOWN,
-        reasons=frozenset({"NoTraffic"}),
+        reasons=frozenset({StatusReason.NO_TRAFFIC}),
     ),
     Step(state=State.HEALTHY, kind=ConditionType.SLO_MET, status=_TRUE),
 )
@@ -206,7 +209,7 @@ def state_of(conditions: Conditions) -> tuple[State, str]:
         for condition in conditions:
             if step.matches(condition):
                 return step.state, f"{condition.reason}: {condition.message}"
-    return State.UNKNOWN, "the operator has not reported on this service yet"
+    return State.PENDING, "the operator has not reported on this service yet"
 
 
 def needing_attention(conditions: Iterable[Condition]) -> list[Condition]:

@@ -10,17 +10,17 @@ from headroom.console.summary import State
 SHAPES = {
     State.BLOCKED: "M2 2l8 8M10 2l-8 8",
     State.DOWN: "M1.5 3h9L6 11Z",
-    State.MISSED: "M6 1l5 9.5H1Z",
+    State.ABOVE_TARGET: "M6 1l5 9.5H1Z",
     State.NO_CAPACITY: "M6 1l5 5-5 5-5-5Z",
     State.NO_METRICS: "M4 4a2 2 0 1 1 2 2.4V8M6 10v.6",
-    State.INFEASIBLE: "M6 1.5a4.5 4.5 0 1 0 .01 0ZM3 9l6-6",
-    State.STARTING: "M6 1.5a4.5 4.5 0 1 0 .01 0ZM6 3.4V6l1.8 1.2",
-    State.UNKNOWN: "M3.5 6h5",
-    State.IDLE: "M6 2.5a3.5 3.5 0 1 0 .01 0Z",
+    State.SLO_INFEASIBLE: "M6 1.5a4.5 4.5 0 1 0 .01 0ZM3 9l6-6",
+    State.WARMING_UP: "M6 1.5a4.5 4.5 0 1 0 .01 0ZM6 3.4V6l1.8 1.2",
+    State.PENDING: "M3.5 6h5",
+    State.NO_TRAFFIC: "M6 2.5a3.5 3.5 0 1 0 .01 0Z",
     State.HEALTHY: "M1.8 6.4l2.9 2.9 5.6-6",
 }
 """A shape for each state, 12 by 12: colour is never the only sign."""
-_FILLED = frozenset({State.DOWN, State.MISSED, State.NO_CAPACITY})
+_FILLED = frozenset({State.DOWN, State.ABOVE_TARGET, State.NO_CAPACITY})
 
 KEYS = (
     ("/", "search"),

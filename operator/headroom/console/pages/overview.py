@@ -132,7 +132,7 @@ def _row(one: ServiceEntry, now_s: float) -> Markup:
     row = one.summary
     name = joined((tag("span", f"{row.namespace}/", class_="soft"), row.name))
     link = tag("a", name, href=f"/services/{row.namespace}/{row.name}", class_="open")
-    missed = row.state is State.MISSED
+    missed = row.state is State.ABOVE_TARGET
     spark = None if one.history is None else sparkline(one.history.samples.course(), now_s=now_s)
     return tag(
         "tr",

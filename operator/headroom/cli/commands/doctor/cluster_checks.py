@@ -7,9 +7,10 @@ from typing import Any
 
 from headroom.api.crd import NAME, custom_resource_definition
 from headroom.api.kind import VERSION
+from headroom.api.reasons import StatusReason
 from headroom.api.timestamps import epoch_s
 from headroom.cli.commands.doctor.facts import Facts
-from headroom.cli.commands.doctor.findings import CLUSTER, Diagnosis, Finding, note, problem
+from headroom.cli.commands.doctor.findings import CLUSTER, Diagnosis, note, problem
 
 LEAST_VERSION = (1, 30)
 SKEW_S = 5.0
@@ -24,7 +25,7 @@ def kubernetes_is_new_enough(facts: Facts) -> Iterator[Diagnosis]:
     if facts.version is not None and facts.version < LEAST_VERSION:
         have, need = (".".join(map(str, each)) for each in (facts.version, LEAST_VERSION))
         yield problem(
-            Finding.OLD_KUBERNETES,
+            StatusReason.KUBERNETES_TOO_OLD,
             CLUSTER,
             f"Kubernetes is {have}, and {need} is the oldest that works",
             f"upgrade the cluster to {need} or newer",
@@ -37,17 +38,17 @@ def the_definition_is_current(facts: Facts) -> Iterator[Diagnosis]:
         return
     remedy = "headroom crd | kubectl apply --server-side --force-conflicts -f -"
     if facts.crd is None:
-        yield problem(Finding.CRD_MISSING, NAME, "the resource is not defined", remedy)
+        yield problem(StatusReason.CRD_MISSING, NAME, "the resource is not defined", remedy)
         return
     stored = _schema(facts.crd)
     if stored is None:
-        yield problem(Finding.CRD_STALE, NAME, f"it has no version {VERSION}", remedy)
+        yield problem(StatusReason.CRD_OUTDATED, NAME, f"it has no version {VERSION}", remedy)
         return
     path = difference(stored, _schema(custom_resource_definition()))
     if path is not None:
         why = f"its schema is not that of this command; the first difference is at {path or '/'}"
         hint = f"{remedy} (or use the command of the version that is installed)"
-        yield problem(Finding.CRD_STALE, NAME, why, hint)
+        yield problem(StatusReason.CRD_OUTDATED, NAME, why, hint)
 
 
 def the_operator_runs(facts: Facts) -> Iterator[Diagnosis]:
@@ -56,7 +57,7 @@ def the_operator_runs(facts: Facts) -> Iterator[Diagnosis]:
         return
     if not facts.operators:
         yield problem(
-            Finding.OPERATOR_MISSING,
+            StatusReason.OPERATOR_MISSING,
             CLUSTER,
             "no Deployment labelled app.kubernetes.io/part-of=headroom runs the operator",
             _INSTALL,
@@ -66,14 +67,14 @@ def the_operator_runs(facts: Facts) -> Iterator[Diagnosis]:
         within = f"--namespace {metadata['namespace']}"
         if one["spec"].get("replicas") == 0:
             yield problem(
-                Finding.PAUSED,
+                StatusReason.OPERATOR_DOWN,
                 subject,
                 "the operator is scaled to 0: nothing is decided",
                 f"kubectl scale deployment/{metadata['name']} {within} --replicas 1",
             )
         elif not one.get("status", {}).get("availableReplicas"):
             yield problem(
-                Finding.OPERATOR_DOWN,
+                StatusReason.OPERATOR_DOWN,
                 subject,
                 "the operator is not available: nothing is decided",
                 f"kubectl logs deployment/{metadata['name']} {within}",
@@ -84,7 +85,7 @@ def the_operator_may_do_what_it_does(facts: Facts) -> Iterator[Diagnosis]:
     """Each right that it lacks, under the name that it acts as."""
     for user, permission in facts.denied:
         yield problem(
-            Finding.PERMISSION_MISSING,
+            StatusReason.PERMISSION_MISSING,
             user,
             f"it may not {permission}",
             "apply the ClusterRole that is shipped: deploy/base/rbac.yaml, or the Helm chart",
@@ -98,18 +99,18 @@ def the_clocks_agree(facts: Facts) -> Iterator[Diagnosis]:
         skew_s = lease_skew_s(lease)
         if skew_s is not None and abs(skew_s) > SKEW_S:
             why = f"its clock is {_ahead(skew_s)} the API server's"
-            yield problem(Finding.CLOCK_SKEW, lease["metadata"]["name"], why, remedy)
+            yield problem(StatusReason.CLOCK_SKEW, lease["metadata"]["name"], why, remedy)
     skew_s = decision_skew_s(facts)
     if skew_s is not None:
         why = f"the operator's clock is {_ahead(skew_s)} the API server's, by its decisions"
-        yield problem(Finding.CLOCK_SKEW, "operator", why, f"on its node: {remedy}")
+        yield problem(StatusReason.CLOCK_SKEW, "operator", why, f"on its node: {remedy}")
 
 
 def what_was_not_read(facts: Facts) -> Iterator[Diagnosis]:
     """What was not looked at is not sound: say so."""
     for one in facts.unread:
         yield note(
-            Finding.NOT_CHECKED,
+            StatusReason.NOT_CHECKED,
             one.what,
             f"it could not be read: {one.why}",
             "run the doctor as somebody who may, such as a cluster administrator",

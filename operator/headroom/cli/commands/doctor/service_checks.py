@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from headroom.api import InferenceService, InvalidSpec
+from headroom.api.reasons import StatusReason
 from headroom.api.timestamps import epoch_s
 from headroom.cli.commands.doctor.facts import Facts, Manifest
-from headroom.cli.commands.doctor.findings import Diagnosis, Finding, note, problem, warning
+from headroom.cli.commands.doctor.findings import Diagnosis, note, problem, warning
 
 SILENT_AFTER_S = 300.0
 """Status is written every minute; a quarter second for each service where they are many."""
@@ -23,11 +24,11 @@ def the_spec_is_valid(facts: Facts) -> Iterator[Diagnosis]:
         try:
             InferenceService.parse(one)
         except InvalidSpec as error:
-            yield problem(Finding.INVALID_SPEC, subject(one), str(error), edit)
+            yield problem(StatusReason.INVALID_SPEC, subject(one), str(error), edit)
             continue
         found = condition(one, "Ready")
         if found.get("reason") == "InvalidSpec":
-            yield problem(Finding.INVALID_SPEC, subject(one), _said(found), edit)
+            yield problem(StatusReason.INVALID_SPEC, subject(one), _said(found), edit)
 
 
 def the_promise_can_be_kept(facts: Facts) -> Iterator[Diagnosis]:
@@ -36,7 +37,7 @@ def the_promise_can_be_kept(facts: Facts) -> Iterator[Diagnosis]:
         found = condition(one, "SLOFeasible")
         if found.get("status") == "False":
             yield problem(
-                Finding.INFEASIBLE_SLO,
+                StatusReason.SLO_INFEASIBLE,
                 subject(one),
                 found.get("message", ""),
                 "raise spec.slo.latency.target above what an idle replica takes, or use a faster "
@@ -45,7 +46,7 @@ def the_promise_can_be_kept(facts: Facts) -> Iterator[Diagnosis]:
         limited, missed = condition(one, "ScalingLimited"), condition(one, "SLOMet")
         if limited.get("reason") == "AtMaxReplicas" and missed.get("status") == "False":
             yield warning(
-                Finding.AT_MAX_REPLICAS,
+                StatusReason.AT_MAX_REPLICAS,
                 subject(one),
                 f"{missed.get('message', '')}; {limited.get('message', '')}",
                 "raise spec.scaling.maxReplicas",
@@ -68,12 +69,13 @@ def it_is_evaluated(facts: Facts) -> Iterator[Diagnosis]:
         seen = status.get("observedGeneration", 0)
         if seen < one["metadata"].get("generation", 0):
             why = f"generation {one['metadata']['generation']} is not observed, {seen} was"
-            yield problem(Finding.NOT_EVALUATED, subject(one), why, remedy)
+            yield problem(StatusReason.NOT_EVALUATED, subject(one), why, remedy)
         elif (failed := condition(one, "ScalingActive")).get("reason") == "EvaluationFailed":
-            yield problem(Finding.NOT_EVALUATED, subject(one), failed.get("message", ""), remedy)
+            why = failed.get("message", "")
+            yield problem(StatusReason.EVALUATION_FAILED, subject(one), why, remedy)
         elif condition(one, "Ready").get("reason") != "InvalidSpec":
             why = f"nothing was decided for {(now_s - epoch_s(since)) / 60:.0f} min"
-            yield problem(Finding.NOT_EVALUATED, subject(one), why, remedy)
+            yield problem(StatusReason.NOT_EVALUATED, subject(one), why, remedy)
 
 
 def the_target_is_there(facts: Facts) -> Iterator[Diagnosis]:
@@ -83,7 +85,7 @@ def the_target_is_there(facts: Facts) -> Iterator[Diagnosis]:
         if named and facts.targets.get(_uid(one), one) is None:
             what = f"{named.get('kind')} {one['metadata']['namespace']}/{named.get('name')}"
             yield problem(
-                Finding.TARGET_MISSING,
+                StatusReason.TARGET_NOT_FOUND,
                 subject(one),
                 f"spec.targetRef names {what}, which is not there",
                 f"create it, or name another: kubectl get {str(named.get('kind')).lower()} "
@@ -102,7 +104,7 @@ def nobody_else_scales_it(facts: Facts) -> Iterator[Diagnosis]:
         for one in owners.get((namespace, aim["kind"], aim["name"]), ()):
             made_by = _maker(scaler) or f"hpa/{name}"
             yield problem(
-                Finding.AUTOSCALER_CONFLICT,
+                StatusReason.AUTOSCALER_CONFLICT,
                 subject(one),
                 f"HorizontalPodAutoscaler {namespace}/{name} scales the same {aim['kind']}",
                 f"kubectl delete {made_by} --namespace {namespace}",
@@ -110,7 +112,7 @@ def nobody_else_scales_it(facts: Facts) -> Iterator[Diagnosis]:
     for (_, kind, name), services in owners.items():
         for one in services[1:]:
             yield problem(
-                Finding.TARGET_SHARED,
+                StatusReason.TARGET_ALREADY_MANAGED,
                 subject(one),
                 f"{kind} {name} is also scaled by InferenceService {subject(services[0])}",
                 "delete one of the two InferenceServices",
@@ -125,37 +127,50 @@ def it_is_not_paused(facts: Facts) -> Iterator[Diagnosis]:
             kind = str(workload.get("kind", "Deployment")).lower()
             name = f"{kind}/{workload['metadata']['name']}"
             yield problem(
-                Finding.PAUSED,
+                StatusReason.WORKLOAD_PAUSED,
                 subject(one),
                 f"the rollout of {name} is paused: changes of its template do not reach its pods",
                 f"kubectl rollout resume {name} --namespace {one['metadata']['namespace']}",
             )
         if (one["spec"].get("scaling") or {}).get("mode") == "Recommend":
             yield warning(
-                Finding.PAUSED,
+                StatusReason.RECOMMEND_ONLY,
                 subject(one),
                 "scaling.mode is Recommend: decisions are in the status, and not acted on",
                 "set spec.scaling.mode to Auto when they should be",
             )
 
 
-_CHECKED_APART = frozenset({"TargetNotFound", "TargetAlreadyManaged", "AutoscalerConflict"})
+_CHECKED_APART = frozenset(
+    {
+        StatusReason.TARGET_NOT_FOUND,
+        StatusReason.TARGET_ALREADY_MANAGED,
+        StatusReason.AUTOSCALER_CONFLICT,
+    }
+)
+_CANNOT_START = frozenset(
+    {
+        StatusReason.REPLICAS_BROKEN,
+        StatusReason.POD_CREATION_FORBIDDEN,
+        StatusReason.MODEL_UNAVAILABLE,
+    }
+)
 
 
 def replicas_can_start(facts: Facts) -> Iterator[Diagnosis]:
     """What the cluster says about replicas that do not become ready, or are not taken."""
     for one in facts.services:
         capacity, able = condition(one, "CapacityAvailable"), condition(one, "AbleToScale")
-        if capacity.get("reason") in ("ReplicasBroken", "PodCreationForbidden", "ModelUnavailable"):
+        if capacity.get("reason") in _CANNOT_START:
             yield problem(
-                Finding.REPLICAS_BROKEN,
+                StatusReason(capacity["reason"]),
                 subject(one),
                 capacity.get("message", ""),
                 f"kubectl describe pods {_selected(one)}",
             )
         if able.get("status") == "False" and able.get("reason") not in _CHECKED_APART:
             yield problem(
-                Finding.WRITE_REFUSED,
+                reason_of(able, StatusReason.SCALE_FAILED),
                 subject(one),
                 able.get("message", ""),
                 "do what the message says; the write is repeated every minute",
@@ -177,7 +192,7 @@ def there_are_accelerators(facts: Facts) -> Iterator[Diagnosis]:
         largest = max((_allocatable(node, resource) for node in facts.nodes), default=0)
         if largest < count:
             yield problem(
-                Finding.NO_ACCELERATORS,
+                StatusReason.NO_ACCELERATORS,
                 subject(one),
                 f"a replica needs {count} {resource}, and the most that a node has is {largest}",
                 f"add nodes with {resource}, install its device plugin, or change spec.accelerator "
@@ -187,7 +202,7 @@ def there_are_accelerators(facts: Facts) -> Iterator[Diagnosis]:
         total = sum(_allocatable(node, resource) for node in facts.nodes)
         if 0 < total < number:
             yield note(
-                Finding.TOO_FEW_ACCELERATORS,
+                StatusReason.INSUFFICIENT_ACCELERATORS,
                 resource,
                 f"minReplicas of all services need {number}, the nodes have {total}",
                 "add nodes, or lower spec.scaling.minReplicas; spec.scaling.priority says who goes "
@@ -201,6 +216,14 @@ def condition(one: Manifest, kind: str) -> Mapping[str, Any]:
         if each.get("type") == kind:
             return each  # type: ignore[no-any-return]
     return {}
+
+
+def reason_of(found: Mapping[str, Any], otherwise: StatusReason) -> StatusReason:
+    """Give the reason of a condition; another version may have written one that is unknown here."""
+    try:
+        return StatusReason(found.get("reason", ""))
+    except ValueError:
+        return otherwise
 
 
 def subject(one: Manifest) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from headroom.api.reasons import StatusReason
 from headroom.cli.commands.doctor.facts import Answered, Facts, Manifest
-from headroom.cli.commands.doctor.findings import Diagnosis, Finding, problem
+from headroom.cli.commands.doctor.findings import Diagnosis, problem
 from headroom.cli.commands.doctor.service_checks import condition, subject
 
 PREFIXES = {
@@ -41,7 +42,7 @@ def prometheus_answers(facts: Facts) -> Iterator[Diagnosis]:
         bad = found.get("status") in ("False", "Unknown") and found.get("reason") not in _PASSING
         if _source(one) == "Prometheus" and bad:
             yield problem(
-                Finding.PROMETHEUS_UNREACHABLE,
+                StatusReason.PROMETHEUS_UNREACHABLE,
                 subject(one),
                 f"the signals of its Prometheus are missing: {found.get('message', '')}",
                 "see that the source in the operator's settings has the right address and that a "
@@ -57,17 +58,17 @@ def _of_answer(one: Manifest, answer: Answered) -> Iterator[Diagnosis]:
             hint = f"; its containers declare {', '.join(map(str, others))}" if others else ""
             why = f"nothing answers at {where}: {answer.detail}{hint}"
             remedy = "set spec.runtime.port to the port on which the server listens for HTTP"
-            yield problem(Finding.WRONG_PORT, subject(one), why, remedy)
+            yield problem(StatusReason.WRONG_PORT, subject(one), why, remedy)
         case How.NOT_THERE:
             why = f"the server has no metrics at {where}: {answer.detail}"
-            yield problem(Finding.NO_METRICS, subject(one), why, _SWITCH_ON)
+            yield problem(StatusReason.METRICS_MISSING, subject(one), why, _SWITCH_ON)
         case How.PAGE:
             yield from _of_page(one, answer, where)
         case How.OTHER:
             why = f"{where} gives no page: {answer.detail}"
             within = f"--namespace {one['metadata']['namespace']}"
             remedy = f"see what the pod's log says: kubectl logs {answer.pod} {within}"
-            yield problem(Finding.NO_METRICS, subject(one), why, remedy)
+            yield problem(StatusReason.METRICS_MISSING, subject(one), why, remedy)
 
 
 def _of_page(one: Manifest, answer: Answered, where: str) -> Iterator[Diagnosis]:
@@ -78,14 +79,14 @@ def _of_page(one: Manifest, answer: Answered, where: str) -> Iterator[Diagnosis]
     whose = profile_of(answer.names)
     if whose is not None:
         yield problem(
-            Finding.WRONG_PROFILE,
+            StatusReason.WRONG_PROFILE,
             subject(one),
             f"the profile is {profile}, and the metrics at {where} are those of {whose}",
             f"set spec.runtime.profile to {whose}",
         )
     else:
         why = f"the page at {where} has no metric of profile {profile} ({prefix}...)"
-        yield problem(Finding.NO_METRICS, subject(one), why, _SWITCH_ON)
+        yield problem(StatusReason.METRICS_MISSING, subject(one), why, _SWITCH_ON)
 
 
 _SWITCH_ON = "switch the server's metrics on, or set spec.runtime.profile to the server that it is"
