@@ -1,4 +1,20 @@
-"""PURE. What the demo replays against what: the one place where its numbers stand."""
+"""PURE. All numbers of the demo: which recorded workload it replays, how fast, and what must hold.
+
+The workload ships with the simulator, whose `traces/README.md` names its source and licences. Each
+recorded request of minutes 271 to 276 is sent as ten, in real time. The recording has counts per
+minute only, so arrivals within a minute are a Poisson process with a fixed seed:
+
+    minute                                    0     1     2     3     4     5
+    recorded requests                        50    80   102   139    84    42
+    sent per second                         8.3  13.3  17.0  23.2  14.0   7.0
+    replicas needed by the latency rule       2     2     3     4     2     1
+    replicas needed by the ceiling            2     2     3     3     2     1
+
+A replica of the sample takes 150 ms + 60 ms per item, four at a time: 10.26 requests per second in
+full batches, 8.2 under the ceiling of 0.8, 8.9 within the target of p95 1.5 s. The last fall comes
+60 s before the end, so that the hold of 30 s before a removal ends within the replay. Steps are at
+most 1.6-fold: steeper ones would chiefly show how long a cold start takes.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +24,8 @@ from pathlib import Path
 from load.arrivals import Replay
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-TRACE = Path(__file__).parent / "traces" / "azfunc2019_queue_0c0c478d_60s.csv.gz"
+TRACES = REPOSITORY / "operator" / "headroom" / "simulator" / "traces"
+TRACE = TRACES / "azfunc2019_queue_0c0c478d_60s.csv.gz"
 TRACE_TITLE = "one queue-triggered function of Azure Functions, July 2019, minutes 271 to 276"
 
 WINDOW_START_S = 271 * 60.0
