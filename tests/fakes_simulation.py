@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from fakes_outcome import outcome
 from headroom.simulator.campaign import OnProgress, Run
 from headroom.simulator.outcome import Outcome
-from outcome_world import outcome
 
 
 def perform(run: Run, on_progress: OnProgress) -> tuple[Outcome, ...]:

@@ -65,7 +65,7 @@ def measured(scenario: str, autoscaler: str) -> dict[str, Figures]:
 
 
 def _figures(outcome: Outcome, autoscaler: str) -> Figures:
-    score, samples = outcome.score, outcome.course
+    score, samples = outcome.score, outcome.timeline
     return {
         "version": version_of(autoscaler),
         "requests": score.requests,

@@ -124,8 +124,8 @@ def settled_attainment(outcome: Outcome) -> float:
     Worked: samples that end at 600, 900 and 1200 s with attainments 0.5, 0.9 and 1.0 at 10, 30 and
     10 requests per second: the first counts as beginning, (0.9 x 30 + 1.0 x 10) / 40 = 0.925.
     """
-    course, weighted, weight = outcome.course, 0.0, 0.0
-    columns = (course.times_s, course.attainment, course.arrival_rps)
+    timeline, weighted, weight = outcome.timeline, 0.0, 0.0
+    columns = (timeline.times_s, timeline.attainment, timeline.arrival_rps)
     for time_s, share, rate_rps in zip(*(column.tolist() for column in columns), strict=True):
         if time_s > SETTLING_S and not math.isnan(share):
             weighted += share * rate_rps

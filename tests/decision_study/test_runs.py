@@ -23,10 +23,10 @@ from decision_study.records import (
 )
 from decision_study.versions import version_of
 from fakes_decision_study import RECORD, record
+from fakes_outcome import outcome, timeline
 from headroom.simulator.autoscalers import catalogue
 from headroom.simulator.faults import FaultKind
 from headroom.simulator.outcome import Move, Outcome
-from outcome_world import course, outcome
 
 GRIDS: plan.Grids = {"keda": ({}, {"x": 1.0}, {"x": 2.0}, {"x": 3.0, "y": 1.0})}
 
@@ -202,12 +202,12 @@ def test_a_record_holds_what_the_judges_read() -> None:
 
 
 def test_settled_attainment_begins_after_ten_minutes_and_weighs_by_arrivals() -> None:
-    samples = course(
+    samples = timeline(
         times_s=[600.0, 900.0, 1200.0, 1500.0],
         attainment=[0.5, 0.9, 1.0, math.nan],
         arrival_rps=[10.0, 30.0, 10.0, 50.0],
     )
-    assert settled_attainment(outcome(course_=samples)) == pytest.approx(0.925)
+    assert settled_attainment(outcome(timeline_=samples)) == pytest.approx(0.925)
 
 
 def test_a_setting_is_named_by_its_knobs_in_order() -> None:

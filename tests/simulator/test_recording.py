@@ -96,13 +96,13 @@ BAD = {
     ),
     "another version": (
         ['{"kind":"recording","version":2}\n'],
-        "line 1: a recording's version is 1, received 2",
+        "line 1: version must be 1; got 2",
     ),
-    "no JSON": ([header_line(), "tick 5\n"], "line 2: a line is a JSON object, received 'tick 5'"),
-    "no object": ([header_line(), "[1]\n"], "line 2: a line is a JSON object, received '[1]'"),
+    "no JSON": ([header_line(), "tick 5\n"], "line 2: a line must be a JSON object; got 'tick 5'"),
+    "no object": ([header_line(), "[1]\n"], "line 2: a line must be a JSON object; got '[1]'"),
     "another kind": (
         [header_line(), '{"kind":"tock"}\n'],
-        "line 2: a line's kind is recording, service or tick, received tock",
+        "line 2: kind must be recording, service or tick; got tock",
     ),
     "a tick of nobody": (
         [header_line(), *ticks(1)],
@@ -122,11 +122,11 @@ BAD = {
     ),
     "arrivals below 0": (
         [header_line(), SERVICE, *ticks(-1)],
-        "line 3: arrivals are null or 0 to 10000000, received -1",
+        "line 3: 10000000; got -1",
     ),
     "half a request": (
         [header_line(), SERVICE, ticks(5)[0].replace(":5,", ":5.5,")],
-        "line 3: arrivals: input should be a valid integer, received 5.5",
+        "line 3: arrivals: input should be a valid integer; got 5.5",
     ),
     "no replicas": (
         [header_line(), SERVICE, ticks(5)[0].replace('"replicas":3', '"x":3')],
@@ -134,11 +134,11 @@ BAD = {
     ),
     "replicas below 0": (
         [header_line(), SERVICE, tick_line("shop/ranker", 0.0, 5, -1)],
-        "line 3: replicas are 0 to 1000000, received -1",
+        "line 3: replicas must be 0 to 1000000; got -1",
     ),
     "replicas beyond any count": (
         [header_line(), SERVICE, tick_line("shop/ranker", 0.0, 5, 2**63)],
-        "line 3: replicas are 0 to 1000000, received 9223372036854775808",
+        "line 3: replicas must be 0 to 1000000; got 9223372036854775808",
     ),
     "too deep": ([header_line(), "[" * 100_000 + "\n"], "line 2: a line"),
 }

@@ -147,10 +147,10 @@ def test_a_run_conserves_requests_and_holds_little_s_law() -> None:
 
 
 def test_a_quiet_run_scores_what_one_counts_by_hand() -> None:
-    # a request of 1 s at 1, 3, 5 .. s; two replicas, a third asked for at 10 s, ready from 40 s and
+    # a request of 1 s at 1, 3, 5 .. s; two replicas, a third requested at 10 s, ready from 40 s and
     # removed idle at 60 s; samples every 5 s
     outcome = run(Scheduled({10.0: 3, 60.0: 2}), every(2.0, 120.0))
-    score, course = outcome.score, outcome.course
+    score, timeline = outcome.score, outcome.timeline
     assert (score.requests, score.within, score.attainment) == (60, 60, 1.0)
     assert score.p95_s == pytest.approx(1.0, rel=0.011)
     assert score.gpu_hours == pytest.approx((2 * 120 + 50) / 3600)
@@ -160,10 +160,10 @@ def test_a_quiet_run_scores_what_one_counts_by_hand() -> None:
         (60.0, 3, 2),
     ]
     assert (score.operations, score.flaps, score.violation_minutes, score.minutes) == (2, 0, 0, 2)
-    assert course.times_s.tolist() == [5.0 * step for step in range(1, 25)]
-    assert course.ready.tolist() == [2] * 7 + [3] * 4 + [2] * 13
-    assert course.warming.tolist() == [0] + [1] * 6 + [0] * 17
-    assert course.arrival_rps.tolist() == [0.4, 0.6] * 12
+    assert timeline.times_s.tolist() == [5.0 * step for step in range(1, 25)]
+    assert timeline.ready.tolist() == [2] * 7 + [3] * 4 + [2] * 13
+    assert timeline.warming.tolist() == [0] + [1] * 6 + [0] * 17
+    assert timeline.arrival_rps.tolist() == [0.4, 0.6] * 12
     assert (score.peak_ready, score.recover_s) == (3, 0.0)
 
 
@@ -244,7 +244,7 @@ def test_slow_pods_are_slow_until_the_fault_ends() -> None:
         fault(FaultKind.SLOW_PODS, duration_s=30.0, share=0.5, factor=4.0),
     )
     waiting = dict(
-        zip(outcome.course.times_s.tolist(), outcome.course.waiting.tolist(), strict=True)
+        zip(outcome.timeline.times_s.tolist(), outcome.timeline.waiting.tolist(), strict=True)
     )
     assert waiting[30.0] == 0
     assert waiting[60.0] == pytest.approx(15 - 7.5, abs=1.5)
@@ -257,7 +257,9 @@ def test_costly_requests_take_longer_everywhere_until_the_fault_ends() -> None:
         every(1.0, 120.0),
         fault(FaultKind.COSTLY_REQUESTS, duration_s=30.0, factor=1.5),
     )
-    p95_s = dict(zip(outcome.course.times_s.tolist(), outcome.course.p95_s.tolist(), strict=True))
+    p95_s = dict(
+        zip(outcome.timeline.times_s.tolist(), outcome.timeline.p95_s.tolist(), strict=True)
+    )
     assert p95_s[30.0] == pytest.approx(1.0, rel=0.011)
     assert p95_s[50.0] == pytest.approx(1.5, rel=0.011)
     assert p95_s[80.0] == pytest.approx(1.0, rel=0.011)
@@ -265,10 +267,10 @@ def test_costly_requests_take_longer_everywhere_until_the_fault_ends() -> None:
 
 def test_killed_pods_are_created_anew() -> None:
     outcome = run(Scheduled(), every(1.0, 120.0), fault(FaultKind.POD_KILL, share=0.5))
-    course, times = outcome.course, outcome.course.times_s
-    assert course.ready[times == 35.0] == 1
-    assert course.warming[times == 35.0] == 1
-    assert course.ready[times == 60.0] == 2
+    timeline, times = outcome.timeline, outcome.timeline.times_s
+    assert timeline.ready[times == 35.0] == 1
+    assert timeline.warming[times == 35.0] == 1
+    assert timeline.ready[times == 60.0] == 2
     assert outcome.score.starting_gpu_hours == pytest.approx(30 / 3600)
 
 
@@ -280,10 +282,10 @@ def test_a_lost_node_s_gpus_are_away_until_it_returns() -> None:
         cluster=Cluster(gpus=2),
         duration_s=180.0,
     )
-    course, times = outcome.course, outcome.course.times_s
-    assert course.unschedulable[(times >= 30) & (times < 90)].tolist() == [1] * 12
-    assert course.warming[(times >= 90) & (times < 120)].tolist() == [1] * 6
-    assert course.ready[times >= 120].tolist() == [2] * 13
+    timeline, times = outcome.timeline, outcome.timeline.times_s
+    assert timeline.unschedulable[(times >= 30) & (times < 90)].tolist() == [1] * 12
+    assert timeline.warming[(times >= 90) & (times < 120)].tolist() == [1] * 6
+    assert timeline.ready[times >= 120].tolist() == [2] * 13
     # one pod throughout, one for 30 s, its successor from 90 s
     assert outcome.score.gpu_hours == pytest.approx((180 + 30 + 90) / 3600)
 

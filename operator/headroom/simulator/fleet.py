@@ -1,6 +1,6 @@
 """The pods of one service: created, placed, warmed, ready, drained, killed; and the GPUs they hold.
 
-Follows a Deployment: the number asked for stands, lost pods are replaced, and a scale-down takes
+Follows a Deployment: lost pods are replaced, and a scale-down takes
 the unschedulable first, then the warming, then the ready ones that became ready last (the order of
 a ReplicaSet).
 """
@@ -108,7 +108,7 @@ class Fleet:
         self, spec: ServiceSpec, pool: Pool, events: EventQueue, seed: int, duration_s: float
     ) -> None:
         self.spec = spec
-        self.asked = 0
+        self.desired = 0
         self.replicas: list[Replica] = []
         """Alive, in order of creation; draining ones included."""
         self.tables = allocate(spec, seed, duration_s)
@@ -132,14 +132,14 @@ class Fleet:
 
     def scale(self, replicas: int, now_s: float) -> None:
         """Ask for so many replicas from now on."""
-        self.asked = replicas
+        self.desired = replicas
         self._reconcile(now_s)
 
     def begin(self, replicas: int) -> None:
         """Ask for so many replicas that are ready at once when the pool begins."""
         for _ in range(replicas):
             self._create(0.0, start_s=0.0)
-        self.asked = replicas
+        self.desired = replicas
 
     def standing(self) -> list[Replica]:
         """Return the pods that count as replicas: all but the terminating."""
@@ -214,10 +214,10 @@ class Fleet:
 
     def _reconcile(self, now_s: float) -> None:
         standing = self.standing()
-        for _ in range(self.asked - len(standing)):
+        for _ in range(self.desired - len(standing)):
             self._create(now_s, start_s=self.draw_start_s())
         self._pool.place(now_s)
-        for replica in sorted(standing, key=_removal_order)[: max(0, len(standing) - self.asked)]:
+        for replica in sorted(standing, key=_removal_order)[: max(0, len(standing) - self.desired)]:
             self._remove(replica, now_s)
 
     def _create(self, now_s: float, start_s: float) -> None:

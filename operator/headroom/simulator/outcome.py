@@ -1,4 +1,4 @@
-"""What a run of one service under one autoscaler came to: scores, and the course for the plots."""
+"""The outcome of one service in a run: its scores, its timeline and the moves of its replicas."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Score:
     starting_gpu_hours: float
     """The part spent before ready, or by replicas that never became ready."""
     operations: int
-    """Changes of the number asked for."""
+    """Changes of the desired replicas."""
     flaps: int
     """Scale-ups within cold start + 60 s after a scale-down."""
     recover_s: float
@@ -51,7 +51,7 @@ class Score:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Course:
+class Timeline:
     """What one would plot: one value per sample, all arrays [samples]."""
 
     times_s: Series
@@ -61,7 +61,7 @@ class Course:
     """Of the answers in each sample's interval; nan without any, inf where it is a miss."""
     attainment: Series
     """Of what ended in each sample's interval; nan without any."""
-    asked: Series
+    desired: Series
     ready: Series
     warming: Series
     unschedulable: Series
@@ -70,7 +70,7 @@ class Course:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """One change of the number asked for."""
+    """One change of the desired replicas."""
 
     time_s: float
     before: int
@@ -90,5 +90,5 @@ class Outcome:
     target_s: float
     percentile: float
     score: Score
-    course: Course
+    timeline: Timeline
     moves: tuple[Move, ...]

@@ -22,13 +22,13 @@ from headroom.simulator.event_queue import EventQueue, Priority
 from headroom.simulator.faults import Fault, FaultKind
 from headroom.simulator.fleet import Fleet, Pool
 from headroom.simulator.metrics import Metrics
-from headroom.simulator.outcome import Course, Move, Outcome
+from headroom.simulator.outcome import Move, Outcome, Timeline
 from headroom.simulator.plant_state import FINE_LOG, FINE_START_S
 from headroom.simulator.scenario import Scenario, Times, Workload
 from headroom.simulator.scores import fine_quantile, score
 
 _SAMPLES = 1440
-"""Points of a course at most: one per 10 s of four hours."""
+"""Points of a timeline at most: one per 10 s of four hours."""
 _SHORTEST_SAMPLE_S = 5.0
 _WINDOW_S = 30
 """The replicas at the start are sized for the busiest such window before new ones can be ready."""
@@ -77,7 +77,7 @@ def _sample_s(duration_s: float) -> float:
 
 @dataclass
 class _Samples:
-    """The columns of a course while it grows."""
+    """The columns of a timeline while it grows."""
 
     rows: list[tuple[float, ...]] = field(default_factory=list)
     last_s: float = 0.0
@@ -101,7 +101,7 @@ class _Samples:
                 float(tables.waiting.sum()),
                 p95_s,
                 within / ended if ended else math.nan,
-                fleet.asked,
+                fleet.desired,
                 states.count(PodState.READY),
                 states.count(PodState.WARMING),
                 states.count(PodState.UNSCHEDULABLE),
@@ -111,15 +111,15 @@ class _Samples:
         tables.recent[:] = 0
         self.last_s, self.last_requests = now_s, requests
 
-    def course(self) -> Course:
+    def timeline(self) -> Timeline:
         columns = np.array(self.rows, dtype=np.float64).reshape(-1, 10).T
-        return Course(
+        return Timeline(
             times_s=columns[0],
             arrival_rps=columns[1],
             waiting=columns[2],
             p95_s=columns[3],
             attainment=columns[4],
-            asked=columns[5],
+            desired=columns[5],
             ready=columns[6],
             warming=columns[7],
             unschedulable=columns[8],
@@ -191,7 +191,7 @@ class _Run:
         self.advance(end_s)
         gpu = self.fleet.gpu_seconds(end_s)
         self._sample(end_s)
-        course = self._samples.course()
+        timeline = self._samples.timeline()
         last_s = end_s + self.spec.policy.latency_target_s
         self.fleet.advance(np.empty(0), 0, last_s)
         return Outcome(
@@ -201,8 +201,8 @@ class _Run:
             seed=seed,
             target_s=self.spec.policy.latency_target_s,
             percentile=self.spec.policy.latency_percentile,
-            score=score(self.fleet, self.moves, course, last_s, gpu),
-            course=course,
+            score=score(self.fleet, self.moves, timeline, last_s, gpu),
+            timeline=timeline,
             moves=tuple(self.moves),
         )
 
@@ -214,7 +214,7 @@ class _Run:
             samples = observing.pod_samples(fleet, heard, now_s)
         view = View(
             now_s=now_s,
-            replicas=fleet.asked,
+            replicas=fleet.desired,
             pods=tuple(replica.as_pod() for replica in fleet.replicas),
             metrics=self.metrics,
             samples=samples,
@@ -222,11 +222,11 @@ class _Run:
         wish = self.autoscaler.evaluate(view)
         policy = self.spec.policy
         replicas = max(policy.min_replicas, min(policy.max_replicas, wish.replicas))
-        if replicas != fleet.asked:
+        if replicas != fleet.desired:
             self.moves.append(
                 Move(
                     time_s=now_s,
-                    before=fleet.asked,
+                    before=fleet.desired,
                     after=replicas,
                     reason=wish.reason,
                     message=wish.message,

@@ -1,4 +1,4 @@
-"""From the plant's truth to scores, and the course of a run from its samples."""
+"""From the plant's truth to scores, and the timeline of a run from its samples."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from headroom.simulator import kernel
 from headroom.simulator.fleet import Fleet
-from headroom.simulator.outcome import Course, Move, Score
+from headroom.simulator.outcome import Move, Score, Timeline
 from headroom.simulator.plant_state import FINE_LOG, FINE_START_S, Ints, Quantity, Tally
 
 FLAP_SLACK_S = 60.0
@@ -42,7 +42,7 @@ def count_flaps(moves: Sequence[Move], cold_start_s: float) -> int:
 
 
 def score(
-    fleet: Fleet, moves: Sequence[Move], course: Course, end_s: float, gpu: tuple[float, float]
+    fleet: Fleet, moves: Sequence[Move], timeline: Timeline, end_s: float, gpu: tuple[float, float]
 ) -> Score:
     """Return the figures of a run that ended at end_s; nothing still in the system is in time."""
     tables, spec = fleet.tables, fleet.spec
@@ -70,9 +70,9 @@ def score(
         operations=len(moves),
         flaps=count_flaps(moves, spec.cold_start.median_s),
         recover_s=60.0 * _longest_run(violated),
-        mean_ready=float(np.mean(course.ready)) if len(course.ready) else 0.0,
-        peak_ready=int(np.max(course.ready, initial=0)),
-        peak_waiting=int(np.max(course.waiting, initial=0)),
+        mean_ready=float(np.mean(timeline.ready)) if len(timeline.ready) else 0.0,
+        peak_ready=int(np.max(timeline.ready, initial=0)),
+        peak_waiting=int(np.max(timeline.waiting, initial=0)),
         little_error=_little_error(fleet, end_s),
     )
 

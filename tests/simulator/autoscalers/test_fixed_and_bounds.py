@@ -98,8 +98,8 @@ def test_clairvoyant_asks_one_cold_start_and_one_tick_ahead() -> None:
     ],
 )
 def test_clairvoyant_over_gaps(gap_s: int, within: int) -> None:
-    course = steps((100, 400), (gap_s, 100), (100, 400))
-    peer = Clairvoyant(truth=truth(arrivals_per_s=course))
+    timeline = steps((100, 400), (gap_s, 100), (100, 400))
+    peer = Clairvoyant(truth=truth(arrivals_per_s=timeline))
     assert min(asked(peer, at) for at in range(100, 100 + gap_s, 5)) == within
 
 
@@ -110,11 +110,11 @@ def test_clairvoyant_over_gaps(gap_s: int, within: int) -> None:
 def test_clairvoyant_has_what_it_needs_one_cold_start_before(
     rates: list[int], cold_s: float
 ) -> None:
-    course = steps(*((20, float(rate)) for rate in rates))
+    timeline = steps(*((20, float(rate)) for rate in rates))
     peer = Clairvoyant(
-        truth=truth(arrivals_per_s=course, cold_start=ColdStart.of(cold_s), capacity_rps=150.0)
+        truth=truth(arrivals_per_s=timeline, cold_start=ColdStart.of(cold_s), capacity_rps=150.0)
     )
-    plan = {at: asked(peer, at) for at in range(0, len(course), 5)}
+    plan = {at: asked(peer, at) for at in range(0, len(timeline), 5)}
     for at in plan:
         need = -(-rates[at // 20] // 150)
         created_by = [then for then in plan if at - cold_s - 5 < then <= at]
@@ -123,13 +123,13 @@ def test_clairvoyant_has_what_it_needs_one_cold_start_before(
 
 def test_ideal_reactive_knows_the_last_ten_seconds_and_holds_300() -> None:
     peer = IdealReactive(truth=truth(arrivals_per_s=steps((100, 100), (100, 400), (600, 100))))
-    course = {at: asked(peer, at) for at in range(0, 802, 2)}
-    assert course[100] == 1
-    assert course[104] == 2  # (6 x 100 + 4 x 400) / 10 = 220 rps
-    assert course[110] == 3
-    assert course[498] == 3  # 202 s and earlier still needed 3: 370 rps at 202.
-    assert course[502] == 2  # 206 needed 2: 220 rps.
-    assert course[512] == 1
+    timeline = {at: asked(peer, at) for at in range(0, 802, 2)}
+    assert timeline[100] == 1
+    assert timeline[104] == 2  # (6 x 100 + 4 x 400) / 10 = 220 rps
+    assert timeline[110] == 3
+    assert timeline[498] == 3  # 202 s and earlier still needed 3: 370 rps at 202.
+    assert timeline[502] == 2  # 206 needed 2: 220 rps.
+    assert timeline[512] == 1
 
 
 def test_ideal_reactive_under_its_ceiling() -> None:

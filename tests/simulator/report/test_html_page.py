@@ -10,9 +10,9 @@ from html.parser import HTMLParser
 
 import pytest
 
-from headroom.simulator.outcome import Course, Move, Outcome
-from headroom.simulator.report.html_page import COURSES, page
-from outcome_world import course, eventful, outcome
+from fakes_outcome import eventful, outcome, timeline
+from headroom.simulator.outcome import Move, Outcome, Timeline
+from headroom.simulator.report.html_page import TIMELINES, page
 
 VOID = {"meta", "br", "link", "img", "input", "hr"}
 
@@ -86,14 +86,16 @@ def test_names_and_messages_are_text_and_never_markup() -> None:
     reader = opened(
         [outcome(evil, scenario=evil, service=evil, moves=moves), outcome("headroom", service=evil)]
     )
-    assert sum(tag == "script" for tag, _ in reader.seen) == 3  # two courses' readings, the page's
+    assert (
+        sum(tag == "script" for tag, _ in reader.seen) == 3
+    )  # two readings, the page's
     assert ("h4", evil) in reader.texts
     assert sum(data.count(evil) for tag, data in reader.texts if tag == "td") >= 3
 
 
 def test_readings_are_json_with_gaps_and_unanswered_told_apart() -> None:
     tails = [0.05, math.nan, math.inf, 0.0512]
-    reader = opened([outcome(course_=course(4, p95_s=tails))])
+    reader = opened([outcome(timeline_=timeline(4, p95_s=tails))])
     data = json.loads(next(text for tag, text in reader.texts if text.startswith('{"t"')))
     assert data["p95_ms"] == [50, None, -1, 51.2]
     assert data["ready"] == [2, 2, 2, 2]
@@ -110,18 +112,23 @@ def test_decisions_stand_in_a_table_beside_their_marks() -> None:
 
 
 @pytest.mark.parametrize(
-    "course_",
-    [course(0), course(1), course(3, p95_s=[math.nan] * 3), course(3, arrival_rps=[0.0] * 3)],
+    "timeline_",
+    [
+        timeline(0),
+        timeline(1),
+        timeline(3, p95_s=[math.nan] * 3),
+        timeline(3, arrival_rps=[0.0] * 3),
+    ],
     ids=["no sample", "one sample", "no answer", "no load"],
 )
-def test_a_run_with_nothing_to_plot_still_has_its_page(course_: Course) -> None:
-    opened([outcome(course_=course_, within=0, gpu_hours=0.0, p95_s=math.inf)])
+def test_a_run_with_nothing_to_plot_still_has_its_page(timeline_: Timeline) -> None:
+    opened([outcome(timeline_=timeline_, within=0, gpu_hours=0.0, p95_s=math.inf)])
 
 
 def test_what_does_not_fit_is_said() -> None:
-    reader = opened([outcome(f"peer {index}") for index in range(COURSES + 3)])
-    assert sum(tag == "article" for tag, _ in reader.seen) == COURSES
-    assert any("3 courses left out" in data for _, data in reader.texts)
+    reader = opened([outcome(f"peer {index}") for index in range(TIMELINES + 3)])
+    assert sum(tag == "article" for tag, _ in reader.seen) == TIMELINES
+    assert any("3 timelines left out" in data for _, data in reader.texts)
 
 
 def test_no_outcomes_give_an_empty_page() -> None:

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fakes_outcome import eventful, outcome, timeline
 from headroom.simulator.outcome import Move, Outcome
 from headroom.simulator.report.json_report import InvalidReport, read, written
-from outcome_world import course, eventful, outcome
 
 GOLDEN = Path(__file__).with_name("golden.json")
 SMALL = (
     outcome(
-        course_=course(2, p95_s=[math.inf, math.nan], arrival_rps=[0.5, 2.0]),
+        timeline_=timeline(2, p95_s=[math.inf, math.nan], arrival_rps=[0.5, 2.0]),
         moves=[Move(time_s=12.0, before=2, after=3, reason="Burst", message='"40/s" → 3')],
         p99_s=math.inf,
     ),
@@ -29,8 +29,8 @@ SMALL = (
 def same(one: Outcome, other: Outcome) -> bool:
     """Equal, nan where nan."""
     return written([one]) == written([other]) and all(
-        np.array_equal(getattr(one.course, name), getattr(other.course, name), equal_nan=True)
-        for name in one.course.__slots__
+        np.array_equal(getattr(one.timeline, name), getattr(other.timeline, name), equal_nan=True)
+        for name in one.timeline.__slots__
     )
 
 
@@ -51,18 +51,18 @@ def test_no_number_is_infinite_or_unknown() -> None:
 
     document = json.loads(written(SMALL), parse_constant=refuse)
     assert document["outcomes"][0]["score"]["p99_s"] == "inf"
-    assert document["outcomes"][0]["course"]["p95_s"] == ["inf", None]
+    assert document["outcomes"][0]["timeline"]["p95_s"] == ["inf", None]
     assert document["summaries"][0]["clairvoyant_ratio"] == {"mean": 1.25, "half_width": None}
 
 
 @pytest.mark.parametrize(
     ("before", "after", "complaint"),
     [
-        ('"headroom.simulation/1"', '"headroom.simulation/9"', "format must be"),
+        ('"headroom.simulation/2"', '"headroom.simulation/9"', "format must be"),
         ('"seed": 1', '"seed": 1.5', r"outcomes\[0\].seed must be a whole number, received 1.5"),
         ('"p99_s": "inf"', '"p99_s": "many"', r"score.p99_s must be a number, null or"),
-        ('"waiting": [0, 0]', '"waiting": [0]', r"course: all arrays must have one length"),
-        ('"waiting": [0, 0]', '"waiting": 0', r"course.waiting must be an array, received 0"),
+        ('"waiting": [0, 0]', '"waiting": [0]', r"timeline: all arrays must have one length"),
+        ('"waiting": [0, 0]', '"waiting": 0', r"timeline.waiting must be an array, received 0"),
         ('"before": 2, ', "", r"outcomes\[0\].moves\[0\] must have 'before'"),
         ('"scenario": "ramp"', '"scenario": null', r"outcomes\[0\].scenario must be a string"),
         ('"format"', "format", "not JSON"),

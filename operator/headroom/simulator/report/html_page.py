@@ -1,4 +1,4 @@
-"""Outcomes → one page that opens offline: scores, misses against cost, and every run's course.
+"""Outcomes → one page that opens offline: scores, misses against cost, and every run's timeline.
 
 All is in the file: no font, script or picture is fetched. The same outcomes give the same bytes.
 """
@@ -21,12 +21,12 @@ from headroom.simulator.report import (
 from headroom.simulator.report.comparison import CLAIRVOYANT, OURS, family
 from headroom.simulator.report.summary import Summary, summarized
 
-COURSES = 24
-"""More than these, some 70 kB each, make a page slow to open; all courses are in the JSON."""
+TIMELINES = 24
+"""More than these, some 70 kB each, make a page slow to open; all timelines are in the JSON."""
 
 
 def page(outcomes: Sequence[Outcome], *, title: str = "Headroom simulation") -> str:
-    """Render the outcomes as an HTML document; courses are of each autoscaler's first seed."""
+    """Render the outcomes as an HTML document; timelines are of each autoscaler's first seed."""
     summaries = summarized(outcomes)
     services = [
         (key, list(rows))
@@ -59,7 +59,7 @@ def _drawn(outcomes: Sequence[Outcome], summaries: Sequence[Summary]) -> list[Ou
         name = family(row.autoscaler)
         return name != OURS, name != CLAIRVOYANT, not row.on_front
 
-    ordered = sorted(summaries, key=rank)[:COURSES]
+    ordered = sorted(summaries, key=rank)[:TIMELINES]
     return [by_key[o.scenario, o.service, o.autoscaler, o.seeds[0]] for o in ordered]
 
 
@@ -118,5 +118,7 @@ def _foot(summaries: Sequence[Summary], drawn: int) -> Markup:
         " sample are drawn. Above three targets latency is drawn at the upper edge."
     )
     if left_out:
-        note += f" {number_format.counted(left_out, 'course')} left out here: see the JSON report."
+        note += (
+            f" {number_format.counted(left_out, 'timeline')} left out here: see the JSON report."
+        )
     return tag("footer", tag("p", note))

@@ -1,12 +1,12 @@
 """Outcomes as JSON and back. The keys are stable; the same outcomes give the same bytes.
 
-    format     "headroom.simulation/1"; a change of meaning changes the number
+    format     "headroom.simulation/2"; a change of meaning changes the number
     summaries  one object per scenario, service and autoscaler over its seeds: scenario, service,
                autoscaler, target_s, percentile, seeds, on_front, and {mean, half_width} of each
                figure (half_width: 95 % interval of the mean, null with one seed)
     outcomes   one object per run: scenario, service, autoscaler, seed, target_s, percentile,
-               score (the fields of Score, and attainment), course (one array per field of Course,
-               all of one length), moves [{time_s, before, after, reason, message}]
+               score (the fields of Score, and attainment), timeline (one array per field of
+               Timeline, all of one length), moves [{time_s, before, after, reason, message}]
 
 Every number is finite: infinity is the string "inf" (a latency that no answer ended), an unknown
 value is null. Summaries follow from the outcomes and are not read back.
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from headroom.simulator.outcome import Course, Move, Outcome, Score, Series
+from headroom.simulator.outcome import Move, Outcome, Score, Series, Timeline
 from headroom.simulator.report.comparison import Estimate
 from headroom.simulator.report.summary import Summary, summarized
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 D = TypeVar("D", bound="DataclassInstance")
 
-FORMAT = "headroom.simulation/1"
+FORMAT = "headroom.simulation/2"
 _INFINITE = "inf"
 
 
@@ -77,13 +77,13 @@ def _outcome(outcome: Outcome) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     match value:
         case np.ndarray():
-            # Whole numbers lose their ".0": half of a course counts replicas.
+            # Whole numbers lose their ".0": half of a timeline counts replicas.
             return [int(each) if each.is_integer() else _plain(each) for each in value.tolist()]
         case np.generic():
             return _plain(value.item())
         case tuple():
             return [_plain(each) for each in value]
-        case Score() | Course() | Move() | Summary() | Estimate():
+        case Score() | Timeline() | Move() | Summary() | Estimate():
             return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
         case float() if math.isnan(value):
             return None
@@ -104,12 +104,12 @@ def _parsed(kind: type[D], raw: object, where: str) -> D:
     return kind(**values)
 
 
-def _course(raw: object, where: str) -> Course:
-    course = _parsed(Course, raw, where)
-    lengths = {len(getattr(course, field.name)) for field in fields(course)}
+def _timeline(raw: object, where: str) -> Timeline:
+    timeline = _parsed(Timeline, raw, where)
+    lengths = {len(getattr(timeline, field.name)) for field in fields(timeline)}
     if len(lengths) > 1:
         raise InvalidReport(f"{where}: all arrays must have one length, received {sorted(lengths)}")
-    return course
+    return timeline
 
 
 def _series(raw: object, where: str) -> Series:
@@ -158,7 +158,7 @@ _PARSERS: Mapping[str, Callable[[object, str], Any]] = {
     "str": _text,
     "Series": _series,
     "Score": lambda raw, where: _parsed(Score, raw, where),
-    "Course": _course,
+    "Timeline": _timeline,
     "tuple[Move, ...]": _moves,
 }
 """By a field's annotation: a field of a new kind has to be given a reading here."""

@@ -1,27 +1,27 @@
 "use strict";
-// The page is whole without this: it only chooses which courses are shown, sorts, and reads values out.
+// The page is whole without this: it only chooses which timelines are shown, sorts, and reads values out.
 for (const section of document.querySelectorAll("section.service")) {
-  const courses = [...section.querySelectorAll(".course")];
+  const timelines = [...section.querySelectorAll(".timeline")];
   const box = section.querySelector(".choice");
   const shown = Number(box?.dataset.shown ?? 2);
-  courses.forEach((course, index) => {
+  timelines.forEach((timeline, index) => {
     const button = document.createElement("button");
     button.type = "button";
-    button.textContent = course.dataset.name;
-    const show = (on) => { course.hidden = !on; button.setAttribute("aria-pressed", String(on)); };
-    button.addEventListener("click", () => show(course.hidden));
+    button.textContent = timeline.dataset.name;
+    const show = (on) => { timeline.hidden = !on; button.setAttribute("aria-pressed", String(on)); };
+    button.addEventListener("click", () => show(timeline.hidden));
     show(index < shown);
     box.append(button);
   });
 
-  const plots = courses.map((course) => {
-    const svg = course.querySelector("svg");
+  const plots = timelines.map((timeline) => {
+    const svg = timeline.querySelector("svg");
     return {
-      svg, cursor: svg.querySelector(".cursor"), reading: course.querySelector(".reading"),
-      quiet: course.querySelector(".reading").innerHTML,
-      data: JSON.parse(course.querySelector("script").textContent),
-      moves: [...course.querySelectorAll("tr[data-t]")],
-      from: Number(course.dataset.from), till: Number(course.dataset.till),
+      svg, cursor: svg.querySelector(".cursor"), reading: timeline.querySelector(".reading"),
+      quiet: timeline.querySelector(".reading").innerHTML,
+      data: JSON.parse(timeline.querySelector("script").textContent),
+      moves: [...timeline.querySelectorAll("tr[data-t]")],
+      from: Number(timeline.dataset.from), till: Number(timeline.dataset.till),
     };
   });
   const LEFT = 44, RIGHT = 712, WIDTH = 720;
@@ -42,7 +42,7 @@ for (const section of document.querySelectorAll("section.service")) {
     const states = ["ready", "warming", "unschedulable", "draining"]
       .filter((name) => name === "ready" || d[name][i]).map((name) => `${number(d[name][i])} ${name}`);
     const tail = d.p95_ms[i] === -1 ? "<b>no answer</b>" : number(d.p95_ms[i], " ms");
-    const parts = [`<b>${clock(t)}</b>`, `${number(d.load[i])}/s`, `${number(d.asked[i])} asked for`,
+    const parts = [`<b>${clock(t)}</b>`, `${number(d.load[i])}/s`, `${number(d.desired[i])} desired`,
       states.join(", "), `${number(d.waiting[i])} waiting`, `latency ${tail}`];
     plot.reading.innerHTML = parts.join(" · ");
     const reach = (plot.till - plot.from) / 120;

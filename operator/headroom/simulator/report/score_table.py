@@ -43,7 +43,7 @@ _COLUMNS = (
             lambda row: row.violation_minutes, _count),
     _Column("wasted starting", "GPU-hours before ready",
             lambda row: row.starting_gpu_hours, number_format.hours),
-    _Column("operations", "changes of the number asked for", lambda row: row.operations, _count),
+    _Column("operations", "changes of desired replicas", lambda row: row.operations, _count),
     _Column("flaps", "scale-ups within the cold start + 60 s after a scale-down",
             lambda row: row.flaps, _count),
     _Column("recover", "longest run of violation minutes",

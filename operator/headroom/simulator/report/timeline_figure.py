@@ -1,4 +1,4 @@
-"""The course of one run as inline SVG: load, replicas by state, waiting, the tail, decisions."""
+"""The timeline of one run as inline SVG: load, replicas by state, waiting, the tail, decisions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headroom.charts import axes
 from headroom.charts.axes import Axis
 from headroom.charts.markup import Markup, joined, tag
 from headroom.charts.svg import band, label, marks, path
-from headroom.simulator.outcome import Course, Move, Outcome, Series
+from headroom.simulator.outcome import Move, Outcome, Series, Timeline
 from headroom.simulator.report import decimate, number_format
 
 WIDTH, LEFT, RIGHT = 720.0, 44.0, 8.0
@@ -58,21 +58,21 @@ class Frame:
 
 def frame(outcomes: Sequence[Outcome]) -> Frame:
     """Return the frame that holds all of these outcomes of one service."""
-    courses = [outcome.course for outcome in outcomes]
+    timelines = [outcome.timeline for outcome in outcomes]
     return Frame(
         start_s=0.0,
-        end_s=max((_highest(course.times_s) for course in courses), default=0.0),
-        load_rps=max((_highest(course.arrival_rps) for course in courses), default=0.0),
+        end_s=max((_highest(timeline.times_s) for timeline in timelines), default=0.0),
+        load_rps=max((_highest(timeline.arrival_rps) for timeline in timelines), default=0.0),
         replicas=max(
-            (max(_highest(_stacked(c)[-1]), _highest(c.asked)) for c in courses), default=0.0
+            (max(_highest(_stacked(c)[-1]), _highest(c.desired)) for c in timelines), default=0.0
         ),
-        waiting=max((_highest(course.waiting) for course in courses), default=0.0),
+        waiting=max((_highest(timeline.waiting) for timeline in timelines), default=0.0),
     )
 
 
 def figure(outcome: Outcome, within: Frame, identity: str) -> Markup:
     """Render one run; `identity` tells its SVG ids apart from others on the page."""
-    course = outcome.course
+    timeline = outcome.timeline
     time = axes.time(
         within.start_s, within.end_s, LEFT, WIDTH - RIGHT, count=8, label=number_format.clock
     )
@@ -88,37 +88,37 @@ def figure(outcome: Outcome, within: Frame, identity: str) -> Markup:
     return tag(
         "svg",
         _panel(_LOAD, "arrivals, requests per second", load, time),
-        _line(course.times_s, course.arrival_rps, time, load, "load"),
+        _line(timeline.times_s, timeline.arrival_rps, time, load, "load"),
         _panel(_REPLICAS, "replicas", replicas, time),
-        _replicas(course, time, replicas, identity),
+        _replicas(timeline, time, replicas, identity),
         _moves(outcome, time),
         _panel(_WAITING, f"waiting, requests{scale}", waiting, time),
-        _line(course.times_s, course.waiting, time, waiting, "waiting"),
+        _line(timeline.times_s, timeline.waiting, time, waiting, "waiting"),
         _panel(_TAIL, title, tail, time),
         _tail(outcome, time, tail, identity),
         _clock(time),
         tag("line", class_="cursor", x1=0, x2=0, y1=_LOAD.top, y2=_TAIL.bottom),
         viewBox=f"0 0 {WIDTH:g} {HEIGHT:g}",
         role="img",
-        aria_label=f"Course of {outcome.autoscaler}: arrivals, replicas, waiting, latency",
+        aria_label=f"Timeline of {outcome.autoscaler}: arrivals, replicas, waiting, latency",
     )
 
 
-def readings(course: Course) -> str:
+def readings(timeline: Timeline) -> str:
     """Return what the page reads out under the pointer, as JSON: one array per quantity.
 
     Latency and waiting are the most of each of some 300 intervals, replicas stand as at its end;
     null is unknown, -1 in p95_ms never answered.
     """
-    worst_ms = [_milliseconds(value) for value in decimate.most(course.p95_s, BUCKETS).tolist()]
+    worst_ms = [_milliseconds(value) for value in decimate.most(timeline.p95_s, BUCKETS).tolist()]
     data: dict[str, list[float | None]] = {
-        "t": [round(value, 1) for value in decimate.last(course.times_s, BUCKETS).tolist()],
-        "load": [_short(value) for value in decimate.most(course.arrival_rps, BUCKETS).tolist()],
-        "waiting": [_short(value) for value in decimate.most(course.waiting, BUCKETS).tolist()],
+        "t": [round(value, 1) for value in decimate.last(timeline.times_s, BUCKETS).tolist()],
+        "load": [_short(value) for value in decimate.most(timeline.arrival_rps, BUCKETS).tolist()],
+        "waiting": [_short(value) for value in decimate.most(timeline.waiting, BUCKETS).tolist()],
         "p95_ms": worst_ms,
     }
-    for name in ("asked", *STATES):
-        values = decimate.last(getattr(course, name), BUCKETS).tolist()
+    for name in ("desired", *STATES):
+        values = decimate.last(getattr(timeline, name), BUCKETS).tolist()
         data[name] = [_short(value) for value in values]
     return json.dumps(data, separators=(",", ":"), allow_nan=False)
 
@@ -142,10 +142,10 @@ def _line(times: Series, values: Series, time: Axis, up: Axis, kind: str) -> Mar
     return tag("path", class_=f"line {kind}", d=path(points))
 
 
-def _replicas(course: Course, time: Axis, up: Axis, identity: str) -> Markup:
-    stacked = _stacked(course)
-    kept = decimate.turns(np.vstack([stacked, course.asked]), BUCKETS)
-    times = course.times_s[kept]
+def _replicas(timeline: Timeline, time: Axis, up: Axis, identity: str) -> Markup:
+    stacked = _stacked(timeline)
+    kept = decimate.turns(np.vstack([stacked, timeline.desired]), BUCKETS)
+    times = timeline.times_s[kept]
     edges = [_points(times, level[kept], time, up) for level in (0 * stacked[0], *stacked)]
     layers = [
         tag(
@@ -155,10 +155,10 @@ def _replicas(course: Course, time: Axis, up: Axis, identity: str) -> Markup:
             style=f"fill:url(#shortage-{identity})" if name == "unschedulable" else None,
         )
         for index, name in enumerate(STATES)
-        if getattr(course, name).any()
+        if getattr(timeline, name).any()
     ]
-    asked = path(_points(times, course.asked[kept], time, up), steps=True)
-    return joined((_hatching(identity), *layers, tag("path", class_="asked", d=asked)))
+    desired = path(_points(times, timeline.desired[kept], time, up), steps=True)
+    return joined((_hatching(identity), *layers, tag("path", class_="desired", d=desired)))
 
 
 def _hatching(identity: str) -> Markup:
@@ -188,11 +188,11 @@ def _is_up(move: Move) -> bool:
 
 
 def _tail(outcome: Outcome, time: Axis, up: Axis, identity: str) -> Markup:
-    course, per_s = outcome.course, _tail_unit(outcome.target_s)[1]
+    timeline, per_s = outcome.timeline, _tail_unit(outcome.target_s)[1]
     target_px = up(per_s * outcome.target_s)
     left, right = time.start_px, time.end_px
-    kept = decimate.extremes(course.p95_s, BUCKETS)
-    times, tails_s = course.times_s[kept], course.p95_s[kept]
+    kept = decimate.extremes(timeline.p95_s, BUCKETS)
+    times, tails_s = timeline.times_s[kept], timeline.p95_s[kept]
     d = path(_points(times, per_s * tails_s, time, up))
     beyond = times[tails_s > TARGETS_SHOWN * outcome.target_s].tolist()
     late = {"x": left, "y": _TAIL.top - 2, "width": right - left, "height": target_px - _TAIL.top}
@@ -227,9 +227,9 @@ def _clock(time: Axis) -> Markup:
     return joined((*times, title))
 
 
-def _stacked(course: Course) -> Series:
+def _stacked(timeline: Timeline) -> Series:
     """Tops of the states' layers, [states, samples]."""
-    return np.cumsum([getattr(course, name) for name in STATES], axis=0)
+    return np.cumsum([getattr(timeline, name) for name in STATES], axis=0)
 
 
 def _points(times: Series, values: Series, time: Axis, up: Axis) -> list[tuple[float, float]]:

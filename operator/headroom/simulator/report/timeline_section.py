@@ -1,4 +1,4 @@
-"""The courses of one service as HTML: a figure for each run, its readings and its decisions."""
+"""The timelines of one service as HTML: a figure for each run, its readings and its decisions."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from headroom.simulator.report.summary import Summary
 _MOVES = 300
 _MESSAGE = 240
 _OPEN = 2
-"""Courses shown at first; a button each shows the others."""
+"""Timelines shown at first; a button each shows the others."""
 
 _LEGEND = (
     ("ready", "--ready", ""),
     ("warming", "--warming", ""),
     ("unschedulable", "--shortage", "striped"),
     ("draining", "--draining", ""),
-    ("asked for", "--asked", "rod"),
+    ("desired", "--desired", "rod"),
     ("arrivals", "--load", "rod"),
     ("waiting", "--waiting", "rod"),
     ("latency", "--tail", "rod"),
@@ -36,18 +36,18 @@ def section(identity: str, rows: Sequence[Summary], drawn: Sequence[Outcome]) ->
         tag("span", tag("i", class_=kind or None, style=_swatch(colour, kind)), name)
         for name, colour, kind in _LEGEND
     )
-    markers = "▲ more asked for, △ less; point at a plot or move over it with the arrow keys"
+    markers = "▲ scale up, △ scale down; point at a plot or use the arrow keys to read values"
     shown = [
-        _course(f"{identity}-{index}", outcome, by_name[outcome.autoscaler], within)
+        _timeline(f"{identity}-{index}", outcome, by_name[outcome.autoscaler], within)
         for index, outcome in enumerate(drawn)
     ]
     return joined(
         (
-            tag("h3", "Courses"),
+            tag("h3", "Timelines"),
             tag("div", class_="choice", data_shown=str(_OPEN), role="group",
-                        aria_label="Courses shown"),
+                        aria_label="Timelines shown"),
             tag("div", legend, tag("span", markers), class_="legend"),
-            tag("div", *shown, class_="courses"),
+            tag("div", *shown, class_="timelines"),
         )
     )  # fmt: skip
 
@@ -56,7 +56,9 @@ def _swatch(colour: str, kind: str) -> str:
     return f"border-color:var({colour})" if kind == "rod" else f"background-color:var({colour})"
 
 
-def _course(identity: str, outcome: Outcome, row: Summary, within: timeline_figure.Frame) -> Markup:
+def _timeline(
+    identity: str, outcome: Outcome, row: Summary, within: timeline_figure.Frame
+) -> Markup:
     score = outcome.score
     quiet = (
         f"seed {outcome.seed}: {number_format.percent(score.attainment)} within the target, "
@@ -64,7 +66,7 @@ def _course(identity: str, outcome: Outcome, row: Summary, within: timeline_figu
         f"{score.mean_ready:.1f} ready on average and {score.peak_ready} at most, "
         f"{axes.compact(score.peak_waiting)} waiting at most"
     )
-    readings = timeline_figure.readings(outcome.course)
+    readings = timeline_figure.readings(outcome.timeline)
     return tag(
         "article",
         tag("h4", row.autoscaler),
@@ -72,7 +74,7 @@ def _course(identity: str, outcome: Outcome, row: Summary, within: timeline_figu
         timeline_figure.figure(outcome, within, identity),
         Markup(f'<script type="application/json">{readings}</script>'),
         _decisions(outcome),
-        class_="course",
+        class_="timeline",
         data_name=outcome.autoscaler,
         data_from=f"{within.start_s:g}",
         data_till=f"{max(within.end_s, within.start_s + 1):g}",
