@@ -86,9 +86,7 @@ def test_names_and_messages_are_text_and_never_markup() -> None:
     reader = opened(
         [outcome(evil, scenario=evil, service=evil, moves=moves), outcome("headroom", service=evil)]
     )
-    assert (
-        sum(tag == "script" for tag, _ in reader.seen) == 3
-    )  # two readings, the page's
+    assert sum(tag == "script" for tag, _ in reader.seen) == 3  # two readings, the page's
     assert ("h4", evil) in reader.texts
     assert sum(data.count(evil) for tag, data in reader.texts if tag == "td") >= 3
 
