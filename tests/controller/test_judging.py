@@ -25,9 +25,9 @@ class Gateways:
         self.book = GatewayBook()
         self.rate_rps = 0.0
         self.took_us = Bin(400_000, 410_000)
-        self.turned_away_rps = 0.0
+        self.rejected_rps = 0.0
         self.silent = False
-        self._arrived = self._turned_away = 0.0
+        self._arrived = self._rejected = 0.0
         self._answered: dict[Bin, float] = {}
 
     def standing(self, service: InferenceService) -> Standing:
@@ -44,11 +44,11 @@ class Gateways:
     async def count(self, world: World) -> None:
         while True:
             self.book.stand(["a", "b"], world.clock.now_s())
-            self._arrived += self.rate_rps + self.turned_away_rps
-            self._turned_away += self.turned_away_rps
+            self._arrived += self.rate_rps + self.rejected_rps
+            self._rejected += self.rejected_rps
             answered = self._answered.get(self.took_us, 0.0) + self.rate_rps
             self._answered[self.took_us] = answered
-            missed = int(self._turned_away)
+            missed = int(self._rejected)
             page = ServiceCounters(
                 arrived=int(self._arrived),
                 missed=missed,
@@ -110,7 +110,7 @@ def test_what_gateways_turn_away_is_asked_for_too() -> None:
         world.pods.arrivals_rps["resnet"] = gateways.rate_rps = 0.5 * REPLICA_RPS
         await world.run_for(60.0)
         before = world.replicas()
-        gateways.turned_away_rps = 2.0 * REPLICA_RPS
+        gateways.rejected_rps = 2.0 * REPLICA_RPS
         await world.run_for(30.0)
         assert world.replicas() >= before + 2
         assert world.status()["signals"]["latency"] == "unbounded"

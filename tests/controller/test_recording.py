@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 
 from controller_world import World, play
-from headroom.controller.decide.gateway_slo import TURNED_AWAY
-from headroom.controller.report.arrival_counter import Door
+from headroom.controller.report.arrival_counter import ArrivalCounter
 from headroom.scaling import Observation, Pod, PodSample, PodState, Policy
-from headroom.scaling.values import LatencyCounts
+from headroom.scaling.values import GatewayRejections, LatencyCounts
 from headroom.simulator.arrivals import PoissonArrivals
 from headroom.simulator.arrivals.recording import RecordedService, read_recording
 from headroom.simulator.arrivals.shapes import constant
@@ -78,9 +77,9 @@ COUNTED = {
 def test_what_came_to_the_door_is_known_or_said_to_be_unknown(
     ticks: list[dict[str, float | None]], arrivals: list[int | None]
 ) -> None:
-    door, counted = Door(), []
+    counter, counted = ArrivalCounter(), []
     for number, counters in enumerate(ticks):
-        count, door = door.counted(seen(100.0 + 2 * number, counters, born_s={"y": 101.0}))
+        count, counter = counter.counted(seen(100.0 + 2 * number, counters, born_s={"y": 101.0}))
         counted.append(count)
     assert counted == arrivals
 
@@ -88,11 +87,11 @@ def test_what_came_to_the_door_is_known_or_said_to_be_unknown(
 def test_a_restart_shows_in_any_counter() -> None:
     before = seen(100.0, {"a": 5})
     low = replace(before.samples[0], missed=3.0, batches=3.0)
-    _, door = Door().counted(replace(before, samples=(low,)))
+    _, counter = ArrivalCounter().counted(replace(before, samples=(low,)))
     more = replace(low, time_s=102.0, arrivals=9.0)
 
     def count(now: PodSample) -> int | None:
-        return door.counted(replace(before, now_s=102.0, samples=(now,)))[0]
+        return counter.counted(replace(before, now_s=102.0, samples=(now,)))[0]
 
     assert count(more) == 4
     assert count(replace(more, missed=0.0)) is None
@@ -102,11 +101,11 @@ def test_a_restart_shows_in_any_counter() -> None:
 def test_a_server_that_times_no_request_is_counted_by_its_other_counters() -> None:
     untimed = LatencyCounts(bounds_s=(), counts=())
     looks = [seen(100.0 + 2 * number, {"a": count}) for number, count in enumerate((5, 9))]
-    door = Door()
+    counter = ArrivalCounter()
     counted = []
     for look in looks:
         samples = tuple(replace(one, latency=untimed) for one in look.samples)
-        count, door = door.counted(replace(look, samples=samples))
+        count, counter = counter.counted(replace(look, samples=samples))
         counted.append(count)
     assert counted == [None, 4]
 
@@ -121,35 +120,44 @@ def test_a_replica_that_is_not_ready_for_a_while_does_not_count_from_zero_again(
         seen(108.0, {"a": 9, "y": 12}, born_s={"y": 101.0}),
         seen(110.0, {"a": 9, "y": 16}, born_s={"y": 101.0}),
     ]
-    door, counted = Door(), []
+    counter, counted = ArrivalCounter(), []
     for look in looks:
-        count, door = door.counted(look)
+        count, counter = counter.counted(look)
         counted.append(count)
     assert counted == [None, 10, None, 1, None, 4]
 
 
-# What gateways have turned away by each tick, None where it is not known; replica a takes 4 a tick.
-BESIDE = {
+# Rejections counted by the gateways by each tick, None if not known; replica a takes 4 a tick.
+REJECTED = {
     "no gateways": ([None, None, None], [None, 4, 4]),
-    "nothing is turned away": ([7, 7, 7], [None, 4, 4]),
-    "three are, which no replica has seen": ([7, 10, 10], [None, 4 + 3, 4]),
+    "nothing is rejected": ([7, 7, 7], [None, 4, 4]),
+    "three are rejected": ([7, 10, 10], [None, 4 + 3, 4]),
     "a gateway falls silent": ([7, None, None, 12, 13], [None, None, 4, None, 4 + 1]),
-    "gateways begin to stand before it": ([None, 0, 2], [None, None, 4 + 2]),
-    "their count began anew": ([7, 2, 5], [None, None, 4 + 3]),
+    "gateways are added": ([None, 0, 2], [None, None, 4 + 2]),
+    "their count restarts": ([7, 2, 5], [None, None, 4 + 3]),
 }
 
 
-@pytest.mark.parametrize(("beside", "arrivals"), BESIDE.values(), ids=BESIDE.keys())
-def test_what_gateways_turned_away_came_to_the_door_too(
-    beside: list[float | None], arrivals: list[int | None]
+@pytest.mark.parametrize(("rejected", "arrivals"), REJECTED.values(), ids=REJECTED.keys())
+def test_arrival_counter_with_rejections_at_the_gateway_adds_them(
+    rejected: list[float | None], arrivals: list[int | None]
 ) -> None:
-    door, counted = Door(), []
-    for number, count in enumerate(beside):
+    counter, counted = ArrivalCounter(), []
+    for number, count in enumerate(rejected):
         look = seen(100.0 + 2 * number, {"a": 4.0 * number})
-        away = () if count is None else (sample(TURNED_AWAY, look.now_s, count),)
-        arrived, door = door.counted(replace(look, samples=(*away, *look.samples)))
+        rejections = None if count is None else GatewayRejections(time_s=look.now_s, requests=count)
+        arrived, counter = counter.counted(replace(look, rejected_at_gateway=rejections))
         counted.append(arrived)
     assert counted == arrivals
+
+
+def test_arrival_counter_while_a_ready_replica_is_unlisted_does_not_know() -> None:
+    counter, counted = ArrivalCounter(), []
+    for number, unlisted in enumerate((0, 0, 1, 0, 0)):
+        look = replace(seen(100.0 + 2 * number, {"a": 4.0 * number}), unlisted_ready=unlisted)
+        arrived, counter = counter.counted(look)
+        counted.append(arrived)
+    assert counted == [None, 4, None, None, 4]
 
 
 def parsed(world: World) -> list[ServiceLine | TickLine]:
@@ -294,7 +302,7 @@ class Recorded:
     name, period_s, scrape_s = "steps", 2.0, math.inf
 
     def __init__(self, policy: Policy, lines: list[str]) -> None:
-        self._door, self._policy, self._lines = Door(), policy, lines
+        self._counter, self._policy, self._lines = ArrivalCounter(), policy, lines
         lines += [header_line(), service_line(NAME, policy)]
 
     def evaluate(self, view: View) -> ScaleRequest:
@@ -302,12 +310,12 @@ class Recorded:
         observation = Observation(
             now_s=view.now_s, current=view.replicas, pods=view.pods, samples=view.samples
         )
-        arrivals, self._door = self._door.counted(observation)
+        arrivals, self._counter = self._counter.counted(observation)
         self._lines.append(tick_line(NAME, view.now_s, arrivals, replicas))
         return ScaleRequest(replicas=replicas)
 
     def restart(self) -> None:
-        self._door = Door()
+        self._counter = ArrivalCounter()
 
 
 POLICY = Policy(latency_target_s=0.25, max_replicas=9)

@@ -336,9 +336,10 @@ def _would_scale(service: InferenceService, decision: Decision) -> bool:
 
 def _stands_still(gathered: Gathered, acted: Acted) -> bool:
     """Whether all replicas are there and ready, so that there is nothing to wait for."""
-    pods = gathered.observation.pods
-    ready = all(one.state is PodState.READY for one in pods)
-    return ready and len(pods) == acted.replicas and not gathered.observation.rolling
+    observation = gathered.observation
+    ready = all(one.state is PodState.READY for one in observation.pods)
+    there = len(observation.pods) + observation.unlisted_ready
+    return ready and there == acted.replicas and not observation.rolling
 
 
 def _asked(tick: Tick, state: State) -> int:

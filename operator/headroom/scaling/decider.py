@@ -154,6 +154,8 @@ def _learn(policy: Policy, state: State, observation: Observation) -> tuple[Stat
     counts = cold_start.count(
         observation.pods, observation.now_s, starts.p90_s, policy.warmup_timeout_s
     )
+    if observation.unlisted_ready:
+        counts = replace(counts, ready=counts.ready + observation.unlisted_ready)
     waiting = shared_queue(windows, observation)
     shortest_s = min(policy.burst_windows_s, default=policy.tick_s)
     moved = counts.ready != state.ready

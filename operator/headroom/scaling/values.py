@@ -242,6 +242,15 @@ class Allocation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GatewayRejections:
+    """Requests that gateways rejected, so that no replica has counted them."""
+
+    time_s: float
+    requests: float
+    """Since some moment; never falls."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
     """Everything that a tick knows. Reads have ended when it exists."""
 
@@ -250,6 +259,10 @@ class Observation:
     """Replicas that the workload is asked for now."""
     pods: tuple[Pod, ...] = ()
     samples: tuple[PodSample, ...] = ()
+    unlisted_ready: int = 0
+    """Ready replicas that the workload reports and the API server's pod list does not include."""
+    rejected_at_gateway: GatewayRejections | None = None
+    """None: no gateways, or not known yet."""
     rolling: bool = False
     allocation: Allocation | None = None
     """None: nothing is withheld for others."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from headroom.api import InferenceService
-from headroom.controller.decide.gateway_slo import ELSEWHERE, AtTheGateway, turned_away
+from headroom.controller.decide.gateway_slo import ELSEWHERE, AtTheGateway, rejected_at_gateway
 from headroom.controller.decide.scale_to_zero import Quiet, settled
 from headroom.controller.decide.token_slo import NOTHING_PROMISED, TokenPromises
 from headroom.controller.gather.route_status import Standing
@@ -68,8 +68,7 @@ def answer(question: Question, learnt: Learnt) -> Answer:
     now_s = question.observation.now_s
     tally = standing.tally if standing.gateways else None
     seen = learnt.seen.observe(policy, tally, now_s)
-    samples = turned_away(tally, question.observation.samples)
-    observation = replace(question.observation, samples=samples)
+    observation = replace(question.observation, rejected_at_gateway=rejected_at_gateway(tally))
     tokens = _measured(learnt.tokens, question.service, question.samples, now_s)
 
     asked = tokens.acting(policy)

@@ -20,6 +20,7 @@ from headroom.gateway.access_counts import Bin
 from headroom.scaling import Decision, Policy, State
 from headroom.scaling.values import (
     Freshness,
+    GatewayRejections,
     LatencyCounts,
     Observation,
     Pod,
@@ -33,7 +34,6 @@ from headroom.scaling.windows.sliding_windows import Windows
 
 GATEWAYS = "gateways"
 """Stands for all of them where windows want a pod."""
-TURNED_AWAY = "turned away at the gateways"
 FINE, COARSE = 1.12, 1.5
 """Ratios of neighbouring bounds: within a factor of 5 of the target, and beyond."""
 FINE_STEPS, COARSE_STEPS = 15, 11
@@ -124,24 +124,11 @@ ELSEWHERE = AtTheGateway()
 """Of a service whose requests go straight to its replicas."""
 
 
-def turned_away(tally: Tally | None, samples: tuple[PodSample, ...]) -> tuple[PodSample, ...]:
-    """Return the samples of a tick with what no replica has seen as one more, before the others.
-
-    Its buckets are those of the others; without any there are none to count on.
-    """
-    if tally is None or not tally.heard or not samples:
-        return samples
-    number, buckets = float(tally.counted.rejected), samples[-1].latency.bounds_s
-    missed = PodSample(
-        pod=TURNED_AWAY,
-        time_s=tally.time_s,
-        arrivals=number,
-        missed=number,
-        waiting=0,
-        running=0,
-        latency=LatencyCounts(bounds_s=buckets, counts=(0.0,) * len(buckets)),
-    )
-    return (missed, *samples)
+def rejected_at_gateway(tally: Tally | None) -> GatewayRejections | None:
+    """Return what the gateways rejected so far; None if not every gateway was read yet."""
+    if tally is None or not tally.heard:
+        return None
+    return GatewayRejections(time_s=tally.time_s, requests=float(tally.counted.rejected))
 
 
 def bounds_s(target_s: float) -> tuple[float, ...]:

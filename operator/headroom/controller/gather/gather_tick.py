@@ -17,7 +17,7 @@ from headroom.controller.gather.shared_reads import SharedReads, Sharing
 from headroom.controller.gather.workload import is_rolling
 from headroom.controller.ports import Clock, Cluster, Manifest
 from headroom.resources import names
-from headroom.scaling.values import Observation, Pod, PodState
+from headroom.scaling.values import Observation, PodState
 from headroom.telemetry.pod_samples import PodSamples
 
 
@@ -80,8 +80,9 @@ async def gather(
     observation = Observation(
         now_s=clock.now_s(),
         current=current,
-        pods=(*(one.pod for one in pods), *_unheard(unlisted)),
+        pods=tuple(one.pod for one in pods),
         samples=measured.samples,
+        unlisted_ready=unlisted,
         rolling=deployment is not None and is_rolling(deployment),
     )
     return Gathered(
@@ -110,13 +111,10 @@ def _unlisted(workload: Manifest, pods: Iterable[Mapping[str, Any]]) -> int:
     return max(0, known - sum(is_ready(pod) for pod in pods))
 
 
-def _unheard(unlisted: int) -> Iterator[Pod]:
-    """Yield replicas of which nothing is known but that they serve: signals are stale with them."""
-    for number in range(unlisted):
-        yield Pod(uid=f"unlisted-{number}", state=PodState.READY, created_s=0.0)
-
-
 def _missing(unlisted: int) -> Iterator[Unread]:
     if unlisted:
-        why = "they serve, and the list of pods that the API server gives does not have them"
+        why = (
+            "the workload reports these replicas as ready, but the API server's pod list does not "
+            "include them"
+        )
         yield Unread(pod=f"{unlisted} replicas", why=why)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from headroom.api import InferenceService
 from headroom.controller.ports import Journal
-from headroom.controller.report.arrival_counter import Door
+from headroom.controller.report.arrival_counter import ArrivalCounter
 from headroom.scaling import CostModel, Decision, Observation, Policy
 from headroom.telemetry.recording import MOST_ARRIVALS, service_line, tick_line
 
@@ -43,7 +43,7 @@ class _Described:
 class _Service:
     """What is known of one service from tick to tick."""
 
-    door: Door = field(default_factory=Door)
+    counter: ArrivalCounter = field(default_factory=ArrivalCounter)
     described: _Described | None = None
     """As last written."""
     last_s: float | None = None
@@ -93,13 +93,13 @@ class Recording:
     ) -> str:
         """Return the lines of a tick; none while the clock stands still or has gone back.
 
-        The door then stays as it was, so the next tick counts from the last one written.
+        The counter then stays as it was, so the next tick counts from the last one written.
         """
         one = self._services.setdefault(service.uid, _Service())
         if one.last_s is not None and now_s <= one.last_s:
             return ""
         name = f"{service.namespace}/{service.name}"
-        arrivals, one.door = one.door.counted(observation)
+        arrivals, one.counter = one.counter.counted(observation)
         if arrivals is not None and arrivals > MOST_ARRIVALS:
             arrivals = None
         text = tick_line(name, now_s, arrivals, replicas)

@@ -85,7 +85,8 @@ class Ceilings:
     ) -> None:
         """Count what a service is asked for, and the pods that are still there beyond it."""
         leaving = observation.count(PodState.TERMINATING)
-        standing = max(asked, len(observation.pods) - leaving)
+        listed = len(observation.pods) - leaving
+        standing = max(asked, listed + observation.unlisted_ready)
         count = accelerators_per_replica(service, _template(workload))
         self._hold(service.uid, count * (standing + leaving))
 

@@ -67,6 +67,8 @@ def read_signals(
     age_s = max(ages_s)
     if len(lasts) < len(ready):
         age_s = max(age_s, *(_silent_s(policy, pod, now_s) for pod in ready if pod.uid not in last))
+    if observation.unlisted_ready:  # they have never been scraped
+        age_s = max(age_s, now_s)
     freshness = _freshness(policy, oldest_s=age_s, youngest_s=min(ages_s))
     watched_s = windows.watched_s(now_s, policy.stable_window_s)
     least_s = max(policy.burst_windows_s, default=policy.tick_s)
@@ -86,7 +88,8 @@ def read_signals(
         waiting=known(float(waiting)),
         standing_queue=known(standing_queue),
         in_flight=known(float(waiting + running)),
-        coverage=sum([age <= policy.stale_after_s for age in ages_s]) / len(ready),
+        coverage=sum([age <= policy.stale_after_s for age in ages_s])
+        / (len(ready) + observation.unlisted_ready),
     )
     if watched_s < least_s:
         return gauges

@@ -11,14 +11,14 @@ created under our eyes; otherwise its first scrape is a baseline.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from struct import Struct
 from typing import NamedTuple
 
 import numpy as np
 
-from headroom.scaling.values import CostModel, Observation, Pod, PodSample, PodState
+from headroom.scaling.values import CostModel, LatencyCounts, Observation, Pod, PodSample, PodState
 from headroom.scaling.windows.counter_series import (
     ARRIVALS,
     BATCH_SECONDS,
@@ -78,6 +78,7 @@ class Windows:
         """Return the windows with this tick's samples; older or repeated samples change nothing."""
         now_s, pods = observation.now_s, {pod.uid: pod for pod in observation.pods}
         bounds_s = _grid(observation.samples, self.bounds_s)
+        samples = (*_rejected(observation, bounds_s), *observation.samples)
         series, last = self.series, dict(self.last)
         if bounds_s is not self.bounds_s:
             # Another grid cannot be subtracted from this one: begin anew (a server upgrade).
@@ -87,7 +88,7 @@ class Windows:
         if gone:
             series = series.without(gone)
             last = {uid: sample for uid, sample in last.items() if uid not in gone}
-        newer = _newer(observation.samples, last, bounds_s)
+        newer = _newer(samples, last, bounds_s)
         last |= newer
         series = _append_samples(series, list(newer.values()), pods, self.since_s)
         ready = {pod.uid for pod in observation.pods if pod.state is PodState.READY}
@@ -176,6 +177,26 @@ class Windows:
         """Return the slowest cost that a server measured at warm-up; None where none says."""
         costs = [sample.cost for sample in self.last.values() if sample.cost is not None]
         return max(costs, key=lambda cost: cost.batch_s(cost.max_batch), default=None)
+
+
+_REJECTED = "rejected at the gateways"
+"""The series of what no replica has counted: arrivals that missed."""
+
+
+def _rejected(observation: Observation, bounds_s: tuple[float, ...]) -> Iterator[PodSample]:
+    """Yield a point of the series; none in a tick without samples, which has no grid of its own."""
+    rejected = observation.rejected_at_gateway
+    if rejected is None or not observation.samples:
+        return
+    yield PodSample(
+        pod=_REJECTED,
+        time_s=rejected.time_s,
+        arrivals=rejected.requests,
+        missed=rejected.requests,
+        waiting=0,
+        running=0,
+        latency=LatencyCounts(bounds_s=bounds_s, counts=(0.0,) * len(bounds_s)),
+    )
 
 
 def _grid(samples: Sequence[PodSample], known_s: tuple[float, ...]) -> tuple[float, ...]:
