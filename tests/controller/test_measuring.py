@@ -110,7 +110,7 @@ def test_a_page_of_another_server_is_unread_with_the_remedy() -> None:
         pod("p"),
     )
     assert found.samples == ()
-    assert "the page is not one of NVIDIA Triton" in found.unread[0].why
+    assert "the page is not from NVIDIA Triton" in found.unread[0].why
 
 
 def test_all_pods_are_asked_for_at_once_and_have_the_times_of_their_scrapes() -> None:
