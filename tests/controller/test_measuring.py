@@ -147,7 +147,7 @@ def test_the_same_page_again_is_the_same_sample() -> None:
         ({"default": Prometheus({})}, "has no recent sample of it"),
         ({"default": Prometheus({"p": scraped(1.0, 499.0)})}, "has no recent sample of it"),
         ({"default": Prometheus(ScrapeFailed("it hangs"))}, "it hangs"),
-        ({"default": Prometheus({"p": scraped(float("nan"), 990.0)})}, "is a finite number"),
+        ({"default": Prometheus({"p": scraped(float("nan"), 990.0)})}, "must be finite"),
     ],
 )
 def test_what_a_prometheus_does_not_say_is_unread_and_not_zero(

@@ -113,7 +113,7 @@ def test_replicas_that_a_list_does_not_have_yet_are_not_taken_for_idle() -> None
         await world.run_for(600.0)
         assert world.replicas() == standing
         assert world.condition("MetricsAvailable") == ("False", "MetricsStale")
-        assert f"{len(hidden)} replicas: they serve" in world.message("MetricsAvailable")
+        assert f"{len(hidden)} replicas: the workload reports" in world.message("MetricsAvailable")
         world.cluster.unlisted.clear()
         await world.run_for(30.0)
         assert world.condition("MetricsAvailable") == ("True", "MetricsFresh")
