@@ -65,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             show("soak", soak.show(given, console))
         on_a_cluster: dict[str, Measure] = {
             **{name: partial(one, asked=asked) for name, one in parts.ON_A_CLUSTER.items()},
-            "scale-1000": lambda on, _: scale_1000.show(on, given, asked.kept, console),
+            "scale-1000": lambda on, _: scale_1000.show(on, given, asked.results, console),
         }
         if chosen := {part: one for part, one in on_a_cluster.items() if part in wanted}:
             provision.ensure_control_plane(Cache.of_this_user(), OnConsole(console))

@@ -25,10 +25,10 @@ from pydantic import TypeAdapter
 from reliability.admin import Object, Refused
 from reliability.calls import Call
 from reliability.crash_scenarios import Scenario
-from reliability.kept import Kept
 from reliability.operators import candidate
 from reliability.testbed import NotReached, SharedCluster, World, world
 from reliability.verdicts import Ending, Memory, Verdict, judge
+from results import Results
 
 PART = "crashes"
 PATIENCE_S = 240.0
@@ -231,7 +231,7 @@ async def explore_all(
     *,
     side_by_side: int,
     sides: Collection[Side] = tuple(Side),
-    kept: Kept | None = None,
+    results: Results | None = None,
 ) -> AsyncIterator[Verdict]:
     """Explore every point of the scenarios, several at a time, as they end; those kept at once.
 
@@ -241,7 +241,7 @@ async def explore_all(
 
     async def baseline_of(scenario: Scenario) -> Baseline | NotReached | Refused:
         key = f"{scenario.name} unharmed"
-        row = kept.get(PART, key) if kept else None
+        row = results.get(PART, key) if results else None
         if row is not None:
             return _BASELINES.validate_python(row)
         try:
@@ -249,18 +249,18 @@ async def explore_all(
                 baseline = await unharmed(on, scenario)
         except (NotReached, Refused) as error:
             return error
-        if kept is not None:
-            kept.put(PART, key, _BASELINES.dump_python(baseline, mode="json"))
+        if results is not None:
+            results.put(PART, key, _BASELINES.dump_python(baseline, mode="json"))
         return baseline
 
     async def verdict_on(scenario: Scenario, baseline: Baseline, point: Point) -> Verdict:
-        row = kept.get(PART, str(point)) if kept else None
+        row = results.get(PART, str(point)) if results else None
         if row is not None:
             return Verdict(**{**row, "wrongs": tuple(row["wrongs"])})
         async with room:
             verdict = await explore(on, scenario, baseline, point)
-        if kept is not None:
-            kept.put(PART, str(point), asdict(verdict))
+        if results is not None:
+            results.put(PART, str(point), asdict(verdict))
         return verdict
 
     baselines = await asyncio.gather(*map(baseline_of, scenarios))

@@ -18,7 +18,6 @@ from functools import partial
 from reliability.admin import Refused
 from reliability.calls import Verb
 from reliability.exporter import OF_PODS, OF_PROMETHEUS, PROMETHEUS, REPLICA_RPS, PodFault
-from reliability.kept import Kept
 from reliability.rules import (
     Delay,
     DelayEvents,
@@ -38,6 +37,7 @@ from reliability.rules import (
     can_strike,
 )
 from reliability.testbed import NotReached, SharedCluster, World, world
+from results import Results
 
 PART = "outages"
 FAULT_S = 60.0
@@ -211,12 +211,12 @@ async def suffer_all(
     *,
     side_by_side: int,
     fault_s: float = FAULT_S,
-    kept: Kept | None = None,
+    results: Results | None = None,
 ) -> AsyncIterator[Outage]:
     """Play them in several lanes, and give each as it ends; those that are kept at once."""
     left: list[tuple[int, Strike]] = []
     for number, strike in enumerate(chosen):
-        row = kept.get(PART, f"{strike.name} for {fault_s:g} s") if kept else None
+        row = results.get(PART, f"{strike.name} for {fault_s:g} s") if results else None
         if row is None:
             left.append((number, strike))
         else:
@@ -235,8 +235,8 @@ async def suffer_all(
             group.create_task(run_lane())
         for _ in range(expected):
             outage = await ended.get()
-            if kept is not None:
-                kept.put(PART, f"{outage.strike} for {fault_s:g} s", asdict(outage))
+            if results is not None:
+                results.put(PART, f"{outage.strike} for {fault_s:g} s", asdict(outage))
             yield outage
 
 

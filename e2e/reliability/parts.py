@@ -1,6 +1,6 @@
 """What each part measures under faults, and which figures come of it.
 
-What was measured on the same sources is kept in `.bench/reliability`, and not measured again.
+Results for the same sources are in `.bench/reliability`; they are not measured again.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from bench.figures import Figure, at_least, at_most, shown
 from reliability import leaders, outages, telemetry
 from reliability.crash_scenarios import SCENARIOS
 from reliability.crashes import Side, explore_all
-from reliability.kept import FOLDER, Kept
 from reliability.testbed import SharedCluster
+from results import FOLDER, ROOT, Results, digest
 
 CORES = os.cpu_count() or 1
 SIDE_BY_SIDE = 4 * CORES
@@ -30,6 +30,7 @@ SEQUENCES, TREES = 200_000, 3700
 CRASH_POINTS, CRASH_SCENARIOS = 40, 6
 
 Say = Callable[[str], None]
+SOURCES = (ROOT / "operator" / "headroom", ROOT / "e2e" / "reliability")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,12 +44,12 @@ class Asked:
     side_by_side: int
     only: str
     """Cells whose name has this in it."""
-    kept: Kept
+    results: Results
 
     @classmethod
     def of(cls, given: argparse.Namespace) -> Self:
         """Take it from the options."""
-        folder = Path(tempfile.mkdtemp()) if given.anew else FOLDER
+        folder = Path(tempfile.mkdtemp()) if given.fresh else FOLDER / "reliability"
         return cls(
             trees=given.trees,
             fault_s=given.fault_seconds,
@@ -56,13 +57,13 @@ class Asked:
             seed=given.seed,
             side_by_side=given.side_by_side,
             only=given.only,
-            kept=Kept.of_these_sources(folder),
+            results=Results(folder / f"{digest(SOURCES)}.jsonl"),
         )
 
 
 def measure_telemetry(asked: Asked, say: Say) -> Sequence[Figure]:
     """Generated telemetry through text, samples and decision."""
-    outcome = telemetry.run_side_by_side(asked.trees, CORES, asked.kept)
+    outcome = telemetry.run_side_by_side(asked.trees, CORES, asked.results)
     for wrong in outcome.wrongs[:20]:
         say(wrong)
     return (
@@ -80,7 +81,9 @@ async def measure_crashes(on: SharedCluster, say: Say, asked: Asked) -> Sequence
     """SIGKILL before and after every write of every scenario, and SIGSTOP in it."""
     struck, wrong, scenarios = Counter[str](), 0, set()
     chosen = [one for one in SCENARIOS if asked.only in one.name]
-    async for verdict in explore_all(on, chosen, side_by_side=asked.side_by_side, kept=asked.kept):
+    async for verdict in explore_all(
+        on, chosen, side_by_side=asked.side_by_side, results=asked.results
+    ):
         scenario, _, rest = verdict.point.partition(": ")
         if verdict.struck:
             struck["stopped" if rest.startswith(Side.STOPPED) else "killed"] += 1
@@ -101,7 +104,7 @@ async def measure_outages(on: SharedCluster, say: Say, asked: Asked) -> Sequence
     suffered = []
     chosen = [strike for strike in outages.strikes() if asked.only in strike.name]
     async for outage in outages.suffer_all(
-        on, chosen, side_by_side=asked.side_by_side, fault_s=asked.fault_s, kept=asked.kept
+        on, chosen, side_by_side=asked.side_by_side, fault_s=asked.fault_s, results=asked.results
     ):
         suffered.append(outage)
         if not outage.holds:
@@ -158,7 +161,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--minutes", type=float, default=10.0, help="in which leaders are struck (%(default)g)")
     add("--seed", type=int, default=1, help="of the blows (%(default)s)")
     add("--side-by-side", type=int, default=SIDE_BY_SIDE, help="operators (%(default)s)")
-    add("--anew", action="store_true", help="measure also what is kept of these sources")
+    add("--fresh", action="store_true", help="ignore results that exist for these sources")
 
 
 ON_A_CLUSTER: dict[str, Callable[..., Awaitable[Sequence[Figure]]]] = {

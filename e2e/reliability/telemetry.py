@@ -23,8 +23,8 @@ from headroom.scaling import Decision, Direction, Observation, Pod, PodState, Po
 from headroom.scaling.values import PodSample
 from headroom.telemetry import headroom_page
 from headroom.telemetry.errors import TelemetryError
-from reliability.kept import Kept, Row
 from reliability.sequences import MODEL, TELLS_NOTHING, TICK_S, Fault, Pages, Trial, draw
+from results import Results, Row
 
 START_S = 1_800_000_000.0
 BLOCK = 10
@@ -75,12 +75,12 @@ def run(numbers: Iterable[int]) -> Outcome:
     return outcome
 
 
-def run_side_by_side(count: int, workers: int, kept: Kept | None = None) -> Outcome:
+def run_side_by_side(count: int, workers: int, results: Results | None = None) -> Outcome:
     """Play the first so many trees in several processes, but those whose outcome is kept."""
     total, left = Outcome(), []
     for start in range(0, count, BLOCK):
         numbers = range(start, min(start + BLOCK, count))
-        row = kept.get(PART, str(numbers)) if kept else None
+        row = results.get(PART, str(numbers)) if results else None
         if row is None:
             left.append(numbers)
         else:
@@ -91,8 +91,8 @@ def run_side_by_side(count: int, workers: int, kept: Kept | None = None) -> Outc
     try:
         for numbers, outcome in zip(left, pool.map(run, left), strict=True):
             total.add(outcome)
-            if kept is not None:
-                kept.put(PART, str(numbers), outcome.row())
+            if results is not None:
+                results.put(PART, str(numbers), outcome.row())
     except BaseException:  # a block may take minutes on a machine that is busy
         for child in multiprocessing.active_children():
             child.terminate()

@@ -21,7 +21,7 @@ import yaml
 from cluster import ControlPlane
 from reliability.admin import APPLY, Admin, Object
 from reliability.exporter import Exporter
-from reliability.kubelet import Kubelet
+from reliability.fake_kubelet import ExporterAddresses, FakeKubelet
 from reliability.operator_process import OperatorProcess, kubeconfig_through
 from reliability.proxy import FaultProxy, Gate
 
@@ -93,7 +93,7 @@ class World:
     namespace: str
     proxy: FaultProxy
     operator: OperatorProcess
-    kubelet: Kubelet
+    kubelet: FakeKubelet
     replicas_seen: list[int] = field(default_factory=list)
     """Of the Deployments here, each change in order, as the API server tells it."""
     replicas_of: dict[str, list[int]] = field(default_factory=dict)
@@ -206,7 +206,8 @@ async def world(
     await on.admin.create("/api/v1/namespaces", body)
     if lease:
         await _permit_leases(on.admin, namespace)
-    kubelet = Kubelet(on.admin, on.exporter, namespace, addresses=on.addresses)
+    addresses = ExporterAddresses(on.exporter, on.addresses)
+    kubelet = FakeKubelet(on.admin, addresses, f"/api/v1/namespaces/{namespace}/pods")
     async with FaultProxy(on.admin.server, on.admin.authority_pem, gate) as proxy:
         kubeconfig = on.scratch / f"{namespace}.kubeconfig"
         operator = OperatorProcess(

@@ -22,13 +22,14 @@ from rich.progress import (
 )
 
 from bench.figures import Figure, all_hold, table
+from results import FOLDER
 from serverbench import options, plan, records
 from serverbench.comparison import side_by_side
 from serverbench.findings import Findings
 from serverbench.installing import ENVIRONMENTS, CannotInstallError, install
 from serverbench.judging import judged
 from serverbench.measuring import SERVERS, Bench, fingerprint, unmeasured, visited
-from serverbench.records import FOLDER, Key, Record
+from serverbench.records import Key, Record
 
 HELD, FAILED, INTERRUPTED = 0, 1, 130
 WIDTH_WITHOUT_TERMINAL = 160

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from serverbench.records import FOLDER, digest
+from results import FOLDER, digest
 from serverbench.servers import REQUIREMENTS
 
 ENVIRONMENTS = FOLDER / "peers"

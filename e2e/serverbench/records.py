@@ -1,17 +1,15 @@
-"""Finished measurements in a file, one JSON line each: an ended run goes on where it was."""
+"""What one measurement of one server gave, and the file of all of them."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-CHECKOUT = Path(__file__).parents[2]
-FOLDER = CHECKOUT / ".bench"
+import results
 
 
 class Case(StrEnum):
@@ -58,35 +56,20 @@ class Record(BaseModel):
 
 
 def load(path: Path) -> dict[Key, Record]:
-    """The last record of each measurement; a line that was torn by a kill is as good as none."""
+    """Return the last record of each measurement; lines of another form are skipped."""
     found: dict[Key, Record] = {}
-    if path.exists():
-        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-            try:
-                record = Record.model_validate_json(line)
-            except ValidationError:
-                continue
-            found[record.key] = record
+    for row in results.load(path):
+        try:
+            record = Record.model_validate(row)
+        except ValidationError:
+            continue
+        found[record.key] = record
     return found
 
 
 def add(path: Path, record: Record) -> None:
-    """Append one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a", encoding="utf-8") as file:
-        file.write("\n" + record.model_dump_json() + "\n")
-
-
-def digest(paths: Iterable[Path], *said: object) -> str:
-    """Of the files at and below these paths, and of what else was said."""
-    found = hashlib.sha256()
-    for path in paths:
-        files = sorted(path.rglob("*")) if path.is_dir() else [path]
-        for file in files:
-            if file.is_file() and "__pycache__" not in file.parts:
-                found.update(str(file.relative_to(CHECKOUT)).encode() + file.read_bytes())
-    found.update(repr(said).encode())
-    return found.hexdigest()[:16]
+    """Append one record."""
+    results.append(path, record.model_dump(mode="json"))
 
 
 def finite(values: Mapping[str, float]) -> dict[str, float | None]:

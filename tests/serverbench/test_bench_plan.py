@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from serverbench import records
 from serverbench.options import parsed
 from serverbench.peer_servers import PEER_NAMES
 from serverbench.plan import expected_s, keys, visits
@@ -79,11 +78,3 @@ def test_records_outlive_a_kill_and_the_last_one_counts(tmp_path: Path) -> None:
     found = load(path)
     assert found[key].values == {"highest_rps": None}
     assert set(found) == {key, key._replace(round=2)}
-
-
-def test_a_fingerprint_follows_content_and_what_was_said() -> None:
-    source = Path(records.__file__)
-    same = records.digest([source], FULL)
-    assert records.digest([source], FULL) == same
-    assert records.digest([source], QUICK) != same
-    assert records.digest([source.parent], FULL) != same

@@ -1,9 +1,14 @@
-"""PURE. An address of its own for every pod: the service and the pod are read back from it.
+"""An address for each pod, from which its service can be read back.
 
 All of 127.0.0.0/8 is this machine, so one listener answers for all of them.
 """
 
 from __future__ import annotations
+
+from collections import defaultdict
+
+from reliability.admin import Object
+from reliability.fake_kubelet import SERVICE_LABEL
 
 PODS_OF_A_SERVICE = 8
 _FIRST = 1 << 16
@@ -31,3 +36,25 @@ def service_at(address: str) -> int:
     """Return the number of the service whose pod has the address."""
     _, high, middle, low = map(int, address.split("."))
     return ((high << 16 | middle << 8 | low) - _FIRST) // PODS_OF_A_SERVICE
+
+
+class ServiceAddresses:
+    """Gives the pods of each service its lowest free addresses."""
+
+    def __init__(self) -> None:
+        self._slots: dict[int, dict[str, int]] = defaultdict(dict)
+
+    def assign(self, pod: Object) -> str:
+        """Return the address of a pod that starts."""
+        number, slots = self._slots_of(pod)
+        taken = set(slots.values())
+        slot = next(slot for slot in range(len(taken) + 1) if slot not in taken)
+        return address_of(number, slots.setdefault(pod["metadata"]["uid"], slot))
+
+    def release(self, pod: Object) -> None:
+        """Free the address of a deleted pod."""
+        self._slots_of(pod)[1].pop(pod["metadata"]["uid"], None)
+
+    def _slots_of(self, pod: Object) -> tuple[int, dict[str, int]]:
+        number = service_number(pod["metadata"]["labels"][SERVICE_LABEL])
+        return number, self._slots[number]

@@ -16,13 +16,15 @@ from bench.figures import Figure
 from bench.processes import Process
 from cluster.commands import environment
 from headroom.controller.scheduling import tick_period
-from reliability.kept import Kept
+from reliability.fake_kubelet import PODS, SERVICE_LABEL, FakeKubelet
 from reliability.operator_process import OperatorProcess
 from reliability.scale_1000 import accounts, seeding, sizes
 from reliability.scale_1000.accounts import Account
-from reliability.scale_1000.fake_kubelet import Attendant, StatusWrites
+from reliability.scale_1000.addresses import ServiceAddresses
 from reliability.scale_1000.sizes import Size
+from reliability.scale_1000.status_writes import StatusWrites
 from reliability.testbed import SYSTEM, NotReached, SharedCluster
+from results import Results
 
 PART = "scale-1000"
 WARM_WITHIN_S, WARM_WITHIN_S_PER_SERVICE = 120.0, 0.6
@@ -61,13 +63,13 @@ class _Stage:
     bar: Bar
     port: int
     operator: OperatorProcess
-    attendant: Attendant
+    kubelet: FakeKubelet
     writes: StatusWrites
     made: int = 0
 
 
 async def measure(
-    on: SharedCluster, wanted: Wanted, kept: Kept, bar: Bar, tell: Tell
+    on: SharedCluster, wanted: Wanted, results: Results, bar: Bar, tell: Tell
 ) -> Sequence[Figure]:
     """Make services step by step; at each size watch the operator, then begin it anew.
 
@@ -75,16 +77,16 @@ async def measure(
     """
     found: dict[int, Size] = {}
     for services in wanted.services:
-        row = kept.get(PART, wanted.key(services))
+        row = results.get(PART, wanted.key(services))
         if row is not None:
             found[services] = Size.of(row)
             tell(sizes.figures(found[services]))
     missing = [services for services in wanted.services if services not in found]
     if missing:
-        async with _farm() as port, _stage(on, wanted, bar, port) as stage:
+        async with _pod_pages() as port, _stage(on, wanted, bar, port) as stage:
             for services in missing:
                 size = found[services] = await _measure_one(stage, services)
-                kept.put(PART, wanted.key(services), size.row())
+                results.put(PART, wanted.key(services), size.row())
                 tell(sizes.figures(size))
     rows = [found[services] for services in wanted.services]
     return (
@@ -216,7 +218,7 @@ async def _until(
         await asyncio.sleep(LOOK_EVERY_S)
         if time.monotonic() - begun_s > within_s:
             said = stage.operator.said()[-2000:]
-            pods = f"{stage.attendant.ready} pods made ready"
+            pods = f"{stage.kubelet.ready} pods made ready"
             raise NotReached(f"{title}: {seen} of {wanted} in {within_s:.0f} s, {pods}: {said}")
         with contextlib.suppress(aiohttp.ClientError, TimeoutError):  # it does not listen yet
             seen = counted(await _metrics(stage.operator))
@@ -231,10 +233,16 @@ async def _stage(on: SharedCluster, wanted: Wanted, bar: Bar, port: int) -> Asyn
         tick="2s",
         lease_namespace=SYSTEM,
     )
-    stage = _Stage(on, wanted, bar, port, operator, Attendant(on.admin), StatusWrites(on.admin))
+    kubelet = FakeKubelet(
+        *(on.admin, ServiceAddresses(), f"{PODS}?labelSelector={SERVICE_LABEL}"),
+        start_s=0.0,
+        drain_s=0.0,
+        at_once=16,
+    )
+    stage = _Stage(on, wanted, bar, port, operator, kubelet, StatusWrites(on.admin))
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one.run()) for one in (stage.attendant, stage.writes)]
+            tasks = [group.create_task(one.run()) for one in (stage.kubelet, stage.writes)]
             yield stage
             for task in tasks:
                 task.cancel()
@@ -243,7 +251,7 @@ async def _stage(on: SharedCluster, wanted: Wanted, bar: Bar, port: int) -> Asyn
 
 
 @contextlib.asynccontextmanager
-async def _farm() -> AsyncIterator[int]:
+async def _pod_pages() -> AsyncIterator[int]:
     """Start what answers for the pods; it ends with the block, and with this process."""
     process = await asyncio.create_subprocess_exec(
         *(

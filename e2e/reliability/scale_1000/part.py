@@ -10,10 +10,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from bench.figures import Figure
-from reliability.kept import Kept
 from reliability.scale_1000.addresses import MOST_SERVICES, PODS_OF_A_SERVICE
 from reliability.scale_1000.measuring import Wanted, measure
 from reliability.testbed import SharedCluster
+from results import Results
 
 TITLE = "A thousand services"
 
@@ -40,7 +40,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 async def show(
-    on: SharedCluster, given: argparse.Namespace, kept: Kept, console: Console
+    on: SharedCluster, given: argparse.Namespace, results: Results, console: Console
 ) -> Sequence[Figure]:
     """Measure as the options say what is not kept, with a bar for each step."""
     wanted = Wanted(
@@ -59,7 +59,7 @@ async def show(
             for one in found:
                 console.print(f"[dim]{one.name}: {one.measured}[/dim]")
 
-        return await measure(on, wanted, kept, bar, tell)
+        return await measure(on, wanted, results, bar, tell)
 
 
 def _sizes(text: str) -> tuple[int, ...]:
