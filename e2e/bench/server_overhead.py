@@ -9,7 +9,6 @@ at once is measured for scale.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import socket
 import statistics
@@ -19,8 +18,8 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypedDict
 
+from bench.loading import Load, saturate, send
 from bench.processes import Process
 
 FIXED_COST_S = 0.006
@@ -75,25 +74,6 @@ def free_port() -> int:
         return int(listener.getsockname()[1])
 
 
-class Load(TypedDict):
-    """What the load generator prints."""
-
-    seconds: float
-    ok: int
-    other: dict[str, int]
-    p50_s: float
-    p95_s: float
-    p99_s: float
-
-
-def load(port: int, *arguments: str) -> Load:
-    """Run the load generator."""
-    command = [sys.executable, "-m", "bench.server_load", "--port", str(port), *arguments]
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, timeout=120)
-    result: Load = json.loads(done.stdout)
-    return result
-
-
 def measure_overhead(*, seconds: float = 4.0, rounds: int = 4) -> Overhead:
     """Alternate between the servers, then saturate ours."""
     instant_port, bare_port, port = free_port(), free_port(), free_port()
@@ -118,29 +98,28 @@ def measure_overhead(*, seconds: float = 4.0, rounds: int = 4) -> Overhead:
             tuple(_cpu_per_request(one, seconds, seed) for one in servers) for seed in range(rounds)
         ]
         scrape_s = _scrape_s(port)
-        saturated = load(port, "--in-flight", str(6 * MAX_BATCH_SIZE), "--seconds", str(seconds))
+        saturated = saturate(port, 6 * MAX_BATCH_SIZE, seconds)
         rss_mb = server.process.rss_mb
-    throughput_rps = saturated["ok"] / saturated["seconds"]
+    throughput_rps = saturated.ok / saturated.seconds
     return Overhead(
         instant_cpu_s=statistics.median(run[0][0] for run in runs),
         bare_cpu_s=statistics.median(run[1][0] for run in runs),
         server_cpu_s=statistics.median(run[2][0] for run in runs),
         cpu_ratio=statistics.median(run[2][0] / run[1][0] for run in runs),
-        p50_s=statistics.median(run[2][1]["p50_s"] for run in runs),
-        p95_s=statistics.median(run[2][1]["p95_s"] for run in runs),
+        p50_s=statistics.median(run[2][1].quantile_s(0.5) for run in runs),
+        p95_s=statistics.median(run[2][1].quantile_s(0.95) for run in runs),
         throughput_rps=throughput_rps,
         throughput_ratio=throughput_rps / IDEAL_RPS,
         rss_mb=rss_mb,
         scrape_s=scrape_s,
-        lost=sum(sum(run[2][1]["other"].values()) for run in runs),
+        lost=sum(run[2][1].requests - run[2][1].ok for run in runs),
     )
 
 
 def _cpu_per_request(server: Server, seconds: float, seed: int) -> tuple[float, Load]:
     before_s = server.process.cpu_s
-    arguments = ("--rate", str(RATE_RPS), "--seconds", str(seconds), "--seed", str(seed))
-    result = load(server.port, *arguments)
-    return (server.process.cpu_s - before_s) / result["ok"], result
+    result = send([server.port], RATE_RPS, seconds, seed, clients=0)
+    return (server.process.cpu_s - before_s) / result.ok, result
 
 
 def _scrape_s(port: int) -> float:

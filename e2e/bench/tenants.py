@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import socket
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from dataclasses import replace
 
 from bench.figures import Figure, at_most, shown
 from bench.gateway_many import running_envoy
+from bench.loading import Load, send
 from bench.server_overhead import free_port
 from headroom.gateway import Endpoint, Route, snapshot
 from headroom.gateway.values import TenantLimit
@@ -63,9 +63,9 @@ async def _figures(replicas: list[Endpoint]) -> list[Figure]:
         await tell(replace(route, tenants=limit))
         alone, flooded = [], []
         for seed in range(ROUNDS):
-            alone.append((await _load(route.port, "other", RATE_RPS, seed))["p95_s"])
+            alone.append((await _load(route.port, "other", RATE_RPS, seed)).quantile_s(0.95))
             flooded.append(await _with_flood(route.port, seed))
-    alone_s, flooded_s = sum(alone) / ROUNDS, sum(one["p95_s"] for one in flooded) / ROUNDS
+    alone_s, flooded_s = sum(alone) / ROUNDS, sum(one.quantile_s(0.95) for one in flooded) / ROUNDS
     if alone_s > SECONDS:
         raise RuntimeError("more than 5 % of the tenant's requests fail while it is alone")
     words = f"{FLOOD_RPS:g}/s where {REPLICAS / TAKES_S:g}/s are carried"
@@ -77,11 +77,12 @@ async def _figures(replicas: list[Endpoint]) -> list[Figure]:
     ]
 
 
-def _text(found: dict[str, float]) -> str:
-    return "refused or unanswered" if found["p95_s"] > SECONDS else f"{1e3 * found['p95_s']:.0f} ms"
+def _text(found: Load) -> str:
+    p95_s = found.quantile_s(0.95)
+    return "refused or unanswered" if p95_s > SECONDS else f"{1e3 * p95_s:.0f} ms"
 
 
-async def _with_flood(port: int, seed: int = 0) -> dict[str, float]:
+async def _with_flood(port: int, seed: int = 0) -> Load:
     flood = asyncio.create_task(_load(port, "flood", FLOOD_RPS, 100 + seed, SECONDS + 2))
     await asyncio.sleep(1.0)
     found = await _load(port, "other", RATE_RPS, seed)
@@ -89,16 +90,10 @@ async def _with_flood(port: int, seed: int = 0) -> dict[str, float]:
     return found
 
 
-async def _load(
-    port: int, tenant: str, rate_rps: float, seed: int, seconds: int = SECONDS
-) -> dict[str, float]:
-    words = ["--ports", str(port), "--rate", f"{rate_rps:g}", "--seconds", str(seconds)]
-    words = [*words, "--tenant", tenant, "--seed", str(seed), "--takes", str(TAKES_S)]
-    module = [sys.executable, "-m", "bench.gateway_load", *words]
-    load = await asyncio.create_subprocess_exec(*module, stdout=asyncio.subprocess.PIPE)
-    printed, _ = await asyncio.wait_for(load.communicate(), timeout=60)
-    found: dict[str, float] = json.loads(printed)
-    return found
+async def _load(port: int, tenant: str, rate_rps: float, seed: int, seconds: int = SECONDS) -> Load:
+    return await asyncio.to_thread(
+        send, [port], rate_rps, seconds, seed, tenant=tenant, takes_s=TAKES_S
+    )
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""PURE. What the load generator is told, and what it answers: JSON between two processes."""
+"""The plan that the load generator reads and the answers that it prints: JSON on pipes."""
 
 from __future__ import annotations
 
@@ -45,11 +45,17 @@ class Plan(_Message):
 
     port: int
     segments: tuple[Segment, ...]
+    """Poisson arrivals; of a closed loop only their length counts."""
     kinds: tuple[Kind, ...]
     seed: int = 1
     warm_connections: int = 32
     timeout_s: float = 10.0
     max_connections: int = 2000
+    clients: tuple[int, ...] = ()
+    """Ports of clients that keep their connections, as behind a ClusterIP: each request comes from
+    one of them, at random. Empty: all requests share the connections to `port`."""
+    in_flight: int = 0
+    """Closed loop: so many requests are always in flight. 0: open loop."""
 
 
 class Answers(_Message):

@@ -1,9 +1,9 @@
-"""A load generator: one thread, epoll and a timer, so that two cores are left to the server.
+"""A load generator for figures per request: one thread, epoll and a timer, little CPU of its own.
 
-Open loop: a request is sent when it is due, whatever became of those before it, and its latency
-counts from then. Reads a `Plan` from standard input, warms its connections, says `ready`, waits for
-a line, and prints `Answers`. An event loop of a library rounds timers to a millisecond and costs
-three times as much per request.
+Open loop: a request is sent when it is due, whatever happened to earlier ones, and its latency
+counts from then. Closed loop: a fixed number of requests is always in flight. Reads a `Plan` from
+standard input, warms its connections, prints `ready`, waits for a line, and prints `Answers`. An
+asyncio loop rounds timers to a millisecond and costs three times as much per request.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import gc
 import heapq
+import random
 import select
 import socket
 import sys
@@ -32,8 +33,11 @@ class Loader:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self.due_s = poisson(plan.segments, plan.seed)
-        self.kinds = kinds([kind.share for kind in plan.kinds], len(self.due_s), plan.seed)
+        self.due_s = [] if plan.in_flight else poisson(plan.segments, plan.seed)
+        self._shares = [kind.share for kind in plan.kinds]
+        self.kinds = kinds(self._shares, len(self.due_s), plan.seed)
+        self._ports = plan.clients or (plan.port,)
+        self._chance = random.Random(f"{plan.seed} clients")
         self._requests = [kind.request.encode("latin-1") for kind in plan.kinds]
         self._expected = [kind.expected.encode("latin-1") for kind in plan.kinds]
         self._abandoned_after_s = [kind.abandoned_after_s for kind in plan.kinds]
@@ -41,7 +45,7 @@ class Loader:
         self._timer = Timer()
         self._epoll.register(self._timer.fd, select.EPOLLIN | select.EPOLLET)
         self._by_fd: dict[int, Connection] = {}
-        self._free: list[Connection] = []
+        self._free: list[list[Connection]] = [[] for _ in self._ports]
         self._under_way: OrderedDict[int, Connection] = OrderedDict()
         self._leaving: list[tuple[float, int]] = []
         self._began_s = 0.0
@@ -63,6 +67,9 @@ class Loader:
     def run(self) -> None:
         """Send everything, and wait for every end."""
         self._began_s = time.monotonic() + LEAD_S
+        if self._plan.in_flight and not self.due_s:
+            self._run_closed()
+            return
         number, count = 0, len(self.due_s)
         while number < count or self._under_way:
             now_s = time.monotonic()
@@ -76,10 +83,25 @@ class Loader:
                 wake_s = min(wake_s, self._began_s + self.due_s[number])
             if self._leaving:
                 wake_s = min(wake_s, self._leaving[0][0])
-            self._timer.set(wake_s)
-            for fd, events in self._epoll.poll():
-                if fd != self._timer.fd:
-                    self._attend(self._by_fd.get(fd), events)
+            self._poll_until(wake_s)
+
+    def _run_closed(self) -> None:
+        until_s = self._began_s + sum(segment.seconds for segment in self._plan.segments)
+        while (now_s := time.monotonic()) < until_s or self._under_way:
+            while now_s < until_s and len(self._under_way) < self._plan.in_flight:
+                self.due_s.append(now_s - self._began_s)
+                self.kinds.append(self._chance.choices(range(len(self._shares)), self._shares)[0])
+                self.took_s.append(None)
+                self.statuses.append(Status.LOST)
+                self._send(len(self.due_s) - 1)
+            self._sweep(now_s)
+            self._poll_until(now_s + SWEEP_S)
+
+    def _poll_until(self, wake_s: float) -> None:
+        self._timer.set(wake_s)
+        for fd, events in self._epoll.poll():
+            if fd != self._timer.fd:
+                self._attend(self._by_fd.get(fd), events)
 
     def close(self) -> None:
         """Close every connection that was kept."""
@@ -93,12 +115,13 @@ class Loader:
         after_s = self._abandoned_after_s[self.kinds[number]]
         if after_s is not None:
             heapq.heappush(self._leaving, (time.monotonic() + after_s, number))
-        self._ask(number, self._free.pop() if self._free else self._open())
+        client = self._chance.randrange(len(self._ports)) if len(self._ports) > 1 else 0
+        self._ask(number, self._free[client].pop() if self._free[client] else self._open(client))
 
-    def _open(self) -> Connection | None:
+    def _open(self, client: int) -> Connection | None:
         if len(self._by_fd) >= self._plan.max_connections:
             return None
-        connection = Connection(self._plan.port)
+        connection = Connection(self._ports[client], client)
         self.connections += 1
         self._by_fd[connection.socket.fileno()] = connection
         return connection
@@ -166,7 +189,7 @@ class Loader:
             self._close(connection)
             return
         connection.number, connection.reused = None, True
-        self._free.append(connection)
+        self._free[connection.client].append(connection)
 
     def _ended(self, connection: Connection) -> None:
         """The connection is over before an answer: once more, where it had been an old one."""
@@ -176,7 +199,7 @@ class Loader:
             self._under_way.pop(number, None)
             if again:
                 self.retried += 1
-                self._ask(number, self._open())
+                self._ask(number, self._open(connection.client))
 
     def _sweep(self, now_s: float) -> None:
         while self._leaving and self._leaving[0][0] <= now_s:
@@ -195,8 +218,9 @@ class Loader:
         if (fd := connection.socket.fileno()) < 0:
             return
         del self._by_fd[fd]
-        if connection.number is None and connection in self._free:
-            self._free.remove(connection)
+        free = self._free[connection.client]
+        if connection.number is None and connection in free:
+            free.remove(connection)
         connection.socket.close()
 
 

@@ -6,7 +6,7 @@ import contextlib
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from serverbench.accounts import machine_cpu_s
@@ -68,30 +68,14 @@ def load(
         warm_connections=warm_connections,
         timeout_s=timeout_s,
     )
-    command = [sys.executable, "-m", "serverbench.loader"]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert process.stdin is not None
-    assert process.stdout is not None
-    try:
-        _say(process, plan.model_dump_json())
-        if process.stdout.readline() != "ready\n":
-            raise LoadError("the load generator could not warm its connections")
+    with _ready(plan) as process:
         before, machine_s, began_s = target.usage(), machine_cpu_s(), time.monotonic()
         _say(process, "go")
         meanwhile()
-        line = process.stdout.readline()
+        answers = _answers(process)
         after = target.usage()
         others_s = machine_cpu_s() - machine_s - (after.cpu_s - before.cpu_s)
         wall_s = time.monotonic() - began_s
-    finally:
-        process.stdin.close()
-        if process.poll() is None and sys.exc_info()[0] is not None:
-            process.kill()
-        process.wait()
-        process.stdout.close()
-    if not line:
-        raise LoadError(f"the load generator ended with {process.returncode}")
-    answers = Answers.model_validate_json(line)
     return Loaded(
         answers=answers,
         window=window(answers, sum(segment.seconds for segment in segments)),
@@ -100,6 +84,46 @@ def load(
         rss_mb=after.rss_mb,
         began_s=began_s,
     )
+
+
+def generate(plan: Plan) -> Answers:
+    """Run a plan in a process of its own; return what became of each request.
+
+    Raises:
+        LoadError: the generator ended without a result.
+    """
+    with _ready(plan) as process:
+        _say(process, "go")
+        return _answers(process)
+
+
+@contextlib.contextmanager
+def _ready(plan: Plan) -> Iterator[subprocess.Popen[str]]:
+    """Start the generator with its connections warm; it ends with the block."""
+    command = [sys.executable, "-m", "serverbench.loader"]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        _say(process, plan.model_dump_json())
+        if process.stdout.readline() != "ready\n":
+            raise LoadError("the load generator could not warm its connections")
+        yield process
+    except BaseException:
+        process.kill()
+        raise
+    finally:
+        process.stdin.close()
+        process.wait()
+        process.stdout.close()
+
+
+def _answers(process: subprocess.Popen[str]) -> Answers:
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    if not line:
+        raise LoadError(f"the load generator ended with {process.wait()}")
+    return Answers.model_validate_json(line)
 
 
 def await_calm(target: Running) -> None:

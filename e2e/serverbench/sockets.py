@@ -36,9 +36,10 @@ class Timer:
 class Connection:
     """One socket, with at most one request on it."""
 
-    __slots__ = ("head", "number", "received", "reused", "socket", "unsent", "watched")
+    __slots__ = ("client", "head", "number", "received", "reused", "socket", "unsent", "watched")
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, client: int = 0) -> None:
+        self.client = client
         self.socket = socket.socket()
         self.socket.setblocking(False)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

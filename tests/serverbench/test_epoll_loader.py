@@ -142,3 +142,39 @@ def test_nobody_listens() -> None:
     loader = asked(1, "/")
     assert set(loader.statuses) == {Status.LOST}
     assert time.monotonic() - began_s < 2.0
+
+
+def test_closed_loop_keeps_so_many_requests_in_flight(peculiar: Peculiar) -> None:
+    kind = Kind(request=request_bytes("/", b"{}"), expected="ok")
+    plan = Plan(
+        port=peculiar.port,
+        segments=(Segment(1.0, 0.5),),
+        kinds=(kind,),
+        warm_connections=0,
+        in_flight=4,
+    )
+    loader = Loader(plan)
+    loader.warm()
+    loader.run()
+    loader.close()
+    assert set(loader.statuses) == {200}
+    assert loader.connections == 4
+    assert 4 <= len(loader.due_s) <= 4 * 0.5 / SLOW_S + 4
+    assert len(loader.took_s) == len(loader.kinds) == len(loader.due_s)
+
+
+def test_client_keeps_its_connections_to_its_port(peculiar: Peculiar) -> None:
+    kind = Kind(request=request_bytes("/busy", b"{}"))
+    plan = Plan(
+        port=1,
+        clients=(peculiar.port, 1),
+        segments=(Segment(200.0, 0.5),),
+        kinds=(kind,),
+        warm_connections=0,
+    )
+    loader = Loader(plan)
+    loader.run()
+    loader.close()
+    counts = Counter(loader.statuses)
+    assert set(counts) == {429, Status.LOST}
+    assert min(counts.values()) > 0.25 * len(loader.due_s)
