@@ -162,8 +162,11 @@ def image_id(cache: Cache, image: str) -> str:
 
 
 def context_files(context: Path, dockerfile_text: str) -> list[Path]:
-    """The files of `context` that a Dockerfile copies, as git sees them: no ignored files."""
-    wanted = copied_sources(dockerfile_text)
+    """Return the files of `context` that a Dockerfile copies, without those that git ignores.
+
+    `.dockerignore` comes along, so that it is in force here as it is for `docker build`.
+    """
+    wanted = copied_sources(dockerfile_text) | {".dockerignore"}
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=context,

@@ -81,12 +81,13 @@ def test_what_a_dockerfile_copies(dockerfile: str, sources: set[str]) -> None:
 
 def test_a_context_is_what_git_sees_of_what_is_copied(tmp_path: Path) -> None:
     subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
-    for name in ("src/a.py", "src/a.pyc", "src/deep/b.py", "srcs/c.py", "d.py"):
+    for name in (".dockerignore", "src/a.py", "src/a.pyc", "src/deep/b.py", "srcs/c.py", "d.py"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(name)
     (tmp_path / ".gitignore").write_text("*.pyc\n")
     found = context_files(tmp_path, "COPY src /src\n")
     assert [path.relative_to(tmp_path).as_posix() for path in found] == [
+        ".dockerignore",
         "src/a.py",
         "src/deep/b.py",
     ]
