@@ -45,9 +45,9 @@ async def test_page_is_fetched(url: str) -> None:
 @pytest.mark.parametrize(
     ("path", "why"),
     [
-        ("slow", "gave no page within 0.2 s"),
-        ("large", "gave more than 1000 bytes"),
-        ("elsewhere", "answered 302"),
+        ("slow", "did not answer within 0.2 s"),
+        ("large", "returned more than 1000 bytes"),
+        ("elsewhere", "returned status 302"),
         ("binary", "UnicodeDecodeError"),
     ],
 )

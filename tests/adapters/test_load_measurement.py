@@ -46,7 +46,7 @@ def test_synthetic_request_has_ones_for_every_input() -> None:
     ],
 )
 def test_inputs_that_cannot_be_synthesized_require_a_body(metadata: object) -> None:
-    with pytest.raises(Unmeasurable, match="give --body FILE"):
+    with pytest.raises(Unmeasurable, match="pass --body FILE"):
         synthetic_request(metadata)
 
 
@@ -145,7 +145,7 @@ async def test_server_that_refuses_a_single_request_is_not_loaded() -> None:
 
     async with server(never) as url, LiveServer(url, "m", timeout_s=1.0) as live:
         await live.learn()
-        with pytest.raises(Unmeasurable, match="is answered 200, received 400 'shape'"):
+        with pytest.raises(Unmeasurable, match="must be answered with 200; got 400 'shape'"):
             await live.idle_s()
 
 

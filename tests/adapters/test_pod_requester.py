@@ -62,7 +62,7 @@ async def test_timeout_or_no_answer_is_an_error(server: Answering) -> None:
         return web.Response()
 
     server.answer = never
-    with pytest.raises(RequestFailed, match=r"no answer within 0\.2 s"):
+    with pytest.raises(RequestFailed, match=r"did not answer within 0\.2 s"):
         await post(server, deadline_s=0.2)
     async with PodRequester() as requester:
         with pytest.raises(RequestFailed, match=r"127\.0\.0\.1"):

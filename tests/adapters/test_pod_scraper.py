@@ -33,13 +33,13 @@ async def test_page_is_returned_unchanged(server: Answering) -> None:
 @pytest.mark.parametrize("status", [204, 404, 500, 503])
 async def test_status_other_than_200_is_an_error(server: Answering, status: int) -> None:
     server.gives(status=status)
-    with pytest.raises(ScrapeFailed, match=f"answered {status}"):
+    with pytest.raises(ScrapeFailed, match=f"returned status {status}"):
         await scrape(server, deadline_s=5.0)
 
 
 async def test_redirect_is_not_followed(server: Answering) -> None:
     server.gives(status=302, Location="http://169.254.169.254/latest")
-    with pytest.raises(ScrapeFailed, match="answered 302"):
+    with pytest.raises(ScrapeFailed, match="returned status 302"):
         await scrape(server, deadline_s=5.0)
     assert len(server.asked) == 1
 
@@ -59,7 +59,7 @@ async def test_hanging_pod_ends_at_the_deadline(server: Answering) -> None:
 
     server.answer = hang
     begun_s = time.monotonic()
-    with pytest.raises(ScrapeFailed, match=r"no page within 0\.3 s"):
+    with pytest.raises(ScrapeFailed, match=r"did not answer within 0\.3 s"):
         await scrape(server)
     assert time.monotonic() - begun_s < 5 * DEADLINE_S
 
@@ -95,7 +95,7 @@ async def test_slow_page_ends_at_the_deadline(server: Answering) -> None:
             await asyncio.sleep(0.02)
 
     server.answer = drip
-    with pytest.raises(ScrapeFailed, match="no page within"):
+    with pytest.raises(ScrapeFailed, match="did not answer within"):
         await scrape(server)
 
 

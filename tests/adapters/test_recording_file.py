@@ -83,7 +83,7 @@ def test_file_of_another_format_is_not_changed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("place", ["absent/j", "."])
 def test_unwritable_path_is_named(tmp_path: Path, place: str) -> None:
-    with pytest.raises(OSError, match=r"a recording needs a file that can be written") as error:
+    with pytest.raises(OSError, match=r"the recording.s file must be writable") as error:
         journal(tmp_path / place).__enter__()
     assert str(tmp_path) in str(error.value)
 
@@ -92,7 +92,7 @@ def test_file_never_exceeds_its_bound(tmp_path: Path) -> None:
     most = len(HEADER) + 9
     for _ in range(2):
         with journal(tmp_path / "j", most_bytes=most) as lines:
-            assert f"has all of its {most} bytes" in refused(lambda: lines.append("four\n"))
+            assert f"its limit of {most} bytes" in refused(lambda: lines.append("four\n"))
     assert (tmp_path / "j").read_text() == HEADER + "four\n"
 
 

@@ -1,4 +1,4 @@
-"""One module per outside system.
+"""Adapters: one module per outside system.
 
-Each is the only importer of its client library and fits a port by structure.
+Each is the only importer of its client library and implements a port structurally.
 """

@@ -1,4 +1,4 @@
-"""Pages of counts over HTTP from the gateways: deadline over all, size cap, no redirects."""
+"""Fetches the gateways' pages of counts: overall deadline, size limit, no redirects."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from headroom.errors import ScrapeFailed
 
 DEADLINE_S = 2.0
 MAX_PAGE_BYTES = 16 << 20
-"""4 kB for each service that has had requests."""
+"""A service with requests needs 4 kB."""
 PIECE = 1 << 16
 
 
@@ -22,18 +22,18 @@ class GatewayScraper(HttpSession):
         self._most_bytes = most_bytes
 
     async def scrape(self, url: str) -> str:
-        """Fetch one page; raise ScrapeFailed for anything but 200 with a bounded body in time."""
+        """Fetch one page; raise ScrapeFailed unless it is a 200 with a bounded body in time."""
         try:
             async with self.request("GET", url, self._deadline_s) as response:
                 if response.status != 200:
-                    raise ScrapeFailed(f"{url} answered {response.status}")
+                    raise ScrapeFailed(f"{url} returned status {response.status}")
                 page = bytearray()
                 async for piece in response.content.iter_chunked(PIECE):
                     page += piece
                     if len(page) > self._most_bytes:
-                        raise ScrapeFailed(f"{url} gave more than {self._most_bytes} bytes")
+                        raise ScrapeFailed(f"{url} returned more than {self._most_bytes} bytes")
                 return page.decode()
         except TimeoutError:
-            raise ScrapeFailed(f"{url} gave no page within {self._deadline_s:g} s") from None
+            raise ScrapeFailed(f"{url} did not answer within {self._deadline_s:g} s") from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise ScrapeFailed(f"{url}: {type(error).__name__}: {error}") from error

@@ -1,4 +1,4 @@
-"""A session with servers that are not trusted: no cookies, no proxies, no redirects, no packing."""
+"""An HTTP session with untrusted servers: no cookies, proxies, redirects or compression."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import aiohttp
 
 
 class HttpSession:
-    """What an adapter asks over HTTP with. Use as an async context manager."""
+    """Base of adapters that use HTTP. Use as an async context manager."""
 
     def __init__(self, connections: int = 100, *, keep_alive: bool = True) -> None:
-        """Have so many connections at once, 0 for any number, closed after an answer or kept."""
+        """Allow this many connections (0: unlimited), kept alive or closed after each answer."""
         self._connections, self._keep_alive = connections, keep_alive
         self._session: aiohttp.ClientSession | None = None
 
@@ -43,7 +43,7 @@ class HttpSession:
     def request(
         self, method: str, url: str, deadline_s: float, **given: Any
     ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
-        """Ask; TimeoutError where the whole answer is not there in time."""
+        """Send a request; TimeoutError if the whole answer does not arrive in time."""
         assert self._session is not None
         timeout = aiohttp.ClientTimeout(total=deadline_s)
         return self._session.request(method, url, timeout=timeout, allow_redirects=False, **given)

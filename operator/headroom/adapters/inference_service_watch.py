@@ -1,11 +1,10 @@
-"""Watches InferenceServices with kopf, and nothing else of kopf.
+"""Watches InferenceServices with kopf, and uses nothing else of kopf.
 
 No timers, daemons, indexes, finalizers or patches.
 
-When kopf ends, it cancels every task of its event loop that is younger than itself. So it gets a
-loop of its own, in a thread; events cross over. When it ends by a fault (it does after a minute of
-5xx, and at once when the CRD goes), it is started again after a pause: nothing that it says is
-relied on alone.
+When kopf ends, it cancels every task of its event loop that is younger than itself, so it runs on a
+separate loop in a thread and hands events over. When it fails (after a minute of 5xx, or at once
+when the CRD is deleted), it is restarted after a pause. A periodic LIST covers missed events.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ import kopf
 _log = logging.getLogger(__name__)
 
 OnEvent = Callable[[str | None, dict[str, Any]], None]
-"""Takes the type (None: was there already; ADDED, MODIFIED, DELETED) and the object."""
+"""Takes the type (None: existing object; ADDED, MODIFIED, DELETED) and the object."""
 
 HEALTHY_AFTER_S = 60.0
 BEAT_EVERY_S = 1.0
@@ -33,17 +32,17 @@ STOP_WITHIN_S = 3.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """How long to wait after a fault of the API."""
+    """Pauses after failures of the API."""
 
     shortest_pause_s: float = 1.0
     longest_pause_s: float = 5.0
-    """What appears while there is no watch is seen this late at most, once the API answers."""
+    """Maximum delay until the watch resumes once the API answers."""
     back_offs_s: tuple[float, ...] = (1.0, 2.0, 3.0)
-    """Of kopf's own: soon it gives up, and is begun anew. By itself it waits up to 21 s."""
+    """kopf's own back-offs: short, so that it ends and is restarted. Its default is up to 21 s."""
 
 
 class InferenceServiceWatch:
-    """Watches the kind in the namespaces given; none given means all."""
+    """Watches the kind in the given namespaces, or in all."""
 
     def __init__(
         self,
@@ -62,9 +61,9 @@ class InferenceServiceWatch:
         self._beaten_s: float | None = None
 
     def silent_s(self) -> float:
-        """How long kopf's event loop has not turned; 0 while there is none.
+        """Return the seconds since kopf's event loop last ran; 0 while there is none.
 
-        Seconds of the caller's event loop, which is the one of `run`.
+        Measured on the caller's event loop, which is the one of `run`.
         """
         if self._beaten_s is None:
             return 0.0
@@ -78,9 +77,9 @@ class InferenceServiceWatch:
     ) -> None:
         """Watch until cancelled. `on_event` is called on the caller's event loop.
 
-        kopf looks once for the kind and idles for ever where it is not there, so the watch begins
-        when `until_served` says that it is. `on_end` hears of every end: until the watch is back
-        nothing is told.
+        kopf looks for the kind once and idles if it does not exist, so the watch starts when
+        `until_served` returns. `on_end` is called whenever the watch ends: until it resumes, events
+        are missed.
         """
         loop = asyncio.get_running_loop()
         pause_s = self._patience.shortest_pause_s
@@ -91,7 +90,7 @@ class InferenceServiceWatch:
             on_end()
             if loop.time() - begun_s > HEALTHY_AFTER_S:
                 pause_s = self._patience.shortest_pause_s
-            _log.warning("the watch ended, and begins again in %.0f s: %s", pause_s, fault)
+            _log.warning("the watch ended and restarts in %.0f s: %s", pause_s, fault)
             await asyncio.sleep(pause_s)
             pause_s = min(2.0 * pause_s, self._patience.longest_pause_s)
 
@@ -109,7 +108,7 @@ class InferenceServiceWatch:
             fault: BaseException | None = None
             try:
                 asyncio.run(self._kopf(loop, on_event, stop))
-            except BaseException as error:  # noqa: BLE001  (handed to the other loop, whatever it is)
+            except BaseException as error:  # noqa: BLE001  (handed to the other loop)
                 fault = error
             if not loop.is_closed():
                 loop.call_soon_threadsafe(finish, fault)
@@ -148,7 +147,7 @@ class InferenceServiceWatch:
                 registry=registry,
                 settings=_settings(self._patience),
                 standalone=True,
-                # Else kopf asks for the user's name, which the numeric user of an image has not.
+                # Otherwise kopf looks up the user's name, which a numeric user does not have.
                 identity="headroom",  # type: ignore[arg-type]
                 clusterwide=not self._namespaces,
                 namespaces=self._namespaces,
@@ -156,15 +155,15 @@ class InferenceServiceWatch:
             )
         finally:
             beating.cancel()
-            stop.set()  # a thread of this loop waits for it, and the loop for the thread
+            stop.set()  # a thread of this loop waits for it
 
     def _beat(self) -> None:
-        if self._beaten_s is not None:  # else kopf has ended, and this comes late
+        if self._beaten_s is not None:  # otherwise kopf has ended
             self._beaten_s = asyncio.get_running_loop().time()
 
 
 class _NoDifferences(kopf.DiffBaseStorage):
-    """Keeps kopf from copying every object twice for a difference that nobody asks for."""
+    """Keeps kopf from copying every object twice for a diff that is not used."""
 
     def build(self, **_: Any) -> kopf.BodyEssence:
         return cast("kopf.BodyEssence", {})
@@ -181,7 +180,7 @@ def _login(**kwargs: Any) -> kopf.ConnectionInfo | None:
     if os.environ.get("KUBECONFIG") or not host:
         return kopf.login_with_kubeconfig(**kwargs)
     account = kopf.login_with_service_account(**kwargs)
-    # kopf takes the API server's name, which needs a DNS; the address is given.
+    # kopf uses the API server's name, which needs DNS; the environment has the address.
     port = os.environ.get("KUBERNETES_SERVICE_PORT", "443")
     bracketed = f"[{host}]" if ":" in host else host
     return account and dataclasses.replace(account, server=f"https://{bracketed}:{port}")
@@ -190,16 +189,16 @@ def _login(**kwargs: Any) -> kopf.ConnectionInfo | None:
 def _settings(patience: Patience) -> kopf.OperatorSettings:
     settings = kopf.OperatorSettings()
     settings.posting.enabled = False
-    settings.scanning.disabled = True  # one look at our group, no watch of CRDs and namespaces
+    settings.scanning.disabled = True  # scan our group once, watch no CRDs and namespaces
     settings.networking.connect_timeout = 5
     settings.networking.request_timeout = 30
     settings.networking.error_backoffs = patience.back_offs_s
     settings.watching.reconnect_backoff = patience.shortest_pause_s
     settings.watching.server_timeout = 600
-    settings.watching.chunk_size = 100  # what it lists first, as a whole, is five times its JSON
-    settings.queueing.idle_timeout = 0.5  # when kopf ends by a fault it waits 5 s for the others
-    settings.process.ultimate_exiting_timeout = None  # it would kill this thread with SIGKILL
-    # Written by none of our handlers; were they ever, then not under another operator's name.
+    settings.watching.chunk_size = 100  # a whole list takes five times its JSON in memory
+    settings.queueing.idle_timeout = 0.5  # otherwise a failing kopf waits 5 s for other workers
+    settings.process.ultimate_exiting_timeout = None  # otherwise it would SIGKILL this process
+    # Our handlers write none of these; the names are set so that no other operator's are used.
     settings.persistence.finalizer = "headroom.dev/watch"
     settings.persistence.progress_storage = kopf.AnnotationsProgressStorage(prefix="headroom.dev")
     settings.persistence.diffbase_storage = _NoDifferences()

@@ -1,8 +1,7 @@
 """The Kubernetes API as plain JSON, over the official client's connection and credentials.
 
-Of `kubernetes.aio` only ApiClient and the configuration are used: its typed API classes cost 188
-MB. Every request has a deadline, and every error is translated into `headroom.errors` by what the
-caller does next.
+Only ApiClient and the configuration of `kubernetes.aio` are used: its typed API classes cost 188
+MB. Every request has a deadline, and every error is translated into `headroom.errors`.
 """
 
 from __future__ import annotations
@@ -40,36 +39,36 @@ from headroom.errors import (
 Manifest = dict[str, Any]
 
 DEADLINE_S = 6.0
-"""A request that hangs while a fault ends is to end, and the next tick with it, soon enough."""
-_HELD = "; an admission webhook may hold it: its timeoutSeconds has to be shorter"
+"""Short enough that a hanging request does not delay the next tick for long after a fault."""
+_HELD = "; an admission webhook may delay it: its timeoutSeconds must be shorter"
 _DEFAULT_KUBECONFIG = "~/.kube/config"
 _ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _PAGE = 100
-"""Objects of a long list at a time: some MB, and five times as much once it is read."""
+"""Objects per page of a list: some MB, and five times as much when parsed."""
 
 _JSON = "application/json"
 _APPLY = "application/apply-patch+yaml"
 _HEADERS = {"Accept": _JSON, "Accept-Encoding": "identity", "User-Agent": "headroom"}
-"""Compressed, a LIST would cost both sides more CPU than its 1 MB/s are worth."""
+"""No compression: for a LIST it would cost both sides more CPU than 1 MB/s is worth."""
 _JSON_PATCH = "application/json-patch+json"
 
 _SCALED_BY_APPLY = frozenset({"apps/v1"})
 _NO_REPLICAS = b"the spec replicas field"
-"""In the words of the API server."""
+"""Part of the API server's message."""
 
 
 class OnCall(Protocol):
-    """Takes the figures of one request."""
+    """Callback with the outcome of one request."""
 
     def __call__(self, verb: str, code: str, seconds: float) -> None:
-        """Count it; `code` is the HTTP status, or the name of what broke it off."""
+        """Count it; `code` is the HTTP status or the kind of failure."""
         ...
 
 
 def of_pod(account: Path, environment: Mapping[str, str]) -> Any:
-    """Give the loader of a pod's credentials: its token is read again each minute.
+    """Return the loader of a pod's credentials, which rereads the token every minute.
 
-    The kubelet renews it long before it runs out. Of another CA only a new process knows.
+    The kubelet renews the token long before it expires. A new CA needs a new process.
     """
     return InClusterConfigLoader(  # type: ignore[no-untyped-call]
         token_filename=str(account / "token"),
@@ -79,7 +78,7 @@ def of_pod(account: Path, environment: Mapping[str, str]) -> Any:
 
 
 class KubernetesApi:
-    """Speaks to one API server. Use as an async context manager."""
+    """Client of one API server. Use as an async context manager."""
 
     def __init__(
         self,
@@ -93,18 +92,18 @@ class KubernetesApi:
         self._kubeconfig = kubeconfig
         self._context = context
         self.namespace = "default"
-        """Of the context in use, once it is open."""
+        """Namespace of the context, once opened."""
         self._on_call = on_call
         self._deadline_s = deadline_s
         self._timeout = aiohttp.ClientTimeout(total=deadline_s)
         self._client: ApiClient | None = None
         self._plurals: dict[tuple[str, str], str] = {}
-        """Of kinds that are not ours, by apiVersion and kind."""
+        """Discovered plurals by apiVersion and kind."""
 
     async def __aenter__(self) -> Self:
-        """Read the credentials: the file named, or KUBECONFIG, else the pod's, else ~/.kube/config.
+        """Read credentials from the given file, KUBECONFIG, the pod, or ~/.kube/config.
 
-        Raises Forbidden where there are none.
+        Raises Forbidden if there are none.
         """
         configuration = Configuration()
         try:
@@ -141,30 +140,29 @@ class KubernetesApi:
         await self._client.close()  # type: ignore[no-untyped-call]
 
     async def get(self, api_version: str, kind: str, namespace: str | None, name: str) -> Manifest:
-        """Read one object; None is the cluster."""
+        """Read one object; a namespace of None means cluster scope."""
         path = await self._found(api_version, kind, namespace, name)
         return await self._request("GET", "get", path)
 
     async def get_scale(self, api_version: str, kind: str, namespace: str, name: str) -> Manifest:
         """Read an object's scale.
 
-        A server answers 500 where the object itself leaves its replicas out, which is Rejected.
+        The API server returns 500 if the object has no replicas field, which becomes Rejected.
         """
         path = f"{await self._found(api_version, kind, namespace, name)}/scale"
         found = await self._answer("GET", "get_scale", path)
         if found.status == 500 and _NO_REPLICAS in found.body:
-            raise Rejected(f"{path}: the object leaves out its replicas: set them once")
+            raise Rejected(f"{path}: the object must have its replicas field: set it once")
         return object_of(found, f"GET {path}")
 
     async def fetch(self, path: str) -> Fetched:
-        """GET any path of the server; raise Unavailable where there is no answer at all."""
+        """GET any path of the server; raise Unavailable without a response."""
         return await self._answer("GET", "fetch", path)
 
     async def stream(self, path: str, quiet_s: float) -> AsyncIterator[bytes]:
-        """GET what comes in pieces, until it ends.
+        """GET a stream, and yield its pieces until it ends.
 
-        Raise Unavailable where it breaks off or nothing comes for `quiet_s`, and what the status of
-        the answer stands for.
+        Raises Unavailable if it breaks or is silent for `quiet_s`, and the error of its status.
         """
         assert self._client is not None
         headers = dict(_HEADERS)
@@ -188,7 +186,7 @@ class KubernetesApi:
     async def list_all(
         self, api_version: str, kind: str, namespace: str | None, label_selector: str = ""
     ) -> list[Manifest]:
-        """Read all objects of a kind that the selector selects."""
+        """Read all objects of a kind that match the selector."""
         query = {"labelSelector": label_selector} if label_selector else {}
         path = path_to(api_version, kind, namespace)
         answer = await self._request("GET", "list", path, query=query)
@@ -202,13 +200,13 @@ class KubernetesApi:
         label_selector: str = "",
         kept: Callable[[Manifest], Manifest] = lambda one: one,
     ) -> tuple[list[Manifest], str]:
-        """Read the objects that are selected, and the resourceVersion that the answer stands for.
+        """Read the objects that match the selector, and the list's resourceVersion.
 
-        `kept` may give for each what is known of it already, page by page.
+        `kept` may replace each object by a known equal one, page by page.
 
-        An API server that lags behind answers with the past, which only this version tells. Read
-        page by page, each as of that version; managedFields, half of it, are left out. A page that
-        comes too late for that (410) is Unavailable like any other trouble.
+        An API server that lags behind returns old objects, which only this version reveals. All
+        pages are of this version; managedFields are removed. A page requested too late (410) is
+        Unavailable.
         """
         path, query = path_to(api_version, kind, namespace), {"limit": str(_PAGE)}
         if label_selector:
@@ -226,21 +224,21 @@ class KubernetesApi:
                 return found, str(metadata.get("resourceVersion") or "")
 
     async def create(self, manifest: Manifest, *, field_manager: str) -> Manifest:
-        """POST; an object without a namespace is one of the cluster."""
+        """POST an object; without a namespace it is cluster-scoped."""
         namespace = manifest.get("metadata", {}).get("namespace")
         path = path_to(manifest["apiVersion"], manifest["kind"], namespace)
         query = {"fieldManager": field_manager}
         return await self._request("POST", "create", path, query=query, body=manifest)
 
     async def replace(self, manifest: Manifest, *, field_manager: str) -> Manifest:
-        """PUT; with a resourceVersion in it a compare-and-swap."""
+        """PUT an object; with a resourceVersion it is a compare-and-swap."""
         query = {"fieldManager": field_manager}
         return await self._request("PUT", "replace", path_of(manifest), query=query, body=manifest)
 
     async def apply(
         self, manifest: Manifest, *, field_manager: str, dry_run: bool = False
     ) -> Manifest:
-        """Apply server-side with force: the fields are ours."""
+        """Apply server-side with force: the operator owns the fields."""
         query = {"fieldManager": field_manager, "force": "true"}
         if dry_run:
             query["dryRun"] = "All"
@@ -258,10 +256,10 @@ class KubernetesApi:
     async def apply_scale(
         self, deployment: Manifest, replicas: int, *, field_manager: str
     ) -> Manifest:
-        """Apply /scale server-side, at the resourceVersion of the Deployment as it was read.
+        """Apply /scale server-side, at the resourceVersion at which the Deployment was read.
 
-        An apply leaves an owner in managedFields, and a later `kubectl scale` shows as another. For
-        a custom resource it is answered with 500 (tried, Kubernetes 1.36): there it is a PUT.
+        An apply records a field manager, so that a later `kubectl scale` shows as another one. For
+        a custom resource it returns 500 (tried with Kubernetes 1.36), so that a PUT is used.
         """
         metadata, api_version = deployment["metadata"], deployment["apiVersion"]
         scale = {
@@ -294,7 +292,7 @@ class KubernetesApi:
         )
 
     async def _found(self, api_version: str, kind: str, namespace: str | None, name: str) -> str:
-        """Give the path of an object; a kind that is not ours is asked for once."""
+        """Return the path of an object; the plural of an unknown kind is discovered once."""
         if kind in PLURALS:
             return path_to(api_version, kind, namespace, name)
         if (api_version, kind) not in self._plurals:
@@ -303,7 +301,7 @@ class KubernetesApi:
                 if "/" not in one["name"] and one.get("namespaced"):
                     self._plurals[api_version, one["kind"]] = one["name"]
             if (api_version, kind) not in self._plurals:
-                raise NotFound(f"the API server knows no namespaced kind {kind} in {api_version}")
+                raise NotFound(f"the API server has no namespaced kind {kind} in {api_version}")
         return located(api_version, self._plurals[api_version, kind], namespace, name)
 
     async def _request(
@@ -324,7 +322,7 @@ class KubernetesApi:
         return object_of(found, asked)
 
     def _credentials(self) -> Iterator[str]:
-        """Give what authenticates us, which an answer may repeat."""
+        """Yield our credentials, which a response may repeat."""
         assert self._client is not None
         for value in self._client.configuration.api_key.values():
             yield bare(value)
@@ -339,7 +337,7 @@ class KubernetesApi:
         query: dict[str, str] | None = None,
         body: object = None,
     ) -> Fetched:
-        """Ask, within the deadline, and count it; raise Unavailable where nothing is answered."""
+        """Send a request within the deadline and count it; raise Unavailable without a response."""
         loop = asyncio.get_running_loop()
         begun_s = loop.time()
         code = "cancelled"
@@ -350,7 +348,7 @@ class KubernetesApi:
             code = "timeout"
             held = "" if method == "GET" else _HELD
             raise Unavailable(
-                f"{method} {path}: no answer in {self._deadline_s:g} s{held}"
+                f"{method} {path}: no response within {self._deadline_s:g} s{held}"
             ) from None
         except (aiohttp.ClientError, OSError) as error:
             code = "connection"
@@ -387,7 +385,7 @@ class KubernetesApi:
 
 
 def _existing(paths: str) -> str:
-    """Give back what KUBECONFIG names if any of it is there; raise ConfigException else."""
+    """Return `paths` if any of its files exists; raise ConfigException otherwise."""
     if not any(Path(path).expanduser().is_file() for path in paths.split(os.pathsep)):
-        raise ConfigException(f"{paths} is not there; set KUBECONFIG to a kubeconfig file")
+        raise ConfigException(f"{paths} does not exist; set KUBECONFIG to a kubeconfig file")
     return paths

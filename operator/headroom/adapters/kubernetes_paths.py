@@ -1,4 +1,4 @@
-"""PURE. Where the API server keeps an object."""
+"""Paths of objects in the Kubernetes API. Pure."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ PLURALS = {
 
 
 def path_to(api_version: str, kind: str, namespace: str | None, name: str = "") -> str:
-    """Give the path of an object of a kind that we know, or without a name of its list."""
+    """Return the path of an object of a known kind, or of its list without a name."""
     return located(api_version, PLURALS[kind], namespace, name)
 
 
 def located(api_version: str, plural: str, namespace: str | None, name: str) -> str:
-    """Give the path by the plural; a namespace of None is the cluster."""
+    """Return the path by plural; a namespace of None means cluster scope."""
     scope = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
     of_one = f"/{quote(name, safe='')}" if name else ""
     return f"{root(api_version)}{scope}/{plural}{of_one}"
 
 
 def root(api_version: str) -> str:
-    """Give the path of a group and version."""
+    """Return the path of a group and version."""
     return f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
 
 
 def path_of(manifest: Manifest) -> str:
-    """Give the path of an object with a name."""
+    """Return the path of a named object."""
     metadata, kind = manifest["metadata"], manifest["kind"]
     return path_to(manifest["apiVersion"], kind, metadata["namespace"], metadata["name"])

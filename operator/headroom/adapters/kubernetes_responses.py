@@ -1,4 +1,4 @@
-"""PURE. What an answer of the API server stands for: an object, or an error by what to do next."""
+"""Translates responses of the API server into objects or errors. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Manifest = dict[str, Any]
 _RETRY_AFTER_S = 1.0
 _MAX_RETRY_AFTER_S = 60.0
 _SHOWN = 1024
-"""Of what the API server says: it ends in logs, events and status."""
+"""Kept length of the API server's messages, which end up in logs, events and status."""
 
 _ERRORS: dict[int, type[ClusterError]] = {
     400: Rejected,
@@ -41,55 +41,55 @@ _ERRORS: dict[int, type[ClusterError]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """An answer as it came, whatever its status."""
+    """A raw response of any status."""
 
     status: int
     body: bytes
     date: str
-    """When the server says that it answered, as HTTP writes it; empty where it does not."""
+    """The Date header; empty if missing."""
     retry_after: str
 
 
 def leave_out_managed_fields(one: object) -> None:
-    """Take out of an object what is half of it, and read by nobody."""
+    """Remove managedFields, which are half of an object and not used."""
     metadata = one.get("metadata") if isinstance(one, dict) else None
     if isinstance(metadata, dict):
         metadata.pop("managedFields", None)
 
 
 def items_of(answer: Manifest, path: str) -> list[Manifest]:
-    """Read the objects of a list; raise Unavailable where it is none."""
+    """Return the objects of a list; raise Unavailable if it is not a list."""
     items = answer.get("items", ())
     if items is not None and not isinstance(items, list):
-        raise Unavailable(f"GET {path}: the answer is no list of objects")
+        raise Unavailable(f"GET {path}: the response is not a list of objects")
     return items or []
 
 
 def object_of(found: Fetched, asked: str) -> Manifest:
-    """Read the object of an answer; raise what an answer of its status stands for."""
+    """Return the object of a response; raise the error of its status."""
     if found.status >= 300:
         raise error_of(found.status, found.body, found.retry_after, asked)
     try:
         answer = orjson.loads(found.body)
     except orjson.JSONDecodeError as error:
-        raise Unavailable(f"{asked}: the answer is no JSON: {error}") from error
+        raise Unavailable(f"{asked}: the response is not JSON: {error}") from error
     if not isinstance(answer, dict):
-        raise Unavailable(f"{asked}: the answer is no object")
+        raise Unavailable(f"{asked}: the response is not an object")
     return answer
 
 
 def error_of(
     status: int, payload: bytes, retry_after: str, asked: str, known: Sequence[str] = ()
 ) -> ClusterError:
-    """Translate an answer, in the API server's words where it gave any.
+    """Translate an error response, with the API server's message if it has one.
 
-    `known` are secrets that it may repeat.
+    `known` are secrets that the message may repeat.
     """
     try:
         message = redacted(str(orjson.loads(payload)["message"]), known)[:_SHOWN]
     except (orjson.JSONDecodeError, KeyError, TypeError):
         message = redacted(payload[:4096].decode("utf-8", "replace"), known)[:200].strip()
-    words = f"{message} ({status})" if message else f"{asked} gave {status}"
+    words = f"{message} ({status})" if message else f"{asked} returned status {status}"
     if status == 403 and b'"NamespaceTerminating"' in payload:
         return NamespaceTerminating(words)
     kind = _ERRORS.get(status)

@@ -1,9 +1,8 @@
-"""An open loop against one live model server: requests at Poisson instants, whatever came before.
+"""Measures a live model server with an open loop: requests at Poisson instants.
 
-Open Inference Protocol v2 over HTTP. A request's latency runs from the instant at which it was due,
-so a generator that cannot keep up shows as latency (no coordinated omission). Whatever is no answer
-with status 200 is a miss: refusals, errors, timeouts, and what the bound on requests in flight held
-back.
+Open Inference Protocol v2 over HTTP. Latency is measured from the scheduled instant of a request,
+so a generator that cannot keep up shows as latency (no coordinated omission). Everything except
+status 200 is a miss: refusals, errors, timeouts, and requests above the bound in flight.
 """
 
 from __future__ import annotations
@@ -32,15 +31,15 @@ _MODEL_LABEL = re.compile(r'^headroom_max_batch_size\{model="([^"\\]+)"\}', re.M
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredStep:
-    """What one rate showed."""
+    """The measurement at one rate."""
 
     rate_rps: float
     duration_s: float
     latencies_s: tuple[float, ...]
-    """Of answers with status 200, from the instant at which each was due."""
+    """Latencies of answers with status 200, from their scheduled instants."""
     missed: int
     late_s: float
-    """The 95th percentile of how late requests were really sent: the generator's own part."""
+    """95th percentile of the delay between scheduled and actual sending: the generator's share."""
     batches: float | None = None
     batch_items: float | None = None
     batch_seconds: float | None = None
@@ -56,8 +55,8 @@ class LiveServer(HttpSession):
         parts = urlsplit(url)
         if parts.scheme not in {"http", "https"} or not parts.netloc:
             raise Unmeasurable(
-                f"a server has an http or https URL, received {url!r:.80}: "
-                "give one such as http://127.0.0.1:8000"
+                f"the server must have an http or https URL; got {url!r:.80}: "
+                "use one such as http://127.0.0.1:8000"
             )
         match = _MODEL_PATH.fullmatch(url)
         self._base = (match["base"] if match else url).rstrip("/")
@@ -66,22 +65,22 @@ class LiveServer(HttpSession):
 
     @property
     def model(self) -> str:
-        """The model's name; known after `learn`."""
+        """The model's name; available after `learn`."""
         assert self._model is not None
         return self._model
 
     async def learn(self) -> CostModel | None:
-        """Find the model and what it takes; return the cost that the server says it has.
+        """Find the model and its inputs; return the cost model that the server exposes.
 
-        Raises Unmeasurable where the server does not answer or takes what cannot be made up.
+        Raises Unmeasurable if the server does not answer or its inputs cannot be synthesized.
         """
         page = await self._page()
         if self._model is None:
             found = _MODEL_LABEL.search(page or "")
             if found is None:
                 raise Unmeasurable(
-                    f"{self._base}{METRICS_PATH} does not say which model is served: is the server "
-                    "up? If it is, give --model NAME"
+                    f"{self._base}{METRICS_PATH} does not name the model: check that the server "
+                    "is up, or pass --model NAME"
                 )
             self._model = found[1]
         if self._body is None:
@@ -90,9 +89,9 @@ class LiveServer(HttpSession):
         return sample.cost if sample else None
 
     async def idle_s(self, requests: int = 5) -> float:
-        """Return the median latency of single requests, one after the other.
+        """Return the median latency of sequential requests.
 
-        Raises Unmeasurable where the server refuses them.
+        Raises Unmeasurable if the server refuses them.
         """
         clock = asyncio.get_running_loop().time
         taken = []
@@ -101,14 +100,14 @@ class LiveServer(HttpSession):
             status, text = await self._ask()
             if status != 200:
                 raise Unmeasurable(
-                    f"a single request is answered 200, received {status or 'nothing'} "
-                    f"{text!r:.120}: give a request that the model takes with --body FILE"
+                    f"a single request must be answered with 200; got {status or 'no answer'} "
+                    f"{text!r:.120}: pass a valid request with --body FILE"
                 )
             taken.append(clock() - began_s)
         return sorted(taken)[len(taken) // 2]
 
     async def step(self, rate_rps: float, duration_s: float, seed: int) -> MeasuredStep:
-        """Send at this rate for so long, and wait until every request has ended."""
+        """Send requests at this rate for `duration_s`, and wait until all have ended."""
         before = self._read(await self._page())
         latencies, missed, late = await self._send(_instants(rate_rps, duration_s, seed))
         after = self._read(await self._page())
@@ -148,7 +147,7 @@ class LiveServer(HttpSession):
         return latencies, missed, late
 
     async def _ask(self) -> tuple[int | None, str]:
-        """Return status and the answer's beginning; None where no answer came."""
+        """Return the status and the start of the answer; None without an answer."""
         headers = {"content-type": "application/json"}
         url = f"{self._base}/v2/models/{self._model}/infer"
         try:
@@ -161,7 +160,7 @@ class LiveServer(HttpSession):
             return None, f"{type(error).__name__}: {error}"
 
     async def _page(self) -> str | None:
-        """Return the server's page of metrics; None where it has none."""
+        """Return the server's metrics page; None if it has none."""
         try:
             url = f"{self._base}{METRICS_PATH}"
             async with self.request("GET", url, self._timeout_s) as response:
@@ -177,7 +176,7 @@ class LiveServer(HttpSession):
             return None
 
     def _read(self, page: str | None) -> PodSample | None:
-        """Return the page as a sample; None where it is another server's."""
+        """Return the page as a sample; None if it is from another kind of server."""
         try:
             return read_sample(page, pod="measured", model=self.model, time_s=0.0) if page else None
         except TelemetryError:
@@ -189,19 +188,20 @@ class LiveServer(HttpSession):
             async with self.request("GET", url, ASKING_TIMEOUT_S) as response:
                 if response.status != 200:
                     raise Unmeasurable(
-                        f"{url} answers {response.status}, expected 200: check --model, or wait "
-                        "until the model is loaded"
+                        f"{url} must answer with 200; got {response.status}: check --model, or "
+                        "wait until the model is loaded"
                     )
                 metadata = await response.json(content_type=None)
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
             raise Unmeasurable(
-                f"{url} does not answer ({type(error).__name__}: {error}): is the server up?"
+                f"{url} does not answer ({type(error).__name__}: {error}): check that the server "
+                "is up"
             ) from error
         return synthetic_request(metadata)
 
 
 def _instants(rate_rps: float, duration_s: float, seed: int) -> list[float]:
-    """Return the instants of a Poisson process of this rate; at least one."""
+    """Return the instants of a Poisson process with this rate; at least one."""
     chance = random.Random(seed)  # noqa: S311  (no secret)
     due = [chance.expovariate(rate_rps)]
     while due[-1] < duration_s:
@@ -210,7 +210,7 @@ def _instants(rate_rps: float, duration_s: float, seed: int) -> list[float]:
 
 
 def _batches(before: PodSample | None, after: PodSample | None) -> dict[str, float]:
-    """Return what the server's counters rose by; nothing where they are not known."""
+    """Return the increases of the server's batch counters; empty if unknown."""
     if before is None or after is None or after.batches < before.batches:
         return {}
     return {

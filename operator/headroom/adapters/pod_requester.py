@@ -1,4 +1,4 @@
-"""Requests to pods over HTTP, which are not trusted: deadline over all, answers of bounded size."""
+"""HTTP requests to untrusted pods: overall deadline, bounded response size."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from headroom.adapters.http_session import HttpSession
 from headroom.errors import RequestFailed
 
 KEPT_BYTES = 1 << 18
-"""Of an answer: what a server says of its model's inputs, or why it refuses a request."""
+"""Kept size of a response: enough for a model's metadata or an error."""
 MAX_ANSWER_BYTES = 1 << 26
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
-    """One answer."""
+    """One response."""
 
     status: int
     text: str
-    """Its beginning; what is no UTF-8 is replaced."""
+    """Start of the body; invalid UTF-8 is replaced."""
     seconds: float
 
 
 class PodRequester(HttpSession):
-    """Asks pods, with a connection each time. Use as an async context manager."""
+    """Sends requests to pods, each on a new connection. Use as an async context manager."""
 
     def __init__(self) -> None:
         super().__init__(connections=0, keep_alive=False)
@@ -49,7 +49,7 @@ class PodRequester(HttpSession):
                 async for chunk in response.content.iter_any():
                     size += len(chunk)
                     if size > MAX_ANSWER_BYTES:
-                        raise RequestFailed(f"{url} answered more than {MAX_ANSWER_BYTES} bytes")
+                        raise RequestFailed(f"{url} returned more than {MAX_ANSWER_BYTES} bytes")
                     kept += chunk[: KEPT_BYTES - len(kept)]
                 return Answered(
                     status=response.status,
@@ -57,6 +57,6 @@ class PodRequester(HttpSession):
                     seconds=time.perf_counter() - begun_s,
                 )
         except TimeoutError:
-            raise RequestFailed(f"{url} gave no answer within {deadline_s:.3g} s") from None
+            raise RequestFailed(f"{url} did not answer within {deadline_s:.3g} s") from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise RequestFailed(f"{url}: {type(error).__name__}: {error}") from error

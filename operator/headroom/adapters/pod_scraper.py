@@ -1,7 +1,4 @@
-"""Pages of metrics over HTTP from pods, which are not trusted.
-
-Deadline over all, size cap, no redirects, no proxies.
-"""
+"""Fetches metrics pages from untrusted pods: deadline, size limit, no redirects, no proxies."""
 
 from __future__ import annotations
 
@@ -14,9 +11,9 @@ from headroom.errors import ScrapeFailed
 
 DEADLINE_S = 1.0
 MAX_PAGE_BYTES = 1 << 18
-"""Our server's page has 15 KB. Reading one of this size takes a fifth of a second."""
+"""Our server's page has 15 kB. Parsing a page of this size takes a fifth of a second."""
 MAX_SENT_BYTES = 1 << 22
-"""Of a page of which only some lines are kept: Ray's has 650 KB, of which a tenth is Serve's."""
+"""Limit for pages that are filtered by prefix: Ray's has 650 kB, a tenth of it from Serve."""
 _HEADERS = (
     "Accept: text/plain;version=0.0.4\r\nAccept-Encoding: identity\r\nUser-Agent: headroom\r\n"
 )
@@ -30,7 +27,7 @@ class PodScraper:
         self._connections = PodConnections()
 
     async def __aenter__(self) -> Self:
-        """Open nothing yet."""
+        """Open no connection yet."""
         return self
 
     async def __aexit__(
@@ -39,29 +36,29 @@ class PodScraper:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close what is idle."""
+        """Close idle connections."""
         self._connections.close()
 
     async def scrape(self, url: str, prefix: str = "") -> str:
-        """Fetch one page; with a prefix only its lines that begin with it.
+        """Fetch one page; with a prefix, keep only the lines that begin with it.
 
-        Raise ScrapeFailed for anything but 200 with a bounded UTF-8 body in time.
+        Raises ScrapeFailed unless it is a 200 with a bounded UTF-8 body in time.
         """
         page = _Page(url, prefix.encode())
         try:
             async with asyncio.timeout(self._deadline_s):
                 status = await self._connections.get(Request.of(url, _HEADERS), page.take)
             if status != 200:
-                raise ScrapeFailed(f"{url} answered {status}")
+                raise ScrapeFailed(f"{url} returned status {status}")
             return page.text()
         except TimeoutError:
-            raise ScrapeFailed(f"{url} gave no page within {self._deadline_s:g} s") from None
+            raise ScrapeFailed(f"{url} did not answer within {self._deadline_s:g} s") from None
         except (OSError, ValueError) as error:
             raise ScrapeFailed(f"{url}: {type(error).__name__}: {error}") from error
 
 
 class _Page:
-    """What is kept of a page while it comes; raises ScrapeFailed as soon as it is too much."""
+    """Collects a page while it arrives; raises ScrapeFailed as soon as it is too large."""
 
     def __init__(self, url: str, prefix: bytes) -> None:
         self._url = url
@@ -70,12 +67,12 @@ class _Page:
         self._sent = 0
         self._kept = bytearray()
         self._rest = b""
-        """A line that has not ended yet."""
+        """The last, incomplete line."""
 
     def take(self, chunk: bytes) -> None:
         self._sent += len(chunk)
         if self._sent > self._most:
-            raise ScrapeFailed(f"{self._url} gave more than {self._most} bytes")
+            raise ScrapeFailed(f"{self._url} returned more than {self._most} bytes")
         if not self._prefix:
             self._kept += chunk
             return
@@ -86,9 +83,9 @@ class _Page:
         if len(self._kept) + len(self._rest) > MAX_PAGE_BYTES:
             prefix = self._prefix.decode()
             raise ScrapeFailed(
-                f"{self._url} gave more than {MAX_PAGE_BYTES} bytes in lines of {prefix}"
+                f"{self._url} returned more than {MAX_PAGE_BYTES} bytes in lines of {prefix}"
             )
 
     def text(self) -> str:
-        """Give it whole; a line that was cut stays at its end, for its reader to refuse."""
+        """Return the page, including an incomplete last line, which the parser rejects."""
         return (self._kept + self._rest).decode("utf-8")

@@ -1,8 +1,8 @@
-"""Pods as they are and as they change: a LIST, then a WATCH from there, for as long as it lasts.
+"""Watches pods: a LIST, then a WATCH from its version.
 
-The selector is the API server's to evaluate, so that other pods of the cluster cost nothing. A
-watch that ends, breaks off or falls silent (the API server sends a bookmark every minute) begins
-anew with a LIST, which says what was missed.
+The API server evaluates the selector, so other pods of the cluster cost nothing. A watch that ends,
+fails or becomes silent (the API server sends a bookmark every minute) restarts with a LIST, which
+covers missed events.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ OnEvent = Callable[[str, Object], None]
 
 LASTS_S = 300
 SILENT_S = 90.0
-"""Longer than the API server lets a watch be silent."""
+"""Longer than the API server's interval of bookmarks."""
 SHORTEST_PAUSE_S = 0.2
 LONGEST_PAUSE_S = 10.0
 MAX_LINE_BYTES = 1 << 22
 
 
 class Api(Protocol):
-    """The part of the API that is needed."""
+    """The part of the API that the watch needs."""
 
     async def fetch(self, path: str) -> Any:
         """GET."""
@@ -45,7 +45,7 @@ class Api(Protocol):
 
 
 class PodWatch:
-    """Watches the pods that a selector selects; without a namespace in all of them."""
+    """Watches the pods of a selector, in one namespace or in all."""
 
     def __init__(self, api: Api, *, selector: str, namespace: str | None = None) -> None:
         self._api = api
@@ -62,7 +62,7 @@ class PodWatch:
                 pause_s = SHORTEST_PAUSE_S
                 await self._watch(version, on_event)
             except ClusterError as error:
-                _log.warning("the watch of pods begins again in %.1f s: %s", pause_s, error)
+                _log.warning("the watch of pods restarts in %.1f s: %s", pause_s, error)
                 await asyncio.sleep(pause_s)
                 pause_s = min(2.0 * pause_s, LONGEST_PAUSE_S)
 
@@ -70,17 +70,17 @@ class PodWatch:
         query = urlencode({"labelSelector": self._selector})
         answer = await self._api.fetch(f"{self._path}?{query}")
         if answer.status != 200:
-            raise Unavailable(f"GET {self._path} gave {answer.status}")
+            raise Unavailable(f"GET {self._path} returned status {answer.status}")
         try:
             listed = orjson.loads(answer.body)
             version, pods = str(listed["metadata"]["resourceVersion"]), listed["items"] or []
         except (orjson.JSONDecodeError, KeyError, TypeError) as error:
-            raise Unavailable(f"GET {self._path}: the answer is no list of objects") from error
+            raise Unavailable(f"GET {self._path}: the response is not a list of objects") from error
         on_list(pods)
         return version
 
     async def _watch(self, version: str, on_event: OnEvent) -> None:
-        """Go on from a version until the watch ends; raise Unavailable where it must begin anew."""
+        """Watch from a version until the watch ends; raise Unavailable if it must restart."""
         query = {
             "labelSelector": self._selector,
             "resourceVersion": version,
@@ -102,7 +102,7 @@ def _take(line: bytes, on_event: OnEvent) -> None:
         event = orjson.loads(line)
         kind, pod = event["type"], event["object"]
     except (orjson.JSONDecodeError, KeyError, TypeError) as error:
-        raise Unavailable("an event that is no JSON") from error
+        raise Unavailable("an event is not JSON") from error
     if kind == "ERROR":
         raise Unavailable(f"the watch ended: {pod.get('message', pod)}")
     if kind in ("ADDED", "MODIFIED", "DELETED"):

@@ -1,4 +1,4 @@
-"""Looks whether somebody takes connections at an address."""
+"""Checks whether an address accepts TCP connections."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ WITHIN_S = 0.3
 
 
 class PortProbe:
-    """Connects, and hangs up."""
+    """Connects and disconnects."""
 
     async def is_open(self, address: str, port: int) -> bool:
-        """Say whether a connection is taken in time."""
+        """Return whether a connection is accepted in time."""
         try:
             async with asyncio.timeout(WITHIN_S):
                 _, writer = await asyncio.open_connection(address, port)

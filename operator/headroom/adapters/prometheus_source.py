@@ -1,12 +1,11 @@
-"""Pages of metrics from a Prometheus, which may be slow, wrong or overwhelmed.
+"""Reads metrics pages from a Prometheus, which may be slow, wrong or overloaded.
 
-prometheus-api-client speaks to it, over a session that bounds what the library leaves open: one
-deadline over connecting, headers and body, which may drip; the size of an answer; no retries that
-the caller does not see, no redirects, no proxies of the environment. An answer with warnings is
-partial (a store behind Thanos did not answer): what is missing in it would read as zeros, so it is
-no answer. The library blocks, so questions are asked in a few threads of their own.
+It uses prometheus-api-client over a session that adds bounds: one deadline for connecting, headers
+and a slow body; a size limit; no hidden retries, no redirects, no proxies of the environment. A
+response with warnings is partial (a store behind Thanos did not answer): its missing series would
+read as zeros, so it is rejected. The library blocks, so queries run in a few threads.
 
-The library takes 20 MB and is imported only where a source is named.
+The library takes 20 MB and is imported only if a source is configured.
 """
 
 from __future__ import annotations
@@ -47,11 +46,11 @@ THREADS = 4
 PODS_PER_QUESTION = 100
 _CHUNK_BYTES = 1 << 16
 _OF_NO_ANSWER = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
-"""What the library raises at a body that is no JSON, or JSON of another shape."""
+"""Exceptions of the library for a body that is not JSON or has another shape."""
 
 
 class PrometheusSource:
-    """One Prometheus, or replicas of one that scrape the same pods. An async context manager."""
+    """One Prometheus, or its replicas that scrape the same pods. An async context manager."""
 
     def __init__(
         self,
@@ -61,7 +60,7 @@ class PrometheusSource:
         replica_labels: Iterable[str] = (),
         deadline_s: float = DEADLINE_S,
     ) -> None:
-        """Ask every URL, and take the newest page of each pod that any of them gives."""
+        """Query every URL and use the latest page of each pod."""
         self._name = name
         self._deadline_s = deadline_s
         self._reader = PageReader(replica_labels)
@@ -69,7 +68,7 @@ class PrometheusSource:
         self._threads: ThreadPoolExecutor | None = None
 
     async def __aenter__(self) -> Self:
-        """Begin the threads."""
+        """Start the threads."""
         count = THREADS * len(self._clients)
         self._threads = ThreadPoolExecutor(count, thread_name_prefix=f"prometheus-{self._name}")
         return self
@@ -80,7 +79,7 @@ class PrometheusSource:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Leave what is under way to its deadline."""
+        """Let running queries end at their deadline."""
         if self._threads is not None:
             self._threads.shutdown(wait=False, cancel_futures=True)
         for client in self._clients:
@@ -89,9 +88,9 @@ class PrometheusSource:
     async def pages(
         self, metrics: frozenset[str], namespace: str, pods: Sequence[str], window_s: float
     ) -> Mapping[str, ScrapedPage]:
-        """Return the newest page, not older than `window_s`, of each of the pods that has one.
+        """Return the latest page of each pod that is not older than `window_s`.
 
-        Raises ScrapeFailed where no replica answered wholly.
+        Raises ScrapeFailed if no Prometheus replica answered completely.
         """
         asked = [
             recent(
@@ -130,13 +129,15 @@ class PrometheusSource:
         loop = asyncio.get_running_loop()
         where = f"Prometheus {self._name} ({client.prometheus_host})"
         try:
-            # Waiting for a thread counts: the session's deadline begins when the question is sent.
+            # Includes waiting for a thread: the session's deadline starts when the query is sent.
             async with asyncio.timeout(2 * self._deadline_s):
                 return await loop.run_in_executor(self._threads, self._ask, client, query)
         except TimeoutError:
-            raise ScrapeFailed(f"{where} gave no answer in time") from None
+            raise ScrapeFailed(f"{where} did not answer in time") from None
         except PrometheusApiClientException as error:
-            raise ScrapeFailed(f"{where} refused: {redacted(str(error))[:200]}") from error
+            raise ScrapeFailed(
+                f"{where} rejected the query: {redacted(str(error))[:200]}"
+            ) from error
         except (requests.RequestException, TelemetryError, *_OF_NO_ANSWER) as error:
             raise ScrapeFailed(
                 f"{where}: {type(error).__name__}: {redacted(str(error))[:200]}"
@@ -150,19 +151,19 @@ def _client(url: str, deadline_s: float) -> PrometheusConnect:
     url = url.rstrip("/")
     session = _Session(deadline_s)
     client = PrometheusConnect(url=url, session=session, retry=Retry(total=0), method="POST")
-    session.mount(url, _DeadlineAdapter(max_retries=Retry(total=0)))  # in place of the library's
+    session.mount(url, _DeadlineAdapter(max_retries=Retry(total=0)))  # replaces the library's
     return client
 
 
 class _Session(requests.Session):
-    """Every request has a deadline, and every answer an end."""
+    """Gives every request a deadline and every response a size limit."""
 
     def __init__(self, deadline_s: float) -> None:
         super().__init__()
         self.trust_env = False
         self._deadline_s = deadline_s
 
-    def request(  # type: ignore[override]  # whatever the library hands over
+    def request(  # type: ignore[override]  # any arguments of the library
         self, method: Any, url: Any, **options: Any
     ) -> requests.Response:
         """Send the query in the body, since it may be long; raise RequestException."""
@@ -177,7 +178,7 @@ class _Session(requests.Session):
         if response.status_code == 200 and b'"warnings"' in response.content:
             warnings = response.json().get("warnings")
             if warnings:
-                raise requests.RequestException(f"the answer is partial: {warnings!r:.160}")
+                raise requests.RequestException(f"the response is partial: {warnings!r:.160}")
         return response
 
 
@@ -186,14 +187,14 @@ def _read_body(response: requests.Response) -> None:
     for chunk in response.iter_content(_CHUNK_BYTES):
         body += chunk
         if len(body) > MAX_ANSWER_BYTES:
-            raise requests.RequestException(f"the answer has more than {MAX_ANSWER_BYTES} bytes")
+            raise requests.RequestException(f"the response has more than {MAX_ANSWER_BYTES} bytes")
     response._content = bytes(body)
 
 
 class _Deadlined:
-    """A connection that is cut when an answer has not ended in time.
+    """A connection that is closed if a response does not end in time.
 
-    A timeout by itself begins anew with every byte, of headers as of the body.
+    A socket timeout alone restarts with every received byte.
     """
 
     sock: socket.socket | None

@@ -1,4 +1,4 @@
-"""Lines appended to a file, from a thread of its own: whoever appends never waits for a disk."""
+"""Appends lines to a file from a separate thread, so that the caller never waits for a disk."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from types import TracebackType
 from typing import BinaryIO, Self
 
 MOST_BEHIND = 10_000
-"""Texts that wait to be written at most: some megabytes, where a disk hangs."""
+"""Maximum texts in the queue: some megabytes, if the disk hangs."""
 END_WITHIN_S = 2.0
 _LONGEST_LINE_BYTES = 65_536
 
 
 class RecordingFile:
-    """A file of lines that begins with `header` and never grows beyond `most_bytes`.
+    """A file of lines that starts with `header` and never exceeds `most_bytes`.
 
-    A file that begins so already is continued; of a last line that was cut, nothing is kept. Use as
-    a context manager.
+    An existing file with the same header is continued; an incomplete last line is removed. Use as a
+    context manager.
 
     Raises:
-        OSError: on entry, where the file cannot be written, or is something else.
+        OSError: on entry, if the file cannot be written or has another header.
     """
 
     def __init__(self, path: Path, *, header: str, most_bytes: int) -> None:
@@ -34,7 +34,7 @@ class RecordingFile:
         self._behind: queue.Queue[str | None] = queue.Queue(MOST_BEHIND)
 
     def __enter__(self) -> Self:
-        """Open the file, and begin to write."""
+        """Open the file and start the writer."""
         try:
             self._path.touch()
             with self._path.open("r+b") as begun:
@@ -43,7 +43,7 @@ class RecordingFile:
         except OSError as error:
             if error.errno is None:
                 raise
-            rule = "a recording needs a file that can be written"
+            rule = "the recording's file must be writable"
             raise OSError(f"{self._path}: {error.strerror}; {rule}") from None
         self._thread = threading.Thread(
             target=self._write, args=(file,), name="journal", daemon=True
@@ -57,32 +57,36 @@ class RecordingFile:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Write what is still to be written, for as long as END_WITHIN_S."""
+        """Write the queued texts, within END_WITHIN_S."""
         with suppress(queue.Full):
             self._behind.put_nowait(None)
             self._thread.join(END_WITHIN_S)
 
     def append(self, text: str) -> None:
-        """Add whole lines, soon.
+        """Queue whole lines.
 
-        Raises OSError where the file is full, or an earlier text could not be written.
+        Raises OSError if the file is full or an earlier text could not be written.
         """
         size = len(text.encode())
         if self._failure:
             raise OSError(f"{self._path}: {self._failure}")
         if self._bytes + size > self._most_bytes:
-            raise OSError(f"{self._path}: it has all of its {self._most_bytes} bytes")
+            raise OSError(
+                f"{self._path}: the file has reached its limit of {self._most_bytes} bytes"
+            )
         try:
             self._behind.put_nowait(text)
         except queue.Full:
-            raise OSError(f"{self._path}: the disk is {MOST_BEHIND} texts behind") from None
+            raise OSError(
+                f"{self._path}: the disk is slow, {MOST_BEHIND} texts are queued"
+            ) from None
         self._bytes += size
 
     def _continued(self, file: BinaryIO) -> int:
-        """Bring the file to the end of its last whole line; return its size."""
+        """Truncate the file to its last complete line; return its size."""
         begin = file.read(len(self._header))
         if begin == self._header[: len(begin)] and len(begin) < len(self._header):
-            file.seek(0)  # empty, or cut within the header
+            file.seek(0)  # empty, or truncated within the header
             file.write(self._header)
             file.flush()
         elif begin != self._header:
@@ -103,5 +107,5 @@ class RecordingFile:
                 file.flush()
         except OSError as error:
             self._failure = error.strerror or str(error)
-        with suppress(OSError):  # said already: what the buffer holds could not be written
+        with suppress(OSError):  # reported already: the buffer could not be written
             file.close()

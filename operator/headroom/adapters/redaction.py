@@ -1,8 +1,8 @@
-"""PURE. Takes credentials out of what others say, before it reaches a log, an event or a status.
+"""Removes credentials from foreign text before it reaches a log, an event or a status. Pure.
 
-An error page may repeat the request's headers; an admission policy may repeat the object that it
-refuses. What the operator itself has sent (its token, values of environment variables) is taken out
-by its value, what others may hold by its form.
+An error page may repeat the request's headers; an admission policy may repeat the rejected object.
+Secrets that the operator sent (its token, values of environment variables) are removed by value,
+other ones by their form.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any
 REDACTED = "[redacted]"
 LONGEST_LOOKED_AT = 1 << 14
 SHORTEST_SECRET = 6
-"""A shorter value is found everywhere, and hides nothing."""
+"""A shorter value would match everywhere."""
 OWN_VARIABLES = "HEADROOM_"
-"""Of these the values are names and numbers of ours."""
+"""Prefix of our own variables, whose values are not secret."""
 
 _FORMS = (
     (re.compile(r"(?i)\b(bearer|basic)(\s++)[\w.~+/=-]{6,}+"), rf"\1\2{REDACTED}"),
@@ -33,7 +33,7 @@ _FORMS = (
 
 
 def redacted(text: str, known: Iterable[str] = ()) -> str:
-    """Return the text without credentials: those known, and whatever has the form of one."""
+    """Return the text without the known secrets and anything with the form of a credential."""
     text = text[:LONGEST_LOOKED_AT]
     for secret in sorted(known, key=len, reverse=True):
         if len(secret) >= SHORTEST_SECRET:
@@ -44,13 +44,13 @@ def redacted(text: str, known: Iterable[str] = ()) -> str:
 
 
 def bare(authorization: str) -> str:
-    """Return the credential of a header without its scheme, which is written either way."""
+    """Return the credential of an Authorization header without its scheme."""
     scheme, _, credential = authorization.partition(" ")
     return credential if credential and scheme.lower() in {"bearer", "basic"} else authorization
 
 
 def sent_in(body: object) -> Iterator[str]:
-    """Give the values of environment variables, anywhere in a manifest."""
+    """Yield the values of environment variables, anywhere in a manifest."""
     if isinstance(body, Mapping):
         for key, value in body.items():
             if key == "env" and isinstance(value, list):

@@ -1,4 +1,4 @@
-"""PURE. A request that a model takes, made up of what it says of its inputs: ones, everywhere."""
+"""Builds a request from a model's metadata: ones for every input. Pure."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _WHOLE = re.compile(r"U?INT(8|16|32|64)")
 
 
 def synthetic_request(metadata: object) -> bytes:
-    """Make a request of ones for a model's v2 metadata; free dimensions become 1.
+    """Build a request of ones for a model's v2 metadata; free dimensions become 1.
 
-    Raises Unmeasurable where the metadata names an input that cannot be made up.
+    Raises Unmeasurable if an input cannot be synthesized.
     """
     inputs = metadata.get("inputs") if isinstance(metadata, Mapping) else None
     if not isinstance(inputs, list) or not inputs:
         raise Unmeasurable(
-            f"a model's metadata lists its inputs, received {inputs!r:.80}: give --body FILE"
+            f"the model's metadata must list its inputs; got {inputs!r:.80}: pass --body FILE"
         )
     return json.dumps({"inputs": [_synthetic_tensor(one) for one in inputs]}).encode()
 
@@ -40,7 +40,8 @@ def _synthetic_tensor(described: object) -> dict[str, Any]:
                 "data": [_one_of(datatype)] * math.prod(shape),
             }
     raise Unmeasurable(
-        f"an input has a name, a datatype and a shape, received {described!r:.80}: give --body FILE"
+        f"an input must have a name, a datatype and a shape; got {described!r:.80}: "
+        "pass --body FILE"
     )
 
 
@@ -53,4 +54,4 @@ def _one_of(datatype: str) -> object:
         return True
     if datatype == "BYTES":
         return "measure"
-    raise Unmeasurable(f"inputs of type {datatype!r:.40} cannot be made up: give --body FILE")
+    raise Unmeasurable(f"inputs of type {datatype!r:.40} cannot be synthesized: pass --body FILE")

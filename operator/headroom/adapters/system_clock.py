@@ -1,4 +1,4 @@
-"""The machine's clocks."""
+"""The system's clocks."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ _ELAPSED = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class SystemClock:
-    """The time of day, and one that nobody sets."""
+    """Wall-clock time and a monotonic clock."""
 
     def now_s(self) -> float:
         """Seconds since the epoch."""
         return time.time()
 
     def elapsed_s(self) -> float:
-        """Seconds since some moment; goes on while the machine sleeps, where it can tell."""
+        """Monotonic seconds; include suspended time if the system supports it."""
         return time.clock_gettime(_ELAPSED)

@@ -1,4 +1,4 @@
-"""Asks the API server whose token this is, and believes the answer for a minute."""
+"""Authenticates tokens with TokenReviews, cached for a minute."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_TOKEN_BYTES = 8192
 
 
 class Creates(Protocol):
-    """The part of the API that is needed."""
+    """The part of the API that the review needs."""
 
     async def create(self, manifest: dict[str, Any], *, field_manager: str) -> dict[str, Any]:
         """POST."""
@@ -25,7 +25,7 @@ class Creates(Protocol):
 
 
 class TokenReview:
-    """Knows one ServiceAccount, by tokens that were issued for one audience."""
+    """Recognizes tokens of one ServiceAccount and audience."""
 
     def __init__(self, api: Creates, *, user: str, audience: str) -> None:
         self._api = api
@@ -35,14 +35,14 @@ class TokenReview:
         self._asking = asyncio.Lock()
 
     async def __call__(self, token: str) -> bool:
-        """Say whether the token is the account's; no where the API server cannot be asked."""
+        """Return whether the token is the account's; False if the API server is unavailable."""
         if not token or len(token) > MAX_TOKEN_BYTES:
             return False
         digest = hashlib.sha256(token.encode()).digest()
         known = self._fresh(digest)
         if known is not None:
             return known
-        async with self._asking:  # a gateway asks for everything at once, with one token
+        async with self._asking:  # a gateway opens several streams at once with one token
             known = self._fresh(digest)
             return await self._ask(token, digest) if known is None else known
 
@@ -59,7 +59,7 @@ class TokenReview:
         try:
             status = (await self._api.create(review, field_manager="headroom")).get("status", {})
         except ClusterError as error:
-            _log.warning("a gateway's token could not be reviewed: %s", error)
+            _log.warning("a token could not be reviewed: %s", error)
             return False
         verdict = (
             status.get("authenticated") is True
