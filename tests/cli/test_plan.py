@@ -136,7 +136,7 @@ def test_batch_and_wait_for_200_per_second() -> None:
         ("--arrivals 3 --fixed 6ms --max-batch 0", "the largest batch lies in 1..1024"),
         (f"--trace absent.csv {BATCH}", "--trace is a file or one of azfunc2019"),
         ("--measure http://127.0.0.1:9", "--target is needed"),
-        ("--measure localhost --target 1s", "a server has an http or https URL"),
+        ("--measure localhost --target 1s", "the server must have an http or https URL"),
         ("fan-out --calls 0", "a request makes at least 1 call, received 0"),
         ("queue --rate 100 --utilization 1", "utilization lies in [0, 1), received 1"),
         ("budget --stage model --target 1s", "a stage is name=value, received 'model'"),
@@ -281,4 +281,4 @@ def test_a_server_that_is_not_there_is_said_to_be() -> None:
     for model in ("", "--model m"):
         result = plan(f"--measure http://127.0.0.1:{free_port()} {model} --target 1s")
         assert result.exit_code == 2
-        assert "is the server up?" in result.stderr
+        assert "check that the server is up" in result.stderr
