@@ -91,14 +91,14 @@ def _names(text: str) -> tuple[str, ...]:
     names = text.split(",")
     for name in names:
         if name not in known:
-            raise argparse.ArgumentTypeError(f"one of {', '.join(known)}; received {name!r}")
+            raise argparse.ArgumentTypeError(f"one of {', '.join(known)}; got {name!r}")
     bounds = [name for name in (CLAIRVOYANT, IDEAL) if name not in names]
     return tuple(dict.fromkeys((*names, *bounds)))
 
 
 def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"a whole number >= 1, received {text!r}")
+        raise argparse.ArgumentTypeError(f"must be a whole number >= 1; got {text!r}")
     return int(text)
 
 

@@ -74,7 +74,7 @@ class Cell:
     def __post_init__(self) -> None:
         """Raise ValueError for a fleet that has no steady state."""
         if not 0 < self.utilization < 1:
-            raise ValueError(f"0 < utilization < 1, received {self.utilization}")
+            raise ValueError(f"utilization must be > 0 and < 1; got {self.utilization}")
 
 
 def percentiles(cell: Cell, requests: int, seed: int, wanted: Sequence[float]) -> Floats:

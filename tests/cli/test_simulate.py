@@ -103,8 +103,8 @@ def test_knobs_go_to_the_autoscaler_that_they_name(ports: Ports) -> None:
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"scenarios": ("stepp",)}, "one of: step, ramp; received 'stepp'"),
-        ({"autoscalers": ("hpaa",)}, "an autoscaler is one of: headroom, hpa, .*'hpaa'"),
+        ({"scenarios": ("stepp",)}, "one of: step, ramp; got 'stepp'"),
+        ({"autoscalers": ("hpaa",)}, "an autoscaler must be one of: headroom, hpa, .*'hpaa'"),
         ({"knobs": ("target",)}, "NAME=VALUE"),
         ({"knobs": ("target=",)}, "NAME=VALUE"),
         ({"knobs": ("target=1",)}, "say whose knob it is: headroom.target=1"),
@@ -131,7 +131,7 @@ def test_a_failed_run_is_named_and_the_others_are_reported(ports: Ports, tmp_pat
     request = replace(ask("step", autoscalers=("refused", "hpa", "broken")), json=tmp_path / "r")
     said = run(request, ports)
     assert said.code == 1
-    assert "error: step, refused, seed 1: target is a number > 0, received 0" in said.err
+    assert "error: step, refused, seed 1: target must be a number > 0; got 0" in said.err
     assert "error: step, broken, seed 1: ZeroDivisionError: division by zero" in said.err
     assert "2 runs of 3 failed" in said.err
     assert [each.autoscaler for each in read((tmp_path / "r").read_text())] == ["hpa"]
@@ -245,7 +245,7 @@ def test_a_knob_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path)
     file.write_text(TINY)
     result = headroom(str(file), "-a", "keda", "-k", "taget=1", "-j", "1")
     assert result.exit_code == 2
-    assert "received 'taget'" in " ".join(result.stderr.split())
+    assert "got 'taget'" in " ".join(result.stderr.split())
 
 
 def test_the_list_says_what_happens_and_what_may_be_set(ports: Ports) -> None:

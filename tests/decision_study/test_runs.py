@@ -118,8 +118,8 @@ def test_a_part_can_be_asked_for_and_the_yardsticks_join() -> None:
     ("argv", "rule"),
     [
         (["--cells", "nothing/*"], "no cell matches 'nothing/*'"),
-        (["--autoscalers", "kedaa"], "received 'kedaa'"),
-        (["--seeds", "0"], "a whole number >= 1, received '0'"),
+        (["--autoscalers", "kedaa"], "got 'kedaa'"),
+        (["--seeds", "0"], "must be a whole number >= 1; got '0'"),
     ],
 )
 def test_what_cannot_be_asked_is_refused_with_the_rule(

@@ -88,11 +88,14 @@ def test_a_line_that_a_killed_writer_left_is_not_read() -> None:
 
 
 BAD = {
-    "nothing": ([], "rec.jsonl: a recording has a service, received 0 lines without"),
-    "no header": ([SERVICE], 'line 1: the first line alone is "recording", received service'),
+    "nothing": ([], "rec.jsonl: a recording must have a service; got 0 lines without"),
+    "no header": (
+        [SERVICE],
+        "line 1: the first line, and no other, must be of kind recording; got service",
+    ),
     "a second header": (
         [header_line()] * 2,
-        'line 2: the first line alone is "recording", received recording',
+        "line 2: the first line, and no other, must be of kind recording; got recording",
     ),
     "another version": (
         ['{"kind":"recording","version":2}\n'],
@@ -106,23 +109,23 @@ BAD = {
     ),
     "a tick of nobody": (
         [header_line(), *ticks(1)],
-        "line 2: a service's line comes before its ticks, received shop/ranker",
+        "line 2: a service's line must come before its ticks; got shop/ranker",
     ),
     "no tick": (
         [header_line(), SERVICE],
-        "rec.jsonl: shop/ranker: a recording has two ticks with arrivals at least, received 0",
+        "rec.jsonl: shop/ranker: a recording must have at least two ticks with arrivals; got 0",
     ),
     "nothing known": (
         [header_line(), SERVICE, *ticks(None, None)],
-        "two ticks with arrivals at least, received 2 ticks",
+        "two ticks with arrivals; got 2 ticks",
     ),
     "time that stands still": (
         [header_line(), SERVICE, *ticks(1, 1, every_s=0)],
-        "line 4: a service's ticks come after 1700000000 s, received 1700000000",
+        "line 4: a service's ticks must come after 1700000000 s; got 1700000000",
     ),
     "arrivals below 0": (
         [header_line(), SERVICE, *ticks(-1)],
-        "line 3: 10000000; got -1",
+        "line 3: arrivals must be null or 0 to 10000000; got -1",
     ),
     "half a request": (
         [header_line(), SERVICE, ticks(5)[0].replace(":5,", ":5.5,")],

@@ -251,9 +251,9 @@ class TestRecordings:
     @pytest.mark.parametrize(
         ("tables", "cost", "message"),
         [
-            ('arrivals = { recording = "no.jsonl" }', COST, "line 4: service[0].arrivals.recording: recording is a file that can be read, received 'no.jsonl': No such file"),
-            ('arrivals = { recording = "rec.jsonl", service = "x" }', COST, "line 4: service[0].arrivals.service: service is one of the recorded shop/ranker, received x"),
-            ('arrivals = { recording = "rec.jsonl" }', None, "line 2: service[0].server: is required unless a recording holds a measured cost, received nothing"),
+            ('arrivals = { recording = "no.jsonl" }', COST, "line 4: service[0].arrivals.recording: recording must be a readable file; got 'no.jsonl': No such file"),
+            ('arrivals = { recording = "rec.jsonl", service = "x" }', COST, "line 4: service[0].arrivals.service: service must be one of the recorded shop/ranker; got x"),
+            ('arrivals = { recording = "rec.jsonl" }', None, "line 2: service[0].server: is required unless a recording holds a measured cost"),
         ],
         ids=["no file", "another service", "nothing measured"],
     )  # fmt: skip
@@ -266,52 +266,52 @@ class TestRecordings:
 
 # Each row: what replaces what in SMALL, and what is said; lines counted in SMALL as printed above.
 BAD = {
-    "no name": ('name = "small"\n', "", "line 1: name: is required, received nothing"),
-    "no TOML": ("rps = 100", "rps = ", "line 7: a scenario is TOML, received what is not: Invalid value"),
-    "a key twice": ("rps = 100", "rps = 100\nrps = 1", "line 8: a scenario is TOML, received what is not: Cannot overwrite a value"),
-    "an open string": ('target = "100ms"\n', 'target = "', "line 13: a scenario is TOML, received what is not: Unterminated string"),
-    "an unknown key": ("rps = 100", "rps = 100\nrate = 1", "line 8: service[0].arrivals.rate: is one of the keys generator, duration, rps, received this key"),
-    "an unknown table": ("[service.slo]", "[service.budget]\n[service.slo]", "line 12: service[0].budget: is one of the keys name, arrivals, server"),
-    "an unknown key at the top": ('name = "small"', 'name = "small"\nseed = 1', "line 2: seed: is one of the keys name, tick, cluster, service, fault"),
-    "no service": (SMALL, 'name = "x"\nservice = []', "line 2: service: has one entry at least, received []"),
-    "a service that is none": (SMALL, 'name = "x"\nservice = [3]', "line 2: service[0]: is a table, received 3"),
-    "a number as time": ('duration = "10m"', "duration = 600", "line 6: service[0].arrivals.duration: must be numbers with units ms, s, m or h, such as 250ms or 1m30s, received 600"),
-    "a time below 0": ('fixed = "6ms"', 'fixed = "-6ms"', 'line 9: service[0].server.fixed: must be numbers with units ms, s, m or h, such as 250ms or 1m30s, received "-6ms"'),
-    "no time at all": ('duration = "10m"', 'duration = "0s"', 'line 6: service[0].arrivals.duration: must be a duration from 1ms to 9000h, received "0s"'),
-    "a rate below 0": ("rps = 100", "rps = -1", "line 7: service[0].arrivals.rps: must be greater than or equal to 0, received -1"),
-    "a rate of nan": ("rps = 100", "rps = nan", "line 7: service[0].arrivals.rps: is a finite number, received NaN"),
-    "a text as rate": ("rps = 100", 'rps = "100"', 'line 7: service[0].arrivals.rps: is a number, received "100"'),
-    "B = 0": ("max_batch = 8", "max_batch = 0", "line 11: service[0].server.max_batch: max_batch >= 1, received 0"),
-    "a batch of a half": ("max_batch = 8", "max_batch = 0.5", "line 11: service[0].server.max_batch: is a whole number, received 0.5"),
-    "requests for nothing": ('fixed = "6ms"\nper_item = "0.5ms"', "", "line 8: service[0].server: a request costs time, received 0.0"),
-    "too wild": ("max_batch = 8", "cv = 11", "line 11: service[0].server.cv: 0 <= cv <= 10, received 11.0"),
-    "an SLO below one request": ('target = "100ms"', 'target = "6ms"', "line 13: service[0].slo.target: vision: the latency target is at least what one request costs (0.0065 s), received 0.006 s"),
-    "another percentile": ('target = "100ms"', 'target = "100ms"\npercentile = 50', "line 14: service[0].slo.percentile: must be 90, 95 or 99, received 50"),
-    "a ceiling of 1": ('target = "100ms"', 'target = "100ms"\nutilization_ceiling = 1', "line 14: service[0].slo.utilization_ceiling: must be less than or equal to 0.95, received 1"),
-    "no SLO": ('[service.slo]\ntarget = "100ms"\n', "", "line 2: service[0].slo: is required unless arrivals are a recording, received nothing"),
+    "no name": ('name = "small"\n', "", "line 1: name: is required"),
+    "no TOML": ("rps = 100", "rps = ", "line 7: a scenario must be valid TOML: Invalid value"),
+    "a key twice": ("rps = 100", "rps = 100\nrps = 1", "line 8: a scenario must be valid TOML: Cannot overwrite a value"),
+    "an open string": ('target = "100ms"\n', 'target = "', "line 13: a scenario must be valid TOML: Unterminated string"),
+    "an unknown key": ("rps = 100", "rps = 100\nrate = 1", "line 8: service[0].arrivals.rate: must be one of the keys generator, duration, rps; got this key"),
+    "an unknown table": ("[service.slo]", "[service.budget]\n[service.slo]", "line 12: service[0].budget: must be one of the keys name, arrivals, server"),
+    "an unknown key at the top": ('name = "small"', 'name = "small"\nseed = 1', "line 2: seed: must be one of the keys name, tick, cluster, service, fault"),
+    "no service": (SMALL, 'name = "x"\nservice = []', "line 2: service: must have at least one entry; got []"),
+    "a service that is none": (SMALL, 'name = "x"\nservice = [3]', "line 2: service[0]: must be a table; got 3"),
+    "a number as time": ('duration = "10m"', "duration = 600", "line 6: service[0].arrivals.duration: must be numbers with units ms, s, m or h, such as 250ms or 1m30s; got 600"),
+    "a time below 0": ('fixed = "6ms"', 'fixed = "-6ms"', 'line 9: service[0].server.fixed: must be numbers with units ms, s, m or h, such as 250ms or 1m30s; got "-6ms"'),
+    "no time at all": ('duration = "10m"', 'duration = "0s"', 'line 6: service[0].arrivals.duration: must be a duration from 1ms to 9000h; got "0s"'),
+    "a rate below 0": ("rps = 100", "rps = -1", "line 7: service[0].arrivals.rps: must be greater than or equal to 0; got -1"),
+    "a rate of nan": ("rps = 100", "rps = nan", "line 7: service[0].arrivals.rps: must be a finite number; got NaN"),
+    "a text as rate": ("rps = 100", 'rps = "100"', 'line 7: service[0].arrivals.rps: must be a number; got "100"'),
+    "B = 0": ("max_batch = 8", "max_batch = 0", "line 11: service[0].server.max_batch: max_batch must be >= 1; got 0"),
+    "a batch of a half": ("max_batch = 8", "max_batch = 0.5", "line 11: service[0].server.max_batch: must be a whole number; got 0.5"),
+    "requests for nothing": ('fixed = "6ms"\nper_item = "0.5ms"', "", "line 8: service[0].server: a request must take time; got 0.0"),
+    "too wild": ("max_batch = 8", "cv = 11", "line 11: service[0].server.cv: cv must be >= 0 and <= 10; got 11.0"),
+    "an SLO below one request": ('target = "100ms"', 'target = "6ms"', "line 13: service[0].slo.target: vision: the target must be at least the time of one request (0.0065 s); got 0.006 s"),
+    "another percentile": ('target = "100ms"', 'target = "100ms"\npercentile = 50', "line 14: service[0].slo.percentile: must be 90, 95 or 99; got 50"),
+    "a ceiling of 1": ('target = "100ms"', 'target = "100ms"\nutilization_ceiling = 1', "line 14: service[0].slo.utilization_ceiling: must be less than or equal to 0.95; got 1"),
+    "no SLO": ('[service.slo]\ntarget = "100ms"\n', "", "line 2: service[0].slo: is required unless arrivals are a recording"),
     "no server": ('[service.server]\nfixed = "6ms"\nper_item = "0.5ms"\nmax_batch = 8\n', "", "line 2: service[0].server: is required unless"),
-    "an impossible claim": ("max_batch = 8", "advertised = { max_batch = 4 }", "line 11: service[0].server.advertised: a request costs time, received 0.0"),
+    "an impossible claim": ("max_batch = 8", "advertised = { max_batch = 4 }", "line 11: service[0].server.advertised: a request must take time; got 0.0"),
     "no kind of arrivals": ('generator = "constant"\n', "", "line 4: service[0].arrivals: names exactly one of trace, recording and generator"),
     "two kinds of arrivals": ('generator = "constant"', 'generator = "constant"\ntrace = "x"', "line 4: service[0].arrivals: names exactly one of"),
-    "an unknown generator": ('"constant"', '"noise"', "the last one of constant, step, ramp, stages, spikes, diurnal, on-off, received {"),
-    "a step after the end": ('"constant"\nduration = "10m"\nrps = 100', '"step"\nduration = "10m"\nbefore_rps = 1\nafter_rps = 2\nat = "10m"', "line 9: service[0].arrivals.at: at lies between 0 s and 600 s, received 600"),
-    "a stage without rate": ('"constant"\nduration = "10m"\nrps = 100', '"stages"\nstages = [\n{ duration = "1m", rps = 1 },\n{ duration = "1m" },\n]', "line 6: service[0].arrivals.stages[1].rps: is required, received nothing"),
-    "a trace that is none": ('generator = "constant"\nduration = "10m"\nrps = 100', 'trace = "azure"', "line 5: service[0].arrivals.trace: trace is a file .csv or .csv.gz, or one of azfunc2019_all497_60s, "),
-    "a file of nowhere": ('generator = "constant"\nduration = "10m"\nrps = 100', 'trace = "x.csv"', "line 5: service[0].arrivals.trace: trace is no file where the scenario is none, received 'x.csv'"),
-    "a window beyond the trace": ('generator = "constant"\nduration = "10m"\nrps = 100', 'trace = "azure_llm_2023_conv"\nstart = "50m"\nduration = "10m"', "line 6: service[0].arrivals.start: start + duration lie within the 3502 s of azure_llm_2023_conv, received 3000 + 600 s"),
-    "scale and mean": ('generator = "constant"\nduration = "10m"\nrps = 100', 'trace = "azure_llm_2023_conv"\nscale = 1\nmean_rps = 2', "line 4: service[0].arrivals: has scale or mean_rps, not both, received both"),
-    "an unknown routing": ("[service.slo]", '[service.network]\nrouting = "best"\n[service.slo]', "line 13: service[0].network.routing: must be 'random', 'sticky', 'round-robin', 'least-in-flight', 'power-of-two' or 'central', received \"best\""),
-    "no connection": ("[service.slo]", "[service.network]\nconnections = 0\n[service.slo]", "line 13: service[0].network.connections: connections >= 1, received 0"),
-    "no patience": ("[service.slo]", '[service.clients]\ntimeout = "0s"\n[service.slo]', "line 13: service[0].clients.timeout: timeout_s > 0, received 0.0"),
-    "fewer than least": ("[service.slo]", "[service.scaling]\nmin_replicas = 5\nmax_replicas = 4\n[service.slo]", "line 13: service[0].scaling.min_replicas: min_replicas <= max_replicas, received 5 and 4"),
-    "a rate of nothing": ("[service.slo]", '[service.scaling]\nscale_up = { rate = { period = "1m" } }\n[service.slo]', "line 13: service[0].scaling.scale_up.rate: has replicas, percent or both, received neither"),
-    "two cold starts": ("[service.slo]", '[service.cold_start]\ntotal = "1m"\nphases = [{name = "a", median = "1s"}]\n[service.slo]', "line 12: service[0].cold_start: has either total or phases, received both"),
-    "a spread below 1": ("[service.slo]", '[service.cold_start]\ntotal = "1m"\nspread = 0.5\n[service.slo]', "line 14: service[0].cold_start.spread: pulling: spread >= 1, received 0.5"),
-    "a fault of another kind": ('"100ms"\n', '"100ms"\n[[fault]]\nkind = "flood"\nstart = "1s"\n', "line 15: fault[0].kind: must be 'scrape-loss', 'metrics-restart', 'pod-kill', 'node-loss', 'slow-pods' or 'costly-requests', received \"flood\""),
-    "a share of nothing": ('"100ms"\n', '"100ms"\n[[fault]]\nkind = "pod-kill"\nstart = "1s"\nshare = 0', "line 17: fault[0].share: a fault's share lies in (0, 1], received 0"),
-    "a fault after the end": ('"100ms"\n', '"100ms"\n[[fault]]\nkind = "pod-kill"\nstart = "10m"', "line 16: fault[0].start: start is before the load ends at 600 s, received 600 s"),
-    "a fault of nobody": ('"100ms"\n', '"100ms"\n[[fault]]\nkind = "pod-kill"\nstart = "1m"\nservice = "x"', "line 17: fault[0].service: service is one of vision, received x"),
-    "two of one name": ('target = "100ms"\n', 'target = "100ms"\n' + SMALL[SMALL.index("[[service]]"):], "line 15: service[1].name: belongs to one service, received vision again"),
+    "an unknown generator": ('"constant"', '"noise"', "the last one of constant, step, ramp, stages, spikes, diurnal, on-off; got {"),
+    "a step after the end": ('"constant"\nduration = "10m"\nrps = 100', '"step"\nduration = "10m"\nbefore_rps = 1\nafter_rps = 2\nat = "10m"', "line 9: service[0].arrivals.at: at must lie between 0 s and 600 s; got 600"),
+    "a stage without rate": ('"constant"\nduration = "10m"\nrps = 100', '"stages"\nstages = [\n{ duration = "1m", rps = 1 },\n{ duration = "1m" },\n]', "line 6: service[0].arrivals.stages[1].rps: is required"),
+    "a trace that is none": ('generator = "constant"\nduration = "10m"\nrps = 100', 'trace = "azure"', "line 5: service[0].arrivals.trace: trace must be a .csv or .csv.gz file, or one of azfunc2019_all497_60s, "),
+    "a file of nowhere": ('generator = "constant"\nduration = "10m"\nrps = 100', 'trace = "x.csv"', "line 5: service[0].arrivals.trace: trace must not be a file, because the scenario is not one; got 'x.csv'"),
+    "a window beyond the trace": ('generator = "constant"\nduration = "10m"\nrps = 100', 'trace = "azure_llm_2023_conv"\nstart = "50m"\nduration = "10m"', "line 6: service[0].arrivals.start: start + duration must lie within the 3502 s of azure_llm_2023_conv; got 3000 + 600 s"),
+    "scale and mean": ('generator = "constant"\nduration = "10m"\nrps = 100', 'trace = "azure_llm_2023_conv"\nscale = 1\nmean_rps = 2', "line 4: service[0].arrivals: must have scale or mean_rps, not both; got both"),
+    "an unknown routing": ("[service.slo]", '[service.network]\nrouting = "best"\n[service.slo]', "line 13: service[0].network.routing: must be 'random', 'sticky', 'round-robin', 'least-in-flight', 'power-of-two' or 'central'; got \"best\""),
+    "no connection": ("[service.slo]", "[service.network]\nconnections = 0\n[service.slo]", "line 13: service[0].network.connections: connections must be >= 1; got 0"),
+    "no patience": ("[service.slo]", '[service.clients]\ntimeout = "0s"\n[service.slo]', "line 13: service[0].clients.timeout: timeout_s must be > 0; got 0.0"),
+    "fewer than least": ("[service.slo]", "[service.scaling]\nmin_replicas = 5\nmax_replicas = 4\n[service.slo]", "line 13: service[0].scaling.min_replicas: min_replicas must be <= max_replicas; got 5 and 4"),
+    "a rate of nothing": ("[service.slo]", '[service.scaling]\nscale_up = { rate = { period = "1m" } }\n[service.slo]', "line 13: service[0].scaling.scale_up.rate: must have replicas, percent or both; got neither"),
+    "two cold starts": ("[service.slo]", '[service.cold_start]\ntotal = "1m"\nphases = [{name = "a", median = "1s"}]\n[service.slo]', "line 12: service[0].cold_start: must have either total or phases; got both"),
+    "a spread below 1": ("[service.slo]", '[service.cold_start]\ntotal = "1m"\nspread = 0.5\n[service.slo]', "line 14: service[0].cold_start.spread: pulling: spread must be >= 1; got 0.5"),
+    "a fault of another kind": ('"100ms"\n', '"100ms"\n[[fault]]\nkind = "flood"\nstart = "1s"\n', "line 15: fault[0].kind: must be 'scrape-loss', 'metrics-restart', 'pod-kill', 'node-loss', 'slow-pods' or 'costly-requests'; got \"flood\""),
+    "a share of nothing": ('"100ms"\n', '"100ms"\n[[fault]]\nkind = "pod-kill"\nstart = "1s"\nshare = 0', "line 17: fault[0].share: a fault's share must lie in (0, 1]; got 0"),
+    "a fault after the end": ('"100ms"\n', '"100ms"\n[[fault]]\nkind = "pod-kill"\nstart = "10m"', "line 16: fault[0].start: start must be before the load ends at 600 s; got 600 s"),
+    "a fault of nobody": ('"100ms"\n', '"100ms"\n[[fault]]\nkind = "pod-kill"\nstart = "1m"\nservice = "x"', "line 17: fault[0].service: service must be one of vision; got x"),
+    "two of one name": ('target = "100ms"\n', 'target = "100ms"\n' + SMALL[SMALL.index("[[service]]"):], "line 15: service[1].name: must be unique; got vision again"),
     "a name with a space": ('"vision"', '"my vision"', "line 3: service[0].name: string should match pattern"),
 }  # fmt: skip
 
@@ -339,15 +339,15 @@ def test_a_malformed_trace_is_named_with_its_own_line(tmp_path: Path) -> None:
     file.write_text(re.sub(r"generator.*\nduration.*\nrps.*", 'trace = "t.csv"', SMALL))
     with pytest.raises(ScenarioError) as refused:
         load_scenario(file)
-    expected = "t.csv, line 3: fields are numbers from 0, received 'many'"
+    expected = "t.csv, line 3: fields must be numbers >= 0; got 'many'"
     assert str(refused.value) == f"{file}, line 5: service[0].arrivals.trace: {expected}"
 
 
 def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
-    with pytest.raises(ScenarioError, match="a scenario is a file that can be read, received: No"):
+    with pytest.raises(ScenarioError, match="a scenario must be a readable file; got: No"):
         load_scenario(tmp_path / "none.toml")
     (tmp_path / "latin.toml").write_bytes(b'name = "x"\n# caf\xe9\n')
-    with pytest.raises(ScenarioError, match="line 2: a scenario is UTF-8 text, received byte 0xe9"):
+    with pytest.raises(ScenarioError, match="line 2: a scenario must be UTF-8 text; got byte 0xe9"):
         load_scenario(tmp_path / "latin.toml")
 
 
@@ -385,7 +385,7 @@ class TestShipped:
         assert parse_scenario(example, "example").workloads[0].arrivals.duration_s == 1200
 
     def test_an_unknown_one_is_answered_with_those_there_are(self) -> None:
-        with pytest.raises(ScenarioError, match=r"is one of azure-functions, .*; received 'x'"):
+        with pytest.raises(ScenarioError, match=r"is one of azure-functions, .*; got 'x'"):
             shipped_scenario("x")
 
 

@@ -55,51 +55,54 @@ def test_rates_are_read() -> None:
 
 
 BAD = {
-    "no line": ("", "t.csv, line 1: the header is arrival_s,input_tokens,output_tokens or"),
-    "another header": ("time,n\n1,2\n", "or t_s,requests, received 'time,n'"),
-    "no request": ("arrival_s\n", "t.csv: a trace has at least one request, received none"),
+    "no line": ("", "t.csv, line 1: the header must be arrival_s,input_tokens,output_tokens or"),
+    "another header": ("time,n\n1,2\n", "or t_s,requests; got 'time,n'"),
+    "no request": ("arrival_s\n", "t.csv: a trace must have at least one request; got none"),
     "a word": (
         "arrival_s\n1\nx\n",
-        "t.csv, line 3: an arrival is a number of seconds from 0, received 'x'",
+        "t.csv, line 3: an arrival must be a number of seconds >= 0; got 'x'",
     ),
     "a time below 0": (
         "arrival_s\n-1\n",
-        "t.csv, line 2: an arrival is a number of seconds from 0, received '-1'",
+        "t.csv, line 2: an arrival must be a number of seconds >= 0; got '-1'",
     ),
-    "not a number": ("arrival_s\nnan\n", "line 2: an arrival is a number of seconds from 0"),
-    "never": ("arrival_s\ninf\n", "line 2: an arrival is a number of seconds from 0"),
+    "not a number": ("arrival_s\nnan\n", "line 2: an arrival must be a number of seconds >= 0"),
+    "never": ("arrival_s\ninf\n", "line 2: an arrival must be a number of seconds >= 0"),
     "an empty line": (
         "arrival_s\n1\n\n2\n",
-        "line 3: an arrival is a number of seconds from 0, received ''",
+        "line 3: an arrival must be a number of seconds >= 0; got ''",
     ),
-    "unsorted": ("arrival_s\n1\n2\n1.5\n", "line 4: arrivals are sorted, received 1.5 after 2"),
+    "unsorted": ("arrival_s\n1\n2\n1.5\n", "line 4: arrivals must be sorted; got 1.5 after 2"),
     "a field missing": (
         "arrival_s,input_tokens,output_tokens\n1,2\n",
-        "line 2: a row has 3 fields, received 2",
+        "line 2: a row must have 3 fields; got 2",
     ),
     "half a token": (
         REQUESTS + "4,1.5,2\n",
-        "line 5: tokens are whole numbers or empty, received '1.5,2'",
+        "line 5: tokens must be whole numbers or empty; got '1.5,2'",
     ),
-    "one bin": ("t_s,requests\n0,1\n", "two bins at least tell how long they are, received 1"),
+    "one bin": ("t_s,requests\n0,1\n", "a trace of counts must have at least two bins; got 1"),
     "a late start": (
         "t_s,requests\n5,1\n10,1\n",
-        "line 2: bins follow each other without a gap from 0, the next at 0 s, received 5",
+        "line 2: bins must follow each other without a gap, the next at 0 s; got 5",
     ),
     "a gap": (
         RATES + "240,1\n",
-        "line 5: bins follow each other without a gap from 0, the next at 180 s, received 240",
+        "line 5: bins must follow each other without a gap, the next at 180 s; got 240",
     ),
     "bins without length": (
         "t_s,requests\n0,1\n0,1\n",
-        "line 3: bins are longer than 0 s, received 0",
+        "line 3: bins must be longer than 0 s; got 0",
     ),
     "requests below 0": (
         "t_s,requests\n0,1\n60,-1\n",
-        "line 3: fields are numbers from 0, received '-1'",
+        "line 3: fields must be numbers >= 0; got '-1'",
     ),
-    "a third field": ("t_s,requests\n0,1,2\n", "line 2: a row has 2 fields, received 3"),
-    "an endless line": ("arrival_s\n1" + "0" * 20_000, "line 2: a line has at most 10000 bytes"),
+    "a third field": ("t_s,requests\n0,1,2\n", "line 2: a row must have 2 fields; got 3"),
+    "an endless line": (
+        "arrival_s\n1" + "0" * 20_000,
+        "line 2: a line must have at most 10000 bytes",
+    ),
 }
 
 
@@ -112,12 +115,12 @@ def test_a_malformed_trace_names_file_line_rule_and_value(text: str, message: st
 
 
 def test_bytes_that_are_no_text_and_broken_streams_are_named() -> None:
-    with pytest.raises(TraceError, match="line 2: a trace is ASCII text, received byte 0xe9"):
+    with pytest.raises(TraceError, match="line 2: a trace must be ASCII text; got byte 0xe9"):
         read(b"arrival_s\n1\xe9\n")
     whole = gzip.compress(REQUESTS.encode() * 50)
-    with pytest.raises(TraceError, match="the gzip stream is whole, received a broken one"):
+    with pytest.raises(TraceError, match="the gzip stream must be complete"):
         read(whole[:-9])
-    with pytest.raises(TraceError, match="the gzip stream is whole, received a broken one"):
+    with pytest.raises(TraceError, match="the gzip stream must be complete"):
         read(whole[:20] + b"\0" * 20 + whole[40:])
 
 
@@ -172,7 +175,7 @@ def test_every_shipped_trace_is_what_its_page_says() -> None:
 
 
 def test_an_unknown_trace_is_answered_with_those_there_are() -> None:
-    with pytest.raises(TraceError, match=r"one of azfunc2019_all497_60s, .*; received '\.\./x'"):
+    with pytest.raises(TraceError, match=r"one of azfunc2019_all497_60s, .*; got '\.\./x'"):
         shipped_trace("../x")
 
 

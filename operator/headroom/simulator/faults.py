@@ -40,12 +40,12 @@ class Fault:
     def __post_init__(self) -> None:
         """Raise ValueError for a fault that cannot be."""
         if self.start_s < 0 or self.duration_s < 0:
-            received = f"{self.start_s} and {self.duration_s}"
-            raise ValueError(f"a fault starts at >= 0 s and lasts >= 0 s, received {received}")
+            got = f"{self.start_s} and {self.duration_s}"
+            raise ValueError(f"a fault must start at >= 0 s and last >= 0 s; got {got}")
         if not 0 < self.share <= 1:
-            raise ValueError(f"a fault's share lies in (0, 1], received {self.share}")
+            raise ValueError(f"a fault's share must lie in (0, 1]; got {self.share}")
         if not self.factor > 0:
-            raise ValueError(f"a fault's factor is > 0, received {self.factor}")
+            raise ValueError(f"a fault's factor must be > 0; got {self.factor}")
 
     @property
     def end_s(self) -> float:

@@ -21,9 +21,9 @@ class Spread(StrEnum):
     """With cv 1 the exponential distribution."""
 
 
-def _require(holds: bool, rule: str, received: object) -> None:
+def _require(holds: bool, rule: str, got: object) -> None:
     if not holds:
-        raise ValueError(f"{rule}, received {received}")
+        raise ValueError(f"{rule}; got {got}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,16 +43,13 @@ class Server:
 
     def __post_init__(self) -> None:
         """Raise ValueError for a server that cannot be."""
-        _require(self.fixed_s >= 0 and math.isfinite(self.fixed_s), "fixed_s >= 0", self.fixed_s)
-        _require(
-            self.per_item_s >= 0 and math.isfinite(self.per_item_s),
-            "per_item_s >= 0",
-            self.per_item_s,
-        )
-        _require(self.fixed_s + self.per_item_s > 0, "a request costs time", 0.0)
-        _require(self.max_batch >= 1, "max_batch >= 1", self.max_batch)
-        _require(self.slots >= 1, "slots >= 1", self.slots)
-        _require(0 <= self.cv <= 10, "0 <= cv <= 10", self.cv)
+        for name in ("fixed_s", "per_item_s"):
+            value = getattr(self, name)
+            _require(0 <= value < math.inf, f"{name} must be >= 0", value)
+        _require(self.fixed_s + self.per_item_s > 0, "a request must take time", 0.0)
+        _require(self.max_batch >= 1, "max_batch must be >= 1", self.max_batch)
+        _require(self.slots >= 1, "slots must be >= 1", self.slots)
+        _require(0 <= self.cv <= 10, "cv must be >= 0 and <= 10", self.cv)
 
     def execution_s(self, size: float) -> float:
         """Mean seconds that a batch of this size takes."""
@@ -77,9 +74,9 @@ class Network:
 
     def __post_init__(self) -> None:
         """Raise ValueError for a network that cannot be."""
-        _require(self.connections >= 1, "connections >= 1", self.connections)
+        _require(self.connections >= 1, "connections must be >= 1", self.connections)
         cap = self.in_flight_cap
-        _require(cap is None or cap >= 1, "in_flight_cap >= 1", cap)
+        _require(cap is None or cap >= 1, "in_flight_cap must be >= 1", cap)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,10 +95,9 @@ class Clients:
         """Raise ValueError for limits that cannot be."""
         for name in ("timeout_s", "deadline_s"):
             value = getattr(self, name)
-            _require(value is None or value > 0, f"{name} > 0", value)
-        _require(
-            self.max_waiting is None or self.max_waiting >= 0, "max_waiting >= 0", self.max_waiting
-        )
+            _require(value is None or value > 0, f"{name} must be > 0", value)
+        waiting = self.max_waiting
+        _require(waiting is None or waiting >= 0, "max_waiting must be >= 0", waiting)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,8 +110,8 @@ class Phase:
 
     def __post_init__(self) -> None:
         """Raise ValueError for a phase that cannot be."""
-        _require(self.median_s >= 0, f"{self.name}: median_s >= 0", self.median_s)
-        _require(self.spread >= 1, f"{self.name}: spread >= 1", self.spread)
+        _require(self.median_s >= 0, f"{self.name}: median_s must be >= 0", self.median_s)
+        _require(self.spread >= 1, f"{self.name}: spread must be >= 1", self.spread)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,12 +160,13 @@ class ServiceSpec:
         floor_s, target_s = self.server.execution_s(1), self.policy.latency_target_s
         _require(
             floor_s <= target_s,
-            f"{self.name}: the latency target is at least what one request costs ({floor_s:g} s)",
+            f"{self.name}: the target must be at least the time of one request ({floor_s:g} s)",
             f"{target_s:g} s",
         )
-        _require(self.drain_s >= 0, f"{self.name}: drain_s >= 0", self.drain_s)
+        _require(self.drain_s >= 0, f"{self.name}: drain_s must be >= 0", self.drain_s)
         initial = self.initial_replicas
-        _require(initial is None or initial >= 0, f"{self.name}: initial_replicas >= 0", initial)
+        allowed = initial is None or initial >= 0
+        _require(allowed, f"{self.name}: initial_replicas must be >= 0", initial)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,5 +180,5 @@ class Cluster:
 
     def __post_init__(self) -> None:
         """Raise ValueError for a pool that cannot be."""
-        _require(self.gpus is None or self.gpus >= 0, "gpus >= 0", self.gpus)
-        _require(self.provision_s >= 0, "provision_s >= 0", self.provision_s)
+        _require(self.gpus is None or self.gpus >= 0, "gpus must be >= 0", self.gpus)
+        _require(self.provision_s >= 0, "provision_s must be >= 0", self.provision_s)

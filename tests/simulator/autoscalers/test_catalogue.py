@@ -29,16 +29,16 @@ def test_a_name_tells_the_settings_that_are_not_default() -> None:
 @pytest.mark.parametrize(
     ("name", "knobs", "message"),
     [
-        ("hpa", {}, "one of headroom, hpa-utilization, .* received 'hpa'"),
-        ("aiad", {"target": 1.0}, "aiad: a knob is one of .*up_after_s.*, received target"),
-        ("aiad", {"window_s": 0.0}, "aiad: window_s is a number > 0, received 0"),
-        ("aiad", {"up_after_s": -1.0}, "aiad: up_after_s is a number >= 0, received -1"),
-        ("aiad", {"up_after_s": float("nan")}, "received nan"),
-        ("aiad", {"up_after_s": float("inf")}, "received inf"),
-        ("aiad", {"up_after_s": "soon"}, "aiad: up_after_s is a number, received 'soon'"),
-        ("keda", {"ignore_null_values": 2}, "keda: ignore_null_values is 0 or 1, received 2"),
-        ("keda", {"fallback_replicas": 1.5}, "fallback_replicas is a whole number, received 1.5"),
-        ("keda", {"fallback_behavior": "max"}, "one of static, currentReplicas, .*received 'max'"),
+        ("hpa", {}, "one of headroom, hpa-utilization, .*; got 'hpa'"),
+        ("aiad", {"target": 1.0}, "aiad: a knob must be one of .*up_after_s.*; got target"),
+        ("aiad", {"window_s": 0.0}, "aiad: window_s must be a number > 0; got 0"),
+        ("aiad", {"up_after_s": -1.0}, "aiad: up_after_s must be a number >= 0; got -1"),
+        ("aiad", {"up_after_s": float("nan")}, "got nan"),
+        ("aiad", {"up_after_s": float("inf")}, "got inf"),
+        ("aiad", {"up_after_s": "soon"}, "aiad: up_after_s must be a number; got 'soon'"),
+        ("keda", {"ignore_null_values": 2}, "keda: ignore_null_values must be 0 or 1; got 2"),
+        ("keda", {"fallback_replicas": 1.5}, "fallback_replicas must be a whole number; got 1.5"),
+        ("keda", {"fallback_behavior": "max"}, "one of static, currentReplicas, .*got 'max'"),
     ],
 )
 def test_what_does_not_exist_or_fit_is_refused(

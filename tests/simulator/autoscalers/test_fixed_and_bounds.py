@@ -50,7 +50,7 @@ def test_need(rate: float, expected: int) -> None:
 
 
 def test_a_replica_that_carries_nothing_is_refused() -> None:
-    with pytest.raises(ValueError, match="limit > 0, received 0 rps"):
+    with pytest.raises(ValueError, match="limit > 0; got 0 rps"):
         needed(np.array([1.0]), 0.0)
 
 

@@ -91,7 +91,7 @@ def test_llmd_above_the_floor(above_floor: bool, expected: int) -> None:
 
 def test_llmd_thresholds_must_be_ordered() -> None:
     with pytest.raises(
-        ValueError, match=r"down_threshold below up_threshold, received 0\.4 and 0\.4"
+        ValueError, match=r"down_threshold must be below up_threshold; got 0\.4 and 0\.4"
     ):
         LlmdSlo(truth=truth(), up_threshold=0.4)
 

@@ -59,10 +59,10 @@ def test_no_number_is_infinite_or_unknown() -> None:
     ("before", "after", "complaint"),
     [
         ('"headroom.simulation/2"', '"headroom.simulation/9"', "format must be"),
-        ('"seed": 1', '"seed": 1.5', r"outcomes\[0\].seed must be a whole number, received 1.5"),
+        ('"seed": 1', '"seed": 1.5', r"outcomes\[0\].seed must be a whole number; got 1.5"),
         ('"p99_s": "inf"', '"p99_s": "many"', r"score.p99_s must be a number, null or"),
         ('"waiting": [0, 0]', '"waiting": [0]', r"timeline: all arrays must have one length"),
-        ('"waiting": [0, 0]', '"waiting": 0', r"timeline.waiting must be an array, received 0"),
+        ('"waiting": [0, 0]', '"waiting": 0', r"timeline.waiting must be an array; got 0"),
         ('"before": 2, ', "", r"outcomes\[0\].moves\[0\] must have 'before'"),
         ('"scenario": "ramp"', '"scenario": null', r"outcomes\[0\].scenario must be a string"),
         ('"format"', "format", "not JSON"),

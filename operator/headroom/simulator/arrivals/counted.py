@@ -33,11 +33,15 @@ class CountedArrivals:
     def __post_init__(self) -> None:
         """Raise ValueError for counts that cannot be."""
         fits = len(self.edges_s) == len(self.counts) + 1 >= 2
-        require(fits, "there is one edge more than counts, of at least one", len(self.edges_s))
+        require(
+            fits,
+            "edges must be one more than counts, of which there must be one",
+            len(self.edges_s),
+        )
         increase = self.edges_s[0] == 0 and bool((np.diff(self.edges_s) > 0).all())
-        require(increase, "edges increase from 0", "edges that do not")
-        require(bool((self.counts >= 0).all()), "counts are >= 0", int(self.counts.min()))
-        require(0 < self.scale <= 1000, "0 < scale <= 1000", self.scale)
+        require(increase, "edges must increase from 0", "edges that do not")
+        require(bool((self.counts >= 0).all()), "counts must be >= 0", int(self.counts.min()))
+        require(0 < self.scale <= 1000, "scale must be > 0 and <= 1000", self.scale)
 
     @property
     def duration_s(self) -> float:

@@ -54,13 +54,15 @@ class OnOffArrivals:
 
     def __post_init__(self) -> None:
         """Raise ValueError for a source that cannot be."""
-        require(0 < self.duration_s < math.inf, "duration > 0 s and finite", self.duration_s)
+        require(
+            0 < self.duration_s < math.inf, "duration must be > 0 s and finite", self.duration_s
+        )
         for name in ("on_rps", "off_rps"):
             rate = getattr(self, name)
-            require(0 <= rate < math.inf, f"{name} is finite and >= 0", rate)
+            require(0 <= rate < math.inf, f"{name} must be finite and >= 0", rate)
         for name in ("mean_on_s", "mean_off_s"):
             length_s = getattr(self, name)
-            require(0 < length_s < math.inf, f"{name.removesuffix('_s')} > 0 s", length_s)
+            require(0 < length_s < math.inf, f"{name.removesuffix('_s')} must be > 0 s", length_s)
 
     @property
     def mean_rps(self) -> float:

@@ -45,15 +45,15 @@ class Profile:
     def __post_init__(self) -> None:
         """Raise ValueError for pieces that are no rate."""
         edges, rates = self.edges_s, np.concatenate((self.start_rps, self.end_rps))
-        require(len(edges) >= 2, "a rate has at least one piece", max(0, len(edges) - 1))
+        require(len(edges) >= 2, "a rate must have at least one piece", max(0, len(edges) - 1))
         fits = len(self.start_rps) == len(self.end_rps) == len(edges) - 1
-        require(fits, "a rate has two values per piece", len(rates))
-        require(bool(np.isfinite(edges).all()), "edges are finite", "one that is not")
-        require(edges[0] == 0, "a rate begins at 0 s", float(edges[0]))
-        require(bool((np.diff(edges) >= 0).all()), "edges never decrease", "one that does")
-        require(edges[-1] > 0, "a rate lasts longer than 0 s", float(edges[-1]))
+        require(fits, "a rate must have two values per piece", len(rates))
+        require(bool(np.isfinite(edges).all()), "edges must be finite", "one that is not")
+        require(edges[0] == 0, "a rate must begin at 0 s", float(edges[0]))
+        require(bool((np.diff(edges) >= 0).all()), "edges must not decrease", "one that does")
+        require(edges[-1] > 0, "a rate must last longer than 0 s", float(edges[-1]))
         wrong = rates[~((rates >= 0) & np.isfinite(rates))]
-        require(wrong.size == 0, "rates are finite and from 0", wrong[:1])
+        require(wrong.size == 0, "rates must be finite and >= 0", wrong[:1])
 
     @classmethod
     def of(cls, pieces: Sequence[tuple[float, float, float]]) -> Profile:
@@ -82,7 +82,7 @@ class Profile:
 
     def scaled(self, factor: float) -> Profile:
         """Return the same shape times a factor."""
-        require(0 <= factor < math.inf, "a scale is finite and from 0", factor)
+        require(0 <= factor < math.inf, "scale must be finite and >= 0", factor)
         return Profile(
             edges_s=self.edges_s,
             start_rps=self.start_rps * factor,
@@ -95,8 +95,8 @@ class Profile:
         Raises:
             ValueError: the mean is below 0, or nothing arrives that could be scaled.
         """
-        require(0 <= mean_rps < math.inf, "mean_rps is finite and from 0", mean_rps)
-        require(self.requests > 0, "a shape to scale has requests", 0)
+        require(0 <= mean_rps < math.inf, "mean_rps must be finite and >= 0", mean_rps)
+        require(self.requests > 0, "a shape to be scaled must have requests", 0)
         return self.scaled(mean_rps / self.mean_rps)
 
     @property

@@ -52,20 +52,22 @@ class RecordedService:
         Raises:
             ValueError: the window holds no interval or no request, or a factor is out of range.
         """
-        require(scale is None or mean_rps is None, "either scale or mean_rps is given", "both")
+        require(
+            scale is None or mean_rps is None, "scale and mean_rps must not both be given", "both"
+        )
         known_s = float(self.edges_s[-1])
-        require(0 <= start_s < known_s, f"0 s <= start < {known_s:g} s", start_s)
+        require(0 <= start_s < known_s, f"start must be >= 0 s and < {known_s:g} s", start_s)
         duration_s = known_s - start_s if duration_s is None else duration_s
-        require(duration_s > 0, "duration > 0 s", duration_s)
+        require(duration_s > 0, "duration must be > 0 s", duration_s)
         end_s = start_s + duration_s
-        rule = f"start + duration lie within the {known_s:g} s that were recorded"
+        rule = f"start + duration must lie within the {known_s:g} s that were recorded"
         require(end_s <= known_s + 1e-9, rule, f"{start_s:g} + {duration_s:g} s")
         low, high = np.searchsorted(self.edges_s[:-1], (start_s, end_s))
         counts = self.counts[low:high]
-        require(bool(counts.sum() > 0), "the window has requests", 0)
+        require(bool(counts.sum() > 0), "the window must have requests", 0)
         edges = self.edges_s[low : high + 1] - self.edges_s[low]
         if mean_rps is not None:
-            require(0 < mean_rps < math.inf, "mean_rps is finite and > 0", mean_rps)
+            require(0 < mean_rps < math.inf, "mean_rps must be finite and > 0", mean_rps)
             scale = mean_rps * float(edges[-1]) / float(counts.sum())
         return CountedArrivals(
             edges_s=edges, counts=counts, scale=1.0 if scale is None else scale, stream=stream
@@ -88,7 +90,7 @@ class _Gathered:
         name = self.described.service
         if not known.any():
             raise TraceError(
-                f"{source}: {name}: a recording has two ticks with arrivals at least, received "
+                f"{source}: {name}: a recording must have at least two ticks with arrivals; got "
                 f"{len(times)} ticks"
             )
         widths, middles = np.diff(times), (times[1:] + times[:-1]) / 2
@@ -122,7 +124,7 @@ def read_recording(lines: Iterable[str], source: str) -> dict[str, RecordedServi
         except ValueError as error:
             raise TraceError(f"{source}, line {number}: {error}") from error
     if not gathered:
-        raise TraceError(f"{source}: a recording has a service, received {number} lines without")
+        raise TraceError(f"{source}: a recording must have a service; got {number} lines without")
     return {name: service.finished(source) for name, service in gathered.items()}
 
 
@@ -130,7 +132,9 @@ def _take(
     line: Header | ServiceLine | TickLine, number: int, gathered: dict[str, _Gathered]
 ) -> None:
     first = isinstance(line, Header)
-    require(first == (number == 1), 'the first line alone is "recording"', line.kind)
+    require(
+        first == (number == 1), "the first line, and no other, must be of kind recording", line.kind
+    )
     match line:
         case ServiceLine() if line.service in gathered:
             gathered[line.service].described = line
@@ -141,10 +145,10 @@ def _take(
 
 
 def _append(tick: TickLine, gathered: dict[str, _Gathered]) -> None:
-    require(tick.service in gathered, "a service's line comes before its ticks", tick.service)
+    require(tick.service in gathered, "a service's line must come before its ticks", tick.service)
     into = gathered[tick.service]
     last_s = into.times_s[-1] if into.times_s else -math.inf
-    require(tick.time_s > last_s, f"a service's ticks come after {last_s:.12g} s", tick.time_s)
+    require(tick.time_s > last_s, f"a service's ticks must come after {last_s:.12g} s", tick.time_s)
     into.times_s.append(tick.time_s)
     into.arrivals.append(math.nan if tick.arrivals is None else tick.arrivals)
     into.replicas.append(tick.replicas)

@@ -44,7 +44,7 @@ class ReplayedArrivals:
 
     def __post_init__(self) -> None:
         """Raise ValueError for a scale that cannot be."""
-        require(0 < self.scale <= MAX_SCALE, f"0 < scale <= {MAX_SCALE:g}", self.scale)
+        require(0 < self.scale <= MAX_SCALE, f"scale must be > 0 and <= {MAX_SCALE:g}", self.scale)
 
     @property
     def mean_rps(self) -> float:
@@ -114,20 +114,24 @@ def replay(
     Raises:
         ValueError: the window lies outside the trace or is empty, or a factor is out of range.
     """
-    require(scale is None or mean_rps is None, "either scale or mean_rps is given", "both")
-    require(0 <= start_s < trace.duration_s, f"0 s <= start < {trace.duration_s:g} s", start_s)
+    require(scale is None or mean_rps is None, "scale and mean_rps must not both be given", "both")
+    require(
+        0 <= start_s < trace.duration_s,
+        f"start must be >= 0 s and < {trace.duration_s:g} s",
+        start_s,
+    )
     duration_s = trace.duration_s - start_s if duration_s is None else duration_s
-    require(duration_s > 0, "duration > 0 s", duration_s)
+    require(duration_s > 0, "duration must be > 0 s", duration_s)
     end_s = start_s + duration_s
-    rule = f"start + duration lie within the {trace.duration_s:g} s of {trace.name}"
+    rule = f"start + duration must lie within the {trace.duration_s:g} s of {trace.name}"
     require(end_s <= trace.duration_s + 1e-9, rule, f"{start_s:g} + {duration_s:g} s")
     expected = _recorded(trace, start_s, end_s)
-    require(expected > 0, f"the window of {trace.name} has requests", 0)
+    require(expected > 0, f"the window of {trace.name} must have requests", 0)
     if mean_rps is not None:
-        require(0 < mean_rps < math.inf, "mean_rps is finite and > 0", mean_rps)
+        require(0 < mean_rps < math.inf, "mean_rps must be finite and > 0", mean_rps)
         scale = mean_rps * duration_s / expected
     scale = 1.0 if scale is None else scale
-    require(0 < scale < math.inf, "scale is finite and > 0", scale)
+    require(0 < scale < math.inf, "scale must be finite and > 0", scale)
     if math.isclose(scale, round(scale), rel_tol=1e-9):
         scale = float(round(scale))
     if isinstance(trace, RateTrace):

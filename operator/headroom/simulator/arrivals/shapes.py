@@ -28,7 +28,7 @@ def step(*, duration_s: float, before_rps: float, after_rps: float, at_s: float)
     _duration(duration_s)
     _rate("before_rps", before_rps)
     _rate("after_rps", after_rps)
-    require(0 < at_s < duration_s, f"at lies between 0 s and {duration_s:g} s", at_s)
+    require(0 < at_s < duration_s, f"at must lie between 0 s and {duration_s:g} s", at_s)
     return Profile.of([(at_s, before_rps, before_rps), (duration_s - at_s, after_rps, after_rps)])
 
 
@@ -45,7 +45,7 @@ def ramp(
     _rate("from_rps", from_rps)
     _rate("to_rps", to_rps)
     end_s = duration_s if end_s is None else end_s
-    rule = f"0 s <= ramp_start < ramp_end <= {duration_s:g} s"
+    rule = f"ramp_start must be >= 0 s and < ramp_end, ramp_end <= {duration_s:g} s"
     require(0 <= start_s < end_s <= duration_s, rule, f"{start_s:g} and {end_s:g}")
     pieces = (
         (start_s, from_rps, from_rps),
@@ -67,7 +67,7 @@ class Stage:
 
 def stages(parts: Sequence[Stage]) -> Profile:
     """Return the parts one after another."""
-    require(0 < len(parts) <= MAX_PIECES, f"stages number 1 to {MAX_PIECES}", len(parts))
+    require(0 < len(parts) <= MAX_PIECES, f"there must be 1 to {MAX_PIECES} stages", len(parts))
     for part in parts:
         _duration(part.duration_s)
         _rate("rps", part.rps)
@@ -91,10 +91,12 @@ def spikes(
     _rate("base_rps", base_rps)
     _rate("peak_rps", peak_rps)
     first_s = every_s if first_s is None else first_s
-    require(0 < lasting_s < every_s, "0 s < lasting < every", f"{lasting_s:g} and {every_s:g}")
-    require(0 <= first_s < duration_s, f"first lies in 0 s to {duration_s:g} s", first_s)
+    require(
+        0 < lasting_s < every_s, "lasting must be > 0 s and < every", f"{lasting_s:g}, {every_s:g}"
+    )
+    require(0 <= first_s < duration_s, f"first must lie in 0 s to {duration_s:g} s", first_s)
     count = math.ceil((duration_s - first_s) / every_s)
-    require(2 * count < MAX_PIECES, f"spikes number at most {MAX_PIECES // 2}", count)
+    require(2 * count < MAX_PIECES, f"there must be at most {MAX_PIECES // 2} spikes", count)
     rises = first_s + every_s * np.arange(count)
     turns = np.column_stack((rises, rises + lasting_s)).ravel()
     edges = np.concatenate(([0.0], np.minimum(turns, duration_s), [duration_s]))
@@ -114,11 +116,11 @@ def diurnal(
     _duration(duration_s)
     _rate("low_rps", low_rps)
     _rate("high_rps", high_rps)
-    require(low_rps <= high_rps, "low_rps <= high_rps", f"{low_rps:g} and {high_rps:g}")
-    require(0 < period_s < math.inf, "period > 0 s", period_s)
-    require(math.isfinite(phase_s), "phase is finite", phase_s)
+    require(low_rps <= high_rps, "low_rps must be <= high_rps", f"{low_rps:g} and {high_rps:g}")
+    require(0 < period_s < math.inf, "period must be > 0 s", period_s)
+    require(math.isfinite(phase_s), "phase must be finite", phase_s)
     pieces = max(1, math.ceil(KNOTS_PER_PERIOD * duration_s / period_s))
-    require(pieces <= MAX_PIECES, f"periods number at most {MAX_PIECES // 288}", pieces // 288)
+    require(pieces <= MAX_PIECES, f"there must be <= {MAX_PIECES // 288} periods", pieces // 288)
     edges = np.linspace(0.0, duration_s, pieces + 1)
     turn = np.cos(2 * math.pi * (edges - phase_s) / period_s)
     rates = low_rps + (high_rps - low_rps) * 0.5 * (1 - turn)
@@ -126,8 +128,8 @@ def diurnal(
 
 
 def _duration(duration_s: float) -> None:
-    require(0 < duration_s < math.inf, "duration > 0 s and finite", duration_s)
+    require(0 < duration_s < math.inf, "duration must be > 0 s and finite", duration_s)
 
 
 def _rate(name: str, rps: float) -> None:
-    require(0 <= rps < math.inf, f"{name} is finite and >= 0", rps)
+    require(0 <= rps < math.inf, f"{name} must be finite and >= 0", rps)

@@ -19,14 +19,14 @@ def generator(seed: int, name: str) -> np.random.Generator:
     Raises:
         ValueError: the seed is below 0.
     """
-    require(seed >= 0, "a seed is an integer from 0", seed)
+    require(seed >= 0, "seed must be an integer >= 0", seed)
     digest = hashlib.sha256(name.encode()).digest()[:16]
     key = tuple(int.from_bytes(digest[i : i + 4], "little") for i in range(0, 16, 4))
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key)))
 
 
-def require(holds: bool, rule: str, received: object) -> None:
+def require(holds: bool, rule: str, got: object) -> None:
     """Raise ValueError with rule and value where a parameter breaks its rule."""
     if not holds:
-        shown = f"{received:.12g}" if isinstance(received, float) else str(received)
-        raise ValueError(f"{rule}, received {shown}")
+        shown = f"{got:.12g}" if isinstance(got, float) else str(got)
+        raise ValueError(f"{rule}; got {shown}")

@@ -89,7 +89,7 @@ def read_trace(stream: IO[bytes], name: str) -> Trace:
     if header == RATE_HEADER:
         return _rates(lines, name)
     expected = " or ".join((*REQUEST_HEADERS, RATE_HEADER))
-    raise TraceError(f"{name}, line 1: the header is {expected}, received {header!r:.80}")
+    raise TraceError(f"{name}, line 1: the header must be {expected}; got {header!r:.80}")
 
 
 def _lines(data: IO[bytes], name: str) -> Iterator[tuple[int, str]]:
@@ -99,17 +99,17 @@ def _lines(data: IO[bytes], name: str) -> Iterator[tuple[int, str]]:
             number += 1
             if len(line) > MAX_LINE:
                 raise TraceError(
-                    f"{name}, line {number}: a line has at most {MAX_LINE} bytes, received more"
+                    f"{name}, line {number}: a line must have at most {MAX_LINE} bytes; got more"
                 )
             yield number, line.decode("ascii").rstrip("\r\n")
     except UnicodeDecodeError as error:
         found = error.object[error.start]
         raise TraceError(
-            f"{name}, line {number}: a trace is ASCII text, received byte 0x{found:02x}"
+            f"{name}, line {number}: a trace must be ASCII text; got byte 0x{found:02x}"
         ) from error
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise TraceError(
-            f"{name}, after line {number}: the gzip stream is whole, received a broken one: {error}"
+            f"{name}, after line {number}: the gzip stream must be complete: {error}"
         ) from error
 
 
@@ -128,7 +128,7 @@ def _arrivals(lines: Iterator[tuple[int, str]], name: str, commas: int) -> Vecto
             spool.flush()
             return np.memmap(spool, dtype=np.float64, mode="r")  # outlives the closed file
     if not kept:
-        raise TraceError(f"{name}: a trace has at least one request, received none")
+        raise TraceError(f"{name}: a trace must have at least one request; got none")
     return np.frombuffer(kept, dtype=np.float64)
 
 
@@ -145,7 +145,7 @@ def _checked(lines: Iterator[tuple[int, str]], name: str, commas: int) -> Iterat
         if not last_s <= at_s < math.inf:
             raise _arrival(name, number, head, at_s, last_s)
         if tokens and not tokens.replace(",", "0", 1).isdigit():
-            rule = f"tokens are whole numbers or empty, received {tokens!r:.60}"
+            rule = f"tokens must be whole numbers or empty; got {tokens!r:.60}"
             raise TraceError(f"{name}, line {number}: {rule}")
         yield at_s
         last_s = at_s
@@ -154,13 +154,13 @@ def _checked(lines: Iterator[tuple[int, str]], name: str, commas: int) -> Iterat
 def _arrival(name: str, number: int, text: str, at_s: float, last_s: float) -> TraceError:
     where = f"{name}, line {number}"
     if 0 <= at_s < last_s:
-        return TraceError(f"{where}: arrivals are sorted, received {text} after {last_s:g}")
-    return TraceError(f"{where}: an arrival is a number of seconds from 0, received {text!r:.60}")
+        return TraceError(f"{where}: arrivals must be sorted; got {text} after {last_s:g}")
+    return TraceError(f"{where}: an arrival must be a number of seconds >= 0; got {text!r:.60}")
 
 
 def _fields(name: str, number: int, wanted: int, line: str) -> TraceError:
     found = line.count(",") + 1 if line else 0
-    return TraceError(f"{name}, line {number}: a row has {wanted} fields, received {found}")
+    return TraceError(f"{name}, line {number}: a row must have {wanted} fields; got {found}")
 
 
 def _rates(lines: Iterator[tuple[int, str]], name: str) -> RateTrace:
@@ -174,17 +174,17 @@ def _rates(lines: Iterator[tuple[int, str]], name: str) -> RateTrace:
         if len(requests) == 1:
             bin_s = start_s
             if bin_s == 0:
-                raise TraceError(f"{name}, line {number}: bins are longer than 0 s, received 0")
+                raise TraceError(f"{name}, line {number}: bins must be longer than 0 s; got 0")
         expected_s = bin_s * len(requests)
         if not math.isclose(start_s, expected_s, abs_tol=1e-6):
             raise TraceError(
-                f"{name}, line {number}: bins follow each other without a gap from 0, the next at "
-                f"{expected_s:g} s, received {start_s:g}"
+                f"{name}, line {number}: bins must follow each other without a gap, the next at "
+                f"{expected_s:g} s; got {start_s:g}"
             )
         requests.append(count)
     if len(requests) < 2:
         raise TraceError(
-            f"{name}: two bins at least tell how long they are, received {len(requests)}"
+            f"{name}: a trace of counts must have at least two bins; got {len(requests)}"
         )
     return RateTrace(name=name, bin_s=bin_s, requests=np.frombuffer(requests, dtype=np.float64))
 
@@ -195,5 +195,5 @@ def _number(name: str, number: int, text: str) -> float:
     except ValueError:
         value = math.nan
     if not 0 <= value < math.inf:
-        raise TraceError(f"{name}, line {number}: fields are numbers from 0, received {text!r:.60}")
+        raise TraceError(f"{name}, line {number}: fields must be numbers >= 0; got {text!r:.60}")
     return value

@@ -39,8 +39,8 @@ def steepest_rise(
     over = max(1, round(over_s / trace.bin_s))
     bins = math.ceil(window_s / trace.bin_s - 1e-9)
     known = len(trace.requests)
-    require(bins > 2 * over, f"a window is longer than 2 x {over * trace.bin_s:g} s", window_s)
-    require(bins <= known, f"the trace has a window's {bins} bins", known)
+    require(bins > 2 * over, f"a window must be longer than 2 x {over * trace.bin_s:g} s", window_s)
+    require(bins <= known, f"the trace must have a window's {bins} bins", known)
     before = np.concatenate(([0.0], np.cumsum(trace.requests)))
     empty = np.concatenate(([0], np.cumsum(trace.requests == 0)))
     at = np.arange(over, known - over + 1)
@@ -48,7 +48,7 @@ def steepest_rise(
     requests = before[start + bins] - before[start]
     climbed = (before[at + over] - 2 * before[at] + before[at - over]) / (over * trace.bin_s)
     inside = (at - over >= start) & (at + over <= start + bins) & (requests > 0)
-    require(bool(inside.any()), "the trace has requests", 0)
+    require(bool(inside.any()), "the trace must have requests", 0)
     whole = inside & (empty[start + bins] == empty[start])
     best = int(np.argmax(np.where(whole if whole.any() else inside, climbed, -np.inf)))
     return SteepWindow(

@@ -86,11 +86,11 @@ def make(
     """Return a new autoscaler of one service; ValueError for an unknown name, knob or value."""
     entry = _ENTRIES.get(name)
     if entry is None:
-        raise ValueError(f"an autoscaler is one of {', '.join(_ENTRIES)}, received {name!r}")
+        raise ValueError(f"an autoscaler must be one of {', '.join(_ENTRIES)}; got {name!r}")
     unknown = [knob for knob in knobs if knob not in entry.knobs]
     if unknown:
         raise ValueError(
-            f"{name}: a knob is one of {', '.join(entry.knobs)}, received {', '.join(unknown)}"
+            f"{name}: a knob must be one of {', '.join(entry.knobs)}; got {', '.join(unknown)}"
         )
     typed = {
         knob: _typed(f"{name}: {knob}", entry.knobs[knob], value) for knob, value in knobs.items()
@@ -103,21 +103,21 @@ def _typed(what: str, default: Knob, value: Knob) -> Knob:
     if isinstance(default, StrEnum):
         choices = tuple(type(default))
         if value not in choices:
-            raise ValueError(f"{what} is one of {', '.join(choices)}, received {value!r}")
+            raise ValueError(f"{what} must be one of {', '.join(choices)}; got {value!r}")
         return type(default)(value)
     if isinstance(default, str):
         return str(value)
     try:
         number = float(value)
     except ValueError:
-        raise ValueError(f"{what} is a number, received {value!r}") from None
+        raise ValueError(f"{what} must be a number; got {value!r}") from None
     if isinstance(default, bool):
         if number not in (0.0, 1.0):
-            raise ValueError(f"{what} is 0 or 1, received {value!r}")
+            raise ValueError(f"{what} must be 0 or 1; got {value!r}")
         return bool(number)
     if isinstance(default, int):
         if not number.is_integer():
-            raise ValueError(f"{what} is a whole number, received {value!r}")
+            raise ValueError(f"{what} must be a whole number; got {value!r}")
         return int(number)
     return number
 

@@ -58,8 +58,8 @@ class LlmdSlo(Peer):
         super().__post_init__()
         if self.down_threshold >= self.up_threshold:
             raise ValueError(
-                f"{self.kind}: down_threshold below up_threshold, "
-                f"received {self.down_threshold} and {self.up_threshold}"
+                f"{self.kind}: down_threshold must be below up_threshold; "
+                f"got {self.down_threshold} and {self.up_threshold}"
             )
         self._behavior = HpaBehavior(
             policy=self.policy,

@@ -46,7 +46,7 @@ class Peer(ABC):
             never = math.isinf(value) and value == self.knobs()[knob]
             if not (math.isfinite(value) or never) or value < 0 or (value == 0 and not zero):
                 rule = ">= 0" if zero else "> 0"
-                raise ValueError(f"{self.kind}: {knob} is a number {rule}, received {value}")
+                raise ValueError(f"{self.kind}: {knob} must be a number {rule}; got {value}")
 
     @classmethod
     def knobs(cls) -> Mapping[str, Knob]:
@@ -108,7 +108,9 @@ def window_rates(arrivals_per_s: NDArray[np.float64], window_s: int) -> NDArray[
 def needed(rates: NDArray[np.float64], limit: float) -> NDArray[np.int64]:
     """Return the replicas that each rate needs, same shape; at least 1 where there is traffic."""
     if not limit > 0:
-        raise ValueError(f"one replica must carry some traffic, limit > 0, received {limit:g} rps")
+        raise ValueError(
+            f"one replica must be able to carry traffic, with limit > 0; got {limit:g} rps"
+        )
     return np.ceil(rates / limit - 1e-9).astype(np.int64)
 
 

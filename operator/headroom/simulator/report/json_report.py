@@ -57,7 +57,7 @@ def read(text: str) -> tuple[Outcome, ...]:
         raise InvalidReport(f"not JSON: {error}") from error
     found = document.get("format") if isinstance(document, dict) else None
     if found != FORMAT:
-        raise InvalidReport(f"format must be {FORMAT!r}, received {_shown(found)}")
+        raise InvalidReport(f"format must be {FORMAT!r}; got {_shown(found)}")
     return tuple(
         _parsed(Outcome, raw, where)
         for raw, where in _elements(document.get("outcomes"), "outcomes")
@@ -95,7 +95,7 @@ def _plain(value: Any) -> Any:
 def _parsed(kind: type[D], raw: object, where: str) -> D:
     """Parse an object by the fields of its dataclass; what it has beyond them is passed over."""
     if not isinstance(raw, dict):
-        raise InvalidReport(f"{where} must be an object, received {_shown(raw)}")
+        raise InvalidReport(f"{where} must be an object; got {_shown(raw)}")
     values: dict[str, Any] = {}
     for field in fields(kind):
         if field.name not in raw:
@@ -108,7 +108,7 @@ def _timeline(raw: object, where: str) -> Timeline:
     timeline = _parsed(Timeline, raw, where)
     lengths = {len(getattr(timeline, field.name)) for field in fields(timeline)}
     if len(lengths) > 1:
-        raise InvalidReport(f"{where}: all arrays must have one length, received {sorted(lengths)}")
+        raise InvalidReport(f"{where}: all arrays must have one length; got {sorted(lengths)}")
     return timeline
 
 
@@ -122,7 +122,7 @@ def _moves(raw: object, where: str) -> tuple[Move, ...]:
 
 def _elements(raw: object, where: str) -> list[tuple[object, str]]:
     if not isinstance(raw, list):
-        raise InvalidReport(f"{where} must be an array, received {_shown(raw)}")
+        raise InvalidReport(f"{where} must be an array; got {_shown(raw)}")
     return [(each, f"{where}[{index}]") for index, each in enumerate(raw)]
 
 
@@ -132,19 +132,19 @@ def _number(raw: object, where: str) -> float:
     if raw == _INFINITE:
         return math.inf
     if isinstance(raw, bool) or not isinstance(raw, int | float):
-        raise InvalidReport(f'{where} must be a number, null or "inf", received {_shown(raw)}')
+        raise InvalidReport(f'{where} must be a number, null or "inf"; got {_shown(raw)}')
     return float(raw)
 
 
 def _whole(raw: object, where: str) -> int:
     if isinstance(raw, bool) or not isinstance(raw, int):
-        raise InvalidReport(f"{where} must be a whole number, received {_shown(raw)}")
+        raise InvalidReport(f"{where} must be a whole number; got {_shown(raw)}")
     return raw
 
 
 def _text(raw: object, where: str) -> str:
     if not isinstance(raw, str):
-        raise InvalidReport(f"{where} must be a string, received {_shown(raw)}")
+        raise InvalidReport(f"{where} must be a string; got {_shown(raw)}")
     return raw
 
 

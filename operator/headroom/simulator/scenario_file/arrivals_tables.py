@@ -58,7 +58,7 @@ class Windowed(Kind):
     @model_validator(mode="after")
     def _one_factor(self) -> Self:
         if self.scale is not None and self.mean_rps is not None:
-            raise rule_broken("has scale or mean_rps, not both", "both")
+            raise rule_broken("must have scale or mean_rps, not both", "both")
         return self
 
     def window(self) -> dict[str, Any]:
@@ -94,7 +94,7 @@ class RecordingTable(Windowed):
             return next(iter(services.values()))
         if self.service is None or self.service not in services:
             raise ValueError(
-                f"service is one of the recorded {', '.join(services)}, received {self.service}"
+                f"service must be one of the recorded {', '.join(services)}; got {self.service}"
             )
         return services[self.service]
 

@@ -34,7 +34,7 @@ class Files:
         if not named.endswith((".csv", ".csv.gz")):
             known = ", ".join(trace_names())
             raise TraceError(
-                f"trace is a file .csv or .csv.gz, or one of {known}; received {named!r:.80}"
+                f"trace must be a .csv or .csv.gz file, or one of {known}; got {named!r:.80}"
             )
         if named not in self._traces:
             self._traces[named] = self._read("trace", named, _trace)
@@ -52,12 +52,14 @@ class Files:
 
     def _read(self, what: str, path: str, read: Callable[[Path, str], Read]) -> Read:
         if self.folder is None:
-            raise TraceError(f"{what} is no file where the scenario is none, received {path!r:.80}")
+            raise TraceError(
+                f"{what} must not be a file, because the scenario is not one; got {path!r:.80}"
+            )
         try:
             return read(self.folder / path, path)
         except OSError as error:
             raise TraceError(
-                f"{what} is a file that can be read, received {path!r:.80}: {error.strerror}"
+                f"{what} must be a readable file; got {path!r:.80}: {error.strerror}"
             ) from error
 
 

@@ -20,16 +20,15 @@ from typing import Any
 
 MOST_SHOWN = 20
 
-_WORDS = {
-    "missing": "is required",
-    "model_type": "is a table",
-    "model_attributes_type": "is a table",
-    "list_type": "is an array",
-    "string_type": "is a text",
-    "int_type": "is a whole number",
-    "float_type": "is a number",
-    "finite_number": "is a finite number",
-    "too_short": "has one entry at least",
+_RULES = {
+    "model_type": "must be a table",
+    "model_attributes_type": "must be a table",
+    "list_type": "must be an array",
+    "string_type": "must be a string",
+    "int_type": "must be a whole number",
+    "float_type": "must be a number",
+    "finite_number": "must be a finite number",
+    "too_short": "must have at least one entry",
 }
 
 
@@ -62,24 +61,24 @@ def found_by_pydantic(error: ValidationError) -> list[Problem]:
 
 def _translated(detail: ErrorDetails) -> Problem:
     path = tuple(part for part in detail["loc"] if not str(part).startswith(TAG))
-    kind, context, received = detail["type"], detail.get("ctx", {}), shown(detail["input"])
+    kind, context = detail["type"], detail.get("ctx", {})
+    if kind == "missing":
+        return Problem(path, "is required")
+    got = context.get("got", shown(detail["input"]))
     if kind == "unknown_key":
-        path, received = (*path, context["key"]), "this key"
-    elif kind == "missing":
-        received = "nothing"
-    elif "received" in context:
-        received = context["received"]
+        path, got = (*path, context["key"]), "this key"
     message = detail["msg"][:1].lower() + detail["msg"][1:]
-    rule = _WORDS.get(kind, message.replace("input should", "must"))
-    return Problem(path, f"{rule}, received {received}")
+    rule = _RULES.get(kind, message.replace("input should", "must"))
+    return Problem(path, f"{rule}; got {got}")
 
 
 @contextmanager
 def placed(*path: str | int, table: Table | None = None) -> Iterator[None]:
     """Turn a ValueError into a Problem, at the first key of the table that its rule names.
 
-    "0 <= cv <= 10, received 11" stands at `cv`, "duration_s > 0" at `duration`, what is wrong
-    within a trace at `trace`. A rule that names no key of the table stands at the table.
+    "cv must be >= 0 and <= 10; got 11" is a problem of `cv`, "duration_s must be > 0" of
+    `duration`,
+    and an error within a trace of `trace`. A rule that names no key is the table's.
     """
     try:
         yield
@@ -88,7 +87,7 @@ def placed(*path: str | int, table: Table | None = None) -> Iterator[None]:
         if isinstance(error, TraceError):
             named = [key for key in ("trace", "recording") if key in known]
         else:
-            words = re.findall(r"\w+", str(error).split(", received")[0])
+            words = re.findall(r"\w+", str(error).split("; got")[0])
             named = [word.removesuffix("_s") for word in words if word.removesuffix("_s") in known]
         raise Problem((*path, *named[:1]), str(error)) from error
 

@@ -92,11 +92,11 @@ def load_scenario(path: Path) -> Scenario:
     try:
         text = path.read_bytes().decode()
     except OSError as error:
-        rule = "a scenario is a file that can be read"
-        raise ScenarioError(f"{path}: {rule}, received: {error.strerror}") from error
+        rule = "a scenario must be a readable file"
+        raise ScenarioError(f"{path}: {rule}; got: {error.strerror}") from error
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
-        rule = f"a scenario is UTF-8 text, received byte 0x{error.object[error.start]:02x}"
+        rule = f"a scenario must be UTF-8 text; got byte 0x{error.object[error.start]:02x}"
         raise ScenarioError(f"{path}, line {line}: {rule}") from error
     return parse_scenario(text, str(path), folder=path.parent)
 
@@ -131,14 +131,14 @@ def _document(text: str, source: str) -> dict[str, Any]:
         said = re.fullmatch(r"(.*) \(at (?:line (\d+), column \d+|end of document)\)", str(error))
         what = said[1] if said else str(error)
         line = int(said[2]) if said and said[2] else text.count("\n") + 1 if said else 1
-    raise ScenarioError(f"{source}, line {line}: a scenario is TOML, received what is not: {what}")
+    raise ScenarioError(f"{source}, line {line}: a scenario must be valid TOML: {what}")
 
 
 def _scenario(table: ScenarioTable, library: Library) -> Scenario:
     workloads: dict[str, Workload] = {}
     for index, service in enumerate(table.service):
         if service.name in workloads:
-            rule = f"belongs to one service, received {service.name} again"
+            rule = f"must be unique; got {service.name} again"
             raise Problem(("service", index, "name"), rule)
         workloads[service.name] = _workload(("service", index), service, table, library)
     with placed("cluster", table=table.cluster):
@@ -153,11 +153,11 @@ def _fault(index: int, table: FaultTable, scenario: Scenario) -> Fault:
     with placed("fault", index, table=table):
         fault = table.value()
         if fault.service is not None and fault.service not in known:
-            raise ValueError(f"service is one of {', '.join(known)}, received {fault.service}")
+            raise ValueError(f"service must be one of {', '.join(known)}; got {fault.service}")
         if fault.start_s >= scenario.duration_s:
             raise ValueError(
-                f"start is before the load ends at {scenario.duration_s:g} s, "
-                f"received {fault.start_s:g} s"
+                f"start must be before the load ends at {scenario.duration_s:g} s; "
+                f"got {fault.start_s:g} s"
             )
     return fault
 
@@ -207,7 +207,7 @@ def _server(
             return service.server.value()
     cost = recorded.cost if recorded is not None else None
     if cost is None:
-        rule = "is required unless a recording holds a measured cost, received nothing"
+        rule = "is required unless a recording holds a measured cost"
         raise Problem((*at, "server"), rule)
     with placed(*at, "server"):
         return Server(
@@ -250,9 +250,9 @@ def _policy(
     elif service.slo is not None:
         policy = Policy(**fields)
     else:
-        raise Problem((*at, "slo"), "is required unless arrivals are a recording, received nothing")
+        raise Problem((*at, "slo"), "is required unless arrivals are a recording")
     if policy.min_replicas > policy.max_replicas:
-        received = f"{policy.min_replicas} and {policy.max_replicas}"
-        rule = f"min_replicas <= max_replicas, received {received}"
+        got = f"{policy.min_replicas} and {policy.max_replicas}"
+        rule = f"min_replicas must be <= max_replicas; got {got}"
         raise Problem((*at, "scaling", "min_replicas"), rule)
     return policy

@@ -35,9 +35,9 @@ Span = Annotated[Duration, Within("1ms", "9000h")]
 Replicas = Annotated[int, Field(ge=1, le=10_000)]
 
 
-def rule_broken(rule: str, received: object) -> PydanticCustomError:
+def rule_broken(rule: str, got: object) -> PydanticCustomError:
     """Return the error of a rule across keys, in the words of the others."""
-    return PydanticCustomError("rule", "{rule}", {"rule": rule, "received": received})
+    return PydanticCustomError("rule", "{rule}", {"rule": rule, "got": got})
 
 
 class Table(BaseModel):
@@ -55,7 +55,7 @@ class Table(BaseModel):
             for key in value:
                 if key not in cls.model_fields:
                     known = ", ".join(cls.model_fields)
-                    context = {"rule": f"is one of the keys {known}", "key": key}
+                    context = {"rule": f"must be one of the keys {known}", "key": key}
                     raise PydanticCustomError("unknown_key", "{rule}", context)
         return value
 
@@ -174,7 +174,7 @@ class RateTable(Table):
     @model_validator(mode="after")
     def _one_of_them(self) -> Self:
         if self.replicas is None and self.percent is None:
-            raise rule_broken("has replicas, percent or both", "neither")
+            raise rule_broken("must have replicas, percent or both", "neither")
         return self
 
 
@@ -230,7 +230,7 @@ class ColdStartTable(Table):
     def _either(self) -> Self:
         if (self.total is None) == (self.phases is None):
             both = "neither" if self.total is None else "both"
-            raise rule_broken("has either total or phases", both)
+            raise rule_broken("must have either total or phases", both)
         if self.phases is not None and self.spread is not None:
             raise rule_broken("has spread beside total, or in each of its phases", "spread")
         return self

@@ -25,6 +25,6 @@ def shipped_scenario(name: str) -> Scenario:
     known = scenario_names()
     if name not in known:
         rule = f"a shipped scenario is one of {', '.join(known)}"
-        raise ScenarioError(f"{rule}; received {name!r:.80}")
+        raise ScenarioError(f"{rule}; got {name!r:.80}")
     text = files(__name__).joinpath(name + _SUFFIX).read_text(encoding="utf-8")
     return parse_scenario(text, name + _SUFFIX)

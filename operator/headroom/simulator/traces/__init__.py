@@ -25,6 +25,6 @@ def shipped_trace(name: str) -> Trace:
     """
     known = trace_names()
     if name not in known:
-        raise TraceError(f"a shipped trace is one of {', '.join(known)}; received {name!r:.80}")
+        raise TraceError(f"a shipped trace must be one of {', '.join(known)}; got {name!r:.80}")
     with files(__name__).joinpath(name + _SUFFIX).open("rb") as stream:
         return read_trace(stream, name)

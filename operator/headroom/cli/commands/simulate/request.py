@@ -83,7 +83,7 @@ def _scenario(name: str, shipped: Mapping[str, Path]) -> Path:
     if path.is_file():
         return path.resolve()
     known = ", ".join(shipped) or "none is shipped"
-    raise Misuse(f"a scenario is a TOML file or one of: {known}; received {name!r}")
+    raise Misuse(f"a scenario must be a TOML file or one of: {known}; got {name!r}")
 
 
 def _settings(request: Request, ports: Ports) -> Sequence[tuple[str, Mapping[str, Knob]]]:
@@ -107,7 +107,7 @@ def _chosen(wanted: Sequence[str], known: Sequence[str]) -> Sequence[str]:
         return known
     for name in wanted:
         if name not in known:
-            raise Misuse(f"an autoscaler is one of: {', '.join(known)}, {ALL}; received {name!r}")
+            raise Misuse(f"an autoscaler must be one of: {', '.join(known)}, {ALL}; got {name!r}")
     return list(dict.fromkeys(wanted)) or [name for name in USUAL if name in known]
 
 
@@ -120,7 +120,7 @@ def _knobs(
         target, equals, value = text.partition("=")
         autoscaler, dot, knob = target.rpartition(".")
         if not (equals and knob and value):
-            raise Misuse(f"a knob is NAME=VALUE or AUTOSCALER.NAME=VALUE, received {text!r}")
+            raise Misuse(f"a knob must be NAME=VALUE or AUTOSCALER.NAME=VALUE; got {text!r}")
         if not dot and len(chosen) > 1:
             raise Misuse(f"say whose knob it is: {chosen[0]}.{text}, or choose one --autoscaler")
         owner = autoscaler or chosen[0]
@@ -128,7 +128,7 @@ def _knobs(
             raise Misuse(f"{owner!r} is not among the chosen: {', '.join(chosen)}")
         if knob not in known[owner]:
             there = ", ".join(known[owner]) or "none"
-            raise Misuse(f"a knob of {owner} is one of: {there}; received {knob!r}")
+            raise Misuse(f"a knob of {owner} must be one of: {there}; got {knob!r}")
         found[owner][knob] = _value(value)
     return found
 
