@@ -14,7 +14,7 @@ def perform(run: Run, on_progress: OnProgress) -> tuple[Outcome, ...]:
     """One outcome; what the autoscaler is called decides how it goes."""
     on_progress(0.5)
     if run.autoscaler == "refused":
-        raise ValueError("target is a number > 0, received 0")
+        raise ValueError("target must be a number > 0; got 0")
     if run.autoscaler == "broken":
         raise ZeroDivisionError("division by zero")
     if run.autoscaler == "dying":
