@@ -17,7 +17,7 @@ help:            ## list the verbs
 
 ##@ Develop
 
-.PHONY: setup fmt lint types contracts check crd chart reference proto lock cluster demo clean
+.PHONY: setup fmt lint types contracts check crd chart reference docs proto lock cluster demo clean
 setup: $(STAMP)  ## create the virtual environment from the lock file
 
 $(STAMP): requirements.lock pyproject.toml
@@ -58,6 +58,9 @@ crd: setup       ## regenerate the CRD and the chart's copy of it
 chart: setup     ## regenerate what the chart shares with deploy/base, and its table of values
 	@$(RUN) chart
 
+docs: setup      ## build the documentation site into dist/site; every link must resolve
+	@$(RUN) mkdocs build --strict --config-file .github/mkdocs.yml 2>&1
+
 reference: setup ## regenerate the two REFERENCE.md pages
 	@$(RUN) headroom reference > operator/REFERENCE.md
 	@$(RUN) headroom_server reference > model_server/REFERENCE.md
@@ -92,7 +95,7 @@ clean:           ## remove the virtual environment and all caches of the checkou
 .PHONY: test test-one unit kernel scenarios e2e-full fuzz mutation
 # Types are checked while the tests leave time for it.
 test: setup      ## everything that must pass; CI runs this
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync kernel lint contracts
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync kernel lint contracts docs
 	@$(MAKE) --no-print-directory --jobs 2 types unit
 	@$(MAKE) --no-print-directory scenarios
 	@$(RUN) second_runs
