@@ -184,10 +184,10 @@ def test_a_command_without_its_libraries_says_what_to_install(
 
 
 def test_a_plan_needs_neither_simulator_nor_operator() -> None:
-    sums = ["plan", "--arrivals", "10", "--fixed", "6ms", "--per-item", "4ms"]
+    sums = ["plan", "rate", "10", "--batch-overhead", "6ms", "--per-item-time", "4ms"]
     result = without(["numba", "aiohttp", "kopf", "kubernetes"], *sums)
     assert result.returncode == 0
-    assert result.stdout.startswith("1 replica for 10/s")
+    assert result.stdout.startswith("1 replica for 10 req/s")
 
 
 def test_the_libraries_that_the_simulator_alone_needs_are_those_it_asks_for() -> None:

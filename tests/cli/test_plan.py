@@ -18,7 +18,7 @@ from server_process import Server, free_port, serving
 
 pytestmark = pytest.mark.clock
 
-BATCH = "--fixed 6ms --per-item 4ms --max-batch 8"
+BATCH = "--batch-overhead 6ms --per-item-time 4ms --max-batch 8"
 
 
 def plan(line: str) -> Result:
@@ -26,7 +26,7 @@ def plan(line: str) -> Result:
 
 
 def report(line: str) -> Any:
-    result = plan(line + " --json")
+    result = plan(line + " -o json")
     assert result.exit_code == 0, result.stderr
     return json.loads(result.stdout)
 
@@ -34,33 +34,36 @@ def report(line: str) -> Any:
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("--arrivals 400 --service-time 50ms --slots 32", ["640/s", "62.5 %", "20 executions"]),
         (
-            "--arrivals 50 --service-time 2s --slots 8 --headroom 0.2",
-            ["4/s at most, 3.2/s", "19 (on the arrivals) to 20 (on the 16", "100 executions"],
+            "rate 400 --service-time 50ms --slots 32",
+            ["640 req/s", "62.5 %", "20 concurrent executions"],
         ),
         (
-            f"--arrivals 400 {BATCH} --target 120ms",
-            ["3 replicas for 400/s: as many for the latency as for the ceiling of 80 %"],
+            "rate 50 --service-time 2s --slots 8 --headroom 0.2",
+            ["4 req/s, 3.2 below", "19 (of the arrivals) to 20 (of the 16", "100 concurrent"],
         ),
         (
-            f"--arrivals 1000 {BATCH} --target 40ms --ceiling 0.95",
-            ["9 replicas for 1000/s: for the latency; the ceiling of 95 % alone would take 5"],
+            f"rate 400 {BATCH} --target 120ms",
+            ["3 replicas for 400 req/s (latency and the 80 % utilization ceiling both require 3)"],
         ),
         (
-            f"--arrivals 1000 {BATCH} --target 60ms --ceiling 0.5",
-            ["10 replicas for 1000/s: for the ceiling of 50 %; the latency alone would take 7"],
+            f"rate 1000 {BATCH} --target 40ms --max-utilization 0.95",
+            ["9 replicas for 1000 req/s (latency; the 95 % utilization ceiling requires 5)"],
         ),
-        (f"--arrivals 1000 {BATCH}", ["6 replicas", "of 80 %; no latency is promised"]),
-        ("--arrivals 50 --service-time 2s --slots 8", ["16 replicas", "together 51.2/s"]),
         (
-            "--arrivals 600 --service-time 12ms --slots 2 --ceiling 0.7 --headroom 0.2",
-            ["7 replicas", "116.7/s below the ceiling"],
+            f"rate 1000 {BATCH} --target 60ms --max-utilization 0.5",
+            ["10 replicas for 1000 req/s (the 50 % utilization ceiling; latency requires 7)"],
         ),
-        ("--arrivals 10 --service-time 2s --slots 8 --ceiling 0.95", ["3 replicas"]),
+        (f"rate 1000 {BATCH}", ["6 replicas", "(the 80 % utilization ceiling; no latency target)"]),
+        ("rate 50 --service-time 2s --slots 8", ["16 replicas", "of all: 51.2 within"]),
         (
-            f"--arrivals 100 {BATCH} --wait 20ms",
-            ["210.5/s", "38 ms when full", "wait of 20 ms: 58 ms"],
+            "rate 600 --service-time 12ms --slots 2 --max-utilization 0.7 --headroom 0.2",
+            ["7 replicas", "116.7 below the ceiling"],
+        ),
+        ("rate 10 --service-time 2s --slots 8 --max-utilization 0.95", ["3 replicas"]),
+        (
+            f"rate 100 {BATCH} --wait 20ms",
+            ["210.5 req/s", "38 ms when full", "wait of 20 ms: 58 ms"],
         ),
         ("queue --rate 100", ["11.1 ms", "14.3 ms", "1000 ms", "18.05", "91.6 %"]),
         ("fan-out", ["p99.50", "p99.80", "p99.90", "p99.95"]),
@@ -69,46 +72,46 @@ def report(line: str) -> Any:
                 "budget --stage rest=30ms --stage model=70ms --target 1s "
                 "--speedup model=2 --speedup model=10"
             ),
-            ["1.54x", "2.70x", "model takes longest (70 %)"],
+            ["1.54x", "2.70x", "slowest stage: model (70 %)"],
         ),
         ("kv-cache --layers 32 --width 4096", ["0.5 MiB per token", "2 GiB for 4096 tokens"]),
         (
             (
-                "promise --rate 100 --rises-to 300 --cold-start 180s --target 1s "
-                "--fixed 32ms --per-item 4ms --max-batch 8"
+                "feasibility --rate 100 --peak-rate 300 --cold-start 180s --target 1s "
+                "--batch-overhead 32ms --per-item-time 4ms --max-batch 8"
             ),
-            ["more than 96 %", "31200 of 780000", "93.", "99 % from 3"],
+            ["at most 96 %", "31200 of 780000", "93.", "3 for 99 %"],
         ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_worked_figures_are_printed(line: str, says: list[str]) -> None:
+def test_plan_of_worked_example_prints_its_figures(line: str, says: list[str]) -> None:
     result = plan(line)
     assert result.exit_code == 0, result.stderr
     for words in says:
         assert words in result.stdout
 
 
-def test_the_table_shows_one_less_the_plan_and_one_more() -> None:
-    found = report(f"--arrivals 400 {BATCH} --target 120ms")
+def test_plan_rate_reports_one_fewer_and_one_more() -> None:
+    found = report(f"rate 400 {BATCH} --target 120ms")
     assert found["plan"]["replicas"] == 3
     assert found["plan"]["waitSeconds"] == 0
     assert found["plan"]["fullRps"] == pytest.approx(210.526, abs=0.001)
     rows = found["plan"]["expected"]
     assert [row["replicas"] for row in rows] == [2, 3, 4]
-    assert [row["holds"] for row in rows] == [False, True, True]
+    assert [row["meetsSlo"] for row in rows] == [False, True, True]
     assert [row["gpuHoursPerDay"] for row in rows] == [48, 72, 96]
     assert rows[1]["p50Seconds"] < rows[1]["p95Seconds"] < rows[1]["p99Seconds"] < 0.120
 
 
-def test_what_grows_without_end_is_null_in_json_and_said_in_words() -> None:
-    line = "--arrivals 220 --fixed 6ms --per-item 4ms --max-batch 8 --ceiling 0.95"
+def test_unbounded_latency_is_null_in_json_and_unbounded_as_text() -> None:
+    line = "rate 220 --batch-overhead 6ms --per-item-time 4ms --max-batch 8 --max-utilization 0.95"
     assert report(line)["plan"]["expected"][0]["p95Seconds"] is None
     assert "unbounded" in plan(line).stdout
 
 
-def test_batch_and_wait_for_200_per_second() -> None:
-    line = "--arrivals 200 --fixed 6ms --per-item 4ms --max-batch 32 --target 120ms --ceiling 0.9"
+def test_plan_for_200_per_second_chooses_batch_and_no_wait() -> None:
+    line = f"rate 200 {BATCH} --max-batch 32 --target 120ms --max-utilization 0.9"
     found = report(line)["plan"]
     assert found["replicas"] == 1
     assert 12 <= found["maxBatch"] <= 24
@@ -119,82 +122,89 @@ def test_batch_and_wait_for_200_per_second() -> None:
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        (f"--arrivals -3 {BATCH}", "the arrival rate is above 0 and finite, received -3"),
-        (f"--arrivals nan {BATCH}", "the arrival rate is above 0 and finite, received nan"),
-        (f"--arrivals 3 {BATCH} --target 5ms", "what one request costs, 10 ms, received 5 ms"),
-        (f"--arrivals 3 {BATCH} --ceiling 0", "the utilization ceiling lies in (0, 0.95]"),
-        (f"--arrivals 3 {BATCH} --ceiling 1.2", "(0, 0.95], received 1.2"),
-        (f"--arrivals 3 {BATCH} --percentile 0.95", "in percent from 1 to below 100"),
-        (f"--arrivals 3 {BATCH} --target 120", "--target: a duration is numbers with units"),
-        (f"--arrivals 3 {BATCH} --routing best", "--routing: one of random, sticky"),
-        (f"--arrivals 3 {BATCH} --service-time 1s", "either --service-time or a batch cost"),
-        (f"--arrivals 3 {BATCH} --plot curve.txt", "--plot ends with .svg, .png, .pdf"),
-        (f"--trace azfunc2019_all497_60s {BATCH} --curve", "--arrivals for --plot and --curve"),
-        ("--measure http://a --fixed 6ms --target 1s", "either given or measured, received both"),
-        ("--arrivals 3", "the cost of a replica is needed"),
-        ("--arrivals 3 --fixed 0s", "the cost of one request is above 0"),
-        ("--arrivals 3 --fixed 6ms --max-batch 0", "the largest batch lies in 1..1024"),
-        (f"--trace absent.csv {BATCH}", "--trace is a file or one of azfunc2019"),
-        ("--measure http://127.0.0.1:9", "--target is needed"),
-        ("--measure localhost --target 1s", "the server must have an http or https URL"),
-        ("fan-out --calls 0", "a request makes at least 1 call, received 0"),
-        ("queue --rate 100 --utilization 1", "utilization lies in [0, 1), received 1"),
-        ("budget --stage model --target 1s", "a stage is name=value, received 'model'"),
-        ("budget --stage a=1s --target 1s --speedup b=2", "names a stage of a, received b"),
-        ("kv-cache --layers 0 --width 1", "a model has at least 1 layer, received 0"),
-        ("kv-cache --layers 1 --width 1 --memory 8 --weights 9", "the weights fit into 8 GiB"),
+        (f"rate -3 {BATCH}", "No such option: -3"),
+        (f"rate nan {BATCH}", "the arrival rate must be above 0 and finite; got nan"),
+        (f"rate 3 {BATCH} --target 5ms", "at least 10 ms (the time of a single request); got 5 ms"),
+        (
+            f"rate 3 {BATCH} --max-utilization 0",
+            "the utilization ceiling must be above 0 and at most 0.95",
+        ),
+        (f"rate 3 {BATCH} --max-utilization 1.2", "at most 0.95; got 1.2"),
+        (f"rate 3 {BATCH} --percentile 0.95", "--percentile must be at least 1 and below 100"),
+        (f"rate 3 {BATCH} --target 120", "--target: a duration is numbers with units"),
+        (f"rate 3 {BATCH} --routing best", "--routing must be one of random, sticky"),
+        (f"rate 3 {BATCH} --service-time 1s", "either --service-time or a batch cost"),
+        (f"rate 3 {BATCH} --out curve.txt", "--out must end with .svg, .png, .pdf"),
+        ("rate 3", "the cost of a replica must be given"),
+        ("rate 3 --batch-overhead 0s", "the time of a single request must be above 0"),
+        (
+            "rate 3 --batch-overhead 6ms --max-batch 0",
+            "the maximum batch size must be between 1 and 1024",
+        ),
+        (f"trace absent.csv {BATCH}", "the trace must be a file or one of azfunc2019"),
+        ("measure http://127.0.0.1:9", "Missing option '--target'"),
+        ("measure localhost --target 1s", "the server must have an http or https URL"),
+        ("fan-out --calls 0", "the number of calls must be at least 1; got 0"),
+        ("queue --rate 100 --utilization 1", "utilization must be at least 0 and below 1; got 1"),
+        ("budget --stage model --target 1s", "a stage must be name=value; got 'model'"),
+        ("budget --stage a=1s --target 1s --speedup b=2", "must name a stage of a; got b"),
+        ("kv-cache --layers 0 --width 1", "the number of layers must be at least 1; got 0"),
+        (
+            "kv-cache --layers 1 --width 1 --memory 8 --weights 9",
+            "the weights must be smaller than the memory of 8 GiB",
+        ),
     ],
 )
-def test_what_cannot_be_planned_is_refused_with_2(line: str, says: str) -> None:
+def test_plan_of_invalid_input_exits_with_2(line: str, says: str) -> None:
     result = plan(line)
     assert result.exit_code == 2
     assert says in result.stderr
     assert result.stdout == ""
 
 
-def test_a_help_without_anything_to_plan() -> None:
+def test_plan_without_command_prints_help() -> None:
     result = plan("")
     assert result.exit_code == 2
-    assert "headroom plan --measure" in result.stdout
+    assert "headroom plan measure" in result.stdout
     assert plan("--help").exit_code == 0
 
 
-def test_a_shipped_trace_and_one_from_a_file(tmp_path: Path) -> None:
-    found = report(f"--trace azfunc2019_all497_60s {BATCH} --target 120ms --cold-start 90s")
+def test_plan_trace_reads_shipped_traces_and_files(tmp_path: Path) -> None:
+    found = report(f"trace azfunc2019_all497_60s {BATCH} --target 120ms --cold-start 90s")
     trace = found["trace"]
     assert trace["windows"] == 480
     assert trace["peakReplicas"] == max(trace["replicas"]) == trace["peakGpus"]
     assert trace["gpuHours"] <= trace["gpuHoursAhead"] <= trace["gpuHoursStaticPeak"]
-    assert 0.9 < trace["promise"]["attainmentAtMost"] <= 1
+    assert 0.9 < trace["feasibility"]["attainmentAtMost"] <= 1
 
     path = tmp_path / "load.csv"
     path.write_text("t_s,requests\n0,6000\n60,18000\n120,6000\n")
-    line = f"--trace {path} --fixed 32ms --per-item 4ms --max-batch 8 --target 1s"
+    line = f"trace {path} --batch-overhead 32ms --per-item-time 4ms --max-batch 8 --target 1s"
     assert report(line)["trace"]["replicas"] == [1, 3, 1]
     assert report(line + " --scale 2")["trace"]["replicas"] == [2, 6, 2]
-    assert report(line + " --floor 2")["trace"]["replicas"] == [2, 3, 2]
+    assert report(line + " --min-replicas 2")["trace"]["replicas"] == [2, 3, 2]
 
 
-def test_requests_of_a_trace_are_counted_by_window(tmp_path: Path) -> None:
+def test_plan_trace_of_requests_counts_them_by_window(tmp_path: Path) -> None:
     path = tmp_path / "requests.csv"
     rows = [f"{0.01 * number:.2f}" for number in range(12_000)]  # 100/s for 120 s
     path.write_text("\n".join(["arrival_s", *rows]) + "\n")
-    line = f"--trace {path} --fixed 32ms --per-item 4ms --max-batch 8 --window 60s"
+    line = f"trace {path} --batch-overhead 32ms --per-item-time 4ms --max-batch 8 --window 60s"
     assert report(line)["trace"]["replicas"] == [1, 1]
 
 
-def test_a_malformed_trace_names_file_line_and_rule(tmp_path: Path) -> None:
+def test_plan_of_malformed_trace_names_file_line_and_rule(tmp_path: Path) -> None:
     path = tmp_path / "load.csv"
     path.write_text("t_s,requests\n0,6000\n60,-1\n")
-    result = plan(f"--trace {path} {BATCH}")
+    result = plan(f"trace {path} {BATCH}")
     assert result.exit_code == 2
     assert "load.csv, line 3" in result.stderr
 
 
 @pytest.mark.parametrize(("ending", "begins"), [("svg", b"<?xml"), ("png", b"\x89PNG")])
-def test_the_curve_is_drawn(tmp_path: Path, ending: str, begins: bytes) -> None:
+def test_plan_rate_with_out_draws_the_curve(tmp_path: Path, ending: str, begins: bytes) -> None:
     path = tmp_path / f"curve.{ending}"
-    line = f"--arrivals 400 {BATCH} --target 120ms --plot {path} --curve"
+    line = f"rate 400 {BATCH} --target 120ms --out {path} --curve"
     assert "utilization" in plan(line).stdout
     first = path.read_bytes()
     assert first.startswith(begins)
@@ -227,26 +237,26 @@ async def received(server: Server) -> float:
     return float(page.split('headroom_requests_received_total{model="m"} ')[1].split()[0])
 
 
-async def test_a_live_server_is_measured_and_planned_for() -> None:
+async def test_plan_measure_of_live_server_reports_cost_and_replicas() -> None:
     """40 + 10 b ms, up to 4: 50/s in full batches."""
     async with serving(**SERVER) as server:
         await server.ready()
-        line = f"--measure {server.url} {SWEEP} --arrivals 100 --json"
+        line = f"measure {server.url} {SWEEP} --rate 100 -o json"
         process = await headroom(*line.split())
         out, err = await process.communicate()
-        hopeless = await headroom("--measure", server.url, "--target", "20ms")
+        hopeless = await headroom("measure", server.url, "--target", "20ms")
         _, refusal = await hopeless.communicate()
     assert process.returncode == 0, err
     assert hopeless.returncode == 2
-    assert b"is within the target, received 20 ms: promise more time" in refusal
+    assert b"(the time of a single request); got 20 ms. Increase the target" in refusal
     found = json.loads(out)
     steps, cost = found["measured"]["steps"], found["measured"]["cost"]
     rates_rps = [one["rateRps"] for one in steps]
     # A quarter of what warm-up showed, and its line goes through a few executions only.
     assert 0.5 * 12.5 < rates_rps[0] < 1.5 * 12.5
     assert rates_rps == pytest.approx([rates_rps[0] * 1.5**n for n in range(4)])
-    assert all(one["held"] for one in steps)
-    assert found["measured"]["heldRps"] == steps[-1]["rateRps"]
+    assert all(one["met"] for one in steps)
+    assert found["measured"]["metRps"] == steps[-1]["rateRps"]
     assert (cost["maxBatch"], cost["source"]) == (4, "batches")
     # The line goes through the mean of what was measured, however slow the machine is, and an
     # emulated batch is never faster than it should be.
@@ -256,16 +266,16 @@ async def test_a_live_server_is_measured_and_planned_for() -> None:
     line_s = cost["fixedSeconds"] + cost["perItemSeconds"] * items / batches
     assert line_s == pytest.approx(seconds / batches, rel=0.2)
     assert line_s > 0.9 * (0.040 + 0.010 * items / batches)
-    given = "--arrivals 100 --target 1s --max-batch 4"
+    given = "rate 100 --target 1s --max-batch 4"
     fixed_ms, per_item_ms = 1e3 * cost["fixedSeconds"], 1e3 * cost["perItemSeconds"]
-    given += f" --fixed {fixed_ms:.2f}ms --per-item {per_item_ms:.2f}ms"
+    given += f" --batch-overhead {fixed_ms:.2f}ms --per-item-time {per_item_ms:.2f}ms"
     assert found["plan"]["replicas"] == report(given)["plan"]["replicas"]
 
 
-async def test_an_interrupt_prints_what_was_measured() -> None:
+async def test_plan_measure_after_interrupt_prints_steps_so_far() -> None:
     async with serving(**SERVER) as server:
         await server.ready()
-        line = f"--measure {server.url} --target 200ms --step 0.2s --max-duration 1m"
+        line = f"measure {server.url} --target 200ms --step 0.2s --max-duration 1m"
         process = await headroom(*line.split())
         before = await received(server)
         while await received(server) < before + 35:  # a first step has about 10
@@ -277,8 +287,8 @@ async def test_an_interrupt_prints_what_was_measured() -> None:
     assert b"interrupted; so far: p95 within 200 ms" in out
 
 
-def test_a_server_that_is_not_there_is_said_to_be() -> None:
+def test_plan_measure_of_missing_server_names_it() -> None:
     for model in ("", "--model m"):
-        result = plan(f"--measure http://127.0.0.1:{free_port()} {model} --target 1s")
+        result = plan(f"measure http://127.0.0.1:{free_port()} {model} --target 1s")
         assert result.exit_code == 2
-        assert "check that the server is up" in result.stderr
+        assert "is the server up?" in result.stderr

@@ -13,6 +13,7 @@ from typer.testing import CliRunner, Result
 
 import fakes_simulation
 from headroom.cli.app import app
+from headroom.cli.cluster_options import Output
 from headroom.cli.commands.simulate.campaign import listed, simulate
 from headroom.cli.commands.simulate.request import Misuse, Ports, Request, runs_of
 from headroom.simulator.report.json_report import read
@@ -40,7 +41,7 @@ def ports(tmp_path: Path) -> Ports:
         check=fakes_simulation.read_text,
         autoscalers={name: Known() for name in NAMES},
         grids=GRIDS,
-        elements=("burst", "correction"),
+        components=("burst", "correction"),
         perform=fakes_simulation.perform,
     )
 
@@ -63,10 +64,8 @@ def ask(*scenarios: str, autoscalers: Sequence[str] = ("headroom", "clairvoyant"
     return Request(scenarios=scenarios, autoscalers=autoscalers, jobs=1)
 
 
-def test_the_table_goes_to_standard_output_and_reports_to_their_files(
-    ports: Ports, tmp_path: Path
-) -> None:
-    said = run(replace(ask("step"), output=tmp_path / "made" / "here"), ports)
+def test_simulate_prints_table_and_writes_reports(ports: Ports, tmp_path: Path) -> None:
+    said = run(replace(ask("step"), out=[tmp_path / "made" / "here"]), ports)
     assert said.code == 0
     assert "step: vision, p95 within 100 ms, 1 seed" in said.out
     assert "1.25" in next(line for line in said.out.splitlines() if "headroom" in line)
@@ -76,7 +75,12 @@ def test_the_table_goes_to_standard_output_and_reports_to_their_files(
     assert "<!doctype html>" in (tmp_path / "made" / "here" / "report.html").read_text()
 
 
-def test_every_scenario_autoscaler_and_seed_runs_once_seeds_outermost(ports: Ports) -> None:
+def test_simulate_with_json_output_prints_the_report(ports: Ports) -> None:
+    said = run(replace(ask("step"), output=Output.JSON), ports)
+    assert [each.autoscaler for each in read(said.out)] == ["headroom", "clairvoyant"]
+
+
+def test_runs_cover_scenarios_autoscalers_and_seeds_once(ports: Ports) -> None:
     request = replace(ask("step", "ramp", "step", autoscalers=("hpa", "hpa", "keda")), seeds=2)
     runs = [(each.seed, each.scenario.stem, each.autoscaler) for each in runs_of(request, ports)]
     assert runs == [
@@ -87,13 +91,13 @@ def test_every_scenario_autoscaler_and_seed_runs_once_seeds_outermost(ports: Por
     ]
 
 
-def test_by_default_the_usual_ones_are_compared_and_all_means_all(ports: Ports) -> None:
+def test_runs_by_default_are_the_usual_autoscalers(ports: Ports) -> None:
     usual = runs_of(ask("step", autoscalers=()), ports)
     assert [each.autoscaler for each in usual] == ["headroom", "keda", "clairvoyant"]
     assert len(runs_of(ask("step", autoscalers=("all",)), ports)) == len(NAMES)
 
 
-def test_knobs_go_to_the_autoscaler_that_they_name(ports: Ports) -> None:
+def test_knob_applies_to_the_autoscaler_it_names(ports: Ports) -> None:
     request = replace(ask("step", autoscalers=("hpa", "keda")), knobs=("hpa.target=2", "keda.x=a"))
     assert [dict(each.knobs) for each in runs_of(request, ports)] == [{"target": 2.0}, {"x": "a"}]
     alone = replace(ask("step", autoscalers=("hpa",)), knobs=("target=0.5",))
@@ -107,78 +111,79 @@ def test_knobs_go_to_the_autoscaler_that_they_name(ports: Ports) -> None:
         ({"autoscalers": ("hpaa",)}, "an autoscaler must be one of: headroom, hpa, .*'hpaa'"),
         ({"knobs": ("target",)}, "NAME=VALUE"),
         ({"knobs": ("target=",)}, "NAME=VALUE"),
-        ({"knobs": ("target=1",)}, "say whose knob it is: headroom.target=1"),
-        ({"knobs": ("keda.target=1",)}, "'keda' is not among the chosen"),
+        ({"knobs": ("target=1",)}, "must name its autoscaler, as in headroom.target=1"),
+        ({"knobs": ("keda.target=1",)}, "one of the autoscalers .*; got 'keda'"),
         ({"knobs": ("headroom.x=1",), "sweep": True}, "leave out --knob"),
-        ({"ablate": True}, "--ablate is about Headroom alone"),
+        ({"ablate": True}, "--ablate runs only Headroom"),
     ],
 )
-def test_what_cannot_be_asked_is_refused_before_anything_runs(
+def test_simulate_of_invalid_request_fails_before_first_run(
     change: Mapping[str, object], complaint: str, ports: Ports
 ) -> None:
     with pytest.raises(Misuse, match=complaint):
         run(replace(ask("step"), **change), ports)  # type: ignore[arg-type]
 
 
-def test_a_folder_in_a_reports_place_is_found_before_anything_runs(
+def test_simulate_with_folder_in_place_of_report_fails_before_first_run(
     ports: Ports, tmp_path: Path
 ) -> None:
+    (tmp_path / "r.json").mkdir()
     with pytest.raises(IsADirectoryError, match="name a file in it"):
-        run(replace(ask("step", autoscalers=("dying",)), json=tmp_path), ports)
+        run(replace(ask("step", autoscalers=("dying",)), out=[tmp_path / "r.json"]), ports)
 
 
-def test_a_failed_run_is_named_and_the_others_are_reported(ports: Ports, tmp_path: Path) -> None:
-    request = replace(ask("step", autoscalers=("refused", "hpa", "broken")), json=tmp_path / "r")
+def test_failed_run_is_named_and_rest_reported(ports: Ports, tmp_path: Path) -> None:
+    request = replace(
+        ask("step", autoscalers=("refused", "hpa", "broken")), out=[tmp_path / "r.json"]
+    )
     said = run(request, ports)
     assert said.code == 1
     assert "error: step, refused, seed 1: target must be a number > 0; got 0" in said.err
     assert "error: step, broken, seed 1: ZeroDivisionError: division by zero" in said.err
     assert "2 runs of 3 failed" in said.err
-    assert [each.autoscaler for each in read((tmp_path / "r").read_text())] == ["hpa"]
+    assert [each.autoscaler for each in read((tmp_path / "r.json").read_text())] == ["hpa"]
 
 
-def test_after_ctrl_c_what_was_finished_is_reported(ports: Ports, tmp_path: Path) -> None:
+def test_interrupted_simulation_reports_finished_runs(ports: Ports, tmp_path: Path) -> None:
     request = ask("step", autoscalers=("hpa", "keda", "interrupting", "headroom"))
-    said = run(replace(request, json=tmp_path / "r.json"), ports)
+    said = run(replace(request, out=[tmp_path / "r.json"]), ports)
     assert said.code == 130
-    assert "interrupted: 2 of 4 runs were finished; the reports hold these" in said.err
+    assert "interrupted: 2 of 4 runs finished; the reports contain these" in said.err
     assert [e.autoscaler for e in read((tmp_path / "r.json").read_text())] == ["hpa", "keda"]
 
 
-def test_ctrl_c_before_anything_was_finished_leaves_the_old_report(
-    ports: Ports, tmp_path: Path
-) -> None:
+def test_interrupt_before_first_result_keeps_old_report(ports: Ports, tmp_path: Path) -> None:
     (tmp_path / "r.json").write_text("old")
-    request = replace(ask("step", autoscalers=("interrupting",)), json=tmp_path / "r.json")
+    request = replace(ask("step", autoscalers=("interrupting",)), out=[tmp_path / "r.json"])
     said = run(request, ports)
     assert said.code == 130
-    assert "nothing to report" in said.err
+    assert "nothing is reported" in said.err
     assert (tmp_path / "r.json").read_text() == "old"
 
 
-def test_processes_give_the_same_report_as_one(ports: Ports, tmp_path: Path) -> None:
-    request = replace(ask("step", "ramp"), seeds=2, json=tmp_path / "one")
+def test_parallel_runs_give_the_same_report(ports: Ports, tmp_path: Path) -> None:
+    request = replace(ask("step", "ramp"), seeds=2, out=[tmp_path / "one.json"])
     one = run(request, ports)
-    several = run(replace(request, jobs=2, json=tmp_path / "two"), ports)
+    several = run(replace(request, jobs=2, out=[tmp_path / "two.json"]), ports)
     assert (one.code, several.code) == (0, 0)
     assert several.out == one.out
-    assert (tmp_path / "two").read_bytes() == (tmp_path / "one").read_bytes()
+    assert (tmp_path / "two.json").read_bytes() == (tmp_path / "one.json").read_bytes()
 
 
-def test_a_process_that_dies_is_a_failed_run(ports: Ports) -> None:
+def test_dead_worker_is_a_failed_run(ports: Ports) -> None:
     said = run(replace(ask("step", autoscalers=("dying", "hpa")), jobs=2), ports)
     assert said.code == 1
     assert "step, dying, seed 1: ChildProcessError: a worker ended abruptly" in said.err
 
 
-def test_a_sweep_shows_each_peers_front_and_who_beats_us(ports: Ports) -> None:
+def test_sweep_shows_front_of_each_peer(ports: Ports) -> None:
     said = run(replace(ask("step", autoscalers=("headroom", "hpa")), sweep=True), ports)
     assert said.code == 0
     assert "best front of each peer" in said.out
     assert "No setting of 2 beats Headroom" in said.out
 
 
-def test_an_ablation_runs_headroom_without_each_element(ports: Ports) -> None:
+def test_ablation_runs_headroom_without_each_component(ports: Ports) -> None:
     said = run(replace(ask("step", autoscalers=()), ablate=True), ports)
     assert said.code == 0
     row = next(line for line in said.out.splitlines() if line.startswith("burst"))
@@ -217,12 +222,12 @@ def headroom(*arguments: str) -> Result:
     return CliRunner().invoke(app, ["simulate", *arguments])
 
 
-def test_a_scenario_file_is_simulated_the_same_way_each_time(tmp_path: Path) -> None:
+def test_simulation_of_scenario_file_is_deterministic(tmp_path: Path) -> None:
     file = tmp_path / "tiny.toml"
     file.write_text(TINY)
     for name in ("one", "two"):
         result = headroom(
-            str(file), "-a", "keda", "-a", "clairvoyant", "-j", "1", "-o", str(tmp_path / name)
+            str(file), "-a", "keda", "-a", "clairvoyant", "-j", "1", "--out", str(tmp_path / name)
         )
         assert result.exit_code == 0, result.output
         assert "tiny: vision, p95 within 250 ms" in result.stdout
@@ -231,16 +236,16 @@ def test_a_scenario_file_is_simulated_the_same_way_each_time(tmp_path: Path) -> 
         assert one == two
 
 
-def test_a_malformed_scenario_names_file_and_line_and_runs_nothing(tmp_path: Path) -> None:
+def test_malformed_scenario_names_file_and_line(tmp_path: Path) -> None:
     file = tmp_path / "tiny.toml"
     file.write_text(TINY.replace("max_batch = 8", "max_batch = 0"))
-    result = headroom(str(file), "--json", str(tmp_path / "r.json"))
+    result = headroom(str(file), "--out", str(tmp_path / "r.json"))
     assert result.exit_code == 1
     assert "tiny.toml, line 14" in result.stderr
     assert not (tmp_path / "r.json").exists()
 
 
-def test_a_knob_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path) -> None:
+def test_unknown_knob_fails_with_the_known_ones(tmp_path: Path) -> None:
     file = tmp_path / "tiny.toml"
     file.write_text(TINY)
     result = headroom(str(file), "-a", "keda", "-k", "taget=1", "-j", "1")
@@ -248,7 +253,7 @@ def test_a_knob_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path)
     assert "got 'taget'" in " ".join(result.stderr.split())
 
 
-def test_the_list_says_what_happens_and_what_may_be_set(ports: Ports) -> None:
+def test_list_shows_scenarios_and_parameters(ports: Ports) -> None:
     console = Console(width=170, file=io.StringIO())
     console.print(listed(ports))
     said = console.file.getvalue()  # type: ignore[attr-defined]
@@ -258,7 +263,7 @@ def test_the_list_says_what_happens_and_what_may_be_set(ports: Ports) -> None:
     assert "target=1.0" in said
 
 
-def test_misuse_is_code_two_and_the_list_names_what_there_is() -> None:
+def test_invalid_usage_exits_with_2() -> None:
     assert headroom("nowhere").exit_code == 2
     assert headroom("--seeds", "2").exit_code == 2
     listed = headroom("--list")

@@ -10,7 +10,7 @@ from headroom.planner.latency_budget import Stage, amdahl, budget
 STAGES = [Stage(name="decode", latency_s=0.030), Stage(name="model", latency_s=0.070)]
 
 
-def test_the_bottleneck_and_what_faster_stages_give() -> None:
+def test_budget_names_bottleneck_and_gains_of_faster_stages() -> None:
     planned = budget(STAGES, 0.080)
     decode, model = planned.lines
     assert not planned.kept
@@ -24,13 +24,13 @@ def test_the_bottleneck_and_what_faster_stages_give() -> None:
     assert model.percentile == pytest.approx(0.975)
 
 
-def test_a_stage_that_cannot_do_it_alone() -> None:
+def test_stage_too_small_for_target_needs_no_speedup() -> None:
     decode, model = budget(STAGES, 0.060).lines
     assert decode.needed_speedup is None
     assert model.needed_speedup == pytest.approx(70 / 30)
 
 
-def test_a_budget_that_is_kept_needs_nothing() -> None:
+def test_budget_within_target_needs_no_speedup() -> None:
     planned = budget(STAGES, 0.100)
     assert planned.kept
     assert [line.needed_speedup for line in planned.lines] == [1.0, 1.0]
@@ -38,15 +38,15 @@ def test_a_budget_that_is_kept_needs_nothing() -> None:
 
 @pytest.mark.parametrize(
     ("share", "factor", "said"),
-    [(1.1, 2.0, "the share lies in 0..1"), (0.5, 0.5, "a speed-up is at least 1")],
+    [(1.1, 2.0, "the share must be between 0 and 1"), (0.5, 0.5, "a speed-up must be at least 1")],
 )
-def test_what_is_no_speed_up_is_refused(share: float, factor: float, said: str) -> None:
+def test_amdahl_of_invalid_speedup_raises(share: float, factor: float, said: str) -> None:
     with pytest.raises(ImpossiblePlan, match=said):
         amdahl(share, factor)
 
 
-def test_no_stages_and_stages_without_time_are_refused() -> None:
+def test_budget_without_stages_or_time_raises() -> None:
     with pytest.raises(ImpossiblePlan, match="at least 1 stage"):
         budget([], 0.1)
-    with pytest.raises(ImpossiblePlan, match="the time of stage 'a' is above 0"):
+    with pytest.raises(ImpossiblePlan, match="the time of stage 'a' must be above 0"):
         Stage(name="a", latency_s=0.0)

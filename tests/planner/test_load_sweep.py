@@ -56,7 +56,7 @@ def broken(rate_rps: float) -> Step:
         ([], 3, 0.5, math.inf),
     ],
 )
-def test_a_miss_took_forever(
+def test_latency_of_miss_is_infinite(
     latencies: list[float], missed: int, percentile: float, latency_s: float
 ) -> None:
     step = Step(rate_rps=1, latencies_s=latencies, missed=missed)
@@ -92,14 +92,12 @@ def test_a_miss_took_forever(
         "ends in any case",
     ],
 )
-def test_the_rate_that_comes_next(steps: list[Step], tried: float | None) -> None:
+def test_next_rate_follows_the_steps(steps: list[Step], tried: float | None) -> None:
     assert next_rate(steps, BOUNDS, 100) == (tried if tried is None else pytest.approx(tried))
 
 
 @given(capacity_rps=st.floats(0.5, 5000), first_rps=st.floats(1, 500))
-def test_a_sweep_ends_with_the_capacity_between_its_rates(
-    capacity_rps: float, first_rps: float
-) -> None:
+def test_sweep_result_brackets_the_capacity(capacity_rps: float, first_rps: float) -> None:
     steps: list[Step] = []
     while (rate := next_rate(steps, BOUNDS, first_rps)) is not None:
         steps.append(fine(rate) if rate <= capacity_rps else broken(rate))
@@ -113,12 +111,12 @@ def test_a_sweep_ends_with_the_capacity_between_its_rates(
         assert found.broke_rps / found.held_rps <= RISE**0.26
 
 
-def test_a_rate_that_held_above_one_that_broke_does_not_count() -> None:
+def test_rate_met_above_missed_rate_does_not_count() -> None:
     found = result_of([fine(100), broken(150), fine(225)], BOUNDS)
     assert (found.held_rps, found.broke_rps) == (100, 150)
 
 
-def test_where_a_sweep_begins_and_how_long_it_holds_a_rate() -> None:
+def test_first_rate_and_step_duration_follow_the_server() -> None:
     assert first_rate(0.010, None, BOUNDS) == pytest.approx(25)
     assert first_rate(0.010, 888.0, BOUNDS) == pytest.approx(222)
     assert step_seconds(50, BOUNDS, 1.0) == pytest.approx(4.0)
@@ -139,7 +137,7 @@ def batches(rate_rps: float, size: float, cost: CostModel = COST) -> Step:
     )
 
 
-def test_batches_of_several_sizes_give_the_line_whatever_the_server_claims() -> None:
+def test_cost_of_several_batch_sizes_ignores_advertised_cost() -> None:
     claimed = replace(COST, fixed_s=0.001)
     found = cost_of([batches(50, 1.2), batches(100, 2.0), batches(200, 6.0)], claimed, None)
     assert found.source is CostSource.BATCHES
@@ -148,7 +146,7 @@ def test_batches_of_several_sizes_give_the_line_whatever_the_server_claims() -> 
     assert found.cost.max_batch == 8
 
 
-def test_batches_of_one_size_leave_the_servers_word() -> None:
+def test_cost_of_one_batch_size_is_the_advertised_cost() -> None:
     found = cost_of([batches(50, 1.2), batches(100, 1.3)], COST, None)
     assert found.source is CostSource.WARM_UP
     assert found.cost is COST
@@ -163,7 +161,7 @@ def test_batches_of_one_size_leave_the_servers_word() -> None:
     ],
     ids=["half fixed", "mostly fixed", "no batching"],
 )
-def test_latencies_alone_give_a_cost_that_carries_as_much(cost: CostModel) -> None:
+def test_cost_from_latencies_has_the_same_capacity(cost: CostModel) -> None:
     steps = []
     for share in (0.05, 0.3, 0.5, 0.7, 0.85):
         rate = share * cost.full_batch_rps
@@ -178,11 +176,11 @@ def test_latencies_alone_give_a_cost_that_carries_as_much(cost: CostModel) -> No
     assert found.cost.batch_s(1) == pytest.approx(cost.batch_s(1), rel=0.1)
 
 
-def test_without_a_largest_batch_there_is_no_cost() -> None:
-    with pytest.raises(ImpossiblePlan, match="give --max-batch"):
+def test_cost_without_max_batch_raises() -> None:
+    with pytest.raises(ImpossiblePlan, match="Give --max-batch"):
         cost_of([fine(100)], None, None)
 
 
-def test_misses_at_every_rate_are_no_cost() -> None:
-    with pytest.raises(ImpossiblePlan, match="begin at a lower rate"):
+def test_cost_with_misses_at_every_rate_raises() -> None:
+    with pytest.raises(ImpossiblePlan, match="measure an idle server"):
         cost_of([Step(rate_rps=1, missed=10)], None, 8)

@@ -19,11 +19,11 @@ from headroom.scaling.values import CostModel
 BATCH = CostModel(fixed_s=0.006, per_item_s=0.004, max_batch=8)
 
 
-def test_little_counts_what_is_in_the_system() -> None:
+def test_littles_law_counts_requests_in_system() -> None:
     assert queueing.in_system(400, 0.050) == pytest.approx(20)
 
 
-def test_slots_carry_their_number_over_the_service_time() -> None:
+def test_throughput_of_slots_is_slots_over_service_time() -> None:
     assert queueing.slots_rps(32, 0.050) == pytest.approx(640)
     assert 400 / queueing.slots_rps(32, 0.050) == pytest.approx(0.625)
 
@@ -41,19 +41,19 @@ def test_slots_carry_their_number_over_the_service_time() -> None:
         (0.99, 1000),
     ],
 )
-def test_mm1_latency_at_100_per_second(utilization: float, latency_ms: float) -> None:
+def test_mm1_latency_matches_formula(utilization: float, latency_ms: float) -> None:
     assert round(1000 * queueing.mm1_latency_s(100, utilization), 1) == latency_ms
 
 
 @pytest.mark.parametrize(
     ("utilization", "waiting"), [(0.5, 0.5), (0.8, 3.2), (0.9, 8.1), (0.95, 18.05)]
 )
-def test_mm1_queue_length(utilization: float, waiting: float) -> None:
+def test_mm1_queue_length_matches_formula(utilization: float, waiting: float) -> None:
     assert queueing.mm1_waiting(utilization) == pytest.approx(waiting)
     assert queueing.mm1_utilization(waiting) == pytest.approx(utilization)
 
 
-def test_more_than_ten_wait_from_a_utilization_of_0_916() -> None:
+def test_mm1_queue_of_ten_is_at_utilization_0_916() -> None:
     assert round(queueing.mm1_utilization(10), 3) == 0.916
 
 
@@ -66,20 +66,20 @@ def test_more_than_ten_wait_from_a_utilization_of_0_916() -> None:
         (4, 0.0, 0.0, 40.0),
     ],
 )
-def test_mmc_at_100_per_second(
+def test_mmc_latency_matches_erlang_c(
     slots: int, utilization: float, waiting: float, latency_ms: float
 ) -> None:
     assert queueing.mmc_waiting(slots, utilization) == pytest.approx(waiting)
     assert 1000 * queueing.mmc_latency_s(100, slots, utilization) == pytest.approx(latency_ms)
 
 
-def test_eight_slots_of_two_seconds_and_ten_requests_per_second() -> None:
+def test_slots_of_two_seconds_for_ten_per_second_are_enough() -> None:
     assert queueing.slots_rps(8, 2.0) == pytest.approx(4)
     assert queueing.slots_needed(10, 2.0) == 20
     assert math.ceil(queueing.slots_needed(10, 2.0) / 8) == 3
 
 
-def test_fifty_per_second_on_eight_slots_under_a_ceiling() -> None:
+def test_fifty_per_second_under_ceiling_need_16_replicas() -> None:
     plan = replicas_under_ceiling(50, queueing.slots_rps(8, 2.0), ceiling=0.8, headroom=0.2)
     assert queueing.in_system(50, 2.0) == pytest.approx(100)
     assert plan.usable_rps == pytest.approx(3.2)
@@ -88,20 +88,20 @@ def test_fifty_per_second_on_eight_slots_under_a_ceiling() -> None:
     assert (plan.with_headroom, plan.with_spare_replicas) == (19, 20)
 
 
-def test_two_slots_of_twelve_milliseconds_under_a_ceiling() -> None:
+def test_two_slots_of_12_ms_under_ceiling_need_7_replicas() -> None:
     plan = replicas_under_ceiling(600, queueing.slots_rps(2, 0.012), ceiling=0.7, headroom=0.2)
     assert round(plan.usable_rps, 1) == 116.7
     assert plan.with_headroom == 7
 
 
-def test_a_full_batch_and_its_worst_latency() -> None:
+def test_worst_latency_is_wait_plus_full_batch() -> None:
     assert batching.full_batch_s(BATCH) == pytest.approx(0.038)
     assert int(BATCH.full_batch_rps) == 210
     assert batching.worst_latency_s(BATCH, 0.020) == pytest.approx(0.058)
     assert batching.fill_s(8, 200) == pytest.approx(0.040)
 
 
-def test_batch_size_and_wait_for_200_per_second_within_120_ms() -> None:
+def test_batch_for_200_per_second_within_120_ms_needs_no_wait() -> None:
     """8 would carry 210/s, but queue for longer; twice that keeps the promise on one replica."""
     service = Service(cost=replace(BATCH, max_batch=32), target_s=0.120, ceiling=0.95)
     choice = batching.choose_batching(service, 200)
@@ -115,17 +115,17 @@ def test_batch_size_and_wait_for_200_per_second_within_120_ms() -> None:
 
 
 @pytest.mark.parametrize(("calls", "each"), [(2, 99.50), (5, 99.80), (10, 99.90), (20, 99.95)])
-def test_fan_out_at_p99(calls: int, each: float) -> None:
+def test_fan_out_at_p99_matches_formula(calls: int, each: float) -> None:
     assert round(100 * percentile_of_each(0.99, calls), 2) == each
     assert percentile_of_all(percentile_of_each(0.99, calls), calls) == pytest.approx(0.99)
 
 
 @pytest.mark.parametrize(("factor", "whole"), [(1, 1.0), (2, 1.54), (10, 2.7)])
-def test_amdahl_for_seventy_percent(factor: float, whole: float) -> None:
+def test_amdahl_of_seventy_percent_matches_formula(factor: float, whole: float) -> None:
     assert amdahl(0.7, factor) == pytest.approx(whole, abs=0.005)
 
 
-def test_the_cache_of_a_model_of_32_layers_and_4096() -> None:
+def test_kv_cache_of_32_layers_of_4096_is_half_mib_per_token() -> None:
     model = Transformer(layers=32, width=4096)
     assert model.bytes_per_token == 0.5 * 2**20
     assert model.cache_bytes(4096) == 2 * 2**30

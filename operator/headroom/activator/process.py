@@ -144,9 +144,6 @@ REFUSE_WITHIN_S = 2.0
 
 async def run(settings: Settings) -> None:
     """Hold requests until SIGTERM or SIGINT."""
-    logging.basicConfig(
-        level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)

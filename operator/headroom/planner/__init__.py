@@ -1,4 +1,4 @@
-"""Capacity planning: from a workload, a cost and a promise to replicas, and back.
+"""Capacity planning: replicas for a workload, a cost and an SLO target.
 
-Pure: rates, costs and measurements come in as values, and plans go out as values.
+Pure: rates, costs and measurements are values, and so are plans.
 """

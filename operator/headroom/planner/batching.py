@@ -1,9 +1,8 @@
 """Batch size and wait for a rate and a percentile.
 
-A work-conserving server takes what waits as soon as it is free: under load batches fill by
-themselves, because requests gather while the one before them runs. A batching wait then adds
-latency and no capacity. It is chosen as 0, and what a server that insists on one may wait is told
-beside it.
+A work-conserving server starts a batch as soon as it is free. Under load batches fill while the
+previous one runs, so that a batching wait adds latency and no capacity. The plan uses a wait of 0,
+and also gives the longest wait within the target, for servers that need one.
 """
 
 from __future__ import annotations
@@ -22,42 +21,45 @@ NEARLY = 0.999
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchChoice:
-    """The smallest batch of those that need the fewest replicas and carry nearly the most."""
+    """The smallest batch size that needs the fewest replicas and has nearly the most capacity."""
 
     max_batch: int
     wait_s: float
-    """What the server should wait for a batch to fill: nothing, while it is work-conserving."""
+    """Time to wait for a batch to fill: 0 for a work-conserving server."""
     longest_wait_s: float
-    """What it may wait within the promise; inf where no latency is promised."""
+    """Longest wait within the target; inf without a target."""
     plan: ReplicaPlan
 
 
 def full_batch_s(cost: CostModel) -> float:
-    """Time of a full batch. 6 + 4 b ms at 8: 38 ms, which carries 8 / 38 ms = 210/s."""
+    """Return the time of a full batch. 6 + 4 b ms at 8: 38 ms, which carries 8 / 38 ms = 210/s."""
     check_cost(cost)
     return cost.batch_s(cost.max_batch)
 
 
 def worst_latency_s(cost: CostModel, wait_s: float) -> float:
-    """Longest latency while no batch has to queue: the whole wait, then a full batch.
+    """Return the longest latency while no batch queues: the wait, then a full batch.
 
     Worked: 20 ms + 38 ms = 58 ms.
     """
     require(
-        0 <= wait_s < math.inf, "the batching wait is at least 0", f"{wait_s:g} s", "0 waits not"
+        0 <= wait_s < math.inf,
+        "the batching wait must be at least 0",
+        f"{wait_s:g} s",
+        "0 is no wait",
     )
     return wait_s + full_batch_s(cost)
 
 
 def fill_s(max_batch: int, arrival_rps: float) -> float:
-    """Mean time in which a full batch arrives. 8 at 200/s: 40 ms."""
+    """Return the mean time in which a full batch arrives. 8 at 200/s: 40 ms."""
     return max_batch / arrival_rps
 
 
 def choose_batching(service: Service, arrival_rps: float) -> BatchChoice:
-    """Choose a batch size up to the cost's largest, and the wait, for this rate.
+    """Choose the batch size, up to the cost's maximum, and the wait for this rate.
 
-    Without batching or without a latency target the largest batch is taken: it carries most.
+    Without batching or without a latency target the largest batch is used: it has most capacity.
     Worked: 200/s on 6 + 4 b ms, p95 within 120 ms, one replica: 8 would carry 210/s and take
     about 176 ms at 95 % utilization; 16 carry 229/s and take about 117 ms.
 

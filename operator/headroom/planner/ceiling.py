@@ -1,4 +1,4 @@
-"""Capacity under a utilization ceiling: what an instance may carry, and how many that takes."""
+"""Replicas under a utilization ceiling."""
 
 from __future__ import annotations
 
@@ -13,55 +13,55 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CeilingPlan:
-    """Instances for a rate under a ceiling.
+    """Replicas for a rate under a ceiling.
 
-    Worked: 8 slots of 2 s carry 4/s, 3.2/s at a ceiling of 0.8; 50/s take 16 (51.2/s). Room for
-    20 % more: 19 for 60/s, or 20 for 1.2 x 16.
+    Worked: 8 slots of 2 s carry 4/s, 3.2/s at a ceiling of 0.8; 50/s need 16 (51.2/s). With 20 %
+    headroom: 19 for 60/s, or 20 for 1.2 x 16.
     """
 
     full_rps: float
-    """What one instance carries when it is always full."""
+    """Throughput of one replica that is always full."""
     usable_rps: float
-    """The same under the ceiling."""
+    """Its throughput under the ceiling."""
     replicas: int
-    """For the rate as it is."""
+    """For the rate without headroom."""
     with_headroom: int
-    """For a rate that much higher."""
+    """For the rate plus headroom."""
     with_spare_replicas: int
-    """That share of the replicas on top: at least as many, since both are rounded up."""
+    """The replicas plus headroom: at least as many, since both are rounded up."""
 
     @property
     def carries_rps(self) -> float:
-        """What the replicas for the rate as it is carry under the ceiling."""
+        """Return the throughput of `replicas` under the ceiling."""
         return self.replicas * self.usable_rps
 
 
 def check_ceiling(ceiling: float) -> None:
-    """Raise ImpossiblePlan unless the ceiling lies in (0, 0.95]."""
+    """Raise ImpossiblePlan unless the ceiling is in (0, 0.95]."""
     require(
         0 < ceiling <= HIGHEST_CEILING,
-        f"the utilization ceiling lies in (0, {HIGHEST_CEILING:g}]",
+        f"the utilization ceiling must be above 0 and at most {HIGHEST_CEILING:g}",
         f"{ceiling:g}",
-        "queues grow as 1 / (1 - utilization); 0.7 to 0.8 leaves room for what is not smooth",
+        "Queues grow as 1 / (1 - utilization); 0.7 to 0.8 leaves room for bursts",
     )
 
 
 def check_headroom(headroom: float) -> None:
-    """Raise ImpossiblePlan unless the extra share lies in [0, 10]."""
+    """Raise ImpossiblePlan unless the headroom is in [0, 10]."""
     require(
         0 <= headroom <= 10,
-        "headroom is a share of the arrivals from 0 to 10",
+        "the headroom must be between 0 and 10",
         f"{headroom:g}",
-        "0.2 plans for a fifth more than arrives",
+        "0.2 plans for 20 % more arrivals",
     )
 
 
 def replicas_under_ceiling(
     arrival_rps: float, full_rps: float, *, ceiling: float, headroom: float = 0.0
 ) -> CeilingPlan:
-    """Size by utilization alone. Raises ImpossiblePlan for rates and ceilings that cannot be."""
-    positive("the arrival rate", arrival_rps, "give requests per second")
-    positive("the throughput of one instance", full_rps, "give its cost or its slots")
+    """Size by utilization alone. Raises ImpossiblePlan for invalid rates and ceilings."""
+    positive("the arrival rate", arrival_rps, "Give requests per second")
+    positive("the throughput of one replica", full_rps, "Give its cost or its slots")
     check_ceiling(ceiling)
     check_headroom(headroom)
     usable_rps = ceiling * full_rps
@@ -76,5 +76,5 @@ def replicas_under_ceiling(
 
 
 def rounded_up(quotient: float) -> int:
-    """Round up, at least 1, forgiving the last bits of a division."""
+    """Round up to at least 1, ignoring rounding errors of a division."""
     return max(1, math.ceil(quotient - _ROUNDING))

@@ -21,10 +21,10 @@ FITTED_PERCENTILES = (0.5, 0.9)
 
 
 class CostSource(StrEnum):
-    """How a cost became known."""
+    """Where a cost comes from."""
 
     BATCHES = "the server's batches during the sweep"
-    WARM_UP = "what the server timed when it warmed up"
+    WARM_UP = "the server's timings during warm-up"
     LATENCIES = "latencies by load"
 
 
@@ -39,20 +39,20 @@ class MeasuredCost:
 def cost_of(
     steps: Sequence[LoadStep], advertised: CostModel | None, max_batch: int | None
 ) -> MeasuredCost:
-    """Fit a cost with what there is.
+    """Fit a cost to the best data available.
 
-    Batches of at least two mean sizes under load come first: they include what serving costs
-    beside the model. Then what the server timed when it warmed up, then latencies, for which the
-    largest batch must be known.
+    Batches of at least two mean sizes under load come first: they include the cost of serving
+    besides the model. Then the server's timings of its warm-up, then latencies, which need the
+    maximum batch size.
 
-    Raises ImpossiblePlan where none of these will do.
+    Raises ImpossiblePlan where none of these is sufficient.
     """
     limit = advertised.max_batch if advertised else max_batch
     require(
         limit is not None,
-        "the server says how large a batch may be, or the command does",
-        "neither",
-        "give --max-batch; 1 is a server without batching",
+        "the maximum batch size must be known",
+        "none from the server or the command",
+        "Give --max-batch; 1 is a server without batching",
     )
     assert limit is not None
     fitted = _by_batches(steps, limit)
@@ -93,8 +93,8 @@ def _by_latencies(steps: Sequence[LoadStep], max_batch: int) -> CostModel:
     usable = [one for one in steps if math.isfinite(latency_of(one, FITTED_PERCENTILES[-1]))]
     if not usable:
         raise ImpossiblePlan(
-            "a cost is fitted to answers, received misses at every rate: "
-            "begin at a lower rate or promise more time"
+            "a cost needs answers within the timeout; got misses at every rate. "
+            "Increase the target, or measure an idle server."
         )
     quiet = min(usable, key=lambda one: one.rate_rps)
     alone_s = latency_of(quiet, 0.5)

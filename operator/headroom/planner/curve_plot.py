@@ -23,7 +23,12 @@ def curve_picture(plan: ReplicaPlan, kind: str = "svg") -> bytes:
 
     Raises ImpossiblePlan for a format that is not drawn, ImportError without matplotlib.
     """
-    require(kind in FORMATS, f"a plot is one of {', '.join(FORMATS)}", kind, "name the file so")
+    require(
+        kind in FORMATS,
+        f"the format of a plot must be one of {', '.join(FORMATS)}",
+        kind,
+        "Rename the file",
+    )
     import matplotlib as mpl  # noqa: PLC0415  (only plots need it)
     from matplotlib.figure import Figure  # noqa: PLC0415
 

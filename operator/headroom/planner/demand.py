@@ -1,4 +1,4 @@
-"""What is asked of a plan: arrivals, cost, promise, ceiling; checked when it is made."""
+"""The input of a plan: cost, SLO target, utilization ceiling; validated on construction."""
 
 from __future__ import annotations
 
@@ -12,38 +12,41 @@ from headroom.scaling.values import CostModel, Routing
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
-    """What a replica costs and promises, whatever arrives."""
+    """The cost of a replica and the SLO, independent of the load."""
 
     cost: CostModel
     target_s: float | None = None
-    """None: no latency is promised, and utilization alone sizes."""
+    """None: no latency target, sized by utilization alone."""
     percentile: float = 0.95
     ceiling: float = 0.8
     headroom: float = 0.0
-    """Share of the arrivals to be ready for on top."""
+    """Additional share of the arrivals to plan for."""
     routing: Routing = Routing.RANDOM
     gpus_per_replica: int = 1
 
     def __post_init__(self) -> None:
-        """Raise ImpossiblePlan for a promise that one request alone would break."""
+        """Raise ImpossiblePlan for invalid values, or a target below that of a single request."""
         check_cost(self.cost)
-        share("the percentile", self.percentile, "give one such as 0.95")
+        share("the percentile", self.percentile, "Give one such as 0.95")
         check_ceiling(self.ceiling)
         check_headroom(self.headroom)
         require(
             self.gpus_per_replica >= 1,
-            "a replica has at least 1 GPU",
+            "GPUs per replica must be at least 1",
             self.gpus_per_replica,
-            "give the GPUs of one pod",
+            "Give the GPUs of one pod",
         )
         if self.target_s is not None:
-            positive("the latency target", self.target_s, "give what a request may take")
+            positive(
+                "the latency target", self.target_s, "Give the latency that a request may have"
+            )
             floor_s = self.tail(self.percentile).idle_s
             require(
                 self.target_s >= floor_s,
-                f"the latency target is at least what one request costs, {1000 * floor_s:.4g} ms",
+                f"the latency target must be at least {1000 * floor_s:.4g} ms (the time of a "
+                "single request)",
                 f"{1000 * self.target_s:.4g} ms",
-                "promise more time, or make the model faster: replicas do not shorten a request",
+                "Increase the target or use a faster model; more replicas cannot help",
             )
 
     def tail(self, percentile: float) -> TailLatency:
@@ -52,25 +55,32 @@ class Service:
 
 
 def check_cost(cost: CostModel) -> None:
-    """Raise ImpossiblePlan for a replica that cannot be."""
-    for name, value in (("the fixed cost", cost.fixed_s), ("the cost per item", cost.per_item_s)):
-        require(value >= 0, f"{name} is at least 0", f"{value:g} s", "give a time such as 6ms")
-    positive("the cost of one request", cost.batch_s(1), "give --fixed, --per-item or both")
+    """Raise ImpossiblePlan for an invalid cost."""
+    for name, value in (
+        ("the batch overhead", cost.fixed_s),
+        ("the time per item", cost.per_item_s),
+    ):
+        require(value >= 0, f"{name} must be at least 0", f"{value:g} s", "Give a time such as 6ms")
+    positive(
+        "the time of a single request",
+        cost.batch_s(1),
+        "Give a batch overhead, a time per item or both",
+    )
     require(
         1 <= cost.max_batch <= 1024,
-        "the largest batch lies in 1..1024",
+        "the maximum batch size must be between 1 and 1024",
         cost.max_batch,
         "1 is a server without batching",
     )
     require(
         1 <= cost.slots <= 4096,
-        "slots lie in 1..4096",
+        "slots must be between 1 and 4096",
         cost.slots,
-        "give executions side by side in one replica",
+        "Give the concurrent executions of one replica",
     )
     require(
         0 <= cost.cv <= 10,
-        "the coefficient of variation lies in 0..10",
+        "the coefficient of variation must be between 0 and 10",
         f"{cost.cv:g}",
-        "0 is constant, 1 is as variable as an exponential distribution",
+        "0 is constant, 1 is exponential",
     )

@@ -1,14 +1,14 @@
-"""Fan-out: what each of n parallel calls must meet so that all of them meet a percentile.
+"""Fan-out: the percentile that each of n parallel calls must meet so that all meet one.
 
-Dean and Barroso, The Tail at Scale (CACM 2013): the slowest call decides. Calls are taken to be
-slow independently of one another.
+Dean and Barroso, The Tail at Scale (CACM 2013): the slowest call decides. Calls are
+assumed to be slow independently of each other.
 """
 
 from __future__ import annotations
 
 from headroom.planner.errors import require, share
 
-_NEXT = "give a percentile such as 0.99"
+_NEXT = "Give a percentile such as 0.99"
 
 
 def percentile_of_each(percentile: float, calls: int) -> float:
@@ -26,4 +26,4 @@ def percentile_of_all(percentile: float, calls: int) -> float:
 
 
 def _check_calls(calls: int) -> None:
-    require(calls >= 1, "a request makes at least 1 call", calls, "give the parallel calls")
+    require(calls >= 1, "the number of calls must be at least 1", calls, "Give the parallel calls")

@@ -13,7 +13,7 @@ from headroom.planner.errors import positive, require
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transformer:
-    """What of a model's shape decides its cache."""
+    """The properties of a model that determine the size of its cache."""
 
     layers: int
     width: int
@@ -24,14 +24,14 @@ class Transformer:
     """Key-value heads over query heads: 1 with plain multi-head attention, 0.25 for 8 of 32."""
 
     def __post_init__(self) -> None:
-        """Raise ImpossiblePlan for a model that cannot be."""
-        shape = "read it from the model's config.json"
-        require(self.layers >= 1, "a model has at least 1 layer", self.layers, shape)
-        require(self.width >= 1, "the hidden size is at least 1", self.width, shape)
-        positive("the size of a value in bytes", self.bytes_per_value, "2 for fp16")
+        """Raise ImpossiblePlan for an invalid model."""
+        shape = "Read it from the model's config.json"
+        require(self.layers >= 1, "the number of layers must be at least 1", self.layers, shape)
+        require(self.width >= 1, "the hidden size must be at least 1", self.width, shape)
+        positive("the size of a value in bytes", self.bytes_per_value, "2 is fp16")
         require(
             0 < self.kv_share <= 1,
-            "key-value heads are at most as many as query heads",
+            "key-value heads over query heads must be above 0 and at most 1",
             f"{self.kv_share:g}",
             shape,
         )
@@ -42,20 +42,20 @@ class Transformer:
         return 2.0 * self.layers * self.width * self.kv_share * self.bytes_per_value
 
     def cache_bytes(self, tokens: int) -> float:
-        """Cache of one sequence of this length."""
-        require(tokens >= 1, "a sequence has at least 1 token", tokens, "give its length")
+        """Return the cache of one sequence of this length."""
+        require(tokens >= 1, "a sequence must have at least 1 token", tokens, "Give its length")
         return tokens * self.bytes_per_token
 
     def sequences(self, tokens: int, memory_bytes: float, weights_bytes: float = 0.0) -> int:
-        """Sequences of this length that fit beside the weights: the slots of a replica.
+        """Return how many sequences of this length fit besides the weights: the slots of a replica.
 
         Raises ImpossiblePlan where the weights alone do not fit.
         """
-        positive("the memory", memory_bytes, "give the accelerator's bytes")
+        positive("the memory", memory_bytes, "Give the memory of the accelerator")
         require(
             0 <= weights_bytes < memory_bytes,
-            f"the weights fit into {memory_bytes / 2**30:.3g} GiB",
+            f"the weights must be smaller than the memory of {memory_bytes / 2**30:.3g} GiB",
             f"{weights_bytes / 2**30:.3g} GiB",
-            "take a larger accelerator, several, or fewer bits per value",
+            "Use a larger accelerator, several of them, or fewer bits per value",
         )
         return int((memory_bytes - weights_bytes) / self.cache_bytes(tokens))

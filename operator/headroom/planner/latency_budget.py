@@ -1,6 +1,6 @@
-"""A latency budget over stages in a row: who overspends, and what speeding one up can give.
+"""A latency budget over sequential stages, and the gain of a faster stage.
 
-Amdahl 1967: what is not sped up bounds the whole.
+Amdahl 1967: the parts that do not become faster bound the total.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 from headroom.planner.errors import positive, require, share
 
-_STAGES = "give stages as name=time"
+_STAGES = "Give stages as name=time"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """One stage and the latency that it takes now, at the percentile of the budget."""
+    """One stage and its present latency, at the percentile of the budget."""
 
     name: str
     latency_s: float
@@ -31,22 +31,22 @@ class Line:
 
     stage: Stage
     share: float
-    """Of the whole time."""
+    """Of the total latency."""
     allowance_s: float
     """The target in proportion to the shares."""
     percentile: float
-    """What the stage must hold so that the misses of all stages together stay in the budget."""
+    """The percentile of the stage with which the misses of all stages stay within the budget."""
     twice_as_fast_s: float
-    """The whole, were this stage alone twice as fast."""
+    """The total, if only this stage were twice as fast."""
     best_s: float
-    """The whole, did this stage take no time: Amdahl's bound."""
+    """The total, if this stage took no time: Amdahl's bound."""
     needed_speedup: float | None
-    """How much faster this stage alone must become to meet the target; None if that cannot do."""
+    """The speed-up of this stage alone that meets the target; None if none does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """The stages against the target."""
+    """The stages compared with the target."""
 
     target_s: float
     total_s: float
@@ -54,34 +54,39 @@ class Budget:
 
     @property
     def bottleneck(self) -> Line:
-        """The stage that takes longest: where a speed-up gives most."""
+        """Return the slowest stage, where a speed-up gains most."""
         return max(self.lines, key=lambda line: line.stage.latency_s)
 
     @property
     def kept(self) -> bool:
-        """Whether the stages together are within the target."""
+        """Return whether the total is within the target."""
         return self.total_s <= self.target_s
 
 
 def amdahl(sped_up_share: float, factor: float) -> float:
-    """Speed-up of the whole when a share of it becomes `factor` times as fast.
+    """Return the speed-up of the total when a share of it becomes `factor` times as fast.
 
     Worked: 70 % at 2x gives 1 / (0.3 + 0.35) = 1.54; at 10x 2.7; without end 3.33.
     """
-    require(0 <= sped_up_share <= 1, "the share lies in 0..1", f"{sped_up_share:g}", "0.7 is 70 %")
-    require(factor >= 1, "a speed-up is at least 1", f"{factor:g}", "2 is twice as fast")
+    require(
+        0 <= sped_up_share <= 1,
+        "the share must be between 0 and 1",
+        f"{sped_up_share:g}",
+        "0.7 is 70 %",
+    )
+    require(factor >= 1, "a speed-up must be at least 1", f"{factor:g}", "2 is twice as fast")
     return 1.0 / ((1.0 - sped_up_share) + sped_up_share / factor)
 
 
 def budget(stages: Sequence[Stage], target_s: float, percentile: float = 0.95) -> Budget:
     """Divide the target among the stages in proportion to what they take.
 
-    Adding up percentiles overstates the whole unless stages are slow together, so that a budget
-    kept is kept. Misses add up at most (Boole): each stage gets an equal part of 1 - percentile.
+    The sum of percentiles overstates the total unless stages are slow together, so the budget is on
+    the safe side. Misses add up at most (Boole): each stage gets an equal part of 1 - percentile.
     """
-    require(bool(stages), "a budget has at least 1 stage", "none", _STAGES)
-    positive("the target", target_s, "give what the whole may take")
-    share("the percentile", percentile, "give one such as 0.95")
+    require(bool(stages), "a budget must have at least 1 stage", "none", _STAGES)
+    positive("the target", target_s, "Give the total latency")
+    share("the percentile", percentile, "Give one such as 0.95")
     total_s = sum(stage.latency_s for stage in stages)
     return Budget(
         target_s=target_s,

@@ -1,7 +1,7 @@
-"""An open-loop sweep of rising rates: which rate comes next, and what the sweep has shown.
+"""An open-loop sweep of rising rates: the next rate, and the result so far.
 
-The measuring itself is handed in, step by step. Rates rise by half until a step breaks the promise,
-then the gap between the last that held and the first that broke is halved a few times.
+Measurements are passed in, step by step. Rates rise by half until a step misses the target. Then
+the gap between the last rate that met it and the first that missed it is halved a few times.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ RISE = 1.5
 REFINEMENTS = 2
 MOST_STEPS = 20
 FIRST_SHARE = 0.25
-"""Of what one request at a time would carry, or of what the server says that it carries."""
+"""Of the rate of one request at a time, or of the throughput that the server advertises."""
 
 
 class LoadStep(Protocol):
-    """What one rate of the sweep showed. An adapter's values fit by structure."""
+    """The measurement of one rate. Adapters match it by structure."""
 
     @property
     def rate_rps(self) -> float:
-        """Requests sent per second, as they were due."""
+        """Scheduled requests per second."""
 
     @property
     def latencies_s(self) -> Sequence[float]:
-        """Of right answers, from the instant at which each was due."""
+        """Of successful answers, from the scheduled time of each."""
 
     @property
     def missed(self) -> int:
-        """Refused, failed, lost or too late to be waited for."""
+        """Refused, failed, lost or later than the timeout."""
 
     @property
     def batches(self) -> float | None:
-        """Batches that the server says it ran meanwhile; None where it does not say."""
+        """Batches during the step, by the server's counters; None without them."""
 
     @property
     def batch_items(self) -> float | None:
@@ -50,33 +50,33 @@ class LoadStep(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepBounds:
-    """The promise that a sweep looks for, and how far it may go."""
+    """The SLO target of a sweep, and its highest rate."""
 
     target_s: float
     percentile: float = 0.95
     max_rate_rps: float = 1000.0
 
     def __post_init__(self) -> None:
-        """Raise ImpossiblePlan for bounds that cannot be."""
-        positive("the latency target", self.target_s, "give what a request may take")
-        share("the percentile", self.percentile, "give one such as 0.95")
-        positive("the highest rate", self.max_rate_rps, "give requests per second")
+        """Raise ImpossiblePlan for invalid bounds."""
+        positive("the latency target", self.target_s, "Give the latency that a request may have")
+        share("the percentile", self.percentile, "Give one such as 0.95")
+        positive("the maximum rate", self.max_rate_rps, "Give requests per second")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepResult:
-    """Between which rates the promise breaks."""
+    """The rates between which the target is first missed."""
 
     held_rps: float | None
-    """The highest rate that held, below any that broke; None if the first broke."""
+    """The highest rate that met the target, below any that missed it; None if the first missed."""
     broke_rps: float | None
-    """The lowest rate that broke; None if none did: capacity is higher than was tried."""
+    """The lowest rate that missed; None if none did: the capacity is above the highest rate."""
 
 
 def latency_of(step: LoadStep, percentile: float) -> float:
-    """Percentile over all requests of a step; a miss took forever. inf if the rank is a miss."""
+    """Percentile over all requests of a step; a miss counts as infinite."""
     total = len(step.latencies_s) + step.missed
-    require(total > 0, "a step has requests", 0, "measure longer")
+    require(total > 0, "a step must have requests", 0, "Measure longer")
     rank = max(1, math.ceil(percentile * total - 1e-9))
     if rank > len(step.latencies_s):
         return math.inf
@@ -84,7 +84,7 @@ def latency_of(step: LoadStep, percentile: float) -> float:
 
 
 def held(step: LoadStep, bounds: SweepBounds) -> bool:
-    """Whether the step kept the promise."""
+    """Return whether the step met the target."""
     return latency_of(step, bounds.percentile) <= bounds.target_s
 
 
@@ -100,8 +100,8 @@ def result_of(steps: Sequence[LoadStep], bounds: SweepBounds) -> SweepResult:
 
 
 def first_rate(idle_s: float, said_rps: float | None, bounds: SweepBounds) -> float:
-    """Begin well below what the server says that it carries, or else one at a time."""
-    positive("the latency of a single request", idle_s, "measure at least one answer")
+    """Return a rate well below the advertised throughput, or else that of one at a time."""
+    positive("the latency of a single request", idle_s, "Measure at least one answer")
     return min(bounds.max_rate_rps, FIRST_SHARE * (said_rps or 1.0 / idle_s))
 
 
@@ -110,14 +110,14 @@ def step_seconds(rate_rps: float, bounds: SweepBounds, least_s: float) -> float:
 
     p95 at 50/s: 200 requests in 4 s.
     """
-    positive("the rate", rate_rps, "give requests per second")
-    positive("the length of a step", least_s, "give seconds")
+    positive("the rate", rate_rps, "Give requests per second")
+    positive("the length of a step", least_s, "Give seconds")
     enough_s = 10.0 / (1.0 - bounds.percentile) / rate_rps
     return min(4.0 * least_s, max(least_s, enough_s))
 
 
 def next_rate(steps: Sequence[LoadStep], bounds: SweepBounds, first_rps: float) -> float | None:
-    """Return the rate to try next; None when the sweep has shown what it can.
+    """Return the rate to try next; None when the sweep is complete.
 
     Worked: 100, 150, 225 hold, 337 breaks; then 275 (the geometric middle) and 249 or 305.
     """

@@ -1,4 +1,4 @@
-"""The laws that fit on a card: Little, slots, M/M/1, and M/M/c by Erlang's C formula.
+"""Queueing formulas: Little, slots, M/M/1, and M/M/c by Erlang's C formula.
 
 Little 1961; M/M/1 and Erlang C as in Kleinrock, Queueing Systems I (1975), sections 3.2 and 3.5.
 """
@@ -10,9 +10,9 @@ import math
 from headroom.planner.errors import positive, require
 from headroom.scaling.latency.many_servers import erlang_c
 
-RATE = "give requests per second"
-TIME = "give the time of one request"
-BELOW_ONE = "at 1 and above the queue grows without end; add capacity"
+RATE = "Give requests per second"
+TIME = "Give the time of one request"
+BELOW_ONE = "At 1 and above the queue grows without bound; add capacity"
 
 
 def in_system(arrival_rps: float, residence_s: float) -> float:
@@ -23,14 +23,16 @@ def in_system(arrival_rps: float, residence_s: float) -> float:
 
 
 def slots_needed(arrival_rps: float, service_s: float, ceiling: float = 1.0) -> int:
-    """Executions side by side that carry the rate below the ceiling. 10/s x 2 s: 20 slots."""
-    require(0 < ceiling <= 1, "the ceiling lies in (0, 1]", f"{ceiling:g}", "try 0.8")
+    """Concurrent executions that carry the rate below the ceiling. 10/s x 2 s: 20 slots."""
+    require(
+        0 < ceiling <= 1, "the ceiling must be above 0 and at most 1", f"{ceiling:g}", "Try 0.8"
+    )
     return math.ceil(in_system(arrival_rps, service_s) / ceiling - 1e-9)
 
 
 def slots_rps(slots: int, service_s: float) -> float:
     """Throughput of busy slots, c / s. 32 slots at 50 ms carry 640/s."""
-    require(slots >= 1, "slots are at least 1", slots, "give executions side by side")
+    require(slots >= 1, "slots must be at least 1", slots, "Give the concurrent executions")
     positive("the service time", service_s, TIME)
     return slots / service_s
 
@@ -50,13 +52,15 @@ def mm1_waiting(utilization: float) -> float:
 
 def mm1_utilization(waiting: float) -> float:
     """Utilization at which this many wait on average in M/M/1. 10 wait from 0.916 on."""
-    require(0 <= waiting < math.inf, "the number waiting is at least 0", f"{waiting:g}", "try 10")
+    require(
+        0 <= waiting < math.inf, "the number waiting must be at least 0", f"{waiting:g}", "Try 10"
+    )
     return (math.sqrt(waiting * waiting + 4.0 * waiting) - waiting) / 2.0
 
 
 def mmc_waiting(slots: int, utilization: float) -> float:
     """Mean number waiting in M/M/c, C rho / (1 - rho). Two slots at 50 %: 1/3."""
-    require(slots >= 1, "slots are at least 1", slots, "give executions side by side")
+    require(slots >= 1, "slots must be at least 1", slots, "Give the concurrent executions")
     _stable(utilization)
     return erlang_c(slots, slots * utilization) * utilization / (1.0 - utilization)
 
@@ -73,4 +77,9 @@ def mmc_latency_s(service_rps: float, slots: int, utilization: float) -> float:
 
 
 def _stable(utilization: float) -> None:
-    require(0 <= utilization < 1, "utilization lies in [0, 1)", f"{utilization:g}", BELOW_ONE)
+    require(
+        0 <= utilization < 1,
+        "the utilization must be at least 0 and below 1",
+        f"{utilization:g}",
+        BELOW_ONE,
+    )

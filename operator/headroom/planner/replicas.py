@@ -1,4 +1,4 @@
-"""Replicas for an arrival rate: for latency, for the ceiling, and what one more or less does."""
+"""Replicas for an arrival rate, by latency and by the ceiling, and one more or fewer."""
 
 from __future__ import annotations
 
@@ -16,43 +16,43 @@ PERCENTILES = (0.50, 0.95, 0.99)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expectation:
-    """What so many replicas would do with the arrivals as they are."""
+    """The expected utilization and latency of a number of replicas."""
 
     replicas: int
     utilization: float
     latency_s: tuple[float, ...]
     """One per PERCENTILES; inf where the arrivals cannot be carried."""
     promised_s: float
-    """The promised percentile."""
+    """The percentile of the SLO."""
     holds: bool
-    """Whether the promise is kept and the ceiling is not passed."""
+    """Whether the target and the ceiling are met."""
     gpu_hours_per_day: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaPlan:
-    """The fewest replicas that hold the promise below the ceiling, and their neighbours."""
+    """The fewest replicas that meet the target below the ceiling, and one more and fewer."""
 
     service: Service
     arrival_rps: float
     by_latency: int | None
-    """None where no latency is promised."""
+    """None without a latency target."""
     by_utilization: int
     fewer: Expectation | None
-    """With one less; None below one replica."""
+    """With one fewer; None for one replica."""
     chosen: Expectation
     more: Expectation
     carries_rps: float
-    """The most that the chosen replicas carry within promise and ceiling."""
+    """The highest rate of the chosen replicas within target and ceiling."""
 
     @property
     def replicas(self) -> int:
-        """The answer."""
+        """Return the chosen number."""
         return self.chosen.replicas
 
     @property
     def binding(self) -> Reason:
-        """Which of the two rules asks for that many."""
+        """Return which of the two rules requires that many."""
         if self.by_latency is not None and self.by_latency > self.by_utilization:
             return Reason.LATENCY_MODEL
         return Reason.UTILIZATION_CEILING
@@ -61,8 +61,8 @@ class ReplicaPlan:
 def plan_replicas(service: Service, arrival_rps: float) -> ReplicaPlan:
     """Size the service for a constant Poisson rate.
 
-    Headroom counts in sizing and not in what is expected: the table shows today's arrivals.
-    Raises ImpossiblePlan where no number of replicas keeps the promise.
+    Headroom counts for sizing and not for the expectation, which is for the present arrivals.
+    Raises ImpossiblePlan where no number of replicas meets the target.
     """
     by_latency, by_utilization = needs(service, arrival_rps)
     replicas = max(by_latency or 1, by_utilization)
@@ -79,18 +79,18 @@ def plan_replicas(service: Service, arrival_rps: float) -> ReplicaPlan:
 
 
 def needs(service: Service, arrival_rps: float) -> tuple[int | None, int]:
-    """Return what latency needs (None: none is promised) and what the ceiling needs.
+    """Return the replicas for the latency (None: no target) and for the ceiling.
 
     Raises ImpossiblePlan as plan_replicas does.
     """
-    positive("the arrival rate", arrival_rps, "give requests per second")
+    positive("the arrival rate", arrival_rps, "Give requests per second")
     usable_rps = service.ceiling * service.cost.full_batch_rps
     by_utilization = rounded_up(arrival_rps * (1 + service.headroom) / usable_rps)
     return _by_latency(service, arrival_rps), by_utilization
 
 
 def expectation(service: Service, arrival_rps: float, replicas: int) -> Expectation:
-    """Say what so many replicas would do with this rate."""
+    """Return the expectation for this number of replicas at this rate."""
     utilization = arrival_rps / (replicas * service.cost.full_batch_rps)
     promised_s = service.tail(service.percentile).latency_s(arrival_rps, replicas)
     kept = service.target_s is None or promised_s <= service.target_s
@@ -105,7 +105,7 @@ def expectation(service: Service, arrival_rps: float, replicas: int) -> Expectat
 
 
 def carried_rps(service: Service, replicas: int) -> float:
-    """Return the most that so many replicas carry within promise and ceiling together."""
+    """Return the highest rate of this number of replicas within target and ceiling."""
     limit_rps = service.ceiling * service.cost.full_batch_rps
     if service.target_s is not None:
         by_latency_rps = service.tail(service.percentile).capacity_rps(service.target_s, replicas)
@@ -120,8 +120,8 @@ def _by_latency(service: Service, arrival_rps: float) -> int | None:
     replicas = tail.replicas_for(arrival_rps, service.target_s, 1 + service.headroom)
     if replicas is None or math.isinf(tail.latency_s(arrival_rps, max(1, replicas))):
         raise ImpossiblePlan(
-            f"p{100 * service.percentile:g} within {1000 * service.target_s:.4g} ms is possible, "
-            f"received a cost whose p{100 * service.percentile:g} is above that when idle: "
-            "promise more time, a lower percentile, or a steadier service time"
+            f"the latency target must be above the p{100 * service.percentile:g} of an idle "
+            f"replica; got {1000 * service.target_s:.4g} ms. "
+            "Increase the target, lower the percentile, or use a steadier service time."
         )
     return max(1, replicas)

@@ -1,6 +1,6 @@
 """The fewest GPUs for a recorded load: replicas per window, at once, ahead of time, and static.
 
-Windows are shorter than what matters and longer than a cold start's noise: a minute suits most.
+A window of a minute suits most loads.
 """
 
 from __future__ import annotations
@@ -21,41 +21,41 @@ Counts = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TracePlan:
-    """What a load takes, window by window."""
+    """Replicas and GPU-hours of a load, window by window."""
 
     window_s: float
     gpus_per_replica: int
     rates_rps: Rates
     """[windows]"""
     needed: Counts
-    """Replicas that keep promise and ceiling in each window, [windows]; at least the floor."""
+    """Replicas that meet target and ceiling in each window, [windows]; at least minReplicas."""
     held: Counts
-    """The same, begun a cold start before they are needed, [windows]."""
+    """The same, started a cold start before they are needed, [windows]."""
     gpu_hours: float
-    """Of `needed`: replicas that come and go at once. No autoscaler does better."""
+    """Of `needed`: replicas that start and stop at once. No autoscaler can use fewer."""
     gpu_hours_ahead: float
-    """Of `held`: all arrivals known in advance, the cold start paid."""
+    """Of `held`: all arrivals known in advance, cold starts included."""
     gpu_hours_static: float
-    """Of the peak, all the time."""
+    """Of the peak replicas, all the time."""
 
     @property
     def peak(self) -> int:
-        """Most replicas at once."""
+        """Return the most replicas at once."""
         return int(self.needed.max())
 
     @property
     def peak_gpus(self) -> int:
-        """GPUs of the most replicas: a pool with fewer breaks the promise at the peak."""
+        """Return the GPUs at the peak: with fewer the target is missed there."""
         return self.peak * self.gpus_per_replica
 
     @property
     def mean(self) -> float:
-        """Replicas on average, were they there at once."""
+        """Return the mean number of replicas, if they started at once."""
         return float(self.needed.mean())
 
     @property
     def saved_ratio(self) -> float:
-        """Share of the static plan's GPU-hours that scaling could save, the cold start paid."""
+        """Return the share of the static plan's GPU-hours that scaling can save."""
         return 1.0 - self.gpu_hours_ahead / self.gpu_hours_static
 
 
@@ -65,16 +65,18 @@ def plan_trace(
     window_s: float,
     *,
     cold_start_s: float = 0.0,
-    floor: int = 0,
+    min_replicas: int = 0,
 ) -> TracePlan:
-    """Size each window by itself as for a constant rate, then look a cold start ahead.
+    """Size each window as for a constant rate, then look a cold start ahead.
 
-    Raises ImpossiblePlan for a trace without windows or a promise that cannot be kept.
+    Raises ImpossiblePlan for a trace without windows or a target that cannot be met.
     """
     rates = checked_rates(rates_rps, window_s)
-    require(cold_start_s >= 0, "a cold start takes at least 0 s", f"{cold_start_s:g}", "try 60s")
-    require(floor >= 0, "the floor is at least 0 replicas", floor, "give minReplicas")
-    needed = np.maximum(needed_replicas(service, rates), floor)
+    require(
+        cold_start_s >= 0, "the cold start must be at least 0 s", f"{cold_start_s:g}", "Try 60s"
+    )
+    require(min_replicas >= 0, "minReplicas must be at least 0", min_replicas, "Give 0 or more")
+    needed = np.maximum(needed_replicas(service, rates), min_replicas)
     held = ahead(needed, int(np.ceil(cold_start_s / window_s - 1e-9)))
     hours = window_s / 3600.0 * service.gpus_per_replica
     return TracePlan(
@@ -90,23 +92,30 @@ def plan_trace(
 
 
 def checked_rates(rates_rps: Sequence[float] | Rates, window_s: float) -> Rates:
-    """Return the rates as an array, [windows]; raise ImpossiblePlan for what is no load."""
-    positive("a window's length", window_s, "give seconds per window, such as 60")
+    """Return the rates as an array, [windows]; raise ImpossiblePlan for an invalid load."""
+    positive("the window", window_s, "Give seconds per window, such as 60")
     rates = np.asarray(rates_rps, dtype=np.float64)
-    require(rates.size > 0, "a load has at least one window", rates.size, "give a longer trace")
+    require(
+        rates.size > 0, "a load must have at least one window", rates.size, "Give a longer trace"
+    )
     wrong = ~(np.isfinite(rates) & (rates >= 0))
     if wrong.any():
         index = int(np.argmax(wrong))
-        require(False, "rates are at least 0", f"{rates[index]:g} in window {index}", "mend it")
-    require(bool(rates.max() > 0), "a load has requests", "none", "choose another window")
+        require(
+            False,
+            "rates must be at least 0",
+            f"{rates[index]:g} in window {index}",
+            "Correct the trace",
+        )
+    require(bool(rates.max() > 0), "a load must have requests", "none", "Choose another window")
     return rates
 
 
 def needed_replicas(service: Service, rates: Rates) -> Counts:
     """Replicas per window, [windows]; 0 where nothing arrives.
 
-    What each number of replicas carries does not fall with the number, so it is tabled once and
-    windows are looked up in it.
+    Capacity does not fall with the number of replicas, so it is tabulated once and windows are
+    looked up in the table.
     """
     by_latency, by_utilization = needs(service, float(rates.max()))
     most = max(by_latency or 1, by_utilization)

@@ -1,4 +1,4 @@
-"""Latency against utilization, as data: why the last tenths of a replica are the dear ones."""
+"""Latency by utilization: it grows without bound as utilization approaches 1."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HIGHEST = 0.98
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UtilizationCurve:
-    """Percentiles of latency of so many replicas at rising arrivals."""
+    """Latency percentiles of a number of replicas at rising arrival rates."""
 
     replicas: int
     utilization: Series
@@ -28,13 +28,13 @@ class UtilizationCurve:
     latency_s: Series
     """[points, PERCENTILES]"""
     promised_s: Series
-    """The promised percentile, [points]."""
+    """The percentile of the SLO, [points]."""
 
 
 def utilization_curve(service: Service, replicas: int, points: int = 49) -> UtilizationCurve:
-    """Walk the arrivals from almost none to almost all that the replicas carry."""
-    require(replicas >= 1, "a curve is of at least 1 replica", replicas, "give the replicas")
-    require(points >= 2, "a curve has at least 2 points", points, "give more")
+    """Compute the curve from nearly no load to nearly full throughput."""
+    require(replicas >= 1, "replicas must be at least 1", replicas, "Give the replicas")
+    require(points >= 2, "a curve must have at least 2 points", points, "Give more")
     utilization = np.linspace(HIGHEST / points, HIGHEST, points)
     arrival_rps = utilization * replicas * service.cost.full_batch_rps
 

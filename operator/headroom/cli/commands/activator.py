@@ -1,4 +1,4 @@
-"""`headroom activator`: hold requests of services that have no warm replica."""
+"""`headroom activator`: holds requests of services without a warm replica."""
 
 # ruff: noqa: PLC0415  (each command imports what it needs)
 
@@ -10,34 +10,35 @@ from typing import Annotated
 import typer
 
 from headroom.cli.exit_codes import fail
+from headroom.cli.run_options import LogLevel, LogLevelOption
 
 MIB = 1 << 20
 
 
 def activator(
     operator: Annotated[
-        str, typer.Option(help="Where the operator is asked, such as http://operator:18001.")
+        str, typer.Option(help="URL of the operator, such as http://operator:18001.")
     ],
-    address: Annotated[
-        str, typer.Option(help="Address of this process, at which gateways reach it.")
-    ],
+    address: Annotated[str, typer.Option(help="Address on which gateways reach this process.")],
     token_file: Annotated[
-        Path, typer.Option(help="The token that says to the operator who this is.")
+        Path,
+        typer.Option(help="File with the token that authenticates this process to the operator."),
     ] = Path("/var/run/secrets/headroom/token"),
     port: Annotated[
         int, typer.Option(min=1, max=65535, help="Port of /livez, /readyz and /metrics.")
     ] = 8080,
-    requests: Annotated[int, typer.Option(min=1, help="Requests held at once, at most.")] = 4096,
+    requests: Annotated[int, typer.Option(min=1, help="Maximum number of held requests.")] = 4096,
     requests_per_service: Annotated[
-        int, typer.Option(min=1, help="The same for one service.")
+        int, typer.Option(min=1, help="Maximum number of requests held per service.")
     ] = 2048,
-    body_mib: Annotated[int, typer.Option(min=1, help="MiB held at once, at most.")] = 256,
-    longest: Annotated[
-        str, typer.Option(help="Time that a request is held, at most, such as 15m.")
-    ] = "15m",
+    body_mib: Annotated[
+        int, typer.Option(min=1, help="Maximum size of all held requests, in MiB.")
+    ] = 256,
+    max_hold: Annotated[str, typer.Option(help="Maximum time to hold a request.")] = "15m",
     drain: Annotated[
-        str, typer.Option(help="Time after SIGTERM in which a replica may still get warm.")
+        str, typer.Option(help="Time after SIGTERM to wait for a replica to become warm.")
     ] = "30s",
+    log_level: LogLevelOption = LogLevel.INFO,
 ) -> None:
     """Hold requests while a service has no warm replica, until SIGTERM."""
     import uvloop
@@ -45,23 +46,25 @@ def activator(
     from headroom.activator.process import Settings, run
     from headroom.activator.request_buffer import Bounds
     from headroom.api.durations import Duration
+    from headroom.cli.compose.process_setup import configure_logging
 
-    if "$(" in operator:  # as the kubelet leaves what it does not know
+    if "$(" in operator:  # the kubelet leaves unknown variables as they are
         fail(
             f"--operator {operator} names a variable that is not set: the Service "
-            "headroom-operator-xds must be there before the pod is; the kubelet starts this "
-            "container again"
+            "headroom-operator-xds must exist before the pod starts; the kubelet restarts this "
+            "container"
         )
     try:
-        longest_s, drain_s = (Duration.parse(text).seconds for text in (longest, drain))
+        max_hold_s, drain_s = (Duration.parse(text).seconds for text in (max_hold, drain))
     except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--longest, --drain") from None
+        raise typer.BadParameter(str(error), param_hint="--max-hold, --drain") from None
     bounds = Bounds(
         requests=requests,
         requests_per_service=requests_per_service,
         body_bytes=body_mib * MIB,
-        longest_s=longest_s,
+        longest_s=max_hold_s,
     )
+    configure_logging(log_level.number)
     try:
         uvloop.run(
             run(

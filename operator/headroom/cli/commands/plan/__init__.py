@@ -1,1 +1,1 @@
-"""`headroom plan`: what a user wrote, the sums of the planner, and how they are shown."""
+"""`headroom plan`: capacity planning, from the options to the printed plan."""

@@ -1,4 +1,4 @@
-"""What a user wrote for `headroom plan`, as values; ImpossiblePlan says what is wrong with it."""
+"""The arguments of `headroom plan` as values; ImpossiblePlan says which rule one breaks."""
 
 from __future__ import annotations
 
@@ -22,115 +22,110 @@ ROUTINGS = {
 
 
 def cost_of(
-    fixed: str | None,
-    per_item: str | None,
+    batch_overhead: str | None,
+    per_item_time: str | None,
     max_batch: int | None,
     slots: int,
     service_time: str | None,
     cv: float | None,
 ) -> CostModel:
-    """Read what a replica costs: a batch cost, or slots of a mean service time."""
+    """Return the cost of a replica: a batch cost, or slots with a mean service time."""
     if service_time is not None:
-        if fixed is not None or per_item is not None or max_batch is not None:
+        if batch_overhead is not None or per_item_time is not None or max_batch is not None:
             raise ImpossiblePlan(
-                "a replica has either --service-time or a batch cost, received both: "
-                "leave out --fixed, --per-item and --max-batch"
+                "the cost of a replica must be either --service-time or a batch cost; got both. "
+                "Leave out --batch-overhead, --per-item-time and --max-batch."
             )
-        fixed_s = seconds("--service-time", service_time)
+        service_s = seconds("--service-time", service_time)
         variation = 1.0 if cv is None else cv
-        return CostModel(fixed_s=fixed_s, per_item_s=0.0, max_batch=1, cv=variation, slots=slots)
-    if fixed is None and per_item is None:
-        missing("the cost of a replica", "--fixed 6ms --per-item 4ms --max-batch 8")
+        return CostModel(fixed_s=service_s, per_item_s=0.0, max_batch=1, cv=variation, slots=slots)
+    if batch_overhead is None and per_item_time is None:
+        missing("the cost of a replica", "--batch-overhead 6ms --per-item-time 4ms --max-batch 8")
     return CostModel(
-        fixed_s=seconds("--fixed", fixed or "0s"),
-        per_item_s=seconds("--per-item", per_item or "0s"),
+        fixed_s=seconds("--batch-overhead", batch_overhead or "0s"),
+        per_item_s=seconds("--per-item-time", per_item_time or "0s"),
         max_batch=1 if max_batch is None else max_batch,
         cv=cv or 0.0,
         slots=slots,
     )
 
 
-def promise_of(
+def service_with(
     target: str | None,
     percentile: float,
-    ceiling: float,
+    max_utilization: float,
     headroom: float,
     routing: str,
     gpus: int,
 ) -> Callable[[CostModel], Service]:
-    """Read the promise; what needs no cost is checked before one is measured."""
-    check_ceiling(ceiling)
+    """Return the service as a function of its cost, after checking all that needs no cost."""
+    check_ceiling(max_utilization)
     check_headroom(headroom)
     target_s = None if target is None else seconds("--target", target)
-    share, reached_by = ratio(percentile), routing_of(routing)
+    share, balancing = ratio(percentile), routing_of(routing)
 
     def service(cost: CostModel) -> Service:
         return Service(
             cost=cost,
             target_s=target_s,
             percentile=share,
-            ceiling=ceiling,
+            ceiling=max_utilization,
             headroom=headroom,
-            routing=reached_by,
+            routing=balancing,
             gpus_per_replica=gpus,
         )
 
     return service
 
 
-def not_both(measure: str, given: str | None) -> None:
-    """Refuse a cost that is given beside one that is measured."""
-    if given is not None:
-        raise ImpossiblePlan(
-            f"a cost is either given or measured, received both: leave out --measure {measure}, "
-            "or --fixed, --per-item and --service-time"
-        )
-
-
 def seconds(option: str, text: str) -> float:
-    """Read a time as a resource would have it."""
+    """Return a duration in seconds."""
     try:
         return Duration.parse(text).seconds
     except ValueError as error:
-        raise ImpossiblePlan(f"{option}: {error}: write the unit, such as 120ms") from None
+        raise ImpossiblePlan(f"{option}: {error}. Write the unit, such as 120ms.") from None
 
 
 def ratio(percentile: float) -> float:
-    """Read a percentile in percent."""
+    """Return a percentile in percent as a share."""
     if not 1 <= percentile < 100:
         raise ImpossiblePlan(
-            f"--percentile: percentiles are in percent from 1 to below 100, received "
-            f"{percentile:g}: 95 is the usual one"
+            f"--percentile must be at least 1 and below 100 (percent); got {percentile:g}. "
+            "The usual one is 95."
         )
     return percentile / 100
 
 
 def routing_of(text: str) -> Routing:
-    """Read how requests reach the replicas."""
+    """Return the load balancing of this name."""
     if text not in ROUTINGS:
         raise ImpossiblePlan(
-            f"--routing: one of {', '.join(ROUTINGS)}, received {text!r:.40}: "
-            "a Kubernetes Service is sticky to keep-alive clients, and random to others"
+            f"--routing must be one of {', '.join(ROUTINGS)}; got {text!r:.40}. A Kubernetes "
+            "Service is sticky for keep-alive clients, and random otherwise."
         )
     return ROUTINGS[text]
 
 
 def pair(text: str) -> tuple[str, str]:
-    """Read name=value."""
+    """Return name and value of name=value."""
     name, equals, value = text.partition("=")
     if not (name and equals and value):
-        raise ImpossiblePlan(f"a stage is name=value, received {text!r:.60}: model=70ms")
+        raise ImpossiblePlan(
+            f"a stage must be name=value; got {text!r:.60}. Give one such as model=70ms."
+        )
     return name, value
 
 
 def number(option: str, text: str) -> float:
-    """Read a factor."""
+    """Return a factor."""
     try:
         return float(text)
     except ValueError:
-        raise ImpossiblePlan(f"{option}: a factor is a number, received {text!r:.40}: 2") from None
+        raise ImpossiblePlan(
+            f"{option}: the factor must be a number; got {text!r:.40}. 2 is twice as fast."
+        ) from None
 
 
 def missing(what: str, example: str) -> NoReturn:
-    """Refuse for want of something."""
-    raise ImpossiblePlan(f"{what} is needed, received nothing: try {example}")
+    """Raise ImpossiblePlan for a missing option."""
+    raise ImpossiblePlan(f"{what} must be given; got nothing. Try {example}.")

@@ -1,4 +1,4 @@
-"""The sums beside a plan, as JSON and table: M/M/1, fan-out, latency budget, key-value cache."""
+"""Prints the calculators as JSON and table: queue, fan-out, latency budget, KV cache."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from headroom.planner.kv_cache import Transformer
 from headroom.planner.latency_budget import Line, Stage, amdahl, budget
 from headroom.planner.queueing import mm1_utilization, mmc_latency_s, mmc_waiting
 
-Sums = tuple[dict[str, Any], RenderableType]
+Calculated = tuple[dict[str, Any], RenderableType]
 
 UTILIZATIONS = (0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.99)
-CROWDED = 10.0
+LONG_QUEUE = 10.0
 GIB = 2.0**30
 MIB = 2.0**20
 
 
-def queue_sums(rate_rps: float, slots: int, utilizations: Sequence[float] | None) -> Sums:
-    """Latency and queue length at each utilization; of one slot, from where ten wait."""
+def queue_table(rate_rps: float, slots: int, utilizations: Sequence[float] | None) -> Calculated:
+    """Compute latency and queue length by utilization, and for one slot where ten wait."""
     rows = [
         (rho, mmc_latency_s(rate_rps, slots, rho), mmc_waiting(slots, rho))
         for rho in utilizations or UTILIZATIONS
@@ -41,16 +41,16 @@ def queue_sums(rate_rps: float, slots: int, utilizations: Sequence[float] | None
     }
     if slots > 1:
         return report, table
-    report["tenWaitFrom"] = mm1_utilization(CROWDED)
-    crowded = f"more than {CROWDED:g} wait from {100 * report['tenWaitFrom']:.1f} % on"
+    report["tenWaitFrom"] = mm1_utilization(LONG_QUEUE)
+    crowded = f"more than {LONG_QUEUE:g} requests wait above {100 * report['tenWaitFrom']:.1f} %"
     return report, Group(table, Text(crowded))
 
 
-def fan_out_sums(percentile: float, calls: Sequence[int]) -> Sums:
-    """What each of n calls must meet, and what comes of it when each meets only the whole's."""
+def fan_out_table(percentile: float, calls: Sequence[int]) -> Calculated:
+    """Compute what each of n calls must meet, and the total if each meets only the percentile."""
     rows = [(n, percentile_of_each(percentile, n), percentile_of_all(percentile, n)) for n in calls]
     name = f"p{100 * percentile:g}"
-    table = _table("calls", f"each must meet, for {name}", f"whole, if each meets {name}")
+    table = _table("calls", f"each must meet, for {name}", f"total, if each meets {name}")
     for n, each, whole in rows:
         table.add_row(str(n), f"p{100 * each:.2f}", f"{100 * whole:.1f} %")
     return (
@@ -59,13 +59,13 @@ def fan_out_sums(percentile: float, calls: Sequence[int]) -> Sums:
     )
 
 
-def budget_sums(
+def budget_table(
     stages: Sequence[tuple[str, float]],
     target_s: float,
     percentile: float,
     speedups: Sequence[tuple[str, float]],
-) -> Sums:
-    """Stages against the target; what a faster stage gives."""
+) -> Calculated:
+    """Compare the stages with the target, and compute the gain of a faster stage."""
     planned = budget(
         [Stage(name=name, latency_s=latency_s) for name, latency_s in stages], target_s, percentile
     )
@@ -78,18 +78,18 @@ def budget_sums(
     verdict = "within" if planned.kept else "above"
     lines = [
         (
-            f"{ms(planned.total_s)} in all, {verdict} the target of {ms(target_s)}; "
-            f"{slowest.stage.name} takes longest ({100 * slowest.share:.0f} %)"
+            f"{ms(planned.total_s)} in total, {verdict} the target of {ms(target_s)}; "
+            f"slowest stage: {slowest.stage.name} ({100 * slowest.share:.0f} %)"
         )
     ]
     lines += [
-        f"{name} at {factor:g}x: the whole {gain:.2f}x as fast, {ms(planned.total_s / gain)}"
+        f"{name} at {factor:g}x: total {gain:.2f}x as fast, {ms(planned.total_s / gain)}"
         for name, factor, gain in gains
     ]
     return (
         {
             "totalSeconds": planned.total_s,
-            "kept": planned.kept,
+            "withinTarget": planned.kept,
             "bottleneck": slowest.stage.name,
             "stages": [_budget_entry(line) for line in planned.lines],
             "speedups": [
@@ -100,7 +100,7 @@ def budget_sums(
     )
 
 
-def kv_cache_sums(
+def kv_cache_table(
     layers: int,
     width: int,
     tokens: int,
@@ -108,8 +108,8 @@ def kv_cache_sums(
     kv_share: float,
     memory_gib: float | None,
     weights_gib: float,
-) -> Sums:
-    """Cache per token and per sequence; sequences that fit."""
+) -> Calculated:
+    """Compute the cache per token and per sequence, and the sequences that fit."""
     model = Transformer(layers=layers, width=width, bytes_per_value=value_bytes, kv_share=kv_share)
     cache = model.cache_bytes(tokens)
     report: dict[str, Any] = {"bytesPerToken": model.bytes_per_token, "bytesPerSequence": cache}
@@ -122,14 +122,17 @@ def kv_cache_sums(
     if memory_gib is not None:
         fits = model.sequences(tokens, memory_gib * GIB, weights_gib * GIB)
         report["sequences"] = fits
-        lines.append(
-            f"{fits} such sequences fit beside {weights_gib:g} GiB of weights: --slots {fits}"
-        )
+        lines.append(f"{fits} sequences fit besides {weights_gib:g} GiB of weights: --slots {fits}")
     return report, Group(*map(Text, lines))
 
 
 def _gain(shares: dict[str, float], name: str, factor: float) -> float:
-    require(name in shares, f"--speedup names a stage of {', '.join(shares)}", name, "name one")
+    require(
+        name in shares,
+        f"--speedup must name a stage of {', '.join(shares)}",
+        name,
+        "Name one of them",
+    )
     return amdahl(shares[name], factor)
 
 

@@ -1,4 +1,4 @@
-"""The sweep against a live server: rates rise until the promise breaks; Ctrl-C keeps the rest."""
+"""Measures a live server: rates rise until the target is missed; Ctrl-C keeps the steps so far."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.values import CostModel
 
 LATE_SHARE = 0.1
-"""Requests sent later than this share of the target say more about the generator."""
+"""Steps with requests sent later than this share of the target measure the generator."""
 LONGEST_S = 3600.0
 HIGHEST_RATE_RPS = 20_000.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """What a sweep found, in both forms, and the cost to plan with."""
+    """The result of a sweep as JSON and text, and the cost to plan with."""
 
     cost: CostModel
     report: dict[str, Any]
@@ -48,7 +48,7 @@ class Measured:
 
 @dataclass(slots=True, kw_only=True)
 class _Sweep:
-    """A sweep as it goes: what is known so far, also when it is interrupted."""
+    """The state of a sweep, also when it is interrupted."""
 
     bounds: SweepBounds
     step_s: float
@@ -73,18 +73,18 @@ def measured(
     max_duration_s: float,
 ) -> Measured:
     """Load one replica at rising rates. Raises Unmeasurable, ImpossiblePlan, OSError."""
-    positive("--step", step_s, "4s gives steady percentiles")
+    positive("--step", step_s, "4s gives stable percentiles")
     require(
         step_s <= max_duration_s <= LONGEST_S,
-        "--max-duration lies between --step and 1h",
+        "--max-duration must be between --step and 1h",
         f"{max_duration_s:g} s",
-        "give 3m",
+        "Give 3m",
     )
     require(
         max_rate_rps <= HIGHEST_RATE_RPS,
-        f"--max-rate is at most {HIGHEST_RATE_RPS:g}",
+        f"--max-rate must be at most {HIGHEST_RATE_RPS:g}",
         f"{max_rate_rps:g}",
-        "one process sends no more; measure one replica at a time",
+        "One process sends no more; measure one replica at a time",
     )
     sweep = _Sweep(
         bounds=SweepBounds(target_s=target_s, percentile=percentile, max_rate_rps=max_rate_rps),
@@ -99,13 +99,13 @@ def measured(
     )
     asyncio.run(_until_interrupted(sweep, server))
     if not sweep.steps:
-        raise Unmeasurable("a sweep has at least one step, received an interrupt: let it run on")
+        raise Unmeasurable("interrupted before the first step was complete: let it run longer")
     found = cost_of(sweep.steps, sweep.advertised, max_batch)
     return _shown(sweep, found)
 
 
 async def _until_interrupted(sweep: _Sweep, server: LiveServer) -> None:
-    """Run the sweep; an interrupt ends it, and the step under way is forgotten."""
+    """Run the sweep; an interrupt ends it and discards the step in progress."""
     loop = asyncio.get_running_loop()
     running = asyncio.create_task(_run(sweep, server))
     loop.add_signal_handler(signal.SIGINT, running.cancel)
@@ -127,9 +127,9 @@ async def _run(sweep: _Sweep, server: LiveServer) -> None:
             sweep.idle_s = await server.idle_s()
             require(
                 sweep.idle_s <= sweep.bounds.target_s,
-                f"a single request, which takes {ms(sweep.idle_s)}, is within the target",
+                f"--target must be at least {ms(sweep.idle_s)} (the time of a single request)",
                 ms(sweep.bounds.target_s),
-                "promise more time, or make the model faster: replicas do not shorten a request",
+                "Increase the target or use a faster model; more replicas cannot help",
             )
             said = sweep.advertised.full_batch_rps if sweep.advertised else None
             first_rps = first_rate(sweep.idle_s, said, sweep.bounds)
@@ -160,18 +160,18 @@ def _shown(sweep: _Sweep, found: MeasuredCost) -> Measured:
             f"{cost.max_batch}, from {found.source}"
         ),
         (
-            f"full batches carry {cost.full_batch_rps:.4g}/s; the model puts capacity within the "
-            f"target at {modelled_rps:.4g}/s"
+            f"throughput with full batches: {cost.full_batch_rps:.4g} req/s; modelled capacity "
+            f"within the target: {modelled_rps:.4g} req/s"
         ),
     ]
     if late:
         lines.append(
-            f"from {min(one.rate_rps for one in late):.4g}/s on this machine sent late: "
-            "what it shows there is its own; load from a faster one"
+            f"from {min(one.rate_rps for one in late):.4g} req/s on this machine sent late: those "
+            "steps measure the generator; use a faster machine"
         )
     report = {
-        "heldRps": result.held_rps,
-        "brokeRps": result.broke_rps,
+        "metRps": result.held_rps,
+        "missedRps": result.broke_rps,
         "modelledRps": modelled_rps,
         "cost": {
             "fixedSeconds": cost.fixed_s,
@@ -191,7 +191,7 @@ def _shown(sweep: _Sweep, found: MeasuredCost) -> Measured:
 
 def _verdict(sweep: _Sweep) -> str:
     result, bounds = result_of(sweep.steps, sweep.bounds), sweep.bounds
-    promise = f"p{100 * bounds.percentile:g} within {ms(bounds.target_s)}"
+    target = f"p{100 * bounds.percentile:g} within {ms(bounds.target_s)}"
     if sweep.interrupted:
         end = "interrupted; so far: "
     elif sweep.out_of_time:
@@ -199,15 +199,17 @@ def _verdict(sweep: _Sweep) -> str:
     else:
         end = ""
     if result.held_rps is None:
-        return f"{end}{promise} broke at {result.broke_rps:.4g}/s and was never held"
+        return f"{end}{target}: missed at {result.broke_rps:.4g} req/s and at every other rate"
     if result.broke_rps is None:
-        return f"{end}{promise} held up to {result.held_rps:.4g}/s; higher rates were not tried"
-    return f"{end}{promise} held at {result.held_rps:.4g}/s and broke at {result.broke_rps:.4g}/s"
+        return f"{end}{target}: met up to {result.held_rps:.4g} req/s; higher rates were not tried"
+    return (
+        f"{end}{target}: met at {result.held_rps:.4g} req/s, missed at {result.broke_rps:.4g} req/s"
+    )
 
 
 def _table(sweep: _Sweep) -> Table:
     table = Table(box=None, pad_edge=False)
-    for column in ("rate", "requests", "missed", "p50", "p95", "p99", "mean batch", "held"):
+    for column in ("rate", "requests", "missed", "p50", "p95", "p99", "mean batch", "met"):
         table.add_column(column, justify="right")
     for one in sorted(sweep.steps, key=lambda step: step.rate_rps):
         batch = one.batch_items / one.batches if one.batch_items and one.batches else None
@@ -236,5 +238,5 @@ def _step_entry(step: MeasuredStep, bounds: SweepBounds) -> dict[str, Any]:
         "batches": step.batches,
         "batchItems": step.batch_items,
         "batchSeconds": step.batch_seconds,
-        "held": held(step, bounds),
+        "met": held(step, bounds),
     }

@@ -1,4 +1,4 @@
-"""The options that `headroom plan` and its commands share, in the panels of their help."""
+"""The options that the commands of `headroom plan` share, in the panels of their help."""
 
 from __future__ import annotations
 
@@ -6,24 +6,20 @@ from typing import Annotated
 
 import typer
 
-LOAD, COST, PROMISE, TRACE = "What arrives", "What a replica costs", "The promise", "With --trace"
-MEASURE, OUTPUT = "With --measure", "Output"
+COST, SLO, SCALING = "Cost of a replica", "SLO", "Scaling"
+OUTPUT = "Output"
 
-Json = Annotated[
-    bool,
-    typer.Option("--json", help="Print JSON; null is without bound.", rich_help_panel=OUTPUT),
+BatchOverhead = Annotated[
+    str | None, typer.Option(help="Time of a batch without its items.", rich_help_panel=COST)
 ]
-Fixed = Annotated[
-    str | None, typer.Option(help="Time of a batch before its items.", rich_help_panel=COST)
-]
-PerItem = Annotated[
-    str | None, typer.Option(help="Time that each item adds to a batch.", rich_help_panel=COST)
+PerItemTime = Annotated[
+    str | None, typer.Option(help="Additional time per item of a batch.", rich_help_panel=COST)
 ]
 MaxBatch = Annotated[
-    int | None, typer.Option(help="Largest batch; 1 if not given.", rich_help_panel=COST)
+    int | None, typer.Option(help="Maximum batch size; default: 1.", rich_help_panel=COST)
 ]
 Slots = Annotated[
-    int, typer.Option(help="Executions side by side in one replica.", rich_help_panel=COST)
+    int, typer.Option(help="Concurrent executions of one replica.", rich_help_panel=COST)
 ]
 ServiceTime = Annotated[
     str | None, typer.Option(help="Mean time of one request in a slot.", rich_help_panel=COST)
@@ -31,34 +27,38 @@ ServiceTime = Annotated[
 Variation = Annotated[
     float | None,
     typer.Option(
-        help="Coefficient of variation of an execution; 1 with --service-time, else 0.",
+        help="Coefficient of variation of an execution; default: 1 with --service-time, else 0.",
         rich_help_panel=COST,
     ),
 ]
-Target = Annotated[str | None, typer.Option(help="Latency promised.", rich_help_panel=PROMISE)]
-Percentile = Annotated[
-    float, typer.Option(help="In percent, of the target.", rich_help_panel=PROMISE)
-]
-Ceiling = Annotated[
-    float,
-    typer.Option(help="Utilization that no plan passes, up to 0.95.", rich_help_panel=PROMISE),
-]
-Headroom = Annotated[
-    float,
-    typer.Option(help="Share of the arrivals to be ready for on top.", rich_help_panel=PROMISE),
+Wait = Annotated[
+    str, typer.Option(help="Batching wait of the server, if it has one.", rich_help_panel=COST)
 ]
 RoutingOption = Annotated[
     str,
     typer.Option(
-        help="random, sticky, round-robin, least (in flight), two (choices), central.",
+        help="Load balancing: random, sticky, round-robin, least (in flight), two (choices), "
+        "central.",
         rich_help_panel=COST,
     ),
 ]
-Gpus = Annotated[int, typer.Option(help="GPUs of one replica.", rich_help_panel=COST)]
+Gpus = Annotated[int, typer.Option(help="GPUs per replica.", rich_help_panel=COST)]
+Target = Annotated[str | None, typer.Option(help="Latency target.", rich_help_panel=SLO)]
+RequiredTarget = Annotated[str, typer.Option(help="Latency target.", rich_help_panel=SLO)]
+Percentile = Annotated[
+    float, typer.Option(help="Percentile of the target, in percent.", rich_help_panel=SLO)
+]
+MaxUtilization = Annotated[
+    float, typer.Option(help="Utilization ceiling, at most 0.95.", rich_help_panel=SLO)
+]
+Headroom = Annotated[
+    float,
+    typer.Option(help="Additional share of the arrivals to plan for.", rich_help_panel=SLO),
+]
 ColdStart = Annotated[
     str | None,
-    typer.Option(help="From asking for a replica to its readiness.", rich_help_panel=TRACE),
+    typer.Option(help="Time from requesting a replica to readiness.", rich_help_panel=SCALING),
 ]
-Floor = Annotated[
-    int, typer.Option(help="Replicas that always stand (minReplicas).", rich_help_panel=TRACE)
+MinReplicas = Annotated[
+    int, typer.Option(help="Replicas that always run (minReplicas).", rich_help_panel=SCALING)
 ]

@@ -1,6 +1,6 @@
-"""How each command of `headroom plan` ends: with what it found, or with 2 and a sentence."""
+"""How `headroom plan` prints: a report as text or JSON, an error with exit code 2, numbers."""
 
-# ruff: noqa: PLC0415  (help is shown without what plans)
+# ruff: noqa: PLC0415  (help is shown without the planner)
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from headroom.api.durations import Duration
+from headroom.cli.cluster_options import Output
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def exit_on_invalid_input() -> Iterator[None]:
-    """End with 2 and a sentence for what cannot be planned, measured or read."""
+    """Print the error and exit with 2 for input that cannot be planned, measured or read."""
     from headroom.errors import Unmeasurable
     from headroom.planner.errors import ImpossiblePlan
 
@@ -31,9 +31,9 @@ def exit_on_invalid_input() -> Iterator[None]:
         raise typer.Exit(2) from None
 
 
-def show(report: object, views: list[RenderableType] | RenderableType, as_json: bool) -> None:
-    """Print the report as JSON, or what people read of it."""
-    if as_json:
+def show(report: object, views: list[RenderableType] | RenderableType, output: Output) -> None:
+    """Print the report as JSON, or its views as text."""
+    if output is Output.JSON:
         typer.echo(json.dumps(report, indent=2, allow_nan=False))
         return
     from rich.console import Console, Group
@@ -43,7 +43,7 @@ def show(report: object, views: list[RenderableType] | RenderableType, as_json: 
 
 
 def ms(seconds: float) -> str:
-    """Write a latency; `unbounded` where the queue grows without end."""
+    """Format a latency; `unbounded` where the queue grows without bound."""
     if math.isinf(seconds):
         return "unbounded"
     if seconds >= 9.995:
@@ -52,15 +52,17 @@ def ms(seconds: float) -> str:
 
 
 def span(seconds: float) -> str:
-    """Write a time as a resource would, to the millisecond."""
+    """Format a time as in a resource, to the millisecond."""
+    from headroom.api.durations import Duration
+
     return str(Duration.of_seconds(round(seconds, 3)))
 
 
 def finite(value: float) -> float | None:
-    """Return the value for JSON, which has no infinity: None is without bound."""
+    """Return the value for JSON, which has no infinity: None is unbounded."""
     return value if math.isfinite(value) else None
 
 
 def counted(number: int, noun: str) -> str:
-    """1 replica, 2 replicas."""
+    """Format a count: 1 replica, 2 replicas."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

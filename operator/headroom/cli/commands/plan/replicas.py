@@ -1,4 +1,4 @@
-"""Replicas for a rate, and their latency by utilization: as table, JSON and picture."""
+"""Prints replicas for a rate, and latency by utilization, as table, JSON and picture."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ATTAINMENTS = (0.95, 0.99, 0.999)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """A plan in both forms."""
+    """A plan as JSON and as text."""
 
     report: dict[str, Any]
     view: RenderableType
@@ -37,13 +37,13 @@ class Shown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownRate(Shown):
-    """A plan for a rate, with what it was rendered from."""
+    """A plan for a rate, with its source."""
 
     plan: ReplicaPlan
 
 
 def planned_rate(service: Service, arrival_rps: float, wait_s: float) -> ShownRate:
-    """Choose batch and replicas for a constant rate. Raises ImpossiblePlan."""
+    """Choose the batch size and the replicas for a constant rate. Raises ImpossiblePlan."""
     choice = choose_batching(service, arrival_rps)
     plan = choice.plan
     ceiling = replicas_under_ceiling(
@@ -65,13 +65,12 @@ def planned_rate(service: Service, arrival_rps: float, wait_s: float) -> ShownRa
 
 
 def write_plot(plan: ReplicaPlan, path: Path) -> None:
-    """Draw the curve into the file that its ending names. Raises ImpossiblePlan, OSError."""
+    """Draw the curve in the format of the file's ending. Raises ImpossiblePlan, OSError."""
     try:
         picture = curve_picture(plan, picture_kind(path))
     except ImportError:
         raise ImpossiblePlan(
-            "--plot needs matplotlib, received an installation without: "
-            "pip install 'headroom[simulator]'"
+            "--out needs matplotlib, which is not installed: pip install 'headroom[simulator]'"
         ) from None
     path.write_bytes(picture)
 
@@ -81,12 +80,12 @@ def picture_kind(path: Path) -> str:
     kind = path.suffix.removeprefix(".")
     if kind not in FORMATS:
         endings = ", ".join("." + one for one in FORMATS)
-        raise ImpossiblePlan(f"--plot ends with {endings}, received {path.name!r}: name it so")
+        raise ImpossiblePlan(f"--out must end with {endings}; got {path.name!r}. Rename the file.")
     return kind
 
 
 def curve_of(plan: ReplicaPlan) -> tuple[list[dict[str, Any]], RenderableType]:
-    """Latency of the planned replicas by utilization, as JSON and table."""
+    """Return the latency of the planned replicas by utilization, as JSON and table."""
     curve = utilization_curve(plan.service, plan.replicas, CURVE_POINTS)
     names = [f"p{100 * p:g}" for p in PERCENTILES]
     table = Table(
@@ -111,54 +110,54 @@ def _rate_lines(
     cost = service.cost
     lines = [
         (
-            f"{counted(plan.replicas, 'replica')} for {plan.arrival_rps:g}/s: "
-            f"{_why(plan, service.ceiling)}"
+            f"{counted(plan.replicas, 'replica')} for {plan.arrival_rps:g} req/s "
+            f"({_why(plan, service.ceiling)})"
         ),
         (
-            f"one replica carries {cost.full_batch_rps:.4g}/s at most, {ceiling.usable_rps:.4g}/s "
-            f"below the ceiling; together {plan.carries_rps:.4g}/s within promise and ceiling"
+            f"capacity of one replica: {cost.full_batch_rps:.4g} req/s, {ceiling.usable_rps:.4g} "
+            f"below the ceiling; of all: {plan.carries_rps:.4g} within target and ceiling"
         ),
     ]
     if service.headroom:
         lines.append(
-            f"by the ceiling with {100 * service.headroom:g} % headroom: {ceiling.with_headroom} "
-            f"(on the arrivals) to {ceiling.with_spare_replicas} (on the {ceiling.replicas} "
-            "replicas)"
+            f"with {100 * service.headroom:g} % headroom the ceiling requires "
+            f"{ceiling.with_headroom} (of the arrivals) to {ceiling.with_spare_replicas} (of the "
+            f"{ceiling.replicas} replicas)"
         )
     if cost.max_batch > 1:
         allowed = (
             ""
             if math.isinf(choice.longest_wait_s)
-            else f" (up to {ms(choice.longest_wait_s)} would keep the promise)"
+            else f" (up to {ms(choice.longest_wait_s)} would meet the target)"
         )
         lines.append(
-            f"batch up to {choice.max_batch} ({ms(cost.batch_s(cost.max_batch))} when full), "
-            f"wait 0 ms{allowed}"
+            f"maximum batch size {choice.max_batch} ({ms(cost.batch_s(cost.max_batch))} when "
+            f"full), batching wait 0 ms{allowed}"
         )
         if wait_s:
-            lines.append(f"with a batching wait of {ms(wait_s)}: {ms(worst_s)} while none queues")
+            lines.append(f"with a batching wait of {ms(wait_s)}: {ms(worst_s)} without queueing")
     if cost.max_batch == 1:
         busy = in_system(plan.arrival_rps, cost.batch_s(1))
-        lines.append(f"{busy:.4g} executions at a time on average (Little's law)")
+        lines.append(f"{busy:.4g} concurrent executions on average (Little's law)")
     return lines
 
 
 def _why(plan: ReplicaPlan, ceiling: float) -> str:
-    most = f"the ceiling of {100 * ceiling:g} %"
+    rule = f"the {100 * ceiling:g} % utilization ceiling"
     if plan.by_latency is None:
-        return f"for {most}; no latency is promised"
+        return f"{rule}; no latency target"
     if plan.by_latency == plan.by_utilization:
-        return f"as many for the latency as for {most}"
+        return f"latency and {rule} both require {plan.by_latency}"
     if plan.binding is Reason.LATENCY_MODEL:
-        return f"for the latency; {most} alone would take {plan.by_utilization}"
-    return f"for {most}; the latency alone would take {plan.by_latency}"
+        return f"latency; {rule} requires {plan.by_utilization}"
+    return f"{rule}; latency requires {plan.by_latency}"
 
 
 def _rate_table(plan: ReplicaPlan) -> Table:
     table = Table(box=None, pad_edge=False)
     shares = sorted({*PERCENTILES, plan.service.percentile})
     columns = ["replicas", "utilization", *(f"p{100 * p:g}" for p in shares)]
-    for column in (*columns, "GPU-h/day", "holds"):
+    for column in (*columns, "GPU-h/day", "meets SLO"):
         table.add_column(column, justify="right")
     for row in (plan.fewer, plan.chosen, plan.more):
         if row is not None:
@@ -209,6 +208,6 @@ def _expected(row: Expectation, plan: ReplicaPlan) -> dict[str, Any]:
         "utilization": row.utilization,
         **latency,
         f"p{100 * plan.service.percentile:g}Seconds": finite(row.promised_s),
-        "holds": row.holds,
+        "meetsSlo": row.holds,
         "gpuHoursPerDay": row.gpu_hours_per_day,
     }

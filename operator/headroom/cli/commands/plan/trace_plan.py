@@ -1,4 +1,4 @@
-"""Replicas for a trace, and what a rise leaves of a promise: in words and as JSON."""
+"""Prints replicas for a trace, and the attainment that is feasible at a peak, as text and JSON."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from headroom.cli.commands.plan.replicas import Shown
 from headroom.planner.batching import choose_batching
 from headroom.planner.demand import Service
 from headroom.planner.errors import ImpossiblePlan, positive
-from headroom.planner.promise import FeasiblePromise, feasible_promise, floor_for
+from headroom.planner.feasibility import Feasibility, feasibility, min_replicas_for
 from headroom.planner.trace_plan import Rates, TracePlan, plan_trace
 from headroom.simulator.arrivals.trace_file import RequestTrace, Trace, read_trace
 from headroom.simulator.traces import shipped_trace, trace_names
@@ -30,24 +30,28 @@ def planned_trace(
     window_s: float,
     scale: float,
     cold_start_s: float | None,
-    floor: int,
+    min_replicas: int,
 ) -> Shown:
     """Size a trace window by window. Raises ImpossiblePlan, TraceError, OSError."""
-    positive("--scale", scale, "1 is as recorded")
+    positive("--scale", scale, "1 keeps the recorded rates")
     read = _trace(trace)
     rates, window_s = rates_of(read, window_s)
     choice = choose_batching(service, float(rates.max()) * scale)
     plan = plan_trace(
-        choice.plan.service, rates * scale, window_s, cold_start_s=cold_start_s or 0.0, floor=floor
+        choice.plan.service,
+        rates * scale,
+        window_s,
+        cold_start_s=cold_start_s or 0.0,
+        min_replicas=min_replicas,
     )
     found = None
     if cold_start_s is not None:
-        found = feasible_promise(
+        found = feasibility(
             choice.plan.service,
             rates * scale,
             window_s,
             cold_start_s=cold_start_s,
-            floor=max(1, floor),
+            min_replicas=max(1, min_replicas),
         )
     report = {"name": read.name} | _trace_report(plan)
     lines = [
@@ -55,50 +59,56 @@ def planned_trace(
         *_trace_lines(plan),
     ]
     if found is not None:
-        report |= {"promise": _promise_report(found)}
-        lines += ["", *_promise_lines(found)]
+        report |= {"feasibility": _feasibility_report(found)}
+        lines += ["", *_feasibility_lines(found)]
     return Shown(report=report, view=Group(*(Text(line) for line in lines)))
 
 
-def promised(
+def planned_peak(
     service: Service,
     *,
     rate_rps: float,
-    risen_rps: float,
-    lasts_s: float,
-    within_s: float,
+    peak_rps: float,
+    peak_duration_s: float,
+    horizon_s: float,
     cold_start_s: float,
-    floor: int,
+    min_replicas: int,
 ) -> Shown:
-    """Say what a rise leaves feasible, and which floor would buy more. Raises ImpossiblePlan."""
-    for name, value in (("--rate", rate_rps), ("--rises-to", risen_rps), ("--lasts", lasts_s)):
-        positive(name, value, "give a rate or a time above 0")
-    if lasts_s >= within_s:
+    """Compute the feasible attainment, and the minReplicas for more. Raises ImpossiblePlan."""
+    given = (("--rate", rate_rps), ("--peak-rate", peak_rps), ("--peak-duration", peak_duration_s))
+    for name, value in given:
+        positive(name, value, "Give a rate or a time above 0")
+    if peak_duration_s >= horizon_s:
         raise ImpossiblePlan(
-            f"the rise is shorter than the whole time, received {span(lasts_s)} of "
-            f"{span(within_s)}: give a longer --within"
+            f"--peak-duration must be shorter than --horizon; got {span(peak_duration_s)} and "
+            f"{span(horizon_s)}. Give a longer --horizon."
         )
-    window_s = within_s / 360
+    window_s = horizon_s / 360
     rates = np.full(360, rate_rps)
-    first = 120 if lasts_s <= 2 / 3 * within_s else 360 - round(lasts_s / window_s)
-    rates[first : first + max(1, round(lasts_s / window_s))] = risen_rps
-    found = feasible_promise(service, rates, window_s, cold_start_s=cold_start_s, floor=floor)
-    floors = {
-        wanted: floor_for(service, rates, window_s, cold_start_s=cold_start_s, attainment=wanted)
+    windows = round(peak_duration_s / window_s)
+    first = 120 if peak_duration_s <= 2 / 3 * horizon_s else 360 - windows
+    rates[first : first + max(1, windows)] = peak_rps
+    found = feasibility(
+        service, rates, window_s, cold_start_s=cold_start_s, min_replicas=min_replicas
+    )
+    needed = {
+        wanted: min_replicas_for(
+            service, rates, window_s, cold_start_s=cold_start_s, attainment=wanted
+        )
         for wanted in ATTAINMENTS
     }
-    buys = ", ".join(f"{100 * wanted:g} % from {number}" for wanted, number in floors.items())
-    lines = [*_promise_lines(found), f"floors that put more within reach: {buys}"]
+    listed = ", ".join(f"{number} for {100 * wanted:g} %" for wanted, number in needed.items())
+    lines = [*_feasibility_lines(found), f"Required minReplicas: {listed}."]
     return Shown(
-        report=_promise_report(found)
-        | {"floorFor": {f"{wanted:g}": number for wanted, number in floors.items()}},
+        report=_feasibility_report(found)
+        | {"minReplicasFor": {f"{wanted:g}": number for wanted, number in needed.items()}},
         view=Group(*(Text(line) for line in lines)),
     )
 
 
 def rates_of(trace: Trace, window_s: float) -> tuple[Rates, float]:
-    """Requests per second by window, [windows], and the window's length: at least a bin's."""
-    positive("--window", window_s, "60s suits most")
+    """Return requests per second by window, [windows], and the window's length, at least a bin."""
+    positive("--window", window_s, "60s suits most traces")
     if isinstance(trace, RequestTrace):
         windows = max(1, math.ceil(trace.duration_s / window_s - 1e-9))
         counted = np.bincount((trace.arrivals_s // window_s).astype(np.int64), minlength=windows)
@@ -107,8 +117,8 @@ def rates_of(trace: Trace, window_s: float) -> tuple[Rates, float]:
     whole = len(trace.requests) // bins * bins
     if whole == 0:
         raise ImpossiblePlan(
-            f"--window fits into the trace of {span(trace.duration_s)}, received "
-            f"{span(window_s)}: give a shorter one"
+            f"--window must be at most the trace's {span(trace.duration_s)}; got "
+            f"{span(window_s)}. Give a shorter one."
         )
     summed = trace.requests[:whole].reshape(-1, bins).sum(axis=1)
     return summed / (bins * trace.bin_s), bins * trace.bin_s
@@ -119,9 +129,9 @@ def _trace(name: str) -> Trace:
     if name in trace_names():
         return shipped_trace(name)
     if not path.is_file():
-        known = ", ".join(trace_names()) or "(none is shipped here)"
+        known = ", ".join(trace_names()) or "(no trace is installed)"
         raise ImpossiblePlan(
-            f"--trace is a file or one of {known}; received {name!r:.80}: check the path"
+            f"the trace must be a file or one of {known}; got {name!r:.80}. Check the path."
         )
     with path.open("rb") as stream:
         return read_trace(stream, path.name)
@@ -132,15 +142,15 @@ def _trace_lines(plan: TracePlan) -> list[str]:
     return [
         (
             f"{counted(plan.peak, 'replica')} ({counted(plan.peak_gpus, 'GPU')}) at peak, "
-            f"{plan.rates_rps.max():.4g}/s; "
-            f"{plan.mean:.2f} replicas on average, {plan.rates_rps.mean():.4g}/s; {hours:.4g} h"
+            f"{plan.rates_rps.max():.4g} req/s; {plan.mean:.2f} replicas on average, "
+            f"{plan.rates_rps.mean():.4g} req/s; {hours:.4g} h"
         ),
         (
-            f"GPU-hours: {plan.gpu_hours:.1f} if replicas were there at once, "
-            f"{plan.gpu_hours_ahead:.1f} if begun a cold start ahead, "
-            f"{plan.gpu_hours_static:.1f} with the peak's all the time"
+            f"GPU-hours: {plan.gpu_hours:.1f} without cold starts, "
+            f"{plan.gpu_hours_ahead:.1f} if replicas start a cold start ahead, "
+            f"{plan.gpu_hours_static:.1f} with the peak replicas all the time"
         ),
-        f"scaling can save {100 * plan.saved_ratio:.0f} % of the static plan",
+        f"scaling can save {100 * plan.saved_ratio:.0f} % of the static GPU-hours",
     ]
 
 
@@ -158,26 +168,22 @@ def _trace_report(plan: TracePlan) -> dict[str, Any]:
     }
 
 
-def _promise_lines(found: FeasiblePromise) -> list[str]:
+def _feasibility_lines(found: Feasibility) -> list[str]:
     return [
         (
-            f"with {counted(found.floor, 'replica')} always standing and "
-            f"{span(found.cold_start_s)} of cold start, nobody without foresight can answer in time"
+            f"With minReplicas={found.min_replicas} and a {span(found.cold_start_s)} cold start, "
+            f"at most {100 * found.attainment_at_most:.6g} % of the requests can meet the target"
         ),
         (
-            f"  more than {100 * found.attainment_at_most:.6g} % of the requests in whatever order "
-            f"({found.missed_at_least:.0f} of {found.requests:.0f} for whom nothing stands in time)"
-        ),
-        (
-            f"  more than {100 * found.attainment_in_order:.6g} % first come, first served "
-            f"({found.missed_in_order:.0f} behind the backlog)"
+            f"({found.missed_at_least:.0f} of {found.requests:.0f} arrive before capacity exists). "
+            f"First come, first served: at most {100 * found.attainment_in_order:.6g} %."
         ),
     ]
 
 
-def _promise_report(found: FeasiblePromise) -> dict[str, Any]:
+def _feasibility_report(found: Feasibility) -> dict[str, Any]:
     return {
-        "floor": found.floor,
+        "minReplicas": found.min_replicas,
         "coldStartSeconds": found.cold_start_s,
         "requests": found.requests,
         "attainmentAtMost": found.attainment_at_most,

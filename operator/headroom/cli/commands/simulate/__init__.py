@@ -1,1 +1,1 @@
-"""`headroom simulate`: what a user asked for, runs side by side, and their reports."""
+"""`headroom simulate`: runs autoscalers on scenarios, and reports the comparison."""

@@ -1,6 +1,6 @@
-"""`headroom simulate`: what to run, carried out with progress, then table, JSON and page.
+"""Runs a simulation with progress, then writes the table, the JSON and the HTML report.
 
-The table goes to standard output, progress and everything else that is said to standard error.
+The table goes to standard output, progress and messages to standard error.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from headroom.cli.cluster_options import Output
 from headroom.cli.commands.simulate.progress import RunsProgress
 from headroom.cli.commands.simulate.request import WITHOUT, Ports, Request, runs_of
 from headroom.cli.commands.simulate.worker_pool import Study, carry_out
@@ -30,15 +31,19 @@ from headroom.simulator.sweep import tuned
 
 INTERRUPTED = 130
 _PIPE_COLUMNS = 170
-"""Nobody resizes a pipe: a table in a file is as wide as it needs to be."""
+"""Width of the table when standard output is not a terminal."""
+
+
+_RENDERERS: Mapping[str, Callable[[Sequence[Outcome]], str]] = {".json": written, ".html": page}
+"""By the ending of the file."""
 
 
 def listed(ports: Ports) -> RenderableType:
-    """Render what can be named: shipped scenarios, and autoscalers with their knobs."""
-    scenarios = _grid("scenario", "what happens")
+    """List the shipped scenarios, and the autoscalers with their parameters."""
+    scenarios = _grid("scenario", "load")
     for name, path in ports.scenarios.items():
         scenarios.add_row(Text(name), Text(_opening(path)))
-    autoscalers = _grid("autoscaler", "what it does, and its knobs with their defaults")
+    autoscalers = _grid("autoscaler", "description, and parameters with their defaults")
     autoscalers.add_column("settings in a sweep", justify="right")
     for name, entry in ports.autoscalers.items():
         knobs = "  ".join(f"{knob}={default}" for knob, default in entry.knobs.items())
@@ -55,13 +60,13 @@ def _grid(*headers: str) -> Table:
 
 
 def _opening(path: Path) -> str:
-    """Return the first paragraph of the comment that a scenario begins with, in one line."""
+    """Return the first paragraph of a scenario's leading comment, in one line."""
     lines = takewhile(lambda line: line.startswith("# "), path.read_text("utf-8").splitlines())
     return " ".join(line.removeprefix("#").strip() for line in lines)
 
 
 def simulate(request: Request, ports: Ports, out: Console, say: Console) -> int:
-    """Carry the request out and return the exit code.
+    """Run the simulation and return the exit code.
 
     Raises Misuse, ValueError for a malformed scenario, OSError where a file cannot be read.
     """
@@ -72,7 +77,10 @@ def simulate(request: Request, ports: Ports, out: Console, say: Console) -> int:
         study = carry_out(runs, ports.perform, jobs=jobs, watch=progress.show)
     outcomes = study.outcomes
     if outcomes:
-        out.print(_reported(request, study))
+        if request.output is Output.JSON:
+            print(written(outcomes), file=out.file)
+        else:
+            out.print(_reported(request, study))
         _write(_files(request), outcomes, say)
     return _verdict(study, len(runs), say)
 
@@ -82,8 +90,8 @@ def _reported(request: Request, study: Study) -> RenderableType:
         whole: list[Outcome] = []
         without: dict[str, list[Outcome]] = {}
         for each in study.finished:
-            element = dict(each.run.knobs).get(WITHOUT)
-            target = whole if element is None else without.setdefault(str(element), [])
+            component = dict(each.run.knobs).get(WITHOUT)
+            target = whole if component is None else without.setdefault(str(component), [])
             target += each.outcomes
         return ablated(effects(whole, without))
     summaries = summarized(study.outcomes)
@@ -93,11 +101,14 @@ def _reported(request: Request, study: Study) -> RenderableType:
 
 
 def _files(request: Request) -> Mapping[Path, Callable[[Sequence[Outcome]], str]]:
-    """Return where reports go, and what writes them."""
-    wanted = [(request.json, written), (request.html, page)]
-    if (folder := request.output) is not None:
-        wanted += [(folder / "report.json", written), (folder / "report.html", page)]
-    return {path: render for path, render in wanted if path is not None}
+    """Return the files of the reports, and what renders each."""
+    files: dict[Path, Callable[[Sequence[Outcome]], str]] = {}
+    for path in request.out:
+        if (render := _RENDERERS.get(path.suffix)) is not None:
+            files[path] = render
+        else:
+            files |= {path / f"report{suffix}": one for suffix, one in _RENDERERS.items()}
+    return files
 
 
 def _write(
@@ -111,7 +122,7 @@ def _write(
 
 
 def _check_writable(paths: Iterable[Path]) -> None:
-    """Raise OSError before anything runs: nobody wants to learn it after an hour."""
+    """Raise OSError before the first run, which may take an hour."""
     for path in paths:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_dir():
@@ -126,12 +137,12 @@ def _verdict(study: Study, planned_runs: int, say: Console) -> int:
         say.print(Text(f"error: {failed.run.label}: {kind}{failed.error}"))
     if study.interrupted:
         done = len(study.finished) - len(study.failures)
-        kept = "the reports hold these" if done else "there is nothing to report"
-        say.print(Text(f"interrupted: {done} of {planned_runs} runs were finished; {kept}"))
+        kept = "the reports contain these" if done else "nothing is reported"
+        say.print(Text(f"interrupted: {done} of {planned_runs} runs finished; {kept}"))
         return INTERRUPTED
     if study.failures:
         count = number_format.counted(len(study.failures), "run")
-        say.print(Text(f"error: {count} of {planned_runs} failed; the others are reported"))
+        say.print(Text(f"error: {count} of {planned_runs} failed; the reports contain the rest"))
         return 1
     return 0
 

@@ -1,6 +1,6 @@
-"""The options of `headroom simulate`."""
+"""`headroom simulate`: the options."""
 
-# ruff: noqa: PLC0415  (the simulator is imported when it is asked for: it takes a second)
+# ruff: noqa: PLC0415  (help is shown without the simulator, which takes a second to import)
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from headroom.cli.cluster_options import Output, OutputOption
 
 if TYPE_CHECKING:
     from headroom.cli.commands.simulate.request import Ports
@@ -18,49 +20,66 @@ app = typer.Typer()
 @app.command("simulate", no_args_is_help=True)
 def simulate_command(
     scenario: Annotated[
-        list[str] | None, typer.Argument(help="TOML files, or names of shipped scenarios.")
+        list[str] | None,
+        typer.Argument(help="Scenario files (TOML), or names of shipped scenarios."),
     ] = None,
     autoscaler: Annotated[
         list[str] | None,
-        typer.Option("--autoscaler", "-a", help="Repeat for several; all for every one."),
+        typer.Option(
+            "--autoscaler", "-a", help="Autoscaler to run; repeat it for several, or `all`."
+        ),
     ] = None,
     knob: Annotated[
         list[str] | None,
-        typer.Option("--knob", "-k", help="NAME=VALUE or AUTOSCALER.NAME=VALUE; repeatable."),
+        typer.Option(
+            "--knob",
+            "-k",
+            help="Parameter, NAME=VALUE or AUTOSCALER.NAME=VALUE; repeat it for several.",
+        ),
     ] = None,
-    seeds: Annotated[int, typer.Option(min=1, max=1000, help="Seeds 1 to N.")] = 1,
+    seeds: Annotated[int, typer.Option(min=1, max=1000, help="Number of seeds: 1 to N.")] = 1,
     jobs: Annotated[
-        int | None, typer.Option("--jobs", "-j", min=1, max=512, help="Default: one per core.")
+        int | None,
+        typer.Option(
+            "--jobs", "-j", min=1, max=512, help="Parallel processes; default: one per core."
+        ),
     ] = None,
     sweep: Annotated[
-        bool, typer.Option("--sweep", help="Walk the peers' knobs; show each one's best front.")
+        bool,
+        typer.Option(
+            "--sweep", help="Sweep the parameters of the peers, and show the Pareto front of each."
+        ),
     ] = False,
     ablate: Annotated[
-        bool, typer.Option("--ablate", help="Show what each element of Headroom's decision earns.")
+        bool,
+        typer.Option("--ablate", help="Show the effect of each component of Headroom's decision."),
     ] = False,
-    json: Annotated[Path | None, typer.Option(help="Write a JSON report here.")] = None,
-    html: Annotated[Path | None, typer.Option(help="Write a page with plots here.")] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write report.json and report.html here.")
+    out: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Folder for report.json and report.html, or a .json or .html file; repeat it for "
+            "several."
+        ),
     ] = None,
+    output: OutputOption = Output.TEXT,
     list_: Annotated[
         bool, typer.Option("--list", help="List shipped scenarios and autoscalers.")
     ] = False,
 ) -> None:
-    """Run the decision and its peers on scenarios, and compare misses and GPU-hours.
+    """Simulate Headroom and other autoscalers on scenarios, and compare misses and GPU-hours.
 
-    Exit code: 1 where a run failed, 2 for what cannot be asked, 130 after Ctrl-C (what was finished
-    is reported).
+    Exit code: 1 if a run failed, 2 for invalid options, 130 after Ctrl-C (finished runs are
+    reported).
     """
     from headroom.cli.commands.simulate.campaign import consoles, listed, simulate
     from headroom.cli.commands.simulate.request import Misuse, Request
 
-    out, say = consoles()
+    console, say = consoles()
     if list_:
-        out.print(listed(_ports()))
+        console.print(listed(_ports()))
         return
     if not scenario:
-        raise typer.BadParameter("give a scenario; --list shows the shipped ones")
+        raise typer.BadParameter("a scenario must be given; --list shows the shipped ones")
     request = Request(
         scenarios=scenario,
         autoscalers=autoscaler or (),
@@ -69,12 +88,11 @@ def simulate_command(
         jobs=jobs,
         sweep=sweep,
         ablate=ablate,
-        json=json,
-        html=html,
+        out=out or (),
         output=output,
     )
     try:
-        code = simulate(request, _ports(), out, say)
+        code = simulate(request, _ports(), console, say)
     except Misuse as error:
         raise typer.BadParameter(str(error)) from None
     except OSError as error:
@@ -98,6 +116,6 @@ def _ports() -> Ports:
         check=load_scenario,
         autoscalers=catalogue.entries(),
         grids=catalogue.GRIDS,
-        elements=COMPONENTS,
+        components=COMPONENTS,
         perform=perform,
     )

@@ -1,4 +1,4 @@
-"""How far the runs are: a bar for all, and one for each that is under way. Silent without a TTY."""
+"""Progress bars: one for all runs, and one for each active run. Silent without a terminal."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from headroom.simulator.campaign import Run
 
 
 class RunsProgress:
-    """Bars on a console while it is entered."""
+    """Progress bars on a console, as a context manager."""
 
     def __init__(self, console: Console, runs: Sequence[Run]) -> None:
         self._runs = runs
-        self._under_way: dict[int, TaskID] = {}
+        self._active: dict[int, TaskID] = {}
         shown = console.is_terminal
         self._all = Progress(
             TextColumn("{task.description}"),
@@ -40,7 +40,7 @@ class RunsProgress:
         self._total = self._all.add_task("all runs", total=float(len(runs)), ended="")
 
     def __enter__(self) -> Self:
-        """Begin to show."""
+        """Show the bars."""
         self._all.start()
         return self
 
@@ -50,19 +50,19 @@ class RunsProgress:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Take the bars away: what remains is the table."""
+        """Remove the bars."""
         self._all.stop()
 
     def show(self, shares: Sequence[float], ended: int) -> None:
-        """Show the share of every run that is done, in 0..1, and how many have ended."""
-        said = f"{ended}/{len(self._runs)}"
-        self._all.update(self._total, completed=sum(shares), ended=said)
+        """Show the completed share of each run, 0 to 1, and the number of finished runs."""
+        count = f"{ended}/{len(self._runs)}"
+        self._all.update(self._total, completed=sum(shares), ended=count)
         for index, share in enumerate(shares):
-            if 0 < share < 1 and index not in self._under_way:
+            if 0 < share < 1 and index not in self._active:
                 name = escape(self._runs[index].label)
-                self._under_way[index] = self._all.add_task(name, total=1.0, ended="")
-            if index in self._under_way:
+                self._active[index] = self._all.add_task(name, total=1.0, ended="")
+            if index in self._active:
                 if share >= 1:
-                    self._all.remove_task(self._under_way.pop(index))
+                    self._all.remove_task(self._active.pop(index))
                 else:
-                    self._all.update(self._under_way[index], completed=share)
+                    self._all.update(self._active[index], completed=share)

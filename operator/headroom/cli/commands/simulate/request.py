@@ -1,4 +1,4 @@
-"""What a user asks to have simulated → the runs that it takes, or why it cannot be."""
+"""The runs of a simulation request, or the rule that the request breaks."""
 
 from __future__ import annotations
 
@@ -7,50 +7,51 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from headroom.cli.cluster_options import Output
 from headroom.simulator.campaign import Knob, Perform, Run, planned
 from headroom.simulator.report.comparison import CLAIRVOYANT, OURS
 from headroom.simulator.sweep import settings_of
 
 USUAL = (OURS, "hpa-utilization", "hpa-queue", "keda", "knative", "llm-d-slo", CLAIRVOYANT)
-"""What is compared when nothing is chosen."""
+"""The autoscalers that are compared by default."""
 ALL = "all"
 WITHOUT = "without"
-"""Headroom's knob that leaves out one element of its decision."""
+"""Headroom's parameter that leaves out one component of its decision."""
 
 
-class Misuse(Exception):  # noqa: N818  (what the caller did)
-    """The arguments ask for what cannot be; the message says the rule and what was received."""
+class Misuse(Exception):  # noqa: N818  (an error of usage)
+    """The arguments are invalid; the message says the rule and the value."""
 
 
 class Described(Protocol):
-    """What is known of an autoscaler without running it."""
+    """The description of an autoscaler."""
 
     @property
     def law(self) -> str:
-        """What it does, in a line."""
+        """Return one line of description."""
 
     @property
     def knobs(self) -> Mapping[str, Knob]:
-        """What may be set, each with its default."""
+        """Return the parameters, each with its default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
-    """What the command knows of the simulator: scenarios, autoscalers, and how a run is done."""
+    """The simulator as the command uses it: scenarios, autoscalers and a way to run them."""
 
     scenarios: Mapping[str, Path]
     """Shipped ones, by name."""
     check: Callable[[Path], object]
-    """Read a scenario; raise ValueError with file, line and rule, or OSError."""
+    """Reads a scenario; raises ValueError with file, line and rule, or OSError."""
     autoscalers: Mapping[str, Described]
     grids: Mapping[str, Sequence[Mapping[str, float]]]
-    elements: Sequence[str]
+    components: Sequence[str]
     perform: Perform
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What the user asked for."""
+    """The options of the command."""
 
     scenarios: Sequence[str]
     autoscalers: Sequence[str] = ()
@@ -59,9 +60,9 @@ class Request:
     jobs: int | None = None
     sweep: bool = False
     ablate: bool = False
-    json: Path | None = None
-    html: Path | None = None
-    output: Path | None = None
+    out: Sequence[Path] = ()
+    """Folders, or files that end with .json or .html."""
+    output: Output = Output.TEXT
 
 
 def runs_of(request: Request, ports: Ports) -> tuple[Run, ...]:
@@ -82,21 +83,21 @@ def _scenario(name: str, shipped: Mapping[str, Path]) -> Path:
     path = Path(name)
     if path.is_file():
         return path.resolve()
-    known = ", ".join(shipped) or "none is shipped"
+    known = ", ".join(shipped) or "none is installed"
     raise Misuse(f"a scenario must be a TOML file or one of: {known}; got {name!r}")
 
 
 def _settings(request: Request, ports: Ports) -> Sequence[tuple[str, Mapping[str, Knob]]]:
     if request.ablate:
         if request.sweep or request.autoscalers or request.knobs:
-            raise Misuse("--ablate is about Headroom alone: without --sweep, --autoscaler, --knob")
-        if not ports.elements:
-            raise Misuse("--ablate: no element of this decision can be switched off")
-        return [(OURS, {}), *((OURS, {WITHOUT: element}) for element in ports.elements)]
+            raise Misuse("--ablate runs only Headroom: leave out --sweep, --autoscaler and --knob")
+        if not ports.components:
+            raise Misuse("--ablate: the decision has no component that can be left out")
+        return [(OURS, {}), *((OURS, {WITHOUT: component}) for component in ports.components)]
     chosen = _chosen(request.autoscalers, tuple(ports.autoscalers))
     if request.sweep:
         if request.knobs:
-            raise Misuse("--sweep walks the knobs itself: leave out --knob, or --sweep")
+            raise Misuse("--sweep sets the parameters: leave out --knob or --sweep")
         return settings_of(chosen, ports.grids)
     knobs = _knobs(request.knobs, {name: ports.autoscalers[name].knobs for name in chosen})
     return [(name, knobs[name]) for name in chosen]
@@ -120,15 +121,17 @@ def _knobs(
         target, equals, value = text.partition("=")
         autoscaler, dot, knob = target.rpartition(".")
         if not (equals and knob and value):
-            raise Misuse(f"a knob must be NAME=VALUE or AUTOSCALER.NAME=VALUE; got {text!r}")
+            raise Misuse(f"--knob must be NAME=VALUE or AUTOSCALER.NAME=VALUE; got {text!r}")
         if not dot and len(chosen) > 1:
-            raise Misuse(f"say whose knob it is: {chosen[0]}.{text}, or choose one --autoscaler")
+            raise Misuse(f"--knob must name its autoscaler, as in {chosen[0]}.{text}; got {text!r}")
         owner = autoscaler or chosen[0]
         if owner not in found:
-            raise Misuse(f"{owner!r} is not among the chosen: {', '.join(chosen)}")
+            raise Misuse(
+                f"--knob must name one of the autoscalers {', '.join(chosen)}; got {owner!r}"
+            )
         if knob not in known[owner]:
             there = ", ".join(known[owner]) or "none"
-            raise Misuse(f"a knob of {owner} must be one of: {there}; got {knob!r}")
+            raise Misuse(f"--knob of {owner} must be one of: {there}; got {knob!r}")
         found[owner][knob] = _value(value)
     return found
 

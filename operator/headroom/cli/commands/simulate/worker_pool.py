@@ -1,4 +1,4 @@
-"""Runs side by side in processes, or one after the other here; Ctrl-C keeps what was finished."""
+"""Runs in parallel processes, or one after another in this one; Ctrl-C keeps finished runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LOOK_EVERY_S = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A run that ended: its outcomes, or why there are none."""
+    """A finished run: its outcomes, or its error."""
 
     run: Run
     outcomes: tuple[Outcome, ...] = ()
@@ -26,32 +26,32 @@ class Finished:
 
 @dataclass(slots=True)
 class Study:
-    """What came of all runs."""
+    """The results of all runs."""
 
     finished: list[Finished] = field(default_factory=list)
-    """In the order of the runs, whatever order they ended in."""
+    """In the order of the runs."""
     interrupted: bool = False
 
     @property
     def outcomes(self) -> tuple[Outcome, ...]:
-        """Those of the runs that succeeded."""
+        """Return the outcomes of the runs that succeeded."""
         return tuple(outcome for each in self.finished for outcome in each.outcomes)
 
     @property
     def failures(self) -> tuple[Finished, ...]:
-        """The runs that did not."""
+        """Return the runs that failed."""
         return tuple(each for each in self.finished if each.error is not None)
 
 
 Watch = Callable[[Sequence[float], int], None]
-"""Told the share of every run that is done, and how many have ended."""
+"""Gets the completed share of each run, and the number of finished runs."""
 
 
 def carry_out(runs: Sequence[Run], perform: Perform, *, jobs: int, watch: Watch) -> Study:
-    """Carry out the runs on so many processes; one job stays in this one.
+    """Execute the runs in this many processes; one job stays in this process.
 
     `perform` is a function of a module, so that another process can import it. A run that raises is
-    kept as a failure, and the others go on. KeyboardInterrupt ends the study early, never loses it.
+    a failure, and the rest go on. KeyboardInterrupt ends the study and keeps the finished runs.
     """
     found: dict[int, Finished] = {}
     try:
@@ -75,7 +75,7 @@ def _here(runs: Sequence[Run], perform: Perform, watch: Watch, found: dict[int, 
         note(0.0)
         try:
             found[index] = Finished(run, perform(run, note))
-        except Exception as error:  # noqa: BLE001  (one failed run must not lose the others)
+        except Exception as error:  # noqa: BLE001  (one failed run must not lose the rest)
             found[index] = Finished(run, error=error)
         note(1.0)
 
@@ -100,7 +100,7 @@ def _side_by_side(
             watch(shares[:], len(found))
     finally:
         pool.shutdown(wait=not pending, cancel_futures=True)
-        if pending:  # interrupted: nobody waits for what these would still find
+        if pending:  # interrupted: their results are not used
             for worker in context.active_children():
                 worker.terminate()
 
@@ -117,12 +117,12 @@ def _ended(run: Run, future: Future[tuple[Outcome, ...]]) -> Finished:
 
 
 _shares: MutableSequence[float] = []
-"""Of a worker process: where it says how far each run is."""
+"""Of a worker process: the completed share of each run."""
 
 
 def _join(shares: MutableSequence[float]) -> None:
-    """Begin a worker: the terminal's Ctrl-C reaches all processes, and only the first decides."""
-    global _shares  # noqa: PLW0603  (a worker gets what cannot be sent with a task when it begins)
+    """Initialize a worker: Ctrl-C reaches all processes, and only the first handles it."""
+    global _shares  # noqa: PLW0603  (shared memory cannot be sent with a task)
     _shares = shares
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
