@@ -70,7 +70,7 @@ def write_bootstrap(
 
 @dataclass
 class Replica:
-    """A server on loopback that answers as it is told, and counts."""
+    """A server on loopback that answers as configured, and counts requests."""
 
     answer: Callable[[web.Request], Awaitable[web.StreamResponse]]
     runner: web.AppRunner | None = None

@@ -64,7 +64,7 @@ async def test_held_request_requests_a_replica_and_is_answered_when_it_is_warm(
 async def test_request_refused_by_a_replica_is_retried(
     held: Stage, started: list[Replica], status: int
 ) -> None:
-    """A replica with room for two, told that it may have eight."""
+    """A replica for two requests with an in-flight limit of eight."""
     inside = 0
 
     async def narrow(request: web.Request) -> web.Response:

@@ -37,11 +37,11 @@ async def held(tmp_path: Path) -> AsyncIterator[Stage]:
 
 @dataclass
 class Refusing:
-    """What a replica answers before it begins to echo."""
+    """The replica's first answers, before it echoes."""
 
     codes: list[grpc.StatusCode] = field(default_factory=list)
     heard: list[list[bytes]] = field(default_factory=list)
-    """What each call that was refused had said."""
+    """The messages of each refused call."""
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def refusing() -> Refusing:
 
 @pytest.fixture
 async def replica(refusing: Refusing) -> AsyncIterator[Endpoint]:
-    """A server of calls: echoes all it is told, message by message."""
+    """A gRPC server that echoes message by message."""
 
     async def echo(said: AsyncIterator[bytes], context: Any) -> None:
         metadata = dict(context.invocation_metadata())
@@ -76,7 +76,7 @@ async def replica(refusing: Refusing) -> AsyncIterator[Endpoint]:
 
 
 async def led(front: Gateway, held: Stage, grpc_port: int, **changes: Any) -> Route:
-    """A service that leads to the activator."""
+    """A service routed to the activator."""
     await held.opened(**changes)
     one = route(port=free_port(), grpc_port=grpc_port)
     # The activator listens at the service's own port, where the gateway is on another machine.

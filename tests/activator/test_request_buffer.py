@@ -95,7 +95,7 @@ def test_body_above_the_service_bound_is_refused_with_413() -> None:
 
 
 def test_expired_request_is_refused_before_its_deadline_with_retry_after() -> None:
-    """Started at 0 and measured at 10 s; at 4.75 of a deadline of 5 s 6 s are left, rounded up."""
+    """The start takes 10 s; at 4.75 s of a 5 s deadline, 6 s remain, rounded up."""
     buffer = make_buffer(cold_start_s=None)
     request = admitted(buffer, 0.0, 5.0)
     buffer.serve([of(cold_start_s=10.0)])
@@ -120,7 +120,7 @@ def test_dispatch_sends_the_oldest_request_to_the_least_loaded_replica_within_it
 
 
 def test_replica_that_refuses_gets_a_lower_limit_until_it_answers() -> None:
-    """Eight at once are allowed; it takes three of them, and one more with each answer."""
+    """The limit is eight; the replica accepts three, and one more with each answer."""
     buffer = make_buffer(in_flight=8)
     requests = [admitted(buffer, 0.0) for _ in range(10)]
     buffer.serve([of(A, in_flight=8)])
@@ -134,7 +134,7 @@ def test_replica_that_refuses_gets_a_lower_limit_until_it_answers() -> None:
 
 
 def test_refused_request_prefers_another_replica() -> None:
-    """A, which cannot be reached, has the fewest in flight, and would be chosen again and again."""
+    """Unreachable A has the fewest in flight and would be selected repeatedly."""
     buffer = make_buffer(in_flight=8)
     requests = [admitted(buffer, 0.0) for _ in range(3)]
     buffer.serve([of(A, in_flight=8)])

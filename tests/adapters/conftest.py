@@ -1,4 +1,4 @@
-"""A small HTTP server on loopback, on which each test says what is answered."""
+"""A small HTTP server on loopback with responses set by each test."""
 
 from __future__ import annotations
 

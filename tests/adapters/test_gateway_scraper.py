@@ -1,4 +1,4 @@
-"""A page of a gateway comes whole, in time and bounded, or it is no page."""
+"""A gateway's page is complete, in time and bounded, or an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The watch over real connections: what ends it, and that it is back when the API is."""
+"""The watch over real connections: failures, and its return once the API is back."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KIND = ("headroom.dev", "v1alpha1", "inferenceservices")
 COLLECTION = "/apis/headroom.dev/v1alpha1/inferenceservices"
 QUICK = Patience(shortest_pause_s=0.1, longest_pause_s=0.4, back_offs_s=(0.1, 0.2))
 SEEN_WITHIN_S = 20.0
-"""After the fault, on a machine that is busy; it takes the longest pause and kopf's start."""
+"""Patience after the fault on a busy machine: the longest pause plus kopf's start."""
 
 Fault = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -54,7 +54,7 @@ FAULTS = {
 
 
 class FakeApi:
-    """Serves one kind: discovery, a list, and a watch that goes on."""
+    """Serves one kind: discovery, a list, and an open watch."""
 
     def __init__(self) -> None:
         self.services: list[dict[str, Any]] = []
@@ -79,7 +79,7 @@ class FakeApi:
             stream.put_nowait({"type": "ADDED", "object": service})
 
     def strike(self, fault: Fault) -> None:
-        """Break every request from now on, and what is open."""
+        """Fail every request from now on and close open ones."""
         self.fault = fault
         for stream in self._streams:
             stream.put_nowait(None)
@@ -171,7 +171,7 @@ class Seen(list[str]):
 
 
 async def at_once() -> None:
-    """The kind is served."""
+    """Returns at once: the kind is served."""
 
 
 @asynccontextmanager
@@ -205,7 +205,7 @@ async def survive(fault: Fault) -> None:
 
 
 async def test_watch_resumes_after_any_failure() -> None:
-    """Side by side: kopf takes 5 s to end."""
+    """Run in parallel: kopf takes 5 s to end."""
     ended = await asyncio.gather(*map(survive, FAULTS.values()), return_exceptions=True)
     assert {name: end for name, end in zip(FAULTS, ended, strict=True) if end} == {}
 

@@ -1,4 +1,4 @@
-"""What is sent to the API server, and how its answers are told apart by what to do next."""
+"""Requests to the API server, and the translation of its responses."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ async def test_long_list_is_read_in_pages_of_one_version(
 
 
 async def test_list_with_late_pages_is_an_error(api: KubernetesApi, server: Answering) -> None:
-    """410: the version of the first page is compacted. The kind is still served."""
+    """410: the version of the first page was compacted; the kind is still served."""
     pages_in_turn(server, (200, {**VERSION_7_AND_MORE, "items": []}), (410, {}))
     with pytest.raises(Unavailable, match="410"):
         await api.list_at("headroom.dev/v1alpha1", "InferenceService", None)

@@ -1,4 +1,4 @@
-"""What a measured server is asked, and what its answers, refusals and silence count as."""
+"""Requests to a measured server, and how answers, refusals and timeouts count."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ Answer = Callable[[web.Request], Awaitable[web.Response]]
 
 @asynccontextmanager
 async def server(infer: Answer) -> AsyncIterator[str]:
-    """A model server of another make: no page of metrics."""
+    """A model server of another kind, without a metrics page."""
     application = web.Application()
     inputs = [{"name": "x", "datatype": "FP32", "shape": [-1, 2]}]
 
@@ -101,7 +101,7 @@ async def test_answers_are_timed_and_unknown_values_are_none() -> None:
 
 
 async def test_requests_are_sent_on_schedule_regardless_of_earlier_answers() -> None:
-    """All wait for one gate that opens after the last was due: an open loop has sent them all."""
+    """All answers wait until the last request is due: an open loop has sent them all."""
     waiting, gate = 0, asyncio.Event()
 
     async def held(request: web.Request) -> web.Response:

@@ -1,4 +1,4 @@
-"""What a server of pages may do with its connections, byte by byte."""
+"""The HTTP client against servers that misbehave, byte by byte."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ UNTIL_CLOSED = b"HTTP/1.0 200 OK\r\n\r\nm 1\n"
 
 
 class Served:
-    """Gives one answer after the other; counts what was opened. An empty one closes."""
+    """Sends one response per request and counts connections; an empty response closes."""
 
     def __init__(self, answers: Sequence[bytes]) -> None:
         self.answers = list(answers)

@@ -1,4 +1,4 @@
-"""A pod that is asked is not trusted: each request ends in time, with an answer or an error."""
+"""Pods are untrusted: each request ends in time, with a response or an error."""
 
 from __future__ import annotations
 

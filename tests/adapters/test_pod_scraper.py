@@ -1,4 +1,4 @@
-"""A pod is not trusted: whatever it does, a scrape ends in time, with a page or an error."""
+"""Pods are untrusted: each scrape ends in time, with a page or an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Prometheus is asked once for all pods, and whatever it does, an answer is whole or an error."""
+"""One query covers all pods; a response is complete or an error."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def ask(
 
 @asynccontextmanager
 async def raw_server(handler: Handler) -> AsyncIterator[str]:
-    """An HTTP server that does not keep to HTTP."""
+    """A server that violates HTTP."""
     connections: set[asyncio.Task[None]] = set()
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -1,4 +1,4 @@
-"""A journal is continued, bounded, and never waited for."""
+"""A recording is continued, bounded, and never blocks the caller."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def journal(path: Path, most_bytes: int = 10_000) -> RecordingFile:
 
 
 def refused(append: Callable[[], None]) -> str:
-    """Append until it is refused; the disk's answer comes a moment later."""
+    """Append until an error; the disk's error arrives later."""
     deadline_s = time.monotonic() + 5.0
     while time.monotonic() < deadline_s:
         try:
@@ -33,7 +33,7 @@ def refused(append: Callable[[], None]) -> str:
 
 
 def descriptor_of(path: Path) -> int:
-    """Find the open file, to put something else in its place."""
+    """Return the file's descriptor, to replace it."""
     open_files = Path("/proc/self/fd").iterdir()
     return next(int(one.name) for one in open_files if one.resolve() == path.resolve())
 

@@ -1,4 +1,4 @@
-"""The descriptions of Envoy's messages are those that the pinned Envoy itself carries."""
+"""The shipped message descriptors of Envoy equal those in the pinned program."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from headroom.adapters.xds_server.messages import DESCRIPTIONS
 
 SHIPPED = Path(__file__).parents[2] / "operator" / "headroom" / "adapters" / "xds_server"
 LAST_FIELD = b"b\x06proto3"
-"""Of a serialized FileDescriptorProto: its syntax."""
+"""The syntax field of a serialized FileDescriptorProto."""
 REMARKS = (
     *("envoy/annotations/", "udpa/annotations/", "xds/annotations/", "validate/"),
     "google/protobuf/descriptor",
 )
-"""What describes options of messages: needed for no message."""
+"""Files that describe only options, which no message needs."""
 ROOTS = [
     "envoy/config/cluster/v3/cluster",
     "envoy/config/endpoint/v3/endpoint",
@@ -42,7 +42,7 @@ ROOTS = [
 
 
 def carried(program: mmap.mmap, name: str) -> FileDescriptorProto:
-    """Find a file's description in the program: it begins with its name."""
+    """Find a file's descriptor in the program; it starts with the file's name."""
     begin = -1
     while (begin := program.find(b"\n" + bytes([len(name)]) + name.encode(), begin + 1)) >= 0:
         end = program.find(LAST_FIELD, begin) + len(LAST_FIELD)
@@ -56,7 +56,7 @@ def carried(program: mmap.mmap, name: str) -> FileDescriptorProto:
 
 
 def described(program: mmap.mmap) -> FileDescriptorSet:
-    """Collect what the roots need, each file after those that it imports."""
+    """Collect the files that the roots need, in import order."""
     collected = FileDescriptorSet()
     done: set[str] = set()
 

@@ -1,4 +1,4 @@
-"""What the gateways are told: as it was reviewed (UPDATE_GOLDEN=1 writes anew); Envoy takes it."""
+"""The configuration matches the golden files (UPDATE_GOLDEN=1 rewrites them); Envoy accepts it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ WARM = [Endpoint("10.0.0.2", 8000), Endpoint("10.0.0.1", 8000)]
 
 
 def told(snapshot: Snapshot) -> dict[str, Any]:
-    """All that is told, as JSON."""
+    """Return the whole configuration as JSON."""
     return {
         f"{kind} {name}": json.loads(one.body)
         for kind, named in snapshot.resources.items()

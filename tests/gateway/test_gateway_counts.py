@@ -1,4 +1,4 @@
-"""What a gateway counts: how its page is read, and that a real Envoy counts so."""
+"""The gateways' counts: the parser, and a real Envoy that produces them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the gateway's image holds is what the code says."""
+"""The files of the gateway's image match the code."""
 
 from __future__ import annotations
 

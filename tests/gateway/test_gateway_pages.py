@@ -1,4 +1,4 @@
-"""What a real gateway counts reaches the book, and its silence is said."""
+"""The counts of a real gateway are read, and its failure is reported."""
 
 from __future__ import annotations
 

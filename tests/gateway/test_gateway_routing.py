@@ -1,4 +1,4 @@
-"""Requests through a real Envoy: who gets them, what is tried once more, what is refused."""
+"""Requests through a real Envoy: load balancing, retries and rejections."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ async def ok(request: web.Request) -> web.Response:
 async def test_request_goes_to_the_replica_with_the_fewest_in_flight(
     front: Gateway, started: list[Replica]
 ) -> None:
-    """Three of four replicas are held up; every request that follows finds the fourth."""
+    """Three of four replicas are blocked; every further request goes to the fourth."""
     release = asyncio.Event()
 
     async def answer(request: web.Request) -> web.Response:
@@ -377,7 +377,7 @@ async def test_killed_gateway_is_noticed_at_once(front: Gateway) -> None:
 async def test_follower_ends_the_stream_so_that_the_gateway_finds_the_leader(
     front: Gateway, started: list[Replica]
 ) -> None:
-    """The first ends its streams, and another begins at the same address with a change."""
+    """The first operator ends its streams, and another starts at the same address with a change."""
     started += [await Replica(ok).start() for _ in range(2)]
     one = service()
     await front.tell(one, replicas={one.key: [started[0].endpoint]})

@@ -1,4 +1,4 @@
-"""Shares of tenants in what is in flight, through a real Envoy."""
+"""In-flight shares per tenant, through a real Envoy."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def front(tmp_path: Path) -> AsyncIterator[Gateway]:
 
 
 class Holding:
-    """Answers when it is let go, and knows who is inside."""
+    """Answers when released, and knows the requests in flight."""
 
     def __init__(self) -> None:
         self.inside: Counter[str] = Counter()

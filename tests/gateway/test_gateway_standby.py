@@ -1,4 +1,4 @@
-"""Who stands by takes connections only while Envoy is away, and leads them to another gateway."""
+"""The standby accepts connections only without Envoy, and forwards them to another gateway."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.clock
 
 STANDBY = Path(__file__).parents[2] / "deploy" / "gateway" / "standby.py"
 HERE, ELSEWHERE = "127.0.0.1", "127.0.0.2"
-"""The pods' addresses of the Envoy that is killed and of another gateway."""
+"""Pod addresses of the killed Envoy and of another gateway."""
 
 
 @pytest.fixture
@@ -106,5 +106,5 @@ async def ends_at_once(port: int, source: str) -> bool:
 
 
 def free_service_port() -> int:
-    """Services have ports of a range; a free one of it."""
+    """Return a free port of the range of services."""
     return 20_000 + free_port() % 10_000

@@ -1,4 +1,4 @@
-"""Classes, tenants, shares, models, second tries and gRPC through a real Envoy."""
+"""Classes, tenants, traffic shares, models, hedging and gRPC through a real Envoy."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ async def test_flood_of_one_tenant_is_limited_without_affecting_another(
     await front.tell(one, replicas={one.key: [started[0].endpoint]})
 
     async def asks(number: int, **tenant: str) -> Counter[int]:
-        """Ask at once; a bucket of 5 that gets 5 more each second is all that may pass."""
+        """Send all at once; a bucket of 5, refilled with 5 per second, limits them."""
         begun_s = time.monotonic()
         found = Counter(
             await asyncio.gather(*(status_of(front, one, **tenant) for _ in range(number)))

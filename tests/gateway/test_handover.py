@@ -1,4 +1,4 @@
-"""Where a service leads while its mode changes: at each moment a connection finds somebody."""
+"""The handover between Service and Gateway mode: connections succeed at every moment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A service as its route: what `spec.routing` comes to."""
+"""A service's route: the effect of `spec.routing`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Without a warm replica a service leads to the activators, and they know when there is one."""
+"""Without a warm replica a service is routed to the activators, which learn of new replicas."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KEY = "vision/resnet50"
 
 
 class Pods:
-    """A watch whose pods a test changes."""
+    """A watch with pods that the test changes."""
 
     def __init__(self) -> None:
         self.tell: Callable[[str, dict[str, Any]], None] = lambda *_: None
@@ -36,7 +36,7 @@ class Pods:
 
 
 class Told:
-    """What gateways and activators are told last, and what activators say."""
+    """Records what gateways and activators receive, and reports as activators."""
 
     def __init__(self) -> None:
         self.snapshot = Snapshot()
@@ -78,7 +78,7 @@ class Told:
 
 
 class Quiet:
-    """A cluster without slices, and a probe that finds nobody."""
+    """A cluster without slices, and a probe that finds no listener."""
 
     async def list_all(self, *_: Any) -> list[Any]:
         return []

@@ -1,4 +1,4 @@
-"""A failure inside routing ends neither the operator nor routing."""
+"""An exception inside routing ends neither the operator nor routing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.clock
 
 
 class FailsOnce:
-    """A watch with a bug at its first pod; afterwards there are no pods."""
+    """A watch that fails at its first pod and has no pods afterwards."""
 
     def __init__(self, fails: int) -> None:
         self.fails = fails
@@ -32,7 +32,7 @@ class FailsOnce:
 
 
 class Told:
-    """Remembers what the gateways are told."""
+    """Records what the gateways receive."""
 
     def __init__(self) -> None:
         self.snapshots: list[Snapshot] = []
@@ -48,7 +48,7 @@ class Told:
 
 
 class NoActivators:
-    """Nobody holds anything."""
+    """No activator holds a request."""
 
     def publish(self, services: Iterable[Served]) -> None:
         list(services)
@@ -67,7 +67,7 @@ class NoActivators:
 
 
 class Nothing:
-    """A cluster without slices, a clock and a probe that nobody needs here."""
+    """A cluster without slices, a clock, and an unused probe."""
 
     async def list_all(self, *_: Any) -> list[Any]:
         return []

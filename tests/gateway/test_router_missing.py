@@ -1,4 +1,4 @@
-"""A gateway that hangs up is looked at when it does, and its services lead to the other one."""
+"""A gateway that disconnects is probed at once, and its services move to the other one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from virtual_time import VirtualTimeLoop
 
 
 class Gateways:
-    """Two gateways, as a watch tells them."""
+    """Two gateways, as reported by a watch."""
 
     def __init__(self, *pods: dict[str, Any]) -> None:
         self.pods = pods
@@ -34,7 +34,7 @@ class Gateways:
 
 
 class World:
-    """The API server, the network, and everybody who is told: what is written, and when."""
+    """The API server, the network, and the receivers of configuration: what is written, and when."""
 
     def __init__(self) -> None:
         self.shut: set[str] = set()
@@ -95,7 +95,7 @@ def gateways_told(world: World) -> str:
 
 
 async def story(how: str) -> float:
-    """Let the gateway of a service go between two looks; give how long it is led there."""
+    """Stop a service's gateway between two probes; return how long it is still used."""
     world = World()
     cache = ServiceCache(on_change=lambda _: None, on_gone=lambda _: None)
     cache.saw(body(spec__routing__mode="Gateway"))

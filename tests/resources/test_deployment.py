@@ -1,4 +1,4 @@
-"""The Deployment: warm before ready, drained before gone; what a user may change of it."""
+"""The Deployment: warm before ready, drained before termination, and user overrides."""
 
 from __future__ import annotations
 

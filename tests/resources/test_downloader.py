@@ -1,4 +1,4 @@
-"""What the downloader runs: the program of each store, the digest, one sentence at the end."""
+"""The downloader: each store's program, the digest check, and one sentence on failure."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ BY_HAND = (
     "find . -type f -not -path './.cache/*' -print0 | LC_ALL=C sort -z | "
     "xargs -0 sha256sum | sha256sum"
 )
-"""As the documentation says it."""
+"""As documented."""
 
 
 class Stand:
-    """Programs of the stores that copy from a folder, and where the model goes."""
+    """Fake store programs that copy from a folder, and the model's folder."""
 
     def __init__(self, folder: Path) -> None:
         self.stored, self.model, self._bin = folder / "stored", folder / "model", folder / "bin"

@@ -1,4 +1,4 @@
-"""Dockerfiles find what they copy in the build context that .dockerignore leaves."""
+"""Every COPY source of the Dockerfiles is in the build context that .dockerignore leaves."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TRACKED = subprocess.run(
 DOCKERFILES = [name for name in TRACKED if PurePosixPath(name).match("*Dockerfile")]
 IGNORE = (ROOT / ".dockerignore").read_text()
 LEFT_OUT = re.compile(r"operator/headroom/simulator/traces/.*\.csv\.gz")
-"""Recorded load for simulations; no image runs any."""
+"""Recorded workloads of the simulator, which no image needs."""
 
 
 def is_ignored(path: str, ignore: str) -> bool:

@@ -1,4 +1,4 @@
-"""The manifests of whole services are those that were reviewed; UPDATE_GOLDEN=1 writes anew."""
+"""The manifests of whole services match the golden files; UPDATE_GOLDEN=1 rewrites them."""
 
 from __future__ import annotations
 

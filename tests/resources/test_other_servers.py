@@ -1,4 +1,4 @@
-"""Pods of other model servers: their own probes, ports and arguments, and none of our variables."""
+"""Pods of other model servers: own probes, ports and arguments, no Headroom variables."""
 
 from __future__ import annotations
 

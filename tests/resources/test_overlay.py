@@ -1,4 +1,4 @@
-"""How a user's template is laid over the generated one."""
+"""Merging a user's pod template into the generated one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The manifests that install the operator: least privilege, and a pod that is safe to run."""
+"""The operator's install manifests: least privilege and a safe pod."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What warmed a pod before it took requests is left out of what it counts, and nothing else is."""
+"""Warm-up requests are subtracted from a pod's counters, and nothing else is."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def page(name: str) -> str:
 
 
 def taken(samples: PodSamples, *pages: str) -> PodSample:
-    """The sample of the last page, read as often as the server needs."""
+    """Return the sample of the last page, read as often as the profile needs."""
     sample = None
     for number, one in enumerate(pages):
         sample = samples.take(one, pod="p", time_s=10.0 + 2.0 * number)
@@ -84,6 +84,6 @@ def test_malformed_page_sets_no_baseline() -> None:
 
 
 def _gauges(name: str, first: str, second: str) -> tuple[int, int]:
-    """Queues are as they stand, whatever was counted before."""
+    """Gauges are not affected by the baseline."""
     sample = taken(PodSamples(PROFILES[name], None, Batch(largest=8)), first, first, second)
     return sample.waiting, sample.running

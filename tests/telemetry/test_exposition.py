@@ -1,4 +1,4 @@
-"""A page of metrics is read wholly, or refused with the line and the rule."""
+"""A metrics page is read completely, or rejected with line and rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages of many services: what is read is the same, and costs the same as that of a few."""
+"""Pages of many services: same result and same cost as those of a few."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_unusual_pages_are_read_or_rejected_the_same_way(
 
 
 def test_pages_of_a_thousand_models_cost_little_more_than_of_one() -> None:
-    """A layout for each would be more than is remembered: fifty times the cost."""
+    """A layout per model would exceed the cache: fifty times the cost."""
     reader = ProfileReader(HEADROOM)
     pages = [(f"m{one}", page(model=f"m{one}", served=one)) for one in range(1000)]
     reader.read_text(pages[0][1], "m0")

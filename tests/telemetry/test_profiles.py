@@ -1,4 +1,4 @@
-"""Every profile reads its server's pages: recorded under load, or composed from its definitions."""
+"""Every profile reads its server's pages: recorded under load, or composed from documentation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from headroom.telemetry.pod_samples import PodSamples
 PAGES = Path(__file__).parent / "pages"
 BATCH = Batch(largest=8)
 SECONDS = {"mosec": 2.004, "triton": 2.858, "mlserver": 2.034, "ray": 9.282}
-"""Between the two recorded pages; the composed ones lie ten seconds apart."""
+"""Time between the two recorded pages; composed ones are ten seconds apart."""
 
 
 def page(server: str, which: str) -> str:
@@ -115,7 +115,7 @@ def test_latency_bounds_are_seconds_up_to_infinity(server: str, answered: int, b
 
 @pytest.mark.parametrize("server", ["triton", "torchserve"])
 def test_server_without_histogram_has_no_latency_and_no_misses(server: str) -> None:
-    """A failure would else be the only request that is known to have ended."""
+    """Otherwise a failure would be the only request known to have ended."""
     first, sample = samples(server)
     assert first is None  # what it leaves out needs two pages
     assert (sample.latency.bounds_s, sample.latency.counts, sample.missed) == ((), (), 0.0)
@@ -124,7 +124,7 @@ def test_server_without_histogram_has_no_latency_and_no_misses(server: str) -> N
 
 @pytest.mark.parametrize("server", ["mosec", "mlserver", "vllm", "sglang"])
 def test_idle_server_without_counters_reads_as_zero(server: str) -> None:
-    """Its counters and histograms appear with the first request, on the bounds they then have."""
+    """Its counters and histograms appear with the first request."""
     reader = PodSamples(PROFILES[server], None, BATCH)
     idle = reader.take(page(server, "fresh"), pod="u", time_s=1.0)
     assert idle is not None
@@ -203,7 +203,7 @@ def test_restarted_server_counts_from_zero() -> None:
 
 @pytest.mark.parametrize("time_s", [102.858, 100.0])
 def test_page_that_is_not_newer_changes_nothing(time_s: float) -> None:
-    """A Prometheus gives the same page until it has scraped the next."""
+    """A Prometheus returns the same page until its next scrape."""
     reader = PodSamples(PROFILES["triton"], None, BATCH)
     reader.take(page("triton", "first"), pod="u", time_s=100.0)
     sample = reader.take(page("triton", "second"), pod="u", time_s=102.858)
@@ -220,7 +220,7 @@ def test_deleted_pods_are_discarded() -> None:
 
 
 def test_idle_pod_uses_the_bounds_of_other_pods() -> None:
-    """Other bounds would begin every window of the service anew."""
+    """Other bounds would restart every window of the service."""
     reader = PodSamples(PROFILES["mosec"], None, BATCH)
     other = page("mosec", "first").replace('le="4.096"', 'le="5.0"')
     busy = reader.take(other, pod="a", time_s=1.0)

@@ -1,4 +1,4 @@
-"""Of what a Prometheus answers, the newest page of each pod counts, whole and by itself."""
+"""The latest complete page of each pod is taken from a Prometheus response."""
 
 from __future__ import annotations
 

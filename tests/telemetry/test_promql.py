@@ -1,4 +1,4 @@
-"""A selector says what its matchers say, whatever characters are in them."""
+"""A selector matches exactly its matchers, whatever their characters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MATCHER = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)(=~|=)"((?:[^"\\\n]|\\[\\"n])*)"
 
 
 def parsed(selector: str) -> list[tuple[str, str, str]]:
-    """Read a range selector back by PromQL's own rules: strings as in Go, matchers by commas."""
+    """Parse a range selector by PromQL's rules: Go strings, matchers separated by commas."""
     body, window = re.fullmatch(r"\{(.*)\}\[([0-9]+)ms\]", selector, re.DOTALL).groups()  # type: ignore[union-attr]
     assert int(window) > 0
     found = []

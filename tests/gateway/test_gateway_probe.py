@@ -1,4 +1,4 @@
-"""A gateway that takes no connections any more is missed, whatever its pod says."""
+"""A gateway that accepts no connections is replaced, whatever its pod's status."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PORTS = frozenset({20001, 20002})
 
 
 class Connects:
-    """Takes connections at some addresses, and counts who tried."""
+    """Accepts connections at some addresses and counts attempts."""
 
     def __init__(self, *addresses: str) -> None:
         self.addresses = set(addresses)
