@@ -34,7 +34,7 @@ class Gateways:
 
 
 class World:
-    """The API server, the network, and the receivers of configuration: what is written, and when."""
+    """The API server, the network, and configuration receivers: what is written, and when."""
 
     def __init__(self) -> None:
         self.shut: set[str] = set()
