@@ -167,7 +167,7 @@ def bystander(number: int) -> dict[str, Any]:
         "decision": {
             "replicas": replicas,
             "reason": "LatencyModel" if busy else "MinReplicas",
-            "message": f"{replicas} replicas stay",
+            "message": f"{replicas} replicas kept",
             "time": rfc3339(START_S),
         },
         "signals": {

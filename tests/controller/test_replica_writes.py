@@ -197,7 +197,7 @@ def test_a_schedule_raises_the_floor_while_it_acts() -> None:
         assert world.replicas() == 1
         await world.run_for(130.0)
         assert world.replicas() == 4
-        assert "schedule soon asks for no fewer" in world.status()["decision"]["message"]
+        assert "schedule soon requires at least" in world.status()["decision"]["message"]
         await world.run_for(300.0)
         assert world.replicas() == 1
 

@@ -32,7 +32,7 @@ def test_a_decision_comes_with_what_it_leads_to(look: Callable[..., Look]) -> No
         "current": 1,
         "direction": "Up",
         "reason": "Burst",
-        "message": "30/s expected of a burst",
+        "message": "30/s expected after a burst",
         "time": "2026-01-31T12:00:00Z",
         "counterfactuals": [
             {"replicas": 2, "latency": "unbounded"},

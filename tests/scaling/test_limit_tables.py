@@ -153,14 +153,16 @@ def test_nine_are_wanted_and_four_stand(
     ("case", "replicas", "limits"),
     [
         ({"needed": ((940.0, 3),)}, 3, []),
-        ({"needed": ((940.0, 5), (990.0, 3))}, 5, []),  # the most of the last minute
-        ({"needed": ((939.0, 5), (940.0, 4), (990.0, 3))}, 4, []),  # the very beginning counts
+        # the most of the last minute, its first instant included
+        ({"needed": ((940.0, 5), (990.0, 3))}, 5, ["ScaleDownStabilized"]),
+        ({"needed": ((939.0, 5), (940.0, 4), (990.0, 3))}, 4, ["ScaleDownStabilized"]),
+        ({"needed": ((1000.0, 5),)}, 5, ["ScaleDownMargin"]),  # now, and more than desired
         ({"needed": ((939.0, 5), (990.0, 3))}, 3, []),
         ({"needed": ((940.0, 2),), "min_replicas": 4}, 4, []),
         ({}, 6, ["ScaleDownStabilized"]),  # nothing remembered
         ({"needed": ((940.0, 6), (990.0, 3))}, 6, ["ScaleDownStabilized"]),
         ({"needed": ((940.0, 8), (990.0, 3))}, 6, ["ScaleDownStabilized"]),
-        ({"needed": ((1000.0, 6),)}, 6, ["ScaleDownMargin"]),  # now, and more than is wanted
+        ({"needed": ((1000.0, 6),)}, 6, ["ScaleDownMargin"]),  # now, and more than desired
         ({"needed": ((1000.0, 7),)}, 6, ["ScaleDownMargin"]),
         ({"needed": ((940.0, 7), (1000.0, 5))}, 6, ["ScaleDownStabilized"]),
         ({"freshness": Freshness.MISSING}, 6, ["MetricsMissing"]),
@@ -185,7 +187,15 @@ def test_nine_are_wanted_and_four_stand(
             3,
             [],
         ),
-        (  # 8 stood when the period began: four of them may go, two have gone
+        (
+            {
+                "needed": ((940.0, 4), (990.0, 3)),
+                "scale_down_rate": RateLimit(period_s=60.0, replicas=1),
+            },
+            5,
+            ["ScaleDownStabilized", "RateLimited"],
+        ),
+        (  # 8 at the start of the period: four of them may go, two have gone
             {
                 "needed": ((940.0, 2),),
                 "scale_down_rate": RateLimit(period_s=60.0, replicas=4),
@@ -194,7 +204,7 @@ def test_nine_are_wanted_and_four_stand(
             4,
             ["RateLimited"],
         ),
-        (  # 12 stood: nothing may be put back by a rate
+        (  # 12 at its start: a rate never adds replicas
             {
                 "needed": ((940.0, 2),),
                 "scale_down_rate": RateLimit(period_s=60.0, replicas=5),
@@ -205,7 +215,7 @@ def test_nine_are_wanted_and_four_stand(
         ),
     ],
 )
-def test_three_are_wanted_and_six_stand(
+def test_decrease_from_six_with_three_desired_stops_at_the_first_objection(
     case: dict[str, Any], replicas: int, limits: list[str]
 ) -> None:
     assert outcome(limit_decrease(limit_input(3, 6, **case))) == (
@@ -298,4 +308,4 @@ def test_bounds_come_last(replicas: int, bounded: int, reason: Reason | None) ->
     assert [one.limit for one in applied] == ([reason] if reason else [])
     assert all((one.before, one.after) == (replicas, bounded) for one in applied)
     details = {one.detail for one in applied if one.limit is Reason.MIN_REPLICAS}
-    assert details <= {"schedule night asks for no fewer"}
+    assert details <= {"schedule night requires at least 2"}

@@ -117,8 +117,10 @@ def test_what_is_withheld_goes_without_a_hold_and_comes_back_at_once() -> None:
     decision = service.tick()
     assert (decision.replicas, decision.direction) == (2, Direction.DOWN)
     assert decision.reason is Reason.YIELDED_TO_PRIORITY
-    assert f"{HIGHER} gets the last accelerators ({decision.alone} -> 2)" in decision.message
-    assert "no more needed" not in decision.message
+    assert (
+        f"{HIGHER} gets the last accelerators (2 instead of {decision.alone})" in decision.message
+    )
+    assert "no more were needed" not in decision.message
     service.run(60)  # its queue grows meanwhile, and does not swell what it asks for
     decision = service.decisions[-1]
     assert (decision.replicas, decision.direction) == (2, Direction.NONE)
@@ -154,3 +156,20 @@ def test_it_is_withheld_also_where_signals_are_missing() -> None:
     service.run(60)
     service.scrape, service.allocation = False, Allocation(replicas=2, preempted_by=HIGHER)
     assert service.run(60).replicas == 2
+
+
+def test_reason_while_the_hold_slows_a_scale_down_names_the_hold() -> None:
+    service = Service(rate_rps=45.0, replicas=6, policy=policy(scale_down_stabilization_s=60.0))
+    service.run(120)
+    for _ in range(20):  # each tick of the fall enters the hold with fewer replicas
+        service.rate_rps -= 2.0
+        service.run(10)
+    service.rate_rps = 1.0
+    service.run(200)
+    lowered = [one for one in service.decisions if one.direction is Direction.DOWN]
+    held = [one for one in lowered if one.replicas > 1]
+    assert len(held) >= 3
+    assert Reason.SCALE_DOWN_STABILIZED in {one.reason for one in held}
+    assert Reason.MIN_REPLICAS not in {one.reason for one in held}
+    assert lowered[-1].replicas == 1
+    assert "scale-down window" in held[-1].message

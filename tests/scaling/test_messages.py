@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
 
-from headroom.scaling import Direction, Reason, ReplicaCounts
-from headroom.scaling.explanation import binding, counterfactuals, message
+from headroom.scaling import Direction, Freshness, Reason, ReplicaCounts, Signal, Signals
+from headroom.scaling.explanation import binding, counterfactuals, gap_to_model, message
 from headroom.scaling.latency.tail_latency import TailLatency
-from headroom.scaling.values import LimitApplied, Recommendation
+from headroom.scaling.recommenders import for_latency
+from headroom.scaling.values import MISSING, LimitApplied, Recommendation
 from scaling_world import COST, policy
 
 UP, DOWN, NONE = Direction.UP, Direction.DOWN, Direction.NONE
+
+
+def fresh(value: float) -> Signal:
+    return Signal(freshness=Freshness.FRESH, value=value)
 
 
 def rule(replicas: int) -> Recommendation:
@@ -23,36 +29,40 @@ def limit(reason: Reason, before: int, after: int, detail: str = "") -> LimitApp
     return LimitApplied(limit=reason, before=before, after=after, detail=detail)
 
 
+HELD = "fewer have not been enough for the whole scale-down window (4 instead of 2)"
 STABILIZED = limit(Reason.SCALE_DOWN_STABILIZED, 2, 4)
 YIELDED = limit(Reason.YIELDED_TO_PRIORITY, 5, 3, "shop/a gets the last accelerators")
 SAID: list[tuple[dict[str, Any], str]] = [
-    ({}, "4 replicas stay"),
-    ({"strongest": rule(4)}, "4 replicas stay; LatencyModel wants 4 (9/s)"),
+    ({}, "4 replicas kept"),
+    ({"strongest": rule(4)}, "4 replicas kept; LatencyModel needs 4 (9/s)"),
     (
         {"direction": UP, "replicas": 6, "strongest": rule(6)},
-        "4 -> 6 replicas; LatencyModel wants 6 (9/s)",
+        "4 -> 6 replicas; LatencyModel needs 6 (9/s)",
     ),
-    ({"direction": DOWN, "replicas": 3}, "4 -> 3 replicas; no more needed for 60 s"),
+    ({"direction": DOWN, "replicas": 3}, "4 -> 3 replicas; no more were needed for 60s"),
     (
         {"direction": DOWN, "replicas": 3, "limits": (YIELDED,)},
-        "4 -> 3 replicas; shop/a gets the last accelerators (5 -> 3)",
+        "4 -> 3 replicas; shop/a gets the last accelerators (3 instead of 5)",
     ),
     (
         {"limits": (STABILIZED,)},
-        "4 replicas stay; fewer would do now, but not for the whole scale-down window yet (2 -> 4)",
+        f"4 replicas kept; {HELD}",
     ),
-    ({"schedule": "night", "replicas": 1, "current": 1}, "1 replicas stay; schedule night asks"),
+    (
+        {"schedule": "night", "replicas": 1, "current": 1},
+        "1 replica kept; schedule night requires at least 1",
+    ),
     (
         {"schedule": "night", "replicas": 1, "current": 1, "limits": (STABILIZED,)},
-        "1 replicas stay; fewer would do now, but not for the whole scale-down window yet (2 -> 4)",
+        f"1 replica kept; {HELD}",
     ),
-    ({"schedule": "night"}, "4 replicas stay"),
+    ({"schedule": "night"}, "4 replicas kept"),
     (
         {"counts": ReplicaCounts(ready=1, warming=2, late=3, unschedulable=4, broken=5)},
-        "4 replicas stay; 1 ready, 2 warming, 3 late, 4 unschedulable, 5 broken",
+        "4 replicas kept; 1 ready, 2 warming, 3 late, 4 unschedulable, 5 broken",
     ),
-    ({"counts": ReplicaCounts(ready=2, broken=1)}, "4 replicas stay; 2 ready, 1 broken"),
-    ({"counts": ReplicaCounts(ready=2, terminating=1)}, "4 replicas stay"),
+    ({"counts": ReplicaCounts(ready=2, broken=1)}, "4 replicas kept; 2 ready, 1 broken"),
+    ({"counts": ReplicaCounts(ready=2, terminating=1)}, "4 replicas kept"),
 ]
 
 
@@ -67,9 +77,8 @@ def test_the_sentence(case: dict[str, Any], said: str) -> None:
         case.get("limits", ()),
         case.get("counts", ReplicaCounts(ready=4)),
         case.get("held_s", 60.0),
+        case.get("model_gap", ""),
     )
-    if said.endswith(" asks"):
-        said += " for no fewer"
     assert found == said
 
 
@@ -112,3 +121,41 @@ def test_counterfactuals_are_one_more_and_one_less(replicas: int, numbers: list[
     for one in found:
         assert one.utilization == pytest.approx(8.0 / (one.replicas * COST.full_batch_rps))
         assert one.latency_s == tail.latency_s(8.0, one.replicas)
+
+
+@pytest.mark.parametrize(
+    ("rate_rps", "measured", "ready", "text"),
+    [
+        (8.0, fresh(2.0), 2, "p95 is 2s, the model expects 534ms at 2 ready"),
+        (8.0, fresh(math.inf), 2, "p95 is unbounded, the model expects"),
+        (8.0, fresh(1.5), 2, ""),  # within the target
+        (8.0, Signal(freshness=Freshness.STALE, value=2.0), 2, ""),
+        (8.0, MISSING, 2, ""),
+        (25.0, fresh(2.0), 2, ""),  # the model expects it too
+        (8.0, fresh(2.0), 0, ""),
+        (None, fresh(2.0), 2, ""),
+    ],
+)
+def test_gap_to_model_is_reported_only_where_the_model_expects_the_target_to_be_met(
+    rate_rps: float | None, measured: Signal, ready: int, text: str
+) -> None:
+    rate = MISSING if rate_rps is None else fresh(rate_rps)
+    signals = Signals(arrival_rps=rate, latency_s=measured)
+    tail = TailLatency(cost=COST, percentile=0.95)
+    found = gap_to_model(policy(), signals, tail, ready, 1.25)
+    assert found.startswith(text)
+    assert found.endswith("(learned latency correction 1.25)") == bool(text)
+    assert (found == "") == (text == "")
+
+
+@pytest.mark.parametrize(
+    ("target_s", "text"),
+    [
+        (1.5, "with p95 within 1.5s"),
+        (0.9, "with p95 within 900ms (target 1.5s / learned latency correction 1.67)"),
+    ],
+)
+def test_latency_rule_with_a_correction_names_it(target_s: float, text: str) -> None:
+    found = for_latency(policy(), TailLatency(cost=COST, percentile=0.95), 8.0, target_s)
+    assert found is not None
+    assert found.detail.endswith(text)

@@ -122,7 +122,7 @@ def test_from_the_fourth_on_replicas_are_ready_when_a_timer_strikes() -> None:
     expecting = ready_when_it_began(service)
     assert max(expecting[:3]) <= 4
     assert min(expecting[3:]) >= 7  # 60/s are 7.3 times 0.8 of 10.3/s
-    said = [decision.message for decision in service.decisions if "is due" in decision.message]
-    assert any("60/s expected of a surge that is due (12/s now)" in message for message in said)
+    said = [decision.message for decision in service.decisions if "periodic" in decision.message]
+    assert any("60/s expected at a periodic peak (12/s now)" in message for message in said)
     blind = ready_when_it_began(on_a_timer(Tuning(without=frozenset({Component.PERIODIC_PEAKS}))))
     assert max(blind) <= 4

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from headroom.scaling import recommenders
 from headroom.scaling.cost.cost_learning import claim_of
 from headroom.scaling.cost.replica_speeds import ReplicaSpeeds
-from headroom.scaling.explanation import binding, counterfactuals, message
+from headroom.scaling.explanation import binding, counterfactuals, gap_to_model, message
 from headroom.scaling.forecast import bursts
 from headroom.scaling.forecast.forecast import USUAL_START_S, Expected
 from headroom.scaling.latency.mixed_fleet import MixedFleet
@@ -450,6 +450,7 @@ def _explain(
             applied,
             counts,
             limits.hold_s(policy, state),
+            gap_to_model(policy, limit_input.signals, tail, counts.ready, state.correction.factor),
         ),
         recommendations=results.recommendations,
         limits=applied,

@@ -11,22 +11,24 @@ from headroom.scaling.values import (
     Reason,
     Recommendation,
     ReplicaCounts,
+    Signals,
+    format_seconds,
 )
 
 _LIMITS = {
-    Reason.SCALE_UP_STABILIZED: "more is wanted, but not for the whole scale-up window yet",
-    Reason.SCALE_DOWN_STABILIZED: "fewer would do now, but not for the whole scale-down window yet",
-    Reason.SCALE_DOWN_MARGIN: "fewer would come too close to the latency target or the ceiling",
-    Reason.RATE_LIMITED: "the configured rate cuts the step",
-    Reason.CAPACITY_SHORTAGE: "replicas are unschedulable or broken, more would only multiply them",
+    Reason.SCALE_UP_STABILIZED: "more replicas have not been needed for the whole scale-up window",
+    Reason.SCALE_DOWN_STABILIZED: "fewer have not been enough for the whole scale-down window",
+    Reason.SCALE_DOWN_MARGIN: "fewer would bring latency or utilization too close to its bound",
+    Reason.RATE_LIMITED: "the configured rate limits the step",
+    Reason.CAPACITY_SHORTAGE: "replicas are unschedulable or broken, so no more are requested",
     Reason.YIELDED_TO_PRIORITY: "a service of higher priority gets the last accelerators",
-    Reason.ROLLING_OUT: "a rollout is replacing pods, nothing is removed meanwhile",
-    Reason.METRICS_STALE: "signals are out of date, nothing is removed",
-    Reason.METRICS_MISSING: "signals are absent, what stands is held",
-    Reason.COST_UNKNOWN: "what a request costs is not known yet",
-    Reason.INSUFFICIENT_HISTORY: "not watched for a whole scale-down window yet",
+    Reason.ROLLING_OUT: "no replica is removed during a rollout",
+    Reason.METRICS_STALE: "metrics are stale, so no replica is removed",
+    Reason.METRICS_MISSING: "metrics are missing, so the replica count is kept",
+    Reason.COST_UNKNOWN: "the cost of a request is not known yet, so no replica is removed",
+    Reason.INSUFFICIENT_HISTORY: "metrics do not cover a whole scale-down window yet",
     Reason.MAX_REPLICAS: "maxReplicas allows no more",
-    Reason.MIN_REPLICAS: "minReplicas asks for no fewer",
+    Reason.MIN_REPLICAS: "minReplicas requires more",
 }
 
 
@@ -44,6 +46,26 @@ def counterfactuals(
     )
 
 
+def gap_to_model(
+    policy: Policy, signals: Signals, tail: TailLatency | None, ready: int, correction: float
+) -> str:
+    """Return measured and modelled latency where only the measured one is over the target."""
+    measured, rate_rps = signals.latency_s, signals.arrival_rps.value
+    target_s = policy.latency_target_s
+    if tail is None or rate_rps is None or not ready or not measured.fresh:
+        return ""
+    if measured.value is None or measured.value <= target_s:
+        return ""
+    modelled_s = tail.latency_s(rate_rps, ready)
+    if modelled_s > target_s:
+        return ""
+    return (
+        f"p{100 * policy.latency_percentile:g} is {format_seconds(measured.value)}, "
+        f"the model expects {format_seconds(modelled_s)} at {ready} ready "
+        f"(learned latency correction {correction:.3g})"
+    )
+
+
 def message(
     policy: Policy,
     direction: Direction,
@@ -53,28 +75,28 @@ def message(
     limits: tuple[LimitApplied, ...],
     counts: ReplicaCounts,
     held_s: float,
+    model_gap: str = "",
 ) -> str:
     """Return one sentence for people: the move, what asks for it, what limits it.
 
     `held_s`: for how long nothing may have needed what is removed.
     """
-    move = {
-        Direction.UP: f"{current} -> {replicas} replicas",
-        Direction.DOWN: f"{current} -> {replicas} replicas",
-        Direction.NONE: f"{replicas} replicas stay",
-    }[direction]
-    parts = [move]
+    unit = "replica" if replicas == 1 else "replicas"
+    kept = direction is Direction.NONE
+    parts = [f"{replicas} {unit} kept" if kept else f"{current} -> {replicas} {unit}"]
     if strongest is not None:
-        parts.append(f"{strongest.rule.value} wants {strongest.replicas} ({strongest.detail})")
+        parts.append(f"{strongest.rule.value} needs {strongest.replicas} ({strongest.detail})")
     yielded = any(limit.limit is Reason.YIELDED_TO_PRIORITY for limit in limits)
     if direction is Direction.DOWN and not yielded:
-        parts.append(f"no more needed for {held_s:.3g} s")
+        parts.append(f"no more were needed for {held_s:.3g}s")
     parts += [
-        f"{limit.detail or _LIMITS[limit.limit]} ({limit.before} -> {limit.after})"
+        f"{limit.detail or _LIMITS[limit.limit]} ({limit.after} instead of {limit.before})"
         for limit in limits
     ]
     if policy.schedule and replicas == policy.min_replicas and not limits:
-        parts.append(f"schedule {policy.schedule} asks for no fewer")
+        parts.append(f"schedule {policy.schedule} requires at least {policy.min_replicas}")
+    if model_gap:
+        parts.append(model_gap)
     coming = [
         f"{number} {word}"
         for number, word in (

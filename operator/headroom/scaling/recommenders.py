@@ -17,6 +17,7 @@ from headroom.scaling.values import (
     Recommendation,
     ReplicaCounts,
     Signals,
+    format_seconds,
 )
 
 _ROUNDING = 1e-9
@@ -31,8 +32,21 @@ def _format_rate(expected_rps: float, now_rps: float | None, *, periodic: bool) 
     """Return the arrivals in words, and the present ones where others are expected."""
     if now_rps is None or abs(expected_rps - now_rps) <= 0.01 * now_rps:
         return f"{expected_rps:.3g}/s"
-    of_what = " of a surge that is due" if periodic else ""
-    return f"{expected_rps:.3g}/s expected{of_what} ({now_rps:.3g}/s now)"
+    at_what = " at a periodic peak" if periodic else ""
+    return f"{expected_rps:.3g}/s expected{at_what} ({now_rps:.3g}/s now)"
+
+
+def _format_target(policy: Policy, target_s: float) -> str:
+    """Return the target as text, and how the learned correction changes it.
+
+    Worked: 0.15 s of 0.25 s: "p95 within 150ms (target 250ms / learned latency correction 1.67)".
+    """
+    text = f"p{100 * policy.latency_percentile:g} within {format_seconds(target_s)}"
+    if target_s == policy.latency_target_s:
+        return text
+    correction = policy.latency_target_s / target_s
+    target = format_seconds(policy.latency_target_s)
+    return f"{text} (target {target} / learned latency correction {correction:.3g})"
 
 
 def for_latency(
@@ -59,7 +73,7 @@ def for_latency(
         replicas=replicas,
         detail=_format_rate(arrival_rps, now_rps, periodic=periodic)
         + (f" x {margin:g}" if margin != 1 else "")
-        + f" over {capacity_rps:.3g}/s per replica within {target_s:.3g} s",
+        + f" over {capacity_rps:.3g}/s per replica with {_format_target(policy, target_s)}",
     )
 
 
@@ -116,7 +130,7 @@ def for_queue(
     return Recommendation(
         rule=Reason.QUEUE_DEPTH,
         replicas=replicas,
-        detail=f"{signals.standing_queue.value:.0f} kept waiting, at most {depth} per replica",
+        detail=f"standing queue of {signals.standing_queue.value:.0f}, at most {depth} per replica",
     )
 
 
@@ -130,7 +144,7 @@ def for_burst(
     wanted = [by_ceiling, for_latency(policy, tail, rate_rps, target_s)]
     replicas = max(rule.replicas for rule in wanted if rule is not None)
     return Recommendation(
-        rule=Reason.BURST, replicas=replicas, detail=f"{rate_rps:.3g}/s expected of a burst"
+        rule=Reason.BURST, replicas=replicas, detail=f"{rate_rps:.3g}/s expected after a burst"
     )
 
 
@@ -153,7 +167,7 @@ def for_backlog(
     return Recommendation(
         rule=Reason.QUEUE_DEPTH,
         replicas=_replicas(arrival_rps / (full_rps - spare_rps)),
-        detail=f"{sum(queues)} wait at {len(queues)} replicas that a surge has left behind",
+        detail=f"{sum(queues)} requests wait at {len(queues)} backlogged replicas",
     )
 
 

@@ -7,6 +7,7 @@ pod's process started.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -396,3 +397,10 @@ class Decision:
         """How many replicas it would be if no other service had priority."""
         limits = (limit for limit in self.limits if limit.limit is Reason.YIELDED_TO_PRIORITY)
         return next((limit.before for limit in limits), self.replicas)
+
+
+def format_seconds(seconds: float) -> str:
+    """Return seconds as text for people: 150ms, 2.5s."""
+    if math.isinf(seconds):
+        return "unbounded"
+    return f"{1000 * seconds:.3g}ms" if seconds < 1 else f"{seconds:.3g}s"

@@ -21,7 +21,7 @@ def withheld(
         return decision, state
     limit = LimitApplied(limit=reason, before=decision.replicas, after=kept, detail=why)
     direction = Direction.NONE if kept == decision.current else Direction.DOWN
-    words = f"{kept} replicas stay; {why} ({decision.replicas} -> {kept})"
+    words = f"{kept} replicas kept; {why} ({kept} instead of {decision.replicas})"
     decision = replace(
         decision,
         replicas=kept,

@@ -150,18 +150,19 @@ def limit_decrease(limit_input: LimitInput) -> Limited:
         longer_s, level = limit_input.state.flaps.hold(limit_input.now_s, held_s)
         longer = limit_input.state.needed_high.since(limit_input.now_s - longer_s)
         held = max(held, min(level, current, current if longer is None else longer))
-    if held >= current:
-        margin = (
-            limit_input.desired.replicas < current <= held and _needed_now(limit_input) >= current
-        )
-        return keep(Reason.SCALE_DOWN_MARGIN if margin else Reason.SCALE_DOWN_STABILIZED)
-    if policy.scale_down_rate is None:
-        return held, ()
+    held = min(held, current)
+    applied: tuple[LimitApplied, ...] = ()
+    if held > lowest:
+        margin = limit_input.desired.replicas < held <= _needed_now(limit_input)
+        reason = Reason.SCALE_DOWN_MARGIN if margin else Reason.SCALE_DOWN_STABILIZED
+        applied = (LimitApplied(limit=reason, before=lowest, after=held),)
+    if policy.scale_down_rate is None or held == current:
+        return held, applied
     start = _replicas_at(limit_input, policy.scale_down_rate.period_s)
     slowed = min(current, max(held, start - _step(policy.scale_down_rate, start)))
-    if slowed == held:
-        return held, ()
-    return slowed, (LimitApplied(limit=Reason.RATE_LIMITED, before=held, after=slowed),)
+    if slowed != held:
+        applied += (LimitApplied(limit=Reason.RATE_LIMITED, before=held, after=slowed),)
+    return slowed, applied
 
 
 def hold_s(policy: Policy, state: LimitHistory) -> float:
@@ -206,7 +207,8 @@ def apply_bounds(policy: Policy, replicas: int) -> Limited:
             limit=Reason.MIN_REPLICAS,
             before=replicas,
             after=policy.min_replicas,
-            detail=policy.schedule and f"schedule {policy.schedule} asks for no fewer",
+            detail=policy.schedule
+            and f"schedule {policy.schedule} requires at least {policy.min_replicas}",
         )
         return policy.min_replicas, (limit,)
     return replicas, ()
