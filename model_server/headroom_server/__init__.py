@@ -1,3 +1,3 @@
-"""The Headroom model server: ready only when warm, batches whatever waits, loses nothing."""
+"""The Headroom model server: dynamic batching, readiness only when warm, no request lost."""
 
 __version__ = "0.1.0"

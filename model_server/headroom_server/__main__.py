@@ -1,9 +1,9 @@
-"""`python -m headroom_server`, and `headroom-server`.
+"""The command `headroom-server` (also `python -m headroom_server`).
 
-Exit codes of `serve`: 0 after a complete drain, and when told to stop before there was anything to
-drain; 1 where a model did not get warm, the device was lost, or the drain grace ended too early; 2
-where settings and repository do not describe a server that can listen here. Of `check`: 0 where
-every model is sound, 1 where one is not, 2 for a wrong flag.
+Exit codes of `serve`: 0 after a complete drain, or if stopped before it was ready; 1 if a model did
+not become warm, a device was lost, or the drain grace period ended too early; 2 if the settings or
+the repository are invalid, or the port is in use. Exit codes of `check`: 0 if every model is valid,
+1 if one is not, 2 for a wrong flag.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ def _leave(*_: object) -> None:
 
 def main() -> None:
     """Run the command that the arguments name, and exit."""
-    # The first process of a container ignores signals that it does not handle, and imports take
-    # seconds: a pod that is deleted meanwhile would stay for its whole grace period.
+    # PID 1 of a container ignores signals without a handler, and imports take seconds: without
+    # these handlers, a pod deleted during the start would stay for its whole grace period.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _leave)
     from headroom_server import cli  # noqa: PLC0415 - see above

@@ -1,4 +1,4 @@
-"""`headroom-server serve`, the default, `headroom-server check <repository>` and `reference`."""
+"""The commands `headroom-server serve` (the default), `check` and `reference`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ log = logging.getLogger("headroom_server")
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run a command; the exit code."""
+    """Run a command and return its exit code."""
     logging.basicConfig(
         level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s"
     )
@@ -38,10 +38,10 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def configured(flags: Mapping[str, object], environment: Mapping[str, str]) -> Settings:
-    """The settings, with the file that a flag or else HEADROOM_CONFIG names.
+    """Return the settings, including the file named by the flag or by HEADROOM_CONFIG.
 
     Raises:
-        InvalidSettingsError: naming each wrong key, the rule and the value.
+        InvalidSettingsError: one line per wrong key, with the rule and the value.
     """
     layers = [configuration.from_flags(flags), configuration.from_environment(environment)]
     path = str(flags.get(CONFIG) or environment.get(configuration.variable(CONFIG), ""))

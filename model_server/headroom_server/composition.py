@@ -1,4 +1,4 @@
-"""Puts the server together: what is to be served, an engine and a runner for each, one listener."""
+"""Builds the server from its settings: engines, runners, model store and listener."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ log = logging.getLogger("headroom_server")
 
 
 def build_engines(settings: Settings, source: ModelSource) -> list[Engine]:
-    """An engine per device of one model. Only the torch engine's path imports torch.
+    """Build one engine per device of a model. Only the path of the torch engine imports torch.
 
     Raises:
-        LoadError: for a device that is not there.
+        LoadError: a device does not exist.
     """
     description = source.description
     if settings.engine == "emulated" or (description and description.engine == "emulated"):
@@ -99,10 +99,10 @@ def _emulated(settings: Settings, description: Description | None, number: int) 
 def build_runner(
     settings: Settings, source: ModelSource, second_level: GuardedStore | None = None
 ) -> Runner:
-    """The inside of one model's server, as settings and description say.
+    """Build the runner of one model from the settings and its description.
 
     Raises:
-        LoadError: for a device that is not there.
+        LoadError: a device does not exist.
     """
     largest = largest_batch(settings, source.description)
     engines = build_engines(settings, source)
@@ -131,7 +131,7 @@ def build_runner(
 
 
 def slo_classes(settings: Settings, description: Description | None) -> SloClasses:
-    """A model's classes; the settings' deadline where it has no default one."""
+    """Return a model's SLO classes; the settings' deadline is the default class if it has none."""
     described = {} if description is None else description.slo_classes
     if settings.deadline_s is None:
         return described
@@ -139,7 +139,7 @@ def slo_classes(settings: Settings, description: Description | None) -> SloClass
 
 
 def largest_batch(settings: Settings, description: Description | None) -> int:
-    """Items in a model's largest batch: what its description says goes before the settings."""
+    """Return the maximum batch size; the model's description takes precedence over the settings."""
     if description is None:
         return settings.max_batch_size
     if description.max_batch_size is not None:
@@ -154,7 +154,7 @@ async def _run(
     listener: socket.socket,
     second_level: GuardedStore | None,
 ) -> int:
-    """The exit code. Models load while the web framework is imported: 0.7 s of every start."""
+    """Serve and return the exit code. Models load while the web framework is imported (0.7 s)."""
     prompt_device_thread()
     models.start()
     from headroom_server.server import serve  # noqa: PLC0415
@@ -168,7 +168,7 @@ async def _run(
 
 
 def run(settings: Settings) -> int:
-    """Serve until stopped; the exit code."""
+    """Serve until stopped and return the exit code."""
     try:
         second_level = second_level_of(settings)
         store = ModelStore(settings, partial(build_runner, settings, second_level=second_level))
@@ -200,8 +200,8 @@ def run(settings: Settings) -> int:
         return 2
     code = uvloop.run(_run(models, store, settings, listener, second_level))
     if not models.join():
-        # A native call that hangs (a load, a kernel) cannot be ended from here, and would meet an
-        # interpreter that is being taken down: that may hang again, or abort.
+        # A native call that hangs (a load, a kernel) cannot be ended from here. Interpreter
+        # shutdown with such a thread may hang or abort, so the process exits at once.
         logging.shutdown()
         os._exit(code)
     return code

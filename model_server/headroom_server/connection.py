@@ -1,4 +1,4 @@
-"""One client's connection: when it is to end, and whom to tell if it ends before."""
+"""State of one client connection: its maximum age and what to do if the client disconnects."""
 
 from __future__ import annotations
 
@@ -8,31 +8,30 @@ from typing import Any
 Headers = list[tuple[bytes, bytes]]
 
 STATE_KEY = "connection"
-"""Where a request finds its connection in the ASGI state."""
+"""Key of the connection in the ASGI state."""
 
 
 class Connection:
-    """Shared by all requests of one connection. HTTP/1.1 serves them one after the other."""
+    """Shared by all requests of one connection; HTTP/1.1 serves them one after the other."""
 
     __slots__ = ("answer", "on_lost", "retire_at_s")
 
     def __init__(self, retire_at_s: float = float("inf")) -> None:
         self.retire_at_s = retire_at_s
-        """The first answer after this, on the loop's clock, closes the connection."""
+        """The first response after this time, on the loop's clock, closes the connection."""
         self.on_lost: Callable[[], None] | None = None
-        """Called when the client leaves while it is owed an answer."""
+        """Called when the client disconnects while a response is pending."""
         self.answer: Callable[[bytes, bytes, bool], bool] | None = None
-        """Write a whole answer at once: its head as the wire has it, its body, whether the
-        connection is to end. False where it cannot be written now. None where the server has no
-        such way."""
+        """Writes a whole response: head, body, and whether to close the connection. Returns False
+        if it cannot be written now. None if the server does not support it."""
 
     def lost(self) -> None:
-        """The client has left."""
+        """Report that the client has disconnected."""
         if self.on_lost is not None:
             self.on_lost()
 
 
 def connection_of(scope: Mapping[str, Any]) -> Connection:
-    """The connection of an ASGI request; one of its own where the server tells of none."""
+    """Return the connection of an ASGI request, or a new one if the server provides none."""
     connection: Connection = scope.get("state", {}).get(STATE_KEY) or Connection()
     return connection

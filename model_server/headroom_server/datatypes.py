@@ -1,8 +1,8 @@
-"""PURE. Element types: how numbers and strings lie in memory, and as which JSON values they come.
+"""PURE. Element types: how numbers and strings are stored, and their JSON values.
 
-A tensor's elements lie in a flat `array.array`, in memory just as they are on the wire. FP16 and
-BF16, for which it has no type, lie there as their 16 bits. BYTES lie there as the binary extension
-has them: each element behind its length, 4 bytes, little-endian.
+A tensor's elements are stored in a flat `array.array`, with the same bytes as on the wire. FP16 and
+BF16, for which `array` has no type, are stored as 16 bits. BYTES are stored as in the binary
+extension: each element follows its length, 4 bytes, little-endian.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from typing import Any, TypeAlias, cast
 Numbers: TypeAlias = "array[int] | array[float]"
 
 LENGTH = struct.Struct("<I")
-"""Before each element of BYTES."""
+"""The length before each element of BYTES."""
 
 
 @dataclass(frozen=True, slots=True)
 class Datatype:
-    """One element type of the Open Inference Protocol and the Python array that holds it."""
+    """An element type of the Open Inference Protocol and the Python array that stores it."""
 
     name: str
     typecode: str
     kinds: frozenset[type]
-    """JSON types that may stand for it. `bool` is not a number here. gRPC brings `bytes`."""
+    """Accepted JSON types. `bool` is not accepted as a number. gRPC provides `bytes`."""
     lowest: float
     highest: float
     packed: Callable[[Sequence[Any]], Numbers]
-    """From values of these kinds to the array; OverflowError where one is out of range."""
+    """Converts values of these kinds to the array; raises OverflowError if one is out of range."""
     values: Callable[[Numbers], list[Any]]
-    """The inverse, to JSON values."""
+    """The inverse: converts the array to JSON values."""
     finite: Callable[[Numbers], bool]
     """Whether no element is NaN or infinite."""
     width: int
-    """Bytes of one element; of an empty one where they differ."""
+    """Bytes of one element; of an empty one if elements differ in size."""
 
     @property
     def words(self) -> str:
@@ -47,7 +47,7 @@ class Datatype:
 
 
 def finite(numbers: Iterable[float]) -> bool:
-    """Whether no number is NaN or infinite. The sum decides, unless finite numbers overflow it."""
+    """Return whether no number is NaN or infinite. The sum decides unless it overflows."""
     return math.isfinite(sum(numbers)) or all(map(math.isfinite, numbers))
 
 
@@ -96,13 +96,13 @@ BF16_HIGHEST = 3.3895313892515355e38
 
 
 def _within(numbers: Sequence[float], highest: float) -> None:
-    # NaN compares with nothing: a sum that holds it tells
+    # comparisons with NaN are false: the sum detects it
     if not finite(numbers) or (numbers and max(map(abs, numbers)) > highest):
         raise OverflowError
 
 
 def _fp16_packed(numbers: Sequence[float]) -> Numbers:
-    """Rounded to the nearest, ties to even."""
+    """Round to nearest, ties to even."""
     _within(numbers, FP16_HIGHEST)
     return array("H", struct.pack(f"={len(numbers)}e", *numbers))
 
@@ -112,7 +112,7 @@ def _fp16_values(numbers: Numbers) -> list[Any]:
 
 
 def _bf16_packed(numbers: Sequence[float]) -> Numbers:
-    """Rounded to FP32 and then to BF16, each to the nearest, ties to even: as torch does."""
+    """Round to FP32 and then to BF16, each to nearest, ties to even, as torch does."""
     _within(numbers, BF16_HIGHEST)
     bits = array("I", array("f", numbers).tobytes())
     return array("H", [(one + 0x7FFF + (one >> 16 & 1)) >> 16 for one in bits])
@@ -123,7 +123,7 @@ def _bf16_values(numbers: Numbers) -> list[Any]:
 
 
 def _exponents_below(mask: int) -> Callable[[Numbers], bool]:
-    """NaN and infinity have all bits of the exponent set, which `mask` is."""
+    """Return a test for NaN and infinity, which have all exponent bits (`mask`) set."""
     return lambda numbers: all(int(one) & mask != mask for one in numbers)
 
 
@@ -143,15 +143,15 @@ def _sixteen(
 
 
 def joined(elements: Iterable[bytes]) -> Numbers:
-    """Elements of BYTES, each behind its length."""
+    """Join elements of BYTES, each after its length."""
     return array("B", b"".join([LENGTH.pack(len(one)) + one for one in elements]))
 
 
 def ends(raw: bytes | memoryview, begin: int = 0) -> Iterator[int]:
-    """Where each element of BYTES ends, from the first byte of one on.
+    """Yield the end of each element of BYTES, starting at the first byte of one.
 
     Raises:
-        ValueError: where the bytes end within an element.
+        ValueError: the bytes end within an element.
     """
     at, size = begin, len(raw)
     while at < size:
@@ -166,7 +166,7 @@ def ends(raw: bytes | memoryview, begin: int = 0) -> Iterator[int]:
 
 
 def elements(numbers: Numbers) -> list[bytes]:
-    """The inverse of `joined`."""
+    """Return the elements; the inverse of `joined`."""
     raw, at, found = numbers.tobytes(), 0, []
     for end in ends(raw):
         found.append(raw[at + LENGTH.size : end])
@@ -179,7 +179,7 @@ def _strings_packed(values: Sequence[str | bytes]) -> Numbers:
 
 
 def _strings(numbers: Numbers) -> list[Any]:
-    """JSON carries UTF-8 only: what is none becomes U+FFFD there."""
+    """Decode as UTF-8, as JSON requires; invalid bytes become U+FFFD."""
     return [one.decode(errors="replace") for one in elements(numbers)]
 
 

@@ -1,4 +1,4 @@
-"""What a device can do, as the server sees it: load a model, and execute a batch in three steps."""
+"""The engine interface: load a model on a device, execute a batch in three steps."""
 
 from __future__ import annotations
 
@@ -15,106 +15,106 @@ class Work(NamedTuple):
     items: int
     inputs: Mapping[str, Numbers]
     length: int = 0
-    """Extent along the model's dynamic dimension, the same for all items; 0 where it has none."""
+    """Size of the model's dynamic dimension, the same for all items; 0 if it has none."""
 
 
 class Staged(NamedTuple):
-    """A batch that is ready for the device, all of it padded to one length (0: there is none)."""
+    """A batch ready for the device, padded to one length (0: no dynamic dimension)."""
 
     batch: Sequence[Work]
     length: int
     prepared: Any = None
-    """The engine's own: what it has collected, padded and begun to copy."""
+    """The engine's own data: collected, padded, copy begun."""
     preprocess_s: float = 0.0
-    """Of the time that staging took, what the model's own code did."""
+    """The part of the staging time spent in the model's own code."""
 
 
 class StageTimes(NamedTuple):
-    """Where the time of a batch went."""
+    """Time per stage of a batch."""
 
     preprocess_s: float
-    """In the model's own code, before."""
+    """The model's own code before execution."""
     stage_s: float
     """Collecting, padding, beginning to copy."""
     execute_s: float
     postprocess_s: float
-    """The model's own code, after, and dealing out the rows."""
+    """The model's own code after execution, and splitting the rows by request."""
 
     @property
     def total_s(self) -> float:
-        """All of them, one after the other."""
+        """The sum of all stages."""
         return sum(self)
 
 
 class DeviceLostError(Exception):
-    """The device will not answer again in this process; only a restart helps."""
+    """The device will not respond again in this process; only a restart helps."""
 
 
 class OutOfMemoryError(Exception):
-    """The device has no room for this batch; a smaller one may fit."""
+    """The device has no memory for this batch; a smaller one may fit."""
 
 
 class LoadError(Exception):
-    """The model cannot be loaded as it is configured; the message says what to change."""
+    """The model cannot be loaded as configured; the message says what to change."""
 
 
 class Engine(Protocol):
     """One device.
 
-    `load`, `compile` and `execute` are called on one thread, the same for the whole life. `stage`
-    and `finish` may run beside them, each on one thread at a time.
+    `load`, `compile` and `execute` are always called on the same thread. `stage` and `finish` may
+    run concurrently with them, each on one thread at a time.
     """
 
     name: str
     device: str
-    """What executes, for people: `emulated`, `cpu`, or the GPU's name."""
+    """Name of the hardware for people: `emulated`, `cpu`, or the GPU's name."""
     emulated: bool
-    """Whether it only spends the time of a device."""
+    """Whether it only simulates the time of a device."""
     compiles: bool
-    """Whether the model asks to be compiled. Known once `load` has returned."""
+    """Whether the model requests compilation. Known once `load` has returned."""
 
     def load(self) -> Signature:
-        """Bring the model to the device and say what it takes and gives.
+        """Load the model to the device and return its signature.
 
         Raises:
-            LoadError: where that can never work as configured.
+            LoadError: it can never work as configured.
         """
 
     def compile(self) -> str:
-        """Have the next execution of every shape compile it; say how, or why not."""
+        """Make the next execution of every shape compile it; return how, or why not."""
 
     def stage(self, batch: Sequence[Work], length: int, ahead: Staged | None = None) -> Staged:
         """Collect and pad a batch to `length`, and begin to copy it. All of this is host work.
 
-        `ahead` was staged for what the batch was going to be, is executed no more, and may be used
-        again in part or as a whole. May raise anything: the batch fails.
+        `ahead` was staged for an earlier guess of this batch. It will not be executed and may be
+        reused in part or as a whole. Any exception fails the batch.
         """
 
     def execute(self, staged: Staged) -> Any:
-        """Compute, until the results are in the host's memory. May raise anything: the batch fails.
+        """Compute until the results are in host memory. Any exception fails the batch.
 
         Raises:
-            DeviceLostError: nothing will be executed any more.
+            DeviceLostError: nothing can be executed any more.
             OutOfMemoryError: a smaller batch may succeed.
         """
 
     def finish(self, staged: Staged, result: Any) -> Sequence[Mapping[str, Numbers]]:
-        """Outputs of each request, in order, each flat and cut back to the request's own length.
+        """Return the outputs of each request, in order, flat and cut to the request's own length.
 
-        `staged` is not used again. May raise anything: the batch fails.
+        `staged` is not used again. Any exception fails the batch.
         """
 
     def unload(self) -> None:
-        """Give back what `load` took; nothing is executed any more."""
+        """Release what `load` took; nothing is executed any more."""
 
 
 def check_outputs(
     signature: Signature, batch: Sequence[Work], outputs: Sequence[Mapping[str, Numbers]]
 ) -> None:
-    """Hold an engine to its word, so that no request is answered with another's numbers or none.
+    """Check an engine's outputs, so that no request gets missing or another's numbers.
 
     Raises:
-        ValueError: where answers, tensors or numbers are missing, too many, or of another type.
+        ValueError: outputs, tensors or numbers are missing, too many, or of another type.
     """
     if len(outputs) != len(batch):
         raise ValueError(f"the engine gave {len(outputs)} answers to {len(batch)} requests")

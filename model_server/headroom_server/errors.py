@@ -1,7 +1,7 @@
-"""What can go wrong with a request, and the HTTP status that each kind has.
+"""Request errors and their HTTP status codes.
 
-Messages are safe to show to any client: they name the field and the rule, never a path, a stack or
-a foreign exception's text. Handlers raise these; one renderer turns them into answers.
+Messages are safe for any client: they name the field and the rule, never a path, a stack or the
+text of a foreign exception. Handlers raise these errors; `web.failures` renders them.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ _STACK = re.compile(r"Traceback \(most recent call last\)|\bFile \"")
 
 
 def public(message: str) -> str:
-    """What a client may read of a message that holds the words of others.
+    """Make a message that contains foreign text safe for clients.
 
-    No stack, of a path only its last name, and no user or password of a URL.
+    Removes stacks, the directories of paths, and the user and password of URLs.
     """
     return _PATH.sub(r"\1", _USER.sub("", _STACK.split(message, 1)[0])).strip()
 
 
 class RequestError(Exception):
-    """A request that gets an error for an answer."""
+    """A request that gets an error response."""
 
     status = 500
 
@@ -32,12 +32,12 @@ class RequestError(Exception):
 
 
 class InvalidRequestError(RequestError):
-    """The client's mistake: it costs no batch and is counted by `reason`."""
+    """A client error: it is not executed and is counted by `reason`."""
 
     status = 400
     reason = "invalid_input"
     blamed = False
-    """Whether it stands in a model's accounts: it was known which one was asked for."""
+    """Whether it is already counted for the model that the request names."""
 
 
 class NotJsonError(InvalidRequestError):
@@ -47,14 +47,14 @@ class NotJsonError(InvalidRequestError):
 
 
 class TooLargeError(InvalidRequestError):
-    """The body holds more bytes than the server takes."""
+    """The body exceeds the server's size limit."""
 
     status = 413
     reason = "too_large"
 
 
 class TooWideError(InvalidRequestError):
-    """One request holds more items than the largest batch."""
+    """The request has more items than the largest batch."""
 
     status = 413
     reason = "too_wide"
@@ -68,14 +68,14 @@ class EncodingError(InvalidRequestError):
 
 
 class UnknownModelError(InvalidRequestError):
-    """Another model than the one that is served here."""
+    """The requested model or version is not served here."""
 
     status = 404
     reason = "unknown_model"
 
 
 class RefusedError(RequestError):
-    """Well-formed, and not accepted. The client may come back after `retry_after_s` seconds."""
+    """A valid request that is not accepted. The client may retry after `retry_after_s` seconds."""
 
     status = 503
 
@@ -85,7 +85,7 @@ class RefusedError(RequestError):
 
 
 class QueueFullError(RefusedError):
-    """More would wait than the queue may hold. 429, so that no proxy ejects a healthy replica."""
+    """The queue is full. 429, so that no proxy ejects a healthy replica."""
 
     status = 429
 
@@ -103,13 +103,13 @@ class FailedError(RequestError):
 
 
 class AbandonedError(RequestError):
-    """An accepted request that the server had to give up because its drain grace ended."""
+    """An accepted request that was given up because the drain grace period ended."""
 
     status = 503
 
 
 class DisconnectedError(RequestError):
-    """The client left before its answer; nobody reads this status."""
+    """The client disconnected before its response; this status is not sent."""
 
     status = 499
 

@@ -2,7 +2,7 @@
 
     init -> load (-> compile) -> warm -> selftest -> ready -> draining -> stopped
 
-A server that is told to stop before it is ready drains at once; one that never gets warm stops.
+A server that is stopped before it is ready drains at once; one that never becomes warm stops.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from types import MappingProxyType
 
 
 class Phase(StrEnum):
-    """Where a server stands between its start and its end."""
+    """A phase between the server's start and its end."""
 
     INIT = "init"
     LOAD = "load"
     COMPILE = "compile"
-    """Only where the model asks for it."""
+    """Only if the model requests it."""
     WARM = "warm"
     SELFTEST = "selftest"
     READY = "ready"
@@ -45,17 +45,17 @@ NEXT: Mapping[Phase, frozenset[Phase]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lifecycle:
-    """The present phase, when it began, and how long the earlier ones took."""
+    """The current phase, when it began, and the duration of earlier ones."""
 
     phase: Phase = Phase.INIT
     since_s: float
     spent_s: Mapping[Phase, float] = field(default_factory=lambda: MappingProxyType({}))
 
     def advance(self, phase: Phase, now_s: float) -> Lifecycle:
-        """Enter a phase.
+        """Return the lifecycle in another phase.
 
         Raises:
-            ValueError: where the table has no such step.
+            ValueError: the table has no such transition.
         """
         if phase not in NEXT[self.phase]:
             allowed = ", ".join(sorted(NEXT[self.phase])) or "nothing"
@@ -63,15 +63,15 @@ class Lifecycle:
         return Lifecycle(phase=phase, since_s=now_s, spent_s=MappingProxyType(self.seconds(now_s)))
 
     def seconds(self, now_s: float) -> dict[Phase, float]:
-        """Seconds per phase so far, the present one included. Time going back counts as none."""
+        """Return the seconds per phase, including the current one. A clock set back counts 0."""
         return {**self.spent_s, self.phase: max(0.0, now_s - self.since_s)}
 
     @property
     def ready(self) -> bool:
-        """Warm, and not on its way out."""
+        """Whether the server is warm and not draining."""
         return self.phase is Phase.READY
 
     @property
     def starting(self) -> bool:
-        """Not yet warm."""
+        """Whether the server is not yet warm."""
         return self.phase in STARTUP

@@ -1,4 +1,4 @@
-"""What the process itself needs: a listening socket, and an interpreter tuned for one device."""
+"""Process setup: the listening socket, garbage collection and thread switching."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ BACKLOG = 2048
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that clients can connect to from now on; they wait until the server runs.
+    """Return a socket that accepts connections from now on; they wait until the server runs.
 
     Raises:
-        OSError: where the address is taken, or none of this machine's.
+        OSError: the address is in use, or not an address of this machine.
     """
     family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     listener = socket.create_server(address, family=family, backlog=BACKLOG)
@@ -25,12 +25,12 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def quiet_garbage_collector() -> None:
-    """What was imported lives for ever: keep it out of every later collection."""
+    """Exclude imported objects, which live as long as the process, from garbage collection."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 20, 20)
 
 
 def prompt_device_thread() -> None:
-    """Let the device thread have the interpreter soon after its batch ends, not after 5 ms."""
+    """Let the device thread get the interpreter within 0.5 ms of its batch's end, not 5 ms."""
     sys.setswitchinterval(0.0005)

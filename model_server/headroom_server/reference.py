@@ -1,4 +1,4 @@
-"""The reference page: every setting, key of `model.toml` and metric, from the code itself."""
+"""Generates the reference page: every setting, key of `model.toml` and metric."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""From start to exit: uvicorn around the application, signals, the drain, and the exit code.
+"""Runs uvicorn with the application: signals, the drain, the exit code.
 
-On SIGTERM the server is not ready at once; for the drain delay it goes on accepting, since
-endpoints take a moment to catch up; then it takes no new connections, finishes what was accepted
-within the grace, and ends with 0.
+On SIGTERM the server becomes unready at once but accepts requests during the drain delay, because
+endpoints take a moment to update. Then it accepts no new connections, finishes accepted requests
+within the grace period, and exits with 0.
 """
 
 from __future__ import annotations
@@ -37,29 +37,29 @@ if TYPE_CHECKING:
 log = logging.getLogger("headroom_server")
 
 LINGER_S = 0.2
-"""From the end of new connections to that of idle ones: what is on its way is still served."""
+"""Time between closing the listener and closing idle connections: late requests are served."""
 CLOSING_S = 2.0
-"""What is left for the last answers to leave after the grace."""
+"""Time for the last responses to be written after the grace period."""
 WATCH_PERIOD_S = 1.0
 TRACES_S = 3.0
-"""What the last traces may take to leave, unless the drain leaves less."""
+"""Maximum time to export the last traces; less if the drain leaves less."""
 
 
 class Server(uvicorn.Server):
-    """uvicorn, with signals left to us."""
+    """uvicorn without its signal handlers."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Install nothing."""
+        """Install no handlers."""
         yield
 
     def refuse_connections(self) -> None:
-        """Listen no more. Connections that stand are served on."""
+        """Close the listener. Open connections are still served."""
         for listener in self.servers:
             listener.close()
 
     def abort(self) -> int:
-        """End all connections now; say how many there were."""
+        """Close all connections now and return their number."""
         self.force_exit = True
         connections = list(self.server_state.connections)
         for connection in connections:
@@ -74,11 +74,11 @@ async def serve(
     listener: socket.socket,
     telemetry: OpenTelemetry | None = None,
 ) -> int:
-    """Run until told to stop or until nothing works any more; the models have been started.
+    """Serve until stopped or until a model cannot execute any more; the models have been started.
 
     Returns:
-        The exit code: 0 after a drain in which everything accepted was answered, else 1; 1 too
-        where a device was lost in the meantime, so that the pod's status shows it.
+        The exit code: 0 after a drain that answered every accepted request, else 1; also 1 if a
+            device was lost, so that the pod's status shows it.
     """
     loop = asyncio.get_running_loop()
     application = Application(
@@ -188,9 +188,9 @@ async def _fail(
     http: asyncio.Task[None],
     stop: asyncio.Task[bool],
 ) -> int:
-    # A server that never was ready has nothing to keep: the restart shows in the pod's status. One
-    # that was ready stays, not live and not ready, until the kubelet ends it: its last answers and
-    # its metrics can still be read.
+    # A server that never was ready has nothing to keep: its restart shows in the pod's status. One
+    # that was ready stays, neither live nor ready, until the kubelet stops it, so that its last
+    # answers and its metrics can still be read.
     if models.warm:
         await stop
     server.should_exit = True  # idle connections end now, the others after their answer
@@ -199,8 +199,8 @@ async def _fail(
 
 
 async def _close(server: Server, http: asyncio.Task[None], end_s: float) -> None:
-    # A request that is half sent is still received, and an answer that is read slowly still read,
-    # but neither makes the drain any longer than its grace.
+    # Requests that are still arriving and responses that are read slowly may finish, but they do
+    # not extend the drain beyond its grace period.
     left_s = max(0.0, end_s - asyncio.get_running_loop().time()) + CLOSING_S
     done, _ = await asyncio.wait((http,), timeout=left_s)
     if not done:

@@ -1,8 +1,8 @@
-"""PURE. Tensors as JSON carries them: declared shapes, and numbers checked against them.
+"""PURE. Tensor declarations (shape, datatype), and numbers checked against them.
 
-A request's numbers are held in flat typed arrays (`array.array`), which are compact while they wait
-and become a torch tensor without looking at each number again. Shapes are per item; the batch
-dimension stands before them. One dimension of an item may be dynamic, written -1: its size is the
+A request's numbers are stored in flat typed arrays (`array.array`), which are compact while they
+wait and become a torch tensor without conversion. Shapes are per item; the batch dimension comes
+first and is not listed. One dimension of an item may be dynamic, written -1: its size is the
 request's length, the same for all tensors and items of a request.
 """
 
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 DYNAMIC = -1
-"""Stands in a shape for the request's length."""
+"""The request's length, in a shape."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +44,12 @@ class TensorSpec:
     dynamic: bool = field(init=False, repr=False, compare=False)
     """Whether a dimension is the request's length."""
     elements: int = field(init=False, repr=False, compare=False)
-    """Numbers in one item; in one of length 1 where the shape is dynamic."""
+    """Numbers in one item; in one of length 1 if the shape is dynamic."""
     is_strings: bool = field(init=False, repr=False, compare=False)
-    """Whether the elements are strings, which have a length each."""
+    """Whether the elements are strings, each with its own length."""
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a datatype that JSON cannot carry here, or an impossible shape."""
+        """Raise ValueError for an unknown datatype or an impossible shape."""
         object.__setattr__(self, "dynamic", DYNAMIC in self.shape)
         object.__setattr__(self, "elements", abs(math.prod(self.shape)))
         object.__setattr__(self, "is_strings", self.datatype == STRINGS.name)
@@ -70,20 +70,20 @@ class TensorSpec:
             )
 
     def sized(self, length: int) -> tuple[int, ...]:
-        """The shape of one item of this length; the declared one where nothing is dynamic."""
+        """Return the shape of one item of this length; the declared one if nothing is dynamic."""
         if not self.dynamic:
             return self.shape
         return tuple(length if size == DYNAMIC else size for size in self.shape)
 
     def elements_at(self, length: int) -> int:
-        """Numbers in one item of this length."""
+        """Return the count of numbers in one item of this length."""
         return self.elements * length if self.dynamic else self.elements
 
     def numbers(self, values: list[object], where: str) -> Numbers:
-        """Check a flat list against the datatype.
+        """Check a flat list against the datatype and pack it.
 
         Raises:
-            InvalidRequestError: naming `where`, the rule and the first value that breaks it.
+            InvalidRequestError: with `where`, the rule and the first wrong value.
         """
         datatype = DATATYPES[self.datatype]
         if not datatype.kinds.issuperset(map(type, values)):
@@ -105,37 +105,37 @@ class TensorSpec:
         return numbers
 
     def count(self, numbers: Numbers) -> int:
-        """How many elements an array of this datatype holds.
+        """Return how many elements an array of this datatype holds.
 
         Raises:
-            ValueError: for BYTES that end within an element.
+            ValueError: BYTES end within an element.
         """
         return sum(1 for _ in ends(numbers.tobytes())) if self.is_strings else len(numbers)
 
     def zeros(self, items: int, length: int = 0) -> Numbers:
-        """As many items of zeros, or of empty strings, for warm-up."""
+        """Return this many items of zeros, or of empty strings, for warm-up."""
         datatype = DATATYPES[self.datatype]
         return array(datatype.typecode, bytes(datatype.width * self.elements_at(length) * items))
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What a model takes and gives, and the shapes in which the device executes it."""
+    """A model's inputs and outputs, and the shapes in which the device executes it."""
 
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
     lengths: tuple[int, ...] = ()
-    """Warmed lengths of the dynamic dimension, ascending; () where there is none. A request is
-    padded with zeros to the smallest that holds it."""
+    """Warmed lengths of the dynamic dimension, ascending; () if there is none. Requests are padded
+    with zeros to the next of them."""
     batches: tuple[int, ...] = ()
-    """Warmed batch sizes where only some are, ascending; () for every size."""
+    """Warmed batch sizes, ascending; () if every size is warmed."""
     mask: TensorSpec | None = None
-    """One more input, made here and not sent by clients: 1 where an item has data, 0 where it was
+    """An additional input that the server generates: 1 where an item has data, 0 where it is
     padded. Of shape (-1,)."""
     _finite: tuple[tuple[str, Callable[[Numbers], bool]], ...] = field(
         init=False, repr=False, compare=False
     )
-    """How each output tells whether all its numbers are finite."""
+    """For each output, the test whether all its numbers are finite."""
 
     def __post_init__(self) -> None:
         """Raise ValueError for missing or repeated tensors, or shapes that do not fit together."""
@@ -166,7 +166,7 @@ class Signature:
         object.__setattr__(self, "_finite", finite_of)
 
     def all_finite(self, outputs: Mapping[str, Numbers]) -> bool:
-        """Whether no number of an answer is NaN or infinite."""
+        """Return whether no number of the outputs is NaN or infinite."""
         for name, finite_numbers in self._finite:  # noqa: SIM110 - per answer, one output mostly
             if not finite_numbers(outputs[name]):
                 return False
@@ -178,18 +178,18 @@ class Signature:
         return any(spec.dynamic for spec in self.inputs)
 
     def padded_length(self, length: int) -> int:
-        """The smallest warmed length that holds this one; 0 where the model has none.
+        """Return the smallest warmed length that is sufficient; 0 if the model has none.
 
         Raises:
-            ValueError: where no warmed length holds it.
+            ValueError: no warmed length is sufficient.
         """
         return _padded("length", self.lengths, length) if self.lengths else 0
 
     def padded_batch(self, items: int) -> int:
-        """The smallest warmed batch size that holds so many items.
+        """Return the smallest warmed batch size for this many items.
 
         Raises:
-            ValueError: where no warmed size holds them.
+            ValueError: no warmed size is sufficient.
         """
         return _padded("batch", self.batches, items) if self.batches else items
 
@@ -202,10 +202,10 @@ def _padded(what: str, warmed: tuple[int, ...], size: int) -> int:
 
 
 def flatten(data: object, shape: Sequence[int], where: str) -> list[object]:
-    """Nested lists of exactly this shape as one flat list.
+    """Flatten nested lists of exactly this shape.
 
     Raises:
-        InvalidRequestError: naming the axis, its size, and what was found.
+        InvalidRequestError: with the axis, its expected size, and what was found.
     """
     level: list[object] = [data]
     for axis, size in enumerate(shape):
@@ -226,14 +226,14 @@ def flatten(data: object, shape: Sequence[int], where: str) -> list[object]:
 
 
 def nest(flat: list[object], shape: Sequence[int]) -> object:
-    """The inverse of flatten; an empty shape gives the single element."""
+    """Nest a flat list; the inverse of `flatten`. An empty shape gives the single element."""
     for size in reversed(shape[1:]):
         flat = [flat[i : i + size] for i in range(0, len(flat), size)]
     return flat if shape else flat[0]
 
 
 def kind(value: object) -> str:
-    """What a JSON value is, for messages."""
+    """Describe a JSON value's type, for messages."""
     names = {dict: "an object", list: "a list", str: "a string", bool: "a boolean"}
     names |= {int: "an integer", float: "a fraction", type(None): "null"}
     return names.get(type(value), type(value).__name__)

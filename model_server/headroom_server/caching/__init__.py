@@ -1,8 +1,8 @@
-"""Answers that are kept: equal inputs to one model cost one execution while an answer is fresh.
+"""The response cache: equal inputs to one model cost one execution while an answer is fresh.
 
-keys, values, lru, breaker, counts   pure
-flights                              who waits for whose execution
-store                                the port of a second level, and what bounds its harm
-redis_store                          Redis behind that port; alone imports its client
-cache                                one model's cache, put together
+keys, values, lru, breaker   pure
+flights                      single flight: equal concurrent requests share one execution
+store                        interface of a second level, and limits on its effect
+redis_store                  Redis as second level; the only module that imports its client
+cache                        one model's cache
 """

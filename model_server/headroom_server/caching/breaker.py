@@ -1,10 +1,10 @@
-"""PURE. Whether a service that others depend on less than on their own speed is asked at all.
+"""PURE. A circuit breaker for an optional service that must never slow down requests.
 
     open ── a probe succeeds ──> closed ── FAILURES in a row ──> open
 
-It begins open, so that nobody waits for the first connection, and the first probe is due at once.
-Each opening doubles the pause before the next probe until a question is answered: a service that
-answers probes and is too slow for questions costs ever less.
+It starts open, so that no request waits for the first connection, and the first probe is due at
+once. Each opening doubles the pause before the next probe until a lookup succeeds: a service that
+answers probes but is too slow for lookups costs less and less.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ LONGEST_PAUSE_S = 30.0
 
 
 class Breaker:
-    """Closed: ask. Open: do not, but probe when it is due."""
+    """Closed: use the service. Open: do not, but probe it when due."""
 
     def __init__(self) -> None:
         self.closed = False
@@ -24,25 +24,25 @@ class Breaker:
         self._probe_at_s: float | None = float("-inf")
 
     def probe(self, now_s: float) -> bool:
-        """Whether to probe now; whoever is told so has to say how it went."""
+        """Return whether to probe now; the caller must report the result with `probed`."""
         if self.closed or self._probe_at_s is None or now_s < self._probe_at_s:
             return False
         self._probe_at_s = None
         return True
 
     def probed(self, now_s: float, *, well: bool) -> None:
-        """A probe has ended."""
+        """Record the result of a probe."""
         if well:
             self.closed, self._failures = True, 0
         else:
             self._open(now_s)
 
     def answered(self) -> None:
-        """A question was answered in time."""
+        """Record a lookup that was answered in time."""
         self._failures, self._pause_s = 0, FIRST_PAUSE_S
 
     def failed(self, now_s: float) -> bool:
-        """A question was not answered, or too late. Whether that opened it."""
+        """Record a lookup that failed or was late; return whether that opened the breaker."""
         self._failures += 1
         if not self.closed or self._failures < FAILURES:
             return False

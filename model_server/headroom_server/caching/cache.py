@@ -1,6 +1,6 @@
-"""One model's response cache: memory, then the second level, then one execution for all who ask.
+"""One model's response cache: memory, then the second level, then one execution per key.
 
-Errors are never kept. A hit costs no place in the queue and no admission. All of it runs on the
+Errors are never cached. A hit needs no place in the queue and no admission. Everything runs on the
 event loop's thread.
 """
 
@@ -37,16 +37,16 @@ class AnswerSource(StrEnum):
     MEMORY = "memory"
     STORE = "redis"
     FLIGHT = "flight"
-    """The execution of an equal request that was under way."""
+    """The execution of an equal request that was already running."""
     DEVICE = "device"
 
 
 @dataclass(frozen=True, slots=True)
 class CacheCounts:
-    """What a scrape shows."""
+    """Cache statistics for metrics."""
 
     by_source: Mapping[AnswerSource, int]
-    """Answers; executions that were begun, under `DEVICE`."""
+    """Answers by source; executions that were started, for `DEVICE`."""
     size: int
     entries: int
     evicted: int
@@ -64,12 +64,12 @@ OWN_ENDS = (
     AbandonedError,
     asyncio.CancelledError,
 )
-"""Ends of a request that say nothing of an equal one."""
+"""Results of a request that do not apply to an equal one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """How much is kept, for how long, and how much may wait for executions of others."""
+    """Limits on cached bytes, their age, and the bytes of requests that wait for an equal one."""
 
     max_bytes: int
     ttl_s: float
@@ -77,7 +77,7 @@ class Bounds:
 
 
 class CacheRequest(NamedTuple):
-    """One request: its numbers, when it is due, whose connection may be lost."""
+    """One request: its numbers, its deadline, and its connection."""
 
     work: Work
     due_s: float | None
@@ -85,7 +85,7 @@ class CacheRequest(NamedTuple):
 
 
 class Cache:
-    """Serves once it is told the model's signature. `store` may be shared by many."""
+    """Usable once `serve` has set the signature. Several caches may share a `store`."""
 
     def __init__(
         self,
@@ -106,13 +106,13 @@ class Cache:
         self._by_source = dict.fromkeys(AnswerSource, 0)
 
     def serve(self, signature: Signature) -> None:
-        """The model is loaded."""
+        """Set the signature of the loaded model."""
         self._signature, self._keys = signature, Keys(self._identity, signature)
         if self._store is not None:
             self._store.start()
 
     def counts(self) -> CacheCounts:
-        """What a scrape shows, now."""
+        """Return the current statistics for metrics."""
         store = self._store
         return CacheCounts(
             dict(self._by_source),
@@ -124,17 +124,17 @@ class Cache:
         )
 
     async def wait_idle(self) -> None:
-        """Wait until no execution is under way or about to be."""
+        """Wait until no execution is running or pending."""
         while self._flights:
             await asyncio.wait([flight.over for flight in self._flights.values()])
 
     async def outputs(
         self, request: CacheRequest, execute: Callable[[], Awaitable[Outputs]]
     ) -> tuple[Outputs, AnswerSource]:
-        """CachedValue outputs, or those of an execution, and where they come from.
+        """Return cached outputs or those of an execution, with their source.
 
         Raises:
-            RequestError: what `execute` raises; expired or left while it waited for another's.
+            RequestError: raised by `execute`, or the request expired or left while it waited.
         """
         assert self._keys is not None
         key = self._keys.key(request.work)
@@ -186,7 +186,7 @@ class Cache:
         try:
             return await _bounded(follower, request, self._clock)
         except BaseException:
-            # cancel gives it up, unless it has been told something that it did not hear
+            # cancel() fails if the future was resolved before the waiter could see it
             if not follower.cancel() and follower.result() is FollowerRole.LEAD:
                 self._pass_on(key, flight)
             raise
@@ -240,7 +240,7 @@ class Cache:
 async def _bounded(
     awaited: asyncio.Future[T], request: CacheRequest, clock: Callable[[], float]
 ) -> T:
-    """What is awaited, unless the request's client leaves or its deadline passes before."""
+    """Await a future until the client disconnects or the deadline passes."""
     loop = asyncio.get_running_loop()
     first: asyncio.Future[None] = loop.create_future()
 

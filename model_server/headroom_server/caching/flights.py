@@ -1,12 +1,12 @@
-"""Single flight: of equal requests one executes, and the others wait for what becomes of it.
+"""Single flight: one of several equal requests executes, the others wait for its result.
 
 | the leader ends with | its followers |
 |---|---|
 | outputs | get them |
-| a failure of its execution | execute each on its own: what one met says little of the next |
-| its own end (it left, expired, was refused) | the first of them leads, the rest wait for it |
+| a failed execution | each execute on their own: one failure says little about the next |
+| its own end (disconnected, expired, refused) | the first becomes the leader, the rest wait |
 
-All of it runs on the event loop's thread.
+Everything runs on the event loop's thread.
 """
 
 from __future__ import annotations
@@ -31,28 +31,28 @@ FlightResult: TypeAlias = "Outputs | FollowerRole"
 
 
 class Flight:
-    """One execution under way, and who waits for it in order of arrival."""
+    """One running execution and its followers in order of arrival."""
 
     def __init__(self) -> None:
         self._followers: deque[asyncio.Future[FlightResult]] = deque()
         self.over = asyncio.get_running_loop().create_future()
-        """Set when nobody is left to execute it."""
+        """Set when no request is left to execute it."""
 
     def join(self) -> asyncio.Future[FlightResult]:
-        """Follow: the future says what is to be done. It may be given up at any time."""
+        """Return a future of the result, as a follower; it may be cancelled at any time."""
         follower: asyncio.Future[FlightResult] = asyncio.get_running_loop().create_future()
         self._followers.append(follower)
         return follower
 
     def land(self, word: FlightResult) -> None:
-        """Say it to all, and be over."""
+        """Resolve all followers and end the flight."""
         for follower in self._waiting():
             follower.set_result(word)
         self._followers.clear()
         self.over.set_result(None)
 
     def hand_over(self) -> bool:
-        """Let the first that still waits lead; false, and over, where there is none."""
+        """Make the first waiting follower the leader; return False, and end, if there is none."""
         for follower in self._waiting():
             follower.set_result(FollowerRole.LEAD)
             return True

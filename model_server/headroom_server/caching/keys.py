@@ -1,9 +1,9 @@
-"""PURE. What makes two requests equal: model, version, signature, and every input's numbers.
+"""PURE. Cache keys: model, version, signature and every input's numbers.
 
-The key is taken from the numbers as they lie in memory and not from a body, so that the forms of
-one request (JSON, binary tensors, gRPC) have one key. The outputs that a client asks for are no
-part of it: the device computes all of them, all are kept, and each answer picks its own.
-Numbers are equal where their bytes are: -0.0 and 0.0 differ.
+The key is computed from the numbers in memory, not from the body, so that all encodings of a
+request (JSON, binary tensors, gRPC) have one key. The requested outputs are not part of it: the
+device computes all outputs, all are cached, and each response selects its own. Numbers are equal if
+their bytes are: -0.0 and 0.0 differ.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FORMAT = "headroom answer 1"
 
 
 class Keys:
-    """Of requests to one model. `identity` tells its weights from all others'."""
+    """Computes keys for one model. `identity` distinguishes its weights from all others."""
 
     def __init__(self, identity: str, signature: Signature) -> None:
         said = repr((FORMAT, identity, signature))
@@ -29,9 +29,9 @@ class Keys:
         self._inputs = tuple(spec.name for spec in signature.inputs)
 
     def key(self, work: Work) -> bytes:
-        """32 bytes."""
-        # items, length and signature say how many numbers each input holds, so that no two
-        # requests come to the same bytes
+        """Return the key, 32 bytes."""
+        # items, length and signature determine how many numbers each input has, so that different
+        # requests never produce the same bytes
         digest = self._model.copy()
         digest.update(pack("<QQ", work.items, work.length))
         for name in self._inputs:

@@ -1,4 +1,4 @@
-"""PURE. Values by key, bounded in bytes and in age: the least recently used ones go first."""
+"""PURE. An LRU cache bounded in bytes and in age."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ V = TypeVar("V")
 
 
 class CachedValue(NamedTuple, Generic[V]):
-    """A value, the bytes it holds, and when it is no longer fresh."""
+    """A value, its size in bytes, and when it expires."""
 
     value: V
     size: int
@@ -19,24 +19,24 @@ class CachedValue(NamedTuple, Generic[V]):
 class Lru(Generic[V]):
     """At most `max_bytes` at any time.
 
-    Stale values are found out when they are asked for; until then they stand within the bound like
-    all others, and leave in their turn.
+    Expired values are found on lookup; until then they count towards the limit and are evicted in
+    turn.
     """
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
         self._kept: OrderedDict[bytes, CachedValue[V]] = OrderedDict()
         self.size = 0
-        """Bytes held now."""
+        """Current size in bytes."""
         self.evicted = 0
-        """Fresh or not, how many had to go for others."""
+        """Values evicted to make room, expired or not."""
 
     def __len__(self) -> int:
-        """Values held now."""
+        """Return the number of values."""
         return len(self._kept)
 
     def get(self, key: bytes, now_s: float) -> V | None:
-        """A value that is fresh; it is the most recently used one then."""
+        """Return a fresh value and mark it as most recently used."""
         kept = self._kept.get(key)
         if kept is None:
             return None
@@ -47,7 +47,7 @@ class Lru(Generic[V]):
         return kept.value
 
     def put(self, key: bytes, kept: CachedValue[V]) -> None:
-        """Keep a value, in place of the one that the key had; one above the bound is not kept."""
+        """Store a value in place of the key's previous one, unless it exceeds the limit."""
         self._drop(key)
         if kept.size > self._max_bytes:
             return

@@ -1,4 +1,4 @@
-"""Redis as the second level. The only module that imports its client."""
+"""Redis as second level. The only module that imports its client."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from headroom_server.caching.store import PATIENCE_S, StoredValue
 
 PREFIX = b"headroom:"
 MAX_CONNECTIONS = 32
-"""More than lookups of `LOOKUP_S` and a few writes occupy."""
+"""More than concurrent lookups of `LOOKUP_S` and a few writes need."""
 
 
 class RedisStore:
-    """Keys under `headroom:`, each with an expiry of its own. Connects when it is first used."""
+    """Keys under `headroom:`, each with its own expiry. Connects on first use."""
 
     def __init__(self, url: str) -> None:
-        """Raise ValueError for a URL that is none of Redis."""
+        """Raise ValueError for a URL that is not a Redis URL."""
         self._redis = Redis.from_url(
             url,
             socket_timeout=PATIENCE_S,
@@ -28,7 +28,7 @@ class RedisStore:
         )
 
     async def get(self, key: bytes) -> StoredValue | None:
-        """The value and what is left of its time, in one round trip."""
+        """Return the value and its remaining time, in one round trip."""
         async with self._redis.pipeline(transaction=False) as pipeline:
             pipeline.get(PREFIX + key)
             pipeline.pttl(PREFIX + key)
@@ -36,13 +36,13 @@ class RedisStore:
         return None if value is None or left_ms <= 0 else StoredValue(value, left_ms / 1000)
 
     async def put(self, key: bytes, value: bytes, ttl_s: float) -> None:
-        """SET with an expiry, in milliseconds."""
+        """Store a value with its expiry in milliseconds."""
         await self._redis.set(PREFIX + key, value, px=max(1, round(ttl_s * 1000)))
 
     async def ping(self) -> None:
-        """PING."""
+        """Send PING."""
         await self._redis.ping()
 
     async def close(self) -> None:
-        """Give up all connections."""
+        """Close all connections."""
         await self._redis.aclose()

@@ -1,7 +1,7 @@
-"""A second level outside of this process: its port, and the bounds on the harm that it can do.
+"""The interface of a second level outside this process, and limits on the harm it can do.
 
-A lookup takes at most `LOOKUP_S`, whatever happens behind the port; writes are done beside the
-requests, and few of them at a time. Whoever is down or slow is not asked for a while.
+A lookup takes at most `LOOKUP_S`; writes happen in the background, a limited number at a time. A
+store that is down or slow is not used for a while.
 """
 
 from __future__ import annotations
@@ -17,37 +17,37 @@ log = logging.getLogger("headroom_server")
 
 LOOKUP_S = 0.020
 PATIENCE_S = 1.0
-"""Of what no request waits for: probes and writes."""
+"""Timeout of probes and writes, for which no request waits."""
 MAX_WRITES = 64
 MAX_WRITE_BYTES = 32 << 20
-"""Waiting to be written; what comes on top is not."""
+"""Maximum bytes waiting to be written; more are dropped."""
 
 
 class StoredValue(NamedTuple):
-    """A value, and for how long it is still fresh."""
+    """A value and its remaining time."""
 
     value: bytes
     left_s: float
 
 
 class ByteStore(Protocol):
-    """Bytes by key, shared by replicas. Every method may raise anything, and may hang."""
+    """Bytes by key, shared by replicas. Every method may raise any exception, and may hang."""
 
     async def get(self, key: bytes) -> StoredValue | None:
-        """The value, where there is one that is fresh."""
+        """Return the value, if there is a fresh one."""
 
     async def put(self, key: bytes, value: bytes, ttl_s: float) -> None:
-        """Keep a value for so long."""
+        """Store a value for this long."""
 
     async def ping(self) -> None:
-        """Connect if need be, and return."""
+        """Connect if necessary."""
 
     async def close(self) -> None:
-        """Give up all connections."""
+        """Close all connections."""
 
 
 class GuardedStore:
-    """A store that never fails and never takes long."""
+    """A store whose calls never fail and never take long."""
 
     def __init__(self, store: ByteStore, clock: Callable[[], float]) -> None:
         self._store = store
@@ -56,9 +56,9 @@ class GuardedStore:
         self._beside: set[asyncio.Task[None]] = set()
         self._written_bytes = 0
         self.failures = 0
-        """Questions and writes that were not answered, or too late."""
+        """Lookups and writes that failed or were late."""
         self.unwritten = 0
-        """Answers that were not written, since too many waited for it."""
+        """Answers that were not written because too many were waiting."""
 
     @property
     def asked(self) -> bool:
@@ -66,12 +66,12 @@ class GuardedStore:
         return self._breaker.closed
 
     def start(self) -> None:
-        """Probe where that is due, on the running loop."""
+        """Probe if due, on the running loop."""
         if self._breaker.probe(self._clock()):
             self._aside(self._probe())
 
     async def get(self, key: bytes) -> StoredValue | None:
-        """The value; None where there is none, or it cannot be had in time."""
+        """Return the value; None if there is none or it is not available in time."""
         try:
             async with asyncio.timeout(LOOKUP_S):
                 found = await self._store.get(key)
@@ -82,7 +82,7 @@ class GuardedStore:
         return found
 
     def put(self, key: bytes, value: bytes, ttl_s: float) -> None:
-        """Have a value written, beside the requests."""
+        """Write a value in the background."""
         full = len(self._beside) >= MAX_WRITES
         if full or self._written_bytes + len(value) > MAX_WRITE_BYTES:
             self.unwritten += 1
@@ -90,7 +90,7 @@ class GuardedStore:
         self._aside(self._write(key, value, ttl_s))
 
     async def close(self) -> None:
-        """Finish what is being written, within a bound, and give up all connections."""
+        """Finish pending writes, within a timeout, and close all connections."""
         if self._beside:
             _, late = await asyncio.wait(self._beside, timeout=PATIENCE_S)
             for task in late:

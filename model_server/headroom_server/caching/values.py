@@ -1,10 +1,10 @@
-"""PURE. A request's outputs as bytes, for a store outside of this process, and their size in it.
+"""PURE. A request's outputs as bytes for an external store, and their size.
 
-    16 bytes   digest over key and payload
+    16 bytes   digest of key and payload
     payload    the outputs' numbers, in the order of the signature, little-endian
 
-Shapes follow from the request. A value that is cut, of another request or of another format is
-none: its digest differs.
+Shapes follow from the request. A truncated value, or one of another request or format, has a
+different digest and is ignored.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from headroom_server.tensors import Numbers, Signature
 
 DIGEST_BYTES = 16
 ENTRY_BYTES = 512
-"""Of a kept answer beside its tensors: key, mapping, tuple, the order's links."""
+"""Memory of a cached answer in addition to its tensors: key, mapping, tuple, LRU links."""
 TENSOR_BYTES = 128
-"""Of a tensor beside its numbers."""
+"""Memory of a tensor in addition to its numbers."""
 
 
 def encoded(key: bytes, outputs: Mapping[str, Numbers], signature: Signature) -> bytes:
-    """The value of a key."""
+    """Encode the value of a key."""
     payload = b"".join([to_bytes(outputs[spec.name]) for spec in signature.outputs])
     return _digest(key, payload) + payload
 
@@ -33,7 +33,7 @@ def encoded(key: bytes, outputs: Mapping[str, Numbers], signature: Signature) ->
 def decoded(
     key: bytes, value: bytes, work: Work, signature: Signature
 ) -> dict[str, Numbers] | None:
-    """The outputs; None where the value is not one of this request."""
+    """Decode the outputs; None if the value does not belong to this request."""
     payload = value[DIGEST_BYTES:]
     if value[:DIGEST_BYTES] != _digest(key, payload):
         return None
@@ -50,7 +50,7 @@ def decoded(
 
 
 def size_of(outputs: Mapping[str, Numbers]) -> int:
-    """Bytes that a kept answer holds in memory."""
+    """Return the bytes that a cached answer holds in memory."""
     tensors = sum([len(one) * one.itemsize + TENSOR_BYTES for one in outputs.values()])
     return ENTRY_BYTES + tensors
 

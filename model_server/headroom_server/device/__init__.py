@@ -1,1 +1,1 @@
-"""The device's thread: start-up, batches in three steps, failures narrowed down."""
+"""The device's thread: start-up, batches in three steps, isolation of failures."""

@@ -1,8 +1,8 @@
-"""A device that spends calibrated time instead of computing: t0 + a * b + c * b * L seconds.
+"""An engine that sleeps instead of computing: t0 + a * b + c * b * L seconds per batch.
 
-b is the batch's size and L its padded length. It lets a laptop stand for a GPU, and says `emulated`
-wherever it reports. Answers are still checkable: each item is a row of numbers and its output is
-their exact sum.
+b is the batch size and L its padded length. It replaces a GPU on a laptop and reports `emulated`
+everywhere. Responses can still be checked: each item is a row of numbers and its output is their
+exact sum.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from headroom_server.engine import DeviceLostError, Staged, Work
 from headroom_server.tensors import DYNAMIC, Numbers, Signature, TensorSpec
 
 OVERSLEPT_CAP_S = 0.001
-"""One late wake-up of a busy machine must not make the next batches free."""
+"""Cap on the compensation for one late wake-up, which must not make the next batches free."""
 
 SCALE = 64
-"""Numbers of a row are halved so often where their sum is too large to be added up as it is."""
+"""Powers of two by which a row is scaled if its sum would overflow."""
 
 
 class EmulatedEngine:
-    """Sleeps as long as the device it stands for would compute."""
+    """Sleeps as long as the emulated device would compute."""
 
     name = "emulated"
     device = "emulated"
@@ -46,10 +46,10 @@ class EmulatedEngine:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """Take rows of `input_size` numbers; where there are `lengths`, rows of any length.
+        """Accept rows of `input_size` numbers, or with `lengths` rows of any length.
 
-        From `slow_after_s` after loading a batch takes `slow_factor` times as long, as on a device
-        that has become hot or has got a neighbour. From `lost_after_s` after loading it is lost.
+        From `slow_after_s` after loading, a batch takes `slow_factor` times as long, as on a hot or
+        shared device. From `lost_after_s` after loading, the device is lost.
         """
         self._fixed_cost_s = fixed_cost_s
         self._per_item_cost_s = per_item_cost_s
@@ -70,24 +70,24 @@ class EmulatedEngine:
         )
 
     def load(self) -> Signature:
-        """Take the configured time."""
+        """Sleep for the configured time."""
         self._sleep(self._load_s)
         self._loaded_s = self._clock()
         return self._signature
 
     def compile(self) -> str:
-        """Nothing."""
+        """Do nothing."""
         return "nothing to compile"
 
     def stage(self, batch: Sequence[Work], length: int, ahead: Staged | None = None) -> Staged:
-        """Nothing is copied."""
+        """Copy nothing."""
         return Staged(batch, length)
 
     def execute(self, staged: Staged) -> Sequence[Mapping[str, Numbers]]:
-        """Sum every row, and answer when t(b, L) has passed since the call.
+        """Sum every row, and return when t(b, L) has passed since the call.
 
         Raises:
-            DeviceLostError: where the device is to be lost by now.
+            DeviceLostError: the time of the emulated loss has come.
         """
         now_s = self._clock()
         if now_s - self._loaded_s >= self._lost_after_s:
@@ -101,11 +101,11 @@ class EmulatedEngine:
     def finish(
         self, staged: Staged, result: Sequence[Mapping[str, Numbers]]
     ) -> Sequence[Mapping[str, Numbers]]:
-        """As it is."""
+        """Return the result unchanged."""
         return result
 
     def unload(self) -> None:
-        """Nothing was taken."""
+        """Release nothing."""
 
     def _cost_s(self, items: int, length: int, now_s: float) -> float:
         per_item_s = self._per_item_cost_s + self._per_token_cost_s * length
@@ -120,7 +120,7 @@ class EmulatedEngine:
         return array("d", [_sum(numbers[at : at + row]) for at in range(0, len(numbers), row)])
 
     def _spend_until(self, due_s: float) -> None:
-        # A sleep ends late by some 0.1 ms: that is taken off the next one, so that the mean is
+        # A sleep ends about 0.1 ms late: the next one is shortened by that, so that the mean is
         # exact.
         due_s -= self._overslept_s
         self._sleep(max(0.0, due_s - self._clock()))
@@ -128,7 +128,7 @@ class EmulatedEngine:
 
 
 def _sum(row: Numbers) -> float:
-    """The exact sum, rounded once; the largest number of its sign where it is beyond all."""
+    """Return the exact sum, rounded once; on overflow the largest number of its sign."""
     try:
         return math.fsum(row)
     except OverflowError:

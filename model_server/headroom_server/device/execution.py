@@ -1,7 +1,7 @@
-"""Executes batches on the engine in three steps, and narrows down those that fail.
+"""Executes batches on the engine in three steps, and isolates failures.
 
-Every batch that is handed in is reported once, with what became of each of its requests. All but
-`conclude` runs on the device's thread.
+Every batch is reported once, with the result of each of its requests. Everything but `conclude`
+runs on the device's thread.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ T = TypeVar("T")
 
 
 class ExecutedBatch(NamedTuple, Generic[T]):
-    """One batch that left the device; `outputs` has None for each request that failed."""
+    """One executed batch; `outputs` has None for each request that failed."""
 
     sealed: SealedBatch[T]
     outputs: Sequence[Outputs | None]
     began_s: float
     seconds: float
-    """For how long the next batch had to wait for this one."""
+    """How long the next batch had to wait for this one."""
     stages: StageTimes | None = None
-    """None where it was not executed as a whole, and took longer than such a batch takes."""
+    """None if it was executed in parts, and therefore took longer."""
     apart: bool = False
-    """Whether the postprocess came after these seconds, on another thread."""
+    """Whether postprocessing came after these seconds, on another thread."""
 
 
 class StagedAhead(NamedTuple):
-    """What was staged for what the batch was going to be, and how long that took."""
+    """What was staged ahead for the expected batch, and how long that took."""
 
     staged: Staged | None = None
     seconds: float = 0.0
@@ -56,7 +56,7 @@ UNPREPARED = StagedAhead()
 
 
 class ComputedBatch(NamedTuple, Generic[T]):
-    """A batch whose results are in the host's memory."""
+    """A batch whose results are in host memory."""
 
     sealed: SealedBatch[T]
     staged: Staged
@@ -67,14 +67,14 @@ class ComputedBatch(NamedTuple, Generic[T]):
 
 
 class Pieces(NamedTuple):
-    """What became of the requests of a batch that is executed piece by piece, by their keys."""
+    """Results by request key, of a batch that is executed in parts."""
 
     outputs: dict[int, Outputs]
     late: set[int]
 
 
 class Executor(Generic[T]):
-    """The engine, how far it is trusted, and how much it is given at once."""
+    """The engine, its recent failures, and its memory budget."""
 
     def __init__(
         self,
@@ -94,16 +94,16 @@ class Executor(Generic[T]):
         self.budget = Budget.of(max_batch_size * max((1, *signature.lengths)))
         self.failure_streak = FailureStreak()
         self.busy_since_s: float | None = None
-        """When the batch in hand began; None between batches."""
+        """When the current batch began; None between batches."""
         self.suspected = False
-        """The engine failed even the request that warm-up has seen answered, and all since."""
+        """The engine failed even the request that succeeded in warm-up, and every one since."""
 
     def fits(self, sealed: SealedBatch[T]) -> bool:
-        """Whether a batch is executed as a whole: always, unless memory was short of late."""
+        """Return whether a batch is executed as a whole: always, unless memory is short."""
         return self.budget.share == 1.0 or sealed.items <= self.budget.items(sealed.length)
 
     def stage(self, sealed: SealedBatch[T], ahead: Staged | None = None) -> Staged:
-        """The engine's first step. May raise anything."""
+        """Run the engine's first step. May raise any exception."""
         works = list(map(self._work_of, [entry.payload for entry in sealed.batch]))
         return self._engine.stage(works, sealed.length, ahead)
 
@@ -113,10 +113,10 @@ class Executor(Generic[T]):
         ahead: StagedAhead = UNPREPARED,
         started: Callable[[], None] | None = None,
     ) -> ComputedBatch[T] | Failure:
-        """The first two steps; `started` is called between them.
+        """Run the first two steps; `started` is called between them.
 
         Raises:
-            DeviceLostError: the engine's.
+            DeviceLostError: raised by the engine.
         """
         self.busy_since_s = began_s = self._clock()
         try:
@@ -137,9 +137,9 @@ class Executor(Generic[T]):
         return ComputedBatch(sealed, staged, result, began_s, stage_s, self._clock() - staged_s)
 
     def conclude(self, done: ComputedBatch[T], *, apart: bool = False) -> Failure | None:
-        """The last step, and the report where it succeeds.
+        """Run the last step; report the batch if it succeeds.
 
-        `apart`: on a thread of its own, so that no batch waits for it.
+        `apart`: on a separate thread, so that no batch waits for it.
         """
         began_s = self._clock()
         outputs = self._finished(done)
@@ -156,10 +156,10 @@ class Executor(Generic[T]):
         return None
 
     def run(self, sealed: SealedBatch[T]) -> None:
-        """All three steps, and the report, whatever happens; piece by piece where memory is short.
+        """Run all three steps and report; in parts if memory is short.
 
         Raises:
-            DeviceLostError: the engine's.
+            DeviceLostError: raised by the engine.
         """
         if self.fits(sealed):
             computed = self.compute(sealed)
@@ -169,13 +169,13 @@ class Executor(Generic[T]):
             self._salvage(sealed, [(part, None) for part in self._portions(sealed)])
 
     def judge(self, sealed: SealedBatch[T], failure: Failure | None) -> None:
-        """Learn from how a batch ended; where it failed, execute it in parts, and report."""
+        """Learn from a batch's result; if it failed, execute it in parts and report."""
         self._learn(sealed, failure)
         if failure is not None:
             self._salvage(sealed, [(sealed, failure)])
 
     def probe(self) -> bool:
-        """Execute the request that warm-up has seen answered; whether it still is."""
+        """Execute the request that succeeded in warm-up; return whether it still does."""
         length = self._signature.lengths[0] if self._signature.lengths else 0
         try:
             execute(self._engine, self._signature, synthetic(self._signature, 1, length))
@@ -192,7 +192,7 @@ class Executor(Generic[T]):
     def _salvage(
         self, sealed: SealedBatch[T], parts: Sequence[tuple[SealedBatch[T], Failure | None]]
     ) -> None:
-        """Answer whom it is possible to answer. A part without a failure was not tried yet."""
+        """Answer as many requests as possible. A part without a failure was not tried yet."""
         began_s = self._clock()
         pieces = Pieces({}, set())
         for part, failure in parts:

@@ -1,10 +1,9 @@
 """PURE. What to execute after a failed batch, how large batches may be, when to probe the engine.
 
-Of a batch that fails, one request may be the cause. Halves are tried, then halves of those that
-fail, until it stands alone: one poisoned request among n costs at most 2 * log2(n) further
-executions. A batch for which the device has no memory is tried in halves once, without more ado.
-Where failure follows on failure, it may be the device and not the requests: the one request that
-warm-up has seen answered decides.
+One request may have failed the batch. Halves are tried, then halves of those that fail, until it is
+isolated: one bad request among n costs at most 2 * log2(n) further executions. A batch that exceeds
+the device's memory is tried in halves once. If failures follow each other, the cause may be the
+device: the request that succeeded in warm-up decides.
 """
 
 from __future__ import annotations
@@ -17,30 +16,30 @@ from typing import NamedTuple, TypeVar
 T = TypeVar("T")
 
 PROBE_AFTER = 3
-"""Failures in a row. A batch with one poisoned request never shows them: of every two halves, one
-is answered."""
+"""Failures in a row. A batch with one bad request never has that many: one of every two halves
+succeeds."""
 RECOVERY_BATCHES = 100
-"""Batches that fit, after which the budget grows a little."""
+"""Successful batches after which the budget grows a little."""
 RECOVERY_SHARE = 0.125
-"""Of the full budget: eight such steps lead back from nothing to all."""
+"""Share of the full budget per step: eight steps restore all of it."""
 
 
 class Failure(StrEnum):
     """Why a batch was not answered."""
 
     ERROR = "error"
-    """Something raised, or gave what it had not declared."""
+    """It raised an exception, or returned undeclared outputs."""
     MEMORY = "memory"
-    """The device has no room for a batch of this size."""
+    """The device has no memory for a batch of this size."""
 
 
 Steps = Generator[Sequence[T], Failure | None, list[T]]
 
 
 def isolate(batch: Sequence[T], failure: Failure) -> Steps[T]:
-    """Yield what to execute next; take how that failed, or None; return who fails for good.
+    """Yield the next part to execute; get its failure or None; return the requests that fail.
 
-    Everything that was yielded and did not fail is answered. `batch` has failed once already.
+    Every yielded part that did not fail is answered. `batch` has failed once already.
     """
     failed: list[T] = []
     suspects = deque([(batch, failure, False)])
@@ -58,19 +57,19 @@ def isolate(batch: Sequence[T], failure: Failure) -> Steps[T]:
 
 
 class FailureStreak(NamedTuple):
-    """Failures without an answer in between; time is not looked at."""
+    """Failures without a success in between, independent of time."""
 
     in_a_row: int = 0
 
     def after(self, failure: Failure | None) -> FailureStreak:
-        """One more execution. Lack of memory speaks of the batch's size, and is not counted."""
+        """Add an execution. Lack of memory is due to the batch's size and is not counted."""
         if failure is Failure.MEMORY:
             return self
         return NO_FAILURES if failure is None else FailureStreak(self.in_a_row + 1)
 
     @property
     def due(self) -> bool:
-        """Whether to try the request that is known to be good."""
+        """Whether to probe with the request that succeeded in warm-up."""
         return self.in_a_row >= PROBE_AFTER
 
 
@@ -80,30 +79,30 @@ NO_FAILURES = FailureStreak()
 class Budget(NamedTuple):
     """Cells (items times padded length) that one batch may have.
 
-    Halved to what did not fit, and slowly back: lack of memory may have been that of a neighbour.
+    Halved when memory is short, and slowly restored: a neighbour may have used the memory.
     """
 
     full: int
     cells: int
     fitted: int = 0
-    """Batches since the last change, all of which fitted."""
+    """Batches that fitted since the last change."""
 
     @classmethod
     def of(cls, full: int) -> Budget:
-        """All that the warmed shapes allow."""
+        """Start with all that the warmed shapes allow."""
         return cls(full, full)
 
     @property
     def share(self) -> float:
-        """Of the full budget; 1 unless memory was short."""
+        """Share of the full budget; 1 unless memory was short."""
         return self.cells / self.full
 
     def items(self, length: int) -> int:
-        """Items of this padded length (0: none) in one batch; one is always tried."""
+        """Return the items of this padded length (0: none) per batch, at least one."""
         return max(1, self.cells // max(1, length))
 
     def after(self, cells: int, failure: Failure | None) -> Budget:
-        """One more execution, of so many cells."""
+        """Add an execution with this many cells."""
         if failure is Failure.MEMORY:
             return Budget(self.full, max(1, min(self.cells, cells) // 2))
         if failure is not None or self.cells == self.full:
@@ -115,9 +114,9 @@ class Budget(NamedTuple):
 
 
 def portions(sizes: Sequence[int], most: int) -> list[slice]:
-    """Cut a batch, given as the items of each request, into runs of at most `most` items.
+    """Split a batch, given as items per request, into runs of at most `most` items.
 
-    A request that alone has more is a run of its own.
+    A request with more items is a run of its own.
     """
     runs: list[slice] = []
     begin = items = 0

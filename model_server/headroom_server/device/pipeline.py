@@ -1,7 +1,7 @@
-"""Host work beside the device: the next batch is staged, and the last one finished, while it runs.
+"""Host work in parallel with the device: stages the next batch and finishes the last one.
 
-What is staged ahead is a guess. The queue alone says what a batch is, at the moment the device is
-free; of the guess is used what still fits, so that no batch differs from what it would be without.
+Staging ahead is speculative. Only the queue decides what a batch is, at the moment the device is
+free; whatever still fits is reused, so that batches are the same as without staging ahead.
 """
 
 from __future__ import annotations
@@ -24,33 +24,33 @@ T = TypeVar("T")
 
 PAYS_FROM_S = 0.0005
 PAYS_FROM_SHARE = 0.03
-"""Host work below one of these is done by the device's thread itself: handing a batch to another
-thread and back costs some 0.1 ms, and CPU."""
+"""Less host work than both limits is done by the device's thread: handing a batch to another thread
+and back costs about 0.1 ms, and CPU."""
 
 
 def pays(stages: StageTimes) -> bool:
-    """Whether a batch like this gains from threads for its host work."""
+    """Return whether a batch like this benefits from threads for its host work."""
     host_s = stages.preprocess_s + stages.stage_s + stages.postprocess_s
     return host_s >= max(PAYS_FROM_S, PAYS_FROM_SHARE * stages.execute_s)
 
 
 def pays_mostly(shapes: Sequence[WarmShape]) -> bool:
-    """Whether most of the larger batches of a warm-up gain, whatever else the machine did then."""
+    """Return whether most of the larger batches of a warm-up benefit."""
     half = max(shape.items for shape in shapes) / 2
     gains = [pays(one) for shape in shapes if shape.items >= half for one in shape.later]
     return 2 * sum(gains) > len(gains)
 
 
 def worth_staging(items: int, staged_items: int, full: int) -> bool:
-    """Whether a batch that has grown is staged anew, before it is known whether it grows on.
+    """Return whether a batch that has grown is staged again, before it is complete.
 
-    At twice the size, or full: so all guesses together cost at most two batches.
+    At twice the size, or full: so all speculative staging costs at most two batches.
     """
     return items > staged_items and (items >= full or items >= 2 * staged_items)
 
 
 class Lookahead(Generic[T]):
-    """A thread that stages what the next batch would be, while it is open."""
+    """A thread that stages the expected next batch while the device computes."""
 
     def __init__(
         self,
@@ -71,17 +71,17 @@ class Lookahead(Generic[T]):
         threading.Thread(target=self._run, name="lookahead", daemon=True).start()
 
     def open(self) -> None:
-        """The device computes: what waits, and what joins it, may be staged."""
+        """Start staging what waits and what is queued from now on: the device computes."""
         with self._lock:
             self._open = True
         self.wake()
 
     def wake(self) -> None:
-        """Something joined the queue."""
+        """Notify the thread of a queued request."""
         self._wakeups.put(True)
 
     def close(self) -> StagedAhead:
-        """The device is free: give what was staged; wait for it where that is under way."""
+        """Return what was staged, waiting for staging in progress: the device is free."""
         with self._lock:
             self._open = False
             ahead, self._ahead = self._ahead, StagedAhead()
@@ -116,10 +116,10 @@ class Lookahead(Generic[T]):
 
 
 class Finisher(Generic[T]):
-    """A thread that deals out the results of the last batch.
+    """A thread that splits the results of the last batch by request.
 
-    `verdict` gets every batch with how it ended. One batch may wait: where finishing takes longer
-    than computing, the device waits with it.
+    `verdict` is called with every batch and its failure. One batch may wait: if finishing takes
+    longer than computing, the device waits as well.
     """
 
     def __init__(
@@ -134,20 +134,20 @@ class Finisher(Generic[T]):
         self._clock = clock
         self._jobs: Queue[ComputedBatch[T] | None] = Queue(maxsize=1)
         self.busy_since_s: float | None = None
-        """When the batch that is now finished was taken up."""
+        """When finishing of the current batch began."""
         self._thread = threading.Thread(target=self._run, name="finisher", daemon=True)
         self._thread.start()
 
     def put(self, done: ComputedBatch[T]) -> None:
-        """Finish this one; wait where another waits already."""
+        """Finish this batch; wait if another one is already waiting."""
         self._jobs.put(done)
 
     def rest(self) -> None:
-        """Wait until all that was handed in is finished."""
+        """Wait until everything is finished."""
         self._jobs.join()
 
     def stop(self) -> None:
-        """End the thread after what it has; wait for that."""
+        """End the thread after its pending batches, and wait for it."""
         self._jobs.put(None)
         self._thread.join()
 
@@ -160,7 +160,7 @@ class Finisher(Generic[T]):
 
 
 class Pipeline(Generic[T]):
-    """One batch staged, one computed, one finished, at a time. `ring` wakes the device's thread."""
+    """Stages, computes and finishes one batch each at a time. `wake` wakes the device's thread."""
 
     def __init__(
         self,
@@ -178,16 +178,16 @@ class Pipeline(Generic[T]):
         self._finisher = Finisher(executor, verdict=self._ended, clock=clock)
 
     def on_queued(self) -> None:
-        """Something joined the queue."""
+        """Notify of a queued request."""
         self._lookahead.wake()
 
     @property
     def busy_since_s(self) -> float | None:
-        """When the batch that is now finished was taken up; None between batches."""
+        """When finishing of the current batch began; None between batches."""
         return self._finisher.busy_since_s
 
     def execute(self, sealed: SealedBatch[T]) -> None:
-        """Compute a batch. How earlier ones ended is learnt meanwhile."""
+        """Compute a batch, and process the results of earlier ones."""
         if not self._executor.fits(sealed):
             self.alone()
             self._executor.run(sealed)
@@ -202,7 +202,7 @@ class Pipeline(Generic[T]):
         self.settle()
 
     def settle(self) -> None:
-        """Learn from the batches that have been finished; isolate who is to blame for failures."""
+        """Process the results of finished batches; isolate failures."""
         while not self._verdicts.empty():
             sealed, failure = self._verdicts.get()
             if failure is not None:
@@ -210,7 +210,7 @@ class Pipeline(Generic[T]):
             self._executor.judge(sealed, failure)
 
     def alone(self) -> None:
-        """Bring both threads to rest: what follows uses all steps of the engine on this one."""
+        """Let both threads finish, so that this thread can use all steps of the engine."""
         self._lookahead.close()
         self._finisher.rest()
 

@@ -1,4 +1,4 @@
-"""From a process to a warm engine: load, compile, warm, self-test, in time or not at all."""
+"""Starts an engine: load, compile, warm, self-test, within a time limit."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ RETEST_PAUSE_S = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarmUpPlan:
-    """What has to have happened before the server is ready, and by when."""
+    """What must happen before the server is ready, and the time limit."""
 
     max_batch_size: int
     requests: int
     max_latency_s: float
     timeout_s: float
     samples: Callable[[Signature], Sequence[Work]] = lambda _: ()
-    """Requests of the model's own, each executed once."""
+    """The model's own sample requests, each executed once."""
 
 
 class Warm(NamedTuple):
@@ -43,26 +43,26 @@ class Warm(NamedTuple):
     signature: Signature
     shapes: Sequence[WarmShape]
     compiled: str
-    """How the model was compiled, or why not; empty where it did not ask."""
+    """How the model was compiled, or why not; empty if it did not request it."""
 
 
 class StartupError(Exception):
-    """The model did not get warm; the message says which rule and what to change."""
+    """The model did not become warm; the message says which rule and what to change."""
 
 
 class StopError(Exception):
-    """Somebody asked for the end."""
+    """The server is stopping."""
 
 
 def not_warm(plan: WarmUpPlan) -> str:
-    """Why a start-up is over."""
+    """Return why a start-up has failed."""
     return f"the model is not warm after HEADROOM_WARMUP_TIMEOUT_S={plan.timeout_s:g} s"
 
 
 class StartUp:
-    """One start, told as it goes: `entered` of phases, `tested` of self-tests.
+    """One start; calls `on_phase` and `on_self_test` as it proceeds.
 
-    `pause(seconds)` sleeps and says whether the end was asked for meanwhile.
+    `pause(seconds)` sleeps and returns whether the server is stopping.
     """
 
     def __init__(
@@ -84,12 +84,12 @@ class StartUp:
         self._deadline_s = clock() + plan.timeout_s
 
     def run(self) -> Warm:
-        """Bring the engine to its first real request.
+        """Prepare the engine for its first real request.
 
         Raises:
             StartupError: too late, too slow, or without shapes for the batches.
-            LoadError: the engine's.
-            StopError: somebody asked for the end.
+            LoadError: raised by the engine.
+            StopError: the server is stopping.
         """
         engine, compiled = self._engine, ""
         self._on_phase(Phase.LOAD)

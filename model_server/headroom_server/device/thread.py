@@ -1,8 +1,7 @@
-"""The one thread that touches the device: it loads, warms, tests, then executes batch after batch.
+"""The only thread that uses the device: it loads, warms, tests, then executes batches.
 
 It takes each batch the moment the previous one ends, without a detour over the event loop, and
-never waits while there is work. What it learns it reports to a listener, on the listener's own
-thread.
+never waits while there is work. It reports to a listener on the listener's own thread.
 """
 
 from __future__ import annotations
@@ -27,36 +26,36 @@ T = TypeVar("T")
 
 PROBE_PAUSE_S = 1.0
 SUSPICION_S = 30.0
-"""An engine that fails everything is not ready; after so long, only a restart may help."""
+"""An engine that fails every batch is not ready; after this time only a restart may help."""
 
 
 class Listener(Protocol[T]):
-    """Who is told. Calls come one after the other, on the listener's thread."""
+    """Receives events one after the other, on its own thread."""
 
     def on_phase(self, phase: Phase) -> None:
         """A startup phase has begun."""
 
     def on_self_test(self, result: SelfTest) -> None:
-        """A self-test has ended, well or not."""
+        """A self-test has ended, successfully or not."""
 
     def on_warm(self, warm: Warm) -> None:
         """The device is ready."""
 
     def on_executed(self, done: ExecutedBatch[T]) -> None:
-        """A batch is over."""
+        """A batch has ended."""
 
     def on_suspected(self, suspected: bool) -> None:
-        """The engine fails everything, or does so no more."""
+        """The engine fails every batch, or no longer does."""
 
     def on_lost(self, message: str) -> None:
-        """The device will execute nothing more."""
+        """The device is lost for good."""
 
 
 class DeviceThread(Generic[T]):
     """Owns the engine.
 
-    `take` gives the next batch and is called when the device is free; `peek` says what it would
-    give now; `waits` tells whether anything waits for a batch.
+    `take` returns the next batch and is called when the device is free; `peek` returns what it
+    would give now; `waits` returns whether any request waits for a batch.
     """
 
     def __init__(
@@ -84,10 +83,10 @@ class DeviceThread(Generic[T]):
         self._pipeline: Pipeline[T] | None = None
         self._suspected_since_s: float | None = None
         self._untold: ExecutedBatch[T] | None = None
-        """The batch that is over, until the next one is taken."""
+        """A finished batch, not reported until the next one is taken."""
 
     def start(self, post: Callable[..., object], listener: Listener[T]) -> None:
-        """Begin to load. `post(callable, *arguments)` brings a call to the listener's thread."""
+        """Start loading. `post(callable, *arguments)` calls a function on the listener's thread."""
 
         def report(call: Callable[..., None], *arguments: object) -> None:
             # after `stop` the listener's loop may be closed
@@ -100,21 +99,21 @@ class DeviceThread(Generic[T]):
         self._thread.start()
 
     def wake(self) -> None:
-        """There is work: wake the thread after `take` gave nothing."""
+        """Wake the thread after `take` returned nothing: there is work."""
         self._wakeups.put(None)
 
     def on_queued(self) -> None:
-        """Work has joined the queue of a busy device: what it would be may be staged."""
+        """Notify a busy device of a queued request, which may be staged ahead."""
         if self._pipeline is not None:
             self._pipeline.on_queued()
 
     def stop(self) -> None:
-        """Ask the thread to end after the batch in hand; nothing is reported any more."""
+        """Ask the thread to end after its current batch; nothing is reported any more."""
         self._stop.set()
         self.wake()
 
     def join(self, timeout_s: float) -> bool:
-        """Wait for the thread; whether it has ended."""
+        """Wait for the thread; return whether it has ended."""
         if self._thread is not None:
             self._thread.join(timeout_s)
         return self._thread is None or not self._thread.is_alive()
@@ -126,7 +125,7 @@ class DeviceThread(Generic[T]):
 
     @property
     def busy_since_s(self) -> float | None:
-        """When the oldest batch that now executes, or is finished, began; None between batches."""
+        """When the oldest batch in execution or finishing began; None between batches."""
         executor, pipeline = self._executor, self._pipeline
         now = None if executor is None else executor.busy_since_s
         finishing = None if pipeline is None else pipeline.busy_since_s
@@ -136,12 +135,12 @@ class DeviceThread(Generic[T]):
 
     @property
     def pipelined(self) -> bool:
-        """Whether host work has threads of its own, since it takes long enough."""
+        """Whether host work runs on separate threads, because it takes long enough."""
         return self._pipeline is not None
 
     @property
     def budget_share(self) -> float:
-        """Of the full batch that is executed at once; 1 unless the device ran out of memory."""
+        """Share of a full batch that is executed at once; 1 unless memory was short."""
         return 1.0 if self._executor is None else self._executor.budget.share
 
     def _run(self, post: Callable[..., None], listener: Listener[T]) -> None:
@@ -216,8 +215,8 @@ class DeviceThread(Generic[T]):
     def _over(
         self, done: ExecutedBatch[T], post: Callable[..., None], listener: Listener[T]
     ) -> None:
-        # Whoever is told wants the interpreter at once: where somebody waits, the device takes what
-        # is next before, and the two need not contend for it. `_serve` tells the rest.
+        # The listener needs the interpreter at once: if requests wait, the device takes its next
+        # batch first, so that the two do not compete. `_serve` reports this batch.
         if self._pipeline is None and self._waits():
             self._untold = done
         else:
@@ -230,7 +229,7 @@ class DeviceThread(Generic[T]):
             executor.run(sealed)
 
     def _idle(self, executor: Executor[T], until_s: float | None) -> None:
-        """Until the bell rings, or a batch that waits for company is due."""
+        """Wait until woken, or until a batch that waits for more requests is due."""
         if self._pipeline is not None:
             self._pipeline.settle()
         timeout_s = None if until_s is None else max(0.0, until_s - self._clock())

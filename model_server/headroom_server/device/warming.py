@@ -1,7 +1,7 @@
-"""Bringing an engine to the state in which its first real request is as fast as any other.
+"""Warms an engine, so that its first real request is as fast as any other.
 
-Every shape that traffic can produce is executed, since one that was never run may compile,
-allocate or pick its kernels on first use. Then single requests are timed: the self-test.
+Every shape that traffic can produce is executed, because the first execution may compile, allocate
+or select kernels. Then single requests are timed: the self-test.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ SELF_TEST_REQUESTS = 20
 """Enough for a 95th percentile."""
 SELF_TEST_S = 1.0
 LEAST_SELF_TEST_REQUESTS = 4
-"""A slow model is tested for about a second, and by this many requests at least: each further one
-would keep a replica from work that waits for it."""
+"""A slow model is tested for about a second and with at least this many requests: more would delay
+a replica that is needed."""
 
 
 @dataclass(frozen=True, slots=True)
 class SelfTest:
-    """What single requests took on the warm device, against what they may take."""
+    """The latency of single requests on the warm device, and the maximum."""
 
     p95_s: float
     max_latency_s: float
 
     @property
     def passed(self) -> bool:
-        """Whether the server may call itself ready."""
+        """Whether the server may become ready."""
         return self.p95_s <= self.max_latency_s
 
 
@@ -41,16 +41,16 @@ class WarmShape(NamedTuple):
     items: int
     length: int
     first_s: float
-    """The first time, with whatever had to be made for it."""
+    """Duration of the first execution, including one-time work."""
     later: tuple[StageTimes, ...]
-    """Every further time."""
+    """Durations of later executions."""
 
 
 def shapes(signature: Signature, max_batch_size: int) -> list[tuple[int, int]]:
-    """All (items, padded length) that a batch of at most so many items can have on the device.
+    """Return all (items, padded length) that a batch up to this size can have on the device.
 
     Raises:
-        ValueError: where the model's batch sizes end below `max_batch_size`.
+        ValueError: the model's largest batch size is below `max_batch_size`.
     """
     largest = signature.padded_batch(max_batch_size)
     sizes = [size for size in signature.batches if size <= largest]
@@ -69,7 +69,7 @@ def cold_round(
     clock: Callable[[], float],
     checkpoint: Callable[[], None],
 ) -> list[WarmShape]:
-    """Execute every shape for the first time. `checkpoint` may raise to end it."""
+    """Execute every shape for the first time. `checkpoint` may raise to abort."""
     done = []
     for items, length in wanted:
         checkpoint()
@@ -87,7 +87,7 @@ def warm_rounds(
     clock: Callable[[], float],
     checkpoint: Callable[[], None],
 ) -> list[WarmShape]:
-    """Execute every shape again, until there were `requests` requests, the cold ones included."""
+    """Execute every shape again, until there were `requests` requests including the first round."""
     per_round = sum(shape.items for shape in cold)
     warm = list(cold)
     for _ in range(max(1, math.ceil(requests / per_round) - 1)):
@@ -107,9 +107,9 @@ def self_test(
     clock: Callable[[], float],
     checkpoint: Callable[[], None],
 ) -> SelfTest:
-    """The 95th percentile (nearest rank) of single requests: at most 20, for about a second.
+    """Return the 95th percentile (nearest rank) of single requests: at most 20, for about 1 s.
 
-    Where requests have a length, it is the longest.
+    Requests with a length have the longest one.
     """
     seconds: list[float] = []
     most = min(requests, SELF_TEST_REQUESTS)
@@ -124,15 +124,15 @@ def self_test(
 
 
 def synthetic(signature: Signature, items: int, length: int) -> list[Work]:
-    """So many requests of zeros, of this length (0: none)."""
+    """Return this many requests of zeros, of this length (0: none)."""
     inputs = {spec.name: spec.zeros(1, length) for spec in signature.inputs}
     return [Work(1, inputs, length)] * items
 
 
 def execute(engine: Engine, signature: Signature, batch: Sequence[Work]) -> None:
-    """All three steps, answers checked and dropped.
+    """Run all three steps, and check and discard the outputs.
 
-    Raises what the engine raises, and ValueError for answers that are not as declared.
+    Raises what the engine raises, and ValueError for undeclared outputs.
     """
     longest = max(work.length for work in batch)
     staged = engine.stage(batch, signature.padded_length(longest))
@@ -154,7 +154,7 @@ def _timed(
     return StageTimes(
         staged.preprocess_s,
         max(0.0, staged_s - began_s - staged.preprocess_s),
-        # a clock of coarse resolution must not time a batch at nothing
+        # a coarse clock must not report a duration of 0
         max(executed_s - staged_s, 1e-6),
         finished_s - executed_s,
     )

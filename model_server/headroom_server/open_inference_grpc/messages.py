@@ -33,14 +33,14 @@ CONTENTS = {
     "FP64": "fp64_contents",
     "BYTES": "bytes_contents",
 }
-"""The field of `contents` that holds a datatype. FP16 and BF16 have none and come as raw bytes."""
+"""The field of `contents` per datatype. FP16 and BF16 have none and are sent as raw bytes."""
 
 
 def parse(contract: Contract, request: pb.ModelInferRequest) -> Inference:
-    """A request's message; its outputs come as raw bytes where its inputs do, or where they must.
+    """Parse a request; outputs are raw bytes if its inputs are, or if they must be.
 
     Raises:
-        InvalidRequestError: naming the field, the rule and what was found.
+        InvalidRequestError: with the field, the rule and what was found.
     """
     given = [Given(one.name, one.datatype, [*one.shape]) for one in request.inputs]
     items, length = contract.extent(given)
@@ -70,7 +70,7 @@ def parse(contract: Contract, request: pb.ModelInferRequest) -> Inference:
 def render(
     model: str, version: str, inference: Inference, outputs: Mapping[str, Numbers]
 ) -> pb.ModelInferResponse:
-    """The answer."""
+    """Return the response."""
     items, _, length = inference.work
     answer = pb.ModelInferResponse(model_name=model, model_version=version, id=inference.request_id)
     for spec, binary in inference.wanted:
@@ -87,11 +87,11 @@ def render(
 
 
 def check_parameters(parameters: Collection[str], *known: str) -> None:
-    """What may come with a load or an unload.
+    """Check the parameters of a load or an unload.
 
     Raises:
-        InvalidRequestError: for anything else: a configuration or files that came with a request
-            would be code of whoever sent it.
+        InvalidRequestError: for anything else: a configuration or files in a request would be code
+            from its sender.
     """
     for name in parameters:
         if name not in known:

@@ -1,4 +1,4 @@
-"""The gRPC server's life: bounds, the age of connections, and its part in the drain."""
+"""The gRPC server: limits, maximum age of connections, drain."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from headroom_server.web.http_protocol import MAX_HEAD_BYTES
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """What a client may send, and how long it may stay."""
+    """Limits on clients."""
 
     max_message_bytes: int
     max_age_s: float
-    """Then a connection gets a GOAWAY; gRPC spreads it by a tenth in either direction."""
+    """Then a connection gets a GOAWAY; gRPC varies this by 10 % in either direction."""
     age_grace_s: float
-    """Then the calls of such a connection are cut, and with them those that never get complete."""
+    """Then the remaining calls of such a connection are cancelled, including incomplete ones."""
 
 
 class GrpcServer:
-    """Listens from `start` on."""
+    """Listens after `start`."""
 
     def __init__(
         self,
@@ -49,10 +49,10 @@ class GrpcServer:
         self._server.add_generic_rpc_handlers((Service(models, control).handler(),))
 
     async def start(self, host: str, port: int) -> int:
-        """Listen; the port.
+        """Listen, and return the port.
 
         Raises:
-            OSError: where the address is taken, or none of this machine's.
+            OSError: the address is in use, or not an address of this machine.
         """
         address = f"[{host}]" if ":" in host else host
         try:
@@ -63,11 +63,11 @@ class GrpcServer:
         return bound
 
     def leave(self, grace_s: float) -> None:
-        """Send every client elsewhere (GOAWAY); calls in hand may take so long."""
+        """Send GOAWAY to every client; current calls get this much time."""
         self._leaving = asyncio.create_task(self._server.stop(grace_s))
 
     async def stop(self, within_s: float = 0.0) -> None:
-        """Listen no more; cut the calls that are not over by then."""
+        """Close the listener; cancel the calls that are not finished by then."""
         if self._leaving is not None:
             await asyncio.wait((self._leaving,), timeout=within_s)
         await self._server.stop(None)

@@ -1,4 +1,4 @@
-"""The methods of the protocol: each parses, calls the runner, renders, and maps errors to codes."""
+"""The protocol's methods: parse, call the runner, render, map errors to status codes."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ CODES = {
     503: grpc.StatusCode.UNAVAILABLE,
     504: grpc.StatusCode.DEADLINE_EXCEEDED,
 }
-"""Of the HTTP status that an error has."""
+"""The gRPC code for the HTTP status of an error."""
 
 DEADLINE_SLACK_S = 0.05
-"""A call that is cancelled so shortly before its deadline, or later, was not given up: its client's
-clock, which runs ahead by the way here, says that the deadline has come."""
+"""A call cancelled this shortly before its deadline, or later, is a deadline, not a cancellation:
+the client's clock is ahead by the network latency."""
 
 R = TypeVar("R", bound=Message)
 
 
 class Service:
-    """Open Inference Protocol v2 for all models; with `control` also their coming and going."""
+    """Open Inference Protocol v2 for all models; with `control` also the repository extension."""
 
     def __init__(self, models: Models, control: Control | None = None) -> None:
         self._models = models
@@ -73,7 +73,7 @@ class Service:
         return pb.ServerLiveResponse(live=self._models.live)
 
     async def server_ready(self, _: pb.ServerReadyRequest, __: Any) -> Message:
-        """Whether the server is warm and stays."""
+        """Whether the server is warm and not draining."""
         return pb.ServerReadyResponse(ready=self._models.ready)
 
     async def model_ready(self, request: pb.ModelReadyRequest, __: Any) -> Message:
@@ -86,14 +86,14 @@ class Service:
         return pb.ServerMetadataResponse(**descriptions.server_metadata())
 
     async def model_metadata(self, request: pb.ModelMetadataRequest, __: Any) -> Message:
-        """What a model takes and gives."""
+        """A model's inputs and outputs."""
         one = self._models.find(request.name, request.version or None)
         engine, signature = one.runner.engine.name, one.signature
         said = descriptions.model_metadata(one.name, one.version, engine, signature)
         return pb.ModelMetadataResponse(**said)
 
     async def model_config(self, request: pb.ModelConfigRequest, __: Any) -> Message:
-        """A model's configuration as Triton's clients ask for it."""
+        """A model's configuration in the form of Triton's clients."""
         one = self._models.find(request.name, request.version or None)
         engine, size = one.runner.engine.name, one.runner.limits.max_batch_size
         said = descriptions.model_config(one.name, engine, one.signature, size)
@@ -123,7 +123,7 @@ class Service:
         }
 
     async def model_infer(self, request: pb.ModelInferRequest, context: Any) -> Message:
-        """One request. Where the call is cancelled, it leaves the queue."""
+        """Serve one request. If the call is cancelled, the request leaves the queue."""
         served = self._models.find(request.model_name, request.model_version or None)
         runner, codecs = served.runner, served.codecs
         arrived_s = runner.clock()
@@ -152,8 +152,8 @@ class Service:
         left_s = context.time_remaining()
         if left_s is None:
             return await inference
-        # gRPC cancels a call at its deadline. Its request is left to expire by itself, so that it
-        # is counted as what it is.
+        # gRPC cancels a call at its deadline. Its request is left in the queue to expire, so that
+        # it is counted as expired.
         task = asyncio.create_task(inference)
         self._inferences.add(task)
         task.add_done_callback(self._ended)

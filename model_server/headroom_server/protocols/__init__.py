@@ -1,1 +1,1 @@
-"""PURE. Requests and answers as bytes: Open Inference Protocol v2 and typed JSON."""
+"""PURE. Encoding of requests and responses: Open Inference Protocol v2 and typed JSON."""

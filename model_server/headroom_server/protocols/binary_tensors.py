@@ -1,8 +1,8 @@
 """PURE. Tensors as bytes: row-major, little-endian, no padding between elements.
 
-This is how the binary data extension and the raw contents of gRPC carry them, and how the arrays
-that hold a request's numbers lie in memory: nothing is converted, only copied and checked.
-Of BYTES each element stands behind its length, 4 bytes.
+The binary data extension and the raw contents of gRPC use this form, and so do the arrays that
+store a request's numbers: data is only copied and checked. Each element of BYTES follows its
+length, 4 bytes.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from headroom_server.errors import InvalidRequestError
 from headroom_server.tensors import TensorSpec
 
 FEW = 64
-"""Elements below which a sum is the cheapest test for NaN."""
+"""Below this many elements, a sum is the cheapest test for NaN."""
 
 TOPS = {"FP16": bytes((*range(0x7C, 0x80), *range(0xFC, 0x100)))} | dict.fromkeys(
     ("BF16", "FP32", "FP64"), b"\x7f\xff"
 )
-"""Topmost bytes that NaN and infinity have."""
+"""The most significant bytes of NaN and infinity."""
 
 
 def span(spec: TensorSpec, raw: bytes, at: int, elements: int) -> int:
-    """Bytes of so many elements that begin at `at`; to the end of BYTES that are cut."""
+    """Return the bytes of this many elements from `at` on; all the rest if BYTES are truncated."""
     if not spec.is_strings:
         return elements * DATATYPES[spec.datatype].width
     try:
@@ -37,10 +37,10 @@ def span(spec: TensorSpec, raw: bytes, at: int, elements: int) -> int:
 
 
 def from_bytes(spec: TensorSpec, raw: bytes, elements: int, where: str) -> Numbers:
-    """The elements of a tensor.
+    """Return the elements of a tensor.
 
     Raises:
-        InvalidRequestError: another number of bytes or elements; NaN or infinity; a BOOL that is
+        InvalidRequestError: wrong number of bytes or elements; NaN or infinity; a BOOL that is
             neither 0 nor 1.
     """
     if spec.is_strings:
@@ -62,7 +62,7 @@ def from_bytes(spec: TensorSpec, raw: bytes, elements: int, where: str) -> Numbe
 
 
 def to_bytes(numbers: Numbers) -> bytes:
-    """The inverse of from_bytes."""
+    """Return the bytes; the inverse of from_bytes."""
     if sys.byteorder == "big" and numbers.itemsize > 1:
         numbers = numbers[:]
         numbers.byteswap()
@@ -72,7 +72,7 @@ def to_bytes(numbers: Numbers) -> bytes:
 def _strings(raw: bytes, elements: int, where: str) -> Numbers:
     count = 0
     try:
-        # one more than is wanted is enough to know: 4 bytes may say that there is an element
+        # one more than expected is enough: 4 bytes may be the length of an element
         count = sum(1 for _ in islice(ends(raw), elements + 1))
     except ValueError as error:
         raise InvalidRequestError(f"{where}: BYTES, each behind its length: {error}") from error
@@ -83,8 +83,8 @@ def _strings(raw: bytes, elements: int, where: str) -> Numbers:
 
 
 def _all_finite(datatype: str, numbers: Numbers, raw: bytes) -> bool:
-    # NaN and infinity have one of few topmost bytes, and hardly any other number has: where no
-    # element has such a one, looking at one byte of each is ten times cheaper than at all.
+    # NaN and infinity have one of few most significant bytes, which hardly any other number has. If
+    # no element has one of them, checking one byte per element is ten times cheaper.
     if len(numbers) >= FEW:
         top = raw[numbers.itemsize - 1 :: numbers.itemsize]
         if len(top.translate(None, TOPS[datatype])) == len(top):

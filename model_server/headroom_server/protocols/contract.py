@@ -1,4 +1,4 @@
-"""PURE. What requests to one model must look like, whatever the protocol that brings them."""
+"""PURE. Validation of requests to one model, independent of the protocol."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class Given(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """An output that is answered: as bytes, or as a list of numbers."""
+    """A requested output, as bytes or as a list of numbers."""
 
     spec: TensorSpec
     binary: bool
 
 
 class Contract:
-    """A model's signature, and the largest batch, which is the widest request."""
+    """A model's signature and its largest batch, which limits the items of a request."""
 
     def __init__(self, signature: Signature, max_items: int) -> None:
         self.signature = signature
@@ -38,7 +38,7 @@ class Contract:
             binary: tuple(Wanted(spec, binary) for spec in signature.outputs)
             for binary in (False, True)
         }
-        """What a request that names no outputs gets."""
+        """The outputs for requests that name none."""
         self.max_length = signature.lengths[-1] if signature.lengths else 0
         self._dynamic_at = {
             spec.name: 1 + spec.shape.index(DYNAMIC) for spec in signature.inputs if spec.dynamic
@@ -46,10 +46,10 @@ class Contract:
         self._fixed = {spec.name: [*spec.shape] for spec in signature.inputs if not spec.dynamic}
 
     def extent(self, given: Sequence[Given]) -> tuple[int, int]:
-        """Items and length of a request that has exactly these inputs.
+        """Return items and length of a request, which must have exactly the declared inputs.
 
         Raises:
-            InvalidRequestError: another name, datatype or shape, naming the rule.
+            InvalidRequestError: wrong name, datatype or shape, with the rule.
         """
         if len(given) != len(self.inputs) or (
             len(given) > 1 and len({one.name for one in given}) != len(given)
@@ -77,10 +77,10 @@ class Contract:
         return items, length
 
     def output(self, name: str) -> TensorSpec:
-        """The output of this name.
+        """Return the output with this name.
 
         Raises:
-            InvalidRequestError: where the model has none.
+            InvalidRequestError: the model has none.
         """
         spec = self.outputs.get(name)
         if spec is None:
@@ -88,7 +88,7 @@ class Contract:
         return spec
 
     def check_items(self, items: int, where: str) -> int:
-        """At least one item, and no more than fit a batch."""
+        """Check for at least one item, and no more than fit a batch."""
         if items > self.max_items:
             raise TooWideError(
                 f"{where}: at most {self.max_items} items, the largest batch; got {items}"
@@ -98,7 +98,7 @@ class Contract:
         return items
 
     def check_length(self, length: int, where: str) -> int:
-        """A length that a warmed one holds."""
+        """Check that a warmed length is sufficient."""
         if not 1 <= length <= self.max_length:
             raise InvalidRequestError(
                 f"{where}: the dynamic dimension is from 1 to {self.max_length}; got {length}"

@@ -1,4 +1,4 @@
-"""PURE. What the server and its models say of themselves, the same in HTTP and gRPC."""
+"""PURE. Metadata of the server and its models, the same for HTTP and gRPC."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ EXTENSIONS = ("binary_tensor_data", "model_configuration", "model_repository")
 
 
 def server_metadata() -> dict[str, Any]:
-    """The server: name, version, extensions of the protocol."""
+    """The server: name, version, protocol extensions."""
     return {"name": "headroom", "version": __version__, "extensions": [*EXTENSIONS]}
 
 
 def model_metadata(name: str, version: str, engine: str, signature: Signature) -> dict[str, Any]:
-    """What a model takes and gives; -1 is the batch dimension, or the dynamic one."""
+    """A model's inputs and outputs; -1 is the batch dimension, or the dynamic one."""
     return {
         "name": name,
         "versions": [version],
@@ -27,7 +27,7 @@ def model_metadata(name: str, version: str, engine: str, signature: Signature) -
 
 
 def model_config(name: str, engine: str, signature: Signature, max_items: int) -> dict[str, Any]:
-    """The part of Triton's model configuration that has a meaning here; dims are of one item."""
+    """The applicable part of Triton's model configuration; dims are those of one item."""
     return {
         "name": name,
         "platform": f"headroom_{engine}",

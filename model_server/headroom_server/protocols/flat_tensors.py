@@ -1,8 +1,8 @@
-"""PURE. JSON tensors as nearly every client sends them, checked in one pass.
+"""PURE. A one-pass parser for the JSON tensors that nearly all clients send.
 
-Their four fields, no dynamic dimension, data flat, nothing else. What is otherwise is no mistake
-yet: None sends it to where every form is read field by field, and where a message says what is
-wrong. A test holds both to the same numbers.
+It accepts exactly four fields, no dynamic dimension and flat data. For anything else it returns
+None, and the general parser reads it or reports the error. A test checks that both give the same
+numbers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ INTEGERS = {int}
 
 
 class FlatTensors:
-    """Compiled from a model's signature when it is loaded."""
+    """Built from a model's signature when it is loaded."""
 
     def __init__(self, signature: Signature, max_items: int) -> None:
         self._max_items = max_items
@@ -30,7 +30,7 @@ class FlatTensors:
         self._count = len(signature.inputs)
 
     def read(self, tensors: Any) -> Work | None:
-        """The numbers of a request's `inputs`, whatever that is; None where it is another form."""
+        """Return the numbers of a request's `inputs`; None if it has another form."""
         if type(tensors) is not list or len(tensors) != self._count:
             return None
         items = 0
@@ -40,7 +40,7 @@ class FlatTensors:
                 datatype, rest, elements, held = self._columns[tensor["name"]]
                 shape, data = tensor["shape"], tensor["data"]
                 items = items or shape[0]
-                # 1.0 and True equal 1: types are looked at beside values
+                # 1.0 and True equal 1: types are compared as well as values
                 if (
                     len(tensor) != FIELDS
                     or tensor["datatype"] != datatype

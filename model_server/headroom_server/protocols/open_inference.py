@@ -1,7 +1,7 @@
-"""PURE. Open Inference Protocol v2 over HTTP: bodies to work, and outputs to bodies.
+"""PURE. Open Inference Protocol v2 over HTTP: request bodies to work, outputs to bodies.
 
-JSON tensors, and the binary data extension: the JSON, whose length a header says, is followed by
-the bytes of those inputs that have a `binary_data_size`, in their order, and by nothing else.
+JSON tensors, and the binary data extension: after the JSON, whose length a header gives, come the
+bytes of the inputs with a `binary_data_size`, in their order, and nothing else.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MAX_ID_CHARACTERS = 1024
 LONGEST_TIMEOUT_US = 86_400_000_000
 
 HEAD_LENGTH = "inference-header-content-length"
-"""The header that says how many bytes of a body are JSON, where tensors follow."""
+"""The header with the length of the JSON, if tensors follow it."""
 
 
 _NO_OPTIONS: dict[str, Any] = {}
@@ -39,17 +39,17 @@ class Inference(NamedTuple):
 
 
 class Body(NamedTuple):
-    """An answer; the first `head_bytes` are JSON where tensors follow."""
+    """A response body; the first `head_bytes` are JSON if tensors follow."""
 
     content: bytes
     head_bytes: int | None = None
 
 
 def parse(contract: Contract, body: bytes, head_bytes: int | None = None) -> Inference:
-    """A request's body, of which the first `head_bytes` are JSON; all of it where that is None.
+    """Parse a request body whose first `head_bytes` are JSON; all of it if that is None.
 
     Raises:
-        InvalidRequestError: naming the field, the rule and what was found.
+        InvalidRequestError: with the field, the rule and what was found.
     """
     head, tail = (body, b"") if head_bytes is None else _split(body, head_bytes)
     request = _object(_loaded(head), "the body")
@@ -69,7 +69,7 @@ def parse(contract: Contract, body: bytes, head_bytes: int | None = None) -> Inf
 
 
 def render(model: str, version: str, inference: Inference, outputs: Mapping[str, Numbers]) -> Body:
-    """The answer: JSON data flat; then the bytes of the outputs that are wanted as such."""
+    """Render the response: flat JSON data, then the bytes of the outputs requested as binary."""
     items, _, length = inference.work
     tensors: list[dict[str, Any]] = []
     tails: list[bytes] = []
@@ -93,12 +93,12 @@ def render(model: str, version: str, inference: Inference, outputs: Mapping[str,
 
 
 def json_values(spec: TensorSpec, numbers: Numbers) -> list[Any]:
-    """A tensor's elements as JSON has them, flat."""
+    """Return a tensor's elements as flat JSON values."""
     return DATATYPES[spec.datatype].values(numbers)
 
 
 def _read(contract: Contract, tensors: list[dict[str, Any]], tail: bytes) -> Work:
-    """Tensors in any form; `tail` are the bytes behind the JSON."""
+    """Read tensors in any form; `tail` are the bytes after the JSON."""
     given = [_given(tensor, index) for index, tensor in enumerate(tensors)]
     items, length = contract.extent(given)
     inputs, at = {}, 0
@@ -159,7 +159,7 @@ def _given(tensor: dict[str, Any], index: int) -> Given:
     if type(name) is not str or type(datatype) is not str:
         field, value = ("datatype", datatype) if type(name) is str else ("name", name)
         raise InvalidRequestError(f"inputs.{index}.{field}: a string; got {kind(value)}")
-    # True == 1 and 1.0 == 1: the comparison of shapes does not notice them
+    # True == 1 and 1.0 == 1: comparing the shapes would accept them
     if type(shape) is not list or {*map(type, shape)} - {int}:
         raise InvalidRequestError(f"inputs.{index}.shape: a list of integers")
     return Given(name, datatype, shape)
@@ -233,7 +233,7 @@ def _request_id(value: object) -> str | None:
 
 
 def timeout_s(microseconds: object) -> float | None:
-    """Seconds of a request's parameter `timeout`; None where it has none, or 0."""
+    """Return a request's parameter `timeout` in seconds; None if it has none, or 0."""
     if microseconds is None or microseconds == 0:
         return None
     if type(microseconds) is not int or not 0 < microseconds <= LONGEST_TIMEOUT_US:

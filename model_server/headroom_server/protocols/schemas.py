@@ -1,4 +1,4 @@
-"""The bodies that the server takes and gives, as pydantic models; shown in /docs."""
+"""Request and response bodies as pydantic models, for /docs."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class InputTensor(BaseModel):
 
 
 class RequestedOutput(BaseModel):
-    """An output that the client asks for."""
+    """An output that the client requests."""
 
     model_config = Strict
 
@@ -92,7 +92,7 @@ class OutputTensor(BaseModel):
 
 
 class InferResponse(BaseModel):
-    """An answer of the Open Inference Protocol v2."""
+    """A response of the Open Inference Protocol v2."""
 
     model_config = ConfigDict(protected_namespaces=())
 
@@ -103,13 +103,13 @@ class InferResponse(BaseModel):
 
 
 class ErrorBody(BaseModel):
-    """What went wrong, naming field and rule."""
+    """The error, with field and rule."""
 
     error: str
 
 
 def infer_examples(signature: Signature) -> list[dict[str, Any]]:
-    """One item of zeros for a model of this signature, unless that is too long to read."""
+    """Return one item of zeros for this signature, unless that is too long to read."""
     length = signature.lengths[0] if signature.lengths else 0
     if sum(spec.elements_at(length) for spec in signature.inputs) > MAX_EXAMPLE_ELEMENTS:
         return []
@@ -129,17 +129,17 @@ def infer_examples(signature: Signature) -> list[dict[str, Any]]:
 
 
 def openapi_body(schema: type[BaseModel]) -> dict[str, Any]:
-    """A request body for OpenAPI, its nested definitions written in place."""
+    """Return an OpenAPI request body, with nested definitions inlined."""
     return json_body(inlined(TypeAdapter(schema).json_schema()))
 
 
 def json_body(schema: dict[str, Any]) -> dict[str, Any]:
-    """A request body of this schema for OpenAPI."""
+    """Return an OpenAPI request body of this schema."""
     return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
 
 
 def inlined(schema: dict[str, Any]) -> dict[str, Any]:
-    """A JSON schema with its definitions written where they are used."""
+    """Inline the definitions of a JSON schema."""
     definitions = schema.get("$defs", {})
 
     def written(node: Any) -> Any:

@@ -1,9 +1,9 @@
-"""PURE. Typed JSON: bodies checked in one pass by pydantic schemas derived from the model's inputs.
+"""PURE. Typed JSON: bodies validated in one pass by pydantic schemas derived from the model.
 
     {"instances": [<item>, ...]}  ->  {"predictions": [<item>, ...]}
 
-An item is an object by input names, or, where the model has one input, its plain value; a
-prediction is likewise an object by output names, or the plain value of the only output.
+An item is an object of inputs by name or, if the model has one input, its plain value; a prediction
+is likewise an object of outputs by name, or the plain value of the only output.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from headroom_server.protocols.schemas import inlined
 from headroom_server.tensors import DATATYPES, DYNAMIC, Numbers, TensorSpec, kind, nest
 
 _TYPED_DICT: Any = TypedDict
-"""Called with fields that are known only when the model is loaded, which no checker follows."""
+"""Called with fields that are known only after the model is loaded; type checkers reject that."""
 
 
 class TypedJsonCodec:
-    """How requests to one model, and their answers, are written."""
+    """Parses requests to one model and renders the responses."""
 
     def __init__(self, contract: Contract) -> None:
         inputs, outputs = contract.signature.inputs, contract.signature.outputs
@@ -43,7 +43,7 @@ class TypedJsonCodec:
         self._answer = _adapter("predictions", prediction, contract.max_items)
 
     def request_schema(self) -> dict[str, Any]:
-        """The JSON schema of a request's body."""
+        """Return the JSON schema of a request body."""
         schema = inlined(self._named.json_schema())
         if self._plain is not None:
             plain = inlined(self._plain.json_schema())
@@ -52,14 +52,14 @@ class TypedJsonCodec:
         return schema
 
     def answer_schema(self) -> dict[str, Any]:
-        """The JSON schema of an answer's body."""
+        """Return the JSON schema of a response body."""
         return inlined(self._answer.json_schema())
 
     def parse(self, body: bytes) -> Work:
-        """The work of a request's body.
+        """Parse a request body.
 
         Raises:
-            InvalidRequestError: naming the field, the rule and what was found.
+            InvalidRequestError: with the field, the rule and what was found.
         """
         specs = self._contract.signature.inputs
         instances = self._validated(body)
@@ -72,7 +72,7 @@ class TypedJsonCodec:
         return Work(len(instances), inputs, length)
 
     def render(self, work: Work, outputs: Mapping[str, Numbers]) -> bytes:
-        """The answer's body."""
+        """Render the response body."""
         specs = self._contract.signature.outputs
         columns = {spec.name: _rows(spec, work, outputs[spec.name]) for spec in specs}
         if len(columns) == 1:
@@ -131,7 +131,7 @@ def _number(datatype: str) -> object:
 
 
 def _value(spec: TensorSpec, longest: int) -> Any:
-    """The type of one item of a tensor: lists in lists of its numbers."""
+    """Return the type of one item of a tensor: nested lists of its numbers."""
     value: Any = _number(spec.datatype)
     for size in reversed(spec.shape):
         bounds = (1, longest) if size == DYNAMIC else (size, size)
@@ -162,7 +162,7 @@ def _length(specs: Sequence[TensorSpec], columns: Mapping[str, Sequence[Any]]) -
 
 
 def _numbers(spec: TensorSpec, rows: Sequence[Any], length: int) -> Numbers:
-    # The schema has checked everything but that all lists along the dynamic dimension are equal.
+    # The schema has checked everything except that all lists along the dynamic dimension are equal.
     level: Sequence[Any] = rows
     for size in spec.shape:
         if size == DYNAMIC and any(len(one) != length for one in level):

@@ -1,1 +1,1 @@
-"""A folder of models as values: descriptions, versions, formats and what each is trusted with."""
+"""The model repository: descriptions, versions, formats and trust."""

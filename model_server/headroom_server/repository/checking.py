@@ -1,8 +1,8 @@
-"""A repository held against its descriptions, without a device and without torch.
+"""Checks a model repository without a device and without torch.
 
-What can be known without running anything: descriptions, files, digests, names, types and shapes of
-weights, the kind of a program, warm-up samples against the inputs. What a class of the user's
-computes is known only by running it.
+Checks everything that is known without running code: descriptions, files, digests, names, types and
+shapes of weights, the kind of a program, warm-up samples against the inputs. What a user's class
+computes is only known by running it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from headroom_server.tensors import Signature
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What is to be said of one version of a model."""
+    """The result for one version of a model."""
 
     model: str
     errors: tuple[str, ...]
@@ -32,17 +32,17 @@ class Finding:
 
     @property
     def sound(self) -> bool:
-        """Whether a server would load it, as far as can be known here."""
+        """Whether a server would load it, as far as can be checked here."""
         return not self.errors
 
     def __str__(self) -> str:
-        """One line."""
+        """Format as one line."""
         text = "; ".join(self.errors) if self.errors else self.summary
         return f"{'ok' if self.sound else 'wrong':<6} {self.model}: " + " ".join(text.split("\n"))
 
 
 def check(root: Path, *, trusted: bool) -> list[Finding]:
-    """A finding per version of each model, at least one."""
+    """Return a finding per version of each model, at least one."""
     try:
         repository = folder.scan(root, "model")
     except LoadError as error:
@@ -67,7 +67,7 @@ def _finding(name: str, root: Path, path: Path, *, trusted: bool) -> Finding:
     errors: list[str] = []
 
     def note(step: Callable[[], object]) -> object:
-        """Go on after an error, so that one run tells them all."""
+        """Continue after an error, so that one run reports all."""
         try:
             return step()
         except LoadError as error:
@@ -91,10 +91,10 @@ def _finding(name: str, root: Path, path: Path, *, trusted: bool) -> Finding:
 
 
 def _layout(one: Description) -> Layout | None:
-    """What a registered architecture is; None for a program, and for a class that can be found.
+    """Return a registered architecture's layout; None for a program or an importable class.
 
     Raises:
-        LoadError: where there is no such architecture or class.
+        LoadError: the architecture or class does not exist.
     """
     if one.architecture is None:
         return None

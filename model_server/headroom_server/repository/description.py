@@ -111,17 +111,17 @@ class Description(Table):
 
     @property
     def is_class(self) -> bool:
-        """Whether a class of the user's computes, which reads what weights it needs."""
+        """Whether a user's class computes, and loads its own weights."""
         return self.architecture is not None and ":" in self.architecture
 
     @property
     def slo_classes(self) -> SloClasses:
-        """The classes as requests are read with them."""
+        """The SLO classes by name."""
         return {name: SloClass(one.priority, one.deadline_s) for name, one in self.classes.items()}
 
     @property
     def declared(self) -> Signature | None:
-        """What the file says that the model takes and gives; None where the model says it."""
+        """The declared inputs and outputs; None if the model itself defines them."""
         if not self.inputs:
             return None
         mask = None
@@ -149,7 +149,7 @@ class Description(Table):
 
 
 def _contradictions(one: Description) -> Iterable[str]:
-    """What single fields cannot know of each other."""
+    """Yield contradictions between fields."""
     if one.engine == "emulated":
         idle = ("architecture", "weights", "sha256", "parameters", "inputs", "outputs", "mask")
         for field in idle:
@@ -182,7 +182,7 @@ def _contradictions(one: Description) -> Iterable[str]:
 
 
 def parse(data: bytes, where: str) -> Description:
-    """The description in a file's bytes.
+    """Parse a file's bytes.
 
     Raises:
         LoadError: a line per mistake, each with `where`, the field, the rule and the value.

@@ -1,11 +1,11 @@
-"""The folder of models: what lies where, and no way out of it.
+"""The folder of models: finds files, and never leaves the folder.
 
     <repository>/<model>/<version>/model.toml     versions are integers from 1
     <repository>/<model>/model.toml               version 1
     <repository>/model.toml                       one model, named by the server
 
-Weights lie beside their description. Symbolic links are followed inside the repository (as a
-ConfigMap's mount has them) and nowhere else.
+Weights are next to their description. Symbolic links are followed only inside the repository (a
+ConfigMap's mount has such links).
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ CHUNK_BYTES = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """The versions of each model, by number, and what is wrong in the folder."""
+    """The versions of each model, by number, and the problems in the folder."""
 
     root: Path
     models: Mapping[str, Mapping[int, Path]]
     problems: Mapping[str, str]
-    """By model folder: what it is not, and the next step."""
+    """By model folder: the problem and the next step."""
 
 
 def scan(root: Path, single_name: str) -> Repository:
-    """Look through a folder. A repository that is one model gives it `single_name`.
+    """Scan a folder. A repository with a single model names it `single_name`.
 
     Raises:
-        LoadError: where it is no folder, or cannot be read.
+        LoadError: it is not a folder, or cannot be read.
     """
     try:
         root = root.resolve(strict=True)
@@ -92,10 +92,10 @@ def _versions(root: Path, folder: Path) -> dict[int, Path]:
 
 
 def inside(root: Path, path: Path) -> Path:
-    """The path with links resolved, where it exists and lies in the repository.
+    """Return the path with links resolved, if it exists inside the repository.
 
     Raises:
-        LoadError: naming the path's last part only, since the rest says where things are.
+        LoadError: with only the last part of the path, because the rest reveals locations.
     """
     try:
         resolved = path.resolve(strict=True)
@@ -109,10 +109,10 @@ def inside(root: Path, path: Path) -> Path:
 
 
 def describe(root: Path, folder: Path) -> Description:
-    """The description of a model's version.
+    """Return the description of a model's version.
 
     Raises:
-        LoadError: where there is none, or it is wrong.
+        LoadError: it does not exist, or is wrong.
     """
     path = inside(root, folder / DESCRIPTION)
     try:
@@ -124,10 +124,10 @@ def describe(root: Path, folder: Path) -> Description:
 
 
 def weights(root: Path, folder: Path, name: str) -> Path:
-    """The weights file beside a description.
+    """Return the weights file next to a description.
 
     Raises:
-        LoadError: where it is missing, elsewhere, or no file.
+        LoadError: it is missing, outside the repository, or not a file.
     """
     path = inside(root, folder / name)
     if not path.is_file():
@@ -136,10 +136,10 @@ def weights(root: Path, folder: Path, name: str) -> Path:
 
 
 def sha256(path: Path) -> str:
-    """The digest of a file, in hex.
+    """Return the digest of a file, in hex.
 
     Raises:
-        LoadError: where it cannot be read.
+        LoadError: the file cannot be read.
     """
     digest = hashlib.sha256()
     try:
@@ -155,7 +155,7 @@ def check_digest(name: str, found: str, pinned: str | None) -> None:
     """Compare a digest with the pinned one, if there is one.
 
     Raises:
-        LoadError: where they differ.
+        LoadError: they differ.
     """
     if pinned is not None and not hmac.compare_digest(found, pinned):
         raise LoadError(
@@ -165,10 +165,10 @@ def check_digest(name: str, found: str, pinned: str | None) -> None:
 
 
 def chosen(repository: Repository, wanted: Sequence[str]) -> dict[str, dict[int, Path]]:
-    """What to serve: `name` is the latest version of a model, `name:3` that one; none named: all.
+    """Select what to serve: `name` is the latest version, `name:3` that one; no names: all.
 
     Raises:
-        LoadError: where a name or version is not in the repository, or nothing is.
+        LoadError: a name or version is not in the repository, or nothing is.
     """
     found: dict[str, dict[int, Path]] = {}
     for entry in wanted or sorted({*repository.models, *repository.problems}):

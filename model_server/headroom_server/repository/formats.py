@@ -1,12 +1,12 @@
-"""PURE. What weights may be: data for everybody, programs for a trusted repository, never pickles.
+"""PURE. Formats of weights: data for everyone, programs from trusted repositories, no pickles.
 
-    safetensors    .safetensors   numbers and names; reading it runs nothing
-    export         .pt2           torch.export: reading it may run what it holds
-    aotinductor    .pt2           AOTInductor: native code, run in this process
+    safetensors    .safetensors   numbers and names; reading it runs no code
+    export         .pt2           torch.export: reading it may run the code it contains
+    aotinductor    .pt2           AOTInductor: native code that runs in this process
 
-A program is loaded where the server was told to trust its repository *and* the bytes are those
-that `model.toml` pins. Whoever can write the folder can write the pin too: the pin says that the
-file is the one that was described, the server's setting says that the describer may run code here.
+A program is loaded if the server trusts its repository *and* the bytes match the digest in
+`model.toml`. Write access to the folder includes the digest: the digest proves that the file is the
+described one, the server's setting permits the description's author to run code here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PICKLES = frozenset({".pt", ".pth", ".bin", ".pkl", ".pickle", ".ckpt", ".joblib
 
 
 class Format(StrEnum):
-    """What the weights file holds."""
+    """The content of the weights file."""
 
     SAFETENSORS = "safetensors"
     EXPORT = "export"
@@ -34,15 +34,15 @@ class Format(StrEnum):
 
     @property
     def suffix(self) -> str:
-        """How such a file's name ends."""
+        """The file name's suffix."""
         return ".pt2" if self.is_program else ".safetensors"
 
 
 def check_weights_name(name: str, kind: Format) -> str:
-    """The name, where it is that of a file beside the description, of the kind that is declared.
+    """Return the name if it is a file next to the description, with the declared suffix.
 
     Raises:
-        ValueError: saying why not, and what to do.
+        ValueError: with the reason and the remedy.
     """
     suffix = PurePosixPath(name).suffix.lower()
     if suffix in PICKLES:
@@ -63,7 +63,7 @@ def check_weights_name(name: str, kind: Format) -> str:
 
 
 def untrusted(kind: Format, *, trusted: bool) -> str | None:
-    """Why a server may not load this; None where it may."""
+    """Return why the server may not load this format; None if it may."""
     if kind.is_program and not trusted:
         return (
             f"format {kind} runs code when it is loaded: start the server with {TRUST}=true if "

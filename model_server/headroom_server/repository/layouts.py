@@ -1,4 +1,4 @@
-"""PURE. What the registered architectures take, give and keep, known without torch.
+"""PURE. Inputs, outputs and weights of the registered architectures, without torch.
 
 A layout is a function of the description's `parameters`; it checks them and returns the signature
 and the names and shapes of the weights. torch builds its modules from the same functions.
@@ -16,7 +16,7 @@ from headroom_server.tensors import Signature, TensorSpec
 
 
 class Layout(NamedTuple):
-    """An architecture with its parameters set."""
+    """An architecture with its parameters."""
 
     signature: Signature
     weights: Mapping[str, tuple[int, ...]]
@@ -63,10 +63,10 @@ LAYOUTS: Mapping[str, Callable[..., Layout]] = {"convnet": convnet, "mlp": mlp}
 
 
 def layout(name: str, parameters: Mapping[str, Any]) -> Layout | None:
-    """The layout of an architecture; None for one that only torch knows.
+    """Return the layout of an architecture; None for one that only torch knows.
 
     Raises:
-        LoadError: for parameters that it does not take.
+        LoadError: invalid parameters.
     """
     function = LAYOUTS.get(name)
     if function is None:

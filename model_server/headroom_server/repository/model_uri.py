@@ -1,7 +1,7 @@
-"""PURE. Where the model lies: HEADROOM_MODEL_URI as a directory of this container.
+"""PURE. The model's location: HEADROOM_MODEL_URI as a directory of this container.
 
 ""                   no files
-file:///path         that path
+file:///path         this path
 pvc://claim/path     /models/path, where the operator mounts the claim
 """
 
@@ -14,10 +14,10 @@ PVC_MOUNT = PurePosixPath("/models")
 
 
 def directory(uri: str) -> PurePosixPath | None:
-    """The directory that a URI names; None for the empty one.
+    """Return the directory of a URI; None for the empty one.
 
     Raises:
-        ValueError: for another scheme, a host in a file URI, or a path that climbs.
+        ValueError: another scheme, a host in a file URI, or a path with `..`.
     """
     if not uri:
         return None

@@ -1,4 +1,4 @@
-"""Which program a .pt2 archive holds, by the names of its members: nothing in it is read."""
+"""Detects the kind of program in a .pt2 archive by its member names, without reading members."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headroom_server.repository.formats import Format
 
 
 def archived(members: Iterable[str]) -> Format | None:
-    """The program among these members; None: neither kind."""
+    """Return the kind of program with these members; None for neither."""
     parts = [set(PurePosixPath(name).parts) for name in members]
     if any("aotinductor" in one for one in parts):
         return Format.AOTINDUCTOR
@@ -20,10 +20,10 @@ def archived(members: Iterable[str]) -> Format | None:
 
 
 def check_archive(file: Path | IO[bytes], kind: Format, name: str) -> None:
-    """Hold an archive against the declared format.
+    """Check an archive against the declared format.
 
     Raises:
-        LoadError: where it is none, or holds the other kind of program.
+        LoadError: it is not an archive, or contains the other kind of program.
     """
     try:
         with zipfile.ZipFile(file) as archive:

@@ -1,8 +1,8 @@
-"""PURE. What a safetensors file says of itself: names, types and shapes, without its numbers.
+"""PURE. The header of a safetensors file: names, types and shapes, without the numbers.
 
 The file is 8 bytes of length (little endian), that many bytes of JSON, then the numbers. The JSON
-maps names to {"dtype", "shape", "data_offsets": [begin, end]}.
-Source: https://github.com/huggingface/safetensors#format
+maps names to {"dtype", "shape", "data_offsets": [begin, end]}. Source:
+https://github.com/huggingface/safetensors#format
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from headroom_server.engine import LoadError
 
 LENGTH_BYTES = 8
 MAX_HEADER_BYTES = 100_000_000
-"""The format's own bound."""
+"""The format's own limit."""
 
 BITS = {"BOOL": 8, "U8": 8, "I8": 8, "F8_E5M2": 8, "F8_E4M3": 8, "F8_E8M0": 8} | {
     f"{kind}{bits}": bits for kind in ("I", "U", "F") for bits in (16, 32, 64)
@@ -47,10 +47,10 @@ _ENTRIES = TypeAdapter(dict[str, _Entry | dict[str, str]])
 
 
 def header_bytes(start: bytes, name: str) -> int:
-    """How long the JSON is, from the file's first 8 bytes.
+    """Return the length of the JSON, from the file's first 8 bytes.
 
     Raises:
-        LoadError: where there are fewer, or it is longer than the format allows.
+        LoadError: there are fewer bytes, or it exceeds the format's limit.
     """
     length = int.from_bytes(start, "little")
     if len(start) != LENGTH_BYTES or not 2 <= length <= MAX_HEADER_BYTES:
@@ -59,10 +59,10 @@ def header_bytes(start: bytes, name: str) -> int:
 
 
 def parse(header: bytes, file_bytes: int, name: str) -> dict[str, Held]:
-    """The tensors, checked against each other's places and the file's size.
+    """Parse the tensors, and check their offsets against each other and the file's size.
 
     Raises:
-        LoadError: where the header is malformed, or tensors overlap, leave gaps or are cut off.
+        LoadError: the header is malformed, or tensors overlap, leave gaps or are truncated.
     """
     try:
         entries = _ENTRIES.validate_json(header)
@@ -90,10 +90,10 @@ def _check_places(tensors: Mapping[str, _Entry], data_bytes: int, name: str) -> 
 
 
 def compare(found: Mapping[str, Held], expected: Mapping[str, tuple[int, ...]], name: str) -> None:
-    """Hold a file's tensors against the names and shapes that an architecture has.
+    """Compare a file's tensors with the names and shapes of an architecture.
 
     Raises:
-        LoadError: naming what is missing, unknown, or of another shape.
+        LoadError: with what is missing, unknown, or of another shape.
     """
     missing, unknown = (
         sorted(expected.keys() - found.keys()),

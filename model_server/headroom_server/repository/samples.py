@@ -1,4 +1,4 @@
-"""PURE. Warm-up samples of a description as work for the device."""
+"""PURE. Warm-up samples of a description, as work for the device."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from headroom_server.tensors import DYNAMIC, Numbers, Signature, TensorSpec, fla
 
 
 def works(samples: Sequence[Sample], signature: Signature) -> list[Work]:
-    """One request of one item per sample.
+    """Return one request with one item per sample.
 
     Raises:
-        LoadError: naming sample and input, the rule, and what was found.
+        LoadError: with sample and input, the rule, and what was found.
     """
     return [_work(sample, signature, f"warm_up[{i}]") for i, sample in enumerate(samples)]
 
@@ -41,7 +41,7 @@ def _work(sample: Sample, signature: Signature, where: str) -> Work:
 
 
 def _length(data: object, spec: TensorSpec, where: str) -> int:
-    """The sample's extent along the dynamic axis, read along first elements."""
+    """Return the sample's size along the dynamic axis, taken from first elements."""
     for _ in range(spec.shape.index(DYNAMIC)):
         data = data[0] if isinstance(data, list) and data else None
     if not isinstance(data, list):

@@ -1,4 +1,4 @@
-"""PURE. What a model takes and gives, from what its file declares and what it says itself."""
+"""PURE. A model's signature, from its description and from the model itself."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from headroom_server.tensors import Signature, TensorSpec
 
 
 def agreed(description: Description, own: Signature | None) -> Signature:
-    """The model's own signature with the file's lengths and batches, or the declared one.
+    """Return the model's own signature with the description's shapes, or the declared one.
 
     Raises:
-        LoadError: where both are known and differ, neither is, or lengths do not fit the shapes.
+        LoadError: both are known and differ, neither is, or lengths do not fit the shapes.
     """
     declared = description.declared
     if own is None:

@@ -1,4 +1,4 @@
-"""PURE. The tables of `model.toml`, each as a frozen value; `description` puts them together."""
+"""PURE. The tables of `model.toml` as frozen values; `description` combines them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SecondsOrNone = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
 
 
 def ascending(sizes: tuple[int, ...]) -> tuple[int, ...]:
-    """Raise ValueError for sizes in another order, or twice the same."""
+    """Raise ValueError for sizes that are not strictly ascending."""
     if any(a >= b for a, b in pairwise(sizes)):
         raise ValueError("ascending, each once")
     return sizes
@@ -31,17 +31,17 @@ def _dimension(size: int) -> int:
 
 
 def read_only(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A copy that cannot be written."""
+    """Return a read-only copy."""
     return MappingProxyType(dict(values))
 
 
 def nothing() -> Mapping[str, Any]:
-    """An empty table."""
+    """Return an empty table."""
     return MappingProxyType({})
 
 
 class Table(BaseModel):
-    """Fields that are read once; unknown ones are errors."""
+    """Base of all tables; unknown fields are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
 
@@ -71,36 +71,36 @@ class Tensor(Table):
         return self
 
     def spec(self) -> TensorSpec:
-        """As the server uses it."""
+        """Return it as the server uses it."""
         return TensorSpec(self.name, self.datatype, self.shape)
 
 
 class Mask(Table):
-    """One more input, made by the server: 1 where an item has data, 0 where it was padded."""
+    """An additional input that the server generates: 1 where an item has data, 0 for padding."""
 
     name: TensorName
     datatype: DatatypeName
 
 
 class SloClassFields(Table):
-    """What requests of a class get unless they say otherwise."""
+    """Values for requests of a class that do not set their own."""
 
     priority: int = Field(USUAL_PRIORITY, ge=0, le=LAST_PRIORITY, strict=True)
     """0 is the most urgent."""
     deadline_s: Seconds | None = None
-    """From arrival; none: they wait as long as it takes."""
+    """Seconds from arrival; None: no deadline."""
 
 
 class Sample(Table):
-    """One item, run while warming; nested lists by input name."""
+    """One item, executed during warm-up; nested lists by input name."""
 
     inputs: dict[str, Any] = Field(min_length=1)
 
 
 class Emulated(Table):
-    """A device that only spends time: fixed + (per_item + per_token * L) * b seconds.
+    """An emulated device: fixed + (per_item + per_token * L) * b seconds per batch.
 
-    b is the batch's size, L its padded length; without lengths there is none.
+    b is the batch size, L its padded length; L = 0 without lengths.
     """
 
     fixed_cost_s: SecondsOrNone = 0.006
@@ -120,7 +120,7 @@ class Emulated(Table):
 
 
 class CacheFields(Table):
-    """How many bytes of answers are kept, and for how long; 0 bytes: none are."""
+    """Bytes of cached answers and their lifetime; 0 bytes: no cache."""
 
     bytes: int = Field(ge=0, le=1 << 40, strict=True)
     ttl_s: Seconds | None = None

@@ -1,1 +1,1 @@
-"""Models being served: each with its queue, door and accounts, loaded while others serve."""
+"""Serves models: each has its own queue, intake and metrics, and loads while others serve."""

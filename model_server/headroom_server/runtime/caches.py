@@ -1,4 +1,4 @@
-"""Caches as settings and descriptions ask for them."""
+"""Builds response caches from settings and model descriptions."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from headroom_server.settings import Settings
 
 
 def second_level_of(settings: Settings) -> GuardedStore | None:
-    """What all models share outside of this process; None where no Redis is named.
+    """Return the second level that all models share; None without HEADROOM_CACHE_REDIS_URL.
 
     Raises:
-        LoadError: for a URL that is none; without it, since it may hold a password.
-        ModuleNotFoundError: where the client is not installed.
+        LoadError: the URL is invalid; the message omits it, since it may contain a password.
+        ModuleNotFoundError: the Redis client is not installed.
     """
     if not settings.cache_redis_url:
         return None
@@ -38,7 +38,7 @@ def cache_of(
     second_level: GuardedStore | None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Cache | None:
-    """One model's cache; None where nothing is kept."""
+    """Return one model's cache; None if it caches nothing."""
     described = source.description
     max_bytes, ttl_s = settings.cache_bytes, settings.cache_ttl_s
     if described is not None and described.cache is not None:
@@ -50,7 +50,13 @@ def cache_of(
 
 
 def identity_of(settings: Settings, source: ModelSource) -> str:
-    """Of one version of a model. Reads the folder, not the files."""
+    """Identify one version's weights for a store that outlives this process.
+
+    The description contains the architecture and its parameters, and a digest if one is pinned.
+    Otherwise the files next to it are identified by name, size and modification time: replicas that
+    read the same volume or image agree on these. A class's code is not considered. Reads the
+    folder, not the files.
+    """
     description = source.description
     said: list[object] = [source.name, source.number, settings.engine, settings.model_class]
     said.append(description)

@@ -1,7 +1,7 @@
-"""The model repository extension, whatever the protocol that asks: index, load, unload.
+"""The model repository extension for all protocols: index, load, unload.
 
-Whoever may ask for these decides what runs here: load and unload are refused unless the server was
-started with HEADROOM_MODEL_CONTROL=explicit, and nothing of a model comes with the request.
+Load and unload decide what runs here. They are refused unless the server was started with
+HEADROOM_MODEL_CONTROL=explicit, and a request never contains any part of a model.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ log = logging.getLogger("headroom_server")
 
 
 class IndexEntry(NamedTuple):
-    """One version of a model, where it stands and why."""
+    """One version of a model, its state and the reason."""
 
     name: str
     version: str
@@ -30,19 +30,19 @@ class IndexEntry(NamedTuple):
 
 
 class ControlRefusedError(RequestError):
-    """Models are not loaded and unloaded by requests here."""
+    """The server does not load or unload models by request."""
 
     status = 403
 
 
 class LoadRefusedError(RequestError):
-    """The model cannot be loaded as it lies in the repository."""
+    """The model in the repository cannot be loaded."""
 
     status = 400
 
 
 class Control:
-    """What lies in the store, brought in and taken out."""
+    """Loads and unloads the models of a store."""
 
     def __init__(self, models: Models, store: ModelStore, *, explicit: bool) -> None:
         self._models = models
@@ -50,7 +50,7 @@ class Control:
         self._explicit = explicit
 
     async def index(self, *, ready: bool) -> list[IndexEntry]:
-        """All that lies in the repository or is served, or only what takes requests."""
+        """List everything in the repository or served, or only what is ready."""
         states = {key: (ModelState.UNAVAILABLE, why) for key, why in (await self._known()).items()}
         states |= self._models.states()
         return [
@@ -60,10 +60,10 @@ class Control:
         ]
 
     async def load(self, name: str) -> None:
-        """Bring a model in as it lies in the repository now; it is warm on return.
+        """Load a model as it is in the repository now; it is warm on return.
 
         Raises:
-            RequestError: where that is not permitted, or cannot be; then nothing has changed.
+            RequestError: not permitted or not possible; nothing has changed.
         """
         self.permit()
         _check_name(name)
@@ -78,20 +78,20 @@ class Control:
             ) from error
 
     async def unload(self, name: str) -> None:
-        """Take a model out when all that it accepted is answered; others are served on.
+        """Unload a model once its accepted requests are answered; others keep serving.
 
         Raises:
-            RequestError: where that is not permitted, or the model is not served.
+            RequestError: not permitted, or the model is not served.
         """
         self.permit()
         _check_name(name)
         await self._models.unload(name)
 
     def permit(self) -> None:
-        """Whether models come and go at run time.
+        """Check that models may be loaded and unloaded at run time.
 
         Raises:
-            ControlRefusedError: where they do not.
+            ControlRefusedError: they may not.
         """
         if not self._explicit:
             raise ControlRefusedError(

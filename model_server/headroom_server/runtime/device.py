@@ -1,4 +1,4 @@
-"""One device of a model: its thread, what it has in hand, and how it is."""
+"""One device of a model: its thread, its current batches and its health."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ class Group(Protocol):
     in_flight: InFlight
 
     def take(self, one: Device) -> SealedBatch[PendingRequest]:
-        """The next batch."""
+        """Return the next batch."""
 
     def peek(self, one: Device) -> SealedBatch[PendingRequest]:
-        """What the device would be given now."""
+        """Return the batch that the device would get now."""
 
     def advance(self, one: Device, phase: Phase) -> None:
-        """A device goes on."""
+        """Record that a device entered a phase."""
 
     def on_self_test(self, result: SelfTest) -> None:
         """A self-test has ended."""
 
     def on_executed(self, one: Device, done: ExecutedBatch[PendingRequest]) -> None:
-        """A batch is over."""
+        """A batch has ended."""
 
     def on_lost(self, one: Device, message: str) -> None:
-        """A device is gone."""
+        """A device is lost."""
 
 
 class Device:
-    """Listens to its thread."""
+    """A device and the listener of its thread."""
 
     def __init__(
         self,
@@ -60,12 +60,12 @@ class Device:
         self.phase = Phase.INIT
         self.warm: Warm | None = None
         self.suspected = False
-        """Whether it fails everything, even what it answered in warm-up."""
+        """Whether every batch fails, even the request that succeeded in warm-up."""
         self.gone = False
-        """Whether it will execute nothing any more."""
+        """Whether the device is lost for good."""
         self.busy_s = 0.0
         self.held: dict[int, Sequence[QueueEntry[PendingRequest]]] = {}
-        """Batches taken and not reported, by the key of their first request."""
+        """Batches taken and not yet reported, by the key of their first request."""
         self._group = group
         self._clock = clock
         self._stall_timeout_s = stall_timeout_s
@@ -81,18 +81,18 @@ class Device:
 
     @property
     def stalled(self) -> bool:
-        """Whether it has been on one batch for too long."""
+        """Whether the current batch exceeds the stall timeout."""
         busy_since_s = self.thread.busy_since_s
         return busy_since_s is not None and self._clock() - busy_since_s > self._stall_timeout_s
 
     @property
     def live(self) -> bool:
-        """Whether it may still execute something."""
+        """Whether it can still execute batches."""
         return not self.gone and self.thread.alive and not self.stalled
 
     @property
     def fit(self) -> bool:
-        """Whether it executes what it is given."""
+        """Whether it executes its batches successfully."""
         return self.live and not self.suspected
 
     def on_phase(self, phase: Phase) -> None:
@@ -104,12 +104,12 @@ class Device:
         self._group.on_self_test(result)
 
     def on_warm(self, warm: Warm) -> None:
-        """It is ready."""
+        """The device is ready."""
         self.warm = warm
         self._group.advance(self, Phase.READY)
 
     def on_executed(self, done: ExecutedBatch[PendingRequest]) -> None:
-        """A batch is over."""
+        """A batch has ended."""
         if self.held:
             for entry in chain(done.sealed.batch, done.sealed.expired):
                 self.held.pop(entry.key, None)
@@ -118,16 +118,16 @@ class Device:
         self._group.on_executed(self, done)
 
     def on_suspected(self, suspected: bool) -> None:
-        """It fails everything, or does so no more."""
+        """Every batch fails, or no longer does."""
         self.suspected = suspected
         self.thread.wake()
 
     def on_lost(self, message: str) -> None:
-        """It will execute nothing more."""
+        """The device is lost for good."""
         self.gone = True
         self._group.on_lost(self, message)
 
     def fail_held(self, message: str) -> int:
-        """Answer what it has in hand with an error; say how many requests that were."""
+        """Fail its current requests; return how many."""
         held = list(chain.from_iterable(list(self.held.values())))
         return self._group.in_flight.fail(held, lambda: FailedError(message))

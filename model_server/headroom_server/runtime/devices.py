@@ -1,9 +1,8 @@
-"""The devices of one model, all on its one queue: in step until all are warm, then each for itself.
+"""The devices of one model, which share its queue: in step until all are warm, then independent.
 
-One that fails before fails the start. One that is lost later leaves the rest to the others, and so
-does one that hangs or fails everything, until it comes back. What a lost one had in hand is
-answered with an error and tried on no other: a request that can take a device with it would take
-them all, one after the other.
+A device that fails before that fails the start. When one is lost later, hangs or fails every batch,
+the others continue with the queue. The requests of a lost device get an error and are not retried:
+a request that crashes a device would crash all of them, one after the other.
 """
 
 from __future__ import annotations
@@ -32,26 +31,26 @@ NOTHING: SealedBatch[PendingRequest] = SealedBatch((), ())
 
 
 class Owner(Protocol):
-    """Who is told of all devices together, on the event loop's thread."""
+    """Receives the events of all devices together, on the event loop's thread."""
 
     def on_phase(self, phase: Phase) -> None:
-        """The last one has entered a startup phase."""
+        """The last device has entered a startup phase."""
 
     def on_self_test(self, result: SelfTest) -> None:
-        """A self-test has ended, well or not."""
+        """A self-test has ended, successfully or not."""
 
     def on_warm(self, warm: Warm) -> None:
-        """All are ready."""
+        """All devices are ready."""
 
     def on_executed(self, done: ExecutedBatch[PendingRequest], device: int) -> None:
-        """A batch is over."""
+        """A batch has ended."""
 
     def on_lost(self, message: str) -> None:
-        """Nothing will be executed any more."""
+        """Nothing can be executed any more."""
 
 
 class Devices:
-    """All of them; numbers count from 0, in the order of the engines."""
+    """All devices of a model, numbered from 0 in the order of the engines."""
 
     def __init__(
         self,
@@ -74,22 +73,22 @@ class Devices:
     # ---- life
 
     def start(self, post: Callable[..., object]) -> None:
-        """Begin to load on all at once; `post` brings calls to the owner's thread."""
+        """Start loading on all devices; `post` calls functions on the owner's thread."""
         for one in self._all:
             one.thread.start(post, one)
 
     def stop(self) -> None:
-        """Ask all threads to end after the batch in hand."""
+        """Ask all threads to end after their current batch."""
         for one in self._all:
             one.thread.stop()
 
     def join(self, timeout_s: float) -> bool:
-        """Wait so long for all threads; whether they have ended."""
+        """Wait for all threads up to a timeout; return whether they have ended."""
         end_s = self._clock() + timeout_s
         return all(one.thread.join(max(0.0, end_s - self._clock())) for one in self._all)
 
     def fail_stalled(self) -> int:
-        """Answer what hangs with an error, and all that waits where nobody else executes it."""
+        """Fail the requests of hanging devices, and the queue if no other device can execute it."""
         stalled = [one for one in self._all if one.stalled and not one.gone]
         if stalled and not self.live:
             return self.in_flight.fail_all(lambda: FailedError("the device hangs"))
@@ -97,22 +96,22 @@ class Devices:
 
     @property
     def live(self) -> bool:
-        """Whether any may still execute something."""
+        """Whether any device can still execute batches."""
         return any(one.live for one in self._all)
 
     @property
     def fit(self) -> bool:
-        """Whether any executes what it is given."""
+        """Whether any device executes its batches successfully."""
         return any(one.fit for one in self._all)
 
     @property
     def suspected(self) -> bool:
-        """Whether all that are left fail everything."""
+        """Whether all remaining devices fail every batch."""
         return self.live and all(one.suspected for one in self._all if one.live)
 
     @property
     def serving(self) -> bool:
-        """Whether one is left that does not hang."""
+        """Whether a device remains that does not hang."""
         for one in self._all:  # noqa: SIM110 - asked per request, and a generator costs as much again
             if not one.gone and not one.stalled:
                 return True
@@ -120,29 +119,30 @@ class Devices:
 
     @property
     def impaired(self) -> bool:
-        """Whether one was lost."""
+        """Whether a device was lost."""
         return any(one.gone for one in self._all)
 
     # ---- batches
 
     def wake(self, number: int) -> None:
-        """There is work for a device that found none."""
+        """Wake a device that found no work."""
         self._all[number].thread.wake()
 
     def on_queued(self) -> None:
-        """Something joined the queue: it may be staged ahead."""
+        """Notify the devices of a queued request, which may be staged ahead."""
         for one in self._all:
             one.thread.on_queued()
 
     @property
     def pipelined(self) -> bool:
-        """Whether one stages ahead."""
+        """Whether any device stages ahead."""
         return any(one.thread.pipelined for one in self._all)
 
     def take(self, one: Device) -> SealedBatch[PendingRequest]:
-        """The next batch, on the device's thread.
+        """Return the next batch, on the device's thread.
 
-        One that fails everything is free soonest: it would draw all work while others do it well.
+        A device that fails every batch is free soonest: without this check it would take all work
+        from the healthy ones.
         """
         if one.suspected and self.fit:
             self.in_flight.decline(one.number)
@@ -154,13 +154,13 @@ class Devices:
         return sealed
 
     def peek(self, one: Device) -> SealedBatch[PendingRequest]:
-        """What the device would be given, as far as it is expected to be the next."""
+        """Return the batch that the device would get if it were next."""
         return self.in_flight.peek(one.number)
 
     # ---- what the devices tell
 
     def advance(self, one: Device, phase: Phase) -> None:
-        """A device goes on; the owner hears of the last one."""
+        """Record a device's phase; notify the owner when the last device has entered it."""
         before = self._last()
         one.phase = phase
         after = self._last()
@@ -172,15 +172,15 @@ class Devices:
             self.owner.on_phase(after)
 
     def on_self_test(self, result: SelfTest) -> None:
-        """The owner hears of each."""
+        """Forward a self-test to the owner."""
         self.owner.on_self_test(result)
 
     def on_executed(self, one: Device, done: ExecutedBatch[PendingRequest]) -> None:
-        """The owner hears of each."""
+        """Forward a batch to the owner."""
         self.owner.on_executed(done, one.number)
 
     def on_lost(self, one: Device, message: str) -> None:
-        """A device is gone: the model with it, if it is not warm yet or has no other."""
+        """Handle a lost device: the model is lost if it is not warm yet or has no other device."""
         left = sum(not each.gone for each in self._all)
         if self._last() is not Phase.READY or not left:
             self.owner.on_lost(message)
@@ -217,9 +217,9 @@ class Devices:
 
     @property
     def budget_share(self) -> float:
-        """The least of a full batch that memory allows at once on any device."""
+        """The smallest share of a full batch that memory allows at once on any device."""
         return min(one.thread.budget_share for one in self._all)
 
     def seen(self) -> tuple[DeviceStatus, ...]:
-        """What a scrape shows of each."""
+        """Return each device's state for metrics."""
         return tuple(DeviceStatus(one.busy_s, one.fit) for one in self._all)

@@ -1,7 +1,7 @@
 """Accepted requests: each waits in the queue, runs in a batch, and is answered exactly once.
 
-Everything but `take` runs on the event loop's thread. `take` runs on the device's. What both touch
-is touched under one lock: the queue, and what is known of the device.
+Everything runs on the event loop's thread, except `take` and `peek`, which run on a device's
+thread. One lock protects what both use: the queue and the device states.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from headroom_server.tracing.current import TRACE, Trace
 
 
 class QueueStatus(NamedTuple):
-    """What a scrape shows of the queue."""
+    """The queue's state for metrics."""
 
     waiting: int
     oldest_s: float | None
-    """When the one that waits longest arrived."""
+    """Arrival time of the request that has waited longest."""
     delay_s: float | None
-    """How long a request that came now would wait; None until the device was timed."""
+    """Predicted wait of a request arriving now; None until the device was timed."""
     saturation: float | None
 
 
 class InFlight:
-    """The queue and what has left it for the devices. `ring` wakes one that found no work."""
+    """The queue, and the requests taken by devices. `wake` wakes an idle device."""
 
     def __init__(
         self,
@@ -56,20 +56,20 @@ class InFlight:
         self._keys = itertools.count()
         self._lock = threading.Lock()
         self._idle: list[int] = []
-        """Devices that found no work, the one that is so for longest first."""
+        """Devices that found no work, the longest idle first."""
         self.on_queued: Callable[[], None] | None = None
-        """Called when a request joins the queue of a busy device that stages ahead."""
+        """Called when a request is queued for a busy device that stages ahead."""
         self._accepted: dict[int, QueueEntry[PendingRequest]] = {}
         self._emptied = asyncio.Event()
         self._signature: Signature | None = None
 
     @property
     def waiting_items(self) -> int:
-        """Items in no batch yet."""
+        """Items that are not in a batch yet."""
         return self._scheduler.batcher.items
 
     def queue_status(self) -> QueueStatus:
-        """The queue at this instant."""
+        """Return the queue's current state."""
         now_s, scheduler = self._clock(), self._scheduler
         with self._lock:
             return QueueStatus(
@@ -80,13 +80,13 @@ class InFlight:
             )
 
     def serve(self, signature: Signature) -> None:
-        """The shapes in which the device executes what comes from now on."""
+        """Set the shapes in which the device executes from now on."""
         self._signature = signature
 
     async def outputs(
         self, work: Work, *, arrived_s: float, options: RequestOptions, connection: Connection
     ) -> Outputs:
-        """Wait for a batch and give its outputs.
+        """Wait for a batch and return its outputs.
 
         Raises:
             RequestError: refused, expired, failed, abandoned or cancelled.
@@ -141,7 +141,7 @@ class InFlight:
         return entry
 
     def take(self, device: int = 0) -> SealedBatch[PendingRequest]:
-        """The next batch, for the device's thread."""
+        """Return the next batch, on the device's thread."""
         with self._lock:
             sealed = self._scheduler.seal(self._clock(), device)
             if not sealed.batch and not sealed.expired:
@@ -152,7 +152,7 @@ class InFlight:
         return sealed
 
     def decline(self, device: int, *, lost: bool = False) -> None:
-        """A device takes nothing, now or ever: what it was woken for is for another one."""
+        """Pass work on to another idle device because this one takes none."""
         with self._lock:
             if device in self._idle:
                 self._idle.remove(device)
@@ -163,7 +163,7 @@ class InFlight:
             self._wake(other)
 
     def peek(self, device: int = 0) -> SealedBatch[PendingRequest]:
-        """About what `take` would give now; nothing to a device that others go before."""
+        """Return about what `take` would give now; nothing if another device is expected next."""
         with self._lock:
             now_s = self._clock()
             if self._scheduler.next_device(now_s) != device:
@@ -171,7 +171,7 @@ class InFlight:
             return self._scheduler.batcher.peek(now_s)
 
     def settle(self, done: ExecutedBatch[PendingRequest], device: int = 0) -> None:
-        """Answer the requests of a batch, and those for whom it was too late; learn from it."""
+        """Answer the requests of a batch and those that expired, and learn from its duration."""
         sealed, outputs = done.sealed, done.outputs
         for entry in sealed.expired:
             self._end(entry, _expired())
@@ -188,13 +188,13 @@ class InFlight:
             self._ledger.record_batch(account(done, left, self._signature))
 
     def fail_all(self, make_error: Callable[[], RequestError]) -> int:
-        """Answer everything with an error, also what runs; say how many requests that were."""
+        """Fail every request, including running ones; return how many."""
         return self.fail(self._accepted.values(), make_error)
 
     def fail(
         self, entries: Iterable[QueueEntry[PendingRequest]], make_error: Callable[[], RequestError]
     ) -> int:
-        """Answer these with an error, where they have no answer; say how many that were."""
+        """Fail those of these requests that are unanswered; return how many."""
         unanswered = [entry for entry in entries if not entry.payload.done]
         for entry in unanswered:
             self._end(entry, make_error())
@@ -224,7 +224,7 @@ class InFlight:
         )
 
     def _shed(self, offer: Offer[PendingRequest]) -> None:
-        """Refuse the newcomer, or tell those who had to leave for it."""
+        """Raise if the new request is refused; otherwise answer those evicted for it."""
         if offer.refusal is not None:
             self._ledger.refuse(offer.refusal)
             raise shed_error(offer.refusal, offer.retry_after_s, self._scheduler.caps)
@@ -233,7 +233,7 @@ class InFlight:
             self._end(one, shed_error(Refusal.EVICTED, offer.retry_after_s, self._scheduler.caps))
 
     def _end(self, entry: QueueEntry[PendingRequest], result: Outputs | RequestError) -> None:
-        """The request's one end; whatever comes after it is ignored."""
+        """End a request; later calls for it have no effect."""
         pending = entry.payload
         if pending.done:
             return

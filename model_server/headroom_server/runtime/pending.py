@@ -1,4 +1,4 @@
-"""A request that waits or runs, as the queue carries it."""
+"""A queued or running request, its outcome, and the record of an executed batch."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from headroom_server.tensors import Signature
 from headroom_server.tracing.current import Trace
 
 DoneCallback = Callable[[Outputs | RequestError], object]
-"""Who is told how a request ended, once, on the event loop. Raises nothing."""
+"""Called once, on the event loop, with a request's outputs or error. Must not raise."""
 
 
 class PendingRequest:
-    """A request's numbers, and whom to tell. Only `work` and `trace` concern the device."""
+    """A request and its callback. The device only uses `work` and `trace`."""
 
     __slots__ = ("connection", "done", "on_done", "timer", "trace", "work")
 
@@ -39,11 +39,11 @@ class PendingRequest:
         self.on_done = on_done
         self.connection = connection
         self.trace = trace
-        """None where it is not sampled."""
+        """None if it is not sampled."""
         self.done = False
-        """It has its answer, whatever becomes of its batch."""
+        """It has been answered, whatever happens to its batch."""
         self.timer: asyncio.TimerHandle | None = None
-        """Of its deadline, where it has one."""
+        """Timer of its deadline, if it has one."""
 
 
 _OUTCOMES: dict[type[RequestError], Outcome] = {
@@ -55,14 +55,14 @@ _OUTCOMES: dict[type[RequestError], Outcome] = {
 
 
 def outcome_of(error: RequestError) -> Outcome:
-    """What is none of these is a failure."""
+    """Return the outcome of an error; every other error is a failure."""
     return _OUTCOMES.get(type(error), Outcome.FAILED)
 
 
 def account(
     done: ExecutedBatch[PendingRequest], left: Sequence[bool], signature: Signature | None
 ) -> Batch:
-    """The batch's shares; `left` tells who had an answer before it ended."""
+    """Return a batch's record; `left` says which requests were answered before it ended."""
     sealed, began_s, end_s = done.sealed, done.began_s, done.began_s + done.seconds
     items = late = cancelled = real = 0
     queued_s = []

@@ -1,8 +1,8 @@
 """The models of this process: one runner per version, loaded and unloaded while others serve.
 
-Each version has a queue, a cost model, accounts and a device thread of its own, so that none waits
-for another's load, compilation or batch. A version that is loaded again is warm before it takes the
-place of the one that serves, which then finishes what it accepted.
+Each version has its own queue, cost model, metrics and device thread, so that none waits for the
+load, compilation or batch of another. A version that is loaded again becomes warm before it
+replaces the old one, which then finishes its accepted requests.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from headroom_server.telemetry.metrics import Snapshot
 log = logging.getLogger("headroom_server")
 
 JOIN_S = 0.2
-"""How long a device thread may take to notice that it is over."""
+"""Time for a device thread to notice that it should end."""
 
 
 class Models:
-    """Everything that is served here, found by name and version."""
+    """Everything served here, by name and version."""
 
     def __init__(self, versions: Sequence[ModelVersion], *, unload_grace_s: float = 60.0) -> None:
-        """Build the runners of what is served from the start; `start` begins to load them."""
+        """Build the runners of the configured models; `start` begins to load them."""
         self._served: dict[str, dict[int, ServedModel]] = {}
         self._reachable: tuple[ServedModel, ...] = ()
-        """The same in a row: read with every answer."""
+        """All served models in a tuple; read with every response."""
         self._leaving: set[ServedModel] = set()
         self._arriving: set[ServedModel] = set()
         for version in versions:
@@ -51,16 +51,16 @@ class Models:
 
     @staticmethod
     def of(runner: Runner) -> Models:
-        """One model, in version 1."""
+        """Return a registry of one model in version 1."""
         return Models([ModelVersion(runner.model, 1, lambda: runner)])
 
     # ---- the catalogue
 
     def find(self, name: str, version: str | None) -> ServedModel:
-        """A version; the latest that is ready, else the latest, where none is named.
+        """Return a version; by default the latest that is ready, else the latest.
 
         Raises:
-            UnknownModelError: naming what is served here.
+            UnknownModelError: with the models that are served here.
         """
         versions = self._served.get(name)
         if versions is None:
@@ -77,11 +77,11 @@ class Models:
         return found
 
     def all(self) -> Iterable[ServedModel]:
-        """Everything that requests can reach."""
+        """Return everything that requests can reach."""
         return self._reachable
 
     def states(self) -> dict[tuple[str, str], tuple[ModelState, str]]:
-        """ModelState and reason by name and version, of what is or was just served."""
+        """Return state and reason by name and version of all current models."""
         states = {(one.name, one.version): (ModelState.UNLOADING, "") for one in self._leaving}
         states |= {(one.name, one.version): (ModelState.LOADING, "") for one in self._arriving}
         for one in self.all():
@@ -95,12 +95,12 @@ class Models:
     # ---- at run time
 
     async def load(self, versions: Sequence[ModelVersion]) -> None:
-        """Bring versions of one model in, in place of all that it has now.
+        """Load versions of one model; they replace all of its current versions.
 
         Raises:
-            LoadFailedError: where one does not get warm; then nothing has changed.
+            LoadFailedError: one did not become warm; nothing has changed.
         """
-        # the first model of an engine imports its libraries: seconds, in which others are served
+        # the first model of an engine imports its libraries, which takes seconds while others serve
         arriving = [await asyncio.to_thread(_built, version) for version in versions]
         self._arriving.update(arriving)
         try:
@@ -123,10 +123,10 @@ class Models:
         await self._retire(replaced)
 
     async def unload(self, name: str) -> None:
-        """Take a model out, and wait until what it accepted is answered.
+        """Unload a model, and wait until its accepted requests are answered.
 
         Raises:
-            UnknownModelError: where it is not served.
+            UnknownModelError: it is not served.
         """
         if name not in self._served:
             raise UnknownModelError(f"model {name!r:.100} is not loaded")
@@ -149,7 +149,7 @@ class Models:
 
     def _discard(self, leaving: Sequence[ServedModel]) -> None:
         for one in leaving:
-            # a request that found it and was still being read meets a closed door, not a void
+            # a request that found this model and is still being read gets a refusal
             one.runner.close_intake()
             one.runner.stop()
 
@@ -178,49 +178,49 @@ class Models:
     # ---- life: what one runner says, said of all
 
     def start(self) -> None:
-        """Begin to load what is served from the start, on the running loop."""
+        """Start loading the configured models, on the running loop."""
         for one in self._configured:
             one.runner.start()
             self._watch(one)
 
     async def failed(self) -> None:
-        """Wait until a model that is served will execute nothing any more."""
+        """Wait until a served model cannot execute any more."""
         await self._fatal.wait()
 
     @property
     def runners(self) -> Iterator[Runner]:
-        """Of all that lives here, reachable or not."""
+        """All runners, reachable or not."""
         for one in (*self.all(), *self._arriving, *self._leaving):
             yield one.runner
 
     @property
     def warm(self) -> bool:
-        """Whether all that requests can reach was loaded."""
+        """Whether all reachable models are loaded."""
         return all(one.runner.signature is not None for one in self.all())
 
     @property
     def begun(self) -> bool:
-        """Whether a model takes requests, so that there is something to drain."""
+        """Whether a model accepts requests, so that there is something to drain."""
         return any(one.runner.lifecycle.phase is Phase.READY for one in self.all())
 
     @property
     def ready(self) -> bool:
-        """Whether all that requests can reach is ready; a model that loads beside counts not."""
+        """Whether all reachable models are ready; models that are still loading are not counted."""
         return not self.draining and all(one.runner.ready for one in self.all())
 
     @property
     def live(self) -> bool:
-        """Whether a restart would not help."""
+        """Whether no restart is needed."""
         return all(one.runner.live for one in self.all())
 
     @property
     def impaired(self) -> bool:
-        """Whether a device was lost that others stand in for."""
+        """Whether a device was lost and others do its work."""
         return any(runner.impaired for runner in self.runners)
 
     @property
     def draining(self) -> bool:
-        """On the way out."""
+        """Whether the server drains."""
         if self._draining:
             return True
         for one in self._reachable:  # noqa: SIM110 - asked per answer, and a generator costs as much again
@@ -230,13 +230,13 @@ class Models:
 
     @property
     def ledger(self) -> Ledger:
-        """Where bad requests are counted: with the model, or with nobody's where there are more."""
+        """Where invalid requests are counted: with the only model, else without a model."""
         served = list(self.all())
         return served[0].runner.ledger if len(served) == 1 else self._unattributed
 
     @property
     def overloaded(self) -> bool:
-        """Whether clients of a model do better with another replica."""
+        """Whether a model's queue is so long that clients do better with another replica."""
         for one in self._reachable:  # noqa: SIM110 - asked per answer, as above
             if one.runner.overloaded:
                 return True
@@ -244,17 +244,17 @@ class Models:
 
     @property
     def unattributed(self) -> Mapping[str, int]:
-        """Bad requests that none of several models was asked for, by reason."""
+        """Invalid requests that belong to none of several models, by reason."""
         return self._unattributed.invalid
 
     def drain(self) -> None:
-        """No longer ready; loaded models still take requests until the door is closed."""
+        """Become unready; loaded models accept requests until the intake is closed."""
         self._draining = True
         for runner in self.runners:
             runner.drain()
 
     def close_intake(self) -> None:
-        """Refuse what comes from now on."""
+        """Refuse new requests from now on."""
         for runner in self.runners:
             runner.close_intake()
 
@@ -263,22 +263,22 @@ class Models:
         await asyncio.gather(*(runner.wait_idle() for runner in self.runners))
 
     def abandon(self) -> int:
-        """Answer everything that is still in flight with an error; say how many there were."""
+        """Fail every request in flight; return how many."""
         return sum(runner.abandon() for runner in self.runners)
 
     def stop(self) -> None:
-        """Ask all device threads to end after the batch in hand."""
+        """Ask all device threads to end after their current batch."""
         for task in self._watches:
             task.cancel()
         for runner in self.runners:
             runner.stop()
 
     def join(self) -> bool:
-        """Wait a moment for the device threads; whether all have ended."""
+        """Wait briefly for the device threads; return whether all have ended."""
         return all(runner.join(JOIN_S) for runner in self.runners)
 
     def snapshots(self) -> list[Snapshot]:
-        """What a scrape shows; the version is told of models that are served in several."""
+        """Return the state for metrics; with the version if a model is served in several."""
         states = []
         for versions in self._served.values():
             for one in versions.values():
@@ -287,7 +287,7 @@ class Models:
         return states
 
     def watch(self) -> None:
-        """To be called every second or so: notice devices that no longer come back."""
+        """Detect hanging devices; to be called about every second."""
         for runner in self.runners:
             runner.watch()
 

@@ -1,7 +1,7 @@
-"""Between HTTP and the device: the server's life, its door, its accounts.
+"""One model on its devices: life cycle, intake, queue and metrics.
 
-All of it runs on the event loop's thread. The ledger belongs to the loop alone, so that a scrape
-sees one consistent instant.
+Everything runs on the event loop's thread. Only the loop uses the ledger, so that a scrape is
+consistent.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ log = logging.getLogger("headroom_server")
 
 
 STARTUP_SLACK_S = 1.0
-"""A device thread that still answers says itself, within this, that its time is over."""
+"""A device thread that still responds reports a start-up timeout itself within this time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How much is batched and may wait, in items; how long one batch may take."""
+    """Limits on batches and on the queue, in items, and on a batch's duration."""
 
     max_batch_size: int
     max_waiting: int
     stall_timeout_s: float
     max_waiting_bytes: int = 1 << 30
     max_wait_s: float = 0.0
-    """How long a batch that is not full may wait for company; 0 where none was asked for."""
+    """How long an incomplete batch may wait for more requests; 0: not at all."""
     classes: SloClasses = field(default_factory=dict)
     """The model's SLO classes by name."""
 
@@ -72,19 +72,19 @@ class Runner:
     ) -> None:
         self.model = model
         self.engine = engines[0]
-        """All are of one kind."""
+        """All engines are of one kind."""
         self.limits = limits
         self.clock = clock
         self.ledger = Ledger()
         self.lifecycle = Lifecycle(since_s=clock())
         self.draining = False
-        """On the way out."""
+        """Whether it drains."""
         self.signature: Signature | None = None
         self.self_test: SelfTest | None = None
         self.warm: Warm | None = None
-        """What warm-up saw; None before."""
+        """Results of warm-up; None before."""
         self.failure: str | None = None
-        """Why nothing will be executed any more."""
+        """Why nothing can be executed any more."""
         self._plan = plan
         self._began_s = clock()
         self._pages = itertools.count(1)
@@ -118,26 +118,26 @@ class Runner:
     # ---- life
 
     def start(self) -> None:
-        """Begin to load, on the running loop."""
+        """Start loading, on the running loop."""
         self._devices.start(asyncio.get_running_loop().call_soon_threadsafe)
 
     async def started(self) -> None:
-        """Wait until the model is warm, will never be, or is no longer wanted."""
+        """Wait until the model is warm, has failed, or is no longer wanted."""
         await self._settled.wait()
 
     async def failed(self) -> str:
-        """Wait until nothing will be executed any more; say why."""
+        """Wait until nothing can be executed any more; return the reason."""
         await self._ended.wait()
         return self.failure or ""
 
     def drain(self) -> None:
-        """No longer ready. A loaded model still takes requests until the door is closed."""
+        """Become unready. A loaded model accepts requests until the intake is closed."""
         self._settled.set()
         if not self.draining:
             self._enter(Phase.DRAINING)
 
     def close_intake(self) -> None:
-        """Refuse what comes from now on."""
+        """Refuse new requests from now on."""
         self._intake_open = False
 
     async def wait_idle(self) -> None:
@@ -147,26 +147,26 @@ class Runner:
         await self._in_flight.wait_idle()
 
     def abandon(self) -> int:
-        """Answer everything that is still in flight with an error; say how many there were."""
+        """Fail every request in flight; return how many."""
         return self._in_flight.fail_all(
             lambda: AbandonedError("the server stopped before it could answer")
         )
 
     def stop(self) -> None:
-        """Ask the device threads to end after the batch in hand."""
+        """Ask the device threads to end after their current batch."""
         self._devices.stop()
         if self.lifecycle.phase is not Phase.STOPPED:
             self._enter(Phase.STOPPED)
 
     def join(self, timeout_s: float) -> bool:
-        """Wait for the device threads; whether they have ended."""
+        """Wait for the device threads; return whether they have ended."""
         return self._devices.join(timeout_s)
 
     def watch(self) -> None:
-        """To be called every second or so: notice devices that no longer come back.
+        """Detect hanging devices; to be called about every second.
 
-        A hanging batch is answered with an error, and so is what waits, where all devices hang: the
-        server is not ready and not live then, until a batch ends. A start-up that hangs is over.
+        The requests of a hanging batch fail, and so does the queue if all devices hang. Until a
+        batch ends, the server is neither ready nor live. A start-up that hangs fails.
         """
         failed = self._devices.fail_stalled()
         if failed:
@@ -181,38 +181,38 @@ class Runner:
 
     @property
     def ready(self) -> bool:
-        """Warm, able to execute, and not on the way out."""
+        """Whether it is warm, able to execute, and not draining."""
         return self.lifecycle.ready and self.failure is None and self._devices.fit
 
     @property
     def overloaded(self) -> bool:
-        """Whether two full batches wait per device: clients do better with another replica."""
+        """Whether more than two full batches wait per device."""
         return self._scheduler.batcher.items > self._overload_items
 
     @property
     def live(self) -> bool:
-        """Whether a restart would not help: independent of load."""
+        """Whether no restart is needed; independent of load."""
         return self.failure is None and self._devices.live
 
     @property
     def impaired(self) -> bool:
-        """Whether a device was lost: only a restart brings it back."""
+        """Whether a device was lost, which only a restart brings back."""
         return self._devices.impaired
 
     @property
     def devices_fit(self) -> list[bool]:
-        """Of each device, whether it executes what it is given."""
+        """For each device, whether it executes its batches successfully."""
         return [one.fit for one in self._devices.seen()]
 
     @property
     def suspected(self) -> bool:
-        """Whether the engine fails everything, even what it answered in warm-up."""
+        """Whether the engine fails every batch, even the request that succeeded in warm-up."""
         return self._devices.suspected
 
     # ---- requests
 
     def refuse_unready(self) -> None:
-        """Count and refuse a request that cannot even be checked, since no model is loaded.
+        """Count and refuse a request that cannot be validated, because no model is loaded.
 
         Raises:
             RefusedError: always.
@@ -240,7 +240,7 @@ class Runner:
     def infer(
         self, work: Work, *, arrived_s: float, options: RequestOptions, connection: Connection
     ) -> Coroutine[None, None, Outputs]:
-        """As `Intake.infer`."""
+        """Return the outputs of a request; see `Intake.infer`."""
         trace = TRACE.get()
         if trace is not None:
             trace.model, trace.accepted_s = self.model, self.clock()
@@ -259,7 +259,7 @@ class Runner:
         self._devices.wake(device)
 
     def on_phase(self, phase: Phase) -> None:
-        """A startup phase has begun on the device."""
+        """A startup phase has begun on the devices."""
         if self.lifecycle.starting:
             self._enter(phase)
 
@@ -293,9 +293,9 @@ class Runner:
         self._settled.set()
 
     def on_executed(self, done: ExecutedBatch[PendingRequest], device: int) -> None:
-        """Answer the requests of a batch, and learn from it.
+        """Answer the requests of a batch, and learn from its duration.
 
-        A defect in the accounts or the traces is no reason to leave anybody without an answer.
+        A defect in metrics or traces must not leave a request unanswered.
         """
         try:
             traces = [
@@ -310,7 +310,7 @@ class Runner:
             self._in_flight.fail(entries, lambda: FailedError("the server failed"))
 
     def on_lost(self, message: str) -> None:
-        """Nothing more will be executed: answer all that wait."""
+        """Nothing can be executed any more: fail every request."""
         self.failure = message
         log.error("%s", message)
         self._in_flight.fail_all(lambda: FailedError("the device is lost"))
@@ -320,7 +320,7 @@ class Runner:
     # ---- reports
 
     def snapshot(self) -> Snapshot:
-        """What a scrape shows."""
+        """Return the state for metrics."""
         now_s = self.clock()
         queue = self._in_flight.queue_status()
         return Snapshot(

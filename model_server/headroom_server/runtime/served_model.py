@@ -1,4 +1,4 @@
-"""The models that the protocols can reach, and the forms that their requests have."""
+"""A served version of a model, and how its requests are encoded."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from headroom_server.tensors import Signature
 
 
 class ModelCodecs:
-    """How requests to a loaded model are written."""
+    """Encodings of requests to a loaded model."""
 
     def __init__(self, contract: Contract) -> None:
         self.contract = contract
@@ -31,16 +31,16 @@ class ServedModel:
         self._codecs: ModelCodecs | None = None
 
     def blame(self, error: InvalidRequestError) -> None:
-        """Count bad input with this model."""
+        """Count an invalid request with this model."""
         self.runner.ledger.reject(error.reason)
         error.blamed = True
 
     @property
     def signature(self) -> Signature:
-        """What the model takes and gives.
+        """The model's inputs and outputs.
 
         Raises:
-            RefusedError: where it is not loaded yet.
+            RefusedError: the model is not loaded yet.
         """
         if self.runner.signature is None:
             raise RefusedError("this replica is not ready", retry_after_s=1)
@@ -56,7 +56,7 @@ class ServedModel:
 
 
 class ModelVersion(NamedTuple):
-    """One version of a model, and how it comes to a runner that has not begun to load."""
+    """One version of a model, and a function that builds its runner without loading it."""
 
     name: str
     number: int
@@ -64,7 +64,7 @@ class ModelVersion(NamedTuple):
 
 
 class ModelState(StrEnum):
-    """Where a version stands, in the words of the repository extension."""
+    """The state of a version, as the repository extension names it."""
 
     READY = "READY"
     LOADING = "LOADING"
@@ -73,4 +73,4 @@ class ModelState(StrEnum):
 
 
 class LoadFailedError(Exception):
-    """A model that did not get warm at run time; what was served before still is."""
+    """A model did not become warm at run time; what was served before still is."""

@@ -1,4 +1,4 @@
-"""What the settings and the repository say may be served, as versions that can be built."""
+"""Finds the models that settings and repository define, as versions that can be built."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ NO_MODEL = (
 
 @dataclass(frozen=True, slots=True)
 class ModelSource:
-    """Where one version of a model comes from."""
+    """The origin of one version of a model."""
 
     name: str
     number: int = 1
     root: Path | None = None
-    """The repository; None where there is none."""
+    """The repository; None if there is none."""
     directory: Path | None = None
     description: Description | None = None
-    """None: the settings say what computes."""
+    """None: the settings define the engine."""
 
 
 class ModelStore:
-    """Reads the repository anew each time it is asked."""
+    """Reads the repository on every call."""
 
     def __init__(self, settings: Settings, build: Callable[[ModelSource], Runner]) -> None:
         self._settings = settings
         self._build = build
 
     def configured(self) -> list[ModelVersion]:
-        """What is served from the start.
+        """Return the versions to serve from the start.
 
         Raises:
-            LoadError: where settings or repository do not say it; one line per mistake.
+            LoadError: settings or repository do not define them; one line per mistake.
         """
         settings = self._settings
         if settings.engine == "emulated":
@@ -54,19 +54,19 @@ class ModelStore:
         return self._described(self._scan(), settings.models)
 
     def versions(self, name: str) -> list[ModelVersion]:
-        """The versions of one model that the settings ask for: the latest where they name none.
+        """Return the configured versions of one model; by default the latest.
 
         Raises:
-            LoadError: where there is no such model, or its description is wrong.
+            LoadError: the model does not exist, or its description is wrong.
         """
         named = [one for one in self._settings.models if one.partition(":")[0] == name]
         return self._described(self._scan(), named or [name])
 
     def known(self) -> dict[tuple[str, str], str]:
-        """Name and version of all that lies in the repository, with what is wrong there.
+        """Return name and version of everything in the repository, and what is wrong.
 
         Raises:
-            LoadError: where there is no repository.
+            LoadError: there is no repository.
         """
         found = self._scan()
         known = {(name, ""): problem for name, problem in found.problems.items()}

@@ -1,1 +1,1 @@
-"""PURE. Who may wait, who is served next, what a batch costs: the server's whole decision."""
+"""PURE. Admission, order of service, batch composition and batch cost."""

@@ -1,15 +1,15 @@
-"""PURE. Whether a well-formed request may wait, and if not, when to come back.
+"""PURE. Whether a valid request may wait, and if not, when to retry.
 
-| server   | queue and prediction                   | answer                                     |
-|----------|----------------------------------------|--------------------------------------------|
-| draining | any                                    | 503, after a second, from another replica  |
-| starting | any                                    | 503, after a second                        |
-| ready    | its answer is predicted past its deadline | 429, after what waits has been served   |
-| ready    | no room, and nobody less urgent waits  | 429, after what waits has been served      |
-| ready    | no room, but somebody less urgent      | accepted; that one leaves with 429         |
-| ready    | room                                   | accepted                                   |
+| server   | queue and prediction                      | response                                |
+|----------|-------------------------------------------|-----------------------------------------|
+| draining | any                                       | 503, retry after 1 s (another replica)  |
+| starting | any                                       | 503, retry after 1 s                    |
+| ready    | predicted to finish after its deadline    | 429, retry once the queue is served     |
+| ready    | queue full, no less urgent request waits  | 429, retry once the queue is served     |
+| ready    | queue full, a less urgent request waits   | accepted; the other one gets the 429    |
+| ready    | room in the queue                         | accepted                                |
 
-The bounds count items, since they are what the device works off, and bytes, since memory ends.
+The queue is limited in items, which the device processes, and in bytes, which memory holds.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from headroom_server.errors import QueueFullError, RefusedError
 
 MAX_RETRY_AFTER_S = 30
 LONGEST_WAIT_S = 20.0
-"""What jitter is added to, so that a long wait too is spread and stays within half a minute."""
+"""Jitter is added to this, so that long waits are also spread and stay within 30 s."""
 
 
 class Refusal(StrEnum):
-    """Why a request was not accepted, or left the queue for another one."""
+    """Why a request was not accepted, or was evicted from the queue."""
 
     NOT_READY = "not_ready"
     DRAINING = "draining"
@@ -37,7 +37,7 @@ class Refusal(StrEnum):
 
 
 class Caps(NamedTuple):
-    """The most that may wait."""
+    """The limits of the queue."""
 
     items: int
     size: int = 1 << 30
@@ -45,7 +45,7 @@ class Caps(NamedTuple):
 
 
 def refusal_when_closed(*, ready: bool, draining: bool) -> Refusal | None:
-    """Why nobody is accepted now; None while the door is open."""
+    """Return why no request is accepted now; None while the intake is open."""
     if draining:
         return Refusal.DRAINING
     return None if ready else Refusal.NOT_READY
@@ -54,9 +54,9 @@ def refusal_when_closed(*, ready: bool, draining: bool) -> Refusal | None:
 def over_caps(
     items: int, size: int, waiting_items: int, waiting_size: int, caps: Caps
 ) -> Refusal | None:
-    """Why there is no room for so many items and bytes more.
+    """Return why this many more items and bytes do not fit.
 
-    An empty queue takes any request that fits a batch, however low the bounds are set.
+    An empty queue accepts any request that fits a batch, however low the limits are.
     """
     if not waiting_items:
         return None
@@ -66,9 +66,9 @@ def over_caps(
 
 
 def retry_after_s(backlog_s: float | None, chance: float) -> int:
-    """Whole seconds, 1 to 30, until what waits now is served.
+    """Return whole seconds, 1 to 30, until the current queue is served.
 
-    `chance`, from 0 to 1, adds up to half as much and at least up to a second, so that those who
+    `chance`, from 0 to 1, adds up to half of it and at least up to a second, so that requests that
     were refused together do not return together. None: nothing is known yet.
     """
     wait_s = LONGEST_WAIT_S if backlog_s is None else min(LONGEST_WAIT_S, backlog_s)
@@ -77,14 +77,14 @@ def retry_after_s(backlog_s: float | None, chance: float) -> int:
 
 
 def closed_error(refusal: Refusal) -> RefusedError:
-    """503: no request is accepted now."""
+    """Return the 503 response: no request is accepted now."""
     if refusal is Refusal.DRAINING:
         return RefusedError("this replica is stopping", retry_after_s=1)
     return RefusedError("this replica is not ready", retry_after_s=1)
 
 
 def shed_error(refusal: Refusal, retry_after_s: int, caps: Caps) -> QueueFullError:
-    """429: this request is not accepted."""
+    """Return the 429 response: this request is not accepted."""
     why = {
         Refusal.QUEUE_FULL: f"at most {caps.items} items may wait",
         Refusal.BYTES_FULL: f"at most {caps.size} bytes may wait",

@@ -1,13 +1,13 @@
-"""PURE. What a batch of one length costs: t(b) = fixed + per_item * b seconds, learnt and followed.
+"""PURE. The cost of a batch of one length: t(b) = fixed + per_item * b seconds, learned online.
 
-Warm-up times every batch size, which fixes the shape. Later batches are weighed by age (each counts
-`FORGET` times the next one). Traffic may show one batch size only, which says nothing about the
-shape: therefore the warm-up times stay in the fit, scaled to the level of the recent batches. When
-all batches of one item take twice as long, both coefficients double.
+Warm-up times every batch size, which determines the shape. Later batches are weighted by age (each
+counts `FORGET` times the next one). Traffic may show only one batch size, which says nothing about
+the shape: so the warm-up times stay in the fit, scaled to the level of recent batches. If all
+batches of one item take twice as long, both coefficients double.
 
-A change of speed is not waited for: Page's cumulative sum of the residuals' logarithms tells it
-from noise, and the memory is cut back to the batches since it began. At twice the time, a batch
-adds ln 2 - 0.05 = 0.64: the third one passes 1.5.
+A change of speed is detected by Page's cumulative sum of the residuals' logarithms; then only the
+batches since its beginning are kept. At twice the time, a batch adds ln 2 - 0.05 = 0.64: the third
+one exceeds 1.5.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import math
 from typing import NamedTuple
 
 FORGET = 0.99
-"""Weight of a batch relative to its successor: the last 100 batches hold 63 % of the weight."""
+"""Weight of a batch relative to the next one: the last 100 batches hold 63 % of the weight."""
 CLIP = math.log(2.0)
-"""One batch counts as at most twice as slow or as fast: a hiccup is no change."""
+"""One batch counts as at most twice as slow or as fast: an outlier is no change."""
 SLACK = 0.05
 """Residuals below this are no evidence of a change."""
 ALARM = 1.5
 PRIOR = 8.0
-"""For how many batches the warm-up stands when the level of recent ones is taken."""
+"""Weight of the warm-up times, in batches, in the level of recent ones."""
 
 
 class FitSums(NamedTuple):
@@ -36,7 +36,7 @@ class FitSums(NamedTuple):
     xy: float = 0.0
 
     def add(self, x: float, y: float, keep: float = 1.0) -> FitSums:
-        """One more point, after the weight of all earlier ones is multiplied by `keep`."""
+        """Add a point, after multiplying the weight of all earlier ones by `keep`."""
         return FitSums(
             keep * self.n + 1.0,
             keep * self.x + x,
@@ -46,7 +46,7 @@ class FitSums(NamedTuple):
         )
 
     def plus(self, other: FitSums, level: float) -> FitSums:
-        """With the points of another fit, their y multiplied by `level`."""
+        """Add the points of another fit, with y multiplied by `level`."""
         return FitSums(
             self.n + other.n,
             self.x + other.x,
@@ -56,11 +56,11 @@ class FitSums(NamedTuple):
         )
 
     def scaled(self, level: float) -> FitSums:
-        """All y multiplied by `level`."""
+        """Multiply all y by `level`."""
         return FitSums(self.n, self.x, level * self.y, self.xx, level * self.xy)
 
     def line(self) -> tuple[float, float]:
-        """Intercept and slope, neither below zero. A single x gives a slope through the origin."""
+        """Return intercept and slope, both at least 0; a single x gives intercept 0."""
         spread = self.n * self.xx - self.x * self.x
         if spread <= 1e-9 * self.n * self.xx:
             return 0.0, self.xy / self.xx
@@ -74,13 +74,13 @@ class FitSums(NamedTuple):
 
 
 class ChangeEvidence(NamedTuple):
-    """Evidence that batches have changed to one side, and those batches."""
+    """Evidence that batches became slower (or faster), and those batches."""
 
     evidence: float = 0.0
     since: FitSums = FitSums()
 
     def add(self, evidence: float, items: int, seconds: float) -> ChangeEvidence:
-        """One more batch; evidence below nothing begins anew."""
+        """Add a batch; evidence that drops to 0 starts over."""
         total = self.evidence + evidence
         return ChangeEvidence(total, self.since.add(items, seconds)) if total > 0.0 else NO_EVIDENCE
 
@@ -89,32 +89,32 @@ NO_EVIDENCE = ChangeEvidence()
 
 
 class BatchCostFit(NamedTuple):
-    """The line as a value; `observe` returns the next one."""
+    """The fitted line; `observe` returns the next one."""
 
     fixed_s: float
     per_item_s: float
     warm: FitSums
-    """The warm-up times, at the level to which the last change brought them."""
+    """The warm-up times, scaled by the changes since."""
     shape: tuple[float, float]
     """The line of the warm-up times alone."""
     recent: FitSums = FitSums()
     slower: ChangeEvidence = NO_EVIDENCE
     faster: ChangeEvidence = NO_EVIDENCE
     settled: tuple[float, float] | None = None
-    """The line before there was any evidence of the next change; None: this one."""
+    """The line before the first evidence of the next change; None: the current one."""
     changed: float = 1.0
-    """By what the last batch proved the device to have become slower; 1 where it proved nothing."""
+    """By which factor the last batch proved the device slower; 1 if it proved nothing."""
 
     def batch_s(self, items: int) -> float:
-        """Seconds that a batch of so many items takes."""
+        """Return the seconds that a batch of this many items takes."""
         return self.fixed_s + self.per_item_s * items
 
     def observe(self, items: int, seconds: float, tail: float) -> BatchCostFit:
-        """Follow one batch; relative residuals up to `tail` are usual."""
+        """Add one batch; relative residuals up to `tail` are normal."""
         usual_s, slower, faster = self.fixed_s + self.per_item_s * items, NO_EVIDENCE, NO_EVIDENCE
         change = math.log(seconds / self._settled_s(1.0, items))
         change, slack = min(CLIP, max(-CLIP, change)), max(SLACK, tail / 2)
-        # most batches are as usual: nothing is added where there is nothing to add to
+        # most batches are as expected: adding nothing to nothing is skipped
         if change > slack or self.slower is not NO_EVIDENCE:
             slower = self.slower.add(change - slack, items, seconds)
             if slower.evidence > ALARM:
@@ -127,7 +127,7 @@ class BatchCostFit(NamedTuple):
         return self._followed(self.recent.add(items, counted_s, FORGET), slower, faster)
 
     def scaled(self, level: float) -> BatchCostFit:
-        """As if the device were so many times slower."""
+        """Return the fit for a device slower by this factor."""
         return BatchCostFit(
             level * self.fixed_s,
             level * self.per_item_s,
@@ -160,6 +160,6 @@ class BatchCostFit(NamedTuple):
 
 
 def warm_fit(warm: FitSums) -> BatchCostFit:
-    """The fit of the warm-up times alone."""
+    """Fit the warm-up times alone."""
     shape = warm.line()
     return BatchCostFit(*shape, warm, shape)

@@ -1,15 +1,15 @@
-"""PURE. Which of those in line make the next batch.
+"""PURE. Selects the waiting requests of the next batch.
 
-The first in line always goes, and sets the padded length. Those of the same length follow, in
-order; the first that does not fit closes the batch, so that a wide request is never overtaken. Then
-shorter ones fill it, the longest first, where padding them costs less than a batch of their own.
+The first request always goes and sets the padded length. Those of the same length follow in order;
+the first that does not fit closes the batch, so that a wide request is never overtaken. Then
+shorter ones fill it, longest first, if padding them costs less than a batch of their own.
 
-Where longer ones wait too, it is padded to their length if that saves time now (a short one at 6 ms
-+ 0.5 ms b and a long one at 6 ms + 2 ms b take 6.5 + 8 ms apart and 10 ms together), and if it uses
-the device better than those who come next may let it, in full batches of one length.
+If longer ones wait too, the batch is padded to their length if that saves time now (a short one at
+6 ms + 0.5 ms b and a long one at 6 ms + 2 ms b take 6.5 + 8 ms separately and 10 ms together), and
+if it uses the device better than full batches of one length would.
 
-Nobody starves: the first in line always goes, so that nobody waits for more batches than stand
-before it.
+There is no starvation: the first request always goes, so none waits for more batches than there are
+requests before it.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from headroom_server.scheduling.entries import CloseReason, QueueEntry
 T = TypeVar("T")
 
 SCAN_BATCHES = 32
-"""How many batches' worth of other lengths are looked through for company."""
+"""How many batches' worth of other lengths are searched for requests to add."""
 
 
 class Prices(NamedTuple):
-    """What a batch takes, padded as the device pads it; without a cost model nothing is known."""
+    """Predicted batch times, padded as on the device; 0 without a cost model."""
 
     max_batch_size: int
     cost: CostModel | None = None
     padded_batch: Callable[[int], int] | None = None
-    """The warmed batch size that holds so many items; None where every size is warm."""
+    """Returns the warmed batch size for a number of items; None if every size is warm."""
 
     def batch_s(self, items: int, length: int) -> float:
-        """Seconds; 0 where nothing is known."""
+        """Return seconds; 0 if nothing is known."""
         if self.cost is None:
             return 0.0
         fit = self.cost.fits.get(length) or self.cost.fit(length)
@@ -44,33 +44,33 @@ class Prices(NamedTuple):
         return fit.fixed_s + fit.per_item_s * items
 
     def full_s(self, length: int) -> float:
-        """Seconds of a full batch."""
+        """Return the seconds of a full batch."""
         return self.batch_s(self.max_batch_size, length)
 
     def share_s(self, entry: QueueEntry[T], waiting_items: Callable[[int], int]) -> float:
-        """What an entry costs in a batch of its own length, with those who wait."""
+        """Return what an entry costs in a batch of its own length with those that wait."""
         own = min(waiting_items(entry.length), self.max_batch_size)
         return self.batch_s(own, entry.length) * entry.items / own
 
     def use(self, length: int, batch: list[QueueEntry[T]]) -> float:
-        """How well the device is used: 1 where all are of this length, and the batch is full."""
+        """Return the utilization of the device: 1 if all have this length and the batch is full."""
         work_s = sum(entry.items * self.full_s(entry.length) for entry in batch)
         items = sum(entry.items for entry in batch)
         return work_s / self.max_batch_size / self.batch_s(items, length)
 
     def padded(self, items: int) -> int:
-        """The size in which the device executes so many items."""
+        """Return the batch size that the device executes for this many items."""
         return items if self.padded_batch is None else self.padded_batch(items)
 
     def too_late(self, entry: QueueEntry[T], now_s: float) -> bool:
-        """Whether the deadline has passed, or cannot be met even alone."""
+        """Return whether the deadline has passed, or cannot be met even alone."""
         if self.cost is None:
             return entry.due_s < now_s
         return entry.due_s < now_s + self.batch_s(entry.items, entry.length)
 
 
 class Choice(NamedTuple, Generic[T]):
-    """A batch in order of service, why it is closed, and those for whom any would be too late."""
+    """A batch in order of service, why it is closed, and entries whose deadline cannot be met."""
 
     batch: list[QueueEntry[T]]
     length: int
@@ -86,7 +86,7 @@ def choose(
     *,
     longer: bool = True,
 ) -> Choice[T]:
-    """The next batch of those in line; `company` tells how many items of a length wait.
+    """Select the next batch; `waiting_items` returns how many items of a length wait.
 
     `longer`: it may be padded to more than the first one needs.
     """
@@ -125,7 +125,7 @@ def _best(
     *,
     longer: bool,
 ) -> tuple[int, list[QueueEntry[T]]]:
-    """The padded length that uses the device best, and the batch; the shortest of equals."""
+    """Return the padded length that uses the device best, and the batch; the shortest of equals."""
     length = batch[0].length
     best = length, [*batch, *_fill(length, batch, other_lengths, prices, waiting_items)]
     if not longer or prices.cost is None:
@@ -143,7 +143,7 @@ def _best(
 def _gain_s(
     length: int, batch: list[QueueEntry[T]], prices: Prices, waiting_items: Callable[[int], int]
 ) -> float:
-    """Seconds that it saves against batches of each length alone."""
+    """Return the seconds saved compared with separate batches per length."""
     alone_s = sum(prices.share_s(entry, waiting_items) for entry in batch)
     return alone_s - prices.batch_s(sum(entry.items for entry in batch), length)
 
@@ -155,7 +155,7 @@ def _fill(
     prices: Prices,
     waiting_items: Callable[[int], int],
 ) -> Iterator[QueueEntry[T]]:
-    """Those no longer than this for whom there is room, and whom padding pays; longest first."""
+    """Yield entries up to this length that fit and are worth padding, longest first."""
     items = sum(entry.items for entry in batch)
     for entry in sorted(other_lengths, key=lambda entry: -entry.length):
         if entry.length > length:

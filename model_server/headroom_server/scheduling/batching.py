@@ -1,16 +1,16 @@
-"""PURE. The queue and its batches: work-conserving, chosen around the first in queue.
+"""PURE. The queue and its batches: work-conserving, built around the first request.
 
-The device asks for a batch whenever it is free and gets what fits now; nothing waits for company
-unless a maximal wait is set. Who is served next:
+The device requests a batch whenever it is free and gets what fits now; nothing waits for more
+requests unless a maximum wait is set. Order of service:
 
-1. of the priorities, the one whose oldest entry is most urgent: a level of priority is worth
-   `AGEING_S` of waiting, so that nobody waits for ever;
+1. the priority whose oldest entry is most urgent: a level of priority is worth
+   `AGEING_S` of waiting, so that no request starves;
 2. within a priority, tenants in equal shares; within a tenant, in order of arrival.
 
-Who else goes with the first in queue is for `choosing`.
+`batch_selection` decides which requests join the first one.
 
-Entries whose deadline has passed, or cannot be met any more, are never executed; they are reported
-beside the batch. Each entry leaves exactly once: in a batch, as expired, or withdrawn.
+Entries whose deadline has passed, or cannot be met any more, are never executed; they are returned
+with the batch. Each entry leaves exactly once: in a batch, as expired, or withdrawn.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ T = TypeVar("T")
 
 AGEING_S = 1.0
 HOLD_SLACK = 1.1
-"""A batch held for company goes a tenth of its time before its deadlines would be missed."""
+"""A batch that waits for more requests is closed 10 % of its time before it would be late."""
 
 
 class WorkAhead(NamedTuple):
-    """Batches, and what they take in sum. Of other lengths and priorities there may be shares."""
+    """Batches and their total seconds; fractions if lengths or priorities differ."""
 
     batches: float
     seconds: float
@@ -44,7 +44,7 @@ class Batcher(Generic[T]):
     """Waiting entries. Without a cost model only a passed deadline is too late."""
 
     def __init__(self, max_batch_size: int, *, max_wait_s: float = 0.0) -> None:
-        """Raise ValueError for a batch of nothing."""
+        """Raise ValueError for a batch size below 1."""
         if max_batch_size < 1:
             raise ValueError(f"a batch holds at least 1 item; got {max_batch_size}")
         self.max_batch_size = max_batch_size
@@ -57,18 +57,18 @@ class Batcher(Generic[T]):
         self._queues: dict[int, TenantQueue[T]] = {}
 
     def __len__(self) -> int:
-        """Waiting entries."""
+        """Return the number of waiting entries."""
         return sum(map(len, self._queues.values()))
 
     def oldest_s(self) -> float | None:
-        """When the one that waits longest arrived; None if nobody waits."""
+        """Return the earliest arrival of a waiting entry; None if none waits."""
         return min((queue.oldest_s for queue in self._queues.values() if queue), default=None)
 
     def add(self, entry: QueueEntry[T]) -> None:
-        """Put an entry in queue.
+        """Queue an entry.
 
         Raises:
-            ValueError: for an entry that no batch can hold, or a key that waits at its priority.
+            ValueError: no batch can hold it, or its key is already queued at its priority.
         """
         if not 1 <= entry.items <= self.max_batch_size:
             raise ValueError(f"an entry has 1 to {self.max_batch_size} items; got {entry.items}")
@@ -80,14 +80,14 @@ class Batcher(Generic[T]):
         self.size += entry.size
 
     def withdraw(self, key: int) -> QueueEntry[T] | None:
-        """Take an entry out of the queue; None if it no longer waits."""
+        """Remove an entry from the queue; None if it no longer waits."""
         queue = self._queue_of(key)
         if queue is None:
             return None
         return self._left(queue.withdraw(key))
 
     def outranked(self, newcomer: QueueEntry[T]) -> QueueEntry[T] | None:
-        """The last in queue, where the newcomer would be served before it by priority or share."""
+        """Return the last entry if the newcomer would be served before it by priority or share."""
         last = max((priority for priority, queue in self._queues.items() if queue), default=-1)
         if last < newcomer.priority:
             return None
@@ -99,7 +99,7 @@ class Batcher(Generic[T]):
         return None
 
     def ahead(self, newcomer: QueueEntry[Any]) -> WorkAhead:
-        """The batches before the newcomer's."""
+        """Return the batches before the newcomer's."""
         own, batches, seconds, size = newcomer.items - 1.0, 0.0, 0.0, self.max_batch_size
         for priority, queue in self._queues.items():
             share = self._share_ahead(queue, priority, newcomer) if queue else 0.0
@@ -113,12 +113,12 @@ class Batcher(Generic[T]):
         return WorkAhead(batches + full, seconds + full * self.prices.full_s(newcomer.length))
 
     def peek(self, now_s: float) -> SealedBatch[T]:
-        """About what `seal` would give now; nothing leaves the queue."""
+        """Return about what `seal` would give now, without removing it."""
         choice = choose(self._in_order(), now_s, self.prices, self._waiting_items)
         return SealedBatch(tuple(choice.batch), (), choice.length)
 
     def seal(self, now_s: float) -> SealedBatch[T]:
-        """The next batch. Empty only if nothing that may be executed now waits."""
+        """Remove and return the next batch. Empty only if nothing may be executed now."""
         again_s = self._held_until_s() if self.max_wait_s else None
         if again_s is not None and now_s < again_s:
             return SealedBatch((), (), again_s=again_s)

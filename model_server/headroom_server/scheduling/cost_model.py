@@ -1,8 +1,8 @@
-"""PURE. What a batch costs, per padded length: seeded by warm-up, followed batch by batch.
+"""PURE. Batch costs per padded length: initialized by warm-up, updated with every batch.
 
-A model without a dynamic dimension has the one length 0. When one length is seen to have changed
-its speed, the others are taken to have changed with it (a device that is throttled is slow at
-everything) until their own batches say otherwise.
+A model without a dynamic dimension has only length 0. If one length changes its speed, the others
+are assumed to change with it (a throttled device is slow at everything) until their own batches
+show otherwise.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ LARGEST_RESIDUAL = 1.0
 
 
 WEIGHT = 0.05
-"""Of the latest sample: a change is followed within some 40 samples, up as fast as down."""
+"""Weight of the latest sample: a change is followed within about 40 samples."""
 
 
 class EwmaSpread(NamedTuple):
-    """The estimate as a value; `follow` returns the next one."""
+    """Exponentially weighted mean and mean deviation, as in RFC 6298; `follow` adds a sample."""
 
     mean: float = 0.0
     deviation: float = 0.0
 
     @property
     def high(self) -> float:
-        """About the 95th percentile: where they are normal, mean + 1.6 sigma. Never negative."""
+        """About the 95th percentile: for a normal distribution mean + 1.6 sigma. At least 0."""
         return max(0.0, self.mean + 2.0 * self.deviation)
 
     def follow(self, sample: float) -> EwmaSpread:
-        """One more sample."""
+        """Add a sample."""
         off = sample - self.mean
         return EwmaSpread(
             self.mean + WEIGHT * off, self.deviation + WEIGHT * (abs(off) - self.deviation)
@@ -39,7 +39,7 @@ class EwmaSpread(NamedTuple):
 
 
 class Timing(NamedTuple):
-    """One executed batch: its padded size, what it took, its padded length."""
+    """One executed batch: padded size, seconds, padded length."""
 
     items: int
     seconds: float
@@ -47,22 +47,22 @@ class Timing(NamedTuple):
 
 
 class CostModel(NamedTuple):
-    """The fits as a value; `observe` returns the next one."""
+    """The fits per length; `observe` returns the next model."""
 
     fits: Mapping[int, BatchCostFit]
     shares: Mapping[int, float]
-    """How many items of each length came lately, older ones weighing less."""
+    """Recent items per length, older ones with less weight."""
     residuals: EwmaSpread
-    """Of the times over the fitted ones, less 1."""
+    """Measured over fitted times, minus 1."""
 
     @classmethod
     def from_warm_up(
         cls, timings: Iterable[tuple[int, float] | tuple[int, float, int]]
     ) -> CostModel:
-        """BatchCostFit (items, seconds) or (items, seconds, length) of warm batches.
+        """Fit (items, seconds) or (items, seconds, length) of warm batches.
 
         Raises:
-            ValueError: without any, or with one that is not positive.
+            ValueError: there are none, or one is not positive.
         """
         warm: dict[int, FitSums] = {}
         known = [Timing(*timing) for timing in timings]
@@ -82,11 +82,11 @@ class CostModel(NamedTuple):
 
     @property
     def tail(self) -> float:
-        """About the 95th percentile: 0.1 is a batch a tenth slower than fitted."""
+        """About the 95th percentile of residuals: 0.1 is a batch 10 % slower than fitted."""
         return self.residuals.high
 
     def observe(self, items: int, seconds: float, length: int = 0) -> CostModel:
-        """Follow one executed batch."""
+        """Add one executed batch."""
         _check(items, seconds)
         before = self.fit(length)
         after = before.observe(items, seconds, self.tail)
@@ -106,28 +106,28 @@ class CostModel(NamedTuple):
         return CostModel(fits, shares, self.residuals.follow(residual))
 
     def batch_s(self, items: int, length: int = 0) -> float:
-        """Seconds that a batch of so many items takes, padded to this length."""
+        """Return the seconds of a batch of this many items, padded to this length."""
         return self.fit(length).batch_s(items)
 
     @property
     def fixed_s(self) -> float:
-        """Seconds of a batch before its items, over the mix of lengths."""
+        """Seconds per batch independent of its items, averaged over the mix of lengths."""
         return self._mean({length: fit.fixed_s for length, fit in self.fits.items()})
 
     @property
     def per_item_s(self) -> float:
-        """Seconds that an item adds, over the mix of lengths."""
+        """Seconds per item, averaged over the mix of lengths."""
         return self._mean({length: fit.per_item_s for length, fit in self.fits.items()})
 
     def throughput(self, max_batch_size: int) -> float:
-        """Items per second in full batches: the most that this replica can carry."""
+        """Return items per second in full batches: the capacity of this replica."""
         return max_batch_size / (self.fixed_s + self.per_item_s * max_batch_size)
 
     def fit(self, length: int) -> BatchCostFit:
-        """The fit of a padded length."""
+        """Return the fit of a padded length."""
         fit = self.fits.get(length)
         if fit is None:
-            # never timed: no cheaper than the next longer one that was, else the longest
+            # never timed: assume the next longer length that was timed, else the longest
             longer = [one for one in self.fits if one > length]
             fit = self.fits[min(longer) if longer else max(self.fits)]
         return fit

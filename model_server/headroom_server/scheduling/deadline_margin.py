@@ -1,8 +1,8 @@
-"""PURE. How much of a deadline may be promised away, steered by how many promises were broken.
+"""PURE. The usable share of a deadline, controlled by how many deadlines were missed.
 
-Additive increase, multiplicative decrease: 100 ends with at most `TARGET` of them missed give
-one percent of the deadline back; more misses take a twentieth of it, once per generation: who
-was accepted before the last decrease says nothing about it.
+Additive increase, multiplicative decrease: if at most `TARGET` of 100 deadlines were missed, the
+share grows by 1 % of the deadline; otherwise it shrinks by a twentieth, once per generation,
+because requests accepted before the last decrease say nothing about it.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from typing import NamedTuple
 
 TARGET = 0.01
 WINDOW = 100
-"""Ends that are judged together; three misses are judged at once."""
+"""Results that are evaluated together; three misses are evaluated at once."""
 GIVEN_BACK = 0.01
 KEPT = 0.95
 LEAST_SHARE, MOST_SHARE = 0.5, 0.95
-"""What is never promised away is for the way to the client, which is not seen here."""
+"""The rest is for the way to the client, which is not measured here."""
 
 
 class DeadlineMargin(NamedTuple):
-    """The usable share of deadlines at one priority; `ended` returns the next one."""
+    """The usable share of deadlines at one priority; `record` returns the next one."""
 
     share: float = MOST_SHARE
     since_s: float = float("-inf")
@@ -28,11 +28,11 @@ class DeadlineMargin(NamedTuple):
     missed_count: int = 0
 
     def latest_s(self, arrived_s: float, deadline_s: float) -> float:
-        """By when the answer must be predicted."""
+        """Return the latest permitted predicted finish."""
         return arrived_s + self.share * (deadline_s - arrived_s)
 
     def record(self, *, missed: bool, arrived_s: float, now_s: float) -> DeadlineMargin:
-        """An accepted request with a deadline has been answered, in time or not."""
+        """Record whether an accepted request missed its deadline."""
         if arrived_s < self.since_s:
             return self
         ends, misses = self.ended_count + 1, self.missed_count + missed

@@ -1,13 +1,13 @@
-"""PURE. How large a batch may be, so that its deadlines are met.
+"""PURE. How large a batch may be without missing deadlines.
 
-A larger batch ends later. Where the whole would be too late for somebody, there are two ways:
+A larger batch ends later. If the whole would be too late for some request, there are two ways:
 
-| way    | who goes                                     | taken                                |
+| way    | who goes                                     | used if                              |
 |--------|----------------------------------------------|--------------------------------------|
-| shrink | the most, from the front, that all make it   | where nobody left behind is late by  |
-|        |                                              | it, or more are served per second    |
-| shed   | all but those for whom the whole is too late | else: a batch of one to save one     |
-|        |                                              | starves those behind it              |
+| shrink | as many from the front as all meet theirs    | no remaining one is late because of  |
+|        |                                              | it, or it serves more per second     |
+| shed   | all but those for whom the whole is too late | otherwise: batches of one that save  |
+|        |                                              | one request starve the rest          |
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ T = TypeVar("T")
 
 
 class Fitting(NamedTuple):
-    """How many from the front go, and who is hopeless; one of both is all or none."""
+    """How many from the front go, or which are too late; one of the two is all or none."""
 
     front: int
     hopeless: tuple[int, ...] = ()
-    """Indices."""
+    """Indices of entries that are too late."""
 
 
 def in_time(batch: Sequence[QueueEntry[T]], length: int, now_s: float, prices: Prices) -> bool:
-    """Whether all of a batch make it, if it is sent as it is."""
+    """Return whether all entries meet their deadlines if the batch is sent as it is."""
     items, earliest_s = 0, math.inf
     for entry in batch:
         items += entry.items
@@ -44,9 +44,9 @@ def in_time(batch: Sequence[QueueEntry[T]], length: int, now_s: float, prices: P
 def fitting(
     batch: Sequence[QueueEntry[T]], now_s: float, prices: Prices, *, alone: bool
 ) -> Fitting:
-    """What to send of a batch that is not in time; the first of it makes it alone.
+    """Return what to send of a late batch whose first entry alone would be in time.
 
-    `alone`: nobody else waits.
+    `alone`: no other request waits.
     """
     length = batch[0].length
     items = list(accumulate(entry.items for entry in batch))

@@ -1,9 +1,9 @@
-"""PURE. When the cost model follows the batches: at once where somebody asks, else some together.
+"""PURE. When the cost model is updated: per batch if admission reads it, else several at once.
 
-Admission asks for every request with a deadline; then each batch is learnt from as it ends. Where
-nobody does, what the model says now matters to nobody now, and to follow one batch costs as much as
-to serve half a request: they are followed when there are `TOGETHER` of them, or somebody asks. The
-model is the same in either case.
+Admission reads the model for every request with a deadline; then it is updated as each batch ends.
+Otherwise the current model is not needed, and an update costs half as much CPU as serving a
+request: it is updated every `UPDATE_BATCHES` batches, or when it is read. The resulting model is
+the same.
 """
 
 from __future__ import annotations
@@ -11,25 +11,25 @@ from __future__ import annotations
 from headroom_server.scheduling.cost_model import CostModel, Timing
 
 UPDATE_BATCHES = 32
-"""Batches. As many are followed at once after somebody has asked."""
+"""Batches per deferred update, and how many are applied at once after a read by admission."""
 
 
 class DeferredUpdates:
-    """One model's cost, and the batches that it has yet to follow."""
+    """One model's cost, and the batches not yet applied to it."""
 
     def __init__(self) -> None:
         self.applied: CostModel | None = None
-        """After some of the batches; None until warm-up has timed any."""
+        """The model after some of the batches; None until warm-up has timed any."""
         self._due: list[Timing] = []
         self._immediate = 0
 
     def begin(self, seed: CostModel) -> None:
-        """From what warm-up saw."""
+        """Start from the warm-up times."""
         self.applied = seed
         self._due.clear()
 
     def current(self) -> CostModel | None:
-        """After all batches."""
+        """Apply all batches and return the model."""
         current = self.applied
         if current is not None and self._due:
             for timing in self._due:
@@ -39,15 +39,15 @@ class DeferredUpdates:
         return current
 
     def current_for_admission(self) -> CostModel | None:
-        """After all batches, for somebody who will ask again."""
+        """Return the current model to a reader that will read it again soon."""
         self._immediate = UPDATE_BATCHES
         return self.current()
 
     def add(self, timing: Timing) -> None:
-        """A batch is over."""
+        """Add a batch."""
         self._due.append(timing)
         self._immediate -= 1
-        # where there are several lengths, batches are chosen by what they cost
+        # with several lengths, batches are selected by their costs
         several = self.applied is not None and len(self.applied.fits) > 1
         if self._immediate >= 0 or several or len(self._due) >= UPDATE_BATCHES:
             self.current()

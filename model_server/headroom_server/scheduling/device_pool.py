@@ -1,10 +1,10 @@
-"""PURE. The devices that serve one queue: when each is free, and when a place in line is served.
+"""PURE. The devices of one queue: when each is free, and when a position in the queue is served.
 
-Whichever is free first takes what is first in line. So no device idles while somebody waits, which
-a queue per device cannot promise, however well newcomers are sent to the shorter one: at 90 % load
-two devices on one queue (M/M/2) let a request wait 4.3 service times, two queues of half the load
-each (2 x M/M/1) let it wait 9, and the shorter of two lies in between. Source: Kleinrock, Queueing
-Systems I (1975), 3.5; Harchol-Balter, Performance Modeling and Design of Computer Systems (2013).
+The device that is free first takes the first batch, so no device idles while a request waits. One
+queue per device cannot guarantee that, even with join-the-shortest-queue: at 90 % load two devices
+on one queue (M/M/2) give a mean wait of 4.3 service times, two queues with half the load each (2 x
+M/M/1) give 9, and the shorter of two is in between. Source: Kleinrock, Queueing Systems I (1975),
+3.5; Harchol-Balter, Performance Modeling and Design of Computer Systems (2013).
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ from headroom_server.scheduling.device_time import DeviceTime
 
 
 class DevicePool:
-    """Devices by number, from 0. A lost one is reckoned with no more."""
+    """Devices numbered from 0, without lost ones."""
 
     def __init__(self, count: int) -> None:
-        """Raise ValueError for none."""
+        """Raise ValueError for a count below 1."""
         if count < 1:
             raise ValueError(f"a model is served on 1 device or more; got {count}")
         self._all = [DeviceTime() for _ in range(count)]
         self._live = list(range(count))
         self._only = self._all[0] if count == 1 else None
-        """Where there is one device, or one is left: the usual case, without loops."""
+        """The only device, or the only one left: the usual case, without loops."""
         self._ended_s = float("-inf")
 
     def assign(self, device: int, now_s: float, seconds: float) -> None:
-        """A batch leaves the queue for a device."""
+        """Record that a batch leaves the queue for a device."""
         self._all[device].assign(now_s, seconds)
 
     def complete(
         self, device: int, began_s: float, seconds: float, *, arrived_s: float | None
     ) -> None:
-        """A batch is over, whose first request came at `arrived_s`; None: it had none."""
+        """Record the end of a batch; `arrived_s`: its first request's arrival, if any."""
         one = self._all[device]
         one.complete(began_s, seconds, waited=arrived_s is not None and arrived_s < one.ended_s)
         self._ended_s = one.ended_s
 
     def remove(self, device: int) -> None:
-        """It takes nothing any more. The last one stays as it is: nothing follows."""
+        """Remove a lost device, unless it is the last one."""
         if len(self._live) > 1:
             self._live.remove(device)
         if len(self._live) == 1:
@@ -55,26 +55,26 @@ class DevicePool:
 
     @property
     def gap_s(self) -> float:
-        """Mean time between two batches of a device, where the second one waited for it."""
+        """Mean time between two batches of a device, if the second one was already waiting."""
         if self._only is not None:
             return self._only.gap_s
         return sum(self._all[one].gap_s for one in self._live) / len(self._live)
 
     @property
     def idle(self) -> bool:
-        """Whether one has nothing."""
+        """Whether a device has no batch."""
         if self._only is not None:
             return self._only.idle
         return any(self._all[one].idle for one in self._live)
 
     def next(self, now_s: float) -> int:
-        """The device that is free first."""
+        """Return the device that is free first."""
         if self._only is not None:
             return self._live[0]
         return min(self._live, key=lambda one: self._all[one].free_in_s(now_s))
 
     def starts_in_s(self, now_s: float, batches: float = 0.0, seconds: float = 0.0) -> float:
-        """Seconds until what stands behind so many batches, of so many seconds in sum, begins."""
+        """Return the seconds until the batch after this many, with this total time, starts."""
         if self._only is not None:
             return self._only.free_in_s(now_s) + seconds
         free_s = [self._all[one].free_in_s(now_s) for one in self._live]
@@ -89,10 +89,11 @@ class DevicePool:
 
 
 def nth_start_s(free_s: Sequence[float], ahead: int, batch_s: float) -> float:
-    """When a batch begins that `ahead` others of `batch_s` each go before.
+    """Return the start of a batch after `ahead` others of `batch_s` each.
 
-    Devices free in 2 and 7 ms and batches of 10 ms begin at 2, 7, 12, 17 ... ms. However many are
-    ahead, it takes some steps per device: all that certainly begin by a common moment are skipped.
+    Devices free in 2 and 7 ms start batches of 10 ms at 2, 7, 12, 17 ... ms. The number of steps
+    per device does not depend on `ahead`: all batches that certainly start before a common moment
+    are skipped.
     """
     devices = list(free_s)
     surely = ahead - len(devices)
@@ -109,7 +110,7 @@ def nth_start_s(free_s: Sequence[float], ahead: int, batch_s: float) -> float:
 
 
 def _level_s(free_s: Sequence[float], work_s: float) -> float:
-    """By when the devices have done so much work, divided as finely as it needs."""
+    """Return when the devices have done this much work, divided arbitrarily finely."""
     total_s = work_s
     by_time = sorted(free_s)
     for count, one_s in enumerate(by_time, start=1):

@@ -1,4 +1,4 @@
-"""PURE. When the device will be free: what it was given, and what it takes between batches."""
+"""PURE. When a device will be free: its assigned batches, and the gap between batches."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ LARGEST_GAP_S = 0.01
 
 
 class Given(NamedTuple):
-    """A batch that left the queue, and how long it is predicted to take."""
+    """An assigned batch and its predicted duration."""
 
     sealed_s: float
     seconds: float
 
 
 class DeviceTime:
-    """Batches given and not yet reported back, oldest first."""
+    """Batches assigned and not yet completed, oldest first."""
 
     def __init__(self) -> None:
         self._given: deque[Given] = deque()
         self._ended_s = float("-inf")
         self.gap_s = 0.0
-        """Mean time between the end of a batch and the begin of one that waited for it."""
+        """Mean time from the end of a batch to the start of one that was already waiting."""
 
     def assign(self, now_s: float, seconds: float) -> None:
-        """A batch leaves the queue for the device."""
+        """Assign a batch to the device."""
         self._given.append(Given(now_s, seconds))
 
     def complete(self, began_s: float, seconds: float, *, waited: bool) -> None:
-        """A batch is over, and so is all that was given before it began.
+        """Complete a batch, and everything that was assigned before it began.
 
-        `waited`: it could have begun when the one before ended.
+        `waited`: it could have begun when the previous one ended.
         """
         while self._given and self._given[0].sealed_s <= began_s:
             self._given.popleft()
@@ -43,19 +43,19 @@ class DeviceTime:
 
     @property
     def ended_s(self) -> float:
-        """When the last batch that was reported ended."""
+        """When the last completed batch ended."""
         return self._ended_s
 
     @property
     def idle(self) -> bool:
-        """Whether it has nothing."""
+        """Whether no batch is assigned."""
         return not self._given
 
     def free_in_s(self, now_s: float) -> float:
-        """Seconds until all that was given is done.
+        """Return the seconds until all assigned batches are done.
 
-        A batch that overruns its prediction is expected to overrun it by as much again: it may have
-        met a device that has become slow, or hangs.
+        A batch that exceeds its prediction is expected to exceed it by as much again: the device
+        may have become slow, or hang.
         """
         free_s = now_s
         for number, given in enumerate(self._given):

@@ -1,4 +1,4 @@
-"""PURE. What waits, and what the queue gives up."""
+"""PURE. Queue entries, and the batches they leave in."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class QueueEntry(NamedTuple, Generic[T]):
-    """One waiting request: `items` rows of the batch, due by `deadline_s` if it has one."""
+    """One waiting request with `items` rows, to be answered by `deadline_s` if it has one."""
 
     key: int
     items: int
@@ -18,42 +18,42 @@ class QueueEntry(NamedTuple, Generic[T]):
     deadline_s: float | None
     payload: T
     length: int = 0
-    """The padded length; 0 where the model has none."""
+    """The padded length; 0 if the model has none."""
     priority: int = 5
-    """0, the most urgent, to 9."""
+    """0 (most urgent) to 9."""
     tenant: str = ""
     size: int = 0
-    """Bytes that it holds in memory."""
+    """Bytes in memory."""
 
     @property
     def due_s(self) -> float:
-        """The deadline; infinite where there is none."""
+        """The deadline; infinite if there is none."""
         return math.inf if self.deadline_s is None else self.deadline_s
 
 
 class CloseReason(StrEnum):
-    """Why a batch holds no more."""
+    """Why a batch was closed."""
 
     IDLE = "idle"
-    """Nothing else waited."""
+    """No other request waited."""
     FULL = "full"
-    """The next one did not fit."""
+    """The next request did not fit."""
     DEADLINE = "deadline"
-    """A larger one would have ended too late."""
+    """A larger batch would have ended too late."""
     BUCKET = "bucket"
-    """What else waited has another length."""
+    """Other waiting requests have another length."""
 
 
 class SealedBatch(NamedTuple, Generic[T]):
-    """What the queue gave up: a batch in order of service, and what had expired before it."""
+    """A batch in order of service, and the entries that expired before it."""
 
     batch: tuple[QueueEntry[T], ...]
     expired: tuple[QueueEntry[T], ...]
     length: int = 0
-    """What all are padded to; 0 where the model has no dynamic dimension."""
+    """The length all are padded to; 0 if the model has no dynamic dimension."""
     close: CloseReason = CloseReason.IDLE
     again_s: float | None = None
-    """Nothing yet, by a maximal wait that was asked for: ask again then."""
+    """The batch waits for more requests within the maximum wait: ask again at this time."""
 
     @property
     def items(self) -> int:

@@ -1,7 +1,7 @@
-"""PURE. What a request asks for beside its answer: by when, how urgently, on whose account.
+"""PURE. A request's options: deadline, priority, tenant.
 
-HTTP headers and gRPC metadata carry the same names. An SLO class gives the values that a request
-does not name itself; the class `default` serves those that name no class.
+HTTP headers and gRPC metadata have the same names. An SLO class supplies the values that a request
+does not set itself; the class `default` applies to requests that name no class.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import NamedTuple
 from headroom_server.errors import InvalidRequestError
 
 TIMEOUT = b"x-request-timeout"
-"""Seconds, from arrival, after which the client no longer wants an answer."""
+"""Seconds from arrival after which the client no longer needs the response."""
 PRIORITY = b"x-request-priority"
-"""0, the most urgent, to 9."""
+"""0 (most urgent) to 9."""
 TENANT = b"x-tenant"
-"""Whose request it is: those who wait get the device in equal shares."""
+"""The tenant; waiting tenants get equal shares of the device."""
 SLO_CLASS = b"x-slo-class"
 """The name of one of the model's classes."""
 
@@ -31,7 +31,7 @@ _NAMES = frozenset({TIMEOUT, PRIORITY, TENANT, SLO_CLASS})
 
 
 class RequestOptions(NamedTuple):
-    """One request's terms. `deadline_s` counts from its arrival; None: it waits for ever."""
+    """One request's options. `deadline_s` counts from its arrival; None: no deadline."""
 
     deadline_s: float | None = None
     priority: int = USUAL_PRIORITY
@@ -39,7 +39,7 @@ class RequestOptions(NamedTuple):
 
 
 class SloClass(NamedTuple):
-    """What the requests of a class get where they do not say otherwise."""
+    """Values for the requests of a class that do not set their own."""
 
     priority: int = USUAL_PRIORITY
     deadline_s: float | None = None
@@ -56,12 +56,12 @@ def parse_request_options(
     *,
     deadline_s: float | None = None,
 ) -> RequestOptions:
-    """The terms that lower-case headers and the model's classes come to.
+    """Parse the options from lower-case headers and the model's classes.
 
-    `deadline_s` is one that the protocol itself carried (grpc-timeout): the earlier one counts.
+    `deadline_s` is that of the protocol itself (grpc-timeout); the earlier one counts.
 
     Raises:
-        InvalidRequestError: naming header, rule and value.
+        InvalidRequestError: with header, rule and value.
     """
     if deadline_s is None and not classes and _NAMES.isdisjoint(headers):
         return USUAL

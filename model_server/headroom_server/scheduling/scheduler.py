@@ -1,15 +1,15 @@
-"""PURE. The whole decision: who may wait, who is served next, and what was learnt from it.
+"""PURE. The scheduling decisions: admission, order of service, and learning from batches.
 
-One object that is told everything that happens, with the time, and has neither clock nor thread nor
-chance of its own: the server drives it, and so does a simulation.
+The scheduler gets every event with its time, and has neither clock nor thread nor random numbers of
+its own: the server and simulations drive it alike.
 
-The predicted finish of a newcomer is: what the devices still have to do, the batches ahead of it in
-the order of service, each on the device that is free first, its own batch at the 95th percentile of
-what such a batch takes, and the overhead from a batch's end to the answer. It is accepted where
-that lies within the share of its deadline that experience leaves.
+The predicted finish of a new request is: the remaining work of the devices, the batches before it
+in order of service, each on the device that is free first, its own batch at the 95th percentile of
+its duration, and the overhead from the end of a batch to the response. It is accepted if that is
+within the usable share of its deadline.
 
-A prediction that refuses everybody would never be put to the test: after `PROBE_S` of refusals
-without a batch, requests are accepted as if nothing were known.
+A prediction that refuses everything would never be tested: after `PROBE_S` of refusals without a
+batch, requests are accepted as if nothing were known.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ T = TypeVar("T")
 
 PROBE_S = 1.0
 PROBE_BATCHES = 5.0
-"""A probe may be hopeless: it takes at most a fifth of the device's time."""
+"""A probe may miss its deadline: it takes at most a fifth of the device's time."""
 HICCUP_S = 0.002
-"""One overhead counts as at most twice the usual and this: a hiccup is no reason to refuse."""
+"""One overhead counts as at most twice the usual plus this: an outlier must not cause refusals."""
 BUDGET_WEIGHT = 0.02
 
 
 class Offer(NamedTuple, Generic[T]):
-    """What became of a newcomer: accepted where `refusal` is None."""
+    """The result for a new request; accepted if `refusal` is None."""
 
     refusal: Refusal | None = None
     retry_after_s: int = 0
     evicted: tuple[QueueEntry[T], ...] = ()
-    """Who left the queue for it."""
+    """Entries evicted for it."""
 
 
 class Scheduler(Generic[T]):
-    """The queue, the cost model, the margins. `chance` gives numbers from 0 to 1."""
+    """The queue, the cost model, the margins. `chance` returns numbers from 0 to 1."""
 
     def __init__(
         self,
@@ -61,9 +61,9 @@ class Scheduler(Generic[T]):
         self.caps = caps
         self._updates = DeferredUpdates()
         self.overhead_s = EwmaSpread()
-        """From a batch's end to the answer."""
+        """From the end of a batch to the response."""
         self.budget_s: float | None = None
-        """What deadlines left of late, on the mean; None before anyone had one."""
+        """Recent mean time from arrival to deadline; None before any request had one."""
         self._chance = chance
         self._pool = DevicePool(devices)
         self._margins: dict[int, DeadlineMargin] = {}
@@ -72,7 +72,7 @@ class Scheduler(Generic[T]):
     # ---- requests
 
     def offer(self, entry: QueueEntry[T], now_s: float) -> Offer[T]:
-        """A newcomer: it waits from now on, or is refused."""
+        """Queue a new request, or refuse it."""
         if entry.deadline_s is not None and self._late(entry, entry.deadline_s, now_s):
             return self._refused(Refusal.DEADLINE, now_s)
         batcher = self.batcher
@@ -83,11 +83,11 @@ class Scheduler(Generic[T]):
         return self._make_room(entry, refusal, now_s)
 
     def withdraw(self, key: int) -> bool:
-        """A request no longer wants an answer; whether it still waited."""
+        """Remove a request; return whether it still waited."""
         return self.batcher.withdraw(key) is not None
 
     def record_answer(self, entry: QueueEntry[T], now_s: float, *, answered: bool) -> None:
-        """An accepted request with a deadline got its answer, or expired while it waited."""
+        """Record that an accepted request with a deadline was answered or expired."""
         if entry.deadline_s is None:
             return
         if answered:
@@ -103,20 +103,20 @@ class Scheduler(Generic[T]):
     # ---- the devices: alike, so that what one is seen to take is expected of all
 
     def seed(self, cost: CostModel, padded_batch: Callable[[int], int] | None) -> None:
-        """The devices are ready, and were timed."""
+        """Start with the devices' warm-up times."""
         self._updates.begin(cost)
         self.batcher.prices = Prices(self.batcher.max_batch_size, cost, padded_batch)
 
     def remove_device(self, device: int) -> None:
-        """A device will take nothing any more."""
+        """Remove a lost device."""
         self._pool.remove(device)
 
     def next_device(self, now_s: float) -> int:
-        """Who is expected to take the next batch."""
+        """Return the device that is expected to take the next batch."""
         return self._pool.next(now_s)
 
     def seal(self, now_s: float, device: int = 0) -> SealedBatch[T]:
-        """The next batch, for a device that is free."""
+        """Return the next batch for a free device."""
         self._price(self._updates.applied, now_s)
         sealed = self.batcher.seal(now_s)
         if sealed.batch:
@@ -135,7 +135,7 @@ class Scheduler(Generic[T]):
         whole: bool,
         device: int = 0,
     ) -> None:
-        """A batch is over. `whole`: it took what such a batch takes, since it did not fail."""
+        """Record a batch. `whole`: it succeeded in one piece, so that its duration is typical."""
         arrived_s = sealed.batch[0].arrived_s if sealed.batch else None
         self._pool.complete(device, began_s, seconds, arrived_s=arrived_s)
         updates = self._updates
@@ -154,15 +154,15 @@ class Scheduler(Generic[T]):
 
     @property
     def cost(self) -> CostModel | None:
-        """What batches take; None until warm-up has timed some."""
+        """Batch costs; None until warm-up has timed some."""
         return self._updates.current()
 
     def margin(self, priority: int) -> DeadlineMargin:
-        """The margin at a priority."""
+        """Return the margin at a priority."""
         return self._margins.get(priority, FULL)
 
     def delay_s(self, now_s: float) -> float | None:
-        """How long a request that came now would wait for its batch; None if nothing is known."""
+        """Return the predicted wait of a request arriving now; None if nothing is known."""
         cost = self.cost
         if cost is None:
             return None
@@ -171,7 +171,7 @@ class Scheduler(Generic[T]):
         return self._begins_in_s(newcomer, now_s)
 
     def saturation(self, now_s: float) -> float | None:
-        """The predicted finish of a request that came now, over what deadlines left of late."""
+        """Return the predicted time to the response over the recent mean deadline."""
         delay_s = self.delay_s(now_s)
         if delay_s is None or self.budget_s is None:
             return None
@@ -184,11 +184,12 @@ class Scheduler(Generic[T]):
         if self._price(self._updates.current_for_admission(), now_s) is None:
             return deadline_s < now_s
         if self._pool.idle and not self.batcher.items:
-            # caution would leave a device idle, and learn nothing: it goes unless it is hopeless
+            # refusing would leave a device idle and teach nothing: only a hopeless request is
+            # refused
             return self._doubt(self.batcher.prices.too_late(entry, now_s), now_s)
         wait_s = self._begins_in_s(entry, now_s) + self._own_s(entry.items, entry.length)
         margin = self.margin(entry.priority)
-        # what it waited before it could be seen is taken to be as much as the answer will wait
+        # the delay before the request was seen is assumed to equal the delay of its response
         finish_s = now_s + wait_s + 2.0 * self.overhead_s.high
         late = finish_s > margin.latest_s(entry.arrived_s, deadline_s)
         return self._doubt(late, now_s)
@@ -199,7 +200,7 @@ class Scheduler(Generic[T]):
         return late
 
     def _price(self, cost: CostModel | None, now_s: float) -> CostModel | None:
-        """Let the queue reckon with what is known, as far as it is trusted now."""
+        """Update the queue's cost model; None while the predictions are in doubt."""
         since_s, prices = self._doubted_since_s, self.batcher.prices
         if cost is not None and since_s is not None and self._pool.idle:
             full_s = cost.batch_s(prices.padded(prices.max_batch_size))

@@ -1,9 +1,9 @@
-"""PURE. Those who wait at one priority, in the order in which they are served.
+"""PURE. The waiting entries of one priority, in order of service.
 
-Tenants share the device equally: an entry's place is the service that its tenant has had, in items,
-when its turn comes (start-time fair queueing, Goyal 1996). One tenant alone is served first come
-first served. A tenant that was idle gains nothing by it: it enters at the level of those served
-last. Who leaves unserved gives its share back.
+Tenants share the device equally: an entry's level is its tenant's service so far, in items, when
+its turn comes (start-time fair queueing, Goyal 1996). A single tenant is served first come, first
+served. Idle tenants earn no credit: they enter at the level of those served last. An entry that
+leaves unserved returns its share.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from headroom_server.scheduling.entries import QueueEntry
 T = TypeVar("T")
 
 KEPT_TENANTS = 64
-"""Accounts of tenants that do not wait are cleared once there are more."""
+"""Accounts of tenants that do not wait are removed once there are more than this."""
 
 
 class QueuePosition(NamedTuple, Generic[T]):
-    """Where an entry stands: the smallest is served first."""
+    """An entry's position: the smallest is served first."""
 
     level: int
     turn: int
@@ -37,55 +37,55 @@ class TenantQueue(Generic[T]):
 
     def __init__(self) -> None:
         self.order: list[QueuePosition[T]] = []
-        """In the order of service."""
+        """In order of service."""
         self.items: dict[int, int] = {}
         """Items by padded length."""
         self.level = 0
-        """The place of whoever was served last."""
+        """The level of the last served entry."""
         self._by_age: OrderedDict[int, QueuePosition[T]] = OrderedDict()
         self._accounts: dict[str, tuple[int, int]] = {}
-        """Per tenant: its service when all that it has waiting is served, and where its last entry
-        stands, which keeps its entries in order when one has left and given its share back."""
+        """Per tenant: its service when all its waiting entries are served, and the level of its
+        last entry, which keeps its entries in order after one has left and returned its share."""
         self._turn = 0
 
     def __len__(self) -> int:
-        """Waiting entries."""
+        """Return the number of waiting entries."""
         return len(self.order)
 
     def __iter__(self) -> Iterator[QueueEntry[T]]:
-        """Entries in the order of service."""
+        """Return the entries in order of service."""
         return map(_entry_of, self.order)
 
     def __contains__(self, key: int) -> bool:
-        """Whether the entry of this key waits here."""
+        """Return whether the entry with this key waits here."""
         return key in self._by_age
 
     @property
     def oldest_s(self) -> float:
-        """When the one that waits longest arrived."""
+        """Arrival time of the entry that has waited longest."""
         return next(iter(self._by_age.values())).entry.arrived_s
 
     def entry(self, key: int) -> QueueEntry[T]:
-        """The entry of a key that waits."""
+        """Return the waiting entry with this key."""
         return self._by_age[key].entry
 
     def next_level(self, tenant: str) -> int:
-        """Where the tenant's next entry would stand."""
+        """Return the level of the tenant's next entry."""
         account = self._accounts.get(tenant) if self.order else None
         return self.level if account is None else max(self.level, *account)
 
     def ahead(self, tenant: str) -> int:
-        """How many would be served before the tenant's next entry."""
+        """Return how many entries would be served before the tenant's next one."""
         level = self.next_level(tenant)
         if not self.order or self.order[-1].level <= level:
             return len(self.order)
         return bisect_left(self.order, level + 1, key=lambda place: place.level)
 
     def add(self, entry: QueueEntry[T]) -> None:
-        """Put an entry behind its tenant's others.
+        """Add an entry after its tenant's others.
 
         Raises:
-            ValueError: for a key that already waits here.
+            ValueError: the key already waits here.
         """
         order, level, tenant = self.order, self.level, entry.tenant
         if entry.key in self._by_age:
@@ -109,13 +109,13 @@ class TenantQueue(Generic[T]):
         self.items[entry.length] = self.items.get(entry.length, 0) + entry.items
 
     def serve(self, key: int) -> QueueEntry[T]:
-        """Take an entry out for the device."""
+        """Remove an entry to serve it."""
         place = self._remove(key)
         self.level = max(self.level, place.level)
         return place.entry
 
     def withdraw(self, key: int) -> QueueEntry[T]:
-        """Take an entry out that is not served."""
+        """Remove an entry without serving it."""
         entry = self._remove(key).entry
         finish, last = self._accounts[entry.tenant]
         self._accounts[entry.tenant] = (finish - entry.items, last)

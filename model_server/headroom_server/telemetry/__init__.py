@@ -1,1 +1,1 @@
-"""What has happened, counted once, and told as Prometheus text."""
+"""Counts requests and batches, and renders metrics as Prometheus text."""

@@ -1,8 +1,8 @@
-"""PURE. What has happened to requests and batches since the process started.
+"""PURE. Counts of requests and batches since the process started.
 
 Every received request is in exactly one place: waiting, running, or counted under one outcome. So
-received = sum of outcomes + in flight, at every instant at which one thread looks. Refusals are
-counted by reason beside that: refused = sum of reasons.
+received = sum of outcomes + in flight at any time. Refusals are also counted by reason: refused =
+sum of reasons.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from headroom_server.telemetry.histograms import (
 )
 
 STAGES = ("preprocess", "stage", "execute", "postprocess")
-"""As labels, in the order of `StageTimes`."""
+"""Label values, in the order of `StageTimes`."""
 
 
 class Outcome(StrEnum):
@@ -37,10 +37,10 @@ class Outcome(StrEnum):
 
 
 class Waste(StrEnum):
-    """For what a device was busy that helped nobody."""
+    """Device time that served no request."""
 
     CANCELLED = "cancelled"
-    """The client had left, or was answered otherwise."""
+    """The client had disconnected, or the request was already answered."""
     LATE = "late"
     """The deadline had passed when the batch ended."""
     FAILED = "failed"
@@ -53,18 +53,18 @@ class Batch(NamedTuple):
     items: int
     seconds: float
     queued_s: Sequence[float]
-    """From each request's arrival to the batch."""
+    """Time from each request's arrival to the batch."""
     close: CloseReason
     failed: bool
     late: float
     cancelled: float
     padding: float
     stages: StageTimes | None = None
-    """None where it was executed piece by piece."""
+    """None if it was executed in parts."""
 
 
 class Ledger:
-    """Counters and histograms. One thread writes and reads it."""
+    """Counters and histograms. Used by one thread only."""
 
     def __init__(self) -> None:
         self.received = 0
@@ -85,11 +85,11 @@ class Ledger:
 
     @property
     def in_flight(self) -> int:
-        """Received and not ended."""
+        """Requests received and not ended."""
         return self.received - sum(self.outcomes.values())
 
     def end(self, outcome: Outcome, duration_s: float, deadline_s: float | None = None) -> None:
-        """One received request has ended; the duration counts where it was answered.
+        """Record the end of a received request; the duration is recorded if it was answered.
 
         `deadline_s` counts from its arrival, as the duration does.
         """
@@ -103,15 +103,15 @@ class Ledger:
                 self.deadlines_missed += 1
 
     def refuse(self, refusal: Refusal) -> None:
-        """Why a request that ends as refused was so."""
+        """Record the reason of a refusal."""
         self.refusals[refusal] += 1
 
     def reject(self, reason: str) -> None:
-        """One request was no well-formed inference request."""
+        """Record an invalid request."""
         self.invalid[reason] = self.invalid.get(reason, 0) + 1
 
     def record_batch(self, batch: Batch) -> None:
-        """One batch was executed."""
+        """Record an executed batch."""
         self.execution_s.observe(batch.seconds)
         self.batch_size.observe(batch.items)
         self.queue_s.observe_all(batch.queued_s)

@@ -1,4 +1,4 @@
-"""PURE. Histograms on fixed grids: any two of them merge, and a new promise restarts no pod."""
+"""PURE. Histograms with fixed buckets: any two can be merged, whatever the SLO target."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
 LATENCY_BOUNDS_S: tuple[float, ...] = tuple(0.001 * 1.15**k for k in range(80))
-"""1 ms to 62 s. Neighbours differ by 15 %; a percentile read from them is at most that far off."""
+"""1 ms to 62 s. Neighbours differ by 15 %, the maximum error of a percentile read from them."""
 
 STAGE_BOUNDS_S: tuple[float, ...] = tuple(0.00001 * 2**k for k in range(21))
 """10 us to 10 s: host work may be far shorter than a request."""
@@ -20,13 +20,13 @@ RATIO_BOUNDS: tuple[float, ...] = tuple(0.05 * k for k in range(21))
 
 
 def label(bound: float) -> str:
-    """A bound as its `le` label."""
+    """Return a bound as its `le` label."""
     return format(bound, ".6g")
 
 
 UNSORTED = 512
-"""Values that are kept as they came: to append one is less than to find its bucket, between
-requests that have pushed the bounds out of the processor's cache."""
+"""Values buffered before sorting: appending is cheaper than finding the bucket, because between
+requests the bounds are evicted from the CPU cache."""
 
 
 class Histogram:
@@ -35,8 +35,7 @@ class Histogram:
     __slots__ = ("_counts", "_total", "_unsorted", "bounds")
 
     def __init__(self, bounds: Sequence[float]) -> None:
-        # a bound is what its label says, so that a value on the edge lands where the scraper puts
-        # it
+        # a bound equals its label, so that a value on the edge is counted where the scraper expects
         self.bounds = [float(label(bound)) for bound in bounds]
         self._counts = [0] * (len(bounds) + 1)
         self._total = 0.0
@@ -49,20 +48,20 @@ class Histogram:
             self._sort()
 
     def observe_all(self, values: Iterable[float]) -> None:
-        """Count several."""
+        """Count several values."""
         self._unsorted += values
         if len(self._unsorted) >= UNSORTED:
             self._sort()
 
     @property
     def counts(self) -> Sequence[int]:
-        """Values per bucket, above the last bound in the last one."""
+        """Values per bucket; the last one is above the last bound."""
         self._sort()
         return self._counts
 
     @property
     def total(self) -> float:
-        """Their sum."""
+        """The sum of the values."""
         self._sort()
         return self._total
 
@@ -75,5 +74,5 @@ class Histogram:
 
     @property
     def count(self) -> int:
-        """Values observed."""
+        """The number of values."""
         return sum(self.counts)

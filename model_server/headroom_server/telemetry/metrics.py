@@ -1,7 +1,7 @@
-"""PURE. The server's state as Prometheus text. Names and labels are an API, never renamed.
+"""PURE. The server's metrics as Prometheus text. Names and labels are an API.
 
-Text is written directly: the client library renders the same samples in 3 ms, this in a tenth of
-that, and a scrape runs on the loop that answers requests.
+Text is written directly: the client library needs 3 ms for the same samples, ten times as long, and
+a scrape runs on the loop that serves requests.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class DeviceStatus(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """Everything a scrape shows, at one instant."""
+    """The data of a scrape, from one instant."""
 
     model: str
     engine: str
@@ -39,34 +39,35 @@ class Snapshot:
     waiting: int
     oldest_waiting_s: float
     delay_s: float | None
-    """Predicted wait of a request that came now; None until warm-up has timed batches."""
+    """Predicted wait of a request arriving now; None until warm-up has timed batches."""
     saturation: float | None
-    """Predicted time to the answer, over what deadlines left of late; None without deadlines."""
+    """Predicted time to the response over recent deadlines; None without deadlines."""
     max_batch_size: int
     cost: CostModel | None
-    """None until warm-up has timed batches; the series are absent then, not zero."""
+    """None until warm-up has timed batches; then the series are absent, not zero."""
     ready: bool
     draining: bool
     phase_s: Mapping[Phase, float]
     budget_share: float
     devices: Sequence[DeviceStatus]
     version: str | None = None
-    """Where a model is served in several."""
+    """Set if several versions of the model are served."""
     page: int = 1
-    """Which one this is of the process."""
+    """Number of this scrape since the process started."""
     cache: CacheCounts | None = None
-    """None where no answers are kept; the series are absent then."""
+    """None without a cache; then the series are absent."""
 
 
 def render(snapshot: Snapshot) -> bytes:
-    """The exposition text, format 0.0.4."""
+    """Render the exposition text, format 0.0.4."""
     return "".join(_lines(snapshot)).encode()
 
 
 def render_all(snapshots: Sequence[Snapshot], unattributed: Mapping[str, int]) -> bytes:
-    """The text of several models: each family once, with the samples of all.
+    """Render several models: each family once, with the samples of all.
 
-    `unattributed` are bad requests by reason that belong to no model; they have no label `model`.
+    `unattributed` are invalid requests by reason that belong to no model; they have no label
+    `model`.
     """
     if len(snapshots) == 1 and not unattributed:
         return render(snapshots[0])

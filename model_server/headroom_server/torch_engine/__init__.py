@@ -1,4 +1,4 @@
-"""Executes models with torch: the only package here that imports it."""
+"""Executes models with torch: the only package that imports it."""
 
 from headroom_server.torch_engine.architectures import register
 from headroom_server.torch_engine.engine import TorchEngine

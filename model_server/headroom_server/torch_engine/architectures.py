@@ -1,6 +1,6 @@
-"""Architectures that weights may name: their modules, made to the layouts that need no torch.
+"""Registered architectures, built as torch modules from the torch-free layouts.
 
-Weights are data and an architecture is code: only registered code is run. A builder gets the
+Weights are data and an architecture is code: only registered code runs. A builder gets the
 `parameters` of the model description and returns the module and its signature.
 """
 
@@ -23,10 +23,10 @@ _REGISTRY: dict[str, Builder] = {}
 
 
 def register(name: str) -> Callable[[Builder], Builder]:
-    """Offer a builder under a name.
+    """Register a builder under a name.
 
     Raises:
-        ValueError: where the name is taken.
+        ValueError: the name is taken.
     """
 
     def add(builder: Builder) -> Builder:
@@ -39,10 +39,10 @@ def register(name: str) -> Callable[[Builder], Builder]:
 
 
 def build(name: str, parameters: Mapping[str, Any]) -> tuple[nn.Module, Signature]:
-    """Make a registered architecture.
+    """Build a registered architecture.
 
     Raises:
-        LoadError: for an unknown name, or parameters that its builder does not take.
+        LoadError: unknown name, or parameters that its builder does not accept.
     """
     if name not in _REGISTRY:
         raise LoadError(f"architecture: one of {sorted(_REGISTRY)}, or module:Class; got {name!r}")
@@ -59,7 +59,7 @@ def build(name: str, parameters: Mapping[str, Any]) -> tuple[nn.Module, Signatur
 
 @register("mlp")
 def mlp(*, sizes: list[int]) -> tuple[nn.Module, Signature]:
-    """`layouts.mlp` as a module."""
+    """Build `layouts.mlp` as a module."""
     layers: list[nn.Module] = []
     for width, following in pairwise(sizes):
         layers += [nn.Linear(width, following), nn.ReLU()]
@@ -68,7 +68,7 @@ def mlp(*, sizes: list[int]) -> tuple[nn.Module, Signature]:
 
 @register("convnet")
 def convnet(*, channels: list[int], image: list[int], classes: int) -> tuple[nn.Module, Signature]:
-    """`layouts.convnet` as a module."""
+    """Build `layouts.convnet` as a module."""
     layers: list[nn.Module] = []
     for width, following in pairwise(channels):
         layers += [nn.Conv2d(width, following, 3, stride=2, padding=1), nn.ReLU()]

@@ -1,4 +1,4 @@
-"""A registered architecture with safetensors weights, as `model.toml` beside them describes it."""
+"""A registered architecture with safetensors weights, as described by `model.toml`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from headroom_server.torch_engine.model import Tensors
 
 
 class ArtifactModel:
-    """One input, one output, nothing before or after."""
+    """One input, one output, no pre- or postprocessing."""
 
     def __init__(self, module: nn.Module, signature: Signature, weights: Path) -> None:
         self._module = module
@@ -24,10 +24,10 @@ class ArtifactModel:
         self._device = torch.device("cpu")
 
     def load(self, directory: Path | None, device: torch.device) -> None:
-        """Fill in the weights and bring the module to the device.
+        """Load the weights and move the module to the device.
 
         Raises:
-            LoadError: where the file does not hold them.
+            LoadError: the file does not contain them.
         """
         try:
             self._module.load_state_dict(load_file(self._weights, device="cpu"))
@@ -36,15 +36,15 @@ class ArtifactModel:
         self._module, self._device = self._module.eval().to(device), device
 
     def preprocess(self, inputs: Tensors) -> torch.Tensor:
-        """The one input, on the device."""
+        """Return the one input, on the device."""
         (batch,) = inputs.values()
         return batch.to(self._device, non_blocking=True)
 
     def forward(self, batch: torch.Tensor) -> torch.Tensor:
-        """The module's answer."""
+        """Run the module."""
         result: torch.Tensor = self._module(batch)
         return result
 
     def postprocess(self, result: torch.Tensor) -> Tensors:
-        """The one output under its declared name."""
+        """Return the one output under its declared name."""
         return {self.signature.outputs[0].name: result}

@@ -1,4 +1,4 @@
-"""Which of this machine's devices serve a model."""
+"""Selects this machine's devices for a model."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from headroom_server.engine import LoadError
 
 
 def chosen(wanted: Sequence[str], cuda_devices: int | None = None) -> list[torch.device | None]:
-    """The devices for numbers, or `all`; one None, for the usual one, where none are named.
+    """Return the devices for these numbers, or for `all`; [None], the default, if there are none.
 
-    Without CUDA there is the CPU, and it is one device. `cuda_devices` is torch's count if unset.
+    Without CUDA the CPU is the only device. `cuda_devices` defaults to torch's count.
 
     Raises:
-        LoadError: for a number that this machine does not have.
+        LoadError: this machine does not have the device.
     """
     if not wanted:
         return [None]

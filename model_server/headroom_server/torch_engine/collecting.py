@@ -1,8 +1,7 @@
-"""Requests' flat numbers into padded batches of tensors, and results back into each its own.
+"""Collects requests' flat numbers into padded batches, and splits results by request.
 
-A batch is collected in memory that is kept from batch to batch: per padded length one set of
-tensors, with as many rows as the largest batch so far. A set is in use from staging to the end of
-finishing, by one batch.
+Memory for batches is reused: per padded length one set of tensors, with as many rows as the largest
+batch so far. A set is used from staging to the end of finishing, by one batch.
 """
 
 from __future__ import annotations
@@ -37,30 +36,30 @@ DTYPES: dict[str, torch.dtype] = {
 }
 
 LARGE_ROW_BYTES = 65_536
-"""From here on each request is copied by itself, without the interpreter's lock; smaller ones are
-joined first, which costs a tenth of the CPU."""
+"""From this size on each request is copied separately, without the interpreter's lock; smaller ones
+are joined first, which costs a tenth of the CPU."""
 
 Memory = Callable[[tuple[int, ...], torch.dtype], torch.Tensor]
 
 
 @dataclass(slots=True)
 class Slot:
-    """Memory for one batch, and whose rows it holds."""
+    """Memory for one batch, and the requests it contains."""
 
     length: int
     rows: int
     tensors: dict[str, torch.Tensor]
     strings: dict[str, list[Any]] = field(default_factory=dict)
-    """Of the batch at hand, nested lists of bytes."""
+    """The current batch's strings: nested lists of bytes."""
     works: list[Work] = field(default_factory=list)
 
     def batch(self, rows: int) -> dict[str, Any]:
-        """The first rows of every input."""
+        """Return the first rows of every input."""
         return {name: tensor[:rows] for name, tensor in self.tensors.items()} | self.strings
 
 
 class Slots:
-    """The sets of tensors that are in no use. Taken and given back on any thread."""
+    """The unused sets of tensors. Taken and returned on any thread."""
 
     def __init__(self, signature: Signature, memory: Memory) -> None:
         mask = () if signature.mask is None else (signature.mask,)
@@ -69,7 +68,7 @@ class Slots:
         self._free: dict[int, list[Slot]] = defaultdict(list)
 
     def take(self, rows: int, length: int) -> Slot:
-        """One with room for so many rows, made where none is free."""
+        """Return a set with at least this many rows; create one if none is free."""
         free = self._free[length]
         while free:
             if (slot := free.pop()).rows >= rows:
@@ -82,7 +81,7 @@ class Slots:
         return Slot(length, rows, tensors)
 
     def give(self, slot: Slot) -> None:
-        """It is used no more."""
+        """Return a set that is no longer used."""
         slot.works.clear()
         slot.strings.clear()
         self._free[slot.length].append(slot)
@@ -91,9 +90,9 @@ class Slots:
 def collect(slot: Slot, signature: Signature, batch: Sequence[Work], rows: int) -> None:
     """Write a batch of at most `rows` items; the rest of the rows, and of each row, is zeros.
 
-    Strings are collected into lists, the rest of the rows empty ones.
+    Strings are collected into lists; the rest of the rows are empty strings.
 
-    Requests that the slot holds already, in the same places, are not written again.
+    Requests that the slot already contains in the same places are not written again.
     """
     kept = 0
     for one, other in zip(slot.works, batch, strict=False):
@@ -159,10 +158,10 @@ def deal(
     rows: int,
     length: int,
 ) -> list[Numbers]:
-    """One output's elements for each request, cut back to the request's own length.
+    """Split one output by request, each cut to the request's own length.
 
     Raises:
-        ValueError: where the output is missing, or of another shape than declared.
+        ValueError: the output is missing, or has another shape than declared.
     """
     if spec.name not in result:
         raise ValueError(f"the model gave {sorted(result)}, and not its output {spec.name!r}")
@@ -207,7 +206,7 @@ def _dealt_strings(
 
 
 def _bytes(tensor: torch.Tensor) -> memoryview:
-    # as bytes, since numpy knows no BF16
+    # as bytes, because numpy has no BF16
     return tensor.contiguous().reshape(-1).view(torch.uint8).numpy().data
 
 

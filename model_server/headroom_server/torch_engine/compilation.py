@@ -1,7 +1,7 @@
-"""torch.compile: whether it can be used here, and where what it makes is kept.
+"""torch.compile: whether it is available, and where its results are cached.
 
-The caches are content-addressed by torch itself. A folder per model, torch and GPU keeps what one
-of them made out of the way of the others, and lets it be deleted with its model.
+torch's caches are content-addressed. A folder per model, torch version and GPU keeps them apart,
+and allows deleting one with its model.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def obstacle(
     which: Callable[[str], str | None] = shutil.which,
     environ: Mapping[str, str] = os.environ,
 ) -> str | None:
-    """What is missing for compiling on this kind of device; None where nothing is."""
+    """Return what is missing to compile on this kind of device; None if nothing is."""
     compiler = environ.get("CXX")
     if not any(which(name) for name in ((compiler,) if compiler else ("g++", "clang++"))):
         return f"no C++ compiler ({compiler or 'g++ or clang++'}) in this image"
@@ -37,7 +37,7 @@ def obstacle(
 
 
 def digest(model: object, signature: Signature) -> str:
-    """Names the code and the shapes of a model, and not the values of its weights."""
+    """Return a digest of a model's code and shapes, but not of its weights."""
     kind = type(model)
     parts = [f"{kind.__module__}.{kind.__qualname__}", repr(signature)]
     try:
@@ -52,16 +52,16 @@ def digest(model: object, signature: Signature) -> str:
 
 
 def cache_folder(root: Path, model_digest: str, device: str) -> Path:
-    """`<model>-<torch>-<device>` below the root."""
+    """Return `<model>-<torch>-<device>` below the root."""
     name = "".join(c if c.isalnum() or c in ".+" else "_" for c in device)
     return root / f"{model_digest}-{torch.__version__}-{name}"
 
 
 def use_cache(folder: Path, environ: MutableMapping[str, str]) -> bool:
-    """Have torch keep what it compiles there; whether something lies there already.
+    """Make torch cache its results there; return whether the folder has any.
 
     Raises:
-        OSError: where the folder cannot be made.
+        OSError: the folder cannot be created.
     """
     folder.mkdir(parents=True, exist_ok=True)
     warm = any(folder.iterdir())
@@ -71,10 +71,10 @@ def use_cache(folder: Path, environ: MutableMapping[str, str]) -> bool:
 
 
 def compiled(forward: Callable[[Any], Any], signature: Signature) -> Callable[[Any], Any]:
-    """The function, compiled at its first call with each shape.
+    """Return the function, compiled at its first call with each shape.
 
-    Where the model's batch sizes are listed each is compiled for itself, else one program takes
-    every size.
+    If the model's batch sizes are listed, each is compiled separately; otherwise one program
+    handles every size.
     """
     if not signature.batches:
         return torch.compile(forward)

@@ -19,11 +19,11 @@ from headroom_server.torch_engine.loading import Load, Loaded
 from headroom_server.torch_engine.transfers import Transfers, transfers_of
 
 NO_MEMORY = ("can't allocate memory", "not enough memory")
-"""How torch words it on the CPU, where it has no type of its own for it."""
+"""torch's message on the CPU, where it has no exception type for it."""
 
 
 class Prepared(NamedTuple):
-    """A collected batch, what preprocessing made of it, and the mark behind its copies."""
+    """A collected batch, its preprocessed form, and the event after its copies."""
 
     slot: Slot
     rows: int
@@ -47,9 +47,9 @@ class TorchEngine:
         device: torch.device | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`compile_model`: also where the model does not ask; `compile_cache`: kept there.
+        """Use CUDA if available, unless a `device` is given.
 
-        Without a `device`: CUDA where there is one.
+        `compile_model`: compile even if the model does not request it; `compile_cache`: its folder.
         """
         self._load = load
         self._threads = threads
@@ -68,14 +68,14 @@ class TorchEngine:
         self._forward: Callable[[Any], Any] = torch.nn.Identity()
 
     def load(self) -> Signature:
-        """Bring the model to the device.
+        """Load the model to the device.
 
         Raises:
-            LoadError: where class or files are not what they must be.
+            LoadError: the class or the files are invalid.
         """
         torch.set_num_threads(self._threads)
         if self._device.index is not None:
-            # of this thread: what the model makes without naming a device is made on this one
+            # of this thread: what the model creates without naming a device is created on this one
             torch.cuda.set_device(self._device)
         self._loaded = model, signature = self._load(self._device)
         self._forward = model.forward
@@ -84,7 +84,7 @@ class TorchEngine:
         return signature
 
     def compile(self) -> str:
-        """Have the model compiled, shape by shape, where that is possible here."""
+        """Compile the model, shape by shape, if that is possible here."""
         missing = compilation.obstacle(self._device.type)
         if missing is not None:
             return f"not compiled: {missing}"
@@ -102,7 +102,7 @@ class TorchEngine:
         return f"torch.compile; {kept}"
 
     def stage(self, batch: Sequence[Work], length: int, ahead: Staged | None = None) -> Staged:
-        """Collect, pad, preprocess, begin to copy."""
+        """Collect, pad, preprocess, and begin to copy."""
         model, signature = self._model()
         rows = signature.padded_batch(sum(work.items for work in batch))
         if ahead is not None and ahead.length == length and _same(ahead.batch, batch):
@@ -117,14 +117,14 @@ class TorchEngine:
         return Staged(batch, length, Prepared(slot, rows, prepared, mark), preprocess_s)
 
     def execute(self, staged: Staged) -> Any:
-        """One forward pass, and its results brought to the host."""
+        """Run one forward pass, and copy its results to the host."""
         prepared: Prepared = staged.prepared
         with _translated(), torch.inference_mode():
             self._transfers.receive(prepared.mark)
             return self._transfers.fetch(self._forward(prepared.batch))
 
     def finish(self, staged: Staged, result: Any) -> Sequence[Mapping[str, Numbers]]:
-        """Postprocess, and deal out the rows."""
+        """Postprocess, and split the rows by request."""
         model, signature = self._model()
         prepared: Prepared = staged.prepared
         with _translated(), torch.inference_mode():
@@ -140,7 +140,7 @@ class TorchEngine:
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
     def unload(self) -> None:
-        """Let weights and buffers go: other models of the process find the room."""
+        """Release weights and buffers, so that other models of the process have the memory."""
         self._loaded = self._slots = None
         self._forward = torch.nn.Identity()
         if self._device.type == "cuda":
@@ -166,7 +166,7 @@ def _same(one: Sequence[Work], other: Sequence[Work]) -> bool:
 
 @contextmanager
 def _translated() -> Iterator[None]:
-    """Torch's errors by what is done about them."""
+    """Translate torch's errors by the required reaction."""
     try:
         yield
     except (torch.OutOfMemoryError, MemoryError) as error:

@@ -1,4 +1,4 @@
-"""From a model's description or class to a loaded model and the signature that both agree on."""
+"""Loads a model from its description or class, and checks its signature."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ METHODS = ("load", "preprocess", "forward", "postprocess")
 
 
 class Loaded(NamedTuple):
-    """A model on its device, and what it takes and gives."""
+    """A model on its device, and its signature."""
 
     model: TorchModel
     signature: Signature
@@ -38,17 +38,17 @@ class DescribedModel:
     """One version of a model in a repository; calling it loads."""
 
     root: Path
-    """The repository, out of which nothing leads."""
+    """The repository, which files must not leave."""
     directory: Path
     description: Description
     trusted: bool
-    """Whether the server was told that this repository may run code."""
+    """Whether the server permits this repository to run code."""
 
     def __call__(self, device: torch.device) -> Loaded:
-        """Bring the model to the device.
+        """Load the model to the device.
 
         Raises:
-            LoadError: naming file, field and rule.
+            LoadError: with file, field and rule.
         """
         model = self._model()
         model.load(self.directory, device)
@@ -61,7 +61,7 @@ class DescribedModel:
                 self._weights()
             return instance(one.architecture, "architecture")
         if one.format.is_program:
-            # it reads and checks its bytes at once, and not here first
+            # it reads and checks its bytes in one step
             path = folder.weights(self.root, self.directory, one.weights_name)
             return ProgramModel(one, path, trusted=self.trusted)
         assert one.architecture is not None
@@ -83,10 +83,10 @@ class ClassModel:
     directory: Path | None
 
     def __call__(self, device: torch.device) -> Loaded:
-        """Make one and let it load.
+        """Create an instance and load it.
 
         Raises:
-            LoadError: where it cannot be imported, or is no model.
+            LoadError: the class cannot be imported, or is not a model.
         """
         model = instance(self.path, "HEADROOM_MODEL_CLASS")
         model.load(self.directory, device)
@@ -94,13 +94,13 @@ class ClassModel:
 
 
 def instance(path: str, where: str) -> TorchModel:
-    """One of the class `module:Class`, from the server's own import path.
+    """Create an instance of the class `module:Class` from the server's own import path.
 
-    A description may come from a repository that nobody trusts: only what looks like a model is
+    A description may come from an untrusted repository: only a class with a model's methods is
     called, and nothing is imported from the repository's folder.
 
     Raises:
-        LoadError: where there is no such class.
+        LoadError: the class does not exist.
     """
     module, _, name = path.partition(":")
     try:

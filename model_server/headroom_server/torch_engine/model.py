@@ -1,4 +1,4 @@
-"""What the torch engine executes: a class of the user's, or an architecture with its weights."""
+"""The interface of models for the torch engine: a user's class, or an architecture with weights."""
 
 from __future__ import annotations
 
@@ -13,38 +13,38 @@ Tensors = dict[str, torch.Tensor]
 
 
 class TorchModel(Protocol):
-    """Batches come as one tensor per declared input, the batch dimension first, padded with zeros.
+    """Batches have one tensor per declared input, the batch dimension first, padded with zeros.
 
-    `preprocess` and `postprocess` may run on threads beside the device's, where they take long
-    enough; each for one batch at a time, all under `torch.inference_mode()`. A class that has
-    `wants_compile = True` gets its `forward` compiled; a signature with a `mask` gets one more
-    input, which is 1 where a request has data.
+    `preprocess` and `postprocess` may run on threads next to the device's if they take long enough;
+    each for one batch at a time, always under `torch.inference_mode()`. A class with `wants_compile
+    = True` gets its `forward` compiled; a signature with a `mask` gets one more input, which is 1
+    where a request has data.
     """
 
     signature: Signature
     """Known once `load` has returned."""
 
     def load(self, directory: Path | None, device: torch.device) -> None:
-        """Read what is needed from the model's directory (None: there is none) onto the device."""
+        """Load what is needed from the model's directory (None: there is none) to the device."""
 
     def preprocess(self, inputs: Any) -> Any:
-        """From the declared inputs, on the CPU, to what `forward` takes, on the device.
+        """Convert the declared inputs, on the CPU, to the argument of `forward`, on the device.
 
         A dict by name: tensors; for an input of BYTES a list of rows, nested as its shape says, of
-        `bytes` (b"" in rows that are padding).
+        `bytes` (b"" in padded rows).
 
-        The inputs are memory that the next batches use again: whatever is kept must be copied.
+        The next batches reuse the memory of the inputs: copy what is kept.
         """
 
     def forward(self, batch: Any) -> Any:
         """Compute.
 
-        Tensors of the result, also in dicts, lists and tuples, are then brought to the CPU.
+        Tensors of the result, also in dicts, lists and tuples, are then copied to the CPU.
         """
 
     def postprocess(self, result: Any) -> Any:
-        """From what `forward` gave, on the CPU, to the declared outputs.
+        """Convert the result of `forward`, on the CPU, to the declared outputs.
 
         A dict by name: tensors; for an output of BYTES a list of rows, nested as its shape says, of
-        `bytes` or `str`. As many rows, and of the same padded length, as the inputs had.
+        `bytes` or `str`. It has as many rows, and the same padded length, as the inputs.
         """

@@ -1,7 +1,8 @@
-"""Programs that carry their own code: torch.export and AOTInductor packages, once both keys turn.
+"""Programs that contain their own code: torch.export and AOTInductor packages.
 
-The bytes are read once, held against the pinned digest, and loaded from memory: what was checked is
-what runs, even where the file is replaced in between.
+They need a trusted repository and a pinned digest. The bytes are read once, compared with the
+digest, and loaded from memory: what was checked is what runs, even if the file is replaced
+meanwhile.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ Program = Callable[..., Any]
 
 
 class ProgramModel:
-    """Takes the declared inputs in order, and gives the declared outputs in order."""
+    """Takes the declared inputs in order, and returns the declared outputs in order."""
 
     def __init__(self, description: Description, program: Path, *, trusted: bool) -> None:
-        """Read nothing yet.
+        """Check the preconditions without reading the file.
 
         Raises:
-            LoadError: where the server does not trust the repository, or nothing is pinned.
+            LoadError: the server does not trust the repository, or no digest is pinned.
         """
         reason = untrusted(description.format, trusted=trusted)
         if reason is not None:
@@ -48,10 +49,10 @@ class ProgramModel:
         self._program: Program = torch.nn.Identity()
 
     def load(self, directory: Path | None, device: torch.device) -> None:
-        """Check the bytes, then let them become a program on the device.
+        """Check the bytes, then load the program on the device.
 
         Raises:
-            LoadError: for other bytes than pinned, another kind of archive, or another device.
+            LoadError: the digest, the kind of archive or the device is wrong.
         """
         name = self._path.name
         try:
@@ -70,15 +71,15 @@ class ProgramModel:
         self._device = device
 
     def preprocess(self, inputs: Tensors) -> list[torch.Tensor]:
-        """The inputs in order, the mask last, on the device."""
+        """Return the inputs in order, the mask last, on the device."""
         return [tensor.to(self._device, non_blocking=True) for tensor in inputs.values()]
 
     def forward(self, batch: Sequence[torch.Tensor]) -> Any:
-        """Whatever the program gives."""
+        """Run the program."""
         return self._program(*batch)
 
     def postprocess(self, result: Any) -> Tensors:
-        """By declared name: a tensor, tensors in order, or already by name."""
+        """Return the outputs by declared name, from a tensor, tensors in order, or a dict."""
         names = [spec.name for spec in self.signature.outputs]
         if isinstance(result, dict):
             return result

@@ -1,7 +1,7 @@
-"""Memory that batches are collected in, and copies to and from the device.
+"""Memory for collecting batches, and copies to and from the device.
 
-On CUDA: pinned memory, and a stream of its own for what goes to the device, so that copying runs
-beside computing. On the CPU there is nothing to copy.
+On CUDA: pinned memory, and a separate stream for copies to the device, so that they run in parallel
+with computing. On the CPU nothing is copied.
 """
 
 from __future__ import annotations
@@ -13,77 +13,77 @@ import torch
 
 
 class Transfers(Protocol):
-    """What an engine needs of its device beside computing."""
+    """Device operations that an engine needs besides computing."""
 
     def memory(self, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
-        """Zeroed host memory, from which copies to the device can run by themselves."""
+        """Return zeroed host memory from which copies to the device can run asynchronously."""
 
     def sending(self) -> AbstractContextManager[object]:
-        """What is copied within, is copied beside what computes."""
+        """Return a context in which copies run in parallel with computing."""
 
     def sent(self) -> Any:
-        """A mark after everything that was sent so far."""
+        """Return an event after everything submitted so far."""
 
     def receive(self, mark: Any) -> None:
-        """Let what is computed from now on begin after that mark."""
+        """Let later computations begin after that event."""
 
     def fetch(self, value: Any) -> Any:
-        """Bring all tensors of a result to the host; they are complete on return.
+        """Copy all tensors of a result to the host, and wait for them.
 
-        A tensor, or dicts, lists and tuples of tensors; anything else stays what it is.
+        The result is a tensor, or dicts, lists and tuples of tensors; anything else is unchanged.
         """
 
 
 class CpuTransfers:
-    """Everything is where it is needed."""
+    """Nothing needs to be copied."""
 
     def memory(self, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
-        """Plain memory."""
+        """Return ordinary memory."""
         return torch.zeros(shape, dtype=dtype)
 
     def sending(self) -> AbstractContextManager[object]:
-        """Nothing."""
+        """Return a context without effect."""
         return nullcontext()
 
     def sent(self) -> None:
-        """Nothing."""
+        """Return None."""
 
     def receive(self, mark: None) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def fetch(self, value: Any) -> Any:
-        """As it is."""
+        """Return the result unchanged."""
         return value
 
 
 class CudaTransfers:
-    """One stream for what goes to the device; results come on the computing stream."""
+    """One stream for copies to the device; results are copied on the computing stream."""
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
         self._stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
     def memory(self, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
-        """Pinned memory."""
+        """Return pinned memory."""
         return torch.zeros(shape, dtype=dtype, pin_memory=True)
 
     def sending(self) -> AbstractContextManager[object]:
-        """On the copy stream. What is made on it must be kept until it has been used."""
+        """Use the copy stream. Keep what is created on it until it has been used."""
         return torch.cuda.stream(self._stream)
 
     def sent(self) -> torch.cuda.Event:
-        """An event on the copy stream."""
+        """Return an event on the copy stream."""
         mark: torch.cuda.Event = self._stream.record_event()
         return mark
 
     def receive(self, mark: torch.cuda.Event) -> None:
-        """The computing stream waits; the host does not."""
+        """Let the computing stream wait, not the host."""
         torch.cuda.current_stream(self._device).wait_event(mark)
 
     def fetch(self, value: Any) -> Any:
-        """Copy all to pinned memory, then sleep once until all are there."""
+        """Copy everything to pinned memory, then wait once for all copies."""
         fetched = each_tensor(value, self._fetched)
-        # a blocking event sleeps where another would spin, and take the host threads' core
+        # a blocking event sleeps; others would spin and take CPU from the host threads
         done = torch.cuda.Event(blocking=True)  # type: ignore[no-untyped-call]
         done.record(torch.cuda.current_stream(self._device))
         done.synchronize()
@@ -97,12 +97,12 @@ class CudaTransfers:
 
 
 def transfers_of(device: torch.device) -> Transfers:
-    """Those of the device."""
+    """Return the tensors that are on the device."""
     return CudaTransfers(device) if device.type == "cuda" else CpuTransfers()
 
 
 def each_tensor(value: Any, change: Any) -> Any:
-    """The same dicts, lists and tuples, with every tensor changed."""
+    """Return the same dicts, lists and tuples, with every tensor replaced."""
     if isinstance(value, torch.Tensor):
         return change(value)
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""What is noted of a sampled request while it is served: moments that are measured anyway."""
+"""The record of a sampled request while it is served: times that are measured anyway."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from headroom_server.device.execution import ExecutedBatch
 
 
 class Recorder(Protocol):
-    """Turns what was noted into spans. Moments are in seconds, on the server's clock."""
+    """Turns records into spans. Times are in seconds, on the server's clock."""
 
     def batch(self, model: str, done: ExecutedBatch[Any]) -> object:
-        """Record a batch that has a sampled request; its span's context."""
+        """Record a batch with a sampled request; return its span's context."""
 
 
 class Batch(NamedTuple):
     """The batch of a request."""
 
     context: object
-    """The recorder's own: where a link to the batch points."""
+    """The recorder's own: the target of links to the batch."""
     began_s: float
     ended_s: float
 
@@ -36,19 +36,19 @@ class Trace:
         """The recorder's own: the request's span, and its parent."""
         self.began_s = began_s
         self.accepted_s: float | None = None
-        """When it was read and checked, and asked for an answer."""
+        """When it was parsed and passed to the intake."""
         self.model: str | None = None
         self.source: str | None = None
-        """Where its answer came from, where answers are cached."""
+        """Source of its answer, if answers are cached."""
         self.batch: Batch | None = None
 
 
 TRACE: ContextVar[Trace | None] = ContextVar("trace", default=None)
-"""Of the request that the running task serves; None where it is not sampled."""
+"""Of the request that the current task serves; None if it is not sampled."""
 
 
 def executed(model: str, done: ExecutedBatch[Any], traces: Iterable[Trace | None]) -> None:
-    """Record a batch, once, where one of its requests is sampled, and note it on those."""
+    """Record a batch once if one of its requests is sampled, and note it on those."""
     sampled = [trace for trace in traces if trace is not None]
     if not sampled:
         return

@@ -1,7 +1,7 @@
-"""OpenTelemetry: sampling and contexts by its SDK, spans made here, export on the SDK's thread.
+"""OpenTelemetry: the SDK samples, propagates and exports; spans are created here.
 
-Spans are made when their times are known, so none is started, entered or carried around. The SDK's
-batch processor holds a bounded number of them and drops what comes on top.
+Spans are created once their times are known, so none is started or carried around. The SDK's batch
+processor holds a bounded number of them and drops the rest.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ SCOPE = InstrumentationScope("headroom_server", __version__)
 OK = Status(StatusCode.UNSET)
 ERROR = Status(StatusCode.ERROR)
 CLOCKS_AGREE_S = 10.0
-"""How long the distance between the server's clock and the time of day is taken to stand."""
+"""How long the offset between the server's clock and wall-clock time is assumed constant."""
 
 Attributes = Mapping[str, str | int | float]
 
 
 class Own(NamedTuple):
-    """A request's own span, its name, and under which span it was made."""
+    """A request's own span, its name, and its parent span."""
 
     context: SpanContext
     parent: SpanContext | None
@@ -51,16 +51,16 @@ class Own(NamedTuple):
 
 
 class Begun(NamedTuple):
-    """A request that came in."""
+    """A request whose trace has begun."""
 
     trace: Trace | None
-    """None where it is not sampled."""
+    """None if it is not sampled."""
     traceparent: str
-    """What the client is told, and what would be passed on."""
+    """The header for the client and for downstream requests."""
 
 
 class OpenTelemetry:
-    """Gives sampled requests a trace, and records what became of them."""
+    """Starts traces of sampled requests and records their results."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class OpenTelemetry:
         wall_ns: Callable[[], int] = time.time_ns,
         sampler: Sampler | None = None,
     ) -> None:
-        """Resource, and sampler where none is given, as the environment configures (OTEL_*)."""
+        """Take the resource, and the sampler if None, from the environment (OTEL_*)."""
         named = {"service.name": "headroom-server", **OTELResourceDetector().detect().attributes}
         provider = TracerProvider(sampler, Resource.create(named), shutdown_on_exit=False)
         self._processor = processor
@@ -82,7 +82,7 @@ class OpenTelemetry:
         self._agree_until_s = float("-inf")
 
     def begin(self, carrier: Mapping[str, str], name: str, attributes: Attributes) -> Begun:
-        """A request comes in. `carrier`: its `traceparent` and `tracestate`, if it has them."""
+        """Begin a request's trace. `carrier`: its `traceparent` and `tracestate`, if present."""
         context = self._propagator.extract(carrier, Context()) if carrier else Context()
         above = get_current_span(context).get_span_context()
         parent = above if above.is_valid else None
@@ -104,7 +104,7 @@ class OpenTelemetry:
         return Begun(Trace(self, Own(own, parent, name, attributes), self.clock()), said)
 
     def end(self, trace: Trace, attributes: Attributes, *, failed: bool) -> None:
-        """A sampled request is answered, or gone."""
+        """End the trace of an answered or abandoned request."""
         own, ended_s = trace.context, self.clock()
         assert isinstance(own, Own)
         said = {**own.attributes, **attributes}
@@ -124,7 +124,7 @@ class OpenTelemetry:
             self._record(part, self._child(own.context), own.context)
 
     def batch(self, model: str, done: ExecutedBatch[object]) -> SpanContext:
-        """Record a batch and its stages, as a trace of its own: requests of many share it."""
+        """Record a batch and its stages as a trace of its own, because many requests share it."""
         span, stages = of_batch(model, done)
         context = SpanContext(
             self._ids.generate_trace_id(),
@@ -139,7 +139,7 @@ class OpenTelemetry:
         return context
 
     def stop(self, within_s: float) -> bool:
-        """Export what is left, within a bound; whether that was possible."""
+        """Export the rest, within a timeout; return whether that succeeded."""
         # the processor's own shutdown waits for the exporter's timeout and its retries
         thread = threading.Thread(target=self._processor.shutdown, name="traces-end", daemon=True)
         thread.start()

@@ -1,4 +1,4 @@
-"""Traces of inference over gRPC: an interceptor. The context travels as metadata."""
+"""Traces of inference over gRPC, by an interceptor. The context is metadata."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SERVER_ERRORS = {
 
 
 class TracedGrpc(aio.ServerInterceptor):  # type: ignore[misc]
-    """Begins and ends a trace around each inference; other calls pass by."""
+    """Begins and ends a trace for each inference; other calls are not traced."""
 
     def __init__(self, telemetry: OpenTelemetry) -> None:
         self._telemetry = telemetry
@@ -30,7 +30,7 @@ class TracedGrpc(aio.ServerInterceptor):  # type: ignore[misc]
     async def intercept_service(
         self, continuation: Callable[[Any], Awaitable[Any]], details: Any
     ) -> Any:
-        """The handler of a call."""
+        """Return the handler of a call."""
         handler = await continuation(details)
         if handler is None or details.method != f"/{SERVICE}/{METHOD}":
             return handler

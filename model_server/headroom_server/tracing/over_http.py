@@ -1,4 +1,4 @@
-"""Traces of inference over HTTP: an ASGI layer around the application."""
+"""Traces of inference over HTTP, by an ASGI layer around the application."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CONTEXT = {b"traceparent": "traceparent", b"tracestate": "tracestate"}
 
 
 class TracedHttp:
-    """Begins and ends a trace around each inference request; the rest passes by."""
+    """Begins and ends a trace for each inference request; other requests are not traced."""
 
     def __init__(self, app: ASGIApp, telemetry: OpenTelemetry) -> None:
         self._app = app

@@ -1,4 +1,4 @@
-"""Whether requests are traced, as OpenTelemetry's own variables say everywhere."""
+"""Configures tracing from OpenTelemetry's standard variables."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"
 
 
 def configured(environment: Mapping[str, str]) -> bool:
-    """Whether there is an endpoint, and neither the SDK nor the traces are switched off."""
+    """Whether there is an endpoint, and neither the SDK nor traces are disabled."""
     off = environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
     exporter = environment.get("OTEL_TRACES_EXPORTER", "otlp").strip().lower()
     return not off and exporter != "none" and any(environment.get(name) for name in ENDPOINTS)
 
 
 def telemetry_of(environment: Mapping[str, str]) -> OpenTelemetry | None:
-    """What traces requests; None where nothing is configured, or the library is not installed.
+    """Return the tracer; None if nothing is configured or the library is not installed.
 
-    An endpoint is often given to all pods of a cluster: it is no reason not to serve.
+    An endpoint is often set for all pods of a cluster: a missing library must not prevent serving.
     """
     if not configured(environment):
         return None

@@ -1,12 +1,12 @@
-"""PURE. Spans from what was measured anyway.
+"""PURE. Spans from times that are measured anyway.
 
     request   ├ receive ┤├ queue ────┤├ batch ─────────────┤├ respond ┤
                                       ┊ link
     batch              ├ preprocess ┤├ stage ┤├ execute ┤├ postprocess ┤
 
-The stages of a batch are known by their durations. They are laid one after the other around the
-execution, which ended with the batch, or before its postprocess where the device's thread did that
-too: what was staged while another batch computed begins before its own batch did.
+The stages of a batch are known by their durations. They are placed one after the other around the
+execution, which ended with the batch, or before its postprocessing if the device's thread did that
+too: a batch that was staged while another one computed begins before its own execution.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from headroom_server.tracing.current import Trace
 
 
 class Span(NamedTuple):
-    """Moments are in seconds, on the server's clock."""
+    """Times are in seconds, on the server's clock."""
 
     name: str
     began_s: float
@@ -28,7 +28,7 @@ class Span(NamedTuple):
 
 
 def of_request(trace: Trace, ended_s: float) -> list[Span]:
-    """The parts of a request, in order."""
+    """Return the parts of a request, in order."""
     accepted_s, batch = trace.accepted_s, trace.batch
     if accepted_s is None:
         return [Span("receive", trace.began_s, ended_s)]
@@ -47,7 +47,7 @@ def of_request(trace: Trace, ended_s: float) -> list[Span]:
 
 
 def of_batch(model: str, done: ExecutedBatch[Any]) -> tuple[Span, list[Span]]:
-    """A batch, and its stages in order."""
+    """Return a batch, and its stages in order."""
     stages = _stages(done)
     sealed, failed = done.sealed, sum(one is None for one in done.outputs)
     attributes: dict[str, str | int | float] = {

@@ -1,1 +1,1 @@
-"""HTTP: the application, its short way for inference, and its connections."""
+"""HTTP: the application, the fast path for inference, and connections."""

@@ -1,4 +1,4 @@
-"""The FastAPI application around the models. It starts nothing: serving does."""
+"""The FastAPI application of the models. It starts nothing."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 
 class Application(FastAPI):
-    """FastAPI with one layer of our own in place of its six.
+    """FastAPI with one middleware instead of its own six.
 
-    They serve what these routes do not use (dependencies, exit stacks, form limits, exporters) and
-    cost more per request than everything that is done to answer it.
+    Those serve features that these routes do not use (dependencies, exit stacks, form limits,
+    exporters) and cost more CPU per request than the rest of its processing.
     """
 
     def __init__(
@@ -55,19 +55,19 @@ class Application(FastAPI):
         add_routes(self, models)
         if store is not None:
             add_control(self, Control(models, store, explicit=explicit))
-        # routes are tried in order: those of the documentation come last
+        # routes are tried in order: the documentation's come last
         self.router.routes[:] = [*self.router.routes[len(described) :], *described]
 
     def build_middleware_stack(self) -> ASGIApp:
-        """The edge, then the router."""
+        """Wrap the router in the inference middleware."""
         return InferenceMiddleware(self.router, self._inference, self._closing, self._answer)
 
     def direct(self) -> Direct:
-        """Inference beside ASGI: the same answers, for less."""
+        """Return the fast path for inference: the same responses with less CPU."""
         return Direct(self._inference, self._closing, self._answer)
 
     def openapi(self) -> dict[str, Any]:
-        """The document; loaded models stand in it with their own names, shapes and types."""
+        """Return the OpenAPI document, with the names, shapes and types of loaded models."""
         general = super().openapi()
         return general | {"paths": paths_of(general["paths"], self._models.all())}
 
@@ -78,6 +78,6 @@ class Application(FastAPI):
 
 
 def error_answer(error: Exception) -> Response:
-    """The answer to a request that failed."""
+    """Return the response to a failed request."""
     failure = failure_of(error)
     return Response(failure.body, failure.status_code, failure.headers)

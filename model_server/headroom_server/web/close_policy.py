@@ -1,10 +1,9 @@
-"""When an answer ends its connection.
+"""Decides when a response closes its connection.
 
-Every answer does while the server drains, once the connection is older than its jittered maximal
-age, and while more than two full batches wait: a ClusterIP balances connections, so that a client
-that kept one for ever would never reach a new replica, and those who met a crowded one would stay
-with it. A connection is closed after an answer, never while idle, so that no request crosses the
-closing.
+It does while the server drains, once the connection exceeds its jittered maximum age, and while
+more than two full batches wait: a ClusterIP balances connections, so that a client that keeps one
+forever would never reach a new replica, or leave an overloaded one. A connection is closed after a
+response, never while idle, so that no request is lost to a race.
 """
 
 from __future__ import annotations
@@ -15,31 +14,31 @@ from typing import Protocol
 from headroom_server.connection import Connection
 
 SENT_AWAY_PER_S = 32
-"""Connections that a crowded replica closes per second: enough to spread clients, while to open a
-new one for every request would cost the most where there is the least to spare."""
+"""Connections that an overloaded replica closes per second: enough to spread clients, while closing
+after every response would add the most work to the replica that has the least capacity."""
 
 
 class LoadStatus(Protocol):
-    """When clients do better with another replica."""
+    """Conditions under which clients do better with another replica."""
 
     @property
     def draining(self) -> bool:
-        """On the way out."""
+        """Whether the server drains."""
 
     @property
     def overloaded(self) -> bool:
-        """More waits than two full batches."""
+        """Whether more than two full batches wait."""
 
 
 class ClosePolicy:
-    """Asked once per answer."""
+    """Decides for each response."""
 
     def __init__(self, life: LoadStatus) -> None:
         self._life = life
         self._second = self._sent_away = 0
 
     def due(self, connection: Connection) -> bool:
-        """Whether the answer that is to be written now is the connection's last."""
+        """Return whether the next response is the connection's last."""
         life, now_s = self._life, asyncio.get_running_loop().time()
         return (
             life.draining

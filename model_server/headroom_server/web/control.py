@@ -1,9 +1,11 @@
 """The model repository extension over HTTP: index, load, unload.
 
-    POST /v2/repository/index                        what lies there, and what of it is served
-    POST /v2/repository/models/{model}/load          anew from the folder, warm before it answers
-    POST /v2/repository/models/{model}/unload        answers when all that was accepted is answered
-ModelSource: https://github.com/triton-inference-server/server/blob/main/docs/protocol/extension_model_repository.md
+    POST /v2/repository/index                        lists models and their states
+    POST /v2/repository/models/{model}/load          reads the folder again; returns when warm
+    POST /v2/repository/models/{model}/unload        returns when accepted requests are answered
+
+Source:
+https://github.com/triton-inference-server/server/blob/main/docs/protocol/extension_model_repository.md
 """
 
 from __future__ import annotations
@@ -51,23 +53,23 @@ class IndexRequest(_Closed):
 
 
 class NoParameters(_Closed):
-    """There are none: what a model is, its folder says."""
+    """No parameters: the folder describes the model."""
 
 
 class LoadRequest(_Closed):
-    """A load, of what lies in the repository."""
+    """Loads a model from the repository."""
 
     parameters: NoParameters = NoParameters()
 
 
 class UnloadParameters(_Closed):
-    """What Triton's clients send."""
+    """Parameters that Triton's clients send."""
 
     unload_dependents: bool = Field(False, description="No model depends on another here.")
 
 
 class UnloadRequest(_Closed):
-    """An unload."""
+    """Unloads a model."""
 
     parameters: UnloadParameters = UnloadParameters()
 
@@ -89,20 +91,20 @@ def add_control(app: FastAPI, control: Control) -> None:
     """Add the three routes."""
 
     async def index(request: Request) -> Response:
-        """All that lies in the repository or is served, with state and reason."""
+        """List the models in the repository or served, with state and reason."""
         query = await _body(request, IndexRequest)
         entries = [entry._asdict() for entry in await control.index(ready=query.ready)]
         return Response(orjson.dumps(entries), media_type="application/json")
 
     async def load(request: Request) -> Response:
-        """Bring a model in as it lies in the repository now."""
+        """Load a model as it is in the repository now."""
         control.permit()
         await _body(request, LoadRequest)
         await control.load(request.path_params["name"])
         return Response(b"{}", media_type="application/json")
 
     async def unload(request: Request) -> Response:
-        """Take a model out; others are served on."""
+        """Unload a model; others keep serving."""
         control.permit()
         await _body(request, UnloadRequest)
         await control.unload(request.path_params["name"])
@@ -132,11 +134,11 @@ def _post(app: FastAPI, path: str, endpoint: Endpoint, takes: type[BaseModel], g
 
 
 async def _body(request: Request, schema: type[M]) -> M:
-    """What a body asks for; no body asks for nothing in particular.
+    """Return the parsed body; an empty one means the defaults.
 
     Raises:
-        InvalidRequestError: for anything else: a configuration or files that came with a request
-            would be code of whoever sent it.
+        InvalidRequestError: for anything else: a configuration or files in a request would be code
+            from its sender.
     """
     data = await read_body(dict(request.scope["headers"]), request.receive, MAX_BODY_BYTES)
     try:

@@ -1,9 +1,9 @@
-"""Inference without ASGI: from the parser's last byte to the queue, from the batch to the socket.
+"""The fast path: inference from the parser to the queue and from the batch to the socket, no ASGI.
 
-A request that is whole when its headers are read, or soon after, needs neither a task nor a scope:
-it is read, put in line, and answered by the call that ends its batch. What is anything else (large
-or chunked bodies, pipelined requests, a client that reads slowly, "100 Continue", a model whose
-answers are cached or that is not loaded) goes the way of ASGI, with the same answers.
+A request that is complete when its headers are read, or soon after, needs neither a task nor a
+scope: it is parsed, queued, and answered by the call that ends its batch. Everything else (large or
+chunked bodies, pipelined requests, slow readers, "100 Continue", a model with a cache or that is
+not loaded) goes through ASGI, with the same responses.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
 _PLAIN = re.compile(rb"/v[12]/models/[^%?#\x00-\x20\x7f-\xff]+")
-"""A path that is what it says: without escapes, query or fragment."""
+"""A path without escapes, query or fragment."""
 
 
 @lru_cache(maxsize=64)
@@ -34,20 +34,20 @@ def _plain(url: bytes) -> str | None:
 
 
 MAX_BODY_BYTES = 64 * 1024
-"""Larger bodies are received with back pressure, which is ASGI's."""
+"""Larger bodies are received through ASGI, which has back pressure."""
 
 
 class _Nobody:
-    """An event that nobody waits for."""
+    """An event without waiters."""
 
     def set(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 class Exchange:
-    """One request and its answer.
+    """One request and its response.
 
-    Its connection keeps it where uvicorn keeps an ASGI cycle, of which it has what is looked at.
+    Its connection stores it in place of uvicorn's ASGI cycle and uses these attributes of it.
     """
 
     __slots__ = (
@@ -72,7 +72,7 @@ class Exchange:
 
 
 Respond = Callable[[Exchange, bytes, bytes, bool], None]
-"""Write an answer: its head and body, and whether it is the connection's last."""
+"""Writes a response: head, body, and whether it is the connection's last."""
 
 
 class Direct:
@@ -90,7 +90,7 @@ class Direct:
         self._error_answer = error_answer
 
     def head(self, url: bytes, headers: Headers, *, keep_alive: bool) -> Head | None:
-        """What a POST's head says; None where no model can make it one for here."""
+        """Return a POST's head; None if this path cannot serve it for any model."""
         by_name = dict(headers)
         length = by_name.get(b"content-length")
         if length is None or len(length) > 10 or int(length) > self._max_body_bytes:
@@ -99,7 +99,7 @@ class Direct:
         return None if path is None else Head(path, by_name, int(length), keep_alive)
 
     def begin(self, head: Head) -> Exchange | None:
-        """The exchange of a POST whose head is complete; None where it is not for here."""
+        """Return the exchange of a POST whose head is complete; None if ASGI must serve it."""
         try:
             target = self._inference.find(head.path)
         except InvalidRequestError:
@@ -109,7 +109,7 @@ class Direct:
         return Exchange(target, head, target.served.runner.clock())
 
     def serve(self, exchange: Exchange, connection: Connection, respond: Respond) -> None:
-        """Put a complete request in line; `respond` is called later, in any case."""
+        """Queue a complete request; `respond` is always called, later."""
         served = exchange.target.served
         try:
             parsed = exchange.target.read(exchange.head.headers, exchange.body)
@@ -123,7 +123,7 @@ class Direct:
         except Exception as error:  # noqa: BLE001 - the last resort, which logs it
             if isinstance(error, InvalidRequestError):
                 served.blame(error)
-            # not now: the parser is at work, and what follows in its hands comes after this one
+            # not now: the parser is running, and following requests are answered after this one
             loop = asyncio.get_running_loop()
             loop.call_soon(self._fail, exchange, connection, respond, error)
 

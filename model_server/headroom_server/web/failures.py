@@ -1,4 +1,4 @@
-"""What a request that failed is answered: status, headers and body, whoever writes them."""
+"""The response to a failed request: status, headers and body."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ log = logging.getLogger("headroom_server")
 
 
 class Failure(NamedTuple):
-    """An answer."""
+    """A response."""
 
     status_code: int
     headers: dict[str, str]
@@ -23,13 +23,13 @@ class Failure(NamedTuple):
 
     @property
     def raw_headers(self) -> Headers:
-        """As the wire has them, with the body's length."""
+        """The headers on the wire, with the body's length."""
         said = [(name.encode(), value.encode()) for name, value in self.headers.items()]
         return [*said, (b"content-length", b"%d" % len(self.body))]
 
 
 def failure_of(error: Exception) -> Failure:
-    """The answer to an error; what nobody foresaw is logged, and says nothing."""
+    """Return the response to an error; unexpected ones are logged and not explained."""
     headers = {"content-type": "application/json"}
     if isinstance(error, RefusedError):
         headers["retry-after"] = str(error.retry_after_s)

@@ -1,7 +1,7 @@
-"""The hot path: one request's bytes to its answer's, in either protocol over HTTP.
+"""Inference over HTTP: from a request's bytes to its response, in both protocols.
 
-No framework lies between, which would cost more than all that is done here; FastAPI knows the same
-routes for its documentation.
+Bypasses FastAPI, which would cost more CPU than the rest; FastAPI knows the same routes for the
+documentation only.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ BYTES = (b"content-type", b"application/octet-stream")
 HEAD_LENGTH = open_inference.HEAD_LENGTH.encode()
 CLOSE_LINE = b"connection: close\r\n"
 JSON_HEAD = STATUS_LINE[200] + b"content-type: application/json\r\ncontent-length: %d\r\n"
-"""Head of a 200 response with a JSON body of so many bytes, without the empty line at its end."""
+"""Head of a 200 response with a JSON body of this many bytes, without the final empty line."""
 
 
 def head_of(status: int, headers: Headers) -> bytes:
-    """Return a response's head as bytes, without the empty line at its end."""
+    """Return a response's head as bytes, without the final empty line."""
     parts = [STATUS_LINE[status]]
     for name, value in headers:
         parts += (name, b": ", value, b"\r\n")
@@ -53,11 +53,11 @@ class Answer(NamedTuple):
 
     body: bytes
     json_bytes: int | None = None
-    """How many bytes of it are JSON, where tensors follow; None: all."""
+    """Bytes of JSON, if tensors follow; None: all."""
 
     @property
     def headers(self) -> list[Header]:
-        """As ASGI has them."""
+        """The headers for ASGI."""
         length = (b"content-length", b"%d" % len(self.body))
         if self.json_bytes is None:
             return [JSON, length]
@@ -65,14 +65,14 @@ class Answer(NamedTuple):
 
     @property
     def head(self) -> bytes:
-        """As the wire has it."""
+        """The head for the wire."""
         if self.json_bytes is None:
             return JSON_HEAD % len(self.body)
         return head_of(200, self.headers)
 
 
 class ParsedRequest(NamedTuple):
-    """A request that was read: what to execute, on which terms, and how its answer is written."""
+    """A parsed request: its work, its options, and how to render its response."""
 
     work: Work
     options: RequestOptions
@@ -80,7 +80,7 @@ class ParsedRequest(NamedTuple):
 
 
 class ModelRef(NamedTuple):
-    """What the path of an inference request says."""
+    """The model that an inference path names."""
 
     model: str
     version: str | None
@@ -89,7 +89,7 @@ class ModelRef(NamedTuple):
 
 @lru_cache(maxsize=64)
 def parse_model_path(path: str) -> ModelRef | None:
-    """None where the path is another. Clients ask for the same few again and again."""
+    """Return None if the path is not for inference. Clients repeat the same few paths."""
     if path.endswith("/infer") and path.startswith("/v2/models/"):
         name, separator, version = path[11:-6].partition("/versions/")
         if "/" not in name and "/" not in version:
@@ -102,18 +102,18 @@ def parse_model_path(path: str) -> ModelRef | None:
 
 
 class Target(NamedTuple):
-    """What an inference request is for."""
+    """The target of an inference request."""
 
     served: ServedModel
     typed: bool
     """Typed JSON; else the Open Inference Protocol."""
 
     def read(self, headers: dict[bytes, bytes], body: bytes) -> ParsedRequest:
-        """Check a request; its headers are in lower case.
+        """Parse a request; its headers are in lower case.
 
         Raises:
-            InvalidRequestError: bad input.
-            RefusedError: counted, where the model is not loaded.
+            InvalidRequestError: invalid input.
+            RefusedError: the model is not loaded; already counted.
         """
         codecs = self.served.codecs
         if codecs is None:
@@ -128,17 +128,17 @@ class Target(NamedTuple):
 
 
 class Inference:
-    """Finds what a path names, and answers over ASGI."""
+    """Finds the model of a path, and answers over ASGI."""
 
     def __init__(self, models: Models, max_body_bytes: int) -> None:
         self._models = models
         self.max_body_bytes = max_body_bytes
 
     def find(self, path: str) -> Target | None:
-        """What is asked for; None where the path is another.
+        """Return a path's target; None if the path is not for inference.
 
         Raises:
-            UnknownModelError: naming what is served here.
+            UnknownModelError: with the models that are served here.
         """
         named = parse_model_path(path)
         if named is None:
@@ -147,10 +147,10 @@ class Inference:
         return Target(self._models.find(name, version), typed)
 
     async def answer(self, scope: Scope, receive: Receive) -> Answer | None:
-        """The answer to an inference request; None where it is something else.
+        """Return the response to an inference request; None if it is another request.
 
         Raises:
-            RequestError: every way in which it can end otherwise.
+            RequestError: in every other case.
         """
         target = self.find(scope["path"]) if scope["method"] == "POST" else None
         if target is None:
@@ -202,11 +202,11 @@ def _write_typed(codecs: ModelCodecs, work: Work, outputs: Outputs) -> Answer:
 
 
 async def read_body(headers: dict[bytes, bytes], receive: Receive, limit: int) -> bytes:
-    """The whole body.
+    """Read the whole body.
 
     Raises:
-        TooLargeError: as soon as it is known to hold more than `limit` bytes.
-        DisconnectedError: where the client left before it was complete.
+        TooLargeError: as soon as it exceeds `limit` bytes.
+        DisconnectedError: the client disconnected before it was complete.
     """
     declared = int(headers.get(b"content-length", b"0"))
     if declared > limit:

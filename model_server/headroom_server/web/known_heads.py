@@ -1,9 +1,8 @@
-"""PURE. Heads of requests that were read before, found by their bytes.
+"""PURE. A cache of parsed request heads, found by their bytes.
 
-Who keeps a connection sends the same head again and again, the length of the body included. What
-the parser made of these bytes once it would make of them again, so that a whole request needs it
-no more. The heads that are kept are those whose end is beyond doubt: CR LF behind every line, in
-one read with a body that ends with it.
+A client that keeps a connection repeats the same head, including the body's length. Equal bytes
+parse equally, so such a request needs no parser. Only heads with an unambiguous end are cached: CR
+LF after every line, in one read together with a body that ends with the read.
 """
 
 from __future__ import annotations
@@ -13,32 +12,32 @@ from typing import NamedTuple
 END = b"\r\n\r\n"
 LONGEST_BYTES = 2048
 MOST_HEADS = 256
-"""At most 0.5 MiB. All are forgotten when there would be more: clients that never send the same
-head twice (a trace of its own in each) must not cost others theirs for long."""
+"""At most 0.5 MiB. The cache is cleared when it is full: clients that never repeat a head (a trace
+ID in each) must not disable it for others for long."""
 
 
 class Head(NamedTuple):
-    """What a POST's request line and headers say."""
+    """A POST's request line and headers."""
 
     path: str
     headers: dict[bytes, bytes]
-    """Names in lower case. Never written."""
+    """Names in lower case. Not modified."""
     body_bytes: int
     keep_alive: bool
 
 
 class KnownHeads:
-    """Those of one server."""
+    """The cache of one server."""
 
     def __init__(self) -> None:
         self._by_bytes: dict[bytes, Head] = {}
 
     def __len__(self) -> int:
-        """How many are kept."""
+        """Return the number of cached heads."""
         return len(self._by_bytes)
 
     def split(self, data: bytes) -> tuple[Head, bytes] | None:
-        """Head and body of what is one whole request with a head that is known; else None."""
+        """Split one whole request with a known head into head and body; else return None."""
         end = data.find(END) + len(END)
         head = self._by_bytes.get(data[:end])
         if head is None or head.body_bytes != len(data) - end:
@@ -46,7 +45,7 @@ class KnownHeads:
         return head, data[end:]
 
     def learn(self, data: bytes, head: Head) -> None:
-        """Note what the parser said of a request that began with `data` and ended within it."""
+        """Cache the head of a request that began with `data` and ended within it."""
         end = data.find(END) + len(END)
         text = data[:end]
         if (

@@ -1,4 +1,4 @@
-"""The outermost ASGI layer: inference itself, the router for the rest, errors, closing."""
+"""The outermost ASGI layer: serves inference, routes the rest, renders errors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CLOSE = (b"connection", b"close")
 
 
 class InferenceMiddleware:
-    """Answers inference itself, hands the rest to `app`, and turns errors into answers."""
+    """Serves inference, passes other requests to `app`, and turns errors into responses."""
 
     def __init__(
         self,
@@ -69,8 +69,8 @@ class InferenceMiddleware:
 
     async def _fail(self, error: Exception, scope: Scope, receive: Receive, send: Send) -> None:
         answer = self._error_answer(error)
-        # Without a "100 Continue" the body may or may not follow: what comes next on this
-        # connection could not be told apart.
+        # Without "100 Continue" the body may or may not follow, so the next request on this
+        # connection could not be recognized.
         if self._closes(scope) or any(name == b"expect" for name, _ in scope["headers"]):
             answer.headers["connection"] = "close"
         await answer(scope, receive, send)

@@ -1,4 +1,4 @@
-"""The OpenAPI paths of loaded models: their names in place of parameters, schemas of their own."""
+"""The OpenAPI paths of loaded models, with their names and schemas."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Paths = dict[str, dict[str, Any]]
 
 
 def paths_of(general: Paths, models: Iterable[ServedModel]) -> Paths:
-    """Every general path, written out for each loaded model; as it is where none is loaded."""
+    """Return every generic path for each loaded model; unchanged if none is loaded."""
     loaded = [(one, one.codecs) for one in models if one.codecs is not None]
     paths: Paths = {}
     for path, operations in general.items():

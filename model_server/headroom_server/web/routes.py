@@ -1,4 +1,4 @@
-"""The routes as FastAPI knows them: it describes all of them at /docs, and finds those not hot."""
+"""The routes for FastAPI: it documents all of them at /docs and serves those that are not hot."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ ERRORS: dict[int | str, dict[str, Any]] = {
 
 
 class DirectRoute(APIRoute):
-    """A route that FastAPI describes and finds, and whose endpoint gets the request as it is.
+    """A route whose endpoint gets the raw request.
 
-    FastAPI's own way to an endpoint (dependencies, exit stacks, a second error layer) costs 80 us
-    per request and gives nothing to an endpoint that takes the raw request.
+    FastAPI's own handling (dependencies, exit stacks, a second error layer) costs 80 us per request
+    and is of no use to such an endpoint.
     """
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Call the endpoint, send its response. Errors rise to the edge."""
+        """Call the endpoint and send its response. Errors propagate to the middleware."""
         if scope["method"] not in (self.methods or ()):
             await super().handle(scope, receive, send)
             return
@@ -66,7 +66,7 @@ Endpoint = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 def add_routes(app: FastAPI, models: Models) -> None:
-    """All routes, on the application itself: a router of their own costs CPU per request."""
+    """Add all routes to the application itself: a separate router costs CPU per request."""
     _describe_inference(app)
     _health(app, models)
     _models(app, models)
@@ -102,12 +102,12 @@ def _health(app: FastAPI, models: Models) -> None:
 
     @_get(app, "/v2/health/ready", "health", responses=unready)
     async def ready(_: Request) -> Response:
-        """Whether all models are warm: phase, seconds per phase, self-test; several by name."""
+        """Whether all models are warm: phase, seconds per phase, self-test; by name if several."""
         return _json(_ready(models), 200 if models.ready else 503)
 
     @_get(app, "/metrics", "health")
     async def metrics(_: Request) -> Response:
-        """Prometheus text, one consistent instant."""
+        """Metrics in the Prometheus text format, from one instant."""
         text = render_all(models.snapshots(), models.unattributed)
         return Response(text, headers={"content-type": CONTENT_TYPE})
 
@@ -121,7 +121,7 @@ def _ready(models: Models) -> dict[str, Any]:
 
 
 def _warmth(runner: Runner) -> dict[str, Any]:
-    """Every warmed shape: its first execution, and the median of the later ones."""
+    """Return every warmed shape with its first execution and the median of later ones."""
     warm = runner.warm
     if warm is None:
         return {"shapes": [], "compile": None}
@@ -164,13 +164,13 @@ def _models(app: FastAPI, models: Models) -> None:
 
     @_get(app, "/v2", "v2")
     async def server(_: Request) -> Response:
-        """The server: name, version, extensions of the protocol."""
+        """The server: name, version, protocol extensions."""
         return _json(descriptions.server_metadata())
 
     @_get(app, "/v2/models/{model}", "v2", responses=missing)
     @_get(app, "/v2/models/{model}/versions/{version}", "v2", responses=missing)
     async def metadata(request: Request) -> Response:
-        """What the model takes and gives."""
+        """The model's inputs and outputs."""
         one = served(request)
         runner, signature = one.runner, one.signature
         said = descriptions.model_metadata(one.name, one.version, runner.engine.name, signature)
@@ -184,7 +184,7 @@ def _models(app: FastAPI, models: Models) -> None:
     @_get(app, "/v2/models/{model}/config", "v2", responses=missing)
     @_get(app, "/v2/models/{model}/versions/{version}/config", "v2", responses=missing)
     async def config(request: Request) -> Response:
-        """The model's configuration as Triton's clients ask for it."""
+        """The model's configuration in the form of Triton's clients."""
         one = served(request)
         engine, size = one.runner.engine.name, one.runner.limits.max_batch_size
         return _json(descriptions.model_config(one.name, engine, one.signature, size))
