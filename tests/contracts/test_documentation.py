@@ -91,3 +91,36 @@ def test_the_reference_is_the_one_that_the_code_gives(package: str, page: str) -
         text=True,
     )
     assert done.stdout == (ROOT / page).read_text(encoding="utf-8"), "run `make reference`"
+
+
+HEADROOM = ROOT / "operator/headroom"
+_CODE = re.compile(r"`([^`]+)`")
+_PATH = re.compile(r"[\w./-]+(\.py|/)")
+
+
+def is_there(path: str) -> bool:
+    return any((base / path).exists() for base in (ROOT, HEADROOM, HEADROOM / "controller"))
+
+
+def test_glossary_names_exist() -> None:
+    reference = (ROOT / "operator/REFERENCE.md").read_text()
+    page = (ROOT / "operator/guide/GLOSSARY.md").read_text()
+    rows = [line for line in page.splitlines() if line.startswith("| ")]
+    names = [name for row in rows for name in _CODE.findall(row.rsplit("|", 2)[1])]
+    assert len(names) > 60
+    assert [name for name in names if not (is_there(name) or f"`{name}`" in reference)] == []
+
+
+@pytest.mark.parametrize("page", ["operator/DESIGN.md", "operator/RELIABILITY.md"])
+def test_modules_and_tests_of_a_page_exist(page: str) -> None:
+    text = (ROOT / page).read_text()
+    bases = [ROOT / "tests", ROOT / "e2e/scenarios", HEADROOM / "scaling"]
+    paths = [name for name in _CODE.findall(text) if _PATH.fullmatch(name) and "/" in name]
+    assert len(paths) > 20
+    missing = [one for one in paths if not (is_there(one) or any((b / one).exists() for b in bases))]
+    assert missing == []
+
+
+def test_readme_and_design_stay_short() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 120
+    assert len((ROOT / "operator/DESIGN.md").read_text().split()) <= 5000
