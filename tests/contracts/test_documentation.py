@@ -118,7 +118,7 @@ def test_modules_and_tests_of_a_page_exist(page: str) -> None:
     paths = [name for name in _CODE.findall(text) if _PATH.fullmatch(name) and "/" in name]
     assert len(paths) > 20
     missing = [one for one in paths if not (is_there(one) or any((b / one).exists() for b in bases))]
-    assert missing == []
+    assert missing == [], f"rename them in {page}"
 
 
 def test_readme_and_design_stay_short() -> None:
