@@ -117,7 +117,9 @@ def test_modules_and_tests_of_a_page_exist(page: str) -> None:
     bases = [ROOT / "tests", ROOT / "e2e/scenarios", HEADROOM / "scaling"]
     paths = [name for name in _CODE.findall(text) if _PATH.fullmatch(name) and "/" in name]
     assert len(paths) > 20
-    missing = [one for one in paths if not (is_there(one) or any((b / one).exists() for b in bases))]
+    missing = [
+        one for one in paths if not (is_there(one) or any((b / one).exists() for b in bases))
+    ]
     assert missing == [], f"rename them in {page}"
 
 
