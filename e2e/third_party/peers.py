@@ -1,4 +1,4 @@
-"""Each server under test: its image, what it is asked, and what a service says of it."""
+"""The third-party servers: image, workload, InferenceService and request of each."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ class Peer:
     def image(self) -> Shipped:
         """Its image."""
         return Shipped(
-            f"localhost/foreign-{self.name}:dev", "e2e/third_party/Dockerfile", {"PEER": self.name}
+            f"localhost/third-party-{self.name}:dev",
+            "e2e/third_party/Dockerfile",
+            {"PEER": self.name},
         )
 
     def deployment(self, name: str, *, gated: bool = True) -> dict[str, Any]:

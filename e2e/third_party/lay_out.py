@@ -1,25 +1,17 @@
-"""Lays out, while an image is built, what a server expects on disk, and how it is started."""
+"""Writes, while an image is built, the files that a server expects and the command that starts it."""
 
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 from pathlib import Path
 
-from cold_device import MAX_BATCH_SIZE
+from sleeping import MAX_BATCH_SIZE
 
 HERE = Path(__file__).parent
 TRITON = Path("/opt/venv/lib/python3.11/site-packages/pytriton/tritonserver")
-TRITON_MODEL = f"""
-name: "model"
-backend: "python"
-max_batch_size: {MAX_BATCH_SIZE}
-dynamic_batching {{ max_queue_delay_microseconds: 0 }}
-instance_group [ {{ count: 1, kind: KIND_CPU }} ]
-input [ {{ name: "x", data_type: TYPE_FP64, dims: [ 4 ] }} ]
-output [ {{ name: "sum", data_type: TYPE_FP64, dims: [ 1 ], reshape: {{ shape: [] }} }} ]
-"""
 
 
 def mosec() -> str:
@@ -46,7 +38,9 @@ def triton() -> str:
     """A repository of one model, and the backend with the stub for this Python."""
     folder = HERE / "repository" / "model"
     (folder / "1").mkdir(parents=True)
-    (folder / "config.pbtxt").write_text(TRITON_MODEL)
+    description = (HERE / "triton.pbtxt").read_text()
+    batch = f"max_batch_size: {MAX_BATCH_SIZE}"
+    (folder / "config.pbtxt").write_text(re.sub(r"max_batch_size: \d+", batch, description))
     shutil.copy(HERE / "triton_model.py", folder / "1" / "model.py")
     backend = HERE / "backends" / "python"
     shutil.copytree(TRITON / "backends" / "python", backend)
