@@ -1,4 +1,4 @@
-"""Writes, while an image is built, the files that a server expects and the command that starts it."""
+"""Writes, during an image build, the files that a server expects and its start command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is measured, in which order; and what is kept of it."""
+"""Every wanted measurement is planned once, within its time; records survive a kill."""
 
 from __future__ import annotations
 
@@ -10,33 +10,11 @@ from serverbench.options import parsed
 from serverbench.peer_servers import PEER_NAMES
 from serverbench.plan import expected_s, keys, visits
 from serverbench.records import Case, Key, Record, add, load
-from serverbench.scale import FULL, QUICK
+from serverbench.scale import FULL
 from serverbench.servers import BARE, OURS
 
 
-def test_the_close_ones_are_up_together_and_rounds_go_over_all() -> None:
-    servers = (OURS, BARE, "triton", "mosec")
-    wanted = keys((Case.LIGHT, Case.CPU), servers, FULL)
-    order = [
-        (visit.servers, {key.round for key in visit.keys}) for visit in visits(wanted, servers)
-    ]
-    close = (OURS, BARE, "mosec")
-    assert order == [
-        (close, {0}),
-        (("triton",), {0}),
-        (close, {1}),
-        (("triton",), {1}),
-        (close, {2}),
-    ]
-
-
-def test_within_a_visit_servers_take_turns_case_by_case() -> None:
-    servers = (OURS, BARE)
-    (first, *_) = visits(keys((Case.IDLE, Case.LIGHT, Case.KNEE), servers, QUICK), servers)
-    assert [key.case for key in first.keys] == [Case.IDLE] * 2 + [Case.LIGHT] * 2 + [Case.KNEE] * 2
-
-
-def test_everything_wanted_is_visited_once() -> None:
+def test_plan_visits_each_measurement_once() -> None:
     servers = (OURS, BARE, *PEER_NAMES)
     wanted = keys(tuple(Case), servers, FULL)
     visited = [key for visit in visits(wanted, servers) for key in visit.keys]
@@ -47,7 +25,7 @@ def test_everything_wanted_is_visited_once() -> None:
 @pytest.mark.parametrize(
     ("argv", "minutes"), [([], 40), (["--quick"], 5)], ids=["all of it", "quick"]
 )
-def test_a_run_stays_within_its_time(argv: list[str], minutes: float) -> None:
+def test_plan_stays_within_its_time(argv: list[str], minutes: float) -> None:
     asked = parsed(argv)
     wanted = keys(asked.cases, asked.servers, asked.scale)
     starts_s = 6.0 * sum(len(visit.keys) > 1 for visit in visits(wanted, asked.servers))
@@ -55,7 +33,7 @@ def test_a_run_stays_within_its_time(argv: list[str], minutes: float) -> None:
     assert (starts_s + load_s) / 60 < minutes
 
 
-def test_the_command_line_says_what_is_run() -> None:
+def test_options_select_cases_and_servers() -> None:
     assert Case.SOAK not in parsed([]).cases
     assert parsed(["--soak"]).cases == (Case.SOAK,)
     assert parsed(["--soak", "0.5"]).soak_minutes == 0.5
@@ -67,7 +45,7 @@ def test_the_command_line_says_what_is_run() -> None:
             parsed(wrong)
 
 
-def test_records_outlive_a_kill_and_the_last_one_counts(tmp_path: Path) -> None:
+def test_records_after_a_kill_keep_the_last_of_each_key(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "kept.jsonl"
     key = Key(Case.KNEE, OURS, 1)
     for value in (1.0, None):
