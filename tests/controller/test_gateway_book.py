@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from headroom.controller.gather.gateway_counters import GatewayBook, Tally
+from headroom.controller.gather.gateway_counters import GatewayCounters, ServiceTotals
 from headroom.gateway.access_counts import Bin, ServiceCounters
 
 KEY = "vision/resnet50"
@@ -17,16 +17,16 @@ def counted(number: int, **more: int) -> ServiceCounters:
     return ServiceCounters(arrived=number, answered={FAST: number}, **more)
 
 
-def tally(book: GatewayBook) -> Tally:
+def tally(book: GatewayCounters) -> ServiceTotals:
     found = book.of(KEY)
     assert found is not None
     return found
 
 
 @pytest.fixture
-def book() -> GatewayBook:
+def book() -> GatewayCounters:
     """Two gateways that were there before, each heard once at 100 s."""
-    book = GatewayBook()
+    book = GatewayCounters()
     book.stand(["a", "b"], 99.0)
     for gateway, before in (("a", 1000), ("b", 7)):
         book.hear(gateway, {KEY: counted(before)}, 100.0)
@@ -34,13 +34,13 @@ def book() -> GatewayBook:
 
 
 def test_without_a_gateway_nothing_is_known() -> None:
-    assert GatewayBook().of(KEY) is None
+    assert GatewayCounters().of(KEY) is None
 
 
 def test_what_was_counted_before_the_watch_is_left_out_and_the_rest_is_added_up(
-    book: GatewayBook,
+    book: GatewayCounters,
 ) -> None:
-    assert tally(book) == Tally(time_s=100.0, heard=True)
+    assert tally(book) == ServiceTotals(time_s=100.0, heard=True)
     book.hear("a", {KEY: counted(1030, active=2, missed=4, rejected=1)}, 102.0)
     book.hear("b", {KEY: replace(counted(8, active=1), answered={FAST: 7, SLOW: 1})}, 103.0)
     found = tally(book)
@@ -50,7 +50,7 @@ def test_what_was_counted_before_the_watch_is_left_out_and_the_rest_is_added_up(
     )
 
 
-def test_a_silent_gateway_holds_the_time_back_and_says_why(book: GatewayBook) -> None:
+def test_a_silent_gateway_holds_the_time_back_and_says_why(book: GatewayCounters) -> None:
     book.hear("a", {KEY: counted(1030)}, 102.0)
     book.miss("b", "no page within 1 s")
     assert (tally(book).time_s, tally(book).silent) == (100.0, ("b: no page within 1 s",))
@@ -58,7 +58,7 @@ def test_a_silent_gateway_holds_the_time_back_and_says_why(book: GatewayBook) ->
     assert (tally(book).time_s, tally(book).silent) == (102.0, ())
 
 
-def test_a_gateway_that_has_gone_leaves_what_it_counted(book: GatewayBook) -> None:
+def test_a_gateway_that_has_gone_leaves_what_it_counted(book: GatewayCounters) -> None:
     book.hear("a", {KEY: counted(1030)}, 102.0)
     book.stand(["b"], 103.0)
     assert (tally(book).counted.arrived, tally(book).time_s) == (30, 100.0)
@@ -66,7 +66,7 @@ def test_a_gateway_that_has_gone_leaves_what_it_counted(book: GatewayBook) -> No
     assert tally(book).counted.arrived == 30
 
 
-def test_a_gateway_that_came_is_not_zero_until_it_was_heard(book: GatewayBook) -> None:
+def test_a_gateway_that_came_is_not_zero_until_it_was_heard(book: GatewayCounters) -> None:
     book.stand(["a", "b", "c"], 105.0)
     assert (tally(book).heard, tally(book).time_s) == (False, 100.0)
     book.hear("c", {}, 106.0)
@@ -75,14 +75,14 @@ def test_a_gateway_that_came_is_not_zero_until_it_was_heard(book: GatewayBook) -
     assert tally(book).counted.arrived == 5
 
 
-def test_a_counter_that_fell_began_anew(book: GatewayBook) -> None:
+def test_a_counter_that_fell_began_anew(book: GatewayCounters) -> None:
     book.hear("a", {KEY: counted(1030)}, 102.0)
     book.hear("a", {KEY: counted(6)}, 104.0)
     assert tally(book).counted.arrived == 36
     assert tally(book).counted.answered == {FAST: 36}
 
 
-def test_a_service_that_no_gateway_tells_of_is_forgotten(book: GatewayBook) -> None:
+def test_a_service_that_no_gateway_tells_of_is_forgotten(book: GatewayCounters) -> None:
     book.hear("a", {KEY: counted(1030)}, 102.0)
     for gateway in ("a", "b"):
         book.hear(gateway, {}, 104.0)

@@ -11,8 +11,8 @@ import pytest
 from controller_world import REPLICA_RPS, World, play
 from headroom.api import InferenceService
 from headroom.controller.decide.gateway_slo import bounds_s
-from headroom.controller.gather.gateway_counters import GatewayBook
-from headroom.controller.gather.route_status import Standing
+from headroom.controller.gather.gateway_counters import GatewayCounters
+from headroom.controller.gather.route_status import RouteStatus
 from headroom.gateway.access_counts import Bin, ServiceCounters
 
 KEY = "default/resnet"
@@ -22,7 +22,7 @@ class Gateways:
     """A router that leads to two gateways, of which the first has all requests."""
 
     def __init__(self) -> None:
-        self.book = GatewayBook()
+        self.book = GatewayCounters()
         self.rate_rps = 0.0
         self.took_us = Bin(400_000, 410_000)
         self.rejected_rps = 0.0
@@ -30,10 +30,10 @@ class Gateways:
         self._arrived = self._rejected = 0.0
         self._answered: dict[Bin, float] = {}
 
-    def standing(self, service: InferenceService) -> Standing:
+    def route_status(self, service: InferenceService) -> RouteStatus:
         if service.spec.routing.mode == "Service":
-            return Standing(tally=self.book.of(KEY))
-        return Standing(gateways=("10.0.0.1",), tally=self.book.of(KEY))
+            return RouteStatus(totals=self.book.of(KEY))
+        return RouteStatus(gateways=("10.0.0.1",), totals=self.book.of(KEY))
 
     def changed(self) -> None:
         pass

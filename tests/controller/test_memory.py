@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headroom.controller.decide.decide_tick import Learnt
+from headroom.controller.decide.decide_tick import ServiceState
 from headroom.controller.service_context import Checked, Memory, remember
 from headroom.scaling import State
 from service_world import body, service
@@ -59,7 +59,7 @@ def test_a_spec_is_parsed_once_per_generation() -> None:
 )
 def test_a_mode_that_stays_leaves_every_hold(before: str, after: str, anew: bool) -> None:
     memory = begun()
-    memory.mode, memory.learnt = before, Learnt(state=State(last_s=5.0))
+    memory.mode, memory.learnt = before, ServiceState(state=State(last_s=5.0))
     memory.enter(after)
     assert (memory.learnt.state.last_s is None) is anew
     assert memory.mode == after
@@ -67,7 +67,7 @@ def test_a_mode_that_stays_leaves_every_hold(before: str, after: str, anew: bool
 
 def test_another_mode_begins_every_hold_anew() -> None:
     memory = begun()
-    memory.mode, memory.learnt = "Auto", Learnt(state=State(last_s=5.0))
+    memory.mode, memory.learnt = "Auto", ServiceState(state=State(last_s=5.0))
     memory.enter("External")
     assert memory.learnt.state.last_s is None
     assert memory.mode == "External"

@@ -11,7 +11,7 @@ import pytest
 from cluster_world import Manifest
 from controller_world import World, play
 from headroom.api.spec import ServiceLevel
-from headroom.controller.decide.token_slo import NOTHING_PROMISED, TokenPromises
+from headroom.controller.decide.token_slo import NO_TOKEN_SLO, TokenSLOController
 from headroom.controller.decide.token_window import WINDOW_S, TokenWindow
 from headroom.scaling import (
     Decision,
@@ -26,6 +26,7 @@ from headroom.scaling import (
     Signals,
     State,
 )
+from headroom.scaling.post_rules import PostRuleInputs, apply_post_rules
 from pods_world import Pods
 
 BOUNDS_S = (0.1, 0.2, 0.4, 0.8, math.inf)
@@ -67,9 +68,9 @@ def test_a_histogram_that_appears_late_began_at_zero_and_so_did_a_process_that_r
     assert window.observe({"a": other}, 6.0).requests == 0.0, "other bounds cannot be subtracted"
 
 
-def measured(ttft_s: float | None, now_s: float = 2.0) -> TokenPromises:
+def measured(ttft_s: float | None, now_s: float = 2.0) -> TokenSLOController:
     """After two pages between which 200 requests took so long to their first token."""
-    promises = NOTHING_PROMISED.observe(SLO, pages(counts(0, 0, 0, 0, 0)), now_s - 2.0)
+    promises = NO_TOKEN_SLO.observe(SLO, pages(counts(0, 0, 0, 0, 0)), now_s - 2.0)
     if ttft_s is None:
         return promises.observe(SLO, pages(counts(0, 0, 0, 0, 0)), now_s)
     grown = [200.0 * (ttft_s <= bound) for bound in BOUNDS_S]
@@ -93,33 +94,31 @@ def decision(
     )
 
 
-def test_without_a_promise_the_decision_is_asked_the_same_and_stays_the_same() -> None:
+def test_token_slo_when_none_is_set_changes_nothing() -> None:
     slo = ServiceLevel.model_validate({"latency": {"target": "5s"}})
     promises = measured(0.7).observe(slo, pages(counts(0, 0, 9, 9, 9)), 9.0)
-    assert promises is NOTHING_PROMISED
-    assert promises.acting(POLICY) is POLICY
-    state, decided = State.initial(), decision(9.0, 4, 2)
-    after, kept = promises.held(POLICY, state, state, decided)
-    assert after is decided
-    assert kept is state
-    assert promises.learnt(POLICY, decided) is promises
+    assert promises is NO_TOKEN_SLO
+    assert promises.adjust_policy(POLICY) is POLICY
+    decided = decision(9.0, 4, 2)
+    assert promises.removal_objection(decided) == ""
+    assert promises.update(POLICY, decided) is promises
     assert promises.to_checkpoint() == {}
 
 
-def test_room_grows_by_the_logarithm_of_the_miss_and_is_asked_for_everywhere() -> None:
+def test_capacity_factor_when_missed_grows_by_the_logarithm_of_the_miss() -> None:
     promises = measured(0.39)  # within 200 to 400 ms: the 90th percentile is 0.38
     assert [one.value_s for one in promises.measured] == [pytest.approx(0.38)]
     for now_s in (2.0, 4.0, 62.0, 64.0, 92.0):
-        promises = promises.learnt(POLICY, decision(now_s, 3, 3))
+        promises = promises.update(POLICY, decision(now_s, 3, 3))
     # the same three served since 2 s, so it is learnt from 62 s on: 30 of 58 s, then 2, then 28
     expected = math.exp(60.0 / 300.0 * math.log(0.38 / 0.2))
-    assert promises.room == pytest.approx(expected)
-    acting = promises.acting(POLICY)
-    assert acting.utilization_ceiling == pytest.approx(0.8 / expected)
-    assert acting.tuning.arrival_margin == pytest.approx(expected)
+    assert promises.capacity_factor == pytest.approx(expected)
+    acting = promises.adjust_policy(POLICY)
+    assert acting.capacity_factor == pytest.approx(expected)
+    assert (acting.utilization_ceiling, acting.tuning) == (0.8, POLICY.tuning)
     assert (acting.latency_target_s, acting.min_replicas) == (5.0, POLICY.min_replicas)
-    restarted = TokenPromises.from_checkpoint(promises.to_checkpoint())
-    assert restarted.room == pytest.approx(expected, rel=1e-5)
+    restarted = TokenSLOController.from_checkpoint(promises.to_checkpoint())
+    assert restarted.capacity_factor == pytest.approx(expected, rel=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -127,21 +126,21 @@ def test_room_grows_by_the_logarithm_of_the_miss_and_is_asked_for_everywhere() -
     [(0.39, 3, 1), (0.19, 3, 0), (0.05, 3, -1), (0.39, 8, 0), (None, 3, 0)],
     ids=["missed", "kept without much to spare", "easily kept", "at maxReplicas", "not known"],
 )
-def test_when_room_is_taken_and_when_it_is_given_back(
+def test_capacity_factor_follows_the_measured_first_token(
     ttft_s: float | None, current: int, direction: int
 ) -> None:
     before = replace(measured(ttft_s), logarithm=0.5)
     after = before
     for now_s in (0.0, 2.0, 100.0, 102.0):
-        after = after.learnt(POLICY, decision(now_s, current, current))
+        after = after.update(POLICY, decision(now_s, current, current))
     assert math.copysign(1, after.logarithm - 0.5) * (after.logarithm != 0.5) == direction
 
 
-def test_nothing_is_learnt_while_replicas_are_on_their_way() -> None:
+def test_capacity_factor_while_replicas_start_stays() -> None:
     promises = measured(0.39)
     for now_s in (0.0, 100.0, 102.0):
-        promises = promises.learnt(POLICY, decision(now_s, 3, 5))
-    assert promises.room == 1.0
+        promises = promises.update(POLICY, decision(now_s, 3, 5))
+    assert promises.capacity_factor == 1.0
 
 
 YIELDED = LimitApplied(limit=Reason.YIELDED_TO_PRIORITY, before=4, after=2)
@@ -160,12 +159,13 @@ YIELDED = LimitApplied(limit=Reason.YIELDED_TO_PRIORITY, before=4, after=2)
     ],
     ids=["missed", "kept", "unknown", "idle", "yields", "more anyway", "above maxReplicas"],
 )
-def test_nothing_is_removed_while_a_promise_is_missed_or_not_known(
+def test_removal_while_token_slo_is_missed_or_unknown_is_held(
     ttft_s: float | None, decided: Decision, expected: int
 ) -> None:
     state = State.initial()
     moved = replace(state, decided=decided.replicas)
-    after, kept = measured(ttft_s).held(POLICY, state, moved, decided)
+    inputs = PostRuleInputs(token_slo_objection=measured(ttft_s).removal_objection(decided))
+    after, kept = apply_post_rules(POLICY, state, (decided, moved), inputs)
     assert after.replicas == expected
     assert kept.decided == expected
     if expected != decided.replicas:

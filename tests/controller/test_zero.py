@@ -10,7 +10,7 @@ import pytest
 from controller_world import REPLICA_RPS, World, play
 from headroom.api import InferenceService
 from headroom.controller.decide.scale_to_zero import misses_per_cold_start
-from headroom.controller.gather.route_status import Standing
+from headroom.controller.gather.route_status import RouteStatus
 
 GATEWAY = {"mode": "Gateway"}
 ZERO = {"minReplicas": 0, "scaleToZero": {"idleTimeout": "1m"}}
@@ -20,10 +20,10 @@ class Doors:
     """A router that only says how requests reach the services."""
 
     def __init__(self) -> None:
-        self.now = Standing(gateways=("10.0.0.1",), activators=2)
+        self.now = RouteStatus(gateways=("10.0.0.1",), activators=2)
 
-    def standing(self, service: InferenceService) -> Standing:
-        return self.now if service.spec.routing.mode == "Gateway" else Standing()
+    def route_status(self, service: InferenceService) -> RouteStatus:
+        return self.now if service.spec.routing.mode == "Gateway" else RouteStatus()
 
     def changed(self) -> None:
         pass
@@ -60,7 +60,7 @@ def test_the_last_replica_goes_after_the_quiet_time_and_comes_back_at_once_when_
         assert world.status()["signals"]["arrivalsPerSecond"] == 0.0
         assert world.status()["signals"]["freshness"] == "Fresh"
         # Somebody knocks: not at the next tick, but now.
-        doors.now = Standing(gateways=("10.0.0.1",), activators=2, held=3)
+        doors.now = RouteStatus(gateways=("10.0.0.1",), activators=2, held=3)
         world.controller.wake("default/resnet")
         await world.run_for(0.1)
         assert at(1, world)
@@ -69,7 +69,7 @@ def test_the_last_replica_goes_after_the_quiet_time_and_comes_back_at_once_when_
         assert world.condition("Ready") == ("False", "WarmingUp")
         assert "0 of 1 replicas are warm, 3 requests are held" in world.message("Ready")
         await world.run_for(26.0)
-        doors.now = Standing(gateways=("10.0.0.1",), activators=2)
+        doors.now = RouteStatus(gateways=("10.0.0.1",), activators=2)
         await world.run_for(50.0)
         assert at(1, world)  # quiet for less than a minute since
 
@@ -79,13 +79,13 @@ def test_the_last_replica_goes_after_the_quiet_time_and_comes_back_at_once_when_
 @pytest.mark.parametrize(
     ("why", "standing", "silent"),
     [
-        pytest.param("signals are not fresh", Standing(gateways=("a",), activators=1), True),
-        pytest.param("somebody is held", Standing(gateways=("a",), activators=1, held=1), False),
-        pytest.param("nobody would hold", Standing(gateways=("a",), activators=0), False),
-        pytest.param("no gateway leads there", Standing(gateways=(), activators=1), False),
+        pytest.param("signals are not fresh", RouteStatus(gateways=("a",), activators=1), True),
+        pytest.param("somebody is held", RouteStatus(gateways=("a",), activators=1, held=1), False),
+        pytest.param("nobody would hold", RouteStatus(gateways=("a",), activators=0), False),
+        pytest.param("no gateway leads there", RouteStatus(gateways=(), activators=1), False),
     ],
 )
-def test_the_last_replica_stays_while(why: str, standing: Standing, silent: bool) -> None:
+def test_the_last_replica_stays_while(why: str, standing: RouteStatus, silent: bool) -> None:
     doors = Doors()
 
     async def story(world: World) -> None:
@@ -107,7 +107,7 @@ def test_without_anybody_to_hold_requests_one_replica_comes_back() -> None:
         world.create(routing=GATEWAY, scaling=ZERO)
         await world.run_for(120.0)
         assert at(0, world)
-        doors.now = Standing(gateways=("10.0.0.1",), activators=0)
+        doors.now = RouteStatus(gateways=("10.0.0.1",), activators=0)
         await world.run_for(20.0)
         assert at(0, world)
         assert world.condition("RoutingReady") == ("False", "NoActivator")

@@ -14,6 +14,7 @@ from headroom.api.durations import Duration
 from headroom.controller.report.evaluation import Evaluation
 from headroom.scaling import Decision, Policy, decide
 from headroom.scaling.latency.tail_latency import TailLatency
+from headroom.scaling.post_rules import apply_post_rules
 
 TARGETS = (0.5, 0.75, 1.5, 2.0)
 """Factors of the present target that are asked about unbidden."""
@@ -71,7 +72,11 @@ class Answer:
 def answer(evaluation: Evaluation, wish: Wish) -> Answer:
     """Decide again under the wish; raise ValueError where it contradicts itself."""
     policy = wish.applied(evaluation.policy)
-    decision, _ = decide(policy, evaluation.state, evaluation.observation)
+    decided = decide(policy, evaluation.state, evaluation.observation)
+    inputs = evaluation.post_inputs
+    if wish.least:
+        inputs = replace(inputs, zero=None)
+    decision, _ = apply_post_rules(policy, evaluation.state, decided, inputs)
     settled = _settled(policy, decision)
     latency_s, utilization = _expected(policy, decision, settled)
     count = evaluation.service.spec.accelerator.count

@@ -173,7 +173,7 @@ class Controller:
             recording=self._recording,
             onlooker=self._onlooker,
             caps=self._caps,
-            standing=None if self._router is None else self._router.standing,
+            route_status=None if self._router is None else self._router.route_status,
             settings=self._settings,
             upcoming=self._upcoming,
             clusterwide=not self._namespaces,

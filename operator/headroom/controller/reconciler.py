@@ -9,13 +9,13 @@ from dataclasses import replace
 from headroom.api import InferenceService, InvalidSpec
 from headroom.api.kind import API_VERSION, KIND
 from headroom.controller.act.act_tick import Acted, act, replicas_to_write
-from headroom.controller.decide.decide_tick import Answer, Question, answer
+from headroom.controller.decide.decide_tick import DecisionInputs, DecisionResult, decide_tick
 from headroom.controller.decide.external_scaling import followed
 from headroom.controller.decide.scale_to_zero import misses_per_cold_start
 from headroom.controller.gather.conflicts import Conflicts
 from headroom.controller.gather.gather_tick import Gathered, gather
 from headroom.controller.gather.metrics_reader import Measuring, samples_of
-from headroom.controller.gather.route_status import NOWHERE, Standing
+from headroom.controller.gather.route_status import NOT_ROUTED, RouteStatus
 from headroom.controller.gather.shared_reads import SharedReads, Sharing, Upcoming
 from headroom.controller.gather.workload import TargetUnusable
 from headroom.controller.ports import Clock, Cluster, Recorder
@@ -59,7 +59,7 @@ class Reconciler:
         caps: Caps = NO_CAPS,
         requester: Requester | None = None,
         settings: Settings = DEFAULTS,
-        standing: Callable[[InferenceService], Standing] | None = None,
+        route_status: Callable[[InferenceService], RouteStatus] | None = None,
         upcoming: Upcoming = lambda _: (),
         clusterwide: bool = False,
     ) -> None:
@@ -76,7 +76,7 @@ class Reconciler:
                 requester=requester, cluster=cluster, clock=clock, on_warm=self._on_warm
             )
         self._settings = settings
-        self._standing_of = standing or (lambda _: NOWHERE)
+        self._route_status_of = route_status or (lambda _: NOT_ROUTED)
         self._reporter = Reporter(cluster, cache, instance)
         self._tick_s = tick_s
         self._competition = Competition()
@@ -133,13 +133,13 @@ class Reconciler:
             await self._hold(memory, condition_rules.of_no_room(ceiling.why), service.generation)
             return
         question = self._question(memory, service, gathered, samples, ceiling)
-        decided = answer(question, memory.learnt)
+        decided = decide_tick(question, memory.learnt)
         decision = decided.decision
         if not gathered.own and _would_scale(service, decision):
             self._shared.moves(memory.uid, moves=True)
             await self._converge(memory)  # from reads of its own
             return
-        memory.learnt = decided.learnt
+        memory.learnt = decided.after
         self._show(memory, question, decided, gathered)
         tick = Tick(
             service=service,
@@ -149,8 +149,8 @@ class Reconciler:
             claim=self._competition.note(service, follows, decided.observation, decision),
             ceiling=ceiling,
             others=others,
-            standing=question.standing,
-            seen=decided.learnt.seen,
+            route=question.route,
+            seen=decided.after.gateway,
             misses_per_cold_start=_misses_per_cold_start(service, decided),
             tokens=decided.tokens.measured,
         )
@@ -161,7 +161,7 @@ class Reconciler:
             await self._report(memory, tick)
         acted = await self._act(memory, tick, asked)
         if self._recording is not None:
-            known = decided.observation if decided.learnt.seen.fresh else gathered.observation
+            known = decided.observation if decided.after.gateway.fresh else gathered.observation
             self._recording.ticked(service, question.policy, known, decision, acted.replicas)
         await self._report(memory, replace(tick, acted=acted))
 
@@ -195,30 +195,32 @@ class Reconciler:
         gathered: Gathered,
         samples: PodSamples,
         ceiling: Ceiling,
-    ) -> Question:
+    ) -> DecisionInputs:
         """Put together what the decision is asked, with what others leave to the service."""
         lead_s = memory.learnt.state.cold_starts.p90_s or 0.0
         floor = service.floor_at(gathered.observation.now_s, lead_s=lead_s)
         policy = service.to_policy(tick_s=self._period_s, floor=floor)
         grant = self._competition.grant(memory.uid)
-        return Question(
+        return DecisionInputs(
             service=service,
             policy=ceiling.applied(policy),
-            least=floor.replicas,
+            min_replicas=floor.replicas,
             observation=replace(gathered.observation, allocation=grant),
             samples=samples,
-            standing=self._standing_of(service),
+            route=self._route_status_of(service),
         )
 
     def _show(
-        self, memory: Memory, question: Question, decided: Answer, gathered: Gathered
+        self, memory: Memory, question: DecisionInputs, decided: DecisionResult, gathered: Gathered
     ) -> None:
         """Tell metrics, the error budget and the console, on which nothing depends."""
         service, decision = question.service, decided.decision
         self._judge(memory, question.policy, service, decision)
         self._recorder.decided(service, decision)
-        self._recorder.seen_by_clients(service, decided.learnt.seen.rates)
-        self._recorder.tokens_measured(service, decided.tokens.by_name(), decided.tokens.room)
+        self._recorder.seen_by_clients(service, decided.after.gateway.rates)
+        self._recorder.tokens_measured(
+            service, decided.tokens.by_name(), decided.tokens.capacity_factor
+        )
         if self._onlooker is not None:
             self._onlooker.evaluated(
                 Evaluation(
@@ -226,6 +228,7 @@ class Reconciler:
                     policy=decided.policy,
                     state=decided.before,
                     observation=decided.observation,
+                    post_inputs=decided.post_inputs,
                     pods=gathered.pods,
                     decision=decision,
                 )
@@ -235,7 +238,7 @@ class Reconciler:
         self, memory: Memory, policy: Policy, service: InferenceService, decision: Decision
     ) -> None:
         """Enter into the error budget whether the promise held in the minute that has ended."""
-        before, seen = memory.budget, memory.learnt.seen
+        before, seen = memory.budget, memory.learnt.gateway
         windows = seen.windows if seen.watched else memory.learnt.state.windows
         freshness = seen.freshness(decision.signals.freshness)
         memory.budget = judged(before, policy, windows, freshness, decision.time_s)
@@ -352,11 +355,11 @@ def _asked(tick: Tick, state: State) -> int:
     return current if service.spec.scaling.mode == "Recommend" else tick.decision.replicas
 
 
-def _misses_per_cold_start(service: InferenceService, decided: Answer) -> float | None:
+def _misses_per_cold_start(service: InferenceService, decided: DecisionResult) -> float | None:
     if service.spec.routing.mode != "Gateway":
         return None
     return misses_per_cold_start(
         decided.decision.cold_start_s,
         service.spec.slo.latency.target.seconds,
-        decided.learnt.quiet.arrivals_rps,
+        decided.after.idle.arrivals_rps,
     )

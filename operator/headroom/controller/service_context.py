@@ -14,9 +14,9 @@ from headroom.api import InferenceService, conditions
 from headroom.api.conditions import Conditions
 from headroom.api.status import Status
 from headroom.controller.act.drift import Applied
-from headroom.controller.decide.decide_tick import Learnt
+from headroom.controller.decide.decide_tick import ServiceState
 from headroom.controller.decide.overwrite_backoff import Contest
-from headroom.controller.decide.token_slo import NOTHING_PROMISED, TokenPromises
+from headroom.controller.decide.token_slo import NO_TOKEN_SLO, TokenSLOController
 from headroom.controller.gather.pod_ownership import Lineage
 from headroom.controller.ports import Manifest
 from headroom.controller.report.error_budget import ErrorBudget
@@ -69,7 +69,7 @@ class Memory:
     uid: str
     namespace: str
     name: str
-    learnt: Learnt
+    learnt: ServiceState
     budget: ErrorBudget
     generation: int
     """Of the object as it was found."""
@@ -161,7 +161,7 @@ def remember(raw: Manifest, now_s: float) -> Memory:
         uid=metadata["uid"],
         namespace=metadata["namespace"],
         name=metadata["name"],
-        learnt=Learnt(state=state, tokens=tokens),
+        learnt=ServiceState(state=state, tokens=tokens),
         budget=budget,
         known_s=now_s,
         generation=metadata.get("generation", 0),
@@ -171,10 +171,10 @@ def remember(raw: Manifest, now_s: float) -> Memory:
 
 def _kept(
     metadata: Mapping[str, Any], status: Mapping[str, Any]
-) -> tuple[State, ErrorBudget, TokenPromises]:
+) -> tuple[State, ErrorBudget, TokenSLOController]:
     """Read the checkpoint; what cannot be read begins anew, each part by itself."""
     checkpoint = Status.read(status).memory
-    state, budget, tokens = State.initial(), ErrorBudget(), NOTHING_PROMISED
+    state, budget, tokens = State.initial(), ErrorBudget(), NO_TOKEN_SLO
     if checkpoint is None:
         return state, budget, tokens
     service = f"{metadata['namespace']}/{metadata['name']}"
@@ -191,7 +191,7 @@ def _kept(
         _log.warning("%s: starting with a whole error budget: %s", service, error)
     try:
         if isinstance(checkpoint, Mapping):
-            tokens = TokenPromises.from_checkpoint(checkpoint)
+            tokens = TokenSLOController.from_checkpoint(checkpoint)
     except ValueError as error:
         _log.warning("%s: starting without room for tokens: %s", service, error)
     return state, budget, tokens

@@ -435,6 +435,8 @@ def _explain(
     reason = binding(policy, direction, results.strongest, applied, counts, current)
     if not known and reason is Reason.WITHIN_TARGET:
         reason = Reason.METRICS_MISSING
+    gap = gap_to_model(policy, limit_input.signals, tail, counts.ready, state.correction.factor)
+    notes = (gap,) if gap else ()
     return Decision(
         time_s=limit_input.now_s,
         current=current,
@@ -450,10 +452,11 @@ def _explain(
             applied,
             counts,
             limits.hold_s(policy, state),
-            gap_to_model(policy, limit_input.signals, tail, counts.ready, state.correction.factor),
+            notes,
         ),
         recommendations=results.recommendations,
         limits=applied,
+        notes=notes,
         counterfactuals=counterfactuals(tail, rate_rps, replicas)
         if tail is not None and rate_rps is not None
         else (),

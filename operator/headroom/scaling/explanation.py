@@ -75,7 +75,7 @@ def message(
     limits: tuple[LimitApplied, ...],
     counts: ReplicaCounts,
     held_s: float,
-    model_gap: str = "",
+    notes: tuple[str, ...] = (),
 ) -> str:
     """Return one sentence for people: the move, what asks for it, what limits it.
 
@@ -95,8 +95,7 @@ def message(
     ]
     if policy.schedule and replicas == policy.min_replicas and not limits:
         parts.append(f"schedule {policy.schedule} requires at least {policy.min_replicas}")
-    if model_gap:
-        parts.append(model_gap)
+    parts += notes
     coming = [
         f"{number} {word}"
         for number, word in (

@@ -63,7 +63,7 @@ def for_latency(
     `arrival_rps` is what is expected, `now_rps` what arrives, `due` whether a surge is the reason;
     `target_s` is the promise over the correction.
     """
-    margin = policy.tuning.arrival_margin
+    margin = policy.tuning.arrival_margin * policy.capacity_factor
     replicas = tail.replicas_for(arrival_rps, target_s, margin)
     if replicas is None:
         return None
@@ -86,11 +86,12 @@ def for_utilization(
     periodic: bool = False,
 ) -> Recommendation:
     """N_util: arrivals over what the replicas carry in full batches stay below the ceiling."""
+    ceiling = policy.utilization_ceiling / policy.capacity_factor
     return Recommendation(
         rule=Reason.UTILIZATION_CEILING,
-        replicas=_replicas(arrival_rps / (policy.utilization_ceiling * cost.full_batch_rps)),
+        replicas=_replicas(arrival_rps / (ceiling * cost.full_batch_rps)),
         detail=_format_rate(arrival_rps, now_rps, periodic=periodic)
-        + f" over {policy.utilization_ceiling:g} x {cost.full_batch_rps:.3g}/s per replica",
+        + f" over {ceiling:g} x {cost.full_batch_rps:.3g}/s per replica",
     )
 
 
@@ -124,7 +125,9 @@ def for_queue(
         if rate_rps is None:
             rate_rps = ready * tail.capacity_rps(target_s, max(1, ready))
         rate_rps += excess / policy.tuning.drain_s
-        replicas = tail.replicas_for(rate_rps, target_s, policy.tuning.arrival_margin)
+        replicas = tail.replicas_for(
+            rate_rps, target_s, policy.tuning.arrival_margin * policy.capacity_factor
+        )
     if replicas is None:
         return None
     return Recommendation(
@@ -178,6 +181,8 @@ def for_removal(policy: Policy, tail: TailLatency, most: Rates, target_s: float)
     """Return the fewest replicas that keep the ceiling, and latency below its lower margin."""
     tuning = policy.tuning
     by_latency = tail.replicas_for(
-        most.for_latency_rps, tuning.removal_latency_ratio * target_s, tuning.arrival_margin
+        most.for_latency_rps,
+        tuning.removal_latency_ratio * target_s,
+        tuning.arrival_margin * policy.capacity_factor,
     )
     return max(for_utilization(policy, tail.cost, most.for_ceiling_rps).replicas, by_latency or 0)

@@ -79,6 +79,8 @@ class Reason(StrEnum):
     """A short window shows that the stable one is out of date (N_burst)."""
     MIN_REPLICAS = "MinReplicas"
     """Nothing asks for more than the floor."""
+    SCALED_TO_ZERO = "ScaledToZero"
+    """minReplicas is 0 and no request came for scaling.scaleToZero.idleTimeout."""
     MAX_REPLICAS = "MaxReplicas"
     """More would be wanted, and the bound forbids it."""
     WITHIN_TARGET = "WithinTarget"
@@ -142,6 +144,9 @@ class Policy:
     stale_after_s: float = 10.0
     absent_after_s: float = 120.0
     routing: Routing = Routing.RANDOM
+    capacity_factor: float = 1.0
+    """Capacity is increased by this factor: the margin over arrivals grows, the utilization ceiling
+    falls. Above 1 while token-latency SLOs need more than the model asks for."""
     priority: int = 0
     """Of several services that want the last accelerators, the highest goes first."""
     warmup_timeout_s: float = 600.0
@@ -373,6 +378,8 @@ class Decision:
     message: str
     recommendations: tuple[Recommendation, ...] = ()
     limits: tuple[LimitApplied, ...] = ()
+    notes: tuple[str, ...] = ()
+    """Sentences of rules that changed no number."""
     counterfactuals: tuple[Counterfactual, ...] = ()
     signals: Signals = field(default_factory=Signals)
     counts: ReplicaCounts = field(default_factory=ReplicaCounts)
@@ -395,6 +402,8 @@ class Decision:
     @property
     def alone(self) -> int:
         """How many replicas it would be if no other service had priority."""
+        if self.replicas == 0:
+            return 0
         limits = (limit for limit in self.limits if limit.limit is Reason.YIELDED_TO_PRIORITY)
         return next((limit.before for limit in limits), self.replicas)
 

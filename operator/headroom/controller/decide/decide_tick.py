@@ -1,102 +1,119 @@
-"""What a tick decides: the law, between what tokens, gateways and zero make of it. Pure."""
+"""The decision of one tick: decide() on what was gathered, then the post-rules. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
 from headroom.api import InferenceService
-from headroom.controller.decide.gateway_slo import ELSEWHERE, AtTheGateway, rejected_at_gateway
-from headroom.controller.decide.scale_to_zero import Quiet, settled
-from headroom.controller.decide.token_slo import NOTHING_PROMISED, TokenPromises
-from headroom.controller.gather.route_status import Standing
+from headroom.controller.decide.gateway_slo import DIRECT, GatewaySLI, rejected_at_gateway
+from headroom.controller.decide.scale_to_zero import IdleTracker, post_rule_inputs
+from headroom.controller.decide.token_slo import NO_TOKEN_SLO, TokenSLOController
+from headroom.controller.gather.route_status import RouteStatus
 from headroom.scaling import Decision, Observation, Policy, State, decide
+from headroom.scaling.post_rules import PostRuleInputs, apply_post_rules, hold_for_token_slo
 from headroom.telemetry.pod_samples import PodSamples
 
 MISSED_TICKS = 3.0
-"""A gap of more between two ticks is a gap in what is known."""
+"""A longer gap between two ticks is a gap in what is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Learnt:
-    """What the decisions on one service remember from tick to tick."""
+class ServiceState:
+    """What the decisions about one service remember from tick to tick."""
 
     state: State
-    tokens: TokenPromises = NOTHING_PROMISED
-    seen: AtTheGateway = ELSEWHERE
-    """What its clients see, where gateways count it."""
-    quiet: Quiet = field(default_factory=Quiet)
+    tokens: TokenSLOController = NO_TOKEN_SLO
+    gateway: GatewaySLI = DIRECT
+    """Latency and rejections as clients see them, where gateways count them."""
+    idle: IdleTracker = field(default_factory=IdleTracker)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """What one tick knows of a service."""
+class DecisionInputs:
+    """What one tick knows about a service."""
 
     service: InferenceService
     policy: Policy
-    """Within what the operator's settings allow."""
-    least: int
-    """minReplicas, or what a schedule makes of them now: 0 where the last one may go."""
+    """Within the operator's caps."""
+    min_replicas: int
+    """minReplicas, or what a schedule makes of it now: 0 where the last replica may go."""
     observation: Observation
-    """As the replicas show it."""
+    """What the replicas report."""
     samples: PodSamples
-    standing: Standing
+    route: RouteStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """What is decided, and what it was decided from."""
+class DecisionResult:
+    """The decision, and what it was made from."""
 
     decision: Decision
     policy: Policy
-    """What the law was asked: with room for tokens, where any is needed."""
+    """As given to decide(): with the capacity factor, if the token SLO needs one."""
     before: State
     observation: Observation
-    """With what no replica has seen."""
-    tokens: TokenPromises
-    """As they were when they acted."""
-    learnt: Learnt
+    """With what the gateways rejected."""
+    post_inputs: PostRuleInputs
+    tokens: TokenSLOController
+    """As it was when it acted."""
+    after: ServiceState
     """For the next tick."""
 
 
-def answer(question: Question, learnt: Learnt) -> Answer:
-    """Decide: gateways and tokens first say what is asked of the law, then what speaks against it.
+def decide_tick(inputs: DecisionInputs, known: ServiceState) -> DecisionResult:
+    """Decide, and apply the post-rules. Same values, same result.
 
-    Whether the last replica goes is settled after that. Same values, same answer; what is not kept
-    of the answer was never learnt.
+    A caller that discards the result has learned nothing: only `after` is kept.
     """
-    policy, standing, before = question.policy, question.standing, learnt.state
-    now_s = question.observation.now_s
-    tally = standing.tally if standing.gateways else None
-    seen = learnt.seen.observe(policy, tally, now_s)
-    observation = replace(question.observation, rejected_at_gateway=rejected_at_gateway(tally))
-    tokens = _measured(learnt.tokens, question.service, question.samples, now_s)
+    policy, route, before = inputs.policy, inputs.route, known.state
+    now_s = inputs.observation.now_s
+    totals = route.totals if route.gateways else None
+    gateway = known.gateway.observe(policy, totals, now_s)
+    observation = replace(inputs.observation, rejected_at_gateway=rejected_at_gateway(totals))
+    tokens = _measured(known.tokens, inputs.service, inputs.samples, now_s)
 
-    asked = tokens.acting(policy)
-    decision, state = decide(asked, before, observation)
-    decision, state = tokens.held(policy, before, state, decision)
-    taught = tokens.learnt(policy, decision)
-    decision, state = seen.held(policy, before, state, decision)
-    longest_gap_s = MISSED_TICKS * policy.tick_s
-    quiet = learnt.quiet.observe(state, decision, standing, now_s, longest_gap_s)
-    idle_s = question.service.spec.scaling.scale_to_zero.idle_timeout.seconds
-    decision = settled(decision, observation, quiet, standing, least=question.least, idle_s=idle_s)
-    return Answer(
-        decision=seen.judged(decision),
-        policy=asked,
+    adjusted = tokens.adjust_policy(policy)
+    first, state = decide(adjusted, before, observation)
+    idle = known.idle.observe(state, first, route, now_s, MISSED_TICKS * policy.tick_s)
+    post_inputs = PostRuleInputs(
+        capacity_factor=tokens.capacity_factor,
+        capacity_factor_is_largest=tokens.is_largest(policy),
+        token_slo_objection=tokens.removal_objection(first),
+        gateway_counts_known=gateway.fresh,
+        client_signals=gateway.signals if gateway.watched else None,
+        zero=post_rule_inputs(
+            idle,
+            route,
+            now_s=observation.now_s,
+            rolling=observation.rolling,
+            min_replicas=inputs.min_replicas,
+            idle_timeout_s=inputs.service.spec.scaling.scale_to_zero.idle_timeout.seconds,
+        ),
+    )
+    decision, state = apply_post_rules(adjusted, before, (first, state), post_inputs)
+    return DecisionResult(
+        decision=decision,
+        policy=adjusted,
         before=before,
         observation=observation,
+        post_inputs=post_inputs,
         tokens=tokens,
-        learnt=Learnt(state=state, tokens=taught, seen=seen, quiet=quiet),
+        after=ServiceState(
+            state=state,
+            tokens=tokens.update(policy, hold_for_token_slo(policy, post_inputs, first)),
+            gateway=gateway,
+            idle=idle,
+        ),
     )
 
 
 def _measured(
-    before: TokenPromises, service: InferenceService, samples: PodSamples, now_s: float
-) -> TokenPromises:
-    """Take in what the pods' histograms say of the promises on tokens, where any is made."""
+    before: TokenSLOController, service: InferenceService, samples: PodSamples, now_s: float
+) -> TokenSLOController:
+    """Observe the pods' token-latency histograms, where the service has a token SLO."""
     slo = service.spec.slo
     if slo.time_to_first_token is None and slo.time_per_output_token is None:
-        return NOTHING_PROMISED
+        return NO_TOKEN_SLO
     readings = samples.readings
     pages = {
         "timeToFirstToken": {pod: one.first_token for pod, one in readings.items()},

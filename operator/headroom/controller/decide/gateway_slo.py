@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from headroom.controller.decide.removals import withheld
-from headroom.controller.gather.gateway_counters import Tally
+from headroom.controller.gather.gateway_counters import ServiceTotals
 from headroom.gateway.access_counts import Bin
-from headroom.scaling import Decision, Policy, State
+from headroom.scaling import Policy
 from headroom.scaling.values import (
     Freshness,
     GatewayRejections,
@@ -26,7 +25,6 @@ from headroom.scaling.values import (
     Pod,
     PodSample,
     PodState,
-    Reason,
     Signals,
 )
 from headroom.scaling.windows.signals import read_signals
@@ -40,7 +38,7 @@ FINE_STEPS, COARSE_STEPS = 15, 11
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AtTheGateway:
+class GatewaySLI:
     """What is remembered from tick to tick of one service; a value."""
 
     watched: bool = False
@@ -51,31 +49,31 @@ class AtTheGateway:
     """Requests a second in the stable window that were refused, failed or given up."""
     silent: tuple[str, ...] = ()
 
-    def observe(self, policy: Policy, tally: Tally | None, now_s: float) -> AtTheGateway:
+    def observe(self, policy: Policy, totals: ServiceTotals | None, now_s: float) -> GatewaySLI:
         """Take in what the gateways have counted by now; None: requests do not come through them.
 
         Until each was heard once nothing begins, so that none of them is taken for zero.
         """
-        if tally is None:
-            return ELSEWHERE
-        if not tally.heard and not self.windows.last:
-            return AtTheGateway(watched=True, silent=tally.silent)
+        if totals is None:
+            return DIRECT
+        if not totals.heard and not self.windows.last:
+            return GatewaySLI(watched=True, silent=totals.silent)
         observation = Observation(
             now_s=now_s,
             current=1,
             pods=(Pod(uid=GATEWAYS, state=PodState.READY, created_s=0.0),),
-            samples=(_sample(tally, bounds_s(policy.latency_target_s)),),
+            samples=(_sample(totals, bounds_s(policy.latency_target_s)),),
         )
         windows = self.windows.absorb(observation)
         signals = read_signals(policy, windows, observation, None)
         watched_s = windows.watched_s(now_s, policy.stable_window_s)
         known = signals.arrival_rps.value is not None
-        return AtTheGateway(
+        return GatewaySLI(
             watched=True,
             windows=windows,
             signals=signals,
             missed_rps=windows.total(watched_s).missed / watched_s if known else None,
-            silent=tally.silent,
+            silent=totals.silent,
         )
 
     @property
@@ -95,40 +93,20 @@ class AtTheGateway:
         """Whether it is known what clients see now, or nothing is to be known."""
         return not self.watched or self.signals.in_flight.fresh
 
-    def held(
-        self, policy: Policy, before: State, state: State, decision: Decision
-    ) -> tuple[Decision, State]:
-        """Return the decision, with nothing removed while it is not known what is turned away."""
-        if self.fresh:
-            return decision, state
-        why = "what the gateways count is not known"
-        return withheld(policy, before, state, decision, why, Reason.METRICS_STALE)
-
-    def judged(self, decision: Decision) -> Decision:
-        """Return the decision with the percentile and the attainment as clients see them."""
-        if not self.watched:
-            return decision
-        signals = replace(
-            decision.signals,
-            latency_s=self.signals.latency_s,
-            attainment=self.signals.attainment,
-        )
-        return replace(decision, signals=signals)
-
     def freshness(self, replicas: Freshness) -> Freshness:
         """Return how fresh that is which minutes are judged by."""
         return self.signals.freshness if self.watched else replicas
 
 
-ELSEWHERE = AtTheGateway()
+DIRECT = GatewaySLI()
 """Of a service whose requests go straight to its replicas."""
 
 
-def rejected_at_gateway(tally: Tally | None) -> GatewayRejections | None:
+def rejected_at_gateway(totals: ServiceTotals | None) -> GatewayRejections | None:
     """Return what the gateways rejected so far; None if not every gateway was read yet."""
-    if tally is None or not tally.heard:
+    if totals is None or not totals.heard:
         return None
-    return GatewayRejections(time_s=tally.time_s, requests=float(tally.counted.rejected))
+    return GatewayRejections(time_s=totals.time_s, requests=float(totals.counted.rejected))
 
 
 def bounds_s(target_s: float) -> tuple[float, ...]:
@@ -142,11 +120,11 @@ def bounds_s(target_s: float) -> tuple[float, ...]:
     return (*(target_s * ratio for ratio in (*below, *fine, *above)), math.inf)
 
 
-def _sample(tally: Tally, bounds: tuple[float, ...]) -> PodSample:
-    counted = tally.counted
+def _sample(totals: ServiceTotals, bounds: tuple[float, ...]) -> PodSample:
+    counted = totals.counted
     return PodSample(
         pod=GATEWAYS,
-        time_s=tally.time_s,
+        time_s=totals.time_s,
         arrivals=float(counted.arrived),
         missed=float(counted.missed),
         waiting=0,

@@ -1,103 +1,91 @@
-"""Whether the last replica may go, and when one has to come back. Pure; beside decide(), after it.
+"""Idle time and held requests of a service: the inputs of scale to zero. Pure.
 
-decide() knows services of at least one replica. Where minReplicas is 0, its 1 becomes 0 once no
-request came for `idleTimeout`, all of it seen with fresh signals, nothing is held and an activator
-would hold what comes next; and 0 stays 0 until somebody is held, or nobody would hold him.
+The rule itself is `headroom.scaling.post_rules.scale_to_zero`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from headroom.api.status import duration_text
-from headroom.controller.gather.route_status import Standing
+from headroom.controller.gather.route_status import RouteStatus
 from headroom.scaling import Decision, State
-from headroom.scaling.values import Direction, Freshness, Observation, Reason, Signal, Signals
+from headroom.scaling.post_rules import ScaleToZeroInputs
+from headroom.scaling.values import Freshness, Signal, Signals
 
 LOOK_BACK_S = 4.0
-"""Arrivals within it end the quiet: longer than a tick, so that none is missed."""
-DOOR_WINDOW_S = 30.0
-UNWAKEABLE_AFTER_S = 30.0
-"""Activators that are away for so long, as in a rollout, cost no replica."""
+"""Arrivals within it end the idle: longer than a tick, so that none is missed."""
+ACTIVATOR_WINDOW_S = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Quiet:
+class IdleTracker:
     """What is remembered from tick to tick; lost with the process, which begins the wait anew."""
 
     since_s: float | None = None
     """Since when nobody has asked, without a gap in what is known; None while somebody does."""
     seen_s: float = 0.0
-    unwakeable_since_s: float | None = None
+    no_activator_since_s: float | None = None
     arrivals_rps: float | None = None
     """The last rate that was more than nothing."""
-    door: tuple[tuple[float, int], ...] = ()
+    arrived: tuple[tuple[float, int], ...] = ()
     """(time, requests that came to activators), of the last seconds, oldest first."""
 
     def observe(
         self,
         state: State,
         decision: Decision,
-        standing: Standing,
+        route: RouteStatus,
         now_s: float,
         longest_gap_s: float,
-    ) -> Quiet:
+    ) -> IdleTracker:
         """Take in a tick."""
         signals = decision.signals
-        unwakeable_s = None if standing.wakeable else (self.unwakeable_since_s or now_s)
+        no_activator_s = None if route.can_activate else (self.no_activator_since_s or now_s)
         rate_rps = signals.arrival_rps.value or self.arrivals_rps
-        door = tuple(one for one in self.door if now_s - DOOR_WINDOW_S <= one[0] < now_s)
-        quiet = replace(
+        arrived = tuple(one for one in self.arrived if now_s - ACTIVATOR_WINDOW_S <= one[0] < now_s)
+        idle = replace(
             self,
-            unwakeable_since_s=unwakeable_s,
+            no_activator_since_s=no_activator_s,
             arrivals_rps=rate_rps,
-            door=(*door, (now_s, standing.arrived)),
+            arrived=(*arrived, (now_s, route.arrived)),
         )
-        known = signals.freshness is Freshness.FRESH and standing.wakeable
-        if not known or standing.held or signals.in_flight.value or _arrived(state):
-            return replace(quiet, since_s=None)
+        known = signals.freshness is Freshness.FRESH and route.can_activate
+        if not known or route.held or signals.in_flight.value or _arrived(state):
+            return replace(idle, since_s=None)
         gap = self.since_s is not None and now_s - self.seen_s > longest_gap_s
         since_s = now_s if self.since_s is None or gap else self.since_s
-        return replace(quiet, since_s=since_s, seen_s=now_s)
+        return replace(idle, since_s=since_s, seen_s=now_s)
 
     @property
-    def door_rps(self) -> float | None:
+    def activator_rps(self) -> float | None:
         """Requests a second at the door while no replica counts them; None until watched."""
-        (begun_s, before), (now_s, after) = self.door[0], self.door[-1]
+        (begun_s, before), (now_s, after) = self.arrived[0], self.arrived[-1]
         return max(0, after - before) / (now_s - begun_s) if now_s > begun_s else None
 
 
-def settled(
-    decision: Decision,
-    observation: Observation,
-    quiet: Quiet,
-    standing: Standing,
+def post_rule_inputs(
+    idle: IdleTracker,
+    route: RouteStatus,
     *,
-    least: int,
-    idle_s: float,
-) -> Decision:
-    """Give the decision where no replica at all may be the answer; else as it is.
+    now_s: float,
+    rolling: bool,
+    min_replicas: int,
+    idle_timeout_s: float,
+) -> ScaleToZeroInputs | None:
+    """Return what the post-rule needs; None while minReplicas, or what a schedule makes of it, > 0.
 
-    `least` is minReplicas, or what a schedule makes of them now.
+    Worked: no request since 100 s, now 460 s, idleTimeout 5m: the last replica goes.
     """
-    now_s = observation.now_s
-    if least > 0:
-        return decision
-    if observation.current == 0:
-        decision = replace(decision, signals=_at_the_door(quiet, standing))
-        if standing.held:
-            words = f"woken: {standing.held} requests are held for the first replica"
-            return replace(decision, reason=Reason.QUEUE_DEPTH, message=words)
-        away_s = quiet.unwakeable_since_s
-        if away_s is not None and now_s - away_s >= UNWAKEABLE_AFTER_S:
-            words = "one replica, since no activator would hold a request: see RoutingReady"
-            return replace(decision, message=words)
-        return _none(decision, "no replica: the first request wakes one")
-    idle = quiet.since_s is not None and now_s - quiet.since_s >= idle_s
-    if observation.current > 1 or decision.replicas > 1 or observation.rolling or not idle:
-        return decision
-    return _none(
-        decision, f"no request for {duration_text(idle_s)} (scaling.scaleToZero.idleTimeout)"
+    if min_replicas > 0:
+        return None
+    since_s, missing_s = idle.since_s, idle.no_activator_since_s
+    return ScaleToZeroInputs(
+        idle_timeout_s=idle_timeout_s,
+        idle_s=None if since_s is None else now_s - since_s,
+        rolling=rolling,
+        held=route.held,
+        no_activator_s=None if missing_s is None else now_s - missing_s,
+        at_activator=_at_activator(idle, route),
     )
 
 
@@ -119,26 +107,12 @@ def _arrived(state: State) -> float:
     return state.windows.arrivals([LOOK_BACK_S])[0]
 
 
-def _at_the_door(quiet: Quiet, standing: Standing) -> Signals:
+def _at_activator(idle: IdleTracker, route: RouteStatus) -> Signals:
     """Give what activators see where no replica sees anything; absent where there is none."""
-    rate_rps = quiet.door_rps
-    if not standing.wakeable or rate_rps is None:
+    rate_rps = idle.activator_rps
+    if not route.can_activate or rate_rps is None:
         return Signals()
     return Signals(
         arrival_rps=Signal(freshness=Freshness.FRESH, value=rate_rps, age_s=0.0),
-        waiting=Signal(freshness=Freshness.FRESH, value=float(standing.held), age_s=0.0),
-    )
-
-
-def _none(decision: Decision, words: str) -> Decision:
-    down = Direction.NONE if decision.current == 0 else Direction.DOWN
-    return replace(
-        decision,
-        replicas=0,
-        direction=down,
-        reason=Reason.MIN_REPLICAS,
-        message=words,
-        limits=(),
-        floor_replicas=0,
-        floor_rps=None,
+        waiting=Signal(freshness=Freshness.FRESH, value=float(route.held), age_s=0.0),
     )

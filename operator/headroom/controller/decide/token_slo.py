@@ -17,21 +17,18 @@ from dataclasses import dataclass, field, replace
 
 from headroom.api.spec import ServiceLevel
 from headroom.api.status import duration_text
-from headroom.controller.decide.removals import withheld
 from headroom.controller.decide.token_window import WINDOW_S, TokenWindow
-from headroom.scaling.state import State
 from headroom.scaling.values import (
     Decision,
     LatencyCounts,
     Policy,
-    Reason,
 )
 
 CONSTANT_S = 300.0
 """As the correction's: several times a cold start, so that what it asks for has come."""
 IDLE = 0.1
 """Utilization at which replicas are idle: what they take then, more of them cannot mend."""
-MOST_ROOM = 0.95 / IDLE
+LARGEST_FACTOR = 0.95 / IDLE
 EASY = 0.8
 """Below this share of the target room is given back."""
 FULL_WEIGHT_REQUESTS = 100.0
@@ -66,15 +63,15 @@ class Measured:
         return self.value_s is not None and self.value_s > self.target_s
 
     @property
-    def words(self) -> str:
-        """What it is, and what it should be."""
+    def message(self) -> str:
+        """The measured percentile and its target."""
         what = f"p{self.percentile} of {NAMES[self.name]}"
         found = "not known" if self.value_s is None else _text(self.value_s)
         return f"{what} is {found}, the target {duration_text(self.target_s)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TokenPromises:
+class TokenSLOController:
     """What is remembered of them from tick to tick."""
 
     windows: Mapping[str, TokenWindow] = field(default_factory=dict)
@@ -86,7 +83,7 @@ class TokenPromises:
     ready: int = 0
 
     @property
-    def room(self) -> float:
+    def capacity_factor(self) -> float:
         """The factor by which more is asked for."""
         return math.exp(self.logarithm)
 
@@ -99,7 +96,7 @@ class TokenPromises:
         slo: ServiceLevel,
         pages: Mapping[str, Mapping[str, LatencyCounts | None]],
         now_s: float,
-    ) -> TokenPromises:
+    ) -> TokenSLOController:
         """Take in the newest page of each pod, by promise; without a promise nothing is kept."""
         promised = {
             "timeToFirstToken": slo.time_to_first_token,
@@ -120,37 +117,19 @@ class TokenPromises:
                 )
             )
         if not measured:
-            return NOTHING_PROMISED
+            return NO_TOKEN_SLO
         return replace(self, windows=windows, measured=tuple(measured))
 
-    def acting(self, policy: Policy) -> Policy:
-        """Return what the decision is asked: the same policy where no room is needed."""
-        if self.logarithm == 0.0:
-            return policy
-        tuning = replace(policy.tuning, arrival_margin=policy.tuning.arrival_margin * self.room)
-        return replace(
-            policy, utilization_ceiling=policy.utilization_ceiling / self.room, tuning=tuning
-        )
+    def adjust_policy(self, policy: Policy) -> Policy:
+        """Return what decide() is given: the same policy while no extra capacity is needed."""
+        return replace(policy, capacity_factor=self.capacity_factor) if self.logarithm else policy
 
-    def held(
-        self, policy: Policy, before: State, state: State, decision: Decision
-    ) -> tuple[Decision, State]:
-        """Return the decision, with nothing removed while a promise is missed or not known.
+    def is_largest(self, policy: Policy) -> bool:
+        """Whether the factor has reached the point where replicas are idle."""
+        return policy.utilization_ceiling <= IDLE * self.capacity_factor * (1 + 1e-9)
 
-        Bounds and other services' priority go before.
-        """
-        if self.logarithm:
-            most = policy.utilization_ceiling <= IDLE * self.room * (1 + 1e-9)
-            words = f"{decision.message}; {self.room:.2f} times the room for tokens"
-            words += ", and no more since replicas are idle by then" if most else ""
-            decision = replace(decision, message=words)
-        why = self._objection(decision)
-        if not why:
-            return decision, state
-        return withheld(policy, before, state, decision, why, Reason.SCALE_DOWN_MARGIN)
-
-    def learnt(self, policy: Policy, decision: Decision) -> TokenPromises:
-        """Return how much room is left from now on."""
+    def update(self, policy: Policy, decision: Decision) -> TokenSLOController:
+        """Return the controller with the capacity factor from now on."""
         if not self.measured:
             return self
         now_s, counts = decision.time_s, decision.counts
@@ -173,29 +152,32 @@ class TokenPromises:
 
     def to_checkpoint(self) -> dict[str, object]:
         """Return what survives a restart, as JSON values; nothing where nothing was learnt."""
-        return {"tokenRoom": float(f"{self.room:.6g}")} if self.logarithm else {}
+        return {"tokenRoom": float(f"{self.capacity_factor:.6g}")} if self.logarithm else {}
 
     @classmethod
-    def from_checkpoint(cls, checkpoint: Mapping[str, object]) -> TokenPromises:
+    def from_checkpoint(cls, checkpoint: Mapping[str, object]) -> TokenSLOController:
         """Return what `to_checkpoint` wrote; raise ValueError for anything else."""
         room = checkpoint.get("tokenRoom", 1.0)
-        if not isinstance(room, int | float) or not 1.0 <= room <= MOST_ROOM:
-            rule = f"checkpoint tokenRoom must be a number in 1..{MOST_ROOM:g}"
+        if not isinstance(room, int | float) or not 1.0 <= room <= LARGEST_FACTOR:
+            rule = f"checkpoint tokenRoom must be a number in 1..{LARGEST_FACTOR:g}"
             raise ValueError(f"{rule}, not {room!r:.80}")
         return cls(logarithm=math.log(room))
 
-    def _objection(self, decision: Decision) -> str:
-        """Say why nothing may go; what no request was counted for is unknown while others end."""
+    def removal_objection(self, decision: Decision) -> str:
+        """Say why no replica may be removed; empty if one may.
+
+        A percentile without a counted request is unknown while other requests end.
+        """
         requests_end = decision.signals.latency_s.value is not None
         against = [
-            one.words
+            one.message
             for one in self.measured
             if one.missed or (one.value_s is None and requests_end)
         ]
         return ", ".join(against)
 
 
-NOTHING_PROMISED = TokenPromises()
+NO_TOKEN_SLO = TokenSLOController()
 
 
 def _text(seconds: float) -> str:

@@ -16,7 +16,7 @@ NOTHING = ServiceCounters()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tally:
+class ServiceTotals:
     """The requests of one service, over all gateways."""
 
     time_s: float
@@ -36,7 +36,7 @@ class _Gateway:
     trouble: str = ""
 
 
-class GatewayBook:
+class GatewayCounters:
     """Adds up pages as they come."""
 
     def __init__(self) -> None:
@@ -68,14 +68,14 @@ class GatewayBook:
         if gateway in self._gateways:
             self._gateways[gateway].trouble = why
 
-    def of(self, key: str) -> Tally | None:
+    def of(self, key: str) -> ServiceTotals | None:
         """Give what is known of a service; None where there is no gateway."""
         gateways = self._gateways.values()
         if not gateways:
             return None
         active = sum(one.page.get(key, NOTHING).active for one in gateways)
         total = self._sums.get(key, NOTHING)
-        return Tally(
+        return ServiceTotals(
             time_s=min(one.since_s if one.heard_s is None else one.heard_s for one in gateways),
             heard=all(one.heard_s is not None for one in gateways),
             counted=replace(total, active=active),

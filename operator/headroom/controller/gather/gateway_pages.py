@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Collection
 from typing import Protocol
 
-from headroom.controller.gather.gateway_counters import GatewayBook, Tally
+from headroom.controller.gather.gateway_counters import GatewayCounters, ServiceTotals
 from headroom.controller.ports import Clock
 from headroom.errors import ScrapeFailed
 from headroom.gateway.access_counts import PAGE, read
@@ -52,10 +52,10 @@ class GatewayPages:
         self._pages = pages
         self._clock = clock
         self._port = port
-        self._book = GatewayBook()
+        self._book = GatewayCounters()
         self._complaints: dict[str, str] = {}
 
-    def of(self, key: str) -> Tally | None:
+    def of(self, key: str) -> ServiceTotals | None:
         """Give what is known of a service by `namespace/name`; None where there is no gateway."""
         return self._book.of(key)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headroom.controller.gather.gateway_counters import Tally
+from headroom.controller.gather.gateway_counters import ServiceTotals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class RouteStatus:
     """How requests reach a service now."""
 
     gateways: tuple[str, ...] = ()
@@ -19,16 +19,16 @@ class Standing:
     """Requests that wait there or are being answered through it."""
     arrived: int = 0
     """Requests that came there, since some moment."""
-    tally: Tally | None = None
+    totals: ServiceTotals | None = None
     """What the gateways have counted of its requests; None where they are not read."""
     trouble: str = ""
     """Why its routing could not be written; empty where it could."""
 
     @property
-    def wakeable(self) -> bool:
+    def can_activate(self) -> bool:
         """Whether a request reaches somebody while there is no replica."""
         return bool(self.gateways) and self.activators > 0
 
 
-NOWHERE = Standing()
-"""Of a service that no gateway has been told of."""
+NOT_ROUTED = RouteStatus()
+"""The status of a service without a gateway route."""

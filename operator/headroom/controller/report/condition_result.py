@@ -9,11 +9,11 @@ from headroom.api import InferenceService
 from headroom.api.conditions import Condition, ConditionStatus, ConditionType
 from headroom.api.reasons import StatusReason
 from headroom.controller.act.act_tick import Acted
-from headroom.controller.decide.gateway_slo import ELSEWHERE, AtTheGateway
+from headroom.controller.decide.gateway_slo import DIRECT, GatewaySLI
 from headroom.controller.decide.token_slo import Measured
 from headroom.controller.gather.conflicts import Others
 from headroom.controller.gather.gather_tick import Gathered
-from headroom.controller.gather.route_status import NOWHERE, Standing
+from headroom.controller.gather.route_status import NOT_ROUTED, RouteStatus
 from headroom.controller.report.next_steps import with_next_step
 from headroom.controller.sharing.ceilings import Ceiling
 from headroom.scaling.values import Decision
@@ -52,8 +52,8 @@ class Tick:
     """What the operator's settings allow it; None means that they were not asked."""
     others: Others = field(default_factory=Others)
     """Who else scales the same."""
-    standing: Standing = NOWHERE
-    seen: AtTheGateway = ELSEWHERE
+    route: RouteStatus = NOT_ROUTED
+    seen: GatewaySLI = DIRECT
     """What its clients see, where gateways count it."""
     misses_per_cold_start: float | None = None
     """Where it starts from no replica; None where that is not known, or cannot be."""

@@ -76,7 +76,7 @@ def _ready(tick: Tick) -> _Finding:
         return _TRUE, StatusReason.SERVING, join(standing, replica_messages.cold(tick))
     wanted = f"{standing}, minReplicas is {least}"
     if least == 0:
-        wanted = f"{standing}, {tick.standing.held} requests are held"
+        wanted = f"{standing}, {tick.route.held} requests are held"
     if counts.broken:
         why = replica_messages.detail(tick, PodState.BROKEN)
         return _FALSE, replica_messages.why_broken(tick), f"{wanted}; {why}"
@@ -152,7 +152,7 @@ def _scaling_limited(tick: Tick) -> _Finding:
     if ceiling is not None and ceiling.exceeded:
         message = f"{tick.acted.replicas} replicas stand and none is added; {ceiling.why}"
         return _TRUE, StatusReason.OPERATOR_LIMIT, message
-    for applied in reversed(tick.decision.limits):
+    for applied in reversed(tick.decision.limits if tick.decision.replicas else ()):
         if ceiling is not None and ceiling.why and applied.limit is Reason.MAX_REPLICAS:
             message = f"{applied.before} replicas are wanted, {ceiling.replicas} allowed"
             return _TRUE, StatusReason.OPERATOR_LIMIT, join(message, ceiling.why)
@@ -204,7 +204,7 @@ def _slo_met(tick: Tick) -> _Finding:
     measured = "above every bound" if math.isinf(signal.value) else duration_text(signal.value)
     where = " at the gateway" if tick.seen.watched else ""
     message = f"p{latency.percentile} is {measured}{where}, the target {latency.target}"
-    message = join(message, *(one.words for one in tick.tokens))
+    message = join(message, *(one.message for one in tick.tokens))
     if signal.value > latency.target.seconds or any(one.missed for one in tick.tokens):
         return _FALSE, StatusReason.ABOVE_TARGET, message
     if any(one.value_s is None for one in tick.tokens):
@@ -247,21 +247,21 @@ def _wake_up(tick: Tick) -> str:
 
 
 def _routing_ready(tick: Tick) -> _Finding:
-    standing, scaling = tick.standing, tick.service.spec.scaling
-    if standing.trouble:
-        return _FALSE, StatusReason.ROUTING_UPDATE_FAILED, standing.trouble
+    route, scaling = tick.route, tick.service.spec.scaling
+    if route.trouble:
+        return _FALSE, StatusReason.ROUTING_UPDATE_FAILED, route.trouble
     if tick.service.spec.routing.mode == "Service":
-        if standing.gateways:
-            message = f"still through the gateway {', '.join(standing.gateways)}"
+        if route.gateways:
+            message = f"still through the gateway {', '.join(route.gateways)}"
             return _TRUE, StatusReason.VIA_GATEWAY, message
         message = "connections lead to the replicas, because routing.mode is Service"
         return _TRUE, StatusReason.DIRECT_TO_PODS, message
-    if not standing.gateways:
+    if not route.gateways:
         message = "no gateway takes connections for the service, so they lead to the replicas"
         return _FALSE, StatusReason.NO_GATEWAY, message
-    message = f"requests lead through the gateway {', '.join(standing.gateways)}"
-    if standing.activators:
-        held = f"{standing.activators} activators hold them while no replica is warm"
+    message = f"requests lead through the gateway {', '.join(route.gateways)}"
+    if route.activators:
+        held = f"{route.activators} activators hold them while no replica is warm"
         return _TRUE, StatusReason.VIA_GATEWAY, join(message, held)
     if scaling.min_replicas == 0:
         none = "no activator holds them while no replica is warm, so the last replica stays"

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from headroom.api import InferenceService
 from headroom.controller.gather.pods import ObservedPod
 from headroom.scaling import Decision, Observation, Policy, State
+from headroom.scaling.post_rules import PostRuleInputs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """Enough to decide again under another policy: `decide(policy, state, observation)`."""
+    """Enough to decide again under another policy."""
 
     service: InferenceService
     policy: Policy
     state: State
     """As it was before the decision."""
     observation: Observation
+    post_inputs: PostRuleInputs = field(default_factory=PostRuleInputs)
     pods: tuple[ObservedPod, ...]
     decision: Decision
 

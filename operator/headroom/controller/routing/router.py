@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from headroom.api import InferenceService, InvalidSpec
 from headroom.api.status import Status
 from headroom.controller.gather.gateway_pages import EVERY_S, GatewayPages
-from headroom.controller.gather.route_status import NOWHERE, Standing
+from headroom.controller.gather.route_status import NOT_ROUTED, RouteStatus
 from headroom.controller.ports import Clock, Cluster, Manifest
 from headroom.controller.routing import port_numbers, route_builder
 from headroom.controller.routing.gateway_probe import Doors
@@ -112,18 +112,18 @@ class Router:
             self.publisher.withdraw()
             self.activators.withdraw()
 
-    def standing(self, service: InferenceService) -> Standing:
+    def route_status(self, service: InferenceService) -> RouteStatus:
         """Say how requests reach a service now."""
         routed = self._routed.get(service.uid)
         if routed is None:
-            return NOWHERE
+            return NOT_ROUTED
         key = f"{service.namespace}/{service.name}"
-        return Standing(
+        return RouteStatus(
             gateways=routed.standing,
             activators=len(self.activators.accepting(routed.port)),
             held=self.activators.held(key),
             arrived=self.activators.arrived(key),
-            tally=None if self.counts is None else self.counts.of(key),
+            totals=None if self.counts is None else self.counts.of(key),
             trouble=routed.complaint,
         )
 

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field, replace
 
 from headroom.scaling import Observation, Policy, State, decide
+from headroom.scaling.post_rules import apply_post_rules
 from headroom.scaling.tuning import Component, Tuning
 from headroom.simulator.autoscaler import ScaleRequest, View
 from headroom.simulator.autoscalers.peer import Peer
@@ -70,7 +71,8 @@ class Headroom(Peer):
         observation = Observation(
             now_s=view.now_s, current=view.replicas, pods=view.pods, samples=view.samples
         )
-        decision, self.state = decide(self.decided, self.state, observation)
+        decided = decide(self.decided, self.state, observation)
+        decision, self.state = apply_post_rules(self.decided, self.state, decided)
         return ScaleRequest(
             replicas=decision.replicas, reason=decision.reason.value, message=decision.message
         )
