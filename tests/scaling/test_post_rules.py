@@ -111,7 +111,10 @@ def test_last_replica_after_the_idle_timeout_goes_and_says_why() -> None:
     assert [limit.limit for limit in decision.limits] == [Reason.SCALED_TO_ZERO]
     assert decision.alone == 0
     assert "LatencyModel needs 1 (16/s)" in decision.message
-    assert "no request for 300 s (scaling.scaleToZero.idleTimeout) (0 instead of 1)" in decision.message
+    assert (
+        "no request for 300 s (scaling.scaleToZero.idleTimeout) (0 instead of 1)"
+        in decision.message
+    )
 
 
 @pytest.mark.parametrize(
