@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
 import subprocess
@@ -126,3 +127,32 @@ def test_modules_and_tests_of_a_page_exist(page: str) -> None:
 def test_readme_and_design_stay_short() -> None:
     assert len((ROOT / "README.md").read_text().splitlines()) <= 120
     assert len((ROOT / "operator/DESIGN.md").read_text().split()) <= 5000
+
+
+LIVES = ["operator/guide/LIFE_OF_A_TICK.md", "operator/guide/LIFE_OF_A_REQUEST.md"]
+_STEP = re.compile(r"^\| .+ \| `([\w/]+\.py)` \|(?: `([\w.]+)`)? \|$", re.MULTILINE)
+
+
+def definitions(module: Path) -> set[str]:
+    """Functions, classes and methods of a module, methods with their class."""
+    found = set()
+    for node in ast.parse(module.read_text()).body:
+        name = getattr(node, "name", "")
+        found.add(name)
+        if isinstance(node, ast.ClassDef):
+            found |= {f"{name}.{getattr(inner, 'name', '')}" for inner in node.body}
+    return found
+
+
+@pytest.mark.parametrize("page", LIVES)
+def test_every_step_of_a_life_names_a_function_that_exists(page: str) -> None:
+    text = (ROOT / page).read_text()
+    steps = _STEP.findall(text)
+    assert len(steps) == len(re.findall(r"^\| (?!what)", text, re.MULTILINE))
+    missing = []
+    for path, name in steps:
+        bases = (HEADROOM, ROOT / "model_server/headroom_server")
+        module = next((base / path for base in bases if (base / path).exists()), None)
+        if module is None or (name and name not in definitions(module)):
+            missing.append(f"{path} {name}")
+    assert missing == [], f"rename them in {page}"
