@@ -115,7 +115,7 @@ def test_the_last_accelerators(
 
 @pytest.mark.parametrize("wrong", [{"desired": -1}, {"overdue": -1}, {"accelerators": 0}])
 def test_a_demand_counts(wrong: dict[str, int]) -> None:
-    with pytest.raises(ValueError, match="a demand counts replicas from 0"):
+    with pytest.raises(ValueError, match="a demand must have replicas >= 0"):
         _demand("a", **{"desired": 1, **wrong})
 
 

@@ -1,4 +1,4 @@
-"""The decision: pure, knows nothing of Kubernetes, no clock, no I/O.
+"""Decides how many replicas a service needs. Pure: no Kubernetes, no clock, no I/O.
 
 decide(policy, state, observation) -> (decision, state)
 """
@@ -64,7 +64,7 @@ _STANDS_IN = {"State": "state", "decide": "decider"}
 
 
 def __getattr__(name: str) -> object:
-    """Import what computes when it is asked for: whoever needs the values need not wait for it."""
+    """Import `decide` and `State` on first use: code that needs only values loads faster."""
     if name not in _STANDS_IN:
         raise AttributeError(f"module {__name__} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_STANDS_IN[name]}"), name)

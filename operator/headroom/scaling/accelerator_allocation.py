@@ -1,20 +1,21 @@
-"""Who gets the accelerators of a pool that has too few for all: a fixed order, served in full.
+"""Divides the accelerators of a pool that has too few for all services, in a fixed order.
 
-    1  replicas that stand and are within minReplicas, by priority
-    2  class by class, the highest priority first: what stands, then what has been missing for the
-       whole hold, floors before the rest
-    3  what is missing and has not been for that long: floors by priority, then class by class; it
-       gets what nobody holds
+    1  running replicas within minReplicas, by priority
+    2  class by class, the highest priority first: running replicas, then those that have been
+       missing for the whole hold, floors before the rest
+    3  replicas missing for a shorter time: floors by priority, then class by class, out of the
+       free accelerators only
 
-So a replica that stands goes only for a higher class, only after the hold, and never below the
-floor. Inside a class the next accelerator is for the service with the smallest share of what it
-wants: max-min fairness (Bertsekas and Gallager, Data Networks, 1992, section 6.5.2), of whole
-replicas Adams' divisor method, in which more to share never gives anybody fewer (Balinski and
-Young, Fair Representation, 1982). A service that refuses what it cannot answer keeps about the
-promises that its share of the replicas carries, and the first replicas missing cost the fewest:
-equal shares then keep the most promises.
+So a running replica is removed only for a higher class, only after the hold, and never below the
+floor. Inside a class the next accelerator goes to the service with the smallest share of its
+demand: max-min fairness (Bertsekas and Gallager, Data Networks, 1992, section 6.5.2), for whole
+replicas Adams' divisor method, in which more accelerators never give any service fewer replicas
+(Balinski and Young, Fair Representation, 1982). A service that rejects the requests that it cannot
+answer meets its SLO for about the share of requests that its replicas carry, and the first missing
+replicas cost the least: equal shares then meet the SLO for the most requests.
 
-A replica that does not fit what is left is passed over, and smaller ones behind it may use that.
+A replica that does not fit into the free accelerators is skipped, and smaller ones after it may use
+them.
 """
 
 from __future__ import annotations
@@ -26,38 +27,38 @@ from typing import NamedTuple
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
-    """What one service has, and what it would have if it were alone."""
+    """What one service has, and what it would have without competition."""
 
     name: str
     priority: int = 0
     desired: int
-    """Replicas that its own decision asks for."""
+    """Replicas that its own decision requests."""
     allocated: int = 0
-    """Replicas that hold their accelerators."""
+    """Replicas that hold accelerators."""
     floor: int = 0
-    """Standing replicas that nobody takes: minReplicas."""
+    """minReplicas: allocated replicas up to this number are never taken."""
     accelerators: int = 1
     """Per replica."""
     overdue: int = 0
-    """Of the missing ones, how many have been so for the whole hold."""
+    """Number of missing replicas that have been missing for the whole hold."""
 
     def __post_init__(self) -> None:
-        """Raise ValueError for numbers that count nothing."""
+        """Raise ValueError for negative counts, and for replicas without an accelerator."""
         least = min(self.desired, self.allocated, self.floor, self.overdue)
         if least < 0 or self.accelerators < 1:
             raise ValueError(
-                f"a demand counts replicas from 0 and accelerators per replica from 1: {self}"
+                f"a demand must have replicas >= 0 and accelerators per replica >= 1; got {self}"
             )
 
 
 def share(demands: Iterable[Demand], accelerators: int | None) -> dict[str, int]:
-    """Return how many of the replicas that it wants each service may have, by name.
+    """Return how many of its desired replicas each service may have, by name.
 
-    `accelerators` are all of the pool, those held included; None where that is not known: nothing
-    is withheld then.
+    `accelerators` is the size of the pool, allocated ones included; None if it is unknown, and then
+    nothing is withheld.
 
     Worked, 6 in the pool: A (priority 10) has 2 and lacks 2 for the whole hold, B (0) has 4 and
-    wants 5, floor 1. In order: A's 2, B's 1 within the floor, A's other 2, and 1 more for B: A 4,
+    desires 5, floor 1. In order: A's 2, B's 1 within the floor, A's other 2, and 1 more for B: A 4,
     B 2.
     """
     demands = tuple(demands)
@@ -73,14 +74,14 @@ def share(demands: Iterable[Demand], accelerators: int | None) -> dict[str, int]
 
 
 class _Place(NamedTuple):
-    """One replica's place in the order; fields compare from the first on."""
+    """The position of one replica in the order; fields compare from the first on."""
 
     step: int
     below: int
     """Priority, negated."""
     part: int
     satisfied: float
-    """Share of what its service wants that comes before this replica."""
+    """Share of its service's demand that comes before this replica."""
     name: str
     number: int
     accelerators: int
@@ -91,7 +92,7 @@ _STANDING, _MISSING_FLOOR, _MISSING = range(3)
 
 
 def _places(demand: Demand) -> Iterator[_Place]:
-    """Yield the places of all replicas that a service wants."""
+    """Yield the positions of all replicas that a service desires."""
     overdue = demand.allocated + demand.overdue
     for number in range(1, demand.desired + 1):
         within = number <= demand.floor

@@ -1,14 +1,14 @@
-"""The decision: (policy, state, observation) -> (decision, state), an ordered list of named steps.
+"""Decides the number of replicas: (policy, state, observation) -> (decision, state), in steps.
 
     learn       windows, cost and cold starts take in the samples
-    foresee     what followed before, when the load was as it is now
-    recommend   each rule says how many replicas it wants
-    correct     measured latency against the model's, where nothing else explains the difference
-    remember    what was wanted enters the windows of the stabilization
+    forecast    estimate the arrivals at the time when a new replica would be ready
+    recommend   each rule says how many replicas it needs
+    correct     compare measured with modelled latency where nothing else explains the difference
+    remember    enter the desired replicas into the stabilization windows
     limit       upwards or downwards, then bounds
     explain     reason, message, counterfactuals
 
-Same inputs, same outputs; the only time is `observation.now_s`. Time that goes backwards is no time
+Same inputs, same outputs; the only time is `observation.now_s`. If it goes backwards, no time has
 passed.
 """
 
@@ -114,13 +114,13 @@ class RuleResults:
     """What the rules recommend at this tick."""
 
     known: bool
-    """Whether there was a model to ask."""
+    """Whether the cost model is known."""
     recommendations: tuple[Recommendation, ...]
     desired: DesiredReplicas
     needed: int
     """The fewest replicas that a removal may leave."""
     sufficient: int
-    """What carries the present arrivals, whatever is expected of them."""
+    """Replicas that carry the present arrivals, without any forecast."""
 
     @property
     def strongest(self) -> Recommendation | None:
@@ -129,9 +129,9 @@ class RuleResults:
 
 
 def _restart_hold_on_manual_scale_up(state: State, observation: Observation) -> State:
-    """Begin a new hold where somebody else has raised the replicas: a person who wants more now.
+    """Restart the hold if another client has raised the replicas, for example a person.
 
-    What was enough before does not undo that at once.
+    Otherwise the history before the change could undo it at once.
     """
     before = state.changes[-1][1] if state.changes else observation.current
     if observation.current > before and observation.current != state.decided:
@@ -140,7 +140,7 @@ def _restart_hold_on_manual_scale_up(state: State, observation: Observation) -> 
 
 
 def _learn(policy: Policy, state: State, observation: Observation) -> tuple[State, ReplicaCounts]:
-    """Take in the samples; cold samples (any pod not ready yet) never enter the cost."""
+    """Take in the samples; samples of pods that are not ready yet never enter the cost."""
     windows = state.windows.absorb(observation)
     elapsed_s = 0.0 if state.last_s is None else observation.now_s - state.last_s
     learner = state.learner.observe(windows.executed(), elapsed_s, state.cost)
@@ -180,10 +180,10 @@ def tail_of(
     speeds: ReplicaSpeeds,
     ready: Sequence[str],
 ) -> TailLatency | None:
-    """Return the model to ask: of the mean replica where routing sees load, else of all of them.
+    """Return the latency model: of the mean replica if the routing sees load, else of all of them.
 
-    Routing that sees load gives each replica what it can carry; any other gives a slow one what all
-    get, and a fast one no more.
+    Routing that sees load gives each replica what it can carry; any other gives a slow replica the
+    same share as all others, and a fast one no more.
     """
     if cost is None:
         return None
@@ -201,7 +201,7 @@ def tail_of(
 
 
 def _standing_queue(policy: Policy, state: State, now_s: float) -> int | None:
-    """Return the queue that stood throughout the shortest window; None until it was watched."""
+    """Return the minimum queue over the shortest window; None until that window is covered."""
     window_s = min(policy.burst_windows_s, default=policy.tick_s)
     if state.windows.watched_s(now_s, window_s) < window_s:
         return None
@@ -211,7 +211,7 @@ def _standing_queue(policy: Policy, state: State, now_s: float) -> int | None:
 def _backlogs(
     policy: Policy, state: State, tail: TailLatency | None, ready: Sequence[str]
 ) -> tuple[int, ...]:
-    """Return the queues that a surge has left behind; none while no cost is known."""
+    """Return the queues of backlogged replicas; none while no cost is known."""
     if tail is None:
         return ()
     return backlogs(
@@ -224,9 +224,9 @@ def _backlogs(
 
 
 def corrected_target_s(policy: Policy, tail: TailLatency | None, correction_factor: float) -> float:
-    """Return the target that the model is asked for: the promise over the correction.
+    """Return the target for the model: the SLO target over the learned correction.
 
-    Never below what an idle replica takes: no number of replicas could answer that.
+    Never below the latency of an idle replica: no number of replicas could meet that.
     """
     if tail is None or not policy.tuning.has(Component.CORRECTION):
         return policy.latency_target_s
@@ -240,7 +240,7 @@ _ABOVE_IDLE = 1.1
 def _forecast(
     policy: Policy, state: State, signals: Signals, now_s: float
 ) -> tuple[State, Expected | None]:
-    """Return what is expected to arrive, None while no rate is known; fresh rates are learnt."""
+    """Return the expected arrivals, None while no rate is known; learn from fresh rates."""
     rate = signals.arrival_rps
     if rate.value is None:
         return state, None
@@ -261,7 +261,7 @@ def _recommend(
     target_s: float,
     backlogs: Sequence[int],
 ) -> RuleResults:
-    """Ask every rule that has what it needs."""
+    """Evaluate every rule whose inputs are known."""
     tuning, rate_rps = policy.tuning, signals.arrival_rps.value
     rules: dict[Component, Recommendation | None] = {}
     removal = sufficient = 0
@@ -298,7 +298,7 @@ def _recommend(
 def _by_arrivals(
     policy: Policy, expected: Expected, rate_rps: float, tail: TailLatency, target_s: float
 ) -> dict[Component, Recommendation | None]:
-    """Ask the rules that look at what arrives."""
+    """Evaluate the rules that depend on arrivals."""
     later = expected.later
     return {
         Component.LATENCY: recommenders.for_latency(
@@ -318,7 +318,7 @@ def _sufficient(
     tail: TailLatency,
     target_s: float,
 ) -> int:
-    """Return what the present rate and its burst need, whatever is expected."""
+    """Return the replicas for the present rate and its burst, without any forecast."""
     latency = recommenders.for_latency(policy, tail, rate_rps, target_s)
     ceiling = recommenders.for_utilization(policy, tail.cost, rate_rps)
     return _most([latency, ceiling, burst if policy.tuning.has(Component.BURST) else None])
@@ -337,10 +337,10 @@ def _correct(
     results: RuleResults,
     now_s: float,
 ) -> State:
-    """Compare the model with what was measured, where nothing else explains the difference.
+    """Compare the model with the measurement, where nothing else explains the difference.
 
-    The ready replicas must have sufficed for the whole stable window; for several windows while all
-    of them have a queue beyond its bound. Where only some do, a surge has left it behind.
+    The ready replicas must have sufficed for the whole stable window; for several windows if all of
+    them have a queue above its bound. If only some have one, it is the backlog of a surge.
     """
     if counts.ready < max(1, results.sufficient):
         return replace(state, sufficient_since_s=None)
@@ -372,10 +372,10 @@ _QUEUED_WINDOWS = 4
 
 
 def _with_replacements(needed: int, counts: ReplicaCounts) -> int:
-    """Return how many to ask for so that `needed` can serve: broken and late ones do not count.
+    """Return how many replicas to request so that `needed` serve in spite of broken and late ones.
 
-    Only while twice as many are ready: a fault of one node is worth a replacement, a fault of the
-    image or the model would be multiplied. Worked: 4 needed, 3 ready, 1 broken: 5.
+    Only while twice as many are ready: a fault of one node is worth a replacement, but a fault of
+    the image or the model would be multiplied. Worked: 4 needed, 3 ready, 1 broken: 5.
     """
     lost = counts.broken + counts.late
     if needed <= counts.ready + counts.warming or 2 * lost > counts.ready:
@@ -386,7 +386,7 @@ def _with_replacements(needed: int, counts: ReplicaCounts) -> int:
 def _remember(
     policy: Policy, state: State, signals: Signals, results: RuleResults, now_s: float
 ) -> State:
-    """Enter this tick into the stabilization; what is not fresh breaks the watch instead."""
+    """Enter this tick into the stabilization windows; a tick without fresh metrics leaves a gap."""
     if signals.freshness is not Freshness.FRESH or not results.known:
         return state
     return replace(
@@ -402,7 +402,7 @@ def _remember(
 
 
 def _limit(limit_input: LimitInput) -> tuple[int, tuple[LimitApplied, ...]]:
-    """Move towards what is wanted as far as the limits allow; bounds last."""
+    """Move towards the desired replicas as far as the limits allow; bounds last."""
     current = limit_input.observation.current
     if limit_input.desired.replicas > current:
         replicas, applied = limits.limit_increase(limit_input)
@@ -424,7 +424,7 @@ def _explain(
     tail: TailLatency | None,
     target_s: float,
 ) -> Decision:
-    """Put the number together with everything that is needed to say why."""
+    """Combine the number with everything needed to explain it."""
     current, counts = limit_input.observation.current, limit_input.counts
     direction = Direction.NONE
     if replicas != current:

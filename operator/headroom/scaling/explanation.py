@@ -1,4 +1,4 @@
-"""The decision in words and in counterfactuals: what one replica more or less would do."""
+"""Explains the decision: the binding reason, one sentence, and counterfactuals."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _LIMITS = {
 def counterfactuals(
     tail: TailLatency, arrival_rps: float, replicas: int
 ) -> tuple[Counterfactual, ...]:
-    """Return what the model expects at N-1, N and N+1 ready replicas and these arrivals."""
+    """Return what the model expects with N-1, N and N+1 ready replicas at this arrival rate."""
     return tuple(
         Counterfactual(
             replicas=number,
@@ -77,9 +77,9 @@ def message(
     held_s: float,
     notes: tuple[str, ...] = (),
 ) -> str:
-    """Return one sentence for people: the move, what asks for it, what limits it.
+    """Return one sentence for people: the change, the rule that needs it, the limits.
 
-    `held_s`: for how long nothing may have needed what is removed.
+    `held_s`: for how long no rule needed the replicas that are removed.
     """
     unit = "replica" if replicas == 1 else "replicas"
     kept = direction is Direction.NONE

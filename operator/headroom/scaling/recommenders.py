@@ -1,6 +1,6 @@
-"""The rules: each says how many ready replicas it wants, or nothing where it cannot know.
+"""The rules: each returns how many ready replicas it needs, or None if it cannot know.
 
-A rule sees only what it needs, knows no other rule and no bound.
+A rule gets only the inputs that it uses, and knows no other rule and no bound.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _ROUNDING = 1e-9
 
 
 def _replicas(quotient: float) -> int:
-    """Round up, forgiving the last bits of a division: 2.0000000001 is two replicas."""
+    """Round up, ignoring rounding errors of a division: 2.0000000001 is two replicas."""
     return max(0, math.ceil(quotient - _ROUNDING))
 
 
 def _format_rate(expected_rps: float, now_rps: float | None, *, periodic: bool) -> str:
-    """Return the arrivals in words, and the present ones where others are expected."""
+    """Return the expected arrivals as text, with the present ones if they differ."""
     if now_rps is None or abs(expected_rps - now_rps) <= 0.01 * now_rps:
         return f"{expected_rps:.3g}/s"
     at_what = " at a periodic peak" if periodic else ""
@@ -58,10 +58,10 @@ def for_latency(
     now_rps: float | None = None,
     periodic: bool = False,
 ) -> Recommendation | None:
-    """N_slo: each replica stays below its capacity over the surge margin; None if infeasible.
+    """N_slo: each replica stays below its capacity; None if the target is infeasible.
 
-    `arrival_rps` is what is expected, `now_rps` what arrives, `due` whether a surge is the reason;
-    `target_s` is the promise over the correction.
+    `arrival_rps` is the expected rate, `now_rps` the present one, `periodic` whether a periodic
+    peak is expected; `target_s` is the target over the learned correction.
     """
     margin = policy.tuning.arrival_margin * policy.capacity_factor
     replicas = tail.replicas_for(arrival_rps, target_s, margin)
@@ -85,7 +85,7 @@ def for_utilization(
     now_rps: float | None = None,
     periodic: bool = False,
 ) -> Recommendation:
-    """N_util: arrivals over what the replicas carry in full batches stay below the ceiling."""
+    """N_util: arrivals over the throughput with full batches stay below the ceiling."""
     ceiling = policy.utilization_ceiling / policy.capacity_factor
     return Recommendation(
         rule=Reason.UTILIZATION_CEILING,
@@ -103,14 +103,15 @@ def for_queue(
     counts: ReplicaCounts,
     target_s: float,
 ) -> Recommendation | None:
-    """N_queue: what also works off the queue beyond its bound in time; None while unknown.
+    """N_queue: what also works off a queue above its bound in time; None while unknown.
 
-    Only the standing queue counts, the least of a short window (as in CoDel, Nichols and Jacobson
-    2012): between two batches requests always wait, and that is no lack of replicas. What stands
-    beyond `queue_depth` per ready replica is to be gone within `drain_s`: the arrivals are taken to
-    be higher by excess / drain_s. Worked: 96 stand at 2 replicas of depth 8, 80 too many, 180 s:
-    0.44/s more than arrive. While replicas are on their way it waits for them. While no rate is
-    known, the ready replicas are taken to be at capacity; while no cost is known either, one more.
+    Only the standing queue counts, the minimum over a short window (as in CoDel, Nichols and
+    Jacobson 2012): some requests always wait between two batches, and that is no lack of replicas.
+    The part above `queue_depth` per ready replica must be worked off within `drain_s`: the rule
+    adds excess / drain_s to the arrivals. Worked: 96 waiting at 2 replicas of depth 8 are 80 too
+    many; with 180 s the rule plans for 0.44/s more than arrive. While replicas are warming it waits
+    for them. While no rate is known, it assumes that the ready replicas are at capacity; while no
+    cost is known either, it adds one replica.
     """
     depth = policy.queue_depth if policy.queue_depth is not None else tail and tail.cost.max_batch
     if signals.standing_queue.value is None or not depth or counts.warming > 0:
@@ -140,7 +141,7 @@ def for_queue(
 def for_burst(
     policy: Policy, tail: TailLatency, rate_rps: float | None, target_s: float
 ) -> Recommendation | None:
-    """N_burst: what latency and utilization want at the rate that a burst is expected to leave."""
+    """N_burst: the latency and utilization rules at the rate expected to remain of a burst."""
     if rate_rps is None:
         return None
     by_ceiling = for_utilization(policy, tail.cost, rate_rps)
@@ -154,13 +155,14 @@ def for_burst(
 def for_backlog(
     policy: Policy, tail: TailLatency, arrival_rps: float, queues: Sequence[int]
 ) -> Recommendation | None:
-    """N_left: what lets replicas that a surge has left a queue with work it off in time.
+    """N_backlog: what lets backlogged replicas work off their queues in time.
 
-    `queues` are theirs. Who holds more than it serves within the target answers everything late,
-    and routing that does not see load sends it its share all the same: only a smaller share for all
-    frees it, so that it works off what it holds within `drain_s`, with at most `_LEFT_BEHIND` of
-    its capacity. Worked: 1500 wait at each of seven of 19 replicas of 10.3/s, 150/s arrive, 7.9/s
-    to each: 8.3/s would be needed, 3.6/s are given, by 23 replicas.
+    `queues` are the queues of replicas that hold more requests than they serve within the target.
+    Such a replica answers everything late, and routing that does not see load still sends it its
+    full share. Only a smaller share for all replicas helps: with it the replica works off its queue
+    within `drain_s`, using at most `_LARGEST_DRAIN_SHARE` of its capacity. Worked: 1500 wait at
+    each of seven of 19 replicas of 10.3/s; 150/s arrive, 7.9/s at each. 8.3/s would be needed for
+    the queue; 3.6/s are given, by 23 replicas.
     """
     if not queues or policy.routing.sees_load:
         return None
@@ -178,7 +180,7 @@ _LARGEST_DRAIN_SHARE = 0.35
 
 
 def for_removal(policy: Policy, tail: TailLatency, most: Rates, target_s: float) -> int:
-    """Return the fewest replicas that keep the ceiling, and latency below its lower margin."""
+    """Return the fewest replicas that a removal may leave: ceiling and latency keep a margin."""
     tuning = policy.tuning
     by_latency = tail.replicas_for(
         most.for_latency_rps,

@@ -1,8 +1,8 @@
-"""A change of routing moves no replica by itself.
+"""Keeps the replica count steady while the routing of a service changes.
 
-The former tables decide until the new ones have been corrected by what was measured under the new
-routing. Tables of another routing differ by up to a half, and so does what they leave unsaid; the
-correction learnt beside the former ones says nothing of the new.
+The latency tables of the former routing decide until the new ones have been corrected by
+measurements under the new routing. Tables of two routings differ by up to a half, and so do their
+errors; the correction learned for the former tables says nothing about the new ones.
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ from headroom.scaling.latency.correction import Correction
 from headroom.scaling.values import Routing
 
 LATEST_S = 1800.0
-"""Then the new tables decide, even where too little was measured to correct them."""
+"""After this time the new tables decide, even if too little was measured to correct them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoutingTransition:
-    """Which routing was seen last, and which one still decides."""
+    """The routing of the last tick, and the routing whose tables still decide."""
 
     seen: Routing | None = None
-    """None before the first tick: what is found at a start is not a change."""
+    """None before the first tick: the routing found at a start is not a change."""
     former: Routing | None = None
-    """What decides meanwhile; None where nothing has changed, or it is settled."""
+    """The routing that still decides; None if nothing changed or the transition is complete."""
     correction: Correction = field(default_factory=Correction)
-    """That of the former tables, as it stood."""
+    """The correction of the former tables at the time of the change."""
     since_s: float = 0.0
 
     def observe(
         self, routing: Routing, correction: Correction, now_s: float, constant_s: float
     ) -> tuple[RoutingTransition, Correction]:
-        """Take in the routing of this tick; return with it the correction that is learnt on.
+        """Return the transition after this tick's routing, and the correction to continue with.
 
-        Settled is what was corrected for `constant_s`. A change back takes up the former
-        correction.
+        A transition is complete once the new tables were corrected for `constant_s`. A change back
+        to the former routing restores its correction.
         """
         if self.seen is None or routing is self.seen:
             settled = correction.learned_s >= constant_s or now_s - self.since_s >= LATEST_S

@@ -1,8 +1,8 @@
-"""What one service remembers between ticks; a value, returned anew by each decision.
+"""Everything that the decision remembers about one service; immutable, replaced at each tick.
 
-What is learnt (cost, cold starts) survives a restart through a checkpoint in the object's status.
-Windows and holds do not: unwatched time proves nothing, so a restart begins a new hold and nothing
-is removed until it has passed.
+Learned values (cost, correction, cold starts) survive a restart through a checkpoint in the
+object's status. Windows and holds do not: time without metrics proves nothing, so a restart begins
+a new hold and no replica is removed until it has passed.
 """
 
 from __future__ import annotations
@@ -30,43 +30,43 @@ Checkpoint = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """Everything that the next decision needs besides its observation."""
+    """Everything that the next decision needs in addition to its observation."""
 
     last_s: float | None = None
-    """When the last decision was taken; None before the first."""
+    """Time of the last decision; None before the first."""
     windows: Windows = field(default_factory=Windows)
     learner: CostLearner = field(default_factory=CostLearner)
     cost: CostModel | None = None
-    """The fit of the last decision: what new executions are compared with."""
+    """The cost fitted at the last decision; new executions are compared with it."""
     cold_starts: ColdStarts = field(default_factory=ColdStarts)
     desired_low: SlidingExtreme = field(default_factory=lambda: SlidingExtreme(keep="smallest"))
-    """Of the scale-up window: an increase needs to have been wanted throughout."""
+    """Over the scale-up window: an increase must have been desired throughout."""
     needed_high: SlidingExtreme = field(default_factory=lambda: SlidingExtreme(keep="largest"))
-    """Of the scale-down window: a removal keeps the most that was needed."""
+    """Over the scale-down window: a removal keeps the most replicas that were needed."""
     waiting_low: SlidingExtreme = field(default_factory=lambda: SlidingExtreme(keep="smallest"))
-    """Requests waiting, of the shortest burst window."""
+    """Waiting requests, over the shortest burst window."""
     coverage: Coverage = field(default_factory=Coverage)
     correction: Correction = field(default_factory=Correction)
     routing_transition: RoutingTransition = field(default_factory=RoutingTransition)
     sufficient_since_s: float | None = None
-    """Since when the ready replicas have been enough by the model; None while they are not."""
+    """Since when the ready replicas suffice according to the model; None while they do not."""
     flaps: Flaps = field(default_factory=Flaps)
     forecast: Forecast = field(default_factory=Forecast)
     ready: int = 0
     ready_since_s: float = 0.0
     """When the number of ready replicas last changed."""
     decided: int | None = None
-    """What the last decision asked for."""
+    """Replicas of the last decision."""
     changes: tuple[tuple[float, int], ...] = ()
-    """(time, replicas asked for) at each change, oldest first; for the rate limits."""
+    """(time, requested replicas) at each change, oldest first; used by the rate limits."""
 
     @classmethod
     def initial(cls) -> State:
-        """Return the state of a service never seen before."""
+        """Return the state of a service without history."""
         return cls()
 
     def to_checkpoint(self) -> dict[str, object]:
-        """Return what survives a restart, as JSON values; below 1 KiB."""
+        """Return what survives a restart, as JSON values; less than 1 KiB."""
         return {
             "version": CHECKPOINT_VERSION,
             "cost": [
@@ -83,17 +83,17 @@ class State:
 
     @classmethod
     def from_checkpoint(cls, checkpoint: Checkpoint) -> State:
-        """Return a state that remembers what `to_checkpoint` wrote.
+        """Return the state that `to_checkpoint` saved.
 
-        Raises ValueError, naming rule and value, for anything else.
+        Raise ValueError with the rule and the value if the checkpoint is anything else.
         """
         version = checkpoint.get("version")
         if version != CHECKPOINT_VERSION:
-            raise ValueError(f"checkpoint version must be {CHECKPOINT_VERSION}, not {version!r}")
+            raise ValueError(f"checkpoint version must be {CHECKPOINT_VERSION}; got {version!r}")
         factors = _numbers(checkpoint, "correction")
         if len(factors) != 1 or not SMALLEST <= factors[0] <= LARGEST:
             rule = f"one number in {SMALLEST:g}..{LARGEST:g}"
-            raise ValueError(f"checkpoint correction must hold {rule}, not {factors}")
+            raise ValueError(f"checkpoint correction must hold {rule}; got {factors}")
         return cls(
             correction=Correction(logarithm=math.log(factors[0])),
             learner=CostLearner(bins=_bins(checkpoint), variation=_variation(checkpoint)),
@@ -109,14 +109,14 @@ def _bins(checkpoint: Checkpoint) -> dict[int, Sums]:
     """Read the sums of each bin of batch sizes: [bin, sums...]."""
     rows = checkpoint.get("cost")
     if not isinstance(rows, list):
-        raise ValueError(f"checkpoint cost must be a list of lists, not {rows!r}")
+        raise ValueError(f"checkpoint cost must be a list of lists; got {rows!r}")
     bins: dict[int, Sums] = {}
     for row in rows:
         numbers = _numbers({"cost": row}, "cost")
         if len(numbers) != 1 + SUMS or not numbers[0].is_integer():
-            raise ValueError(f"checkpoint cost must hold a bin and {SUMS} sums, not {row!r}")
+            raise ValueError(f"checkpoint cost must hold a bin and {SUMS} sums; got {row!r}")
         if 0.0 in numbers[1:]:
-            raise ValueError(f"checkpoint cost must hold sums > 0, not {row!r}")
+            raise ValueError(f"checkpoint cost must hold sums > 0; got {row!r}")
         bins[int(numbers[0])] = tuple(numbers[1:])
     return bins
 
@@ -125,20 +125,20 @@ def _variation(checkpoint: Checkpoint) -> ExecutionVariation:
     numbers = _numbers(checkpoint, "variation")
     if len(numbers) != 2 or (numbers[0] > 0 and numbers[1] == 0):
         rule = "a sum of squares and how many there were"
-        raise ValueError(f"checkpoint variation must hold {rule}, not {numbers}")
+        raise ValueError(f"checkpoint variation must hold {rule}; got {numbers}")
     return ExecutionVariation(squares=numbers[0], differences=numbers[1])
 
 
 def _numbers(checkpoint: Checkpoint, key: str) -> list[float]:
-    """Read a list of finite numbers that are not negative."""
+    """Read a list of finite numbers >= 0."""
     values = checkpoint.get(key)
     if not isinstance(values, list):
-        raise ValueError(f"checkpoint {key} must be a list of numbers, not {values!r}")
+        raise ValueError(f"checkpoint {key} must be a list of numbers; got {values!r}")
     numbers = []
     for value in values:
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise ValueError(f"checkpoint {key} must hold numbers, not {value!r}")
+            raise ValueError(f"checkpoint {key} must hold numbers; got {value!r}")
         if not math.isfinite(value) or value < 0:
-            raise ValueError(f"checkpoint {key} must hold finite numbers >= 0, not {value!r}")
+            raise ValueError(f"checkpoint {key} must hold finite numbers >= 0; got {value!r}")
         numbers.append(float(value))
     return numbers

@@ -1,8 +1,8 @@
-"""The constants of the decision, and which of its elements act. Production takes the defaults.
+"""The constants of the decision, and which of its components are active.
 
-Each default was chosen in the simulator over many cells at once; `headroom simulate --ablate` shows
-what each element earns. Queue and correction earn little while the model is right: they are there
-for when it is not.
+The defaults, which production uses, were chosen in the simulator over many cells at once; `headroom
+simulate --ablate` shows what each component contributes. The queue rule and the correction
+contribute little while the model is right; they are there for when it is not.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from enum import StrEnum
 HOUR_S = 3600.0
 """How long rates, bursts and flaps are remembered."""
 SLACK_S = 60.0
-"""Beyond a cold start: replicas needed again within this time were removed too early."""
+"""In addition to a cold start: replicas needed again within this time were removed too early."""
 
 
 class Component(StrEnum):
-    """A step of the decision that can be left out in the simulator."""
+    """A part of the decision that the simulator can leave out."""
 
     CEILING = "utilization-ceiling"
     LATENCY = "latency-model"
     QUEUE = "queue-depth"
     BACKLOG = "backlog"
-    """Room for replicas that a surge has left a queue with."""
+    """Replicas for the ready ones that hold a backlog after a surge."""
     BURST = "burst"
     VARIATION = "variation"
     """Learning how much executions vary."""
@@ -31,30 +31,32 @@ class Component(StrEnum):
     REMOVAL_MARGIN = "removal-margin"
     FLAPS = "flap-hold"
     FORECAST = "forecast"
-    """What followed before when the load was as it is now."""
+    """Learning from the last hour what follows rates like the present one."""
     PERIODIC_PEAKS = "periodic-peaks"
-    """Of the forecast: what comes at regular times."""
+    """Part of the forecast: peaks at regular times."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tuning:
-    """What a sweep of Headroom itself may walk."""
+    """The constants that a sweep over Headroom itself can vary."""
 
     arrival_margin: float = 1.0
-    """Replicas = arrivals x margin / capacity: room beyond what the forecast asks for."""
+    """Replicas = arrivals x margin / capacity: spare capacity in addition to the forecast."""
     burst_deviations: float = 4.5
-    """A short window counts when it lies this many Poisson deviations above what preceded it."""
+    """A short window counts as a burst if it lies this many Poisson deviations above the time
+    before it."""
     removal_latency_ratio: float = 0.92
-    """A removal must leave the modelled latency this far inside."""
+    """After a removal the modelled latency must be below this share of the target."""
     expected_share: float = 0.6
     kept_share: float = 0.65
-    """Replicas are added, and kept, for what so much of what followed before does not exceed."""
+    """Quantiles of the forecast up to which replicas are added (`expected_share`) and kept
+    (`kept_share`)."""
     drain_s: float = 180.0
-    """A queue that stands beyond its bound is to be worked off within this time."""
+    """A queue above its bound must be worked off within this time."""
     correction_s: float = 300.0
-    """Time constant of the correction."""
+    """Time constant of the latency correction."""
     without: frozenset[Component] = frozenset()
 
     def has(self, component: Component) -> bool:
-        """Whether this element acts."""
+        """Whether this component is active."""
         return component not in self.without

@@ -1,8 +1,8 @@
-"""The words of the decision as frozen values: what a tick knows, what it may do, what it decided.
+"""The inputs and outputs of the decision as immutable values.
 
-Units stand in the names (`_s` seconds, `_rps` requests per second); ratios lie in 0..1. *Waiting*
-is queued only, *running* is in a batch, *in flight* is both. Counters are cumulative since the
-pod's process started.
+Names carry their unit (`_s` seconds, `_rps` requests per second); ratios are 0..1. *Waiting*
+requests are queued, *running* ones are in a batch, *in flight* ones are both together. Counters are
+cumulative since the start of the pod's process.
 """
 
 from __future__ import annotations
@@ -15,42 +15,47 @@ from headroom.scaling.tuning import Tuning
 
 
 class PodState(StrEnum):
-    """What a pod is worth to the decision."""
+    """The state of a pod, as far as the decision distinguishes it."""
 
     READY = "Ready"
     """Warm and taking requests."""
     WARMING = "Warming"
-    """Scheduled and pulling, starting, loading or warming. Credited while on schedule."""
+    """Scheduled, and pulling, starting, loading or warming up. Counted as capacity while on
+    schedule."""
     UNSCHEDULABLE = "Unschedulable"
-    """No node has room for it. Never credited, never multiplied."""
+    """No node has room for it. Never counted as capacity, and no replica is added to replace it."""
     BROKEN = "Broken"
-    """Cannot become ready as it is: image, crash loop, warm-up timed out. Never credited."""
+    """Cannot become ready: image pull error, crash loop or warm-up timeout. Never counted as
+    capacity."""
     TERMINATING = "Terminating"
-    """On its way out; it still occupies its GPUs."""
+    """Shutting down; it still occupies its GPUs."""
 
 
 class Freshness(StrEnum):
-    """Absent is not zero, and stale is neither."""
+    """Whether a signal is recent, too old, or missing. Missing is not zero."""
 
     FRESH = "Fresh"
+    """Recent enough to remove replicas."""
     STALE = "Stale"
+    """Too old to remove replicas."""
     MISSING = "Missing"
+    """No value is known."""
 
 
 class Routing(StrEnum):
-    """How requests reach the replicas; what a replica can carry depends on it."""
+    """How requests reach the replicas; the capacity of a replica depends on it."""
 
     RANDOM = "Random"
     """Each request goes to a replica chosen at random."""
     STICKY = "Sticky"
-    """Each keep-alive connection stays with one replica: what a ClusterIP does."""
+    """Each keep-alive connection stays with one replica, as through a ClusterIP."""
     ROUND_ROBIN = "RoundRobin"
     LEAST_IN_FLIGHT = "LeastInFlight"
     """Each request goes to the replica with the fewest requests in flight."""
     POWER_OF_TWO = "PowerOfTwo"
-    """The less loaded of two replicas chosen at random."""
+    """Each request goes to the less loaded of two replicas chosen at random."""
     CENTRAL = "Central"
-    """Requests wait in one queue, and a replica gets one when it has room."""
+    """Requests wait in one queue; a replica takes one when it has a free slot."""
 
     @property
     def sees_load(self) -> bool:
@@ -59,7 +64,7 @@ class Routing(StrEnum):
 
 
 class Direction(StrEnum):
-    """Where a decision moves the number of replicas."""
+    """Whether a decision adds or removes replicas."""
 
     UP = "Up"
     DOWN = "Down"
@@ -67,72 +72,73 @@ class Direction(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why a decision is what it is. Machine-readable API: documented, never renamed."""
+    """The rule or limit that determines a decision. Users rely on these values."""
 
     LATENCY_MODEL = "LatencyModel"
     """The tail-latency model needs this many replicas for the arrivals (N_slo)."""
     UTILIZATION_CEILING = "UtilizationCeiling"
-    """Fewer would put utilization above the ceiling (N_util)."""
+    """Fewer replicas would put utilization above the ceiling (N_util)."""
     QUEUE_DEPTH = "QueueDepth"
-    """More requests are waiting than the bound per replica allows (N_queue)."""
+    """More requests are waiting than the bound per replica allows (N_queue, N_backlog)."""
     BURST = "Burst"
-    """A short window shows that the stable one is out of date (N_burst)."""
+    """A short window shows a much higher rate than the stable window (N_burst)."""
     MIN_REPLICAS = "MinReplicas"
-    """Nothing asks for more than the floor."""
+    """No rule needs more than minReplicas."""
     SCALED_TO_ZERO = "ScaledToZero"
-    """minReplicas is 0 and no request came for scaling.scaleToZero.idleTimeout."""
+    """minReplicas is 0 and no request arrived for scaling.scaleToZero.idleTimeout."""
     MAX_REPLICAS = "MaxReplicas"
-    """More would be wanted, and the bound forbids it."""
+    """More replicas are needed than maxReplicas allows."""
     WITHIN_TARGET = "WithinTarget"
-    """What stands is what is wanted."""
+    """The current replicas are the desired ones."""
     SCALE_UP_STABILIZED = "ScaleUpStabilized"
-    """More is wanted, but not yet for the whole scale-up window."""
+    """More replicas are needed, but have not been for the whole scale-up window."""
     SCALE_DOWN_STABILIZED = "ScaleDownStabilized"
-    """Less would do now, but not yet for the whole scale-down window."""
+    """Fewer replicas suffice now, but have not for the whole scale-down window."""
     SCALE_DOWN_MARGIN = "ScaleDownMargin"
-    """Less would be allowed, but would leave latency or utilization too close to its bound."""
+    """Fewer replicas suffice, but would bring latency or utilization too close to its bound."""
     RATE_LIMITED = "RateLimited"
-    """The step was cut to the configured rate."""
+    """The configured rate limits the step."""
     REPLICAS_WARMING = "ReplicasWarming"
-    """What is needed is already on its way."""
+    """The replicas that are needed are already starting."""
     CAPACITY_SHORTAGE = "CapacityShortage"
-    """Replicas are unschedulable or broken; asking for more would multiply them."""
+    """Replicas are unschedulable or broken; no more are requested."""
     YIELDED_TO_PRIORITY = "YieldedToPriority"
     """A service of higher priority gets the last accelerators of the pool."""
     ROLLING_OUT = "RollingOut"
-    """A rollout is replacing pods; nothing is removed meanwhile."""
+    """A rollout is replacing pods; no replica is removed before it ends."""
     METRICS_STALE = "MetricsStale"
-    """A signal is out of date: nothing is removed."""
+    """Metrics are too old; no replica is removed."""
     METRICS_MISSING = "MetricsMissing"
-    """A signal is not there: what stands is held."""
+    """Metrics are missing; the replica count is kept."""
     COST_UNKNOWN = "CostUnknown"
-    """No replica has said or shown yet what a request costs: what stands is held."""
+    """No replica has reported or shown yet what a request costs; no replica is removed."""
     INSUFFICIENT_HISTORY = "InsufficientHistory"
-    """The operator has not watched for a whole scale-down window yet."""
+    """Metrics do not cover a whole scale-down window yet, for example after a restart of the
+    operator; no replica is removed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateLimit:
-    """At most so much change within a period, as in HorizontalPodAutoscaler's behavior.policies."""
+    """Largest change of replicas within a period, as in HorizontalPodAutoscaler's policies."""
 
     period_s: float
     replicas: int = 0
     percent: int = 0
-    """Of the replicas at the period's start. The larger of the two counts."""
+    """Of the replicas at the start of the period. The larger of the two limits applies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """What the user promises and permits. Immutable; parsed once at the edge."""
+    """The targets and limits that the user sets, parsed from the spec."""
 
     latency_target_s: float
     latency_percentile: float = 0.95
     queue_depth: int | None = None
-    """Waiting requests per replica; None takes the largest batch of the model."""
+    """Waiting requests per replica; None uses the largest batch of the model."""
     utilization_ceiling: float = 0.80
     min_replicas: int = 1
     schedule: str = ""
-    """Names the schedule that min_replicas come from now; empty: none does."""
+    """Name of the schedule that min_replicas comes from now; empty if none does."""
     max_replicas: int = 20
     scale_up_stabilization_s: float = 0.0
     scale_up_rate: RateLimit | None = None
@@ -145,19 +151,19 @@ class Policy:
     absent_after_s: float = 120.0
     routing: Routing = Routing.RANDOM
     capacity_factor: float = 1.0
-    """Capacity is increased by this factor: the margin over arrivals grows, the utilization ceiling
-    falls. Above 1 while token-latency SLOs need more than the model asks for."""
+    """Increases capacity: the margin over arrivals rises, the utilization ceiling falls. Above 1
+    while token-latency SLOs need more replicas than the model."""
     priority: int = 0
-    """Of several services that want the last accelerators, the highest goes first."""
+    """Of several services that need the last accelerators, the highest priority goes first."""
     warmup_timeout_s: float = 600.0
-    """A warming pod that is older than this is not on schedule, whatever was measured before."""
+    """A pod that warms up for longer is late, whatever was measured before."""
     tuning: Tuning = field(default_factory=Tuning)
-    """The constants behind the fields above; a user does not set them."""
+    """Constants of the decision; users do not set them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostModel:
-    """Batch cost t(b) = fixed_s + per_item_s * b, b up to max_batch (affine: Inoue 2021)."""
+    """Batch cost t(b) = fixed_s + per_item_s * b for b up to max_batch (affine: Inoue 2021)."""
 
     fixed_s: float
     per_item_s: float
@@ -165,15 +171,15 @@ class CostModel:
     cv: float = 0.0
     """Coefficient of variation of an execution around its mean."""
     slots: int = 1
-    """Executions side by side in one replica."""
+    """Parallel executions in one replica."""
 
     def batch_s(self, size: float) -> float:
-        """Seconds that a batch of this size takes."""
+        """Return the seconds that a batch of this size takes."""
         return self.fixed_s + self.per_item_s * size
 
     @property
     def full_batch_rps(self) -> float:
-        """Throughput of one replica in full batches: the denominator of utilization."""
+        """Throughput of one replica with full batches: the denominator of utilization."""
         return self.slots * self.max_batch / self.batch_s(self.max_batch)
 
 
@@ -188,22 +194,22 @@ class LatencyCounts:
         """Raise ValueError unless both have the same length."""
         if len(self.bounds_s) != len(self.counts):
             raise ValueError(
-                f"latency counts need one count per bound: {len(self.bounds_s)} bounds, "
+                f"latency counts must have one count per bound; got {len(self.bounds_s)} bounds, "
                 f"{len(self.counts)} counts"
             )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodSample:
-    """One scrape of one pod: all counters and gauges of one instant."""
+    """One scrape of one pod: all counters and gauges at one instant."""
 
     pod: str
-    """The pod's UID: a name may come back, a UID does not."""
+    """The pod's UID: names are reused, UIDs are not."""
     time_s: float
     arrivals: float
-    """ServiceCounters at the door, before admission."""
+    """Counted before admission."""
     missed: float
-    """Refused, expired, failed or abandoned: each counts as +Inf in every percentile."""
+    """Rejected, expired, failed or abandoned requests; each counts as +Inf in every percentile."""
     waiting: int
     running: int
     latency: LatencyCounts
@@ -211,40 +217,40 @@ class PodSample:
     batch_items: float = 0.0
     batch_seconds: float = 0.0
     cost: CostModel | None = None
-    """What the server itself measured when it warmed up; None where it does not say."""
+    """The cost that the server measured at warm-up; None if it reports none."""
     max_batch: int | None = None
-    """The largest batch that the server forms; None where it says so in `cost`, or not at all."""
+    """The largest batch that the server forms; None if `cost` has it, or it is unknown."""
     slots: int = 1
-    """Executions that the server runs side by side."""
+    """Parallel executions of the server."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pod:
-    """One pod of the service as the API server shows it."""
+    """One pod of the service, as the API server shows it."""
 
     uid: str
     state: PodState
     created_s: float
     scheduled_s: float | None = None
-    """When it got its node: a start is timed from here, not from what it waited before."""
+    """When it got its node: a cold start is measured from here, without the wait for a node."""
     ready_s: float | None = None
-    """When it last became ready, as the kubelet reported it; None if it is not."""
+    """When it last became ready, as reported by the kubelet; None if it is not ready."""
     detail: str = ""
-    """Why it is unschedulable or broken, in the cluster's words."""
+    """Why it is unschedulable or broken, as the cluster reports it."""
 
     @property
     def started_s(self) -> float:
-        """When its start began: with its node, or with its creation where that is not known."""
+        """When its cold start began: with its node, or with its creation if that is unknown."""
         return self.created_s if self.scheduled_s is None else self.scheduled_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allocation:
-    """What a service may have of a pool that has too few accelerators for all."""
+    """The accelerators that a service may use of a pool that has too few for all."""
 
     replicas: int
     preempted_by: str
-    """Who gets the rest, in words."""
+    """The service that gets the rest, as text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,11 +264,11 @@ class GatewayRejections:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """Everything that a tick knows. Reads have ended when it exists."""
+    """Everything that one tick knows; complete before the decision starts."""
 
     now_s: float
     current: int
-    """Replicas that the workload is asked for now."""
+    """Replicas that the workload requests now."""
     pods: tuple[Pod, ...] = ()
     samples: tuple[PodSample, ...] = ()
     unlisted_ready: int = 0
@@ -271,29 +277,32 @@ class Observation:
     """None: no gateways, or not known yet."""
     rolling: bool = False
     allocation: Allocation | None = None
-    """None: nothing is withheld for others."""
+    """None: nothing is withheld for other services."""
 
     def count(self, state: PodState) -> int:
-        """Pods in this state."""
+        """Return the number of pods in this state."""
         return sum(1 for pod in self.pods if pod.state is state)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signal:
-    """One quantity that the decision acts on; `value` is None exactly when it is absent."""
+    """One quantity that the decision depends on; `value` is None exactly if it is missing."""
 
     freshness: Freshness
     value: float | None = None
     age_s: float | None = None
 
     def __post_init__(self) -> None:
-        """Raise ValueError where a value stands for nothing, or nothing for a value."""
+        """Raise ValueError for a missing signal with a value, and for any other without one."""
         if (self.value is None) != (self.freshness is Freshness.MISSING):
-            raise ValueError(f"a signal has a value unless absent: {self.freshness}, {self.value}")
+            raise ValueError(
+                "a signal must have a value unless it is missing; "
+                f"got {self.freshness}, {self.value}"
+            )
 
     @property
     def fresh(self) -> bool:
-        """Whether scale-down may rely on it."""
+        """Whether a scale-down may rely on it."""
         return self.freshness is Freshness.FRESH
 
 
@@ -302,30 +311,30 @@ MISSING = Signal(freshness=Freshness.MISSING)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signals:
-    """What the windows say now, over all pods of the service."""
+    """The signals of all pods of the service, computed from the sliding windows."""
 
     arrival_rps: Signal = MISSING
     waiting: Signal = MISSING
     standing_queue: Signal = MISSING
-    """Waiting throughout the shortest burst window: a queue that the replicas do not work off."""
+    """Requests waiting throughout the shortest burst window: the replicas do not work them off."""
     in_flight: Signal = MISSING
     latency_s: Signal = MISSING
-    """The promised percentile in the stable window, misses as +Inf; absent without traffic."""
+    """The target percentile in the stable window, misses as +Inf; missing without traffic."""
     attainment: Signal = MISSING
-    """Share of the stable window's requests answered within the target; absent without traffic."""
+    """Share of the stable window's requests answered within the target; missing without traffic."""
     coverage: float = 0.0
     """Share of the ready pods that have a fresh sample."""
 
     @property
     def freshness(self) -> Freshness:
-        """The worst of the signals that a removal depends on."""
+        """The worst freshness of the signals that a removal depends on."""
         order = (Freshness.MISSING, Freshness.STALE, Freshness.FRESH)
         return min((self.arrival_rps.freshness, self.waiting.freshness), key=order.index)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recommendation:
-    """One rule's answer: how many replicas it wants, not yet bounded."""
+    """The replicas that one rule needs, before limits."""
 
     rule: Reason
     replicas: int
@@ -334,28 +343,28 @@ class Recommendation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitApplied:
-    """One limit that changed the number, and from what to what."""
+    """One limit that changed the number of replicas, and how."""
 
     limit: Reason
     before: int
     after: int
     detail: str = ""
-    """What the limit's name does not say."""
+    """What the name of the limit does not say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counterfactual:
-    """What the model expects at this many ready replicas and the present arrivals."""
+    """What the model expects with this many ready replicas at the present arrival rate."""
 
     replicas: int
     latency_s: float
-    """The promised percentile; inf where the replicas could not carry the arrivals."""
+    """The target percentile; inf if the replicas cannot carry the arrivals."""
     utilization: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaCounts:
-    """Pods by what they are worth, `late` taken out of `warming`."""
+    """Pods by state, with `late` ones not counted as `warming`."""
 
     ready: int = 0
     warming: int = 0
@@ -367,14 +376,14 @@ class ReplicaCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """How many replicas, and everything that is needed to say why."""
+    """The number of replicas, and everything needed to explain it."""
 
     time_s: float
     current: int
     replicas: int
     direction: Direction
     reason: Reason
-    """The rule or limit that binds: what would have to change for the number to change."""
+    """The rule or limit that binds: the number changes only if it does."""
     message: str
     recommendations: tuple[Recommendation, ...] = ()
     limits: tuple[LimitApplied, ...] = ()
@@ -384,24 +393,24 @@ class Decision:
     signals: Signals = field(default_factory=Signals)
     counts: ReplicaCounts = field(default_factory=ReplicaCounts)
     utilization: float | None = None
-    """Arrivals over the ready replicas' full-batch throughput; None while either is unknown."""
+    """Arrivals over the throughput of the ready replicas with full batches; None while unknown."""
     feasible: bool = True
-    """False where even an idle replica misses the latency target."""
+    """False if even an idle replica misses the latency target."""
     floor_latency_s: float | None = None
-    """What an idle replica takes: the lowest latency target that can be promised."""
+    """Latency of an idle replica: no lower target can be met."""
     floor_replicas: int = 1
-    """min_replicas, or what a schedule makes of them now."""
+    """min_replicas, or what a schedule sets them to now."""
     floor_rps: float | None = None
-    """Arrivals that min_replicas carry within the target; a rise beyond waits for a cold start."""
+    """Arrivals that min_replicas carry within the target; more must wait for a cold start."""
     cost: CostModel | None = None
     correction: float = 1.0
-    """Measured over modelled latency, as far as it has been learnt."""
+    """The learned factor of measured over modelled latency."""
     cold_start_s: float | None = None
-    """p90 of the measured times from getting a node to ready."""
+    """p90 of the measured times from node assignment to ready."""
 
     @property
     def alone(self) -> int:
-        """How many replicas it would be if no other service had priority."""
+        """The number of replicas without the competition of other services."""
         if self.replicas == 0:
             return 0
         limits = (limit for limit in self.limits if limit.limit is Reason.YIELDED_TO_PRIORITY)

@@ -1,22 +1,22 @@
-"""Whether recent executions contradict what was expected of them, beyond chance."""
+"""Detects whether recent executions contradict the expected cost by more than chance."""
 
 from __future__ import annotations
 
 import math
 
 RATIO, DEVIATIONS = 1.15, 5.0
-"""This far from what was expected, and as many deviations of their mean: a new cost."""
+"""A new cost: this far from the expected one, and this many standard deviations of the mean."""
 FEWEST_BATCHES = 10.0
-"""Fewer surprise nobody."""
+"""Fewer batches never count as a change."""
 KEPT = 0.02
-"""Of what was known, after a surprise."""
+"""Share of the learned sums that is kept after a change."""
 
 Recent = tuple[float, float, float]
-"""Batches, their seconds, and the seconds that had been expected."""
+"""Batches, their seconds, and the expected seconds."""
 
 
 def detect_change(recent: Recent, cv: float) -> float | None:
-    """Return how many times as long as expected they took; None where chance explains it.
+    """Return how many times as long as expected they took; None if chance explains the difference.
 
     Worked: cv 1 and 100 batches: a mean is within 1 +- 5 / 10, so only a factor above 1.5 counts.
     """

@@ -1,14 +1,14 @@
-"""The batch cost, learnt online: an affine fit over (mean batch size, mean batch seconds) pairs.
+"""Learns the batch cost online: an affine fit over (mean batch size, mean batch seconds) pairs.
 
-Pairs are remembered by size, in bins of factor 1.5, and forgotten only as newer ones of the same
-size arrive. Were they forgotten by time alone, a service with replicas to spare would see only
-small batches, unlearn what a full one costs, and keep the spare replicas for that. The line is that
-of the usual replica: each pair is divided by how slow its replica is beside the others.
+Pairs are kept by size, in bins of factor 1.5, and fade only as newer ones of the same size arrive.
+If they faded with time alone, a service with spare replicas would see only small batches, forget
+what a full one costs, and keep the spare replicas because of that. The line is that of the usual
+replica: each pair is divided by the speed factor of its replica.
 
-A server may claim a cost that it measured when it warmed up: PRIOR_BATCHES batches of one and as
-many full ones count as such a prior, so the fit is defined from the first tick and cannot tilt
-while traffic shows only one batch size. Where none is claimed a faint doubt takes its place: full
-batches might gain nothing over what was seen.
+A server may report a cost that it measured at warm-up. It counts as a prior, as much as
+PRIOR_BATCHES batches of one and as many full ones, so the fit is defined from the first tick and
+cannot tilt while the traffic has only one batch size. Without a report a weak prior takes its
+place: full batches might gain nothing over the observed ones.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from headroom.scaling.windows.sliding_windows import BatchStats
 PRIOR_BATCHES = 20.0
 DOUBT_BATCHES = 0.1
 HALF_LIFE_S = 1800.0
-"""Of what a bin remembers, in time in which it is refreshed. Long, since a tail is learnt slowly:
-the cv of 500 lognormal executions of cv 1 is off by 13 %, of 20 000 by 2 %."""
+"""Of a bin, in time during which it is refreshed. Long, because a tail is learned slowly: the cv of
+500 lognormal executions of cv 1 is off by 13 %, that of 20 000 by 2 %."""
 BIN_FACTOR = 1.5
 _LOG_BIN_FACTOR = math.log(BIN_FACTOR)
 OUTLIER_FACTOR = 20.0
@@ -39,7 +39,7 @@ cv 1 exceeds 20 times its mean once in 20 000."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """What the servers say of themselves."""
+    """The cost and the limits that the servers report."""
 
     max_batch: int
     slots: int = 1
@@ -47,14 +47,14 @@ class Claim:
 
 
 def claim_of(samples: Iterable[PodSample]) -> Claim | None:
-    """Return the largest batch and the slowest cost that any server claims; None if none does."""
+    """Return the largest batch and the slowest cost that any server reports; None if none does."""
     slowest: CostModel | None = None
     largest, slots = 0, 1
     for sample in samples:
         cost = sample.cost
         if cost is None:
             largest = max(largest, sample.max_batch or 0)
-        elif cost is not slowest and cost != slowest:  # most say the same
+        elif cost is not slowest and cost != slowest:  # most report the same
             largest = max(largest, cost.max_batch)
             if slowest is None or _full_s(cost) > _full_s(slowest):
                 slowest = cost
@@ -68,7 +68,7 @@ def _full_s(cost: CostModel) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostLearner:
-    """The sums of a least-squares line by bin of size, and what is left beside it."""
+    """The sums of a least-squares line by bin of size, the variation, and the replicas' speeds."""
 
     bins: Mapping[int, Sums] = field(default_factory=dict)
     variation: ExecutionVariation = field(default_factory=ExecutionVariation)
@@ -80,11 +80,12 @@ class CostLearner:
         elapsed_s: float,
         expected: CostModel | None = None,
     ) -> CostLearner:
-        """Return the learner with what replicas executed added, an interval of each.
+        """Return the learner with one interval of each replica added.
 
-        What takes OUTLIER_FACTOR times as long as `expected` is left out. When the recent batches
-        contradict `expected` beyond chance, the past is scaled to them and nearly forgotten: what
-        every request costs has changed, and the sizes not seen since have changed with it.
+        Intervals that take OUTLIER_FACTOR times as long as `expected` are ignored. If the recent
+        batches contradict `expected` by more than chance, the past is scaled to them and nearly
+        forgotten: the cost of every request has changed, also for sizes that were not observed
+        since.
         """
         usual = _usual(intervals, expected)
         if not usual:
@@ -106,16 +107,16 @@ class CostLearner:
         )
 
     def only(self, replicas: AbstractSet[str]) -> CostLearner:
-        """Return the learner with no other replica remembered; what they taught stays."""
+        """Return the learner without data of other replicas; what was learned from them is kept."""
         variation, speeds = self.variation.only(replicas), self.speeds.only(replicas)
         if variation is self.variation and speeds is self.speeds:
             return self
         return replace(self, variation=variation, speeds=speeds)
 
     def fit(self, claim: Claim | None) -> CostModel | None:
-        """Return the fitted cost; None while the server has not said how large a batch may be.
+        """Return the fitted cost; None while the largest batch of the server is unknown.
 
-        None too while neither a claim nor a batch is known.
+        Also None while there is neither a reported cost nor an executed batch.
         """
         if claim is None or (claim.cost is None and not self.bins):
             return None
@@ -139,7 +140,7 @@ class CostLearner:
 
 
 def _usual(intervals: Iterable[BatchStats], expected: CostModel | None) -> list[BatchStats]:
-    """Return what took some time for some requests, and no outlier's."""
+    """Return the intervals with requests and a duration, without outliers."""
     if expected is None:
         return [one for one in intervals if one.size > 0 < one.mean_s]
     fixed_s, per_item_s = OUTLIER_FACTOR * expected.fixed_s, OUTLIER_FACTOR * expected.per_item_s
@@ -157,7 +158,7 @@ def _with(
     fade: float,
     factors: Mapping[str, float],
 ) -> dict[int, Sums]:
-    """Return the bins with intervals added; only those that are refreshed fade."""
+    """Return the bins with intervals added; only bins that are refreshed fade."""
     fresh: dict[int, list[float]] = {}
     for replica, batches, size, mean_s in intervals:
         # 0 for batches of one, then (1, 1.5], (1.5, 2.25] and so on
@@ -199,10 +200,11 @@ def _rescaled(sums: Sums, ratio: float) -> Sums:
 
 
 def _scale(seen: Sums, claimed: CostModel) -> float:
-    """Return what to multiply a claim with: how much longer than claimed the batches seen took.
+    """Return the factor on a reported cost: observed over reported seconds.
 
-    A claim that is wrong is wrong for the sizes not seen too. Shrunk towards 1 while little is
-    seen. Worked: claimed 1.5 times too fast, 60 batches seen: 1 + 60 / 80 x 0.5 = 1.375.
+    A report that is wrong is also wrong for sizes that were not observed. Shrunk towards 1 while
+    there are few observations. Worked: reported 1.5 times too fast, 60 batches observed: 1 + 60 /
+    80 x 0.5 = 1.375.
     """
     weight, sizes, _, seconds, *_ = seen
     claimed_s = weight * claimed.fixed_s + sizes * claimed.per_item_s

@@ -1,11 +1,11 @@
-"""How much one execution varies, learnt from how much each replica differs from itself.
+"""Learns how much one execution varies, from the differences between intervals of the same replica.
 
 The mean over n executions of variation v has a variation of v / sqrt(n), so two successive means of
 one replica, over n and m executions, differ by v^2 (1/n + 1/m) in the square (von Neumann 1941, the
-mean square successive difference). What lasts longer than an interval stands in both and cancels:
-a slower replica, a size that no line fits, a cost that drifts. From residuals around one line it
-would not: a replica that is 20 % slower throughout, at 60 executions an interval, would count as
-60 x 0.2^2 = 2.4, and pass for a variation of 1.5.
+mean square successive difference). What lasts longer than an interval is in both means and cancels
+out: a slower replica, a size that no line fits, a cost that drifts. With residuals around one line
+it would not: a replica that is always 20 % slower, at 60 executions an interval, would count as 60
+x 0.2^2 = 2.4, and look like a variation of 1.5.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from headroom.scaling.windows.sliding_windows import BatchStats
 
 FIRST_INTERVALS = 10
 FEWEST_DIFFERENCES = 10.0
-"""Before as many nothing is said."""
+"""With fewer differences the variation is unknown."""
 _NEGLIGIBLE_CV = 0.02
 
 
@@ -31,7 +31,7 @@ class ExecutionVariation:
     squares: float = 0.0
     differences: float = 0.0
     intervals: int = 0
-    """Heard so far; of the first ones nothing is compared, the expectation being a guess."""
+    """Observed so far; the first ones are not compared: the expected cost is still a guess."""
     latest: Mapping[str, BatchStats] = field(default_factory=dict)
     """The last interval of each replica."""
 
@@ -42,10 +42,11 @@ class ExecutionVariation:
         fade: float,
         factors: Mapping[str, float],
     ) -> ExecutionVariation:
-        """Return it with intervals added, at most one per replica; what is known fades by `fade`.
+        """Return it with intervals added, at most one per replica; earlier sums fade by `fade`.
 
-        Both means of a pair are compared with the same expectation, so that an expectation that
-        moves is no difference: `expected` for the usual replica, times how slow this one is.
+        Both means of a pair are compared with the same expected cost, so that a change of the
+        expectation is no difference: `expected` for the usual replica, times the factor of this
+        one.
         """
         squares, differences = fade * self.squares, fade * self.differences
         fixed_s, per_item_s = expected.fixed_s, expected.per_item_s
@@ -63,30 +64,30 @@ class ExecutionVariation:
                 ratio /= factors[replica]
             squares += ratio * ratio * batches * fewer / (batches + fewer)
             differences += 1.0
-        heard = self.intervals + len(intervals)
+        observed = self.intervals + len(intervals)
         return ExecutionVariation(
-            squares=squares, differences=differences, intervals=heard, latest=latest
+            squares=squares, differences=differences, intervals=observed, latest=latest
         )
 
     def only(self, replicas: AbstractSet[str]) -> ExecutionVariation:
-        """Return it with no other replica remembered; what they taught stays."""
+        """Return it without the intervals of other replicas; what was learned from them is kept."""
         if self.latest.keys() <= replicas:
             return self
         latest = {replica: one for replica, one in self.latest.items() if replica in replicas}
         return replace(self, latest=latest)
 
     def fewer(self, kept: float) -> ExecutionVariation:
-        """Return the same variation, known from a share of what was seen."""
+        """Return the same variation with the weight of its evidence reduced."""
         return ExecutionVariation(squares=kept * self.squares, differences=kept * self.differences)
 
     @property
     def known(self) -> bool:
-        """Whether enough was seen to say anything."""
+        """Whether there is enough evidence."""
         return self.differences >= FEWEST_DIFFERENCES
 
     @property
     def cv(self) -> float:
-        """The coefficient of variation of one execution; 0 while it is not known."""
+        """The coefficient of variation of one execution; 0 while unknown."""
         if not self.known:
             return 0.0
         cv = math.sqrt(self.squares / self.differences)

@@ -1,4 +1,4 @@
-"""A least-squares line through (batch size, seconds), kept as sums that add and fade."""
+"""A least-squares line through (batch size, seconds), kept as sums that can be added and faded."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ NOTHING: Sums = (0.0,) * SUMS
 
 
 def plus(sums: Sums, batches: float, size: float, mean_s: float) -> Sums:
-    """Return the sums with as many batches of this mean added."""
+    """Return the sums with this many batches of this mean added."""
     weight, sizes, sizes_squared, seconds, products = sums
     return (
         weight + batches,
@@ -21,9 +21,9 @@ def plus(sums: Sums, batches: float, size: float, mean_s: float) -> Sums:
 
 
 def line(sums: Sums) -> tuple[float, float]:
-    """Return fixed and per-item seconds; the weight has to be above 0.
+    """Return fixed and per-item seconds; the weight must be above 0.
 
-    A line with a negative part is replaced by the nearest without one: through the origin, or flat.
+    A line with a negative part is replaced by the nearest one without: through the origin, or flat.
     """
     weight, sizes, sizes_squared, seconds, products = sums
     spread = sizes_squared * weight - sizes**2

@@ -1,14 +1,14 @@
-"""How slow each replica is beside the others: accelerators that differ, a neighbour that is loud.
+"""Learns how slow each replica is compared with the usual one: other accelerators, busy neighbours.
 
 A slow replica under the same share of the load forms larger batches than a fast one. A line through
-the pairs of both takes speed for size: with half of the replicas 1.5 times as slow it was seen to
-lose three quarters of the fixed part, and half of what a full batch carries. So each replica has a
-factor on one line (a fixed effect), that of the usual replica, and only how its own batches differ
-in size tells the slope. Factors and line are fitted in turn, once a tick, by alternating least
-squares.
+the pairs of both confuses speed with size: with half of the replicas 1.5 times as slow it lost
+three quarters of the fixed part, and half of the capacity of a full batch. So each replica has a
+factor on one line (a fixed effect), that of the usual replica, and the slope depends only on how
+its own batches differ in size. Factors and line are fitted in turn, once a tick, by alternating
+least squares.
 
-What a replica was is nearly forgotten once its recent executions contradict it, and the other
-replicas' do not: those that all have become slower have no factor, but another cost.
+The factor of a replica is nearly forgotten once its recent executions contradict it, and those of
+the other replicas do not. If all replicas become slower, the cost changes and no factor does.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from headroom.scaling.windows.sliding_windows import BatchStats
 HALF_LIFE_S = 300.0
 RECENT_HALF_LIFE_S = 20.0
 LEAST_DIFFERENCE, LEAST_DEVIATIONS = 0.05, 4.0
-"""A replica differs when it does by this much, and by as many deviations of its mean."""
+"""A replica differs if it does by this share, and by this many standard deviations of its mean."""
 FEWEST_OF_ONE = 100.0
-"""Times cv squared: the mean of fewer executions of one replica is too skewed to call it changed.
+"""Times cv squared: the mean of fewer executions of one replica is too skewed to detect a change.
 One lognormal execution of cv 1 in ten thousand takes 16 times as long as usual."""
 _STEP = math.log(1.05)
 _ROUNDING = 1e-9
@@ -46,7 +46,7 @@ class ReplicaSpeeds:
 
     sums: Mapping[str, Sums] = field(default_factory=dict)
     recent: Mapping[str, Recent] = field(default_factory=dict)
-    """Of the last half minute, beside what the usual replica would have taken."""
+    """Of the last half minute, with the seconds that the usual replica would have taken."""
     factors: Mapping[str, float] = field(default_factory=dict)
     """How many times as long as the usual replica each takes; their median is 1."""
 
@@ -57,10 +57,10 @@ class ReplicaSpeeds:
         elapsed_s: float,
         cv: float | None,
     ) -> ReplicaSpeeds:
-        """Return them with intervals added; a replica's past fades as it is heard again.
+        """Return the speeds with intervals added; a replica's past fades as new intervals arrive.
 
-        `expected` is what the usual replica takes. `cv` says what chance explains; while it is None
-        nobody differs more than before.
+        `expected` is the cost of the usual replica. `cv` determines what chance explains; while it
+        is None the factors stay unchanged.
         """
         fade = 0.5 ** (max(0.0, elapsed_s) / HALF_LIFE_S)
         recent_fade = 0.5 ** (max(0.0, elapsed_s) / RECENT_HALF_LIFE_S)
@@ -94,7 +94,7 @@ class ReplicaSpeeds:
 
     @property
     def together(self) -> Recent:
-        """The recent executions of all replicas, beside what their factors lead to expect."""
+        """The recent executions of all replicas, with the seconds that their factors predict."""
         if not self.factors:
             columns = zip(_NONE, *self.recent.values(), strict=True)
             batches, seconds, usual_s = (float(sum(column)) for column in columns)
@@ -106,7 +106,7 @@ class ReplicaSpeeds:
         return count, took_s, expected_s
 
     def rescaled(self, ratio: float) -> ReplicaSpeeds:
-        """Return them after every replica has become as much slower; who differs still does."""
+        """Return the speeds after all replicas have become slower by the same ratio."""
         sums = {one: _rescaled(sums, ratio, 1.0) for one, sums in self.sums.items()}
         return ReplicaSpeeds(sums=sums, factors=self.factors)
 
@@ -116,9 +116,10 @@ class ReplicaSpeeds:
         return sum(known) / len(known) if known else 1.0
 
     def pooled(self, replicas: Iterable[str]) -> float:
-        """Return the same of replicas that each take what they can: the mean of their rates.
+        """Return the same for replicas that each take as much load as they can.
 
-        Worked: one of five takes ten times as long: 4.1 usual ones do the work of five, 1.22.
+        From the mean of their rates. Worked: one of five takes ten times as long: 4.1 usual ones do
+        the work of five, 1.22.
         """
         known = self._factors_of(replicas)
         return len(known) / sum(1.0 / one for one in known) if known else 1.0
@@ -138,7 +139,7 @@ class ReplicaSpeeds:
         return [factors[one] for one in replicas if one in factors] if factors else []
 
     def only(self, replicas: AbstractSet[str]) -> ReplicaSpeeds:
-        """Return them with no other replica remembered."""
+        """Return the speeds without other replicas."""
         if self.sums.keys() <= replicas:
             return self
         return ReplicaSpeeds(
@@ -151,9 +152,9 @@ class ReplicaSpeeds:
 def _changed(
     recent: Mapping[str, Recent], means: Mapping[str, float], cv: float
 ) -> dict[str, float]:
-    """Return the replicas that have become slower or faster than they were, and how many times.
+    """Return the replicas that have become slower or faster, and by which factor.
 
-    Beside the others: what happens to all is no change of one.
+    Compared with the other replicas: a change of all replicas is no change of one.
     """
     fewest = FEWEST_OF_ONE * cv * cv
     ratios = {
@@ -181,7 +182,7 @@ def _rescaled(sums: Sums, ratio: float, kept: float = KEPT) -> Sums:
 
 
 def _means(sums: Mapping[str, Sums], last: Mapping[str, float]) -> dict[str, float]:
-    """Return what each replica took over the line that the last factors give."""
+    """Return the time of each replica over the line that the last factors give."""
     fixed_s, per_item_s = line(_together(sums, last))
     fixed_squared, cross, per_item_squared = fixed_s**2, 2 * fixed_s * per_item_s, per_item_s**2
     return {
@@ -194,9 +195,10 @@ def _means(sums: Mapping[str, Sums], last: Mapping[str, float]) -> dict[str, flo
 def _beyond_chance(
     means: Mapping[str, float], sums: Mapping[str, Sums], cv: float
 ) -> dict[str, float]:
-    """Return the factors of those that differ, 1 for the others; none where nobody does.
+    """Return the factors of the replicas that differ, 1 for the others; empty if none differs.
 
-    Worked: cv 1 and 400 executions, a mean known to 0.05: nobody differs within 0.8 to 1.2.
+    Worked: cv 1 and 400 executions, a mean known to 0.05: a replica between 0.8 and 1.2 does not
+    differ.
     """
     chance = (LEAST_DEVIATIONS * cv) ** 2
     differing = {

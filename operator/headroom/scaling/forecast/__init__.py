@@ -1,1 +1,1 @@
-"""Expects the arrival rate of the time when a replica started now becomes ready."""
+"""Forecasts the arrival rate for the time when a replica requested now would be ready."""

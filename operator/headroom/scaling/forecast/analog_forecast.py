@@ -1,11 +1,10 @@
-"""Precedents: what followed, in the last hour, when the arrival rate stood and moved like now.
+"""Forecasts from analogs: past instants of the last hour with a similar rate and trend.
 
-An instant of the course is a precedent as far as its rate and its slope are like the present ones:
-a Gaussian weight in the distance of their logarithms (kernel estimate of a conditional
-distribution, Nadaraya 1964 and Watson 1964). What followed it, over what it was itself, is one
-possible future. That the rate stays as it is counts as a further one, as much as a minute of the
-same rate: where little is known, nothing changes; where the rate has stood here for minutes
-before, what followed decides.
+An instant counts as an analog as far as its rate and slope resemble the present ones: a Gaussian
+weight in the distance of their logarithms (kernel estimate of a conditional distribution, Nadaraya
+1964 and Watson 1964). The rate that followed it, over its own rate, is one possible future. A
+constant rate is one more, with the weight of a minute at the same rate: with little history nothing
+changes; if the rate has been here for minutes before, what followed decides.
 """
 
 from __future__ import annotations
@@ -20,24 +19,24 @@ from headroom.scaling.forecast.rate_history import STEP_S, WINDOW_S, RateHistory
 from headroom.scaling.tuning import SLACK_S
 
 WIDTH, DEVIATIONS = 0.1, 4.0
-"""Of the kernel: 10 %, or so many Poisson deviations of the requests in a window."""
+"""Of the kernel: 10 %, or this many Poisson deviations of the requests in a window."""
 STAYING = 6.0
-"""Weight of the rate staying as it is, in steps."""
+"""Weight of a constant rate, in steps."""
 _NOTHING_RPS = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FutureRatios:
-    """What followed each past instant, over the rate at that instant; sorted, with 1 among it."""
+    """For each past instant the rate that followed over its own rate; sorted, with 1 among them."""
 
     ratios: Vector
     """[instants + 1], ascending."""
     order: NDArray[np.int16]
-    """[instants + 1]: which instant each ratio belongs to; the last index means staying."""
+    """[instants + 1]: the instant of each ratio; the last index means a constant rate."""
 
     @classmethod
     def of(cls, after_rps: Vector, before_rps: Vector) -> FutureRatios:
-        """Return the ratios of rates [instants] to those that they followed [at least instants]."""
+        """Return the ratios of rates [instants] to the rates before them [at least instants]."""
         before = np.maximum(before_rps[: len(after_rps)], _NOTHING_RPS)
         ratios: Vector = np.append(after_rps / before, np.float32(1.0))
         order = np.argsort(ratios, kind="stable").astype(np.int16)
@@ -54,19 +53,19 @@ class FutureRatios:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AnalogForecast:
-    """The course of the steady rate over an hour, and what followed each instant of it."""
+    """The stable rate over an hour, and what followed each instant of it."""
 
     history: RateHistory = field(default_factory=RateHistory)
     logarithms: Vector = field(default_factory=no_rates)
     slopes: Vector = field(default_factory=no_rates)
-    """[instants]: rise of the logarithm over half a cold start, at least 30 s; 0 where unknown."""
+    """[instants]: rise of the logarithm over half a cold start, at least 30 s; 0 if unknown."""
     later: FutureRatios | None = None
-    """The rate a cold start and a window later; None before anything is that long ago."""
+    """The rate a cold start and a window later; None before any instant is that old."""
     most: FutureRatios | None = None
     """The largest rate from then until a cold start and a minute later."""
 
     def observe(self, now_s: float, rate_rps: float, cold_start_s: float) -> AnalogForecast:
-        """Return the precedents with this rate added, if the last one is a step ago."""
+        """Return the forecast with this rate added, if the last one is a step old."""
         history = self.history.add(now_s, rate_rps)
         if history is self.history:
             return self
@@ -84,7 +83,7 @@ class AnalogForecast:
         )
 
     def weights(self, rate_rps: float, window_s: float) -> Vector:
-        """Return how alike each instant and the present are, 0..1, [instants]."""
+        """Return the similarity of each instant to the present, 0..1, [instants]."""
         width = max(WIDTH, DEVIATIONS / math.sqrt(rate_rps * window_s))
         rates = self.logarithms - math.log(rate_rps)
         slopes = self.slopes - self.slopes[-1]

@@ -1,8 +1,8 @@
-"""Bursts: which rate of a short window stands out, and how much of earlier ones lasted.
+"""Bursts: a short window with a much higher rate, and how much of earlier bursts remained.
 
-A burst is worth a replica only if it is still there once that replica serves. What became of the
-bursts of the last hour that were at least nearly as strong says how much of this one to believe;
-one that is stronger than all of them is believed.
+A burst is worth a replica only if it is still there when that replica serves. What remained of the
+similarly strong bursts of the last hour determines how much of this one to expect; a burst stronger
+than all of them is expected to last.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from headroom.scaling.values import Policy
 from headroom.scaling.windows.sliding_windows import Windows
 
 NEARLY = 0.85
-"""An earlier burst of this share of the rise is as strong."""
+"""An earlier burst counts as similar from this share of the rise on."""
 BELIEF = 1.5
-"""That it lasts counts as much as this many earlier bursts: three that passed outweigh it."""
+"""Weight of the assumption that it lasts, in earlier bursts: three that vanished outweigh it."""
 
 
 def burst_rate_rps(policy: Policy, windows: Windows, now_s: float) -> float | None:
-    """Return the arrival rate of the short window that stands out most; None if none does.
+    """Return the highest arrival rate of a short window that counts as a burst; None if none does.
 
-    A window is compared with the rest of the stable window *before* it, so that what it shows
-    cannot raise its own bar. Worked: 5/s before, 15/s now, 4 s: 60 against 20, z = 8.9.
+    A window is compared with the rest of the stable window *before* it, so that a burst does not
+    raise its own threshold. Worked: 5/s before, 15/s now, 4 s: 60 against 20, z = 8.9.
     """
     watched_s = windows.watched_s(now_s, policy.stable_window_s)
     short_s = [window_s for window_s in policy.burst_windows_s if 2 * window_s <= watched_s]
@@ -42,7 +42,7 @@ def burst_rate_rps(policy: Policy, windows: Windows, now_s: float) -> float | No
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Burst:
-    """A short window that stood out."""
+    """A short window with a burst."""
 
     time_s: float
     rate_rps: float
@@ -53,7 +53,7 @@ class Burst:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bursts:
-    """Those of the last hour, oldest first."""
+    """The bursts of the last hour, oldest first."""
 
     recent: tuple[Burst, ...] = ()
 
@@ -67,9 +67,10 @@ class Bursts:
     def remaining_share(
         self, burst: Burst, history: RateHistory, after_s: float, share: float
     ) -> float:
-        """Return how much of the rise to expect `after_s` later, 0..1.
+        """Return the share of the rise to expect `after_s` later, 0..1.
 
-        The quantile `share` of what lasted of earlier ones; those within half of `after_s` are one.
+        The quantile `share` of what remained of earlier ones; bursts within half of `after_s` count
+        once.
         """
         rise = burst.burst_rps / burst.rate_rps - 1
         remained, last_s = [(1.0, BELIEF)], -math.inf

@@ -1,9 +1,9 @@
-"""The forecast: how much will arrive once a replica that is asked for now could serve.
+"""Forecasts the arrivals for the time when a replica requested now could serve.
 
-Learnt from this service's own last hour, anew after each restart. Where there is no precedent it is
-the present rate. So a load that comes back to where it was is not chased: neither upwards, for a
-peak that is over before a replica has started, nor downwards, for a dip. A surge that comes at
-regular times is expected before it comes.
+Learned from the last hour of this service, again after each restart. Without analogs it is the
+present rate. A load that returns to its former level is not followed: neither upwards, for a peak
+that ends before a replica has started, nor downwards, for a dip. A periodic peak is expected before
+it comes.
 """
 
 from __future__ import annotations
@@ -18,36 +18,37 @@ from headroom.scaling.tuning import SLACK_S, Component, Tuning
 from headroom.scaling.values import Policy
 
 USUAL_START_S = 60.0
-"""Taken for the cold start until one was measured."""
+"""Assumed cold start until one was measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rates:
-    """One expectation, requests per second."""
+    """One expectation, in requests per second."""
 
     for_ceiling_rps: float
-    """By the steady rate and its error: what the ceiling asks for, since utilization is a mean."""
+    """The stable rate and its error: for the ceiling, because utilization is a mean."""
     for_latency_rps: float
-    """By the rate of the stable window too: what latency asks for, which chance raises as well."""
+    """The higher of that and the rate of the stable window: for latency, which noise raises as
+    well."""
     periodic: bool = False
-    """Whether a surge that comes at regular times is what asks for them."""
+    """Whether a periodic peak determines the rates."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """What is not expected to differ is the present rate."""
+    """The expected rates. Rates that are not expected to change equal the present rate."""
 
     later: Rates
-    """When a replica asked for now has served for a window: what to add for."""
+    """When a replica requested now has served for a window: what to add replicas for."""
     most: Rates
-    """The most from now until a minute after a replica removed now could be back."""
+    """The highest from now until a minute after a replica removed now could be back."""
     burst_rps: float | None
-    """What is left of a burst then; None where nothing stands out."""
+    """What remains of a burst then; None without a burst."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """What is remembered for it."""
+    """The history that the forecast is learned from."""
 
     analogs: AnalogForecast = field(default_factory=AnalogForecast)
     bursts: Bursts = field(default_factory=Bursts)
@@ -56,7 +57,7 @@ class Forecast:
     def observe(
         self, policy: Policy, now_s: float, rate_rps: float, burst_rps: float | None, start_s: float
     ) -> Forecast:
-        """Return the forecast with this tick's fresh rates taken in."""
+        """Return the forecast with this tick's fresh rates added."""
         analogs, bursts = self.analogs.observe(now_s, rate_rps, start_s), self.bursts
         stands_out = burst_rps is not None and burst_rps > rate_rps > 0
         if burst_rps is not None and stands_out:
@@ -70,7 +71,7 @@ class Forecast:
     def expected(
         self, policy: Policy, now_s: float, rate_rps: float, burst_rps: float | None, start_s: float
     ) -> Expected:
-        """Return what to expect of these rates."""
+        """Return what to expect after these rates."""
         tuning, past = policy.tuning, self.analogs
         if not tuning.has(Component.FORECAST):
             now = Rates(for_ceiling_rps=rate_rps, for_latency_rps=rate_rps)
@@ -101,7 +102,7 @@ class Forecast:
         )
 
     def _ratios(self, tuning: Tuning, weights: Vector) -> tuple[float, float]:
-        """Return what followed over what was: later, and at most."""
+        """Return the expected rate over the present one: later, and at most."""
         past = self.analogs
         later = past.later.quantile(weights, tuning.expected_share) if past.later else 1.0
         most = past.most.quantile(weights, tuning.kept_share) if past.most else 1.0

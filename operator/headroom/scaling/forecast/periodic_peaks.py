@@ -1,9 +1,9 @@
-"""Surges: which came at regular times, and when the next one is due.
+"""Detects peaks at regular times, such as cron jobs, and predicts the next one.
 
 Timers start much of real load: 29 % of the functions in Shahrad et al. 2020 (Serverless in the
-Wild). A surge that is shorter than a cold start is lost unless replicas wait for it. Three at equal
-distances are a timer if surges at random times would hardly have met so; the next one is expected
-as long after the latest. One that does not come ends the row.
+Wild). A peak shorter than a cold start is lost unless replicas wait for it. Three peaks at equal
+distances are a timer if peaks at random times would hardly form such a series; the next one is
+expected one distance after the latest. If it does not come, the series ends.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 LEAST_DISTANCE_S = 120.0
-"""At least between two of them."""
+"""Between two peaks."""
 LONGEST_S = 600.0
-"""What lasts longer is the load."""
+"""A longer rise is the new load, not a peak."""
 KEPT = 64
 TOLERANCE_S, TOLERANCE = 10.0, 0.01
-"""How far from its time one may come: 10 s, or 1 % of the distance."""
+"""How far from its time a peak may come: 10 s, or 1 % of the distance."""
 SHORTEST_SERIES = 3
 MOST_BY_CHANCE = 0.05
-"""A row is believed if so many surges at random times had fewer such rows than this, on average."""
+"""A series counts if this many peaks at random times had fewer such series on average."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,11 +30,11 @@ class Peak:
     began_s: float
     before_rps: float
     peak_rps: float
-    """The largest rate of the stable window in it."""
+    """The largest rate of the stable window during the peak."""
     over: bool = False
 
     def update(self, now_s: float, rate_rps: float, window_s: float) -> Peak:
-        """Return it with this instant in it, or over."""
+        """Return the peak with this instant added, or marked as over."""
         peak_rps, length_s = max(self.peak_rps, rate_rps), now_s - self.began_s
         fallen = length_s > 2 * window_s and rate_rps < (self.before_rps + peak_rps) / 2
         if fallen or length_s > LONGEST_S:
@@ -44,17 +44,17 @@ class Peak:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedPeak:
-    """The next one of a row."""
+    """The next peak of a series."""
 
     at_s: float
     tolerance_s: float
-    """By how much it may be early or late."""
+    """How early or late it may be."""
     rate_rps: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeriodicPeaks:
-    """Those seen, oldest first, and those that are due."""
+    """The observed peaks, oldest first, and the expected ones."""
 
     peaks: tuple[Peak, ...] = ()
     expected: tuple[ExpectedPeak, ...] = ()
@@ -62,7 +62,7 @@ class PeriodicPeaks:
     def observe(
         self, now_s: float, rate_rps: float, stands_out: bool, window_s: float
     ) -> PeriodicPeaks:
-        """Return the record with this instant's rate (of a window so long) added."""
+        """Return the record with this instant's rate (of a window this long) added."""
         latest = self.peaks[-1] if self.peaks else None
         if latest is not None and not latest.over:
             going = latest.update(now_s, rate_rps, window_s)
@@ -82,7 +82,7 @@ class PeriodicPeaks:
         )
 
     def expected_rps(self, now_s: float, within_s: float) -> float:
-        """Return the largest rate of what is due within so long; 0 where nothing is."""
+        """Return the largest rate expected within this time; 0 if no peak is."""
         return max(
             (
                 expected.rate_rps
@@ -94,12 +94,12 @@ class PeriodicPeaks:
 
 
 def next_peak(peaks: Sequence[Peak]) -> tuple[ExpectedPeak, ...]:
-    """Return when the next one is due, if the latest one ends a row that is no accident.
+    """Return the next peak, if the latest one ends a series that is unlikely by chance.
 
-    Of n surges at random times in the T seconds before the latest, one is within the tolerance of a
-    given instant with probability q = 2 tolerance n / T. So p distances of which twice fits into T
-    have p q^(k - 2) rows of k by accident. Worked: two surges 20 and 40 minutes before, at 12 s:
-    q = 0.02, p = 1. The shortest distance that is believed counts.
+    Of n peaks at random times in the T seconds before the latest, one is within the tolerance of a
+    given instant with probability q = 2 tolerance n / T. So p distances that fit twice into T give
+    p q^(k - 2) series of k by chance. Worked: two peaks 20 and 40 minutes before, at 12 s: q =
+    0.02, p = 1. The shortest distance that passes counts.
     """
     latest, before = peaks[-1], peaks[:-1]
     if len(before) < SHORTEST_SERIES - 1:
@@ -121,7 +121,7 @@ def next_peak(peaks: Sequence[Peak]) -> tuple[ExpectedPeak, ...]:
 
 
 def _series(peaks: Sequence[Peak], distance_s: float, tolerance_s: float) -> list[Peak]:
-    """Return the latest one and those that came a distance before one another, newest first."""
+    """Return the latest peak and those one distance before each other, newest first."""
     series = [peaks[-1]]
     while True:
         due_s = series[-1].began_s - distance_s

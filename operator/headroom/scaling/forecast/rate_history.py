@@ -1,8 +1,8 @@
-"""The course of the arrival rate: every 10 s of the last hour, measured and steady.
+"""Records the arrival rate every 10 s for an hour, as measured and as a stable rate without noise.
 
-The steady rate is the mean over the longest window that no shorter one contradicts (Lepski 1991;
-the intersection of confidence intervals of Goldenshluger and Nemirovski 1997): while the load
-stands, chance does not move it, and when the load moves, it is the rate of the shortest window.
+The stable rate is the mean over the longest window that no shorter one contradicts (Lepski 1991;
+the intersection of confidence intervals of Goldenshluger and Nemirovski 1997). While the load is
+constant, noise does not change it; when the load changes, it is the rate of the shortest window.
 Worked: at 100/s a window of 30 s is known to 1.8/s, one of 8 minutes to 0.46/s.
 """
 
@@ -17,17 +17,17 @@ from numpy.typing import NDArray
 from headroom.scaling.tuning import HOUR_S
 
 Vector = NDArray[np.float32]
-"""Single precision: 13 kB for an hour of a service, with what followed each instant."""
+"""Single precision: 13 kB for an hour of a service, including the future ratios."""
 
 STEP_S = 10.0
 WINDOW_S = 30.0
-"""The measured rate is that of a window so long: this much later it shows nothing of before."""
+"""Window of the measured rate: after this time it contains nothing of an earlier load."""
 LONGEST_WINDOW_S = 480.0
-"""Of the steady rate; doubled from `WINDOW_S`."""
+"""Of the stable rate; windows double from `WINDOW_S`."""
 DEVIATIONS = 2.0
-"""Of a Poisson count, to either side: how far two windows may differ by chance."""
+"""Of a Poisson count, in both directions: how far two windows may differ by chance."""
 LONGEST_GAP_S = 30.0
-"""After a longer one the course begins anew: nobody knows what was in it."""
+"""After a longer gap the history restarts, because the rate in the gap is unknown."""
 
 
 def no_rates() -> Vector:
@@ -37,7 +37,7 @@ def no_rates() -> Vector:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StableRate:
-    """A rate, and how far it may be off."""
+    """A rate and its error."""
 
     rate_rps: float
     error_rps: float
@@ -53,11 +53,11 @@ class RateHistory:
     stable_rps: Vector = field(default_factory=no_rates)
 
     def __len__(self) -> int:
-        """How many instants."""
+        """Number of instants."""
         return len(self.times_s)
 
     def add(self, now_s: float, rate_rps: float) -> RateHistory:
-        """Return the course with this rate, if the last one is a step ago; else itself."""
+        """Return the history with this rate, if the last one is a step old; else itself."""
         kept = self
         if len(self):
             if now_s - self.times_s[-1] < STEP_S:
@@ -73,7 +73,7 @@ class RateHistory:
         )
 
     def stable_rate(self, now_s: float, rate_rps: float) -> StableRate:
-        """Return the steady rate now that `rate_rps` is measured."""
+        """Return the stable rate now that `rate_rps` is measured."""
         error_rps = _error_rps(rate_rps, WINDOW_S)
         best = StableRate(rate_rps=rate_rps, error_rps=error_rps)
         if not len(self) or now_s - self.times_s[-1] > LONGEST_GAP_S:
@@ -98,7 +98,7 @@ class RateHistory:
         return best
 
     def rate_after(self, time_s: float, after_s: float) -> float | None:
-        """Return what was measured so long after; None where either instant was not watched."""
+        """Return the rate measured this long after; None unless both instants were observed."""
         index = int(self.times_s.searchsorted(time_s + after_s))
         if index == len(self) or time_s < self.times_s[0] - STEP_S:
             return None

@@ -1,9 +1,9 @@
-"""The slow correction: what measured latency says about the model, learnt while nothing moves.
+"""Learns by which factor measured latency exceeds the modelled one, under stationary conditions.
 
-kappa = measured / modelled percentile, averaged in logarithms with a time constant of minutes. The
-decision takes target / kappa for its target. It is learnt only where the model says that the ready
-replicas suffice, and has said so long enough: a queue that a surge left behind is not the model's
-error, and a replica that has just become ready has not shown yet what it changes.
+factor = measured / modelled percentile, averaged in logarithms with a time constant of minutes. The
+decision uses target / factor as its target. It is learned only while the model says that the ready
+replicas suffice, and has said so for long enough: the backlog of a surge is not an error of the
+model, and a replica that has just become ready has not changed the measurement yet.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ import math
 from dataclasses import dataclass
 
 SMALLEST, LARGEST = 0.6, 4.0
-"""Bounds of kappa, and of one window's measurement."""
+"""Bounds of the factor, and of the measurement of one window."""
 DEAD_BAND = 0.1
-"""A kappa within 10 % of 1 changes nothing."""
+"""A factor within 10 % of 1 is not applied."""
 FULL_WEIGHT_REQUESTS = 200.0
-"""A window of fewer requests counts for less: the 95th percentile of 200 is the tenth largest."""
+"""A window with fewer requests has less weight: the 95th percentile of 200 is the tenth largest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Correction:
-    """The averaged logarithm of measured over modelled latency, and how long it was learnt."""
+    """The averaged logarithm of measured over modelled latency, and how long it was learned."""
 
     logarithm: float = 0.0
     learned_s: float = 0.0

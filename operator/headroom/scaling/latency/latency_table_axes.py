@@ -1,9 +1,9 @@
-"""The axes of the tail-latency tables: what was computed where, and how it is interpolated.
+"""The axes of the tail-latency tables: which points were computed, and how to interpolate.
 
-Latency is taken over the time of a full batch, T = t(B). The tables hold the highest utilization at
-which a percentile of latency stays within a level. Curves of unlike services are alike in that
-direction: latency stays at the idle time up to a load that depends on N, t0 / a and B, and rises
-steeply from there.
+Latency is measured in the time of a full batch, T = t(B). The tables hold the highest utilization
+at which a percentile of latency stays within a level. The curves of different services are similar
+in that direction: latency stays at the idle time up to a load that depends on N, t0 / a and B, and
+rises steeply from there.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ FLEETS = {
     Routing.ROUND_ROBIN: (4, 40),
     Routing.CENTRAL: (4, 40),
 }
-"""Replicas that share the arrivals; between two, the logit is linear in ln N. Under RANDOM each
+"""Replicas that share the arrivals; between two, the logit is linear in ln N. With RANDOM each
 replica sees its own Poisson stream: the fleet of one, which all routings share."""
 EXPONENTS = (0.0, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
-"""Idle times: t(1) / T = B^-y. At 0 a batch costs nothing more than one request, at 1 B times."""
+"""Idle times: t(1) / T = B^-y. At 0 a batch costs no more than one request, at 1 B times that."""
 BATCHES = (1, 2, 3, 4, 6, 8, 14, 28, 64)
 """Largest batches; between two, the logit is linear in 1 / B."""
 CVS = (0.0, 0.1, 0.3, 0.6, 1.0, 2.0)
-"""Coefficients of variation; parabolas go through three of them."""
+"""Coefficients of variation, interpolated by parabolas through three of them."""
 _BELOW = (
     *(0.01, 0.03, 0.06, 0.1, 0.15, 0.2, 0.26, 0.33),
     *(0.4, 0.48, 0.56, 0.64, 0.72, 0.8, 0.85, 0.9, 0.95, 1.0),
@@ -40,7 +40,7 @@ _BELOW = (
 _ABOVE = (1.125, 1.25, *(2 ** (step / 2) for step in range(1, 10)))
 LEVELS = len(_BELOW) + len(_ABOVE)
 STEP = 0.013
-"""Of a logit in the stored tables."""
+"""Resolution of a logit in the stored tables."""
 
 
 def levels(idle: float, factor: float) -> NDArray[np.float64]:
@@ -57,8 +57,8 @@ def levels(idle: float, factor: float) -> NDArray[np.float64]:
 def heavy_traffic(routing: Routing, replicas: int, max_batch: int, cv: float) -> float:
     """Return the mean of the wait's exponential tail, times 1 - utilization, over T.
 
-    (Ca2 / B + cv^2) / 2 over the replicas that are pooled (Kingman 1961). Round robin evens out the
-    arrivals and pools nothing; RANDOM does neither.
+    (Ca2 / B + cv^2) / 2 over the pooled replicas (Kingman 1961). Round robin evens out the arrivals
+    and pools nothing; RANDOM does neither.
     """
     if routing is Routing.RANDOM:
         return (1 / max_batch + cv * cv) / 2
@@ -73,7 +73,7 @@ def exponent(idle: float, max_batch: int) -> float:
 
 
 def variation(cv: float) -> tuple[int, list[float]]:
-    """Return the first node of CVS that counts at this cv, and the weights from it on.
+    """Return the first node of CVS that has weight at this cv, and the weights from it on.
 
     The mean of two parabolas: through the interval and the node below it, and the node above it.
     """

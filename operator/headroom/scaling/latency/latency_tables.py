@@ -1,4 +1,4 @@
-"""Latency curves of batching replicas, read off the precomputed tables.
+"""Latency curves of batching replicas, read from the precomputed tables.
 
 Latency over T = t(B), the time of a full batch, depends on t0 / T, B, variation, N, routing and
 utilization only. The tables hold the utilization at each level of latency (`latency_table_axes`),
@@ -23,7 +23,7 @@ from headroom.scaling.values import Routing
 Array = NDArray[np.float64]
 
 FILE = "latency_tables.npz"
-"""Written by `latency_tables.surface`."""
+"""Written by `python -m latency_tables.surface`."""
 
 _BATCHES = [-1 / size for size in axes.BATCHES]
 _DEPTHS = [math.log(-math.log(1 - known)) for known in axes.PERCENTILES]
@@ -36,7 +36,7 @@ def fleet(
 ) -> LoadCurve:
     """Return latency over T against load for N replicas that share Poisson arrivals.
 
-    Above the last fleet of the table the last holds.
+    Fleets larger than the largest of the table use its curve.
     """
     routing = routing if routing in axes.FLEETS else Routing.RANDOM
     latencies, logits = _fleets(share, max_batch, cv, percentile, routing)
@@ -84,7 +84,7 @@ def _fleets(
 def _percentiles(percentile: float) -> tuple[int, list[float]]:
     """Return the first of two neighbours in axes.PERCENTILES and the weights of both.
 
-    Below the first the first holds, which is too high; above the last the line goes on.
+    Below the first its curve is used, which is too high; above the last the line continues.
     """
     depth = math.log(-math.log(1 - percentile))
     low = min(max(bisect_right(_DEPTHS, depth) - 1, 0), len(_DEPTHS) - 2)
@@ -116,7 +116,7 @@ def stored_table(routing: Routing) -> NDArray[np.float32]:
 
 
 def between(nodes: Sequence[float], value: float) -> tuple[int, int, float]:
-    """Return the two neighbours of a value and the share of the second; the ends hold beyond."""
+    """Return the two neighbours of a value and the share of the second; clamped to the ends."""
     above = min(max(bisect_right(nodes, value), 1), len(nodes) - 1)
     part = (value - nodes[above - 1]) / (nodes[above] - nodes[above - 1])
     return above - 1, above, min(1.0, max(0.0, part))

@@ -1,4 +1,4 @@
-"""A percentile of latency against utilization, both ways: points, and a straight line beyond them.
+"""A percentile of latency against utilization, in both directions: points, and a line beyond them.
 
 Between the points and above the last, latency is linear in 1 / (1 - utilization), as it is for
 every queue under heavy traffic.
@@ -37,7 +37,7 @@ class LoadCurve:
         )
 
     def utilization(self, latency: float) -> float:
-        """Return the highest utilization whose latency is within this; 0 if not even idle is."""
+        """Return the highest utilization with at most this latency; 0 if an idle one exceeds it."""
         if latency < self.latencies[0]:
             return 0.0
         above = bisect_right(self.latencies, latency)

@@ -1,4 +1,4 @@
-"""Latency of many parallel slots: Erlang-C, Allen-Cunneen, and the execution itself.
+"""Latency of many parallel slots: Erlang-C, Allen-Cunneen, and the execution.
 
 A request waits with probability C(c, A) (Erlang 1917), then exponentially with the mean that Allen
 and Cunneen scale by (Ca2 + Cs2) / 2 (Allen 1990, section 5.6.2); its latency is that wait plus a
@@ -18,10 +18,10 @@ from headroom.scaling.latency.load_curve import execution_percentile
 
 STEPS = 64
 DEEPEST = 9.0
-"""Executions are taken at STEPS levels, evenly in -ln(1 - level) up to DEEPEST: 1 in 8000."""
+"""Executions are evaluated at STEPS levels, evenly in -ln(1 - level) up to DEEPEST: 1 in 8000."""
 HALVINGS = 22
 _LEAST_CV2 = 1e-6
-"""Keeps the wait's mean above zero where neither arrivals nor executions vary."""
+"""Keeps the mean wait above zero if neither arrivals nor executions vary."""
 
 
 def erlang_c(servers: int, offered: float) -> float:

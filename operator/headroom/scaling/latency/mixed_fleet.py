@@ -1,10 +1,10 @@
-"""The tail of a fleet with slow replicas behind routing that does not see load.
+"""The tail latency of a fleet with slow replicas behind routing that does not see load.
 
-Each replica gets the same share of the requests, so the share of the fleet that is late is the mean
-of its replicas' shares. One more replica takes load off the slow ones and makes them a smaller part
-of the whole: enough are there when all together miss no more than the promise allows. Worked: 5 %
-may be late, one of ten replicas is slow and the others are never late: half of what the slow one
-gets may be. In a fleet of twenty all of it may be.
+Each replica gets the same share of the requests, so the share of late requests is the mean of the
+replicas' shares. One more replica takes load off the slow ones and makes them a smaller part of the
+fleet: there are enough when all together miss no more than the target percentile allows. Worked: 5
+% may be late, one of ten replicas is slow and the others are never late: half of the requests of
+the slow one may be late. In a fleet of twenty all of them may be.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from headroom.scaling.latency.tail_latency import LARGEST_CV, TailLatency
 from headroom.scaling.values import CostModel, Routing
 
 _LEVELS = (0.9, 0.95, 0.99)
-"""Percentiles that the tables know."""
+"""Percentiles in the tables."""
 _QUICKEST = 0.05
-"""Of the executions: nobody is taken to be answered sooner."""
+"""Quantile of the executions: no request is assumed to be answered sooner."""
 _HALVINGS = 18
 _SHORTEST, _LONGEST = 0.01, 1000.0
-"""In full batches: what takes longer takes forever."""
+"""In full batches: longer latencies count as infinite."""
 _DILUTED = 2.0
-"""Not more replicas than make the slow ones half of what may be late: they are not all of it."""
+"""Upper bound of replicas: as many as make the slow ones half of what may be late."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MixedFleet(TailLatency):
-    """The tail of replicas of which some are slow; `cost` is what the mean one takes."""
+    """The tail latency of replicas of which some are slow; `cost` is that of the mean replica."""
 
     usual: CostModel
-    """What those take that are not slow."""
+    """Cost of the replicas that are not slow."""
     slow: tuple[tuple[float, int], ...]
     """(times as long as the usual one, replicas), slowest first."""
 
@@ -58,7 +58,7 @@ class MixedFleet(TailLatency):
         return self._fast.idle_s
 
     def capacity_rps(self, target_s: float, replicas: int) -> float:
-        """Return the most that each of `replicas` gets while few enough of all are late."""
+        """Return the highest rate of each of `replicas` at which few enough requests are late."""
         low, high = 0.0, self.usual.full_batch_rps
         for _ in range(_HALVINGS):
             middle_rps = (low + high) / 2
@@ -71,7 +71,7 @@ class MixedFleet(TailLatency):
     def replicas_for(self, arrival_rps: float, target_s: float, margin: float) -> int | None:
         """Return the fewest replicas that carry arrivals x margin; None if usual ones never do.
 
-        No fewer than if none was slow.
+        At least as many as if none was slow.
         """
         wanted_rps = arrival_rps * margin
         fewest = self._fast.replicas_for(arrival_rps, target_s, margin)
@@ -99,11 +99,11 @@ class MixedFleet(TailLatency):
         return late / replicas
 
     def _late_at(self, factor: float, share_rps: float, replicas: int, target_s: float) -> float:
-        """Return the share that is late at a replica of this speed.
+        """Return the share of late requests at a replica of this speed.
 
-        Between the percentiles of the tables it falls exponentially, below the first of them
-        linearly, from everybody at the quickest execution; beyond the last it goes on as it has
-        fallen from there, so that more load never makes fewer late.
+        Between the percentiles of the tables it falls exponentially, below the first one linearly,
+        from all requests at the quickest execution. Beyond the last it continues to fall at the
+        same rate, so that more load never makes fewer requests late.
         """
         utilization = factor * share_rps / self.usual.full_batch_rps
         if self.routing is Routing.STICKY:

@@ -1,13 +1,13 @@
-"""Latency curves of replicas with several slots, each an execution of its own.
+"""Latency curves of replicas with several slots, each of which executes independently.
 
-The slots that a request may take form a pool with one queue: those of its replica, or those of all
-replicas where the router finds free ones. Without batching the pool is Allen-Cunneen's (within 5 %
-of simulation up to cv 1, 15 % at cv 2); with batches it counts as that many replicas behind a
-central queue.
+The slots that a request may use form a pool with one queue: those of its replica, or those of all
+replicas if the router finds free ones. Without batching the pool is Allen-Cunneen's (within 5 % of
+simulation up to cv 1, 15 % at cv 2); with batches it counts as that many replicas behind a central
+queue.
 
-Routers that look at two replicas, or only at numbers, lose something against one queue. Measured at
-one slot it is a factor f on latency; at c slots about f^(1/c) of it is left. Round robin evens out
-what a replica sees, Ca2 = 1 / N, and pools nothing.
+Routers that look at two replicas, or only at the number of requests, are worse than one queue.
+Measured at one slot this is a factor f on latency; at c slots about f^(1/c) of it remains. Round
+robin evens out the arrivals at a replica, Ca2 = 1 / N, and pools nothing.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LOADS = (
 STRETCHES = tuple(1 / (1 - load) for load in LOADS)
 LARGEST_FLEET = axes.FLEETS[Routing.LEAST_IN_FLIGHT][-1]
 POOLS = (32, 48, 64, 96, 128, 256, 512, 1024)
-"""Above the first, Allen-Cunneen is solved for these only; between two, latency is linear in
+"""Above the first, Allen-Cunneen is solved for these sizes only; between two, latency is linear in
 1 / slots."""
 
 

@@ -2,7 +2,7 @@
 
 Each connection is bound to one replica at random and carries an equal share of the requests. No
 queue model is exact here, so the rule is conservative: the fleet carries what its most loaded
-replica carries, in nine bindings of ten.
+replica carries, in nine of ten random bindings.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ UNLUCKY = 0.1
 
 @lru_cache(maxsize=4096)
 def max_connections(replicas: int, connections: int = CONNECTIONS) -> int:
-    """Return how many connections the most loaded replica has, at most, in nine bindings of ten.
+    """Return how many connections the most loaded replica has, at most, in nine of ten bindings.
 
     The smallest k with N P(Binomial(C, 1/N) > k) <= UNLUCKY. Worked: 64 over 4: 23, where 16 would
     be even; over 12: 11, where 5.3 would be; over 40: 6.

@@ -1,11 +1,11 @@
-"""The tail of a service: any percentile of latency against arrivals, replicas and routing.
+"""Models any percentile of the latency of a service, given arrivals, replicas and routing.
 
     RANDOM            each replica sees its own Poisson stream: the curve of one replica
     LEAST_IN_FLIGHT, POWER_OF_TWO, ROUND_ROBIN, CENTRAL    curves that improve with N
-    STICKY            the curve of one replica at the load of the most crowded one
+    STICKY            the curve of one replica at the load of the most loaded one
 
-Replicas with one execution at a time come from precomputed tables, replicas with several slots
-from the same tables and, where they are many, from Erlang-C and Allen-Cunneen.
+Replicas with one execution at a time use precomputed tables, replicas with several slots the same
+tables and, if there are many, Erlang-C and Allen-Cunneen.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ LARGEST_BATCH = 64
 """Above this batch the scaled curve hardly changes any more."""
 SHARE_STEP = 0.002
 CV_STEP = 0.005
-"""Curves are kept for the idle time in steps of 0.2 % and variation in steps of 0.005, both rounded
-up, so that a cost that is learnt anew at each tick finds its curve ready."""
+"""Curves are cached for the idle time in steps of 0.2 % and variation in steps of 0.005, both
+rounded up, so that a cost that is learned at each tick finds its curve in the cache."""
 LARGEST_CV = 2.0
-"""What varies more is taken to vary so much."""
+"""A larger variation is treated as this one."""
 _ROUNDING = 1e-9
-"""Forgives the last bits of a division: 2.0000000001 is two replicas."""
+"""Ignores rounding errors of a division: 2.0000000001 is two replicas."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TailLatency:
-    """The promised percentile of a service's latency against its arrivals and its replicas.
+    """The target percentile of the latency of a service, given its arrivals and replicas.
 
-    What follows from the cost alone is found once: a decision asks several times.
+    What depends on the cost alone is computed once: a decision evaluates the model several times.
     """
 
     cost: CostModel
@@ -50,15 +50,15 @@ class TailLatency:
 
     @cached_property
     def idle_s(self) -> float:
-        """The percentile of one request at an idle replica: no target below it can be promised."""
+        """The percentile of one request at an idle replica: no lower target can be met."""
         return self.cost.batch_s(1) * execution_percentile(
             min(LARGEST_CV, self.cost.cv), self.percentile
         )
 
     def capacity_rps(self, target_s: float, replicas: int) -> float:
-        """Return the most that each of `replicas` carries within the target; 0 if nothing is.
+        """Return the highest rate that each of `replicas` carries within the target; 0 without one.
 
-        Never falls with N, but under STICKY, where only N times it never falls.
+        Never falls with N, except under STICKY, where only N times it never falls.
         """
         if self.idle_s > target_s:
             return 0.0
@@ -68,12 +68,12 @@ class TailLatency:
         return utilization * self.cost.full_batch_rps
 
     def replicas_for(self, arrival_rps: float, target_s: float, margin: float) -> int | None:
-        """Return the fewest replicas with arrivals x margin / N <= capacity(N); None if none do.
+        """Return the fewest replicas with arrivals x margin / N <= capacity(N); None without any.
 
-        What N carry together never falls with N, so the answer is found by bisection: between what
-        full batches would need and what replicas that carry no more than a single one would. Under
-        RANDOM the latter is the answer. Under STICKY what each carries falls with N, and it is
-        bounded: 64 connections reach no more than 64 replicas.
+        The total capacity never falls with N, so the answer is found by bisection: between what
+        full batches would need and what replicas with the capacity of a single one would. Under
+        RANDOM the latter is the answer. Under STICKY the capacity of each falls with N, and it is
+        bounded: 64 connections reach at most 64 replicas.
         """
         wanted_rps = arrival_rps * margin
         if wanted_rps <= 0:
@@ -105,12 +105,12 @@ class TailLatency:
 
     @cached_property
     def full_s(self) -> float:
-        """What a full batch takes."""
+        """Time of a full batch."""
         return self.cost.batch_s(self.cost.max_batch)
 
     @cached_property
     def _shape(self) -> tuple[float, int, float]:
-        """t0 / t(B), B and variation, in the steps for which curves are kept."""
+        """t0 / t(B), B and variation, in the steps for which curves are cached."""
         cost = self.cost
         batch = min(cost.max_batch, LARGEST_BATCH)
         share = 1.0
@@ -122,7 +122,7 @@ class TailLatency:
         return share, batch, cv
 
     def curve(self, replicas: int, percentile: float | None = None) -> LoadCurve:
-        """Return latency over t(B) against utilization, of the promised percentile or another."""
+        """Return latency over t(B) against utilization, of the target percentile or another."""
         share, batch, cv = self._shape
         sticky = self.routing is Routing.STICKY
         routing = Routing.RANDOM if sticky else self.routing

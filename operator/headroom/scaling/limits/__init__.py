@@ -1,1 +1,1 @@
-"""Limits how far and how fast the replica count may move, and remembers what that depends on."""
+"""Limits how far and how fast the replica count may move, with the history that this needs."""

@@ -1,6 +1,6 @@
-"""Cold starts: how long a replica takes from getting its node to ready, and who is late.
+"""Measures cold starts, from node assignment to ready, and counts pods that are late.
 
-What a pod waited for a node before says nothing about how long a model takes to load.
+The time that a pod waited for a node says nothing about how long a model takes to load.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ LATE_SLACK_S = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColdStarts:
-    """The latest measured starts, oldest first, and the pods already judged."""
+    """The latest measured starts, oldest first, and the pods already processed."""
 
     seconds: tuple[float, ...] = ()
     judged: frozenset[str] = frozenset()
-    """UIDs whose start was measured, or must not be."""
+    """UIDs of pods whose start was measured, or must not be."""
     underway_s: float = 0.0
-    """Before the first is measured: what the longest unfinished one has taken so far."""
+    """Before the first measured start: how long the longest unfinished one has taken so far."""
 
     def observe(
         self, pods: tuple[Pod, ...], now_s: float, *, timeout_s: float, first: bool
@@ -30,7 +30,7 @@ class ColdStarts:
         """Return the record with every pod added that has become ready since the last tick.
 
         At the `first` tick pods may have been ready, not ready and ready again: none is measured.
-        What has taken longer than `timeout_s` is no start.
+        Starts longer than `timeout_s` are not counted.
         """
         judged = {pod.uid for pod in pods} & self.judged
         if len(judged) == len(pods) == len(self.judged):
@@ -55,7 +55,7 @@ class ColdStarts:
 
     @property
     def at_least_s(self) -> float:
-        """What a start takes, as far as is known: no less than an unfinished one has taken."""
+        """Lower bound of a start: the measured p90, else the longest unfinished start."""
         return self.underway_s if self.p90_s is None else self.p90_s
 
     @property
@@ -70,7 +70,7 @@ class ColdStarts:
 def count(
     pods: tuple[Pod, ...], now_s: float, cold_start_s: float | None, timeout_s: float
 ) -> ReplicaCounts:
-    """Count pods by worth; a warming pod is late beyond 1.5 p90 + 5 s, or the warm-up timeout."""
+    """Count pods by state; a warming pod is late after 1.5 p90 + 5 s or the warm-up timeout."""
     states = [pod.state for pod in pods]
     ready = states.count(PodState.READY)
     if ready == len(pods):

@@ -1,12 +1,13 @@
-"""Flaps: what was removed and had to be asked for again is kept longer next time.
+"""Flaps: replicas that were removed and soon needed again are kept longer next time.
 
-A flap is a scale-up within a cold start and a minute after a scale-down: the replicas that were
-removed are paid for a second time before they are worth anything. Each flap of the last hour makes
-the hold four times as long, up to the number of replicas that flapped: what a single surge needed
-beyond it goes after the usual hold (a flap budget was asked for in kubernetes/enhancements#883).
+A flap is a scale-up within a cold start and a minute after a scale-down: the removed replicas are
+paid for a second time before they are useful. Each flap of the last hour makes the hold four times
+as long, up to the number of replicas that flapped: what a single surge needed in addition is
+removed after the usual hold (a flap budget was requested in kubernetes/enhancements#883).
 
-Why longer holds work: with a steady random load the most that was needed in the last W seconds is
-exceeded within the next T with probability about T / (W + T), whatever the load's distribution.
+Why longer holds work: with a stationary random load the most that was needed in the last W seconds
+is exceeded within the next T with probability about T / (W + T), whatever the distribution of the
+load.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from headroom.scaling.tuning import HOUR_S, SLACK_S
 
 GROWTH = 4.0
 LONGEST_HOLD_S = HOUR_S
-"""By flaps: they are forgotten after as long."""
+"""Longest hold caused by flaps; they are forgotten after the same time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +28,7 @@ class Flaps:
     lowered_s: float | None = None
     lowered_from: int = 0
     recent: tuple[tuple[float, int], ...] = ()
-    """(time, replicas that were removed and asked for again)."""
+    """(time, replicas that were removed and needed again)."""
 
     def moved(self, now_s: float, before: int, after: int, cold_start_s: float) -> Flaps:
         """Return the record with a decision added."""
@@ -45,9 +46,9 @@ class Flaps:
         return replace(self, recent=(*kept, (now_s, min(after, self.lowered_from))))
 
     def hold(self, now_s: float, usual_s: float) -> tuple[float, int]:
-        """Return how long the hold is by the hour's flaps, and up to which number of replicas.
+        """Return the hold extended by the hour's flaps, and up to how many replicas it applies.
 
-        Below that number nothing is removed before it has passed.
+        Below that number no replica is removed before the hold has passed.
         """
         levels = [level for time_s, level in self.recent if now_s - time_s < HOUR_S]
         longer_s = min(LONGEST_HOLD_S, usual_s * GROWTH ** len(levels))

@@ -1,8 +1,8 @@
-"""The limits: named steps that may change the wanted number, each recording itself.
+"""The limits: steps that may change the desired number of replicas, each recorded with its reason.
 
-Upwards: scale-up stabilization, rate, capacity shortage; but none of them goes below what the
-utilization ceiling needs. Downwards: every reason to keep what stands, then the rate. Either way:
-what a service of higher priority gets instead. Bounds last, always.
+Upwards: scale-up stabilization, rate, capacity shortage; none of them goes below what the
+utilization ceiling needs. Downwards: every reason to keep replicas, then the rate. In both
+directions: the allocation of a pool that is too small. Bounds always come last.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from headroom.scaling.values import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DesiredReplicas:
-    """What the rules ask for, before any limit."""
+    """What the rules need, before any limit."""
 
     replicas: int
     by_arrivals: int
-    """The part that follows from arrivals alone; queue and feedback excluded."""
+    """The part that follows from arrivals alone, without queues."""
     by_ceiling: int
     """N_util: upward limits do not go below it."""
 
@@ -63,12 +63,12 @@ class LimitHistory(Protocol):
 
     @property
     def changes(self) -> tuple[tuple[float, int], ...]:
-        """(time, current replicas) at each change, oldest first."""
+        """(time, requested replicas) at each change, oldest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitInput:
-    """What the limits look at."""
+    """Everything that the limits depend on."""
 
     policy: Policy
     state: LimitHistory
@@ -77,7 +77,7 @@ class LimitInput:
     counts: ReplicaCounts
     desired: DesiredReplicas
     known: bool
-    """Whether the cost of a request is known: without it no number can be called too many."""
+    """Whether the cost of a request is known: without it no number is known to be too high."""
     now_s: float
 
 
@@ -110,12 +110,12 @@ def limit_increase(limit_input: LimitInput) -> Limited:
 
 
 def _obtainable(limit_input: LimitInput) -> int:
-    """Return the most that may be asked for while some replicas cannot come up.
+    """Return the most replicas to request while some cannot start.
 
-    Unschedulable: what the arrivals need may still be asked for (a cluster autoscaler answers to
-    pending pods), but the queue, which grows for as long as they are missing, must not multiply
-    them; nor must it swell the share of a service that has yielded some. More broken than ready:
-    the next one would break too.
+    Unschedulable: what the arrivals need may still be requested (a cluster autoscaler reacts to
+    pending pods), but the queue, which grows while they are missing, must not add more, nor
+    increase the share of a service that yielded replicas. More broken than ready: the next one
+    would break too.
     """
     counts, current = limit_input.counts, limit_input.observation.current
     if counts.broken > counts.ready:
@@ -126,7 +126,7 @@ def _obtainable(limit_input: LimitInput) -> int:
 
 
 def limit_decrease(limit_input: LimitInput) -> Limited:
-    """Return how far the replicas may fall now; `current` where anything objects."""
+    """Return how far the replicas may fall now; `current` if any limit objects."""
     policy, current = limit_input.policy, limit_input.observation.current
     lowest = max(limit_input.desired.replicas, policy.min_replicas)
 
@@ -166,18 +166,18 @@ def limit_decrease(limit_input: LimitInput) -> Limited:
 
 
 def hold_s(policy: Policy, state: LimitHistory) -> float:
-    """Return for how long nothing may have needed what is removed: no less than a cold start.
+    """Return how long no rule may have needed a replica before its removal: at least a cold start.
 
-    What is removed and needed again is paid for a cold start before it serves; keeping it for as
-    long costs no more (ski rental: Karlin et al. 1988; of servers, Lu, Chen and Andrew 2013).
+    A replica that is removed and needed again costs a cold start before it serves; keeping it for
+    as long costs no more (ski rental: Karlin et al. 1988; for servers, Lu, Chen and Andrew 2013).
     """
     return max(policy.scale_down_stabilization_s, state.cold_starts.at_least_s)
 
 
 def apply_allocation(limit_input: LimitInput, replicas: int) -> Limited:
-    """Return what is left of the number where another service has priority: never below the floor.
+    """Return what remains of the number if another service has priority: never below the floor.
 
-    It waits for no hold and no signal of this service: the other one has waited.
+    It waits for no hold and no signal of this service: the other service has already waited.
     """
     policy, allocation = limit_input.policy, limit_input.observation.allocation
     desired = min(replicas, policy.max_replicas)
@@ -192,13 +192,13 @@ def apply_allocation(limit_input: LimitInput, replicas: int) -> Limited:
 
 
 def _needed_now(limit_input: LimitInput) -> int:
-    """Return what this tick's entry of the scale-down window holds."""
+    """Return this tick's entry in the scale-down window."""
     entries = limit_input.state.needed_high.entries
     return entries[-1][1] if entries else 0
 
 
 def apply_bounds(policy: Policy, replicas: int) -> Limited:
-    """Return the number within the user's bounds; they come last and know no exception."""
+    """Return the number within minReplicas and maxReplicas; without exception."""
     if replicas > policy.max_replicas:
         limit = LimitApplied(limit=Reason.MAX_REPLICAS, before=replicas, after=policy.max_replicas)
         return policy.max_replicas, (limit,)
@@ -219,7 +219,7 @@ def _step(rate: RateLimit, start: int) -> int:
 
 
 def _replicas_at(limit_input: LimitInput, ago_s: float) -> int:
-    """Return what was asked for so long ago; the oldest known where memory is shorter."""
+    """Return the replicas requested this long ago; the oldest known if the history is shorter."""
     replicas = limit_input.state.changes[0][1] if limit_input.state.changes else None
     for time_s, value in limit_input.state.changes:
         if time_s <= limit_input.now_s - ago_s:

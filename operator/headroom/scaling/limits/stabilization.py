@@ -1,4 +1,4 @@
-"""Memory of what was wanted: a sliding window's extreme, and how much of it was watched."""
+"""Remembers desired replicas: the extreme of a sliding window, and how much of it was observed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class SlidingExtreme:
     """Largest or smallest value of a sliding window, in amortized constant time.
 
     Entries that can never be the extreme again are dropped at once (monotonic queue; compare the
-    ascending minima of Knative's max window), so that a long window stays short in memory.
+    ascending minima of Knative's max window), so a long window needs little memory.
     """
 
     keep: Literal["largest", "smallest"]
@@ -19,7 +19,7 @@ class SlidingExtreme:
     """(time, value), oldest first; values strictly fall (largest) or rise (smallest)."""
 
     def add(self, time_s: float, value: int, window_s: float) -> SlidingExtreme:
-        """Return the window with a value added and everything older than `window_s` left out."""
+        """Return the window with a value added and everything older than `window_s` dropped."""
         sign = 1 if self.keep == "largest" else -1
         kept = tuple(
             (then_s, old)
@@ -29,7 +29,7 @@ class SlidingExtreme:
         return SlidingExtreme(keep=self.keep, entries=(*kept, (time_s, value)))
 
     def since(self, time_s: float) -> int | None:
-        """Return the extreme of what was added at this time or later; None if nothing was."""
+        """Return the extreme of the values added at this time or later; None if there are none."""
         return next((value for then_s, value in self.entries if then_s >= time_s), None)
 
     @property
@@ -46,7 +46,7 @@ class Coverage:
     until_s: float = 0.0
 
     def seen(self, time_s: float, longest_gap_s: float) -> Coverage:
-        """Return the coverage with this instant known; a longer gap than allowed begins it anew."""
+        """Return the coverage with this instant known; a gap longer than allowed restarts it."""
         if self.since_s is None or time_s - self.until_s > longest_gap_s:
             return Coverage(since_s=time_s, until_s=time_s)
         return Coverage(since_s=self.since_s, until_s=time_s)

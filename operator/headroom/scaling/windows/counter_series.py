@@ -1,7 +1,7 @@
-"""The pods' recent counters as monotone series, a column each, and their values at any instant.
+"""Stores the recent counters of all pods as monotone series, one column per pod.
 
-A restarted process continues where the old one stopped, so a series never falls. Each column has
-its own times: a pod that is silent keeps its series as it was, for as long as it is tracked.
+A restarted process continues where the former one stopped, so a series never falls. Each column has
+its own times: the series of a pod without new scrapes stays unchanged while it is tracked.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 HORIZON_S = 75.0
-"""Two stable windows and some ticks: what the two-window latency rule looks back on."""
+"""How much history is kept: two stable windows of 30 s and some ticks."""
 
 Vector = NDArray[np.float64]
 ARRIVALS, MISSED, BATCHES, BATCH_ITEMS, BATCH_SECONDS, LATENCY = 0, 1, 2, 3, 4, 5
@@ -26,27 +26,28 @@ _Kind = TypeVar("_Kind", bound=np.generic)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CounterSeries:
-    """The series of all pods; a value: no array is written again once it is here."""
+    """The series of all pods; immutable: no array is changed after it was stored."""
 
     columns: Mapping[str, int]
-    """Each pod's column, in order."""
+    """The column of each pod, in order."""
     times_s: Vector
-    """[depth, pods], oldest first; what began later repeats its first point before it."""
+    """[depth, pods], oldest first; a series that began later repeats its first point before it."""
     arrivals: Vector
-    """[depth, pods]; looked at more often than whole points."""
+    """[depth, pods]; read more often than whole points."""
     points: tuple[Vector | tuple[Vector, ...], ...]
-    """[depth][pods] of vectors, [counters]: a tick's own table, or its rows where others' ticks are
-    among them. A tick adds one and looks at no other: a single table would be copied each time."""
+    """[depth][pods] of vectors, [counters]: one table per tick, or its rows if they come from
+    several ticks. A tick adds one table and copies no other, which a single large table would
+    require."""
     newest: Vector
     """The last points, [pods, counters]."""
     scraped: Vector
-    """The last scrapes as they were, before they continued the series, [pods, counters]."""
+    """The last scrapes as read, before they were added to the series, [pods, counters]."""
     added: Vector
-    """What the latest tick's scrapes added, [pods, counters]."""
+    """The increase of the latest tick, [pods, counters]."""
 
     @classmethod
     def empty(cls, counters: int) -> CounterSeries:
-        """Return tracks of no pod yet, for scrapes of so many counters."""
+        """Return the series of no pod, for scrapes with this many counters."""
         none = np.empty((0, counters))
         return cls(
             columns={},
@@ -59,7 +60,7 @@ class CounterSeries:
         )
 
     def add_pods(self, pods: Sequence[str], times_s: Vector, counters: Vector) -> CounterSeries:
-        """Return the tracks with pods added that begin at these points, [pods, counters]."""
+        """Return the series with pods added that begin at these points, [pods, counters]."""
         size = len(self.columns)
         return CounterSeries(
             columns=dict(self.columns) | {pod: size + number for number, pod in enumerate(pods)},
@@ -72,7 +73,7 @@ class CounterSeries:
         )
 
     def without(self, gone: set[str]) -> CounterSeries:
-        """Return the tracks of all pods but these."""
+        """Return the series of all pods except these."""
         kept = [pod for pod in self.columns if pod not in gone]
         chosen = [self.columns[pod] for pod in kept]
         return CounterSeries(
@@ -86,9 +87,9 @@ class CounterSeries:
         )
 
     def append(self, pods: Sequence[str], times_s: Vector, counters: Vector) -> CounterSeries:
-        """Append a scrape, newer than the last, to each of these pods, [pods, counters].
+        """Append a scrape newer than the last to each of these pods, [pods, counters].
 
-        A counter that fell means that the process began again from zero.
+        A counter that fell was reset to zero by a restart of the process.
         """
         if not pods:
             return self.append_empty()
@@ -120,7 +121,7 @@ class CounterSeries:
         )
 
     def append_empty(self) -> CounterSeries:
-        """Return the tracks after a tick at which no pod was heard."""
+        """Return the series after a tick without any scrape."""
         return replace(self, added=np.zeros_like(self.newest))
 
     def _append_rows(
@@ -129,9 +130,9 @@ class CounterSeries:
         newest: NDArray[_Kind],
         scraped_columns: NDArray[np.intp] | None,
     ) -> NDArray[_Kind]:
-        """Append to the columns heard, None being all, in order.
+        """Append to the scraped columns, in order; None means all columns.
 
-        The others, aligned at the end as ever, begin earlier.
+        The other columns are shifted, so that all remain aligned at the end.
         """
         longer = np.concatenate((history, newest[np.newaxis]))
         if scraped_columns is not None:
@@ -142,7 +143,7 @@ class CounterSeries:
     def _append_points(
         self, newest: Vector, scraped_columns: NDArray[np.intp] | None
     ) -> tuple[Vector | tuple[Vector, ...], ...]:
-        """Append as `_appended` does."""
+        """Append points as `_append_rows` does."""
         if scraped_columns is None:
             return (*self.points, newest)
         quiet = set(range(len(newest))).difference(scraped_columns.tolist())
@@ -155,9 +156,9 @@ class CounterSeries:
         return tuple(moved)
 
     def at(self, instants_s: Vector) -> Vector:
-        """Return the series at an instant of each pod, [pods] -> [pods, counters].
+        """Return the series at one instant per pod, [pods] -> [pods, counters].
 
-        Interpolated inside, constant before and after.
+        Interpolated between points, constant before the first and after the last.
         """
         (early,), (late,), (part,) = self._around(instants_s[np.newaxis])
         below = self._stacked(early)
@@ -167,7 +168,7 @@ class CounterSeries:
         return value
 
     def arrivals_at(self, instants_s: Vector) -> Vector:
-        """Return the arrivals at several instants of each pod, [edges, pods], as `at` does."""
+        """Return the arrivals at several instants per pod, [edges, pods], as `at` does."""
         early, late, part = self._around(instants_s)
         columns = np.arange(len(self.columns))
         below = self.arrivals[early, columns]
@@ -175,7 +176,7 @@ class CounterSeries:
         return value
 
     def _around(self, instants_s: Vector) -> tuple[NDArray[np.intp], NDArray[np.intp], Vector]:
-        """Return the rows around the instants and their share of the way between, [edges, pods]."""
+        """Return the rows around the instants and the share of the way between, [edges, pods]."""
         columns = np.arange(len(self.columns))
         after = (self.times_s[:, np.newaxis] <= instants_s).sum(axis=0)
         late = np.minimum(after, len(self.times_s) - 1)
@@ -195,7 +196,7 @@ class CounterSeries:
 
 
 def _widen(history: NDArray[_Kind], first: NDArray[_Kind]) -> NDArray[_Kind]:
-    """Add columns that held these values from the beginning."""
+    """Add columns that had these values from the beginning."""
     return np.concatenate((history, np.broadcast_to(first, (len(history), len(first)))), axis=1)
 
 
@@ -208,7 +209,7 @@ def _replace(
 
 
 def _first_needed(times_s: Vector) -> int:
-    """Return the first row that some pod's horizon still needs: its last point before it."""
+    """Return the first row that the horizon of some pod still needs: its last point before it."""
     needed_s, first = times_s[-1] - HORIZON_S, 0
     while (
         first < len(times_s) - 1

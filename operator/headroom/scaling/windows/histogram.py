@@ -1,8 +1,8 @@
-"""Percentiles from merged histogram buckets, with misses counted as +Inf.
+"""Percentiles of merged histogram buckets, with misses counted as +Inf.
 
-Buckets are merged before the percentile is taken; percentiles are never averaged. Within a bucket
-the position is interpolated linearly, so the error is at most the bucket's width (15 % on the
-server's grid).
+Buckets are merged before the percentile is computed; percentiles are never averaged. Within a
+bucket the position is interpolated linearly, so the error is at most the width of the bucket (15 %
+on the server's grid).
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ def percentile(
 ) -> float | None:
     """Return the latency in seconds that the share `ratio` of all requests did not exceed.
 
-    `counts` are cumulative per bound (last bound +Inf); `missed` requests took forever. None if
-    there was no request; inf if the percentile falls among the misses or beyond the last bound.
+    `counts` are cumulative per bound (last bound +Inf); `missed` requests count as infinite. None
+    if there was no request; inf if the percentile falls among the misses or above the last bound.
 
     Worked: bounds (0.1, 0.2, inf), counts (90, 100, 100), missed 0, ratio 0.95: the 95th of 100
     lies halfway through the second bucket, at 0.15 s.
@@ -48,7 +48,7 @@ def percentile(
 def attainment(
     bounds_s: Sequence[float], counts: Counts, missed: float, target_s: float
 ) -> float | None:
-    """Return the share of all requests that were answered within `target_s`; None without any."""
+    """Return the share of all requests answered within `target_s`; None without requests."""
     answered = float(counts[-1]) if len(counts) else 0.0
     total = answered + missed
     if total <= 0:

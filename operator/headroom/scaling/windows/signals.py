@@ -1,4 +1,4 @@
-"""From windows to signals: each with its age, and Fresh, Stale or Absent."""
+"""Computes the signals of a service from the windows, each Fresh, Stale or Missing with its age."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from headroom.scaling.windows.sliding_windows import Windows
 
 
 def shared_queue(windows: Windows, observation: Observation) -> int | None:
-    """Return the queue that every ready replica has a share in: their number times the median.
+    """Return the queue that all ready replicas share in: their number times the median queue.
 
-    None if none was ever heard. What one stuck or late replica holds no other can work off, and
-    more replicas would not help it.
+    None before the first scrape. Other replicas cannot work off the queue of a stuck or late one,
+    and more replicas would not help it.
     """
     lasts = [
         windows.last[pod.uid].waiting
@@ -27,10 +27,10 @@ def shared_queue(windows: Windows, observation: Observation) -> int | None:
 def backlogs(
     windows: Windows, ready: Iterable[str], *, full_rps: float, target_s: float, window_s: float
 ) -> tuple[int, ...]:
-    """Return the queues of replicas that hold more than they serve within the target.
+    """Return the queues of replicas that hold more requests than they serve within the target.
 
-    Only of those that work it off, at `full_rps` or nearly so: one that is stuck has its queue for
-    another reason, and more replicas would not help it.
+    Only of replicas that work at `full_rps` or nearly so: a stuck replica has its queue for another
+    reason, and more replicas would not help it.
     """
     waiting = {uid: windows.last[uid].waiting for uid in ready if uid in windows.last}
     behind = {uid: queue for uid, queue in waiting.items() if queue > full_rps * target_s}
@@ -47,15 +47,15 @@ _AT_WORK = 0.7
 def read_signals(
     policy: Policy, windows: Windows, observation: Observation, standing_queue: int | None
 ) -> Signals:
-    """Return what the windows say now about all ready pods.
+    """Return the signals of all ready pods.
 
-    The age is that of the ready pod heard least recently: a service is known as well as its least
-    known replica. Where some are heard and others are not, the signals are stale, not absent. They
-    are stale as well while the window holds time in which a replica served and was not heard yet.
+    The age is that of the ready pod with the oldest scrape: a service is known only as well as its
+    least known replica. If only some pods are scraped, the signals are stale, not missing. They are
+    also stale while the window contains time in which a replica served before its first scrape.
 
-    Rates are absent until one longest burst window has been watched: a rate over two seconds is
-    noise, and acting on it would make a restart of the operator change the replicas. Gauges speak
-    at once, the standing queue after its window.
+    Rates are missing until one longest burst window has passed: a rate over two seconds is noise,
+    and using it would let a restart of the operator change the replicas. Gauges are known at once,
+    the standing queue after its window.
     """
     now_s = observation.now_s
     ready = [pod for pod in observation.pods if pod.state is PodState.READY]
@@ -110,7 +110,7 @@ def read_signals(
 
 
 def _silent_s(policy: Policy, pod: Pod, now_s: float) -> float:
-    """Seconds that a ready pod has never been heard; a fresh one has the stale limit to answer."""
+    """Return how long a ready pod has not been scraped; 0 within the stale limit of its start."""
     silent_s = now_s - (pod.ready_s if pod.ready_s is not None else pod.created_s)
     return 0.0 if silent_s <= policy.stale_after_s else silent_s
 

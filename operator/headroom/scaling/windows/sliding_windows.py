@@ -1,12 +1,12 @@
-"""Sliding windows over the pods' cumulative counters: what arrived, missed and was answered.
+"""Sliding windows over the pods' cumulative counters: arrived, missed and answered requests.
 
-Each pod's counters are one monotone series, so a window is the difference of two points: no rate is
-ever negative, and a lost scrape costs resolution, not requests.
+The counters of each pod are one monotone series, so a window is the difference of two points: no
+rate is ever negative, and a lost scrape costs resolution, not requests.
 
-Three rules make missing differ from zero. A pod that is ready and silent keeps its last window: its
-load is held, not forgotten; where its series is shorter, its rate is. A pod that has gone counts
-with what it took until it went. A pod seen for the first time counts from zero only if it was
-created under our eyes; otherwise its first scrape is a baseline.
+Three rules distinguish missing from zero. A ready pod without new scrapes keeps its last window:
+its load is assumed to continue; if its series is shorter than the window, its rate is. A deleted
+pod counts with the requests that it took until then. A new pod counts from zero only if it was
+created after the first tick; otherwise its first scrape is a baseline.
 """
 
 from __future__ import annotations
@@ -56,23 +56,23 @@ class WindowTotal:
 
     @property
     def ended(self) -> float:
-        """Requests that ended within the window, well or badly."""
+        """Requests that ended within the window, answered or missed."""
         return (float(self.latency[-1]) if len(self.latency) else 0.0) + self.missed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Windows:
-    """All pods' series as of the last observation taken in; a value, replaced at each tick."""
+    """The series of all pods up to the last observation; immutable, replaced at each tick."""
 
     since_s: float | None = None
-    """When watching began; None before the first tick."""
+    """Time of the first tick; None before it."""
     bounds_s: tuple[float, ...] = ()
     series: CounterSeries = field(default_factory=lambda: CounterSeries.empty(LATENCY))
     last: Mapping[str, PodSample] = field(default_factory=dict)
-    """The newest sample of each pod tracked."""
+    """The newest sample of each tracked pod."""
     ends_s: Vector = field(default_factory=lambda: np.empty(0))
-    """Where each pod's present window ends, [pods]: now, or where a ready pod last spoke; never
-    before the end of its series."""
+    """Where the present window of each pod ends, [pods]: now, or at the last scrape of a ready pod;
+    never before the end of its series."""
 
     def absorb(self, observation: Observation) -> Windows:
         """Return the windows with this tick's samples; older or repeated samples change nothing."""
@@ -81,7 +81,7 @@ class Windows:
         samples = (*_rejected(observation, bounds_s), *observation.samples)
         series, last = self.series, dict(self.last)
         if bounds_s is not self.bounds_s:
-            # Another grid cannot be subtracted from this one: begin anew (a server upgrade).
+            # Another grid cannot be subtracted from this one: start again (a server upgrade).
             series, last = CounterSeries.empty(LATENCY + len(bounds_s)), {}
         gone = last.keys() - pods.keys()
         gone = {uid for uid in gone if now_s - last[uid].time_s > HORIZON_S}
@@ -103,17 +103,17 @@ class Windows:
         )
 
     def watched_s(self, now_s: float, window_s: float) -> float:
-        """Seconds of the window that were watched; 0 at the first tick."""
+        """Seconds of the window since the first tick; 0 at the first tick."""
         return 0.0 if self.since_s is None else min(window_s, max(0.0, now_s - self.since_s))
 
     def has_unobserved_time(
         self, pods: Iterable[Pod], window_s: float, now_s: float, patience_s: float, seen_s: float
     ) -> bool:
-        """Whether one of the pods served for long, within the window, before it was first heard.
+        """Whether a pod served for long, within the window, before its first scrape.
 
-        What it took until then is not known, so the window's total is too small. A pod that has
-        just become ready has `patience_s` to answer for the first time. One that is silent again
-        after less than `heard_s` has not said what it takes.
+        What it took until then is unknown, so the total of the window is too small. A pod that has
+        just become ready has `patience_s` for its first scrape. A pod without new scrapes after
+        less than `seen_s` of history has no known rate.
         """
         begun_s = self.series.times_s[0]
         if not (begun_s > self.ends_s - window_s).any():
@@ -128,11 +128,11 @@ class Windows:
         return False
 
     def arrivals_extrapolated(self, window_s: float, now_s: float) -> float:
-        """Return the requests of all pods in the window, what the silent ones take held.
+        """Return the requests of all pods in the window, assuming that silent pods keep their load.
 
-        The window of a silent pod ends where it last spoke; where its series begins only within
-        it, what is left counts for the whole. Worked: heard from 2 s to 8 s with 38 requests and
-        silent since, of the 16 s until 18 s: 38 x 16 / 6 = 101.
+        The window of a silent pod ends at its last scrape; if its series begins within the window,
+        its rate counts for the whole window. Worked: scraped from 2 s to 8 s with 38 requests and
+        silent since, for the 16 s until 18 s: 38 x 16 / 6 = 101.
         """
         starts_s, begun_s = self.ends_s - window_s, self.series.times_s[0]
         arrived = self.series.arrivals[-1] - self.series.arrivals_at(starts_s[np.newaxis])[0]
@@ -142,7 +142,7 @@ class Windows:
         return float((arrived * (1.0 + share)).sum())
 
     def total(self, window_s: float, *, ago_s: float = 0.0) -> WindowTotal:
-        """Sum over all pods what happened in the `window_s` seconds that ended `ago_s` ago."""
+        """Sum over all pods the requests of the `window_s` seconds that ended `ago_s` ago."""
         if not self.last:
             return WindowTotal(arrivals=0.0, missed=0.0, latency=np.zeros(len(self.bounds_s)))
         ends_s = self.ends_s - ago_s
@@ -153,19 +153,19 @@ class Windows:
         )
 
     def arrivals(self, windows_s: Sequence[float]) -> list[float]:
-        """Sum over all pods the requests that arrived in the last seconds, for each of these."""
+        """Sum over all pods the requests that arrived in the last seconds, for each window."""
         before = self.series.arrivals_at(self.ends_s - np.array(windows_s)[:, np.newaxis])
         arrived: list[float] = (self.series.arrivals[-1] - before).sum(axis=1).tolist()
         return arrived
 
     def answered(self, window_s: float) -> dict[str, float]:
-        """Return how many requests of each replica ended in the last seconds, well or badly."""
+        """Return how many requests of each replica ended in the window, answered or missed."""
         ended = self.series.newest - self.series.at(self.ends_s - window_s)
         counts = (ended[:, -1] + ended[:, MISSED]).tolist() if len(self.bounds_s) else []
         return dict(zip(self.series.columns, counts, strict=False))
 
     def executed(self) -> list[BatchStats]:
-        """Return what each replica executed in an interval that ended at this tick."""
+        """Return what each replica executed in the interval that ended at this tick."""
         counted = self.series.added[:, BATCHES : BATCH_SECONDS + 1].tolist()
         return [
             BatchStats(replica, batches, items / batches, seconds / batches)
@@ -174,7 +174,7 @@ class Windows:
         ]
 
     def advertised_cost(self) -> CostModel | None:
-        """Return the slowest cost that a server measured at warm-up; None where none says."""
+        """Return the slowest cost that a server measured at warm-up; None if none is reported."""
         costs = [sample.cost for sample in self.last.values() if sample.cost is not None]
         return max(costs, key=lambda cost: cost.batch_s(cost.max_batch), default=None)
 
@@ -200,7 +200,7 @@ def _rejected(observation: Observation, bounds_s: tuple[float, ...]) -> Iterator
 
 
 def _grid(samples: Sequence[PodSample], known_s: tuple[float, ...]) -> tuple[float, ...]:
-    """Return the bounds that this tick counts on: `known_s` itself where they have not changed."""
+    """Return the histogram bounds of this tick: the same object if they have not changed."""
     if not samples or samples[-1].latency.bounds_s == known_s:
         return known_s
     return samples[-1].latency.bounds_s
@@ -227,7 +227,7 @@ def _append_samples(
     pods: Mapping[str, Pod],
     since_s: float | None,
 ) -> CounterSeries:
-    """Begin the tracks of new pods, at zero or at a baseline, and continue all that have begun."""
+    """Begin the series of new pods, at zero or at a baseline, and append to all others."""
     if not samples:
         return series.append_empty()
     times_s = np.array([sample.time_s for sample in samples])
@@ -250,7 +250,7 @@ def _append_samples(
 
 
 def _zero_s(sample: PodSample, pod: Pod | None, since_s: float | None) -> float | None:
-    """Return when a new pod's counters stood at zero; known only if it came up under our eyes."""
+    """Return when a new pod's counters were zero; None unless it started after the first tick."""
     if pod is None or pod.ready_s is None or since_s is None or pod.created_s < since_s:
         return None
     return pod.ready_s if pod.ready_s < sample.time_s else None
@@ -261,7 +261,7 @@ def _serving_since_s(pod: Pod) -> float:
 
 
 def _counters(samples: Sequence[PodSample]) -> Vector:
-    """Return the counters in the order of the tracks, [samples, counters].
+    """Return the counters in the order of the series, [samples, counters].
 
     Packed by `struct`, which takes half the time of an array made from tuples.
     """
