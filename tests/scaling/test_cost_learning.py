@@ -222,7 +222,10 @@ def test_a_good_checkpoint_is_read() -> None:
         ({"cost": [[0, 1, 1, 1, "1", 1]]}, "cost must hold numbers; got '1'"),
         ({"variation": None}, "variation must be a list of numbers; got None"),
         ({"variation": [1.0]}, r"must hold a sum of squares and how many .*; got \[1.0\]"),
-        ({"variation": [1.0, 0.0]}, r"must hold a sum of squares and how many .*; got \[1.0, 0.0\]"),
+        (
+            {"variation": [1.0, 0.0]},
+            r"must hold a sum of squares and how many .*; got \[1.0, 0.0\]",
+        ),
         ({"variation": [-1.0, 2.0]}, "variation must hold finite numbers >= 0; got -1"),
         ({"correction": 1.0}, "correction must be a list of numbers; got 1.0"),
         ({"correction": []}, r"correction must hold one number in 0.6..4; got \[\]"),
