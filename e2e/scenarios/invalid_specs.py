@@ -33,7 +33,7 @@ INVALID_SPECS: tuple[InvalidSpec, ...] = (
         path="spec.runtime",
         value=ABSENT,
         field="spec.targetRef",
-        says="spec needs exactly one of runtime.image",
+        says="spec must set exactly one of runtime.image",
     ),
     InvalidSpec(
         why="no slo",
@@ -84,7 +84,7 @@ INVALID_SPECS: tuple[InvalidSpec, ...] = (
         why="no replica without a gateway",
         path="spec.scaling.minReplicas",
         value=0,
-        says="scaling.minReplicas must be at least 1 where routing.mode is not Gateway",
+        says="scaling.minReplicas must be at least 1 unless routing.mode is Gateway",
     ),
     *duration_bounds("spec.scaling.scaleToZero.idleTimeout", "10s", "24h", "9s", "25h"),
     *bounds("spec.scaling.maxReplicas", 0, "or equal to 1", 10**6, "or equal to 1000"),
@@ -161,7 +161,7 @@ INVALID_SPECS: tuple[InvalidSpec, ...] = (
         why="rate without an amount",
         path="spec.scaling.scaleUp.rate",
         value={"period": "1m"},
-        says="rate needs replicas, percent or both",
+        says="rate must set replicas, percent or both",
     ),
     InvalidSpec(
         why="rate without a period",
@@ -187,7 +187,7 @@ INVALID_SPECS: tuple[InvalidSpec, ...] = (
         path="spec.runtime.env",
         value=[{"name": "A", "value": "1"}, {"name": "A", "value": "2"}],
         says="Duplicate value",
-        parser_says="entries must differ in name: A is there more than once",
+        parser_says="entries must differ in name; A occurs more than once",
     ),
     InvalidSpec(
         why="env that the operator derives",
@@ -200,7 +200,7 @@ INVALID_SPECS: tuple[InvalidSpec, ...] = (
         path="spec.runtime.env",
         value=[{"name": "A", "value": "1", "valueFrom": {"fieldRef": {"fieldPath": "x"}}}],
         field="spec.runtime.env[0]",
-        says="an env entry has value or valueFrom, not both",
+        says="an env entry must not set both value and valueFrom",
     ),
     InvalidSpec(
         why="env with two sources",
@@ -215,7 +215,7 @@ INVALID_SPECS: tuple[InvalidSpec, ...] = (
             }
         ],
         field="spec.runtime.env[0].valueFrom",
-        says="valueFrom needs exactly one of",
+        says="valueFrom must set exactly one of",
     ),
     InvalidSpec(
         why="negative memory",
@@ -223,13 +223,13 @@ INVALID_SPECS: tuple[InvalidSpec, ...] = (
         value={"limits": {"memory": "-1Gi"}},
         field="spec.runtime.resources.limits.memory",
         says="should match '^[0-9]",
-        parser_says="must be a quantity from 0",
+        parser_says="must be a quantity of at least 0",
     ),
     InvalidSpec(
         why="accelerator as a resource",
         path="spec.runtime.resources",
         value={"limits": {"nvidia.com/gpu": 1}},
-        says="runtime.resources must not name accelerator.resource",
+        says="runtime.resources must not contain accelerator.resource",
     ),
     InvalidSpec(
         why="accelerator without a domain",
@@ -257,7 +257,7 @@ INVALID_SPECS: tuple[InvalidSpec, ...] = (
             path="spec.model",
             value={"uri": uri, **beside},
             field="spec.model.uri",
-            says="model.digest and model.secretName must be left out beside",
+            says="model.digest and model.secretName must not be set unless",
         )
         for uri, beside in (
             ("", {"secretName": "hub"}),
@@ -270,7 +270,7 @@ INVALID_SPECS: tuple[InvalidSpec, ...] = (
             path="spec.slo",
             value={"latency": {"target": "5s"}, promise: {"target": "500ms"}},
             field=f"spec.slo.{promise}",
-            says=f"slo.{promise} needs a runtime.profile whose server measures it: vllm, sglang",
+            says="runtime.profile must be one of vllm, sglang",
         )
         for promise in ("timeToFirstToken", "timePerOutputToken")
     ),
@@ -315,13 +315,13 @@ INVALID_SPECS: tuple[InvalidSpec, ...] = (
         path="metadata.name",
         value="n" * 53,
         field="metadata.name",
-        says="metadata.name must be at most 52 characters",
+        says="metadata.name must have at most 52 characters",
     ),
     InvalidSpec(
         why="name that no Service can have",
         path="metadata.name",
         value="7b.chat",
         field="metadata.name",
-        says="metadata.name must be at most 52 characters",
+        says="metadata.name must have at most 52 characters",
     ),
 )

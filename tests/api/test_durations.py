@@ -43,7 +43,7 @@ def test_a_duration_is_read_and_written(text: str, seconds: float, written: str)
      "1s ",
      "1234567s", "1.0001s", "1s" * 11, "٣s"],
 )  # fmt: skip
-def test_anything_else_is_refused_with_what_was_received(text: str) -> None:
+def test_anything_else_is_refused_with_its_value(text: str) -> None:
     with pytest.raises(ValueError, match=re.escape("numbers with units ms, s, m or h")) as refused:
         Duration.parse(text)
     assert repr(text)[:60] in str(refused.value)
@@ -72,5 +72,5 @@ def test_every_text_of_the_grammar_stays_exact_in_the_nanoseconds_of_cel(text: s
 
 @pytest.mark.parametrize("seconds", [math.nan, math.inf, -math.inf, -0.001])
 def test_what_is_no_span_is_no_duration(seconds: float) -> None:
-    with pytest.raises(ValueError, match="finite number of seconds from 0"):
+    with pytest.raises(ValueError, match="finite number of seconds of at least 0"):
         Duration.of_seconds(seconds)

@@ -83,7 +83,7 @@ def test_the_highest_floor_counts_and_is_named() -> None:
         ({"start": "@daily"}, "should match pattern"),
         ({"timeZone": "Mars/Olympus"}, "must be a time zone such as Europe/Berlin"),
         ({"timeZone": "Europe"}, "must be a time zone such as Europe/Berlin"),
-        ({"end": "0 8 * * 1-5"}, "start and end must differ"),
+        ({"end": "0 8 * * 1-5"}, "end must differ from start"),
         ({"minReplicas": 0}, "greater than or equal to 1"),
     ],
 )

@@ -113,7 +113,7 @@ def test_a_decision_is_shown_with_everything_that_explains_it() -> None:
                 "type": "Ready",
                 "status": "Unknown",
                 "reason": "Pending",
-                "message": "nothing is known yet; if it stays so, see kubectl headroom doctor",
+                "message": "not evaluated yet; if this persists, run kubectl headroom doctor",
                 "observedGeneration": 3,
                 "lastTransitionTime": "2027-01-15T08:00:00Z",
             }
@@ -158,7 +158,7 @@ def test_a_measured_time_has_three_digits(seconds: float, text: str) -> None:
 
 @pytest.mark.parametrize("seconds", [math.nan, -1.0])
 def test_what_cannot_have_been_measured_is_not_shown(seconds: float) -> None:
-    with pytest.raises(ValueError, match="finite number of seconds from 0"):
+    with pytest.raises(ValueError, match="finite number of seconds of at least 0"):
         status.duration_text(seconds)
 
 

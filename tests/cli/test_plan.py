@@ -131,7 +131,7 @@ def test_plan_for_200_per_second_chooses_batch_and_no_wait() -> None:
         ),
         (f"rate 3 {BATCH} --max-utilization 1.2", "at most 0.95; got 1.2"),
         (f"rate 3 {BATCH} --percentile 0.95", "--percentile must be at least 1 and below 100"),
-        (f"rate 3 {BATCH} --target 120", "--target: a duration is numbers with units"),
+        (f"rate 3 {BATCH} --target 120", "--target: a duration must be numbers with units"),
         (f"rate 3 {BATCH} --routing best", "--routing must be one of random, sticky"),
         (f"rate 3 {BATCH} --service-time 1s", "either --service-time or a batch cost"),
         (f"rate 3 {BATCH} --out curve.txt", "--out must end with .svg, .png, .pdf"),

@@ -179,7 +179,7 @@ def test_neighbours_begin_with_what_stands(last: Evaluation) -> None:
 @pytest.mark.parametrize(
     ("fields", "complaint"),
     [
-        ({"target": "soon"}, "target: a duration is numbers with units"),
+        ({"target": "soon"}, "target: a duration must be numbers with units"),
         ({"target": "20m"}, "target: from 1ms to 10m, received 20m"),
         ({"ceiling": "80"}, "ceiling: above 0 and at most 0.95, received '80'"),
         ({"ceiling": "nan"}, "ceiling: above 0"),
@@ -230,7 +230,7 @@ def test_what_is_asked_in_the_form_is_answered_or_refused(lived: ReadModel) -> N
     assert "asked: ceiling 50" in text_of(shown(lived, Asked(ceiling="0.5")))
     wrong = shown(lived, Asked(ceiling="80", target='"><script>'))
     assert "<script>" not in wrong.replace('<script type="application/json">', "")
-    assert "target: a duration is" in text_of(wrong)
+    assert "target: a duration must be" in text_of(wrong)
 
 
 def test_a_service_that_nobody_has_evaluated_says_so() -> None:

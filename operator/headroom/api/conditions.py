@@ -1,8 +1,7 @@
-"""Conditions: what is true of a service now, each with a machine-readable reason.
+"""Conditions: the current state of a service, each with a machine-readable reason.
 
-Types and reasons are API: they are documented here, and never renamed. A condition is there from
-first sight, Unknown until something is known. `lastTransitionTime` moves only with the status, so
-that it says how long something has been so.
+Types and reasons are API. Every condition exists from the first evaluation on, Unknown at first.
+`lastTransitionTime` changes only with the status, so it states how long the status has lasted.
 """
 
 from __future__ import annotations
@@ -21,27 +20,27 @@ MAX_MESSAGE = 1024
 
 
 class ConditionType(StrEnum):
-    """What is said about every service."""
+    """Conditions of every service."""
 
     READY = "Ready"
     """At least minReplicas are warm and take requests."""
     SCALING_ACTIVE = "ScalingActive"
-    """Decisions are made from signals and written."""
+    """Decisions are made from metrics and written."""
     ABLE_TO_SCALE = "AbleToScale"
     """The last write of replicas was accepted, or none was needed."""
     SCALING_LIMITED = "ScalingLimited"
-    """A bound or a rate holds the number back from what is wanted."""
+    """A limit keeps the number of replicas below or above what the rules recommend."""
     METRICS_AVAILABLE = "MetricsAvailable"
-    """The signals that a removal depends on are fresh."""
+    """The metrics that removals depend on are fresh."""
     SLO_MET = "SLOMet"
-    """The promised percentile is below its target in the stable window."""
+    """The latency percentile is below its target in the stable window."""
     SLO_FEASIBLE = "SLOFeasible"
     """An idle replica can meet the target."""
     CAPACITY_AVAILABLE = "CapacityAvailable"
-    """No replica lacks a node, and none is broken."""
+    """Every replica has a node, and none is broken."""
     ROUTING_READY = "RoutingReady"
-    """Requests reach the replicas as routing.mode says, and somebody holds them where there may be
-    none."""
+    """Requests reach the replicas as routing.mode states, and an activator holds them where
+    minReplicas is 0."""
 
 
 class ConditionStatus(StrEnum):
@@ -53,16 +52,16 @@ class ConditionStatus(StrEnum):
 
 
 class Condition(Value):
-    """One statement about the service."""
+    """Condition of the service, as in metav1.Condition."""
 
     type: Annotated[str, Field(min_length=1, max_length=316)]
     status: Annotated[ConditionStatus, Field(strict=False)]
     reason: Annotated[str, Field(min_length=1, max_length=128)]
     """Machine-readable cause."""
     message: Annotated[str, Field(max_length=4096)] = ""
-    """The same for people."""
+    """Explanation, with the next step if there is one."""
     observed_generation: Annotated[int, Field(ge=0)] = 0
-    """Generation of the spec that this was found for."""
+    """Generation of the spec that the condition describes."""
     last_transition_time: (
         Annotated[str, Field(max_length=64, json_schema_extra={"format": "date-time"})] | None
     ) = None
@@ -73,9 +72,9 @@ Conditions = tuple[Condition, ...]
 
 
 def upsert(conditions: Conditions, new: Condition, now_s: float) -> Conditions:
-    """Put `new` in the place of the condition of its type, or at the end.
+    """Replace the condition of the same type by `new`, or append it.
 
-    Its time of transition stays that of the condition it replaces while the status is the same.
+    The transition time is kept while the status stays the same.
     """
     old = next((c for c in conditions if c.type == new.type), None)
     since = old.last_transition_time if old and old.status is new.status else None
@@ -91,14 +90,14 @@ def upsert(conditions: Conditions, new: Condition, now_s: float) -> Conditions:
 
 
 def upsert_all(conditions: Conditions, new: Iterable[Condition], now_s: float) -> Conditions:
-    """Put each of `new` in its place."""
+    """Upsert each of `new`."""
     for condition in new:
         conditions = upsert(conditions, condition, now_s)
     return conditions
 
 
 def pending(generation: int, now_s: float) -> Conditions:
-    """Give every condition at first sight of a service: Unknown, because nothing is known yet."""
+    """Return every condition of a new service: Unknown, because it is not evaluated yet."""
     return upsert_all(
         (),
         (
@@ -106,7 +105,7 @@ def pending(generation: int, now_s: float) -> Conditions:
                 type=kind,
                 status=ConditionStatus.UNKNOWN,
                 reason=StatusReason.PENDING,
-                message="nothing is known yet; if it stays so, see kubectl headroom doctor",
+                message="not evaluated yet; if this persists, run kubectl headroom doctor",
                 observed_generation=generation,
             )
             for kind in ConditionType
@@ -116,7 +115,7 @@ def pending(generation: int, now_s: float) -> Conditions:
 
 
 def read(status: Mapping[str, Any]) -> Conditions:
-    """Read the conditions of a stored status; what is not a condition of ours is left out."""
+    """Read the conditions of a stored status; skip entries that are not valid."""
     stored = status.get("conditions")
     found: dict[str, Condition] = {}
     for entry in stored if isinstance(stored, list) else ():
@@ -129,5 +128,5 @@ def read(status: Mapping[str, Any]) -> Conditions:
 
 
 def shortened(message: str) -> str:
-    """Cut a message to what a status carries."""
+    """Cut a message to the maximum length in a status."""
     return message if len(message) <= MAX_MESSAGE else f"{message[: MAX_MESSAGE - 3]}..."

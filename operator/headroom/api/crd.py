@@ -1,4 +1,4 @@
-"""The CustomResourceDefinition, generated from the values so that the two cannot drift apart."""
+"""The CustomResourceDefinition, generated from the typed values."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ NAME = f"{PLURAL}.{GROUP}"
 _HEADER = "# Generated from operator/headroom/api by `headroom crd`: change the values, not this.\n"
 
 _COLUMNS = (
-    ("Ready", "string", '.status.conditions[?(@.type=="Ready")].status', 0, "It serves."),
-    ("Replicas", "integer", ".status.readyReplicas", 0, "Warm."),
-    ("Desired", "integer", ".status.decision.replicas", 0, "Replicas of the last decision."),
-    ("Latency", "string", ".status.signals.latency", 0, "The promised percentile."),
-    ("Target", "string", ".spec.slo.latency.target", 0, "What it must stay below."),
+    ("Ready", "string", '.status.conditions[?(@.type=="Ready")].status', 0, "Takes requests."),
+    ("Replicas", "integer", ".status.readyReplicas", 0, "Warm replicas."),
+    ("Desired", "integer", ".status.decision.replicas", 0, "Desired replicas."),
+    ("Latency", "string", ".status.signals.latency", 0, "Measured latency at the SLO percentile."),
+    ("Target", "string", ".spec.slo.latency.target", 0, "Latency target."),
     ("Utilization", "number", ".status.signals.utilization", 0, "Of full-batch throughput."),
-    ("SLO", "string", '.status.conditions[?(@.type=="SLOMet")].status', 0, "It holds."),
-    ("Reason", "string", ".status.decision.reason", 0, "What binds the number of replicas."),
+    ("SLO", "string", '.status.conditions[?(@.type=="SLOMet")].status', 0, "Latency target met."),
+    ("Reason", "string", ".status.decision.reason", 0, "Rule or limit that decided."),
     ("Age", "date", ".metadata.creationTimestamp", 0, ""),
     ("Min", "integer", ".spec.scaling.minReplicas", 1, ""),
     ("Max", "integer", ".spec.scaling.maxReplicas", 1, ""),
-    ("Ceiling", "number", ".spec.slo.utilizationCeiling", 1, "What utilization must stay below."),
-    ("Warming", "integer", ".status.warmingReplicas", 1, "Replicas on their way."),
+    ("Ceiling", "number", ".spec.slo.utilizationCeiling", 1, "Maximum utilization."),
+    ("Warming", "integer", ".status.warmingReplicas", 1, "Starting replicas."),
     ("Unschedulable", "integer", ".status.unschedulableReplicas", 1, "Replicas without a node."),
     ("Broken", "integer", ".status.brokenReplicas", 1, "Replicas that cannot start."),
     ("Mode", "string", ".spec.scaling.mode", 1, ""),
-    ("Why", "string", ".status.decision.message", 1, "The last decision in words."),
+    ("Why", "string", ".status.decision.message", 1, "The last decision as text."),
 )  # fmt: skip
 
 _SCALE = {
@@ -75,7 +75,7 @@ def custom_resource_definition() -> dict[str, Any]:
 
 
 def render_yaml() -> str:
-    """Render the manifest as it is shipped in deploy/base/crd.yaml."""
+    """Render the manifest of deploy/base/crd.yaml."""
     return _HEADER + yaml.safe_dump(
         custom_resource_definition(), sort_keys=False, width=120, allow_unicode=False
     )
@@ -91,7 +91,7 @@ def _column(name: str, kind: str, path: str, priority: int, description: str) ->
 def _schema() -> dict[str, Any]:
     return {
         "type": "object",
-        "description": "States a latency promise, and what it may cost to keep it.",
+        "description": "A model server with a latency SLO and limits of its scaling.",
         "required": ["spec"],
         "properties": {
             "apiVersion": {"type": "string"},

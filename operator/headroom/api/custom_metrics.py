@@ -1,4 +1,4 @@
-"""`spec.runtime.metrics`: what a server of the profile `custom` exposes, by name."""
+"""`spec.runtime.metrics`: names of the metrics of a server with the profile `custom`."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ _SCALES = {"s": 1.0, "ms": MILLISECONDS, "us": MICROSECONDS}
 
 
 class LabelValues(Value):
-    """One label and the values that count."""
+    """A label and its accepted values."""
 
     label: LabelName
     values: _Values
-    """Series with one of these values count; an empty one stands for the absent label."""
+    """Accepted values; an empty value also accepts series without the label."""
 
     def to_label(self) -> Label:
-        """Give the profile's value."""
+        """Return the form that profiles use."""
         return Label(name=self.label, pattern="|".join(map(re.escape, self.values)))
 
 
@@ -54,84 +54,83 @@ _Labels = Annotated[
 
 
 class MetricReference(Value):
-    """Series that are summed."""
+    """Metric whose series are summed."""
 
     name: MetricName
-    """As it stands on the page; of a counter with its _total."""
+    """Name as exposed; for a counter with _total."""
     labels: _Labels = ()
-    """Only series with these labels; without them all."""
+    """Only series with these labels. Default: all series."""
     absent_is_zero: bool = False
-    """A server that exposes it only from its first event on; without it, its absence is an error.
-    """
+    """Treat a missing metric as 0, for servers that expose it only after the first event. Default:
+    a missing metric is an error."""
 
     def to_quantity(self, scale: float = 1.0) -> Quantity:
-        """Give the profile's value."""
+        """Return the form that profiles use."""
         labels = tuple(one.to_label() for one in self.labels)
         return (Metric(name=self.name, labels=labels, scale=scale, lazy=self.absent_is_zero),)
 
 
 class TimeReference(MetricReference):
-    """A counter of time."""
+    """Counter of time."""
 
     unit: Literal["s", "ms", "us"] = "s"
-    """Of its values."""
+    """Unit of the values."""
 
     def to_quantity(self, scale: float = 1.0) -> Quantity:
-        """Give the profile's value, in seconds."""
+        """Return the form that profiles use, in seconds."""
         return super().to_quantity(scale * _SCALES[self.unit])
 
 
 class HistogramReference(Value):
-    """A cumulative histogram of time."""
+    """Cumulative histogram of time."""
 
     name: MetricName
-    """Without _bucket."""
+    """Name without _bucket."""
     labels: _Labels = ()
-    """Only series with these labels; without them all."""
+    """Only series with these labels. Default: all series."""
     unit: Literal["s", "ms", "us"] = "s"
-    """Of its bounds."""
+    """Unit of the bucket bounds."""
     absent_is_zero: bool = False
-    """A server that exposes it only from its first request on; without it, its absence is an
-    error."""
+    """Treat a missing histogram as empty, for servers that expose it only after the first request.
+    Default: a missing histogram is an error."""
 
     def to_histogram(self) -> Histogram:
-        """Give the profile's value."""
+        """Return the form that profiles use."""
         labels = tuple(one.to_label() for one in self.labels)
         scale = _SCALES[self.unit]
         return Histogram(name=self.name, labels=labels, scale=scale, lazy=self.absent_is_zero)
 
 
 class CustomMetrics(Value):
-    """What the server exposes; what is left out is worked out from the rest, or does without."""
+    """Metrics that the server exposes; unset ones are derived from others if possible."""
 
     path: Path = "/metrics"
-    """Where the page is."""
+    """Path of the metrics page."""
     ready_path: Path = "/"
-    """What the readiness probe asks, where the operator makes the pods."""
+    """Path of the readiness probe, where the operator creates the pods."""
     live_path: Path | None = None
-    """What the liveness probe asks; without it readyPath."""
+    """Path of the liveness probe. Default: readyPath."""
     model_label: LabelName | None = None
-    """Label that tells models apart; without it the page tells of one."""
+    """Label that names the model. Default: the page describes one model."""
     waiting: MetricReference | None = None
-    """Gauge of requests that are queued."""
+    """Gauge of queued requests."""
     running: MetricReference | None = None
     """Gauge of requests in a batch."""
     in_flight: MetricReference | None = None
-    """Gauge of both; what is beyond maxBatchSize counts as waiting."""
+    """Gauge of queued and running requests; those beyond maxBatchSize count as queued."""
     waiting_time: TimeReference | None = None
-    """Counter of time in the queue, summed over requests; stands in for the gauge."""
+    """Counter of time in the queue, summed over requests; replaces waiting."""
     running_time: TimeReference | None = None
-    """Counter of time in execution, summed over requests; stands in for the gauge and for
-    batches."""
+    """Counter of execution time, summed over requests; replaces running, batches and batchTime."""
     arrived: MetricReference | None = None
-    """Counter of requests at the door; without it those ended and in flight."""
+    """Counter of requests that arrived. Default: those completed plus those in flight."""
     answered: MetricReference | None = None
-    """Counter of requests that ended well; without it the count of the histogram."""
+    """Counter of successful requests. Default: the count of the latency histogram."""
     missed: MetricReference | None = None
-    """Counter of refused, expired and failed requests."""
+    """Counter of rejected, expired and failed requests."""
     latency: HistogramReference | None = None
-    """Time from the arrival of a request to its answer; without it the promise is kept by the
-    model, and not measured."""
+    """Time from the arrival of a request to its response. Without it, latency is estimated by the
+    model and not measured."""
     batches: MetricReference | None = None
     """Counter of batches."""
     batch_requests: MetricReference | None = None
@@ -150,26 +149,26 @@ class CustomMetrics(Value):
                     and (metrics.running or metrics.running_time)
                 )
             ),
-            message="metrics needs inFlight, or waiting (or waitingTime) with running (or "
-            "runningTime)",
+            message="metrics must set inFlight, or waiting (or waitingTime) together with running "
+            "(or runningTime)",
         ),
         Rule(
             cel="has(self.answered) || has(self.latency)",
             holds=lambda metrics: bool(metrics.answered or metrics.latency),
-            message="metrics needs answered or latency, to count requests that ended",
+            message="metrics must set answered or latency, to count completed requests",
         ),
         Rule(
             cel="has(self.runningTime) || (has(self.batches) && has(self.batchTime))",
             holds=lambda metrics: bool(
                 metrics.running_time or (metrics.batches and metrics.batch_time)
             ),
-            message="metrics needs runningTime, or batches and batchTime, to learn what a request "
-            "costs",
+            message="metrics must set runningTime, or batches and batchTime, to learn the cost of "
+            "a request",
         ),
     )
 
     def to_profile(self, port: int) -> Profile:
-        """Give the profile of a server that listens there."""
+        """Return the profile of a server that listens on `port`."""
         return Profile(
             name="custom",
             title="custom metrics",

@@ -1,8 +1,8 @@
-"""Durations as people write them in a resource (`250ms`, `1m30s`) as exact values.
+"""Durations in the notation of resources (`250ms`, `1m30s`) as exact values.
 
-The grammar is Go's, bounded so that the API server's CEL reads every accepted text exactly as we
-do: at most six digits and three decimals per part and twenty characters in all stay within int64
-nanoseconds and above one microsecond.
+The grammar is Go's, bounded so that the API server's CEL reads every accepted text exactly as this
+module does: at most six digits and three decimals per part and twenty characters in total stay
+within int64 nanoseconds and above one microsecond.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class Duration:
 
     @classmethod
     def parse(cls, text: str) -> Duration:
-        """Read `1h30m` or `250ms`; raise ValueError naming the rule and the text received."""
+        """Read `1h30m` or `250ms`; raise ValueError naming the rule and the text."""
         if len(text) > MAX_LENGTH or not re.fullmatch(PATTERN, text):
-            raise ValueError(f"a duration is {GRAMMAR}, received {text!r:.60}")
+            raise ValueError(f"a duration must be {GRAMMAR}; got {text!r:.60}")
         return cls(
             sum(int(Decimal(n) * _MICROSECONDS[unit]) for n, unit in _PART.findall(text)),
         )
@@ -45,7 +45,9 @@ class Duration:
     def of_seconds(cls, seconds: float) -> Duration:
         """Round to whole microseconds; raise ValueError for NaN, infinity and below zero."""
         if not 0 <= seconds < float("inf"):
-            raise ValueError(f"a duration is a finite number of seconds from 0, received {seconds}")
+            raise ValueError(
+                f"a duration must be a finite number of seconds of at least 0; got {seconds}"
+            )
         return cls(round(seconds * 1_000_000))
 
     @property
@@ -75,7 +77,7 @@ class Duration:
     def __get_pydantic_core_schema__(
         cls, source: Any, handler: GetCoreSchemaHandler
     ) -> core_schema.CoreSchema:
-        """Take a text or a Duration, give back the text."""
+        """Accept a text or a Duration; serialize as text."""
         return core_schema.no_info_plain_validator_function(
             cls._validate, serialization=core_schema.to_string_ser_schema()
         )

@@ -1,4 +1,4 @@
-"""The InferenceService: one stored object, read into values or refused with every problem."""
+"""The InferenceService: one stored object, parsed into values or rejected with all problems."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from headroom.api.spec import Spec
 from headroom.scaling.values import Policy
 
 MAX_NAME_LENGTH = 52
-"""Leaves room for the eleven characters that a ReplicaSet adds below the 63 of a label."""
+"""A ReplicaSet adds eleven characters to the name, and a label has at most 63."""
 NAME_PATTERN = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"
-"""A Service's name: unlike other names it starts with a letter and has no dots."""
+"""A Service's name must start with a letter and have no dots."""
 NAME_RULE = (
-    f"metadata.name must be at most {MAX_NAME_LENGTH} characters, lower case, digits and -, "
-    "from a letter on, because a Service carries it"
+    f"metadata.name must have at most {MAX_NAME_LENGTH} characters (lower-case letters, digits and "
+    "-) and start with a letter, because a Service has the same name"
 )
 
 
@@ -39,7 +39,7 @@ class InferenceService:
 
     @classmethod
     def parse(cls, body: Mapping[str, Any]) -> InferenceService:
-        """Read an object as the API server gives it.
+        """Parse an object from the API server.
 
         Raises:
             InvalidSpec: with every field that breaks a rule.
@@ -77,19 +77,19 @@ class InferenceService:
 
     @property
     def warmup_max_latency(self) -> Duration:
-        """Slowest self-test request that counts as warm."""
+        """Maximum latency of warm-up requests."""
         return self.spec.warmup.max_latency or self.spec.slo.latency.target
 
     def floor_at(self, now_s: float, lead_s: float = 0.0) -> Floor:
-        """Give the fewest replicas now, or within `lead_s`, and the schedule that says so."""
+        """Return the minimum of replicas now or within `lead_s`, and the schedule that sets it."""
         scaling = self.spec.scaling
         return floor_at(scaling.schedules, scaling.min_replicas, now_s, lead_s)
 
     def to_policy(self, tick_s: float = 2.0, floor: Floor | None = None) -> Policy:
-        """Give the decision what it may and must do, evaluated every `tick_s` seconds.
+        """Return the policy of the decision, which is evaluated every `tick_s` seconds.
 
-        Without a floor, that of `minReplicas` holds. Of 0 it decides as of 1; whether the last one
-        goes is decided after it.
+        Without `floor`, `minReplicas` applies. The decision treats 0 as 1; a later step decides
+        whether the last replica is removed.
         """
         least, schedule = floor or Floor(self.spec.scaling.min_replicas)
         slo, scaling = self.spec.slo, self.spec.scaling
@@ -134,4 +134,4 @@ def _text(metadata: Mapping[str, Any], key: str, problems: list[Problem]) -> str
 
 
 def _problem(field: str, rule: str, value: object) -> Problem:
-    return Problem(field=field, rule=rule, received="nothing" if value is None else shown(value))
+    return Problem(field=field, rule=rule, got="nothing" if value is None else shown(value))

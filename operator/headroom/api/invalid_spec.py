@@ -1,4 +1,4 @@
-"""Why a resource cannot be acted on: each problem's field, the rule and what was received."""
+"""Why a resource is invalid: the field, the rule and the value of each problem."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 80
 _CONFIDENTIAL = frozenset({"args", "env", "podTemplate", "value"})
-"""What may hold a secret, and so does all below it: a status is read by more people than a spec."""
+"""Fields that may contain secrets, with everything below: more people read a status than a spec."""
 _ABSENT = "nothing"
 
 
@@ -23,15 +23,15 @@ class Problem:
 
     field: str
     rule: str
-    received: str
+    got: str
 
     def __str__(self) -> str:
         """Render as one clause of a message."""
-        return f"{self.field}: {self.rule}, received {self.received}"
+        return f"{self.field}: {self.rule}, got {self.got}"
 
 
 class InvalidSpec(ValueError):  # noqa: N818  (named by what the caller does next: report it as this reason)
-    """The object breaks its schema. Nothing is done for it until it is corrected."""
+    """The object breaks its schema; nothing is changed until it is corrected."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
@@ -39,7 +39,7 @@ class InvalidSpec(ValueError):  # noqa: N818  (named by what the caller does nex
 
 
 def problems_of(error: ValidationError, root: str) -> tuple[Problem, ...]:
-    """Translate what pydantic found below `root` into paths and words of the resource."""
+    """Translate pydantic's errors below `root` into paths and rules of the resource."""
     found: list[Problem] = []
     for detail in error.errors(include_url=False):
         path = _path(root, detail["loc"])
@@ -47,20 +47,20 @@ def problems_of(error: ValidationError, root: str) -> tuple[Problem, ...]:
             value = detail["input"]
             for rule in detail["ctx"]["broken"]:
                 field = f"{path}.{rule.field}" if rule.field else path
-                received = shown(_at(value, rule.field) if rule.field else value, field)
-                found.append(Problem(field=field, rule=rule.message, received=received))
+                got = shown(_at(value, rule.field) if rule.field else value, field)
+                found.append(Problem(field=field, rule=rule.message, got=got))
         elif detail["type"] == "missing":
-            found.append(Problem(field=path, rule="is required", received=_ABSENT))
+            found.append(Problem(field=path, rule="is required", got=_ABSENT))
         else:
             rule_text = detail["msg"][:1].lower() + detail["msg"][1:]
-            found.append(Problem(field=path, rule=rule_text, received=shown(detail["input"], path)))
+            found.append(Problem(field=path, rule=rule_text, got=shown(detail["input"], path)))
     return tuple(found)
 
 
 def shown(value: Any, field: str = "") -> str:
-    """Render a received value, cut to a length that a status message can carry.
+    """Render a value, cut to a length that fits a status message.
 
-    Of what may be confidential only the kind.
+    Values that may be confidential are shown by their type only.
     """
     if _CONFIDENTIAL.intersection(re.split(r"[.\[]", field)):
         return _KINDS.get(type(value), "a value") + " that is not shown"
@@ -79,7 +79,7 @@ _KINDS: Mapping[type, str] = {
 
 
 def _open(value: Any) -> Any:
-    """Leave out what may be confidential."""
+    """Replace values that may be confidential."""
     if isinstance(value, dict):
         return {k: "…" if k in _CONFIDENTIAL else _open(v) for k, v in value.items()}
     return [_open(one) for one in value] if isinstance(value, list | tuple) else value

@@ -1,4 +1,4 @@
-"""`spec.model`: which model a replica serves, where its weights lie, and how they get there."""
+"""`spec.model`: the model that each replica serves, and where its files come from."""
 
 from __future__ import annotations
 
@@ -19,38 +19,38 @@ _URI = (
     r"|oci://[A-Za-z0-9][-._:/@A-Za-z0-9]*)?$"
 )
 FETCHED = ("hf", "s3")
-"""Schemes of what an init container downloads."""
+"""URI schemes that an init container downloads."""
 
 
 class Model(Value):
-    """Which model a replica serves."""
+    """Model that each replica serves."""
 
     name: (
         Annotated[str, Field(max_length=128, pattern=r"^[A-Za-z0-9]([-._A-Za-z0-9]*[A-Za-z0-9])?$")]
         | None
     ) = None
-    """Name under which the model is served; without it the name of the InferenceService."""
+    """Name under which the model is served. Default: the name of the InferenceService."""
     uri: Annotated[str, Field(max_length=1024)] = ""
-    """Where the weights lie: empty or file:///path (in the image), pvc://claim/path,
-    hf://org/name@revision, s3://bucket/prefix, or oci://image@sha256:... (an image volume); all but
-    the first two are at /models in the server's container, read-only."""
+    """Location of the model: empty or file:///path (in the image), pvc://claim/path,
+    hf://org/name@revision, s3://bucket/prefix, or oci://image@sha256:... (an image volume). All but
+    the first two are mounted read-only at /models in the server's container."""
     digest: Annotated[str, Field(max_length=71, pattern=r"^sha256:[0-9a-f]{64}$")] | None = None
-    """What the files fetched from hf:// or s3:// must be, or the replica does not start; of oci://
-    the digest stands in the uri."""
+    """Digest of the files from hf:// or s3://; a replica with other files does not start. For
+    oci://, put the digest in the uri."""
     secret_name: Name | None = None
-    """Secret in the same namespace whose keys become the environment of what fetches: HF_TOKEN, or
-    AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY. The operator never reads it."""
+    """Secret in the same namespace whose keys become environment variables of the download:
+    HF_TOKEN, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY. The operator never reads it."""
     size_limit: Quantity = "100Gi"
-    """Most that may be fetched onto the node's disk for one replica."""
+    """Maximum size of the download on the node's disk, per replica."""
 
     @property
     def scheme(self) -> str:
-        """What stands before ://; empty where the weights are in the image."""
+        """The URI scheme; empty where the model is in the image."""
         return self.uri.partition("://")[0] if "://" in self.uri else ""
 
     @property
     def is_fetched(self) -> bool:
-        """Whether an init container downloads it."""
+        """Whether an init container downloads the model."""
         return self.scheme in FETCHED
 
     rules = (
@@ -74,8 +74,8 @@ class Model(Value):
             holds=lambda model: (
                 model.is_fetched or (model.digest is None and model.secret_name is None)
             ),
-            message="model.digest and model.secretName must be left out beside what is not fetched "
-            "from hf:// or s3://; of oci:// the digest stands in the uri, and imagePullSecrets in "
+            message="model.digest and model.secretName must not be set unless model.uri starts "
+            "with hf:// or s3://; for oci:// put the digest in the uri and imagePullSecrets in "
             "runtime.podTemplate",
         ),
     )

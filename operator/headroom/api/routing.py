@@ -13,42 +13,44 @@ from headroom.scaling.values import Routing as Kind
 
 
 class Routing(Value):
-    """How requests reach the replicas; a change takes effect within seconds."""
+    """How requests reach the replicas. Changes take effect within seconds."""
 
     mode: Literal["Service", "Gateway"] = "Service"
-    """Service balances connections, as a ClusterIP does; Gateway sends each request to the replica
-    with the fewest in flight, under the same name and port. Without a gateway that is ready it is
-    Service."""
+    """Service: a ClusterIP Service balances connections. Gateway: a gateway sends each request to
+    the replica with the fewest requests in flight, under the same name and port; without a ready
+    gateway, clients connect to the replicas as with Service."""
     request_timeout: Annotated[Duration, Within("1s", "24h")] = Duration.parse("5m")
-    """The longest that a request may take in Gateway mode; one that names a deadline
-    (x-request-timeout, grpc-timeout) is held to its own."""
+    """Maximum duration of a request in Gateway mode. A request with a deadline (x-request-timeout,
+    grpc-timeout) uses that instead."""
     max_body_bytes: Annotated[int, Field(ge=1024, le=1 << 30)] = 16 << 20
-    """The largest body of a request in Gateway mode."""
+    """Maximum size of a request body in Gateway mode."""
     slow_start: Annotated[Duration, Within("1s", "15m")] | None = None
-    """Time over which a fresh replica gets up to its full share in Gateway mode; without it at
-    once."""
+    """Time over which the gateway raises the load of a new replica to its full share. Default:
+    immediately."""
     max_in_flight: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
-    """Requests in flight per ready replica beyond which the gateway refuses with 429; without it
-    what the learnt model answers within twice the target, and at least two batches."""
+    """Maximum requests in flight per ready replica; the gateway rejects more with 429. Default:
+    the number that the learned cost model completes within twice the target, at least two
+    batches."""
     grpc_port: Annotated[int, Field(ge=1, le=65535)] | None = None
-    """Port at which the replicas take gRPC, in Gateway mode; clients call the service's own port,
-    without TLS. The headroom server is told to listen there."""
+    """Port on which the replicas accept gRPC, in Gateway mode. Clients use the port of the service,
+    without TLS. The headroom server is configured to listen there."""
     hedging: Hedging | None = None
-    """A second try for slow requests, in Gateway mode; without it none."""
+    """Second attempt for slow requests, in Gateway mode. Default: none."""
     classes: Annotated[
         tuple[RequestClass, ...], Field(max_length=8, strict=False), MapBy("name")
     ] = ()
-    """Classes of requests, in Gateway mode."""
+    """Request classes with priority and deadline, in Gateway mode."""
     tenants: Tenants | None = None
-    """What each tenant may ask for, in Gateway mode; without it whatever there is."""
+    """Limits per tenant, in Gateway mode. Default: unlimited."""
     traffic: Annotated[
         tuple[TrafficShare, ...], Field(max_length=4, strict=False), MapBy("service")
     ] = ()
-    """Shares of the requests that go elsewhere, in Gateway mode: a canary. Calls of gRPC stay."""
+    """Shares of requests that are sent to other InferenceServices, such as a canary, in Gateway
+    mode. gRPC calls are not split."""
     models: Annotated[
         tuple[ModelRoute, ...], Field(max_length=16, strict=False), MapBy("model")
     ] = ()
-    """Models that are served elsewhere, in Gateway mode."""
+    """Models that other InferenceServices serve, in Gateway mode."""
 
     rules = (
         Rule(
@@ -61,5 +63,5 @@ class Routing(Value):
 
     @property
     def kind(self) -> Kind:
-        """What the model of the tail is asked for."""
+        """The routing discipline that the latency model assumes."""
         return Kind.LEAST_IN_FLIGHT if self.mode == "Gateway" else Kind.RANDOM

@@ -1,4 +1,4 @@
-"""`spec.runtime`: what runs in a replica, in Kubernetes' own words where it has them."""
+"""`spec.runtime`: the model server of each replica, with the field names of Kubernetes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OPERATOR_ENVIRONMENT = (
     "HEADROOM_DRAIN_GRACE_S",
     "HEADROOM_DRAIN_DELAY_S",
 )
-"""Variables that the operator derives from other fields; `runtime.env` may not set them."""
+"""Variables that the operator derives from other fields; `runtime.env` must not set them."""
 
 _QUANTITY = r"^[0-9]{1,15}(\.[0-9]{1,9})?(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|[eE][0-9]{1,2})?$"
 _MAX_QUANTITY_LENGTH = 32
@@ -44,7 +44,9 @@ def _quantity(value: object) -> int | str:
             return value
         case str() if len(value) <= _MAX_QUANTITY_LENGTH and re.fullmatch(_QUANTITY, value):
             return value
-    raise PydanticCustomError("quantity", "must be a quantity from 0, such as 2, 500m or 4Gi")
+    raise PydanticCustomError(
+        "quantity", "must be a quantity of at least 0, such as 2, 500m or 4Gi"
+    )
 
 
 Quantity = Annotated[
@@ -60,7 +62,7 @@ Quantity = Annotated[
         }
     ),
 ]
-"""An amount of a resource, as Kubernetes reads it."""
+"""An amount of a resource in the notation of Kubernetes."""
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=253)]
 Key = Annotated[str, StringConstraints(min_length=1, max_length=253)]
@@ -93,7 +95,7 @@ class ResourceReference(Value):
 
 
 class EnvironmentSource(Value):
-    """Where the value of a variable comes from."""
+    """Source of the value of a variable."""
 
     config_map_key_ref: ObjectKey | None = None
     secret_key_ref: ObjectKey | None = None
@@ -105,14 +107,14 @@ class EnvironmentSource(Value):
             cel="[has(self.configMapKeyRef), has(self.secretKeyRef), has(self.fieldRef), "
             "has(self.resourceFieldRef)].filter(x, x).size() == 1",
             holds=lambda source: len(source.manifest()) == 1,
-            message="valueFrom needs exactly one of configMapKeyRef, secretKeyRef, fieldRef, "
+            message="valueFrom must set exactly one of configMapKeyRef, secretKeyRef, fieldRef and "
             "resourceFieldRef",
         ),
     )
 
 
 class EnvironmentVariable(Value):
-    """A variable of the server's container."""
+    """Environment variable of the server's container."""
 
     name: Annotated[str, Field(max_length=256, pattern=r"^[-._a-zA-Z][-._a-zA-Z0-9]*$")]
     value: Annotated[str, Field(max_length=32768)] | None = None
@@ -122,7 +124,7 @@ class EnvironmentVariable(Value):
         Rule(
             cel="!(has(self.value) && has(self.valueFrom))",
             holds=lambda v: v.value is None or v.value_from is None,
-            message="an env entry has value or valueFrom, not both",
+            message="an env entry must not set both value and valueFrom",
         ),
     )
 
@@ -135,13 +137,13 @@ class Resources(Value):
 
 
 class Overlay(Value):
-    """A part of a pod template of which only what the merge needs is described here."""
+    """Part of a pod template; the schema describes only the fields that the merge needs."""
 
     model_config = ConfigDict(extra="allow")
 
 
 class NamedOverlay(Overlay):
-    """An entry that is merged into the generated one of the same name, or added."""
+    """Entry that is merged into the generated entry of the same name, or added."""
 
     name: ContainerName
 
@@ -150,18 +152,18 @@ _Named = Annotated[tuple[NamedOverlay, ...], Field(max_length=32, strict=False),
 
 
 class PodSpecOverlay(Overlay):
-    """A PodSpec laid over the generated one."""
+    """PodSpec that is merged into the generated one."""
 
     containers: _Named | None = None
-    """Merged by name; the container that the operator generates is called `server`."""
+    """Merged by name; the generated container is named `server`."""
     init_containers: _Named | None = None
     """Merged by name."""
     volumes: _Named | None = None
-    """Merged by name; `tmp` and `model` are the operator's."""
+    """Merged by name; `tmp` and `model` belong to the operator."""
 
 
 class PodMetadata(Value):
-    """Labels and annotations added to each pod."""
+    """Labels and annotations that are added to each pod."""
 
     labels: (
         Annotated[dict[str, Annotated[str, Field(max_length=63)]], Field(max_length=64)] | None
@@ -172,22 +174,22 @@ class PodMetadata(Value):
 
 
 class PodTemplate(Value):
-    """A pod template laid over the generated one."""
+    """Pod template that is merged into the generated one."""
 
     metadata: PodMetadata | None = None
     """Added to the generated metadata; labels of the selector cannot be changed."""
     spec: PodSpecOverlay | None = None
-    """Maps merge; containers, volumes, env, ports and mounts merge by name; other lists replace;
-    null removes
-    (client-side `kubectl apply` drops nulls: use --server-side)."""
+    """Maps are merged; containers, volumes, env, ports and mounts are merged by name; other lists
+    replace the generated ones; null removes a field (client-side `kubectl apply` drops nulls: use
+    --server-side)."""
 
     def overlay(self) -> dict[str, Any]:
-        """Give what the user wrote and nothing else; an explicit null stays, since it removes."""
+        """Return only what the user wrote, with explicit nulls, which remove fields."""
         return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
 
 def _port_of(given: Mapping[str, Any]) -> int:
-    """A `custom` server has no port of its own, and a profile that is none is refused elsewhere."""
+    """Return the profile's port; `custom` has none, and the schema rejects unknown profiles."""
     profile = PROFILES.get(str(given.get("profile")))
     return profile.port if profile is not None else DEFAULT_PORT
 
@@ -197,11 +199,11 @@ WITHOUT_WARMUP = (
     *(name for name, one in PROFILES.items() if one.warmup is None and name != "headroom"),
     CUSTOM,
 )
-"""Profiles that know no request which every model of theirs answers."""
+"""Profiles without a request that every model of the server can answer."""
 
 
 class Runtime(Value):
-    """What runs in a replica."""
+    """Model server that runs in each replica."""
 
     profile: Literal[
         "headroom",
@@ -216,21 +218,21 @@ class Runtime(Value):
         "mosec",
         "custom",
     ] = "headroom"
-    """How the server is probed and measured; `headroom` is the model server of this project,
-    `custom` one whose metrics are named here."""
+    """Model server: decides probes and metrics. `headroom` is the model server of this project;
+    `custom` is any server whose metrics are named in `metrics`."""
     image: Annotated[str, Field(min_length=1, max_length=512, pattern=r"^[!-~]+$")] | None = None
-    """Container image of the model server; without it spec.targetRef says what runs."""
+    """Container image of the model server; leave it out with spec.targetRef."""
     port: Annotated[int, Field(ge=1, le=65535)] = Field(default_factory=_port_of)
-    """Port on which the server listens for HTTP; without it the profile's (8000 for headroom)."""
+    """Port on which the server listens for HTTP. Default: the profile's (8000 for headroom)."""
     metrics_port: Annotated[int, Field(ge=1, le=65535)] | None = None
-    """Port of its metrics, where it is neither the profile's nor the one above."""
+    """Port of the metrics. Default: the profile's metrics port, else port."""
     max_batch_size: Annotated[int, Field(ge=1, le=65536)] | None = None
-    """Most requests that the server executes together, as it is set up; needed for every profile
-    but headroom, whose server says it."""
+    """Maximum batch size that the server is configured with. Required for every profile except
+    headroom, whose server reports it."""
     instances: Annotated[int, Field(ge=1, le=256)] = 1
-    """Batches that one replica executes side by side."""
+    """Batches that one replica executes at the same time."""
     metrics: CustomMetrics | None = None
-    """What a server of the profile custom exposes."""
+    """Metrics of the server, where profile is custom."""
     args: Annotated[
         tuple[Annotated[str, Field(max_length=4096)], ...],
         Field(max_length=128, strict=False, json_schema_extra={"x-kubernetes-list-type": "atomic"}),
@@ -239,16 +241,16 @@ class Runtime(Value):
     env: Annotated[
         tuple[EnvironmentVariable, ...], Field(max_length=64, strict=False), MapBy("name")
     ] = ()
-    """Environment of the server's container; what the operator derives from other fields cannot be
-    set here."""
+    """Environment of the server's container; variables that the operator derives from other fields
+    must not be set here."""
     resources: Resources = Resources()
     """Compute resources of the server's container; accelerators belong in `spec.accelerator`."""
     pod_template: PodTemplate = PodTemplate()
-    """Laid over the generated pod template: nodeSelector, tolerations, volumes, sidecars."""
+    """Merged into the generated pod template: nodeSelector, tolerations, volumes, sidecars."""
 
     @property
     def describes_pods(self) -> bool:
-        """Whether it says anything about pods that the operator makes."""
+        """Whether any field applies to pods that the operator creates."""
         return bool(
             self.args or self.env or self.resources.manifest() or self.pod_template.overlay()
         )
@@ -259,14 +261,14 @@ class Runtime(Value):
 
     @property
     def server(self) -> Profile:
-        """How the server is probed and measured."""
+        """The profile: how the server is probed and measured."""
         if self.metrics is not None:
             return self.metrics.to_profile(self.port)
         return PROFILES[self.profile]
 
     @property
     def scrape_port(self) -> int:
-        """Where its metrics are read."""
+        """Port at which the metrics are read."""
         return self.metrics_port or self.server.metrics_port or self.port
 
     rules = (
@@ -274,7 +276,7 @@ class Runtime(Value):
             field="metrics",
             cel="(self.profile == 'custom') == has(self.metrics)",
             holds=lambda runtime: (runtime.profile == "custom") == (runtime.metrics is not None),
-            message="runtime needs metrics where its profile is custom, and there only",
+            message="runtime.metrics must be set where runtime.profile is custom, and only there",
         ),
         Rule(
             field="maxBatchSize",
@@ -282,8 +284,8 @@ class Runtime(Value):
             holds=lambda runtime: (
                 (runtime.profile == "headroom") != (runtime.max_batch_size is not None)
             ),
-            message="runtime needs maxBatchSize for every profile but headroom, whose server "
-            "says it: give the most requests that the server executes together",
+            message="runtime.maxBatchSize must be set for every profile except headroom, whose "
+            "server reports it",
         ),
         Rule(
             field="env",

@@ -1,7 +1,7 @@
-"""Floors by the wall clock: so many replicas from each start to the next end.
+"""Schedules: a higher minimum of replicas from each start to the next end.
 
 Times are cron expressions in a time zone, as in a CronJob and in KEDA's cron trigger; cronsim reads
-them, and handles the hours that summer time skips and repeats as Debian's cron does.
+them, and treats hours that daylight saving time skips or repeats as Debian's cron does.
 """
 
 from __future__ import annotations
@@ -52,41 +52,41 @@ Cron = Annotated[
 
 
 class Schedule(Value):
-    """A floor from each start to the next end."""
+    """Minimum number of replicas from each start to the next end."""
 
     name: Annotated[str, Field(min_length=1, max_length=63)]
-    """Told in decisions while it binds."""
+    """Name that decisions mention while the schedule applies."""
     time_zone: Annotated[
         str, Field(max_length=64, pattern=r"^[A-Za-z][-+_/A-Za-z0-9]*$"), AfterValidator(_read_zone)
     ] = "UTC"
-    """In which start and end are meant, such as Europe/Berlin."""
+    """Time zone of start and end, such as Europe/Berlin."""
     start: Cron
-    """When the floor begins, as minute, hour, day of month, month and day of week. Replicas are
-    asked for one cold start earlier, so that they are warm by then."""
+    """Start as cron expression: minute, hour, day of month, month, day of week. Replicas are
+    started one cold start earlier, so that they are warm by then."""
     end: Cron
-    """When it ends, in the same form."""
+    """End, in the same form."""
     min_replicas: Annotated[int, Field(ge=1, le=1000)]
-    """Never fewer in between, within scaling.maxReplicas."""
+    """Minimum number of replicas from start to end; at most scaling.maxReplicas."""
 
     rules = (
         Rule(
             field="end",
             cel="self.start != self.end",
             holds=lambda schedule: schedule.start != schedule.end,
-            message="start and end must differ",
+            message="end must differ from start",
         ),
     )
 
 
 class Floor(NamedTuple):
-    """The fewest replicas at a time, and the schedule that says so; empty where none does."""
+    """Minimum number of replicas at a time, and the schedule that sets it; empty for none."""
 
     replicas: int
     schedule: str = ""
 
 
 def floor_at(schedules: Sequence[Schedule], least: int, now_s: float, lead_s: float = 0.0) -> Floor:
-    """Return the highest floor of `least` and the schedules that act now or within `lead_s`."""
+    """Return the highest minimum of `least` and the schedules active now or within `lead_s`."""
     acting = [
         Floor(one.min_replicas, one.name)
         for one in schedules
@@ -97,7 +97,7 @@ def floor_at(schedules: Sequence[Schedule], least: int, now_s: float, lead_s: fl
 
 @lru_cache(maxsize=4096)
 def _acts(schedule: Schedule, minute: int) -> bool:
-    """Whether the last start lies after the last end; 0.1 ms, so it is kept for its minute."""
+    """Return whether the last start is after the last end; takes 0.1 ms, so cached per minute."""
     at = datetime.fromtimestamp(minute * MINUTE_S, ZoneInfo(schedule.time_zone))
     started = _last(schedule.start, at)
     if started is None:
@@ -107,5 +107,5 @@ def _acts(schedule: Schedule, minute: int) -> bool:
 
 
 def _last(cron: str, at: datetime) -> datetime | None:
-    """Return the last time at or before `at`; None where there was none in fifty years."""
+    """Return the last time at or before `at`; None if there is none within fifty years."""
     return next(CronSim(cron, at + timedelta(seconds=1), reverse=True), None)

@@ -1,6 +1,6 @@
-"""Whether the schema that an API server serves knows every field of ours. Pure.
+"""Compares the schema that an API server serves with this version's. Pure.
 
-What it does not know it drops without a word, of a spec as of the status.
+An API server drops unknown fields of spec and status silently.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _Schema = Mapping[str, Any]
 def served_schema(document: Any, kind: str) -> _Schema:
     """Find the schema of a kind in an OpenAPI v3 document; empty where it is not served.
 
-    Raises ValueError where the document is none.
+    Raises ValueError for any other document.
     """
     try:
         schemas = document["components"]["schemas"].values()
@@ -28,7 +28,7 @@ def served_schema(document: Any, kind: str) -> _Schema:
 
 
 def missing_fields(own: _Schema, served: _Schema) -> list[str]:
-    """Name the fields of our schema that the other one does not know, the outermost of each."""
+    """Return the outermost fields of `own` that `served` does not have."""
     return list(_missing(own, served, ""))
 
 

@@ -1,7 +1,7 @@
-"""`spec`: what is promised, with what, within which bounds.
+"""`spec`: the SLO, the server that must meet it, and the limits of scaling.
 
-Bounds and defaults stand here once; the CRD is generated from them. Every field works: what is not
-implemented is not in the schema.
+Bounds and defaults are defined here once; the CRD is generated from them. Every field in the schema
+is implemented.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ StabilizationWindow = Annotated[Duration, Within("0s", "1h")]
 
 
 class Accelerator(Value):
-    """What a replica needs of the cluster's accelerators."""
+    """Accelerators that each replica requests."""
 
     resource: Annotated[
         str,
@@ -35,39 +35,39 @@ class Accelerator(Value):
             pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-_.A-Za-z0-9]*[A-Za-z0-9])?$",
         ),
     ] = "nvidia.com/gpu"
-    """Extended resource that stands for an accelerator."""
+    """Extended resource of the accelerator."""
     count: Annotated[int, Field(ge=0, le=64)] = 1
-    """Accelerators per replica; 0 requests none."""
+    """Number of accelerators per replica; 0 requests none."""
 
 
 class LatencyObjective(Value):
-    """The promised tail."""
+    """Latency target at a percentile."""
 
     percentile: Literal[90, 95, 99] = 95
-    """Percentile that the target bounds. A refused, expired, failed or lost request counts as
+    """Percentile that must meet the target. A rejected, expired, failed or lost request counts as
     infinitely slow."""
     target: Latency
-    """The percentile must stay below this."""
+    """Maximum latency at the percentile."""
 
 
 class ServiceLevel(Value):
-    """The promise."""
+    """Service level objectives."""
 
     latency: LatencyObjective
-    """Tail latency, measured by the server from the arrival of a request to its answer."""
+    """Tail latency, measured by the server from the arrival of a request to its response."""
     time_to_first_token: TokenObjective | None = None
-    """Time from the arrival of a request to its first token, of servers that generate."""
+    """Time from the arrival of a request to its first token, for generative servers."""
     time_per_output_token: TokenObjective | None = None
-    """Time between two tokens after the first, a mean per request, of servers that generate."""
+    """Mean time between tokens after the first, per request, for generative servers."""
     queue_depth: Annotated[int, Field(ge=1, le=100_000)] | None = None
-    """Waiting requests per replica that are tolerated; without it the largest batch of the
+    """Queued requests per replica that are tolerated. Default: the maximum batch size of the
     model."""
     utilization_ceiling: float = 0.8
-    """Share of the full-batch throughput of the ready replicas that arrivals may take after any
-    decision."""
+    """Maximum utilization after any decision: arrival rate divided by the full-batch throughput of
+    the ready replicas."""
     objective: float = 0.99
-    """Share of one-minute windows in which the percentile is to hold; the rest, over 28 days, is
-    the error budget. It is reported and alerted on, and decides nothing."""
+    """Share of one-minute windows that must meet the latency target; the rest, over 28 days, is the
+    error budget. It is used for reports and alerts, not for decisions."""
 
     rules = (
         Rule(
@@ -76,8 +76,8 @@ class ServiceLevel(Value):
             holds=lambda slo: 0.5 <= slo.objective <= 0.9999,
             message="slo.objective must be from 0.5 to 0.9999",
         ),
-        # Not as minimum and maximum: of an integer such as 80 the API server would say that it
-        # "should be less than or equal to 0", since it prints such bounds without their decimals.
+        # Not as minimum and maximum: the API server prints such bounds without decimals, and would
+        # say of 80 that it "should be less than or equal to 0".
         Rule(
             field="utilizationCeiling",
             cel="self.utilizationCeiling > 0.0 && self.utilizationCeiling <= 0.95",
@@ -88,47 +88,48 @@ class ServiceLevel(Value):
 
 
 class Rate(Value):
-    """At most so much change within a period; the larger of the two counts."""
+    """Maximum change within a period; the larger of replicas and percent applies."""
 
     period: Annotated[Duration, Within("1s", "30m")]
-    """Time over which changes are added up."""
+    """Period over which changes are summed."""
     replicas: Annotated[int, Field(ge=1, le=1000)] | None = None
-    """Replicas per period."""
+    """Maximum change per period, in replicas."""
     percent: Annotated[int, Field(ge=1, le=1000)] | None = None
-    """Percent, per period, of the replicas at its start."""
+    """Maximum change per period, in percent of the replicas at its start."""
 
     rules = (
         Rule(
             cel="has(self.replicas) || has(self.percent)",
             holds=lambda rate: rate.replicas is not None or rate.percent is not None,
-            message="rate needs replicas, percent or both",
+            message="rate must set replicas, percent or both",
         ),
     )
 
     def to_limit(self) -> RateLimit:
-        """Give the decision's value."""
+        """Return the limit in the form that the decision uses."""
         return RateLimit(
             period_s=self.period.seconds, replicas=self.replicas or 0, percent=self.percent or 0
         )
 
 
 class ScaleUp(Value):
-    """How fast replicas are added."""
+    """Limits on adding replicas."""
 
     stabilization_window: StabilizationWindow = Duration.parse("0s")
-    """More must be wanted for this long before it is asked for."""
+    """How long more replicas must be recommended before they are added."""
     rate: Rate | None = None
-    """Without it, as many as are wanted at once."""
+    """Maximum rate of adding replicas. Default: unlimited."""
 
 
 class ScaleDown(Value):
-    """How fast replicas are removed."""
+    """Limits on removing replicas."""
 
     stabilization_window: StabilizationWindow = Duration.parse("90s")
-    """Every rule must agree with fewer for this long, and no less than a cold start: a measured
-    one, before the first what an unfinished one has taken so far."""
+    """How long all rules must recommend fewer replicas before any is removed. Never shorter than
+    the measured cold start; before one has been measured, never shorter than the longest start in
+    progress."""
     rate: Rate | None = None
-    """Without it, as many as are no longer wanted at once."""
+    """Maximum rate of removing replicas. Default: unlimited."""
 
 
 class ScaleToZero(Value):
@@ -139,28 +140,29 @@ class ScaleToZero(Value):
 
 
 class Scaling(Value):
-    """What the operator may do to the number of replicas."""
+    """Limits and mode of scaling."""
 
     mode: Literal["Auto", "Recommend", "External"] = "Auto"
-    """Auto writes replicas; Recommend writes the decision to the status, and replicas only at
-    creation; External follows spec.replicas, which kubectl scale, an HPA or KEDA may set."""
+    """Auto: the operator sets the number of replicas. Recommend: it writes its decision to the
+    status only, after setting the replicas at creation. External: it follows spec.replicas, which
+    kubectl scale, an HPA or KEDA may set."""
     min_replicas: Annotated[int, Field(ge=0, le=1000)] = 1
-    """Never fewer. 0 is possible where routing.mode is Gateway."""
+    """Minimum number of replicas. 0 requires routing.mode Gateway."""
     scale_to_zero: ScaleToZero = ScaleToZero()
     """When the last replica is removed. Requires minReplicas 0."""
     max_replicas: Annotated[int, Field(ge=1, le=1000)] = 20
-    """Never more, whatever the promise needs."""
+    """Maximum number of replicas, even if the SLO needs more."""
     priority: Annotated[int, Field(ge=-1000, le=1000)] = 0
-    """Of several services that compete for the last accelerators, the highest goes first. A lower
-    one yields replicas above its minReplicas."""
+    """When accelerators run out, the service with the highest priority gets them first. Services
+    with a lower priority yield replicas, but never below their minReplicas."""
     scale_up: ScaleUp = ScaleUp()
-    """How fast replicas are added."""
+    """Limits on adding replicas."""
     scale_down: ScaleDown = ScaleDown()
-    """How fast replicas are removed."""
+    """Limits on removing replicas."""
     schedules: Annotated[
         tuple[Schedule, ...], Field(max_length=16, strict=False), MapBy("name")
     ] = ()
-    """Higher floors at certain times."""
+    """Higher minimums at certain times."""
 
     rules = (
         Rule(
@@ -169,7 +171,7 @@ class Scaling(Value):
             holds=lambda scaling: all(
                 one.min_replicas <= scaling.max_replicas for one in scaling.schedules
             ),
-            message="the minReplicas of each of scaling.schedules must be at most "
+            message="minReplicas of each entry in scaling.schedules must be at most "
             "scaling.maxReplicas",
         ),
         Rule(
@@ -182,46 +184,46 @@ class Scaling(Value):
 
 
 class Drain(Value):
-    """How a replica leaves."""
+    """Termination of replicas."""
 
     grace_period: Annotated[Duration, Within("1s", "1h")] = Duration.parse("60s")
-    """Time that a leaving replica has to finish the requests it accepted."""
+    """Time that a terminating replica has to finish the requests it accepted."""
 
 
 class Spec(Value):
-    """What is promised, with what, within which bounds."""
+    """Desired service level, model server and scaling limits."""
 
     runtime: Runtime = Runtime()
-    """What runs in a replica; beside targetRef, how it is measured."""
+    """Model server that runs in each replica; with targetRef, how its metrics are read."""
     target_ref: TargetRef | None = None
-    """A workload that exists, scaled in place of one that the operator makes; never changed but for
-    its replicas."""
+    """Existing workload to scale instead of a Deployment created by the operator. Only its
+    replicas are changed."""
     replicas: Annotated[int, Field(ge=0, le=1000)] | None = None
-    """Replicas wished for from outside, where scaling.mode is External; the scale subresource."""
+    """Desired replicas where scaling.mode is External; set through the scale subresource."""
     model: Model = Model()
-    """Which model a replica serves."""
+    """Model that each replica serves."""
     accelerator: Accelerator = Accelerator()
-    """What a replica needs of the cluster's accelerators."""
+    """Accelerators that each replica requests."""
     warmup: Warmup = Warmup()
-    """What a replica must show before it takes requests."""
+    """Warm-up that a replica must pass before it takes requests."""
     slo: ServiceLevel
-    """The promise."""
+    """Service level objectives."""
     scaling: Scaling = Scaling()
-    """What the operator may do to the number of replicas."""
+    """Limits and mode of scaling."""
     routing: Routing = Routing()
     """How requests reach the replicas."""
     telemetry: Telemetry = Telemetry()
-    """Where the metrics of the pods are read."""
+    """Where the operator reads the metrics of the pods."""
     drain: Drain = Drain()
-    """How a replica leaves."""
+    """Termination of replicas."""
 
     rules = (
         Rule(
             field="targetRef",
             cel="has(self.targetRef) != has(self.runtime.image)",
             holds=lambda spec: (spec.target_ref is None) != (spec.runtime.image is None),
-            message="spec needs exactly one of runtime.image, which the operator runs, and "
-            "targetRef, which it only scales",
+            message="spec must set exactly one of runtime.image (the operator creates the pods) "
+            "and targetRef (it scales an existing workload)",
         ),
         Rule(
             field="targetRef",
@@ -232,8 +234,8 @@ class Spec(Value):
             holds=lambda spec: (
                 spec.target_ref is None or not (spec.runtime.describes_pods or spec.model.uri)
             ),
-            message="the pods of a targetRef are not ours: runtime.args, env, resources, "
-            "podTemplate and model.uri must be left out",
+            message="runtime.args, env, resources, podTemplate and model.uri must not be set "
+            "with targetRef, whose pods the operator does not create",
         ),
         Rule(
             field="warmup.request",
@@ -244,44 +246,45 @@ class Spec(Value):
                 or not spec.warmup.by_operator
                 or spec.runtime.profile not in WITHOUT_WARMUP
             ),
-            message="warmup.request must say what the operator sends, since runtime.profile does "
-            f"not for {', '.join(WITHOUT_WARMUP)}",
+            message="warmup.request must be set where warmup.sender is Operator and "
+            f"runtime.profile is one of {', '.join(WITHOUT_WARMUP)}, which define no request",
         ),
         Rule(
             field="warmup.sender",
             cel="self.runtime.profile != 'headroom' || (!has(self.warmup.request) && "
             "(!has(self.warmup.sender) || self.warmup.sender == 'Server'))",
             holds=lambda spec: spec.runtime.profile != "headroom" or not spec.warmup.by_operator,
-            message="warmup must be the server's own where runtime.profile is headroom: leave out "
-            "warmup.sender and warmup.request",
+            message="warmup.sender must be Server and warmup.request must not be set where "
+            "runtime.profile is headroom, whose server warms itself up",
         ),
         Rule(
             field="targetRef",
             cel="has(self.targetRef) == has(oldSelf.targetRef) && "
             "(!has(self.targetRef) || self.targetRef == oldSelf.targetRef)",
-            holds=lambda spec: True,  # a change is not seen in what it led to
-            message="targetRef must stay as it is: delete the InferenceService, which leaves the "
-            "target alone, and create another",
+            holds=lambda spec: True,  # only the API server sees the old object
+            message="targetRef must not be changed, added or removed: delete the "
+            "InferenceService, which leaves the target running, and create another",
         ),
         Rule(
             field="routing.mode",
             cel="!has(self.targetRef) || self.routing.mode == 'Service'",
             holds=lambda spec: spec.target_ref is None or spec.routing.mode == "Service",
-            message="routing.mode must be Service beside a targetRef, whose Service is not ours",
+            message="routing.mode must be Service with targetRef, because the operator does not "
+            "own the target's Service",
         ),
         Rule(
             field="scaling.minReplicas",
             cel="self.scaling.minReplicas > 0 || self.routing.mode == 'Gateway'",
             holds=lambda spec: spec.scaling.min_replicas > 0 or spec.routing.mode == "Gateway",
-            message="scaling.minReplicas must be at least 1 where routing.mode is not Gateway, "
-            "which alone holds requests until a replica is warm",
+            message="scaling.minReplicas must be at least 1 unless routing.mode is Gateway, which "
+            "holds requests until a replica is warm",
         ),
         Rule(
             field="replicas",
             cel="has(self.replicas) == (self.scaling.mode == 'External')",
             holds=lambda spec: (spec.replicas is not None) == (spec.scaling.mode == "External"),
-            message="replicas must be there where scaling.mode is External, and there only: to "
-            "change nothing, set it to what stands (status.replicas)",
+            message="replicas must be set where scaling.mode is External, and only there; to "
+            "keep the current number, set it to status.replicas",
         ),
         Rule(
             field="replicas",
@@ -304,7 +307,8 @@ class Spec(Value):
                     for amounts in (spec.runtime.resources.limits, spec.runtime.resources.requests)
                 )
             ),
-            message="runtime.resources must not name accelerator.resource; accelerator.count does",
+            message="runtime.resources must not contain accelerator.resource; set "
+            "accelerator.count instead",
         ),
         *TOKEN_RULES,
     )

@@ -1,8 +1,7 @@
-"""The status of an InferenceService: what the cluster shows, and what the operator decided and why.
+"""The status of an InferenceService: observed state, the last decision and its reasons.
 
-The same values generate the schema and are written, so that the API server never prunes or refuses
-what we say. Numbers are rounded to what a person reads, which also keeps a quiet service from being
-written at every tick.
+The values that are written also generate the schema, so the API server never prunes or rejects
+them. Numbers are rounded for readers, which also avoids a write of an idle service at every tick.
 """
 
 from __future__ import annotations
@@ -25,8 +24,7 @@ from headroom.scaling.values import CostModel, Decision, ReplicaCounts, Signal, 
 
 MAX_CHECKPOINT = 16_384
 UNBOUNDED = "unbounded"
-"""A latency that no number states: the replicas could not carry the arrivals, or too many requests
-missed."""
+"""An infinite latency: the replicas cannot process the arrivals, or too many requests missed."""
 
 Count = Annotated[int, Field(ge=0)]
 Word = Annotated[str, Field(max_length=64)]
@@ -35,16 +33,16 @@ Time = Annotated[str, Field(max_length=64, json_schema_extra={"format": "date-ti
 
 
 class CounterfactualStatus(Value):
-    """What the model expects at another number of ready replicas and the present arrivals."""
+    """Prediction for another number of ready replicas at the current arrival rate."""
 
     replicas: Count
     latency: Word
-    """The promised percentile, or `unbounded`."""
+    """Latency at the SLO percentile, or `unbounded`."""
     utilization: float | None = None
 
 
 class RecommendationStatus(Value):
-    """One rule's answer, not yet bounded."""
+    """Recommendation of one rule, before limits."""
 
     rule: Word
     replicas: int
@@ -52,20 +50,20 @@ class RecommendationStatus(Value):
 
 
 class DecisionStatus(Value):
-    """The last decision."""
+    """The last scaling decision."""
 
     replicas: Count
-    """What the decision asks for."""
+    """Desired replicas."""
     current: Count
-    """What the workload was asked for before."""
+    """Replicas of the workload before the decision."""
     direction: Word
     """Up, Down or None."""
     reason: Word
-    """The rule or limit that binds."""
+    """The rule or limit that determined the desired replicas."""
     strongest_rule: Word
-    """The rule that asked for the most, before limits."""
+    """The rule that recommended the most replicas, before limits."""
     message: Text
-    """The same in words."""
+    """The decision as text."""
     time: Time
     counterfactuals: Annotated[
         tuple[CounterfactualStatus, ...], Field(max_length=16, strict=False)
@@ -76,38 +74,39 @@ class DecisionStatus(Value):
 
 
 class GatewayStatus(Value):
-    """Requests as clients see them, counted at the gateways; a rate that is absent is not there."""
+    """Requests counted at the gateways. Unknown values are omitted."""
 
     arrivals_per_second: float | None = None
     missed_per_second: float | None = None
-    """Refused, failed, expired or given up; those beyond a tenant's limits are neither."""
+    """Rejected, failed, expired or cancelled requests, without those beyond a tenant's limits."""
     in_flight: float | None = None
     freshness: Word
-    """Fresh, Stale or Absent: of the gateway that was heard least recently."""
+    """Fresh, Stale or Missing: of the gateway with the oldest metrics."""
 
 
 class SignalsStatus(Value):
-    """What the windows said when it was decided; a signal that is absent is not there."""
+    """Signal values used for the last decision. Missing signals are omitted."""
 
     arrivals_per_second: float | None = None
     waiting: float | None = None
-    """Requests queued over all replicas, those in a batch not counted."""
+    """Queued requests of all replicas, without those in a batch."""
     latency: Word | None = None
-    """The promised percentile in the stable window; `unbounded` where too many requests missed."""
+    """Latency at the SLO percentile in the stable window; `unbounded` where too many requests
+    missed."""
     latency_source: Word | None = None
-    """Where that was measured: Gateway, as clients see it, or Replicas."""
+    """Where latency was measured: Gateway (client side) or Replicas."""
     gateway: GatewayStatus | None = None
-    """What the gateways count, where requests come through them."""
+    """Counts of the gateways, where routing.mode is Gateway."""
     time_to_first_token: Word | None = None
-    """Of servers that generate, where it is promised: its percentile in the last minute."""
+    """Time to first token at its SLO percentile in the last minute, where it has an SLO."""
     time_per_output_token: Word | None = None
     utilization: float | None = None
     freshness: Word
-    """Fresh, Stale or Absent: the worst of those that a removal depends on."""
+    """Fresh, Stale or Missing: the worst of the signals that removals depend on."""
 
 
 class ModelStatus(Value):
-    """What a batch costs: fixedCost + perItemCost x size, for sizes up to maxBatch."""
+    """Learned execution time of a batch: fixedCost + perItemCost x size, up to maxBatch."""
 
     fixed_cost: Word
     per_item_cost: Word
@@ -131,51 +130,52 @@ class ModelStatus(Value):
 
 
 class ColdStartStatus(Value):
-    """How long a new replica takes from creation to ready."""
+    """Time that a new replica takes from node assignment to ready."""
 
     p90: Word
     estimated_misses_per_cold_start: float | None = None
-    """Requests that miss the target each time that the service starts from no replica, at its last
-    arrivals; said in Gateway mode, also where minReplicas is above 0."""
+    """Requests that miss the target each time the service starts from zero, estimated from the last
+    arrival rate. Reported in Gateway mode, also where minReplicas is above 0."""
 
 
 class SloStatus(Value):
-    """How the promise was kept over the last 28 days; minutes without traffic do not count."""
+    """SLO report of the last 28 days. One-minute windows without traffic do not count."""
 
     attainment: float | None = None
-    """Share of one-minute windows in which the percentile held."""
+    """Share of one-minute windows that met the latency target."""
     windows_met: Count = 0
     windows_missed: Count = 0
     error_budget_remaining: float
-    """Share left of the minutes that slo.objective allows; negative when overspent."""
+    """Remaining share of the error budget; negative when overspent."""
     burn_rate: float | None = None
-    """How many times too fast the last hour spent it."""
+    """Error budget spent in the last hour, relative to the rate that spends all of it in 28
+    days."""
 
 
 class Status(Value):
-    """What the cluster shows of the service, and what the operator decided."""
+    """Observed state of the service and the last decision."""
 
     observed_generation: Count = 0
     """Generation of the spec that this status was written for."""
     replicas: Count = 0
-    """Replicas that the workload is asked for."""
+    """Replicas that the workload is set to."""
     ready_replicas: Count = 0
-    """Warm and taking requests."""
+    """Replicas that are warm and take requests."""
     warming_replicas: Count = 0
-    """On their way, late ones included."""
+    """Replicas that are starting, including late ones."""
     unschedulable_replicas: Count = 0
-    """Without a node that has room."""
+    """Replicas that fit on no node."""
     broken_replicas: Count = 0
-    """Unable to get ready as they are."""
+    """Replicas that cannot become ready: image pull error, crash loop, warm-up timeout."""
     selector: Annotated[str, Field(max_length=512)] = ""
-    """Selects the pods of the service."""
+    """Label selector of the pods."""
     decision: DecisionStatus | None = None
     signals: SignalsStatus | None = None
     model: ModelStatus | None = None
     cold_start: ColdStartStatus | None = None
     slo: SloStatus | None = None
     checkpoint: Annotated[str, Field(max_length=MAX_CHECKPOINT)] | None = None
-    """The operator's memory, so that a restart changes nothing. Compact JSON; not an API."""
+    """State of the operator that survives a restart, as compact JSON; not an API."""
     conditions: Annotated[
         tuple[Condition, ...], Field(max_length=32, strict=False), MapBy("type")
     ] = ()

@@ -1,8 +1,8 @@
-"""From the JSON Schema of our values to the structural schema that Kubernetes takes.
+"""Converts the JSON Schema of values to the structural schema of Kubernetes.
 
 Kubernetes reads an older dialect: no references, no `null` alternatives (an absent property is an
-optional one), `exclusiveMinimum` as a flag beside `minimum`, and its own extensions for what may
-hold anything.
+optional one), `exclusiveMinimum` as a flag next to `minimum`, and its own extension for free-form
+objects.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _structural(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str
 
 
 def _resolved(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
-    """Put references and the one alternative to null in place; what stands beside them wins."""
+    """Resolve references and the alternative to null; keywords next to them take precedence."""
     if "$ref" in schema:
         target = definitions[schema["$ref"].removeprefix("#/$defs/")]
     elif "anyOf" in schema:
@@ -66,5 +66,5 @@ def _resolved(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, 
         target = alternatives[0]
     else:
         return schema
-    beside = {key: value for key, value in schema.items() if key not in {"$ref", "anyOf"}}
-    return _resolved(target, definitions) | beside
+    siblings = {key: value for key, value in schema.items() if key not in {"$ref", "anyOf"}}
+    return _resolved(target, definitions) | siblings

@@ -35,7 +35,7 @@ class TargetRef(Value):
             field="kind",
             cel=f"!self.apiVersion.startsWith('{_GROUP}')",
             holds=lambda target: not target.api_version.startswith(_GROUP),
-            message="targetRef must name what runs pods, not an InferenceService",
+            message="targetRef must name a workload that runs pods, not an InferenceService",
         ),
     )
 

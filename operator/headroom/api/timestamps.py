@@ -1,4 +1,4 @@
-"""Times: seconds since the epoch, as the decision counts, and RFC 3339, as Kubernetes writes."""
+"""Times: seconds since the epoch in decisions, RFC 3339 in Kubernetes objects."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ def rfc3339(epoch_s: float) -> str:
 
 
 def epoch_s(text: str) -> float:
-    """Read metav1.Time or MicroTime; raise ValueError naming the rule and the text received."""
+    """Read metav1.Time or MicroTime; raise ValueError naming the rule and the text."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
         moment = None
     if moment is None or moment.tzinfo is None:
         raise ValueError(
-            f"a time is RFC 3339 with its zone, as 2026-01-31T12:00:00Z, received {text!r:.60}"
+            f"a time must be RFC 3339 with a zone, such as 2026-01-31T12:00:00Z; got {text!r:.60}"
         )
     return moment.timestamp()

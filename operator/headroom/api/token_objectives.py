@@ -1,4 +1,4 @@
-"""`slo.timeToFirstToken` and `slo.timePerOutputToken`: promises of servers that generate."""
+"""`slo.timeToFirstToken` and `slo.timePerOutputToken`: SLOs of generative servers."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from headroom.profiles import PROFILES, Profile
 
 
 class TokenObjective(Value):
-    """A bound on a percentile of what the server's own histogram says."""
+    """Target at a percentile of the server's own histogram."""
 
     percentile: Annotated[Literal[90, 95, 99], Field()] = 95
-    """Percentile that the target bounds."""
+    """Percentile that must meet the target."""
     target: Annotated[Duration, Within("1ms", "10m")]
-    """The percentile must stay below this."""
+    """Maximum time at the percentile."""
 
 
-def _told(field: str, attribute: str, has: Callable[[Profile], bool]) -> Rule:
-    """Only of servers that have the histogram: nobody else could say whether it is kept."""
+def _requires_histogram(field: str, attribute: str, has: Callable[[Profile], bool]) -> Rule:
+    """Admit only servers that have the histogram; others cannot be measured."""
     able = [name for name, profile in PROFILES.items() if has(profile)]
 
     def holds(spec: Any) -> bool:
@@ -32,12 +32,16 @@ def _told(field: str, attribute: str, has: Callable[[Profile], bool]) -> Rule:
         field=f"slo.{field}",
         cel=f"!has(self.slo.{field}) || self.runtime.profile in {able}",
         holds=holds,
-        message=f"slo.{field} needs a runtime.profile whose server measures it: {', '.join(able)}",
+        message=f"runtime.profile must be one of {', '.join(able)} where slo.{field} is set",
     )
 
 
 TOKEN_RULES = (
-    _told("timeToFirstToken", "time_to_first_token", lambda one: one.first_token is not None),
-    _told("timePerOutputToken", "time_per_output_token", lambda one: one.output_token is not None),
+    _requires_histogram(
+        "timeToFirstToken", "time_to_first_token", lambda one: one.first_token is not None
+    ),
+    _requires_histogram(
+        "timePerOutputToken", "time_per_output_token", lambda one: one.output_token is not None
+    ),
 )
-"""Rules of the spec, since they look at the profile too."""
+"""Rules of the spec, because they read the profile too."""

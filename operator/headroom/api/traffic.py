@@ -1,4 +1,4 @@
-"""What `spec.routing` may say of single requests: their class, their tenant, and where they go."""
+"""Parts of `spec.routing` that apply to single requests: class, tenant, destination, hedging."""
 
 from __future__ import annotations
 
@@ -17,71 +17,74 @@ ModelName = Annotated[
 
 
 class RequestClass(Value):
-    """Requests that name this class in the header x-slo-class."""
+    """Class of the requests that name it in the header x-slo-class."""
 
     name: Annotated[str, Field(max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
-    """As in the header."""
+    """Value of the header."""
     priority: Annotated[int, Field(ge=0, le=9)] | None = None
-    """Told to the replicas as x-request-priority, whatever the request says of it; 0 goes first."""
+    """Sent to the replicas as x-request-priority, replacing the client's value; 0 is highest."""
     deadline: Annotated[Duration, Within("1ms", "24h")] | None = None
-    """The longest that such a request may take where it names no deadline of its own."""
+    """Maximum duration of such a request, unless it names a deadline."""
 
 
 class Tenants(Value):
-    """What each tenant may ask for; requests that name none are one tenant."""
+    """Limits per tenant. Requests without a tenant share one."""
 
     header: HeaderName = "x-tenant"
     """Header that names the tenant."""
     requests_per_second: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
-    """Beyond which a tenant's requests are refused with 429; without it at any rate."""
+    """Maximum request rate of a tenant; more requests get 429. Default: unlimited."""
     burst: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
-    """Requests that may come at once after a pause; without it those of one second."""
+    """Requests that a tenant may send at once after a pause. Default: those of one second."""
     in_flight_percent: Annotated[int, Field(ge=1, le=100)] | None = None
-    """Of the requests with which all replicas are busy (twice what they compute at once as learnt,
-    or all that may be in flight where that is fewer), those that one tenant may have; beyond it
-    they are refused with 429."""
+    """Maximum share of in-flight requests that one tenant may use, in percent. 100 % is twice the
+    number of requests that the replicas can process at once, or maxInFlight if that is lower.
+    Requests beyond the share get 429."""
 
     rules = (
         Rule(
             cel="has(self.requestsPerSecond) || has(self.inFlightPercent)",
             holds=lambda one: bool(one.requests_per_second or one.in_flight_percent),
-            message="routing.tenants needs requestsPerSecond or inFlightPercent",
+            message="routing.tenants must set requestsPerSecond, inFlightPercent or both",
         ),
         Rule(
             field="burst",
             cel="!has(self.burst) || has(self.requestsPerSecond)",
             holds=lambda one: one.burst is None or one.requests_per_second is not None,
-            message="routing.tenants.burst needs requestsPerSecond",
+            message="routing.tenants.requestsPerSecond must be set with burst",
         ),
     )
 
 
 class TrafficShare(Value):
-    """A share of the requests for another InferenceService of the namespace, in Gateway mode."""
+    """Share of the requests that another InferenceService of the namespace serves."""
 
     service: ServiceName
-    """Its name; while it is not there, or not in Gateway mode, its share stays here."""
+    """Name of that InferenceService. While it is missing or not in Gateway mode, its share is
+    served here."""
     percent: Annotated[int, Field(ge=0, le=100)]
-    """Percent of the requests."""
+    """Share of the requests, in percent."""
 
 
 class ModelRoute(Value):
-    """Requests for one model by its path, for another InferenceService of the namespace."""
+    """Requests for one model, selected by path, that another InferenceService serves."""
 
     model: ModelName
-    """As in /v1/models/NAME and /v2/models/NAME."""
+    """Name of the model in /v1/models/NAME and /v2/models/NAME."""
     service: ServiceName
-    """Its name; while it is not there, or not in Gateway mode, its requests stay here."""
+    """Name of that InferenceService. While it is missing or not in Gateway mode, the requests are
+    served here."""
 
 
 class Hedging(Value):
-    """A second try while the first goes on, where slowness is the replica's and not the request's.
+    """Second attempt while the first one continues, for requests that a slow replica delays.
 
-    The first answer counts, the other try is ended. Never for x-headroom-idempotent: false.
+    The first response wins and the other attempt is cancelled. Requests with the header
+    x-headroom-idempotent: false are never hedged.
     """
 
     after: Annotated[Duration, Within("10ms", "10m")]
-    """Time without an answer after which the second try begins."""
+    """Time without a response after which the second attempt starts."""
     budget_percent: Annotated[int, Field(ge=1, le=50)] = 5
-    """Of the requests in flight that may be second tries, those after refusals included; three
-    may be at any time."""
+    """Maximum share of in-flight requests that are second attempts or retries, in percent; three
+    are always allowed."""

@@ -1,6 +1,6 @@
-"""What the resource is made of: frozen values, rules across fields, bounds on durations.
+"""Building blocks of the resource: frozen values, rules across fields, bounds on durations.
 
-A rule stands here once, as CEL for the API server and as a predicate for the operator (an object
+A rule is written once, as CEL for the API server and as a predicate for the operator (an object
 that was stored before a rule existed is not checked by the server until it is written). The schema
 is generated from these values.
 """
@@ -34,13 +34,13 @@ class Rule:
     """One rule across fields of a value, in both languages that check it."""
 
     cel: str
-    """What the API server evaluates, `self` being the value."""
+    """CEL expression that the API server evaluates; `self` is the value."""
     holds: Callable[[Any], bool]
-    """The same, on the parsed value."""
+    """The same rule on the parsed value."""
     message: str
-    """The rule in words, naming the fields."""
+    """The rule as text, naming the fields."""
     field: str = ""
-    """The property at fault, relative to the value; empty for the value as a whole."""
+    """The property that breaks the rule, relative to the value; empty for the whole value."""
 
     def as_validation(self) -> dict[str, str]:
         """Render the entry of x-kubernetes-validations."""
@@ -70,7 +70,7 @@ class Value(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _null_is_absent(cls, value: object) -> object:
-        """A null in a described field counts as left out, as it does for the API server."""
+        """Treat null in a described field as unset, as the API server does."""
         if not isinstance(value, Mapping):
             return value
         described = {field.alias or name for name, field in cls.model_fields.items()}
@@ -110,14 +110,14 @@ class Value(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class MapBy:
-    """A list whose entries are told apart by one property, so that no two share its value."""
+    """List whose entries are keyed by one property, so that no two share its value."""
 
     key: str
 
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler
     ) -> core_schema.CoreSchema:
-        """Refuse two entries of one name."""
+        """Reject two entries with the same key."""
 
         def check(entries: tuple[Any, ...]) -> tuple[Any, ...]:
             names = [getattr(entry, self.key) for entry in entries]
@@ -125,7 +125,7 @@ class MapBy:
             if twice:
                 raise PydanticCustomError(
                     "map_by",
-                    "entries must differ in {key}: {twice} is there more than once",
+                    "entries must differ in {key}; {twice} occurs more than once",
                     {"key": self.key, "twice": ", ".join(twice)},
                 )
             return entries
@@ -135,7 +135,7 @@ class MapBy:
     def __get_pydantic_json_schema__(
         self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        """Have the API server do the same, and appliers of single entries get along."""
+        """Make the API server check it too, and merge entries of different appliers."""
         return handler(schema) | {
             "x-kubernetes-list-type": "map",
             "x-kubernetes-list-map-keys": [self.key],
@@ -143,7 +143,7 @@ class MapBy:
 
 
 def _as_written(value: object) -> Any:
-    """Render a default; what follows from other fields (a factory) is left to whoever reads it."""
+    """Render a default; defaults computed from other fields (a factory) are left out."""
     if isinstance(value, Duration):
         return str(value)
     written = to_jsonable_python(value, by_alias=True, exclude_none=True)
@@ -163,7 +163,7 @@ class Within:
 
     @property
     def message(self) -> str:
-        """The rule in words."""
+        """The rule as text."""
         return f"must be a duration from {self.lowest} to {self.highest}"
 
     def __get_pydantic_core_schema__(

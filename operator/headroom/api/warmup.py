@@ -1,4 +1,4 @@
-"""`spec.warmup`: what a replica must show before it takes requests, and who has it show that."""
+"""`spec.warmup`: the warm-up that a replica must pass before it takes requests."""
 
 from __future__ import annotations
 
@@ -14,39 +14,39 @@ Latency = Annotated[Duration, Within("1ms", "10m")]
 
 
 class WarmupRequest(Value):
-    """A request that the model answers, sent by POST."""
+    """Request that the model can answer, sent by POST."""
 
     path: Path
-    """Where requests for predictions go, such as /inference or /v1/completions."""
+    """Path of inference requests, such as /inference or /v1/completions."""
     body: Annotated[str, Field(max_length=65536)] = ""
-    """What is sent."""
+    """Body of the request."""
     content_type: Annotated[
         str, Field(min_length=1, max_length=128, pattern=r"^[!-~]+(; ?[!-~]+)?$")
     ] = "application/json"
-    """What the body is."""
+    """Content type of the body."""
 
 
 class Warmup(Value):
-    """What a replica must show before it takes requests."""
+    """Warm-up that a replica must pass before it takes requests."""
 
     sender: Literal["Server", "Operator"] | None = None
-    """Who sends them: Server is the model server itself, Operator for servers that cannot. Without
-    it the operator, where a request is given, else the server. Pods whose warm-up is the operator's
-    have the readiness gate headroom.dev/warm, so while no operator runs none of them becomes ready;
-    those that are stay so."""
+    """Who sends the warm-up requests: the model server itself, or the operator for servers that
+    cannot. Default: Operator if request is set, else Server. Pods that the operator warms up have
+    the readiness gate headroom.dev/warm: without a running operator no new pod becomes ready, and
+    ready pods stay ready."""
     request: WarmupRequest | None = None
-    """What the operator sends; without it what the profile says, where it does (triton, mlserver,
+    """Request that the operator sends. Default: the one that the profile defines (triton, mlserver,
     vllm, sglang, tgi, tei)."""
     requests: Annotated[int, Field(ge=1, le=1000)] = 16
-    """Self-test requests."""
+    """Number of warm-up requests."""
     max_latency: Latency | None = None
-    """Slowest self-test request that counts as warm; without it slo.latency.target."""
+    """Maximum latency of the warm-up requests. Default: slo.latency.target."""
     timeout: Annotated[Duration, Within("1s", "24h")] = Duration.parse("10m")
-    """Time from the start of the container within which a replica must be warm."""
+    """Maximum time from the start of the container until the replica is warm."""
 
     @property
     def by_operator(self) -> bool:
-        """Whether the operator sends them."""
+        """Whether the operator sends the warm-up requests."""
         return self.sender == "Operator" or (self.sender is None and self.request is not None)
 
     rules = (
@@ -54,6 +54,6 @@ class Warmup(Value):
             field="request",
             cel="!has(self.request) || !has(self.sender) || self.sender == 'Operator'",
             holds=lambda warmup: warmup.request is None or warmup.sender in (None, "Operator"),
-            message="warmup.request needs warmup.sender Operator: leave one of them out",
+            message="warmup.sender must be Operator, or unset, where warmup.request is set",
         ),
     )
