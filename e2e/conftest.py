@@ -1,4 +1,4 @@
-"""Clusters for tests: one control plane and one node per session, a fresh namespace per test.
+"""Clusters for tests: one control plane and one node per session, a new namespace per test.
 
 A test asks for `cluster`, `kubectl` and `namespace`. `cluster` is the node; a module whose tests
 need the API only says so by its own fixture: `def cluster(control_plane): return control_plane`.

@@ -1,4 +1,4 @@
-"""Results of long measurements, one JSON line each, written as they come: a stopped run resumes.
+"""Results of long measurements, one JSON line each: a stopped run resumes.
 
 A line that a kill tore is skipped. The last line of a key counts.
 """

@@ -1,1 +1,1 @@
-"""The promised figures, each measured beside its bound; what is compared runs side by side."""
+"""Benchmarks of the operator, the gateway and the model server, each figure with its bound."""

@@ -1,4 +1,4 @@
-"""`python -m bench [PART...]`: measure what is promised; 0 only if every figure holds."""
+"""`python -m bench [PART...]`: measure the promised figures; exits with 0 only if all hold."""
 
 from __future__ import annotations
 

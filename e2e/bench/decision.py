@@ -1,4 +1,4 @@
-"""What one evaluation of a service costs the operator, by the number of its pods."""
+"""The CPU time of one evaluation of a service, by its number of pods."""
 
 from __future__ import annotations
 

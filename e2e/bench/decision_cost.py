@@ -1,4 +1,4 @@
-"""Times `decide()` in a process of its own, and prints one JSON object of milliseconds.
+"""Times `decide()` in a process of its own; prints one JSON object of milliseconds.
 
 Fleets of several sizes are evaluated in turn, at the end of full windows, with what a scrape of the
 model server holds: 80 latency bounds per pod. CPU time is counted, so that other work on the

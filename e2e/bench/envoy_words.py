@@ -1,4 +1,4 @@
-"""The words that a gateway's Envoy gets where it ships: what is measured is what runs."""
+"""The command line of the gateway's Envoy as shipped, so that benchmarks run the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. A figure: what was promised, what was measured, whether it holds; and their table."""
+"""A figure: its bound, its measured value, whether it holds; and the table of figures."""
 
 from __future__ import annotations
 

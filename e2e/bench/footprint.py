@@ -1,4 +1,4 @@
-"""What the operator uses while it looks after ten services of three pods."""
+"""CPU and memory of the operator with ten services of three pods."""
 
 from __future__ import annotations
 

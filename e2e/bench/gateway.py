@@ -1,4 +1,4 @@
-"""What least in flight is worth beside pinned connections, and what Envoy costs per request.
+"""Least-request routing compared with pinned connections, and what Envoy costs per request.
 
 Replicas, Envoy with what the operator would tell it, and the load are processes on loopback.
 """
@@ -110,7 +110,7 @@ class _Cost:
 
 
 def _cost() -> list[Figure]:
-    """Beside an Envoy that only routes, since what a wake-up costs is the machine's."""
+    """Compare with an Envoy that only routes: the cost of a wake-up depends on the machine."""
     cost, alone = _cost_of(_config), _cost_of(_only_routes)
     return [
         at_most("added at 500/s, p50", 1e3 * cost.added_s[0.5], 1.0, " ms", 2),

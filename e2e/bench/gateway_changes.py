@@ -1,4 +1,4 @@
-"""Requests through one gateway while replicas come, leave and are killed: processes on loopback.
+"""Requests through one gateway while replicas start, stop and are killed: processes on loopback.
 
 What the cluster adds, the watch of pods and the kubelet, is measured on a node (`gateway_life.py`).
 `python -m bench.gateway_changes PORT` is one replica, which says who it is and when it was asked.
@@ -36,7 +36,7 @@ CLIENTS = 64
 
 @dataclass(slots=True)
 class _Fleet:
-    """Replicas that are told, what befell them, and what the clients saw."""
+    """Replicas in the route, what happened to them, and what the clients saw."""
 
     xds: XdsServer
     route: Route
@@ -179,8 +179,10 @@ def _figures(fleet: _Fleet) -> list[Figure]:
     answered = sum(len(times) for times in fleet.asked_s.values())
     return [
         shown("replicas under load", befell),
-        at_most("told to first request, slowest", max(first, default=float("nan")), 1.0, " s", 3),
-        at_most("told to leave to last request, slowest", max(last, default=9.0), 1.0, " s", 3),
+        at_most(
+            "published to first request, slowest", max(first, default=float("nan")), 1.0, " s", 3
+        ),
+        at_most("removed to last request, slowest", max(last, default=9.0), 1.0, " s", 3),
         at_least(f"requests answered, of {REQUESTS}", answered, REQUESTS, "", 0),
         at_most("  without an answer", silent, 0, "", 0),
         shown("  what was said", said or "nothing failed"),
@@ -188,7 +190,7 @@ def _figures(fleet: _Fleet) -> list[Figure]:
 
 
 async def _replica(port: int) -> None:
-    """Answer after a while with who this is and when it was asked, until told to end."""
+    """Answer after a while with this replica's name and the time of the request, until stopped."""
 
     async def answer(request: web.Request) -> web.Response:
         asked_s = time.time()

@@ -1,4 +1,4 @@
-"""Requests through the gateway while replicas come, go and are killed, and it is killed itself.
+"""Requests through the gateway on a node while replicas and gateways start, stop and are killed.
 
 On a node, with the operator and two gateways as they ship. Every request is counted by its client;
 when a replica gets its first and its last is read from its own metrics.
@@ -82,7 +82,7 @@ def _manifest() -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _gateways(target: Node, progress: Progress) -> Iterator[None]:
-    """Have gateways beside the operator; at the end it runs as before."""
+    """Run gateways next to the operator; afterwards it runs as before."""
     shipped.build(Cache.of_this_user(), [shipped.GATEWAY], progress)
     target.load(shipped.GATEWAY.image)
     target.kubectl("apply", "--server-side", "--force-conflicts", "-k", str(OVERLAY))
@@ -95,7 +95,7 @@ def _gateways(target: Node, progress: Progress) -> Iterator[None]:
 
 
 def _life(target: Node, service: Service) -> tuple[Visits, Summary, int]:
-    """Send the load, and meanwhile do everything that befalls replicas; count the kills."""
+    """Send load, and meanwhile start, stop and kill replicas; count the kills."""
     kills = 0
     with (
         visits(target, service) as seen,
@@ -184,7 +184,7 @@ def _of_life(seen: Visits, summary: Summary, kills: int) -> list[Figure]:
     return [
         at_most("readiness to first request, slowest", _most(seen.to_first_s), 1.0, " s", 2),
         shown("  of so many, those that came back after a kill too", str(len(seen.to_first_s))),
-        at_most("told to leave to last request, slowest", _most(seen.to_last_s), 1.0, " s", 2),
+        at_most("removed to last request, slowest", _most(seen.to_last_s), 1.0, " s", 2),
         shown("  of so many replicas", str(len(seen.to_last_s))),
         at_least("requests meanwhile", summary.requests, REQUESTS, "", 0),
         shown("  replicas killed by SIGKILL", str(kills)),
@@ -218,7 +218,7 @@ def _of_absence(summary: Summary) -> list[Figure]:
 
 
 def _missed(summary: Summary) -> tuple[int, int]:
-    """Count requests without an answer, and those that were told that they failed."""
+    """Count requests without an answer, and those with an error as the answer."""
     outcomes = summary.tally.outcomes
     silent = sum(
         outcomes.get(one, 0) for one in (Outcome.LOST, Outcome.UNREACHABLE, Outcome.UNSENT)

@@ -1,4 +1,4 @@
-"""What a gateway with many services costs, and how soon it knows of a change."""
+"""CPU and memory of a gateway with many services, and how soon it learns of a change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replicas that take time and nothing else, all in one process: `--ports` of one replica each.
+"""Replicas that only take time, all in one process: `--ports` has one port per replica.
 
 A replica answers up to `--batch` requests at once, in the order of their arrival. Without batching
 its times are lognormal with a coefficient of variation of `--cv`; a request that says how long it

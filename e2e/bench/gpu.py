@@ -1,4 +1,4 @@
-"""Real models on the GPU, or tiny ones on the CPU: the cost of a batch, the server beside a loop.
+"""Real models on the GPU, or tiny ones on the CPU: batch cost, and the server next to a bare loop.
 
 The sweep is the engine's own warm-up; a line is fitted to it as the server fits it. Only on a GPU
 are the figures promises.

@@ -1,4 +1,4 @@
-"""The server's engine and device thread at saturation, beside a bare loop over the same model.
+"""The server's engine and device thread, saturated, compared with a bare loop over the model.
 
 Bare: one batch after the other, its input in the device's memory already, and a wait for each
 result: no copying, no collecting, no answers. The server gets separate requests of one item.
@@ -167,7 +167,7 @@ class Feeder:
 
 
 def _told(calls: SimpleQueue[Callable[[], None] | None]) -> None:
-    """Stands for the server's event loop: what the device reports is dealt with beside it."""
+    """Replaces the server's event loop: handles what the device reports, in its own thread."""
     while (call := calls.get()) is not None:
         call()
 

@@ -1,4 +1,4 @@
-"""One cold start with torch.compile, in a process of its own: prints one JSON line of phases."""
+"""One cold start with torch.compile in a process of its own; prints one JSON line of phases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Load on a local server for `bench`, from the generator of `serverbench`."""
+"""Sends load to a local server with the load generator of `serverbench`."""
 
 from __future__ import annotations
 

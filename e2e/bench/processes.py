@@ -1,4 +1,4 @@
-"""What a process has used, as the kernel accounts for it."""
+"""CPU time and memory of a process, from /proc."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a tripled arrival rate to the write of more replicas, on several services at once."""
+"""Time from a tripled arrival rate to the write of more replicas, on several services at once."""
 
 from __future__ import annotations
 

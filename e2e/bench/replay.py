@@ -1,4 +1,4 @@
-"""Open-loop load on a service, with rates that step at known moments."""
+"""Open-loop load on a service, with a rate that steps at known times."""
 
 from __future__ import annotations
 

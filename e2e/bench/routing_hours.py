@@ -1,6 +1,6 @@
-"""What least in flight saves beside random choice, in GPU-hours, where both keep as much.
+"""GPU-hours that least-request routing saves compared with random choice at equal attainment.
 
-The law is asked for each ceiling on utilization in turn, and each kind of routing takes the
+The decision runs with each utilization ceiling in turn, and each kind of routing takes the
 cheapest that reaches what random choice reaches with the defaults: so it is not the ceiling that
 decides, which is the same for both, but what a replica carries. Simulated, 12 replicas on average,
 cold starts of 60 s, the cells' smooth workloads; the cost is learnt.

@@ -1,4 +1,4 @@
-"""What the model server costs beside bare ASGI applications that run at the same time."""
+"""The model server's figures compared with bare ASGI applications that run at the same time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ RSS_MB = 100.0
 
 
 def measure() -> Sequence[Figure]:
-    """Lay the measured overhead beside its bounds."""
+    """Compare the measured overhead with its bounds."""
     found = measure_overhead()
     return (
         shown("CPU per request, bare ASGI that answers at once", _ms(found.instant_cpu_s)),

@@ -1,4 +1,4 @@
-"""Yardsticks: bare ASGI applications on uvicorn, with the same loop, parser and JSON library.
+"""Baselines: bare ASGI applications on uvicorn with the same loop, parser and JSON library.
 
 `batching` does the model server's job in the fewest lines: it sums rows in batches of what waits,
 on the sleeping device. `padded` does so for rows of several lengths, first come, first served, and

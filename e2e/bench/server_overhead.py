@@ -1,4 +1,4 @@
-"""What the model server costs: CPU per request beside bare ASGI, throughput, memory, a scrape.
+"""CPU per request of the model server and of bare ASGI; throughput, memory and scrape time.
 
 Three servers run at once, each in a process of its own, and are loaded in turn with the same
 arrivals, so that what else the machine does falls on all. The bound on CPU is against the bare
@@ -68,7 +68,7 @@ def started(arguments: list[str], port: int, path: str, **env: str) -> Iterator[
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
+    """Return a port without a listener."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return int(listener.getsockname()[1])

@@ -1,4 +1,4 @@
-"""What simulating costs: requests per second of the plant, a recorded evening, memory by length."""
+"""The cost of simulating: requests per second, a recorded evening, memory by length."""
 
 from __future__ import annotations
 

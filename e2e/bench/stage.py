@@ -1,4 +1,4 @@
-"""A local node with the operator installed from the manifests that ship, and services on it."""
+"""A local node with the shipped operator and services on it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def namespace(target: Node, name: str) -> Iterator[str]:
 def load_inside(target: Node, service: Service, rate_rps: float, seconds: float) -> Iterator[Load]:
     """Send an even open-loop load from inside the node's network, as a pod does.
 
-    No forwarder stands between: a connection that is refused is told from one that breaks off.
+    Without a forwarder in between, a refused connection differs from one that breaks.
     """
     network = (*target.enter_command()[:2], "--net")
     address = service.read("api/v1", f"services/{service.name}")["spec"]["clusterIP"]

@@ -1,4 +1,4 @@
-"""From the write of more replicas to ready: what a start costs beyond loading the model."""
+"""Time from the write of more replicas to readiness, beyond the loading of the model."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What one tenant's flood does to another's p95, with and without a share of what is in flight.
+"""The effect of one tenant's flood on another tenant's p95, with and without shares.
 
 Replicas, Envoy as the operator tells it, and both tenants' loads are processes on loopback. How
-long a request takes varies with a coefficient of variation of 1, and it takes as long beside the
+long a request takes varies with a coefficient of variation of 1, and it takes as long during the
 flood as without: the p95 of a hundred requests differs by a sixth by chance alone.
 """
 
@@ -71,7 +71,7 @@ async def _figures(replicas: list[Endpoint]) -> list[Figure]:
     words = f"{FLOOD_RPS:g}/s where {REPLICAS / TAKES_S:g}/s are carried"
     return [
         shown(f"a tenant of {RATE_RPS:g}/s alone: p95", f"{1e3 * alone_s:.0f} ms"),
-        shown(f"beside a flood of {words}, no shares", _text(unshared)),
+        shown(f"during a flood of {words}, no shares", _text(unshared)),
         shown(f"with a share of {SHARE_PERCENT} % each", f"{1e3 * flooded_s:.0f} ms"),
         at_most("  to what it was alone", flooded_s / alone_s, 1.2, "x", 2),
     ]

@@ -1,7 +1,7 @@
-"""When replicas get their first and their last requests, by their own metrics.
+"""When replicas get their first and last requests, from their own metrics.
 
 A replica is looked at ten times a second while it is not known that it was visited since it became
-ready, and again from the moment that it is told to leave. One that is killed becomes ready anew.
+ready, and again from the moment that it is deleted. A killed replica becomes ready again.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class Life:
 
 
 def lives(changes: Sequence[Seen], killed_s: Sequence[float] = ()) -> list[Life]:
-    """Give the lives of a replica, by what a watch told of it and by when it was killed.
+    """Return the lives of a replica, from the events of a watch and the times of kills.
 
-    A kill ends a life at once: the watch says so up to a second later, and until then nobody can
+    A kill ends a life at once: the watch reports it up to a second later, and until then no one can
     be visited.
     """
     found: list[Life] = []
@@ -71,7 +71,7 @@ class Visits:
     to_first_s: list[float] = field(default_factory=list)
     """From readiness to the first request, or to the end of a life without any."""
     to_last_s: list[float] = field(default_factory=list)
-    """From being told to leave to the last answer."""
+    """Return the seconds from deletion to the last answer."""
     killed_s: dict[str, list[float]] = field(default_factory=dict)
 
     def kills(self, name: str) -> None:
@@ -167,7 +167,7 @@ class _Look:
 
 
 def _requests(page: str) -> float | None:
-    """Read how many requests have ended; None where nobody answers."""
+    """Read how many requests have ended; None without an answer."""
     try:
         with urllib.request.urlopen(page, timeout=2) as answer:
             lines = answer.read().decode().splitlines()

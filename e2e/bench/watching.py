@@ -1,4 +1,4 @@
-"""Objects of a cluster as they change, each change with the moment at which it was seen."""
+"""Objects of a cluster as they change, each change with the time at which it was seen."""
 
 from __future__ import annotations
 

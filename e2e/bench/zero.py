@@ -1,7 +1,7 @@
-"""From no replica: requests held through a cold start behind Envoy, and an activator killed.
+"""Scale from zero: requests held during a cold start behind Envoy, and a killed activator.
 
 The activator, Envoy and the replica are processes on loopback; this one tells them what an operator
-would. A replica is ready when it is told of.
+would. A replica is ready when it is published.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ async def _authenticated(token: str) -> bool:
 
 @contextlib.asynccontextmanager
 async def _stage() -> AsyncIterator[_Stage]:
-    """Start everything, with no replica told of."""
+    """Start everything, with no replica published."""
     desk, xds = ActivatorApi(_authenticated), XdsServer(_authenticated)
     desk_port, xds_port, replica = free_port(), free_port(), free_port()
     serving = [

@@ -1,4 +1,4 @@
-"""The local cluster: a real control plane, and a real node, on one machine with nothing around it.
+"""A kind for machines without Docker: a real control plane and a real node on this machine.
 
 `ControlPlane` serves the API and schedules; `Node` runs pods as well; `ExternalCluster` is whatever
 `KUBECONFIG` names. All are context managers with the interface of `Cluster`.

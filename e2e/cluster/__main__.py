@@ -1,4 +1,4 @@
-"""`python -m cluster VERB`."""
+"""`python -m cluster VERB`: the command line."""
 
 from cluster.cli import main
 

@@ -1,4 +1,4 @@
-"""Who may speak to the API server: tokens, and the kubeconfig files that carry them."""
+"""Access to the API server: tokens, and kubeconfig files that carry them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The addresses of a cluster; a node's lie in its own network, so that all nodes have the same."""
+"""IP addresses of a cluster; a node has its own network, so all nodes use the same addresses."""
 
 from __future__ import annotations
 

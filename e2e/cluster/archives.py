@@ -1,4 +1,4 @@
-"""Built images as files, and the part of them that a container runtime does not have yet.
+"""Built images as files, and bundles of the layers that a container runtime lacks.
 
 An archive is a folder with an image's manifest, configuration and layers, each named by its digest.
 A runtime is handed a bundle: a tar in OCI layout without the layers that it has already, so that

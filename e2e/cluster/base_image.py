@@ -1,4 +1,4 @@
-"""The images that cannot be pulled where no registry is in reach: a Python base, and pause."""
+"""Base images built here, because no registry can be reached: a Python base, and pause."""
 
 from __future__ import annotations
 

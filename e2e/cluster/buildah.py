@@ -1,4 +1,4 @@
-"""The image builder, with storage of its own in the cache."""
+"""Buildah, the image builder, with its storage in the cache."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cluster's own certificate authority and the few certificates that its components need."""
+"""A cluster's certificate authority and the certificates of its components."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cgroups below which a cluster's pods live, in both versions of the interface."""
+"""The cgroups of a cluster's pods, for cgroup v1 and v2."""
 
 from __future__ import annotations
 

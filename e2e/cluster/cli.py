@@ -1,4 +1,4 @@
-"""`python -m cluster`: set up, start, enter and end a local cluster by hand."""
+"""`python -m cluster`: set up, start, enter and stop a local cluster."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def logs(
 
 
 def _attached(name: str) -> ControlPlane | Node:
-    """A handle on a cluster that somebody else started."""
+    """Return a handle on a cluster that another process started."""
     plan = Layout.named(Cache.of_this_user(), name).plan
     isolated = Plan.read(plan).isolated if plan.exists() else True
     return Node(name, persistent=True) if isolated else ControlPlane(name, persistent=True)

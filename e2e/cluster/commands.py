@@ -1,4 +1,4 @@
-"""Run a program to its end, and turn its failure into an error that shows what it said."""
+"""Runs a program to its end and turns a failure into an error with the program's output."""
 
 from __future__ import annotations
 

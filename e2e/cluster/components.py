@@ -1,4 +1,4 @@
-"""The command lines of a cluster's programs; values in, values out."""
+"""The command lines of a cluster's programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Configuration files of the node's programs, as text; values in, text out."""
+"""The configuration files of the node's programs, as text."""
 
 from __future__ import annotations
 

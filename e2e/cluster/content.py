@@ -1,4 +1,4 @@
-"""Content hashes: the same inputs have the same key, wherever and whenever they are hashed."""
+"""Content hashes: equal inputs have equal keys."""
 
 from __future__ import annotations
 

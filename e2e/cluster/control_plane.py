@@ -1,4 +1,4 @@
-"""A control plane without nodes: the API is real, and tests write the status of pods themselves."""
+"""A control plane without nodes: a real API server; tests write the status of pods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Debian packages that nodes and browsers come from, installed where they are missing."""
+"""Installs the Debian packages that nodes and browsers need, where they are missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes wrong with a cluster, said to a person: what happened and what to do next."""
+"""Errors of a cluster, with what happened and the next step."""
 
 from __future__ import annotations
 

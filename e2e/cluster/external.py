@@ -1,4 +1,4 @@
-"""A cluster that is not ours to start or end: the one that `KUBECONFIG` names."""
+"""The cluster of `KUBECONFIG`, which is neither started nor stopped here."""
 
 from __future__ import annotations
 

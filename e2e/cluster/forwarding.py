@@ -1,4 +1,4 @@
-"""Carry connections from the host's loopback into a node's network.
+"""Forwards connections from the host's loopback into a node's network.
 
 A socket belongs to the network that it was made in. The listening socket is made on the host and
 handed to this program, which runs inside the node's network: it accepts outside, connects inside.

@@ -1,4 +1,4 @@
-"""Find Go on this machine, or install it from its wheel."""
+"""Finds Go on this machine, or installs it from its wheel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Images from Dockerfiles, and their archives: rebuilt only when their inputs have changed."""
+"""Builds images from Dockerfiles and archives them, only if their inputs changed."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def context_files(context: Path, dockerfile_text: str) -> list[Path]:
 
 
 def copied_sources(dockerfile_text: str) -> frozenset[str]:
-    """What a Dockerfile takes from its context: paths, or `.` where that cannot be told."""
+    """Return what a Dockerfile copies from its context: paths, or `.` if they are not literal."""
     sources: set[str] = set()
     for line in re.sub(r"\\\n", " ", dockerfile_text).splitlines():
         words = line.split()

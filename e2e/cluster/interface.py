@@ -1,4 +1,4 @@
-"""What every cluster offers to tests, scenarios and the demo, wherever it runs."""
+"""The interface of every cluster for tests, scenarios and the demo."""
 
 from __future__ import annotations
 

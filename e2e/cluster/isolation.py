@@ -1,4 +1,4 @@
-"""What a node does first in its own namespaces, so that nothing it changes reaches the host."""
+"""Prepares a node's namespaces, so that none of its changes reach the host."""
 
 from __future__ import annotations
 

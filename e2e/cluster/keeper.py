@@ -1,4 +1,4 @@
-"""Outlive the owner just long enough to leave nothing behind.
+"""Outlives the owner of a cluster just long enough to clean up.
 
 One keeper per cluster, on the host. It starts the supervisor (for a node: as the first process of
 new namespaces) and waits for the first of: the owner closes its end of the pipe or dies, SIGTERM,

@@ -1,4 +1,4 @@
-"""Where everything lies: the cache that clusters share, and the folder that one cluster owns."""
+"""Paths: the cache that clusters share, and the folder of one cluster."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Layout:
 
     @property
     def plan(self) -> Path:
-        """What keeper and supervisor were told to run."""
+        """The plan of keeper and supervisor."""
         return self.root / "plan.json"
 
     @property

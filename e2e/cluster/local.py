@@ -1,4 +1,4 @@
-"""Clusters that this machine runs itself: prepared here, then given to a keeper."""
+"""Clusters that run on this machine: prepared here, then handed to a keeper."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ class LocalCluster(Cluster):
         """Raise ClusterError, with what is known of the reason, if the cluster has ended."""
         if self._keeper is not None and self._keeper.poll() is not None:
             raise ClusterError(
-                f"the cluster {self.name} has ended by itself: {self.log_tail('supervisor')} "
+                f"the cluster {self.name} stopped unexpectedly: {self.log_tail('supervisor')} "
                 f"{self.log_tail('keeper')}\nLogs: {self.kept_logs}"
             )
 

@@ -1,4 +1,4 @@
-"""One process at a time for what is made once: the others wait, and then find it made."""
+"""File locks for work that is done once: other processes wait and then find it done."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def exclusive(path: Path, what: str, progress: Progress) -> Iterator[None]:
 
 @contextmanager
 def shared(path: Path) -> Iterator[None]:
-    """Read while nobody holds the lock file `path` exclusively."""
+    """Hold a shared lock on `path`: no process has it exclusively meanwhile."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_SH)

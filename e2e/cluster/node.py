@@ -1,4 +1,4 @@
-"""A whole Kubernetes node on this machine, in namespaces of its own: pods really run."""
+"""A whole Kubernetes node on this machine, in its own namespaces: pods really run."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Which clusters exist: a folder each, with a lock that is held for as long as the cluster lives.
+"""Which clusters exist: one folder each, locked as long as the cluster lives.
 
-The lock is taken by whoever prepares the folder, and handed to the keeper as an open file. A folder
-whose lock is free belongs to nobody any more, whatever happened to its processes, and is swept by
-whoever comes next.
+The process that prepares the folder takes the lock and hands it to the keeper as an open file. A
+folder whose lock is free has no owner any more, whatever happened to its processes; the next
+process removes it.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def living(cache: Cache) -> list[Layout]:
 
 
 def sweep(cache: Cache) -> list[str]:
-    """Clear what killed keepers left behind; return the names of those clusters."""
+    """Remove the remains of killed keepers; return the names of those clusters."""
     if not cache.clusters.exists():
         return []
     swept = []

@@ -1,4 +1,4 @@
-"""What the keeper and the supervisor of one cluster are told: written once, before they start."""
+"""The plan of one cluster for its keeper and its supervisor, written before they start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long steps are shown to whoever waits for them."""
+"""Shows long steps to the user who waits for them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rich.markup import escape
 
 
 class Progress(Protocol):
-    """Told of each step when it begins, and of what is worth a line."""
+    """Receives each step when it starts, and notes for the user."""
 
     def step(self, title: str) -> AbstractContextManager[None]:
         """Cover one step with this."""

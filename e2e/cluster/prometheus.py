@@ -1,4 +1,4 @@
-"""Prometheus and promtool of Debian's package, unpacked in the cache: no root, nothing started."""
+"""Prometheus and promtool from Debian's package, unpacked in the cache; needs no root."""
 
 from __future__ import annotations
 

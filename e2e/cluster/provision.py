@@ -1,4 +1,4 @@
-"""Everything that is built or installed once, so that clusters start in seconds."""
+"""Builds and installs everything once, so that clusters start in seconds."""
 
 from __future__ import annotations
 

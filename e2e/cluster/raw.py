@@ -1,4 +1,4 @@
-"""The API server asked as `kubectl --raw` asks it, without a process for each question."""
+"""Requests to the API server as `kubectl --raw` sends them, without a process for each."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Raw:
         """Send one request and return the object that is answered.
 
         Raises:
-            ClusterError: the API server refused, with its own words, or did not answer.
+            ClusterError: the API server refused, with its message, or did not answer.
         """
         headers = {"Accept": JSON, "Content-Type": JSON}
         self._api.update_params_for_auth(headers, [], ["BearerToken"], path, verb, body)

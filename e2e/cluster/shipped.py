@@ -1,4 +1,4 @@
-"""The project's own images: their names in the manifests, and the Dockerfiles behind them."""
+"""The project's images: their names in the manifests, and their Dockerfiles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Imported images, kept between runs: importing takes seconds, cloning an import takes tenths.
+"""Imported images, kept between runs: an import takes seconds, a clone of it tenths.
 
 The store is a containerd root that only this module writes to. A node gets a clone of it: files are
 hard links, which is safe because containerd and overlayfs never write into committed layers; the

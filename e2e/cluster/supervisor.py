@@ -1,4 +1,4 @@
-"""Run a cluster's programs: as the first process of a node's namespaces, or as a plain parent.
+"""Runs a cluster's programs, as the first process of a node's namespaces or as a plain parent.
 
 When this process ends, so do all programs: in a pid namespace the kernel ends them with their first
 process, and elsewhere each of them has asked to be killed with its parent.

@@ -1,1 +1,1 @@
-"""The demo: a recorded workload against a service that the operator scales, with a report."""
+"""The demo: a recorded workload on a service that the operator scales, with a report."""

@@ -1,4 +1,4 @@
-"""`python -m demo`: set up, replay a recorded workload, report; 0 only if every check held."""
+"""`python -m demo`: replay a recorded workload, report; exits with 0 if all checks hold."""
 
 from __future__ import annotations
 

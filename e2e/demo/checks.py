@@ -1,4 +1,4 @@
-"""PURE. What must have held for the demo to succeed: measured against required."""
+"""The checks of the demo: measured values against required ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The run as a picture: load against capacity, replicas by state, waiting, the tail, decisions."""
+"""The run as a picture: load and capacity, replicas by state, waiting requests, p95, decisions."""
 
 from __future__ import annotations
 

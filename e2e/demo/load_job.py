@@ -1,4 +1,4 @@
-"""PURE. The load generator as a Job, and the trace that it reads as a ConfigMap."""
+"""The load generator as a Job, and its trace as a ConfigMap."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def config_map(name: str, trace: bytes) -> dict[str, Any]:
 def job(
     name: str, *, image: str, url: str, model: str, target_s: float, replay: Replay
 ) -> dict[str, Any]:
-    """Give the Job: one try, bounded in time, with the rights of nobody."""
+    """Return the Job: one try, bounded in time, without permissions."""
     arguments = {
         "url": url,
         "model": model,

@@ -1,4 +1,4 @@
-"""PURE. GPU-seconds: what the replay cost in GPUs, from each pod's creation to its end."""
+"""GPU-seconds of the replay, from each pod's creation to its end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. All numbers of the demo: which recorded workload it replays, how fast, and what must hold.
+"""All numbers of the demo: the recorded workload, its speed, and the required results.
 
 The workload ships with the simulator, whose `traces/README.md` names its source and licences. Each
 recorded request of minutes 271 to 276 is sent as ten, in real time. The recording has counts per
@@ -49,7 +49,7 @@ LEAST_ATTAINMENT = 0.95
 """Of the whole replay, its start from nothing included: the promise itself, since a p95 permits
 five misses in a hundred."""
 LAST_STRETCH_S = 120.0
-"""At the end of the replay, when replicas have been removed, the promise must hold by itself."""
+"""The SLO must also hold at the end of the replay alone, after replicas were removed."""
 LONGEST_UNANSWERED_S = 16.0
 """The longest of the operator's short windows, 12 s, and two ticks of 2 s."""
 LATEST_SEND_S = 0.1

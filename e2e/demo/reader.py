@@ -1,4 +1,4 @@
-"""What the demo reads while it runs: objects, the pods' metrics, the generator's log."""
+"""Reads objects, pods' metrics and the generator's log during the demo."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Reader:
         return sum(views.restarts(body) for body in bodies) + max(0, len(bodies) - 1)
 
     def said(self, job: str, *, everything: bool = False) -> list[Message]:
-        """What the generator said of late, or all of it; nothing before its pod has started."""
+        """Return the generator's recent messages, or all; none before its pod has started."""
         bodies = self._pods(f"batch.kubernetes.io/job-name={job}")
         if not bodies:
             return []

@@ -1,4 +1,4 @@
-"""PURE. The record of a run: what was seen at each look, and what the load generator said.
+"""The record of a run: each look at the cluster, and the load generator's messages.
 
 Times are wall-clock seconds, as Kubernetes writes them; `since_start_s` gives the replay's.
 """
@@ -46,7 +46,7 @@ class Recording:
     operator_restarts: int = 0
 
     def hear(self, messages: Sequence[Message]) -> None:
-        """Take in what the generator said; a message that was heard before changes nothing."""
+        """Add the generator's messages; a message that was added before changes nothing."""
         for message in messages:
             match message:
                 case Started():
@@ -85,7 +85,7 @@ def recent(seconds: Sequence[Progress], of_s: int = RECENT_S) -> Tally:
 
 
 def arrivals_rps(seconds: Sequence[Progress], over_s: int = RECENT_S) -> float | None:
-    """Requests that were due per second of late; None before two seconds were told."""
+    """Return the recent rate of due requests; None before two seconds are known."""
     if len(seconds) < 2:
         return None
     first, last = seconds[max(0, len(seconds) - 1 - over_s)], seconds[-1]

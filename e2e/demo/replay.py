@@ -1,4 +1,4 @@
-"""The replay: start the load generator as a Job, look every second, show what is seen."""
+"""The replay: starts the load generator as a Job, looks every second, shows what it sees."""
 
 from __future__ import annotations
 

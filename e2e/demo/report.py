@@ -1,4 +1,4 @@
-"""PURE. The report at the end: what was promised, what was kept, what it cost, and why."""
+"""The final report: targets, measured values, cost, and the reasons of decisions."""
 
 from __future__ import annotations
 
@@ -101,8 +101,8 @@ def _figures(recording: Recording) -> Table:
 
 def _decisions(recording: Recording) -> Table:
     table = Table(title="\nDecisions", title_justify="left", box=None)
-    for heading in ("at", "replicas", "reason", "in words"):
-        table.add_column(heading, no_wrap=heading != "in words")
+    for heading in ("at", "replicas", "reason", "message"):
+        table.add_column(heading, no_wrap=heading != "message")
     for change in changes(recording.looks):
         at_s = recording.since_start_s(change.time_s)
         decision = change.decision

@@ -1,4 +1,4 @@
-"""The stage: a cluster with the operator as shipped, the sample service, warm and ready."""
+"""The stage: a cluster with the shipped operator and the sample service, warm and ready."""
 
 from __future__ import annotations
 

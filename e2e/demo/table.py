@@ -1,4 +1,4 @@
-"""PURE. The live view: one table from the last look and the generator's last seconds."""
+"""The live view: one table from the last look and the generator's last seconds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. What the API server says about the demo's objects, as frozen values.
+"""The demo's objects as read from the API server, as frozen values.
 
 Only what table, report and checks need. What is not there stays None: it is not zero.
 """
@@ -89,7 +89,7 @@ class WorkloadView:
 
     @property
     def written_by_operator(self) -> bool:
-        """Whether the operator's scaler owns the number, and nobody else does."""
+        """Whether the operator's scaler is the only owner of the number."""
         return self.writers == {SCALER_FIELD_MANAGER}
 
 

@@ -1,1 +1,1 @@
-"""An open-loop load generator: replays a recorded trace, never waiting for answers to send."""
+"""Load generator without dependencies beyond aiohttp; replays a recorded trace from a pod."""

@@ -1,4 +1,4 @@
-"""Replay a window of a recorded trace against one URL, open-loop."""
+"""Replay a window of a recorded trace against one URL, open loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. From a recorded trace to the instants at which requests are sent: window, scale, seed.
+"""From a recorded trace to the times at which requests are sent: window, scale, seed.
 
 Time is never stretched: a replica that takes seconds to get warm must meet the rises as they were.
 The same trace, window, scale and seed give the same instants on every machine.

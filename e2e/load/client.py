@@ -1,4 +1,4 @@
-"""A client with keep-alive connections: asks, checks the answer, names the outcome.
+"""A client with keep-alive connections: sends a request, checks the answer, names the outcome.
 
 A server may close an idle connection just when a request is written to it. Where that happens
 before any byte of an answer, on a connection that had been used before, the request is sent once

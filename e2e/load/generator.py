@@ -1,4 +1,4 @@
-"""The open loop: each request is sent at its instant, whatever became of those before it.
+"""The open loop: each request is sent at its time, whatever happened to earlier ones.
 
 A request's latency runs from that instant, so a generator that cannot keep up shows as latency
 instead of hiding it (no coordinated omission). The run ends when every request has its outcome.
@@ -23,7 +23,7 @@ LATE_PERCENTILE = 0.99
 
 
 class Asker(Protocol):
-    """Whoever sends one request and says how it ended."""
+    """Sends one request and returns how it ended."""
 
     @property
     def connections(self) -> int:

@@ -1,4 +1,4 @@
-"""PURE. What the generator says: one compact JSON object per line, written and read here.
+"""The generator's messages: one compact JSON object per line.
 
 | kind     | said                                                           |
 |----------|----------------------------------------------------------------|
@@ -22,7 +22,7 @@ class Started:
     """The replay begins."""
 
     unix_s: float
-    """Wall clock at the window's start, to lay this run beside other records."""
+    """Wall clock at the window's start, to compare this run with other records."""
     requests: int
     duration_s: float
     target_s: float

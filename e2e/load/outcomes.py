@@ -1,4 +1,4 @@
-"""PURE. How one request ended, as a client sees it, and the check of an answer.
+"""How a request ended for its client, and the check of an answer.
 
 | outcome     | seen by the client                                              | accepted? |
 |-------------|-----------------------------------------------------------------|-----------|
@@ -11,7 +11,7 @@
 | unreachable | no connection could be made                                     | no        |
 | unsent      | the generator's own bound on requests in flight held it back    | no        |
 
-Everything but ok is a miss. Only silence is loss: whoever got a status knows what happened.
+Everything but ok is a miss. Only silence is loss: a client that got a status knows what happened.
 """
 
 from __future__ import annotations

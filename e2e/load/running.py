@@ -1,6 +1,6 @@
-"""A load generator that runs beside whoever asks for it.
+"""Runs a load generator as a background process.
 
-What it says goes to a file. Into a pipe that nobody reads it would stop, after some 64 KiB, in the
+Its output goes to a file. With a pipe that is not read it would stop, after some 64 KiB, in the
 middle of its load, and then send all that was due meanwhile at once.
 """
 

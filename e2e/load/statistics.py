@@ -1,4 +1,4 @@
-"""PURE. Latency histogram, percentiles with misses as +Inf, attainment, windows of arrivals.
+"""Latency histogram, percentiles with misses as +Inf, attainment, windows of arrivals.
 
 The grid's factor is 1.02, so a percentile is at most 2 % above the truth and never below it.
 Whether a request was within the target is counted exactly, when it ends.

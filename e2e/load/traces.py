@@ -1,4 +1,4 @@
-"""PURE. Recorded workloads as files hold them, read into checked values.
+"""Reads recorded workloads from files into checked values.
 
 Two formats, both CSV with a header, usually gzipped:
 

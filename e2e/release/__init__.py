@@ -1,1 +1,1 @@
-"""What a publisher puts out beside the images: chart, bills of materials, checksums, signatures."""
+"""Release tool: chart package, SBOM of each image, checksums and signatures."""

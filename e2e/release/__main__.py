@@ -1,4 +1,4 @@
-"""`python -m release`: write a release into a folder, signed where a key is given."""
+"""`python -m release`: write a release into a folder, signed if a key is given."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bill of materials of one image, as CycloneDX writes it: the same text for the same pins."""
+"""The SBOM of one image in CycloneDX format: equal pins give equal text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an image is made of, read from its Dockerfile: its base, and what its build takes in."""
+"""Reads a Dockerfile: its base image, and what its build adds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The images of the project, and the lock file that each is installed from."""
+"""The project's images, and the lock file that each is installed from."""
 
 from __future__ import annotations
 

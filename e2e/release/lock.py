@@ -1,4 +1,4 @@
-"""What a lock file pins: names, versions, and the hashes of the files that may stand for each."""
+"""Reads a lock file: names, versions and hashes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One release, from the tree to a folder of files: the same bytes for the same tree."""
+"""Makes one release from the tree: the same tree gives the same bytes."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def bills(root: Path, version: str) -> dict[str, str]:
 
 
 def package(chart: Path, output: Path, helm: Helm, signer: Signer | None) -> None:
-    """Pack the chart, and write its provenance beside it where it is signed."""
+    """Pack the chart; if it is signed, write its provenance next to it."""
     with tempfile.TemporaryDirectory(prefix="headroom-chart-") as folder:
         copy = Path(folder, chart.name)
         shutil.copytree(chart, copy)

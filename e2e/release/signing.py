@@ -1,4 +1,4 @@
-"""A publisher's key: how Helm is told of it, and gpg's signature beside a file."""
+"""Signs the chart with Helm and files with gpg."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Signer:
         return ["--passphrase-file", self.passphrase_file] if self.passphrase_file else []
 
     def sign(self, file: Path) -> Path:
-        """Write the armoured signature beside the file, and return its path.
+        """Write the armoured signature next to the file, and return its path.
 
         Raises:
             ClusterError: gpg is missing, or has no such key, or its passphrase is another.

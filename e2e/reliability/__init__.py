@@ -1,1 +1,1 @@
-"""What the operator does under faults, shown on a real API server: `make reliability`."""
+"""The operator under faults, on a real API server: `make reliability`."""

@@ -1,4 +1,4 @@
-"""`python -m reliability [PART...]`: show the promises under faults; 0 only if all of them hold."""
+"""`python -m reliability [PART...]`: show the bounds under faults; exits with 0 if all hold."""
 
 from __future__ import annotations
 

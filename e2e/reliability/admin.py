@@ -1,4 +1,4 @@
-"""The administrator's own way to the API server: past the proxy, and not by the code under test."""
+"""The administrator's client of the API server: bypasses the proxy and the code under test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A request to the API server, read as Kubernetes means it: verb, resource, object. Pure."""
+"""A request to the API server, parsed: verb, resource, object."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an operator goes through between two quiet times: each may be interrupted anywhere."""
+"""What an operator does between two idle states; each step may be interrupted anywhere."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Scenario:
     act: _Part
     ended: _End
     only: frozenset[str] = frozenset()
-    """Writes to crash at, in words; empty: at all."""
+    """Writes to crash at, as text; empty: all of them."""
 
     def explores(self, words: str) -> bool:
         """Whether to crash at a write of this kind."""

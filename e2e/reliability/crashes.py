@@ -1,4 +1,4 @@
-"""Kill the operator around each of its writes, start it again, and compare the end.
+"""Kills the operator around each of its writes, restarts it, and compares the end state.
 
 A scenario runs once unharmed, and every write that the API server took in it is noted. Then it runs
 once for each of these writes and each side of it: the process gets SIGKILL before the request
@@ -63,7 +63,7 @@ class Point:
 
 
 class Trap:
-    """Lets every request by, but holds one for ever: whoever sent it is to be killed meanwhile."""
+    """Passes every request but one, which it holds: its sender is killed meanwhile."""
 
     def __init__(self, point: Point | None) -> None:
         self._point = point

@@ -1,4 +1,4 @@
-"""One listener that answers for every pod: each has an address of its own in 127.0.0.0/8.
+"""One listener that serves the telemetry of every pod, each at its address in 127.0.0.0/8.
 
 Load is arrivals per second of a service, shared evenly by its pods; a request takes 250 ms.
 """
@@ -98,7 +98,7 @@ class Exporter:
             del self._pods[address]
 
     def load(self, owner: Owner, rps: float) -> None:
-        """From now on so many requests per second come to the service's door."""
+        """Set the requests per second that arrive at the service."""
         self._advance(owner)
         self.load_rps[owner] = rps
 

@@ -1,6 +1,6 @@
-"""Two operators, and the one that leads is ended, killed or stopped every half a minute.
+"""Two operators; every half a minute the leader is stopped, killed or paused.
 
-The load of one service rises now and then, also while nobody leads; that of the others stands.
+The load of one service rises now and then, also without a leader; the others' load is constant.
 Nothing may be taken from an earlier leader once the next one has written to the same object, and no
 replica may go: at no time are fewer needed.
 """
@@ -34,7 +34,7 @@ LEFT_OVER_S = 2.0
 
 
 class Blow(StrEnum):
-    """What befalls a leader."""
+    """What happens to a leader."""
 
     TERM = "SIGTERM"
     KILL = "SIGKILL"
@@ -68,7 +68,7 @@ def drawn(seed: int, count: int) -> list[Blow]:
 
 
 async def contend(on: SharedCluster, blows: Sequence[Blow], every_s: float = EVERY_S) -> Rivalry:
-    """Deal the blows one after another, until time is over or nobody takes over any more."""
+    """Strike leaders one after another, until time is over or no operator takes over any more."""
     rivalry = Rivalry()
     async with (
         world(on, "leaders", lease=True) as of,
@@ -122,7 +122,7 @@ async def _settle(of: World, both: Sequence[Candidate]) -> None:
 async def _deal(
     of: World, both: Sequence[Candidate], blow: Blow, rate_rps: float, rivalry: Rivalry
 ) -> None:
-    """Strike whoever leads, wait for the other, and let the struck one come back."""
+    """Strike the leader, wait for the other operator, and let the struck one come back."""
     await of.wait("a leader", lambda: holder(of))
     name = await holder(of)
     (leader,) = (each for each in both if each.name == name)

@@ -1,4 +1,4 @@
-"""Whether anybody wrote to an object after somebody else had begun to rule over it. Pure.
+"""Finds writes of an earlier leader after the next leader has written to the same object.
 
 The API server's resource versions are the order in which it took the writes, whatever clocks say.
 """

@@ -1,4 +1,4 @@
-"""The operator as a real process of its own, to be killed, stopped and started again."""
+"""The operator as a real process that tests kill, stop and restart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators that stand for the same Lease, each behind a proxy of its own, and who holds it."""
+"""Operators that compete for one Lease, each behind its own proxy, and who holds it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LEASE = "/apis/coordination.k8s.io/v1/namespaces/{}/leases/headroom-operator"
 LEASES = "leases"
 STATUS = "inferenceservices/status"
 BESIDES = REVIEWS | {LEASES}
-"""Written by whoever follows, too; reviews change nothing."""
+"""Followers write these too; reviews change nothing."""
 
 
 class Holding:
@@ -101,7 +101,7 @@ async def candidate(of: World, name: str, tick: str = "500ms") -> AsyncIterator[
 
 
 async def holder(of: World) -> str:
-    """Name the instance that holds the Lease; empty where nobody does."""
+    """Return the instance that holds the Lease; empty if none does."""
     lease = await of.admin.find(LEASE.format(of.namespace)) or {}
     return str(lease.get("spec", {}).get("holderIdentity") or "").partition("_")[0]
 

@@ -190,7 +190,7 @@ async def suffer(one: World, number: int, strike: Strike, fault_s: float = FAULT
         wrongs.append(str(error))
     await asyncio.sleep(2 * TICK_S)
     if strike.ends_watches and not await _watches_again(one, ended_s):
-        wrongs.append(f"no watch has begun anew within {WATCH_BACK_S:g} s")
+        wrongs.append(f"no watch was reopened within {WATCH_BACK_S:g} s")
     at_s = [_taken_s(one, name, wanted[-1]) or time.monotonic() for name, wanted in due.items()]
     wrongs += [
         f"replicas of {name}: {one.replicas_of.get(name)} instead of {wanted}"

@@ -1,4 +1,4 @@
-"""What each part measures under faults, and which figures come of it.
+"""The parts of `make reliability`: what each measures, and its figures.
 
 Results for the same sources are in `.bench/reliability`; they are not measured again.
 """
@@ -153,7 +153,7 @@ async def measure_leaders(on: SharedCluster, say: Say, asked: Asked) -> Sequence
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add what these parts can be told."""
+    """Add the options of these parts."""
     add = parser.add_argument_group("telemetry, crashes, outages, leaders").add_argument
     add("--trees", type=int, default=TREES, help="of generated telemetry (%(default)s)")
     add("--only", default="", help="crashes and outages with this in their name")

@@ -1,4 +1,4 @@
-"""Pages of pods as a Prometheus tells them: text → the answer to a range selector. Pure."""
+"""Pods' pages as a Prometheus returns them: text to the answer of a range selector."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A proxy in front of the API server that breaks what it is told to break.
+"""A proxy in front of the API server that injects faults.
 
 Plain HTTP on loopback towards the operator, whose own token goes through; TLS towards the server.
 Every exchange is kept, so that a test can say what was written, when, and whether it was taken.

@@ -1,4 +1,4 @@
-"""Which fault strikes which request: rules as values, and the matcher. Pure.
+"""Which fault hits which request: rules as values, and their matcher.
 
 The first rule that matches a request strikes it. A rule counts the requests that it could have
 struck, so that it can be bound to the n-th of them.
@@ -133,7 +133,7 @@ class Rule:
     last: float = math.inf
     since_s: float = 0.0
     until_s: float = math.inf
-    """On the clock of whoever asks; the end is not struck any more."""
+    """On the caller's clock; the end itself is not struck any more."""
 
     def fits(self, call: Call, now_s: float) -> bool:
         """Whether the request is of the kind that the rule strikes, whichever its number."""
@@ -161,7 +161,7 @@ def can_strike(fault: Fault, verb: Verb) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Rules in order, and how many requests have fitted each; a value, returned anew."""
+    """Rules in order, and how many requests matched each; an immutable value."""
 
     rules: tuple[Rule, ...] = ()
     fitted: tuple[int, ...] = ()

@@ -1,4 +1,4 @@
-"""Generated telemetry: sequences of pages, most of them faulty, and what a service really bears.
+"""Generated telemetry: sequences of pages, most of them faulty, with the true load.
 
 A trial is drawn from its number alone, and a sequence of it from its path, so that any one can be
 looked at again. Replicas take even arrivals; each ready pod exposes them, and each pod's pages fall
@@ -37,8 +37,8 @@ class Fault(StrEnum):
     GARBLED = "letters for a number"
     TWICE = "series twice"
     OTHER_MODEL = "another model's series"
-    NEIGHBOUR = "the neighbour's model label spoofed beside the own"
-    RESTARTED = "counters begin anew"
+    NEIGHBOUR = "the neighbour's model label next to the own"
+    RESTARTED = "counters restart"
     FALLING = "a histogram that falls"
     INFLATED = "absurdly many arrivals, and the same again at each scrape"
 
@@ -74,7 +74,7 @@ class Trial:
     def all_needed(self) -> bool:
         """Whether one replica fewer could not carry the arrivals below the ceiling of 0.8.
 
-        Nobody can know that while a server lies about itself in well-formed pages.
+        No observer can know that while a server reports wrong figures in well-formed pages.
         """
         if Fault.INFLATED in self.kinds:
             return False

@@ -1,4 +1,4 @@
-"""What a faulty stream passes on of the events that come in. Pure."""
+"""The events that a faulty watch stream passes on."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from reliability.rules import Fault, LoseEvents, RepeatEvents, Silence
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
-    """One watch as its reader sees it; a value, returned anew by each event."""
+    """One watch as its reader sees it; an immutable value."""
 
     seen: int = 0
     silent: bool = False

@@ -115,7 +115,7 @@ class _Course:
 
     @classmethod
     def of(cls, trial: Trial) -> Self:
-        """Begin: all replicas serve, and none has been heard yet."""
+        """Return the start: all replicas serve, and none has been scraped yet."""
         heard_s = {f"pod-{number}": START_S for number in range(trial.replicas)}
         pages = Pages(trial)
         return cls(pages=pages, state=State.initial(), current=trial.replicas, heard_s=heard_s)

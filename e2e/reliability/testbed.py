@@ -1,4 +1,4 @@
-"""Where the operator is tried: a control plane, nodes that are objects, and worlds on it.
+"""The testbed: a control plane, nodes that are only objects, and worlds on it.
 
 A world is a namespace with its own proxy, operator process and kubelet, so that many runs go on
 side by side without seeing each other.

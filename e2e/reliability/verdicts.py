@@ -1,4 +1,4 @@
-"""Whether a run that was interrupted came to the same end as one that was not. Pure."""
+"""Compares the end of an interrupted run with that of an undisturbed one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A headless Chromium, spoken to over its debugging protocol: pages, times, pictures."""
+"""A headless Chromium, driven over its debugging protocol: pages, times, screenshots."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The commands and manifests that the documentation shows, and how each of them is tried. Pure.
+"""The commands and manifests in the documentation, and how each of them is tested.
 
-A command stands in a block of `sh`, or indented by four spaces behind a program's name. What is not
+A command is in a block of `sh`, or indented by four spaces behind a program's name. What is not
 run says why, in `NOT_RUN`; a program that is in neither table fails the test that reads it.
 """
 

@@ -1,4 +1,4 @@
-"""Specs that say wrongly what becomes of single requests; none of them may be stored."""
+"""Specs with invalid routing, activation or tenants; none may be stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Specs that say wrongly what is scaled, by whom and when; none of them may be stored."""
+"""Specs with an invalid scaling target, owner or schedule; none may be stored."""
 
 from __future__ import annotations
 

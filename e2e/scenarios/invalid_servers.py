@@ -1,4 +1,4 @@
-"""Specs that say wrongly what serves and how it is measured; none of them may be stored."""
+"""Specs with an invalid runtime, telemetry or warm-up; none may be stored."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ INVALID_SERVERS: tuple[InvalidSpec, ...] = (
         says="warmup.request must be set where warmup.sender is Operator",
     ),
     InvalidSpec(
-        why="a warm-up request that nobody sends",
+        why="a warm-up request that is never sent",
         path="spec",
         value=_other("mosec", {"sender": "Server", "request": {"path": "/"}}),
         field="spec.warmup.request",

@@ -1,4 +1,4 @@
-"""Specs that nobody may store: each breaks one rule, and is refused naming the field and the rule.
+"""Specs that must not be stored: each breaks one rule, and the error names field and rule.
 
 The API server and the operator's own parser are held to the same table.
 """
@@ -253,7 +253,7 @@ INVALID_SPECS: tuple[InvalidSpec, ...] = (
     ),
     *(
         InvalidSpec(
-            why=f"what only a download has, beside {uri or 'a model in the image'}",
+            why=f"what only a download has, with {uri or 'a model in the image'}",
             path="spec.model",
             value={"uri": uri, **beside},
             field="spec.model.uri",

@@ -1,4 +1,4 @@
-"""A kind of somebody else's that runs pods and has a scale: its definition and its controller."""
+"""A third-party kind that runs pods and has a scale: its definition and its controller."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a spec that nobody may store is written down: one change to a minimal object."""
+"""How an invalid spec is written down: one change to a minimal object."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A release of the chart from install to reinstall, with Helm itself, on a node with services."""
+"""A chart release from install to reinstall, with Helm, on a node with services."""
 
 from __future__ import annotations
 

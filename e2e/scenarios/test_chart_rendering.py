@@ -1,4 +1,4 @@
-"""The chart as Helm renders it: beside the plain manifests, at the API server, under promtool."""
+"""The rendered chart compared with the plain manifests, at the API server, and by promtool."""
 
 from __future__ import annotations
 
@@ -229,7 +229,7 @@ def test_every_value_reaches_its_object(helm: Helm) -> None:
 
 
 def test_every_image_of_the_chart_can_be_pinned_by_its_digest(helm: Helm) -> None:
-    """Of containers, of the test's pod, and of what the operator is told to start."""
+    """Images of containers, of the test's pod, and of what the operator starts."""
     pinned = {name: f"registry.example/{name}@sha256:{'a' * 64}" for name in ("own", "door", "get")}
     own, door = (
         {"repository": f"registry.example/{name}", "digest": f"sha256:{'a' * 64}", "tag": "1"}

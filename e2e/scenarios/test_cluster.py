@@ -1,4 +1,4 @@
-"""The node: it runs pods, and leaves nothing behind."""
+"""The node runs pods and leaves nothing behind on the host."""
 
 from __future__ import annotations
 

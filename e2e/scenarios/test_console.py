@@ -1,4 +1,4 @@
-"""The console in a real browser: first paint, keys, refreshing, the dark, a narrow screen."""
+"""The console in a real browser: first paint, keys, refresh, dark mode, a narrow screen."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from scenarios.browser import Browser, browser
 SERVICES = 1000
 FIRST_PAINT_MS = 1000.0
 LOADED = "document.readyState === 'complete'"
-"""Keys are heard from then on."""
+"""Keys work from then on."""
 
 pytestmark = [pytest.mark.clock, pytest.mark.asyncio(loop_scope="module")]
 

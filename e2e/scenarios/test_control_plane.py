@@ -1,4 +1,4 @@
-"""The control plane: it serves, it schedules, and it enforces who may do what."""
+"""The control plane serves the API, schedules pods and enforces access."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The operator killed after the writes that matter most; `make reliability` explores them all."""
+"""The operator is killed after its most important writes; `make reliability` tries all writes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from reliability.testbed import shared_cluster
 pytestmark = pytest.mark.clock
 
 SIDES = (Side.AFTER,)
-"""The harder one: something is done, and nobody remembers it."""
+"""The harder case: the write happened, and no process remembers it."""
 
 
 async def test_a_crash_after_a_creation_or_a_scaling_changes_nothing(

@@ -1,4 +1,4 @@
-"""The doctor on a real node: twelve mistakes planted at once, each found with its remedy."""
+"""The doctor on a real node: twelve planted mistakes, each found with its remedy."""
 
 from __future__ import annotations
 

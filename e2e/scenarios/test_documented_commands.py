@@ -1,4 +1,4 @@
-"""What the documentation shows of kubectl, Helm and manifests, on a real API server."""
+"""The documented kubectl and Helm commands and manifests on a real API server."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KUBECTL = [
 ]
 HELM = [one for one in dict.fromkeys(commands()) if one.begins_with(ON_A_SERVER) == "helm install"]
 PLACES = {"deploy/overlays/NAME": "deploy/overlays/local"}
-"""What a reader writes, and what stands for it here."""
+"""Placeholders of the documentation, and their values here."""
 A_DIGEST = "0" * 64
 NAMESPACES = ("headroom-system", "llm", "shop", "vision", "team-a", "team-b")
 WRITES = {"apply", "create", "patch", "delete"}

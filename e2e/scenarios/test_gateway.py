@@ -1,4 +1,4 @@
-"""Gateway mode on a real node: switched on and off under load, and from no replica and back."""
+"""Gateway mode on a real node: switched on and off under load, and scaled to and from zero."""
 
 from __future__ import annotations
 

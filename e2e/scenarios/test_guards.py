@@ -1,4 +1,4 @@
-"""Where only a real API server can tell: pods that a quota refuses, and marks on pods."""
+"""What only a real API server shows: pods that a quota rejects, and annotations on pods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several operators on one API server: take-overs in time, and no write of a leader that was."""
+"""Several operators on one API server: timely take-overs, and no write of an earlier leader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An InferenceService from apply to deletion, on a real node under the operator as it ships."""
+"""An InferenceService from apply to deletion, on a real node with the shipped operator."""
 
 from __future__ import annotations
 

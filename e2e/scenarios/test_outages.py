@@ -1,4 +1,4 @@
-"""The API server misbehaves by each verb in another way; `make reliability` plays each alone."""
+"""The API server fails differently for each verb; `make reliability` tries each fault alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real Prometheus as the source: its pages, silence and restart, and two that scrape alike."""
+"""A real Prometheus as the source: its data, silence and restart, and two that scrape alike."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A release as a user checks it: with a key that exists for this alone, with Helm and with gpg."""
+"""A release as a user verifies it: with a test key, Helm and gpg."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class Course:
     looks: list[Look] = field(default_factory=list)
 
     def replicas(self) -> int:
-        """Look, and give what is asked for; 0 before the first decision."""
+        """Return the desired replicas; 0 before the first decision."""
         decision = self.service.status().get("decision")
         if decision is None:
             return 0

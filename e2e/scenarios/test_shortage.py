@@ -1,4 +1,4 @@
-"""Fewer accelerators than are asked for, on a real node."""
+"""Fewer accelerators than requested, on a real node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What exists, scaled by the operator on a real API server; only the kubelet is played."""
+"""Existing workloads scaled by the operator on a real API server with a fake kubelet."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ AUTOSCALERS = "/apis/autoscaling/v2/namespaces/{}/horizontalpodautoscalers"
 async def one(
     control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[World]:
-    """A namespace with an operator that is not told of what stands in it."""
+    """A namespace with existing workloads, and an operator."""
     scratch = tmp_path_factory.mktemp("target")
     async with shared_cluster(control_plane, scratch) as on, world(on, "target") as one:
         await _create(one, "shared", replicas=2)
@@ -67,7 +67,7 @@ async def test_a_deployment_is_adopted_scaled_through_scale_alone_and_left(one: 
 
     chosen = await _replicas(one, "llm") + 1
     await _kubectl(one, "scale", "deployment/llm", f"--replicas={chosen}")
-    await one.wait("somebody is named", lambda: _says(one, "llm", "ReplicasOverwritten"))
+    await one.wait("the other writer is named", lambda: _says(one, "llm", "ReplicasOverwritten"))
     assert "kubectl changed the replicas" in await _message(one, "llm")
     await one.delete_service("llm")
     await asyncio.sleep(HOLD_S / 2)
@@ -146,7 +146,7 @@ async def test_whatever_has_a_scale_is_scaled_once_the_operator_may(one: World) 
 
 
 async def _create(one: World, name: str, kind: str = "Deployment", *, replicas: int) -> None:
-    """Create it as its owner would, with something in it that is nobody else's business."""
+    """Create it as its owner would, with a field that the operator must leave alone."""
     labels = {"app": name}
     container = {"name": "server", "image": "localhost/none:1", "resources": {}}
     spec: Object = {
@@ -248,7 +248,7 @@ def _but_replicas(workload: Object) -> Object:
 
 
 def _owners_of_replicas(workload: Object) -> set[tuple[str, str]]:
-    """Field manager and subresource of whoever wrote the number."""
+    """Return field manager and subresource of the last writer of the number."""
     return {
         (each["manager"], each.get("subresource", ""))
         for each in workload["metadata"]["managedFields"]

@@ -1,4 +1,4 @@
-"""A model server of somebody else's on a real node: warm by the gate, whatever befalls it."""
+"""A third-party model server on a real node: warm by its readiness gate, also after faults."""
 
 from __future__ import annotations
 

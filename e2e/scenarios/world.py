@@ -1,4 +1,4 @@
-"""The operator as it ships, services under it, and load on them: what the scenarios speak of."""
+"""The shipped operator, services and load on them, for scenarios."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Service:
 
     @classmethod
     def create(cls, cluster: Cluster, namespace: str, manifest: Mapping[str, Any]) -> Service:
-        """Apply the object; its name stands in the manifest."""
+        """Apply the object; its name is in the manifest."""
         body = {**manifest, "metadata": {**manifest["metadata"], "namespace": namespace}}
         cluster.apply(body)
         return cls(cluster, namespace, manifest["metadata"]["name"])
@@ -141,7 +141,7 @@ class Service:
         self.wait("Ready", lambda: self.condition("Ready").get("status") == "True", timeout_s)
 
     def load_words(self, url: str, rate_rps: float, seconds: float, folder: Path) -> list[str]:
-        """Give what the load generator is told of an even load; its trace lies in the folder."""
+        """Return the load generator's arguments for an even load; its trace is in the folder."""
         trace = folder / f"{self.name}.csv"
         rows = [f"{second},{rate_rps:g}" for second in range(int(seconds))]
         trace.write_text("\n".join(["t_s,requests", *rows, ""]))

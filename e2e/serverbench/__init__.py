@@ -1,4 +1,4 @@
-"""The model server beside other servers, on one machine, under one load.
+"""The model server compared with other servers, on one machine, under the same load.
 
 All serve the same model: it sleeps 6 ms + 0.5 ms for each item of a batch of at most 8, which
 stands for a GPU without using a processor. Peers are installed from their packages, each in a

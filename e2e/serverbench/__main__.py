@@ -1,4 +1,4 @@
-"""`python -m serverbench`: measure what is missing, report all; 0 only if every figure holds."""
+"""`python -m serverbench`: measure what is missing, report all; exits with 0 if all hold."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _kept(asked: options.Options) -> Mapping[Key, Record]:
-    """All that was ever measured of what is asked for."""
+    """Return all records of the requested measurements."""
     known = records.load(FOLDER / f"{asked.scale.name}.jsonl")
     wanted = plan.keys(asked.cases, asked.servers, asked.scale)
     return {key: known[key] for key in wanted if key in known}

@@ -1,4 +1,4 @@
-"""What processes use, as the kernel accounts for it: all that carry a mark, children included."""
+"""CPU time and memory of all processes that carry a mark, children included."""
 
 from __future__ import annotations
 

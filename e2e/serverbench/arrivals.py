@@ -1,4 +1,4 @@
-"""PURE. When requests are due, and of which kind each is: the same for every server under test."""
+"""When requests are due, and of which kind each is: equal for every server under test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. The servers side by side: each value, and in brackets how many times ours it is."""
+"""The servers side by side: each value, with its ratio to ours in brackets."""
 
 from __future__ import annotations
 

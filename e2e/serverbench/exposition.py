@@ -1,4 +1,4 @@
-"""PURE. What a server's metrics say, and whether its counters agree with what clients saw."""
+"""Reads a server's metrics and checks its counters against what clients saw."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cases with a device or a setting of their own: it slows down, clients leave, SIGTERM comes."""
+"""Cases with faults: the device slows down, clients leave, SIGTERM arrives."""
 
 from __future__ import annotations
 

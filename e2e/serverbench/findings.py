@@ -1,4 +1,4 @@
-"""PURE. Records by case and server, and medians over their rounds."""
+"""Records by case and server, and medians over their rounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. How much of an HTTP/1.1 answer is there: enough for servers that are known, and cheap."""
+"""Finds the end of an HTTP/1.1 answer: cheap, and enough for known servers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. What no server can beat: the same arrivals on the same device, without any overhead.
+"""The bound for every server: the same arrivals on the same device, without overhead.
 
 One device; when it is free it takes what waits, oldest first, up to a full batch, at once. The
 simulated p95 of exactly the arrivals that a server got is what its own is held against, so that a

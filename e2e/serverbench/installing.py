@@ -1,4 +1,4 @@
-"""The peers' packages, each in a virtual environment of its own under `.bench/peers`."""
+"""Installs the peers' packages, each into a virtual environment under `.bench/peers`."""
 
 from __future__ import annotations
 

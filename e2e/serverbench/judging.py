@@ -1,4 +1,4 @@
-"""PURE. What was promised, laid beside what was measured."""
+"""Compares measured figures with their bounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The highest rate that a server answers in time, and the ideal that it is held against."""
+"""The highest rate that a server answers in time, and the ideal to compare it with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests of many lengths: batches by length against batches in order of arrival."""
+"""Requests of many lengths: batches by length compared with batches in order of arrival."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Puts load on a running server from a process of its own, and reads the accounts around it."""
+"""Runs the load generator against a server and reads CPU and memory around it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Values = dict[str, float]
 SLO_S = 0.1
 TIMEOUT_S = 10.0
 IMPATIENT_S = 2.0
-"""Where only answers within `SLO_S` count, nobody is waited for much longer."""
+"""Timeout where only answers within `SLO_S` count."""
 CALM_PATIENCE_S = 20.0
 
 

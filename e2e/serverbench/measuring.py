@@ -1,4 +1,4 @@
-"""Carries out visits: starts the servers, measures, and hands on every record as it is there."""
+"""Carries out visits: starts the servers, measures, and yields each record."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _together(keys: Sequence[Key], up: Mapping[str, Running], bench: Bench) -> I
     """What is measured of servers that are up: idle all at once, then one after the other."""
     idle = [key for key in keys if key.case is Case.IDLE]
     if idle:
-        bench.say("nobody asks anything")
+        bench.say("idle servers")
         found = rates.idle([up[key.server] for key in idle], bench.scale)
         for key in idle:
             yield _record(key, bench, found[key.server])

@@ -1,4 +1,4 @@
-"""The command line, parsed into what is to be measured."""
+"""The command line, parsed into the measurements to take."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="serverbench",
         allow_abbrev=False,
-        description="Run the model server beside other servers on this machine, and say what holds."
+        description="Compare the model server with other servers on this machine."
         " What was measured is kept in .bench/ and not measured again while what it depends on is"
         " unchanged.",
     )

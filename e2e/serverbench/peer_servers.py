@@ -1,4 +1,4 @@
-"""The peers: how each is started and asked. Their models are in `peers/`."""
+"""The peers: how each is started and queried. Their models are in `peers/`."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ CARRIED = 0.9
 
 
 def idle(targets: Sequence[Running], scale: Scale) -> Mapping[str, Values]:
-    """Of servers that nobody asks anything, all in the same seconds."""
+    """Measure idle servers, all in the same seconds."""
     time.sleep(SETTLE_S)
     before = {target.server.name: target.usage() for target in targets}
     began_s = time.monotonic()

@@ -1,4 +1,4 @@
-"""Servers under test as processes: started in a folder of their own, ended with all they start."""
+"""Servers under test as processes, each in its own folder, stopped with their children."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def running(
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
+    """Return a port without a listener."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return int(listener.getsockname()[1])

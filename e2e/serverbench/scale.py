@@ -1,4 +1,4 @@
-"""PURE. How long and how often is measured."""
+"""How long and how often is measured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The servers under test: how each is started and asked, and what it answers."""
+"""The servers under test: how each is started and queried, and its expected answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Minutes at four fifths of the capacity with bad and impatient clients among the good ones."""
+"""Minutes at four fifths of capacity, with faulty and impatient clients among the good ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the load generator waits on: sockets with one request each, and a timer."""
+"""The load generator's sockets, one request each, and its timer."""
 
 from __future__ import annotations
 

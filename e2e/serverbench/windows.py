@@ -1,4 +1,4 @@
-"""PURE. What one run of load says: percentiles with failures as the slowest, and rates."""
+"""Percentiles (failures count as slowest) and rates of one run of load."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An S3 bucket and a Hugging Face hub with one model each, as small as their own clients allow.
+"""An S3 bucket and a Hugging Face hub with one model each, just enough for their clients.
 
     python model_stores.py PORT
 

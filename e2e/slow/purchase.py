@@ -1,4 +1,4 @@
-"""A model as a user writes one: from four products and a price to the odds of a purchase."""
+"""A user's model: from four products and a price to the odds of a purchase."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models in a claim, services of the full image that serve them, and questions to those."""
+"""Models in a volume claim, services of the torch image that serve them, and requests to them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An AOTInductor package, compiled here (about a minute), loaded and served as it was declared."""
+"""An AOTInductor package, compiled here (about a minute), loaded and served as declared."""
 
 from __future__ import annotations
 

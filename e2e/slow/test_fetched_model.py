@@ -1,4 +1,4 @@
-"""Models that an init container fetches: real clients, stores in the cluster, a real node."""
+"""Models that an init container downloads: real clients, stores in the cluster, a real node."""
 
 from __future__ import annotations
 

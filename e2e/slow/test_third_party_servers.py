@@ -1,4 +1,4 @@
-"""Model servers of others whose packages are too large for every run: adopted, scaled, warmed."""
+"""Third-party servers with large packages: adopted, scaled, warmed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real torch model in a pod of the full image: the same numbers as from torch itself."""
+"""A torch model in a pod of the torch image returns the same numbers as torch itself."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Model servers of others as pods: images, workloads, and what a service says of them."""
+"""Third-party model servers as pods: images, workloads, InferenceServices."""

@@ -1,4 +1,4 @@
-"""A server of others under targetRef: adopted, measured, scaled under load, warm by its gate."""
+"""A third-party server with targetRef: adopted, measured, scaled under load, warm by its gate."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Traffic:
     wrong: list[str] = field(default_factory=list)
 
     def client(self) -> None:
-        """Ask until told to end, each time over a new connection."""
+        """Send requests until stopped, each over a new connection."""
         request = urllib.request.Request(
             f"{self.endpoint.url}{self.peer.path}",
             data=self.peer.body.encode(),
@@ -115,7 +115,7 @@ def condition(pod: Object, kind: str) -> Any:
 
 
 def scaled_under_load_with_warm_pods(one: Adopted) -> None:
-    """Adopted, measured, scaled; whoever becomes ready was warmed first."""
+    """Adopted, measured, scaled; every replica is warmed before it becomes ready."""
     one.wait("the first pod is warm", one.warm, 60)
     one.wait("measured", one.is_measured, 40)
     assert one.condition("Ready")["reason"] == "Serving"

@@ -1,1 +1,1 @@
-"""What the operator costs with a thousand services on a real API server."""
+"""The operator's cost with 1000 services on a real API server."""

@@ -1,4 +1,4 @@
-"""PURE. The operator's own metrics at two moments → what it did in between."""
+"""What the operator did between two readings of its own metrics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Services by the thousand on one operator: made, watched, and the operator begun anew."""
+"""Creates many services on one operator, watches it, and restarts it."""
 
 from __future__ import annotations
 
@@ -71,9 +71,9 @@ class _Stage:
 async def measure(
     on: SharedCluster, wanted: Wanted, results: Results, bar: Bar, tell: Tell
 ) -> Sequence[Figure]:
-    """Make services step by step; at each size watch the operator, then begin it anew.
+    """Create services step by step; at each size watch the operator, then restart it.
 
-    Each size is told and kept at once: what is interrupted goes on with the next one.
+    Each size is reported and stored at once, so that an interrupted run resumes with the next one.
     """
     found: dict[int, Size] = {}
     for services in wanted.services:
@@ -153,7 +153,7 @@ async def _settle(stage: _Stage) -> None:
 
 
 async def _watch(stage: _Stage) -> tuple[Account, int]:
-    """Return what the operator did while nobody did anything, and how often status was written."""
+    """Return what the operator did while nothing changed, and how often status was written."""
     process = Process(stage.operator.pid)
     watch_s = max(stage.wanted.watch_s, _least_s(stage.made))
     advance = stage.bar(f"watching {stage.made} services", int(watch_s))
@@ -190,7 +190,7 @@ class _Used:
 
 
 async def _begin_anew(stage: _Stage) -> tuple[float, _Used]:
-    """Start the operator anew; return when the last service was decided, by its own metrics."""
+    """Restart the operator; return when the last service was decided, by its own metrics."""
     await stage.operator.stop()
     await asyncio.sleep(3.0)
     begun_s = time.time()

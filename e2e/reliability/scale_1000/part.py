@@ -1,4 +1,4 @@
-"""The part `scale-1000` of `make reliability`: its options, its bar."""
+"""The part `scale-1000` of `make reliability`: its options and its progress bar."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--pods", type=_number(1, PODS_OF_A_SERVICE - 2), default=usual.pods, help="of each service"
     )
     of.add_argument(
-        "--unrelated", type=_number(0, 100_000), default=usual.unrelated, help="pods of nobody"
+        "--unrelated",
+        type=_number(0, 100_000),
+        default=usual.unrelated,
+        help="pods of unrelated workloads",
     )
     of.add_argument(
         "--watch", type=_number(1, 3600), default=int(usual.watch_s), help="seconds, at each size"

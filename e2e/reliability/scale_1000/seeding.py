@@ -1,4 +1,4 @@
-"""Many objects, quickly: requests side by side, counted by a bar."""
+"""Creates many objects quickly: concurrent requests, counted by a progress bar."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def manifest(service: int, port: int, pods: int) -> Object:
 
 
 def unrelated_pod(number: int) -> tuple[str, Object]:
-    """Return namespace and manifest of a pod that is nobody's business, of a usual size."""
+    """Return namespace and manifest of an unrelated pod of usual size."""
     namespace = f"{UNRELATED}-{number // PODS_PER_NAMESPACE}"
     labels = {"app": f"app-{number % 50}", "pod-template-hash": "5d9c7b8f6d"}
     environment = [{"name": f"SETTING_{one}", "value": "x" * 40} for one in range(10)]

@@ -1,4 +1,4 @@
-"""PURE. What was measured with so many services: a row to keep, and the figures that follow."""
+"""The measurement of one number of services: a row of results, and its figures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HEARTBEAT_S, WRITES_PER_S = 60.0, 4.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """The operator with so many services, while nobody does anything, and as it begins anew."""
+    """The operator with so many services: while nothing changes, and after a restart."""
 
     services: int
     pods: int

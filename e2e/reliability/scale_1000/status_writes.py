@@ -1,4 +1,4 @@
-"""When the status of services is written, as a watch sees it."""
+"""When the operator writes the status of services, as a watch sees it."""
 
 from __future__ import annotations
 

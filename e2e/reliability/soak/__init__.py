@@ -1,1 +1,1 @@
-"""Hours of operator time in minutes, with chaos, and what is left of them in memory."""
+"""Hours of operator time in minutes, under random faults, and the memory that remains."""

@@ -1,4 +1,4 @@
-"""PURE. What was counted, and whether it grew."""
+"""Counts of the soak, and whether they grew."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PURE. What befalls the operators, drawn from a seed: the same seed, the same chaos.
+"""The faults of the soak, drawn from a seed: equal seeds give equal faults.
 
 A quarter of the time has the leader killed every 30 s in its first half, and spares it in the
 second, so that a process lives for long enough to show what it keeps.
@@ -21,7 +21,7 @@ REFUSED_SHARE = 0.002
 
 
 class Trouble(StrEnum):
-    """What can befall all operators at the same time, but for the last two."""
+    """Faults; all but the last two can hit all operators at the same time."""
 
     UNAVAILABLE = "the API answers 503"
     THROTTLED = "the API answers 429 and asks for a pause"

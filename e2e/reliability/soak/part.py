@@ -1,4 +1,4 @@
-"""The part `soak` of `make reliability`: one process through the hours, and what it shows."""
+"""The part `soak` of `make reliability`: one process for the hours, and its figures."""
 
 from __future__ import annotations
 

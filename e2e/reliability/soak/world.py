@@ -1,4 +1,4 @@
-"""Two operators on one API server in memory, on virtual time, under chaos.
+"""Two operators on one API server in memory, on virtual time, under faults.
 
 The fakes are those of the tests. What an operator process is made of is the production's:
 controller, election, metrics of its own, the console's memory.
@@ -33,7 +33,7 @@ EVENTS_LAST_S = 3600.0
 """As the API server keeps them."""
 FOLLOW_EVERY_S = 0.5
 BACK_AFTER_S = 5.0
-"""A killed process is begun anew by the kubelet."""
+"""The kubelet restarts a killed process after this time."""
 MAX_REPLICAS = 6
 _READS = ("get", "get_scale", "list_all", "list_at")
 _HANG_S = 10.0

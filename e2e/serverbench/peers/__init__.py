@@ -1,1 +1,1 @@
-"""Servers that others make, each serving the same sleeping model; they run in their own venvs."""
+"""Third-party servers with the same sleeping model; each runs in its own environment."""

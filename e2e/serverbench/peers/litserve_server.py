@@ -1,4 +1,4 @@
-"""LitServe: one worker, batches of 8, a wait of 5 ms for company."""
+"""LitServe: one worker, batches of 8, waits 5 ms to fill a batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""mosec: one worker process, batches of 8, a wait of 5 ms for company."""
+"""mosec: one worker process, batches of 8, waits 5 ms to fill a batch."""
 
 from __future__ import annotations
 

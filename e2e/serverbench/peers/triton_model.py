@@ -1,6 +1,6 @@
 """Triton's Python backend: one instance, dynamic batching with 8 items and no delay.
 
-It embeds an isolated Python, which is told where its packages and the sleeping model are.
+It embeds an isolated Python, whose path gets the packages and the sleeping model here.
 """
 
 from __future__ import annotations

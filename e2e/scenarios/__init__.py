@@ -1,0 +1,1 @@
+"""Scenarios on a real API server and on a real node: `make scenarios`."""
