@@ -239,7 +239,7 @@ def test_a_request_that_is_not_answered_well_is_named_with_the_remedy_and_mended
         assert said(world) == [("False", "TimedOut")]
         assert world.condition("Ready") == ("False", "ReplicasBroken")
         assert remedy in world.message("CapacityAvailable")
-        assert any(remedy in one["note"] for one in world.cluster.events("CapacityShortage"))
+        assert any(remedy in one["note"] for one in world.cluster.events("ReplicasBroken"))
         world.servers.refusal = None
         corrected = REQUEST | {"path": "/predict"}
         world.edit(runtime=RUNTIME, warmup=_spec_of(world) | {"request": corrected})
