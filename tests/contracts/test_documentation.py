@@ -1,4 +1,4 @@
-"""What the documentation shows is so: commands print it, manifests parse, links lead there."""
+"""Documents match the code: commands, manifests, links and names are checked."""
 
 from __future__ import annotations
 
@@ -41,19 +41,20 @@ def blocks(kind: str) -> list[tuple[str, str]]:
 
 
 def anchors(page: Path) -> set[str]:
-    """Headings as they are linked to: lower case, spaces as -, no punctuation."""
+    """Return the anchors of a page's headings as GitHub makes them."""
     heads = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", head.lower()).strip().replace(" ", "-") for head in heads}
 
 
-OURS = "$ headroom "
+HEADROOM_COMMAND = "$ headroom "
 
 
 @pytest.mark.parametrize(
-    ("page", "text"), [(page, text) for page, text in blocks("console") if text.startswith(OURS)]
+    ("page", "text"),
+    [(page, text) for page, text in blocks("console") if text.startswith(HEADROOM_COMMAND)],
 )
-def test_a_command_prints_what_is_shown(page: str, text: str) -> None:
-    command, _, shown = text.removeprefix(OURS).partition("\n")
+def test_console_block_matches_command_output(page: str, text: str) -> None:
+    command, _, shown = text.removeprefix(HEADROOM_COMMAND).partition("\n")
     done = CliRunner().invoke(app, shlex.split(command))
     assert done.exit_code == 0, done.output
     printed = "\n".join(line.rstrip() for line in done.output.strip("\n").splitlines())
@@ -61,7 +62,7 @@ def test_a_command_prints_what_is_shown(page: str, text: str) -> None:
 
 
 @pytest.mark.parametrize(("page", "text"), blocks("yaml"))
-def test_an_inference_service_that_is_shown_is_one(page: str, text: str) -> None:
+def test_inference_service_in_document_parses(page: str, text: str) -> None:
     for document in yaml.safe_load_all(text):
         if document.get("kind") == "InferenceService":
             metadata = {"namespace": "default", "uid": "shown"} | document["metadata"]
@@ -69,21 +70,21 @@ def test_an_inference_service_that_is_shown_is_one(page: str, text: str) -> None
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_resolve(page: Path) -> None:
     for file, anchor in _LINK.findall(page.read_text(encoding="utf-8")):
         if file.startswith(("http://", "https://", "mailto:")):
             continue
         target = page.parent / file if file else page
-        assert target.exists(), f"{file} is not there"
+        assert target.exists(), f"{file} does not exist"
         if anchor and target.suffix == ".md":
-            assert anchor[1:] in anchors(target), f"{file}{anchor} is not there"
+            assert anchor[1:] in anchors(target), f"{file}{anchor} does not exist"
 
 
 @pytest.mark.parametrize(
     ("package", "page"),
     [("headroom", "operator/REFERENCE.md"), ("headroom_server", "model_server/REFERENCE.md")],
 )
-def test_the_reference_is_the_one_that_the_code_gives(package: str, page: str) -> None:
+def test_reference_page_matches_generated_reference(package: str, page: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", package, "reference"],
         cwd=ROOT,
@@ -99,7 +100,7 @@ _CODE = re.compile(r"`([^`]+)`")
 _PATH = re.compile(r"[\w./-]+(\.py|/)")
 
 
-def is_there(path: str) -> bool:
+def path_exists(path: str) -> bool:
     return any((base / path).exists() for base in (ROOT, HEADROOM, HEADROOM / "controller"))
 
 
@@ -109,17 +110,17 @@ def test_glossary_names_exist() -> None:
     rows = [line for line in page.splitlines() if line.startswith("| ")]
     names = [name for row in rows for name in _CODE.findall(row.rsplit("|", 2)[1])]
     assert len(names) > 60
-    assert [name for name in names if not (is_there(name) or f"`{name}`" in reference)] == []
+    assert [name for name in names if not (path_exists(name) or f"`{name}`" in reference)] == []
 
 
 @pytest.mark.parametrize("page", ["operator/DESIGN.md", "operator/RELIABILITY.md"])
-def test_modules_and_tests_of_a_page_exist(page: str) -> None:
+def test_modules_and_tests_named_in_page_exist(page: str) -> None:
     text = (ROOT / page).read_text()
     bases = [ROOT / "tests", ROOT / "e2e/scenarios", HEADROOM / "scaling"]
     paths = [name for name in _CODE.findall(text) if _PATH.fullmatch(name) and "/" in name]
     assert len(paths) > 20
     missing = [
-        one for one in paths if not (is_there(one) or any((b / one).exists() for b in bases))
+        one for one in paths if not (path_exists(one) or any((b / one).exists() for b in bases))
     ]
     assert missing == [], f"rename them in {page}"
 
@@ -145,7 +146,7 @@ def definitions(module: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", LIVES)
-def test_every_step_of_a_life_names_a_function_that_exists(page: str) -> None:
+def test_life_page_names_existing_functions(page: str) -> None:
     text = (ROOT / page).read_text()
     steps = _STEP.findall(text)
     assert len(steps) == len(re.findall(r"^\| (?!what)", text, re.MULTILINE))

@@ -1,4 +1,4 @@
-"""Each command of the documentation is known, or says why it is not tried."""
+"""Every command in the documents is valid, or listed with the reason why it is not run."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def of(beginning: str) -> list[Command]:
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda one: f"{one.page}: {one.text[:60]}")
-def test_it_is_run_or_says_why_not(command: Command) -> None:
-    assert kind(command), "add it to e2e/scenarios/documented.py, or run it"
+def test_documented_command_is_run_or_has_a_reason(command: Command) -> None:
+    assert kind(command), "run it, or add it to e2e/scenarios/documented.py with the reason"
 
 
-def test_every_reason_is_needed() -> None:
+def test_reason_is_used_by_a_command() -> None:
     used = {kind(command) for command in COMMANDS}
     assert set(NOT_RUN) <= used
 
@@ -38,21 +38,21 @@ def test_every_reason_is_needed() -> None:
 @pytest.mark.parametrize(
     "command", [*of("headroom"), *of("kubectl headroom")], ids=lambda one: one.text[:60]
 )
-def test_headroom_takes_its_options(command: Command) -> None:
+def test_headroom_command_accepts_documented_options(command: Command) -> None:
     words = command.words[2 if kind(command) == "kubectl headroom" else 1 :]
-    done = CliRunner().invoke(app, [*words, "--help"])  # all is parsed, and nothing runs
+    done = CliRunner().invoke(app, [*words, "--help"])  # parses all options, runs nothing
     assert done.exit_code == 0, done.output
 
 
 @pytest.mark.parametrize("command", of("make"), ids=lambda one: one.text)
-def test_make_has_the_target(command: Command) -> None:
+def test_make_target_exists(command: Command) -> None:
     for word in command.words[1:]:
         variable, assigned, _ = word.partition("=")
         assert variable in MAKEFILE if assigned else word in TARGETS
 
 
 @pytest.mark.parametrize("command", of("docker build"), ids=lambda one: one.text)
-def test_an_image_has_its_dockerfile_and_what_that_copies(command: Command) -> None:
+def test_documented_image_has_dockerfile_and_sources(command: Command) -> None:
     words = command.words
     dockerfile = ROOT / words[words.index("-f") + 1]
     for source in copied_sources(dockerfile.read_text()):

@@ -1,4 +1,4 @@
-"""The tree is the architecture: what must never appear in it."""
+"""The tree is the architecture: names and files that must not appear in it."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ TOP = {
 
 
 @pytest.mark.parametrize("folder", ["operator", "model_server", "e2e"])
-def test_a_folder_that_would_shadow_a_module_is_no_package(folder: str) -> None:
+def test_folder_that_would_shadow_module_is_no_package(folder: str) -> None:
     assert not (ROOT / folder / "__init__.py").exists()
 
 
-def test_nothing_else_lies_at_the_top() -> None:
+def test_top_level_has_only_known_entries() -> None:
     listed = subprocess.run(
         ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.splitlines()
@@ -37,7 +37,7 @@ def test_nothing_else_lies_at_the_top() -> None:
     assert {name for name in top if not name.startswith(".")} <= TOP
 
 
-def test_no_module_is_named_after_the_standard_library_or_a_catch_all() -> None:
+def test_module_names_avoid_standard_library_and_catch_alls() -> None:
     forbidden = {*sys.stdlib_module_names, "utils", "common", "helpers", "misc", "kubernetes"}
     offenders = [
         str(path.relative_to(ROOT))
@@ -48,7 +48,7 @@ def test_no_module_is_named_after_the_standard_library_or_a_catch_all() -> None:
     assert offenders == []
 
 
-def test_each_module_says_its_job_in_its_first_line_and_has_not_outgrown_it() -> None:
+def test_module_has_docstring_and_bounded_length() -> None:
     offenders = []
     for path in SOURCES:
         text = path.read_text()
@@ -61,7 +61,7 @@ def test_each_module_says_its_job_in_its_first_line_and_has_not_outgrown_it() ->
     assert offenders == []
 
 
-def test_the_locks_pin_with_hashes_and_name_no_index() -> None:
+def test_locks_pin_with_hashes_and_name_no_index() -> None:
     locks = [ROOT / "requirements.lock", *(ROOT / "deploy").glob("*.lock")]
     assert len(locks) >= 4
     for lock in locks:
@@ -71,7 +71,7 @@ def test_the_locks_pin_with_hashes_and_name_no_index() -> None:
         assert "index-url" not in text
 
 
-def test_what_the_images_install_is_what_the_tests_ran_with() -> None:
+def test_image_locks_match_the_tested_lock() -> None:
     def pins(lock: Path) -> set[str]:
         lines = lock.read_text().splitlines()
         return {line.split(" ")[0] for line in lines if "==" in line and line[0].isalnum()}
