@@ -108,7 +108,7 @@ def categories(cluster: Cluster) -> list[str]:
     return list(cluster.get("crd", CRD)["spec"]["names"].get("categories", []))
 
 
-def test_a_release_lives_through_upgrade_rollback_removal_and_return(
+def test_release_survives_upgrade_rollback_uninstall_and_reinstall(
     cluster: Cluster, helm: Helm, team: str, previous: Path
 ) -> None:
     cluster.create_namespace(SYSTEM)
@@ -154,7 +154,7 @@ def test_a_release_lives_through_upgrade_rollback_removal_and_return(
     assert footprint(service) == before
 
 
-def test_a_release_for_one_namespace_leaves_the_others_alone(
+def test_release_for_one_namespace_ignores_other_namespaces(
     cluster: Cluster, helm: Helm, team: str, namespace: str
 ) -> None:
     values = LOCAL_IMAGE | {"watch": {"namespaces": [team]}}
@@ -168,9 +168,7 @@ def test_a_release_for_one_namespace_leaves_the_others_alone(
     assert "inferenceservices" not in allowed
 
 
-def test_whoever_may_edit_a_namespace_may_edit_its_services(
-    cluster: Cluster, helm: Helm, namespace: str
-) -> None:
+def test_namespace_editor_may_edit_services(cluster: Cluster, helm: Helm, namespace: str) -> None:
     helm("upgrade", "--install", *RELEASE, values=LOCAL_IMAGE)
     words = ("--clusterrole=edit", "--user=editor", "--namespace", namespace)
     cluster.kubectl("create", "rolebinding", "editor", *words)

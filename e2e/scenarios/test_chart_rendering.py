@@ -182,7 +182,7 @@ def test_an_older_kubernetes_is_refused(helm: Helm) -> None:
     helm.template(CHART, {}, "--kube-version", "1.30.0-gke.100")
 
 
-def test_a_release_for_two_namespaces_has_rights_there_alone(helm: Helm) -> None:
+def test_release_for_two_namespaces_has_permissions_only_there(helm: Helm) -> None:
     values = {
         "watch": {"namespaces": ["a", "b"]},
         "rbac": {"aggregate": False},
@@ -245,14 +245,14 @@ def test_every_image_of_the_chart_can_be_pinned_by_its_digest(helm: Helm) -> Non
     assert {"".join(each) for each in named} == set(pinned.values())
 
 
-def test_the_crd_is_kept_unless_it_is_told_not_to_be(helm: Helm) -> None:
+def test_crd_is_kept_on_uninstall_unless_disabled(helm: Helm) -> None:
     kept = of_kind(helm.template(CHART), "CustomResourceDefinition")
     assert kept["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
     left = of_kind(helm.template(CHART, {"crds": {"keep": False}}), "CustomResourceDefinition")
     assert "annotations" not in left["metadata"]
 
 
-def test_the_api_server_takes_every_object_in_a_restricted_namespace(
+def test_api_server_accepts_every_object_in_a_restricted_namespace(
     helm: Helm, cluster: Cluster, namespace: str
 ) -> None:
     label = "pod-security.kubernetes.io/enforce=restricted"
@@ -280,7 +280,7 @@ def test_the_api_server_takes_every_object_in_a_restricted_namespace(
         cluster.kubectl(*dry, "-f", "-", stdin=json.dumps(pod))
 
 
-def test_promtool_takes_the_rules_and_sees_every_alert_fire(promtool: Path) -> None:
+def test_promtool_accepts_the_rules_and_every_alert_fires(promtool: Path) -> None:
     run([promtool, "check", "rules", ALERTS], what="checking the alerts")
     run([promtool, "test", "rules", ALERT_TESTS], what="testing the alerts")
 
@@ -307,9 +307,7 @@ def test_the_dashboard_of_the_chart_is_the_file_and_promtool_can_read_its_querie
     run([promtool, "check", "rules", "--lint=none", file], what="reading the dashboard's queries")
 
 
-def test_a_packed_chart_has_what_its_templates_read_and_fits_a_release(
-    helm: Helm, tmp_path: Path
-) -> None:
+def test_packed_chart_is_complete_and_fits_a_release(helm: Helm, tmp_path: Path) -> None:
     helm("package", CHART, "--destination", tmp_path)
     (packed,) = tmp_path.glob("headroom-*.tgz")
     assert packed.stat().st_size < 200_000  # a release is stored in a Secret of at most 1 MiB

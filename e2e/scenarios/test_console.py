@@ -59,7 +59,7 @@ async def tab(running: Browser) -> Browser:
     return running
 
 
-async def test_a_thousand_services_are_painted_within_a_second(tab: Browser, address: str) -> None:
+async def test_console_paints_1000_services_within_a_second(tab: Browser, address: str) -> None:
     # Of each page the quicker time: a crowded machine only adds.
     painted_ms: dict[int, float] = {}
     for number in (3, 2, 1, 3, 2, 1):
@@ -71,7 +71,7 @@ async def test_a_thousand_services_are_painted_within_a_second(tab: Browser, add
     assert max(painted_ms.values()) < FIRST_PAINT_MS
 
 
-async def test_services_are_walked_opened_and_left_by_keys(tab: Browser, address: str) -> None:
+async def test_keys_select_open_and_leave_services(tab: Browser, address: str) -> None:
     await tab.open(f"{address}/?q=vision/demo")
     await tab.press("j")
     assert await tab.value("document.activeElement.pathname") == "/services/vision/demo"
@@ -87,7 +87,7 @@ async def test_services_are_walked_opened_and_left_by_keys(tab: Browser, address
     assert tab.refusals == []
 
 
-async def test_a_page_refreshes_itself_and_keeps_the_focus(tab: Browser, address: str) -> None:
+async def test_page_refresh_keeps_the_focus(tab: Browser, address: str) -> None:
     await tab.open(f"{address}/")
     await tab.press("j")
     before = await tab.value("document.activeElement.href")
@@ -101,7 +101,7 @@ async def test_a_page_refreshes_itself_and_keeps_the_focus(tab: Browser, address
 
 @pytest.mark.parametrize("width", [1440, 420])
 @pytest.mark.parametrize("dark", [False, True])
-async def test_nothing_runs_out_of_the_screen_light_or_dark(
+async def test_page_fits_the_screen_in_light_and_dark_mode(
     tab: Browser, address: str, width: int, dark: bool, tmp_path: Path
 ) -> None:
     await tab.dark(dark)

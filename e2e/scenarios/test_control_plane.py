@@ -46,7 +46,7 @@ def test_a_service_account_may_do_only_what_its_role_says(
         cluster.kubectl("get", "secrets", *own)
 
 
-def test_a_name_is_taken_once(cluster: ControlPlane) -> None:
+def test_second_object_of_the_same_name_is_rejected(cluster: ControlPlane) -> None:
     with pytest.raises(ClusterError, match="exists already"):
         ControlPlane(cluster.name).start()
     assert "default" in cluster.kubectl("get", "namespaces")

@@ -52,7 +52,7 @@ def cluster(control_plane: ControlPlane) -> Cluster:
 
 
 @pytest.mark.parametrize("command", KUBECTL, ids=lambda one: f"{one.page}: {one.text[:60]}")
-def test_kubectl_does_what_is_shown(cluster: Cluster, command: Any) -> None:
+def test_documented_kubectl_commands_work(cluster: Cluster, command: Any) -> None:
     words = [PLACES.get(word, word) for word in command.words[1:]]
     words = [str(ROOT / word) if (ROOT / word).exists() and "/" in word else word for word in words]
     if WRITES & set(words):
@@ -63,7 +63,7 @@ def test_kubectl_does_what_is_shown(cluster: Cluster, command: Any) -> None:
 
 
 @pytest.mark.parametrize("command", HELM, ids=lambda one: f"{one.page}: {one.text[:60]}")
-def test_helm_takes_what_is_shown(
+def test_documented_helm_commands_work(
     cluster: Cluster, helm_program: Path, tmp_path: Path, command: Any
 ) -> None:
     words = [str(ROOT / word) if word == "charts/headroom" else word for word in command.words[1:]]

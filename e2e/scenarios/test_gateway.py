@@ -123,7 +123,7 @@ def traffic(service: Service) -> Iterator[Traffic]:
 
 
 @pytest.mark.timeout(300, func_only=True)
-def test_on_and_off_under_load_and_a_replica_killed_cost_no_request(
+def test_gateway_switched_under_load_and_replica_killed_loses_no_request(
     service: Service, traffic: Traffic
 ) -> None:
     cluster = service.cluster
@@ -167,7 +167,7 @@ def sleeper(cluster: Cluster, namespace: str) -> Service:
 
 
 @pytest.mark.timeout(300, func_only=True)
-def test_the_last_replica_goes_when_nobody_asks_and_the_first_request_brings_it_back(
+def test_scale_to_zero_when_idle_and_back_on_the_first_request(
     sleeper: Service,
 ) -> None:
     name = f"service/{sleeper.name}"

@@ -21,7 +21,7 @@ def cluster(control_plane: ControlPlane) -> Cluster:
     return control_plane
 
 
-async def test_a_quota_is_said_and_what_it_refuses_is_not_multiplied(
+async def test_quota_rejection_is_reported_and_creates_no_more_pods(
     control_plane: ControlPlane, tmp_path: Path
 ) -> None:
     async with shared_cluster(control_plane, tmp_path) as on, world(on, "quota") as one:
@@ -44,7 +44,7 @@ async def test_a_quota_is_said_and_what_it_refuses_is_not_multiplied(
         assert one.replicas_seen == [4], "what is refused does not grow"
 
 
-async def test_the_operator_may_mark_a_pod_and_take_its_mark_away_and_reaches_no_other(
+async def test_operator_annotates_and_clears_its_own_pods_only(
     control_plane: ControlPlane, namespace: str, tmp_path: Path
 ) -> None:
     container = {"name": "server", "image": "localhost/none:1"}

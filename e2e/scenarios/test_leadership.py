@@ -44,7 +44,7 @@ def never_fell(replicas: list[int]) -> bool:
 
 
 @pytest.mark.timeout(300, func_only=True)
-async def test_leaders_are_replaced_in_time_and_write_no_more(
+async def test_ended_leaders_are_replaced_in_time_and_write_no_more(
     control_plane: ControlPlane, tmp_path: Path
 ) -> None:
     async with shared_cluster(control_plane, tmp_path) as on, asyncio.TaskGroup() as side_by_side:

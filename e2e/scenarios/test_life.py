@@ -103,7 +103,7 @@ def test_drift_is_repaired_and_replicas_keep_their_owner(cluster: Cluster, names
     assert owners == {"headroom-scaler"}
 
 
-def test_a_deployment_deleted_by_hand_under_load_comes_back_with_the_decided_replicas(
+def test_deployment_deleted_under_load_is_recreated_with_the_decided_replicas(
     cluster: Cluster, namespace: str, tmp_path: Path
 ) -> None:
     slow = {"scaleDown": {"stabilizationWindow": "10m"}}  # nothing falls while it is looked at
@@ -124,7 +124,7 @@ def test_a_deployment_deleted_by_hand_under_load_comes_back_with_the_decided_rep
         assert service.replicas() >= decided
 
 
-def test_deletion_leaves_nothing_and_waits_for_nobody(cluster: Cluster, namespace: str) -> None:
+def test_deletion_removes_everything_without_a_finalizer(cluster: Cluster, namespace: str) -> None:
     service = Service.create(cluster, namespace, emulated("gone"))
     service.wait_ready()
     cluster.kubectl("delete", "hisvc", "gone", "--namespace", namespace, "--timeout=5s")
@@ -154,9 +154,7 @@ def test_recommend_writes_children_and_no_replicas(
     assert service.replicas() == 2  # what a person chose stays
 
 
-def test_a_pod_template_that_the_api_server_refuses_holds_with_invalid_spec(
-    cluster: Cluster, namespace: str
-) -> None:
+def test_rejected_pod_template_holds_with_invalid_spec(cluster: Cluster, namespace: str) -> None:
     manifest = emulated("broken-spec")
     overlay = {"spec": {"containers": [{"name": "server", "volumeMounts": [{"name": "nowhere"}]}]}}
     manifest["spec"]["runtime"]["podTemplate"] = overlay
@@ -181,7 +179,7 @@ def test_a_pod_template_that_the_api_server_refuses_holds_with_invalid_spec(
         ("update", "deployments.apps", "no"),
     ],
 )
-def test_the_operator_may_do_what_it_needs_and_no_more(
+def test_operator_permissions_suffice_and_are_minimal(
     cluster: Cluster, verb: str, resource: str, allowed: str
 ) -> None:
     account = f"--as=system:serviceaccount:{SYSTEM}:{OPERATOR}"

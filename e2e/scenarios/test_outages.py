@@ -25,7 +25,7 @@ FAULT_S = 6.0
 
 
 @pytest.mark.timeout(300, func_only=True)
-async def test_decisions_are_back_soon_after_a_fault_and_nothing_else_was_written(
+async def test_decisions_resume_soon_after_a_fault_without_other_writes(
     control_plane: ControlPlane, tmp_path: Path
 ) -> None:
     rules = tuple(Rule(fault=fault, verbs=frozenset({verb})) for verb, fault in FAULTS.items())

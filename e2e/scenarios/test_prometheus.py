@@ -161,7 +161,7 @@ def _shows(pod: str, count: int) -> Callable[[Mapping[str, ScrapedPage]], bool]:
     return lambda found: arrivals(found, pod) == count
 
 
-def test_pages_have_their_own_times_and_what_is_gone_is_not_there(
+def test_samples_keep_their_own_times_and_deleted_pods_are_absent(
     program: Path, tmp_path: Path
 ) -> None:
     async def scenario() -> None:
@@ -199,7 +199,7 @@ def test_pages_have_their_own_times_and_what_is_gone_is_not_there(
     asyncio.run(scenario())
 
 
-def test_of_two_that_scrape_the_same_pods_one_may_die(program: Path, tmp_path: Path) -> None:
+def test_one_of_two_prometheus_replicas_may_die(program: Path, tmp_path: Path) -> None:
     async def scenario() -> None:
         with running(program, tmp_path, 2) as (exporter, (first, second)):
             exporter.served("p", 10)
@@ -228,7 +228,7 @@ def test_of_two_that_scrape_the_same_pods_one_may_die(program: Path, tmp_path: P
     asyncio.run(scenario())
 
 
-def test_the_real_parser_takes_any_name_as_a_value(program: Path, tmp_path: Path) -> None:
+def test_prometheus_parses_any_name_as_a_label_value(program: Path, tmp_path: Path) -> None:
     names = ['"', "\\", '\\"', "\n", "`", "{", "}", "[5m]", "|", ".*", "(?i)", "$", "日本", "\x00"]
     names += ['p"} or up{x="', "a\\nb", "p q", "-", "%41", "'", "\t", "\x7f", "#", "&", "~"]
 

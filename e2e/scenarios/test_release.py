@@ -133,7 +133,7 @@ def test_one_changed_byte_is_noticed(folder: Path, helm: Helm, keys: Keys) -> No
         check_signature(folder, public)
 
 
-def test_another_key_does_not_pass_for_the_publishers(folder: Path, helm: Helm, keys: Keys) -> None:
+def test_signature_of_another_key_is_rejected(folder: Path, helm: Helm, keys: Keys) -> None:
     stranger = keys.public(STRANGER)
     with pytest.raises(ClusterError, match="signature"):
         helm("verify", chart_in(folder), "--keyring", stranger)
@@ -141,7 +141,7 @@ def test_another_key_does_not_pass_for_the_publishers(folder: Path, helm: Helm, 
         check_signature(folder, stranger)
 
 
-def test_a_wrong_passphrase_signs_nothing_and_leaves_the_folder_as_it_was(
+def test_wrong_passphrase_signs_nothing_and_changes_no_file(
     folder: Path, helm: Helm, keys: Keys, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     wrong = tmp_path_factory.mktemp("wrong") / "passphrase"
@@ -157,7 +157,7 @@ def test_a_wrong_passphrase_signs_nothing_and_leaves_the_folder_as_it_was(
 
 
 @pytest.mark.usefixtures("helm_program")
-def test_without_a_key_nothing_is_signed_and_that_is_said(folder: Path) -> None:
+def test_release_without_a_key_says_that_it_is_unsigned(folder: Path) -> None:
     said = CliRunner().invoke(app, ["--output", str(folder)])
     assert said.exit_code == 0, said.output
     assert "Nothing is signed: no key was given." in said.stdout
@@ -166,7 +166,7 @@ def test_without_a_key_nothing_is_signed_and_that_is_said(folder: Path) -> None:
     check_sums(folder)
 
 
-def test_half_a_key_is_refused(keys: Keys, tmp_path: Path) -> None:
+def test_key_without_keyring_is_rejected(keys: Keys, tmp_path: Path) -> None:
     half = ["--keyring", str(keys.secret(PUBLISHER)), "--output", str(tmp_path / "dist")]
     said = CliRunner().invoke(app, half)
     assert said.exit_code == 2

@@ -63,7 +63,7 @@ def operator(cluster: Cluster) -> None:
 
 
 @pytest.mark.timeout(300, func_only=True)
-def test_load_up_load_down_and_no_request_lost(
+def test_load_up_and_down_loses_no_request(
     cluster: Cluster, namespace: str, tmp_path: Path
 ) -> None:
     scaling = {"minReplicas": 2, "scaleDown": {"stabilizationWindow": f"{HOLD_S:g}s"}}
@@ -91,7 +91,7 @@ def test_load_up_load_down_and_no_request_lost(
     assert service.replicas() == 2
 
 
-def test_a_model_that_never_gets_warm_is_broken_and_harms_nobody(
+def test_model_that_never_warms_is_broken_and_harms_no_other_service(
     cluster: Cluster, namespace: str
 ) -> None:
     neighbour = Service.create(cluster, namespace, emulated("neighbour"))
@@ -109,7 +109,7 @@ def test_a_model_that_never_gets_warm_is_broken_and_harms_nobody(
     )
 
 
-def test_an_operator_restarted_in_mid_run_changes_no_replicas(
+def test_operator_restart_under_load_changes_no_replicas(
     cluster: Cluster, namespace: str, tmp_path: Path
 ) -> None:
     scaling = {"minReplicas": 2}

@@ -52,9 +52,7 @@ def cluster(control_plane: Cluster) -> Iterator[Cluster]:
 
 
 @pytest.mark.parametrize("case", INVALID_SPECS, ids=lambda case: case.why)
-def test_an_invalid_spec_is_refused_naming_field_and_rule(
-    cluster: Cluster, case: InvalidSpec
-) -> None:
+def test_invalid_spec_is_rejected_with_field_and_rule(cluster: Cluster, case: InvalidSpec) -> None:
     with pytest.raises(ClusterError) as refused:
         _create(cluster, case.body(), dry_run=True)
     assert "is invalid" in str(refused.value)
@@ -62,7 +60,7 @@ def test_an_invalid_spec_is_refused_naming_field_and_rule(
     assert case.says in str(refused.value)
 
 
-def test_a_misspelt_field_is_refused_rather_than_dropped(cluster: Cluster) -> None:
+def test_misspelt_field_is_rejected_instead_of_dropped(cluster: Cluster) -> None:
     body = changed(MINIMAL, "spec.scaling", {"minReplica": 2})
     with pytest.raises(ClusterError, match=r'unknown field "spec\.scaling\.minReplica"'):
         _create(cluster, body, dry_run=True)
@@ -74,7 +72,7 @@ def test_a_pod_template_may_not_be_laid_out_like_a_pod(cluster: Cluster) -> None
         _create(cluster, body, dry_run=True)
 
 
-def test_what_is_left_out_is_stored_with_the_defaults_of_the_operator(cluster: Cluster) -> None:
+def test_omitted_fields_are_stored_with_the_operators_defaults(cluster: Cluster) -> None:
     stored = _create(cluster, changed(MINIMAL, "metadata.name", "left-out"))
     minimal = MINIMAL | {"metadata": stored["metadata"]}
     expected = InferenceService.parse(minimal).spec.manifest()
@@ -84,15 +82,13 @@ def test_what_is_left_out_is_stored_with_the_defaults_of_the_operator(cluster: C
 
 
 @pytest.mark.parametrize("profile", sorted(set(PROFILES) - {"headroom"}))
-def test_a_server_that_is_known_needs_a_batch_size_and_nothing_else(
-    cluster: Cluster, profile: str
-) -> None:
+def test_known_server_needs_only_a_batch_size(cluster: Cluster, profile: str) -> None:
     body = changed(MINIMAL, "spec.runtime", {"profile": profile, "maxBatchSize": 8, "image": "a:1"})
     stored = _create(cluster, body, dry_run=True)
     assert InferenceService.parse(stored).spec.runtime.server is PROFILES[profile]
 
 
-def test_a_custom_server_says_its_metrics(cluster: Cluster) -> None:
+def test_custom_server_needs_its_metrics(cluster: Cluster) -> None:
     stored = _create(cluster, changed(MINIMAL, "spec.runtime", CUSTOM), dry_run=True)
     assert InferenceService.parse(stored).spec.runtime.server.name == "custom"
 
@@ -116,7 +112,7 @@ def test_schedules_and_sources_are_stored_with_their_defaults(cluster: Cluster) 
     ],
     ids=["another name", "another kind", "an image instead", "a target instead"],
 )
-def test_what_is_scaled_stays_what_it_is(
+def test_scaled_target_is_immutable(
     cluster: Cluster, namespace: str, before: dict[str, Any], after: dict[str, Any]
 ) -> None:
     body = {**MINIMAL, "metadata": {"name": "minimal", "namespace": namespace}}
@@ -127,7 +123,7 @@ def test_what_is_scaled_stays_what_it_is(
     cluster.apply({**body, "spec": before | {"drain": {"gracePeriod": "5s"}}})  # and nothing else
 
 
-def test_external_is_scaled_within_bounds_alone(cluster: Cluster, namespace: str) -> None:
+def test_external_scaling_works_only_within_bounds(cluster: Cluster, namespace: str) -> None:
     scaling = {"mode": "External", "minReplicas": 2, "maxReplicas": 6}
     body = changed(changed(MINIMAL, "spec.scaling", scaling), "spec.replicas", 3)
     cluster.apply({**body, "metadata": {"name": "minimal", "namespace": namespace}})
@@ -139,7 +135,7 @@ def test_external_is_scaled_within_bounds_alone(cluster: Cluster, namespace: str
     assert cluster.get("hisvc", "minimal", "--namespace", namespace)["spec"]["replicas"] == 6
 
 
-def test_a_service_that_decides_itself_is_not_scaled(cluster: Cluster, namespace: str) -> None:
+def test_service_in_auto_mode_rejects_external_scaling(cluster: Cluster, namespace: str) -> None:
     cluster.apply({**MINIMAL, "metadata": {"name": "minimal", "namespace": namespace}})
     with pytest.raises(ClusterError, match=r"replicas must be there where scaling\.mode is Ext"):
         cluster.kubectl("scale", "hisvc/minimal", "--replicas=3", "--namespace", namespace)
@@ -187,7 +183,7 @@ def test_a_model_from_anywhere_makes_a_pod_that_is_restricted(
     ("profile", "promise"),
     [("vllm", "timeToFirstToken"), ("sglang", "timeToFirstToken"), ("tgi", "timePerOutputToken")],
 )
-def test_a_promise_on_tokens_is_for_servers_that_measure_it(
+def test_token_slo_needs_a_server_that_measures_it(
     cluster: Cluster, profile: str, promise: str
 ) -> None:
     runtime = {"image": "registry.example/server:1", "profile": profile, "maxBatchSize": 8}
@@ -217,7 +213,7 @@ def test_an_explicit_null_of_a_pod_template_is_kept_as_a_removal(cluster: Cluste
     assert "livenessProbe" not in container
 
 
-def test_nobody_sets_the_status_through_the_spec(cluster: Cluster) -> None:
+def test_status_in_an_applied_object_is_ignored(cluster: Cluster) -> None:
     body = changed(MINIMAL, "status", {"readyReplicas": 7})
     body["metadata"]["name"] = "boaster"
     assert "status" not in _create(cluster, body)
@@ -231,7 +227,7 @@ def test_the_installed_resource_is_what_the_code_generates(cluster: Cluster) -> 
     assert not [c for c in installed["status"]["conditions"] if c["type"] == "NonStructuralSchema"]
 
 
-def test_kubectl_explains_the_promise(cluster: Cluster) -> None:
+def test_kubectl_explain_describes_the_slo(cluster: Cluster) -> None:
     explained = cluster.kubectl("explain", "inferenceservices.spec.slo.latency.target")
     assert "The percentile must stay below this." in explained
 

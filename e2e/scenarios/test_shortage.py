@@ -17,7 +17,9 @@ def operator(cluster: Cluster) -> None:
     install_operator(cluster)
 
 
-def test_missing_gpus_are_reported_and_not_multiplied(cluster: Cluster, namespace: str) -> None:
+def test_missing_gpus_are_reported_and_create_no_more_pods(
+    cluster: Cluster, namespace: str
+) -> None:
     manifest = emulated(
         "hungry",
         scaling={"minReplicas": 3},
@@ -37,7 +39,7 @@ def test_missing_gpus_are_reported_and_not_multiplied(cluster: Cluster, namespac
 
 
 @pytest.mark.timeout(300, func_only=True)
-def test_the_last_gpus_go_to_the_higher_priority_and_no_floor_is_taken(
+def test_last_gpus_go_to_higher_priority_above_every_min_replicas(
     cluster: Cluster, namespace: str
 ) -> None:
     """Two replicas fit on the node: 8 GPUs, 4 for each."""

@@ -103,7 +103,7 @@ async def test_external_is_scaled_by_kubectl_and_a_switch_changes_nothing(one: W
     assert await _replicas(one, "wished") == 5
 
 
-async def test_an_autoscaler_and_an_elder_on_the_same_target_are_named_and_not_fought(
+async def test_conflicting_owners_of_a_target_are_reported_and_not_overwritten(
     one: World,
 ) -> None:
     await _scale(one, "shared", scaling={"minReplicas": 4})
@@ -131,7 +131,7 @@ async def test_a_stateful_set_is_scaled(one: World) -> None:
     assert ("headroom-scaler", "scale") in _owners_of_replicas(stands)
 
 
-async def test_whatever_has_a_scale_is_scaled_once_the_operator_may(one: World) -> None:
+async def test_custom_kind_with_scale_is_scaled_once_permitted(one: World) -> None:
     async with PodGroups(one) as kind:
         await _create(one, "leaders", KIND, replicas=1)
         await _scale(one, "leaders", KIND, api_version=f"{GROUP}/v1", scaling={"minReplicas": 3})

@@ -61,7 +61,7 @@ def test_a_compiled_package_answers_as_the_module_it_was(
     engine.unload()
 
 
-def test_a_compiled_package_is_loaded_by_nobody_who_was_not_told_to(repository: Path) -> None:
+def test_compiled_package_is_loaded_only_if_allowed(repository: Path) -> None:
     source = ModelSource("m", 1, repository, repository, folder.describe(repository, repository))
     with pytest.raises(LoadError, match="runs code when it is loaded"):
         build_engines(Settings(), source)[0].load()

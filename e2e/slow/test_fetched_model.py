@@ -59,7 +59,7 @@ def stores(cluster: Cluster, namespace: str) -> str:
 
 
 @pytest.mark.parametrize(("uri", "secret"), [(S3, "bucket"), (HF, "hub")], ids=["s3", "hf"])
-def test_a_replica_is_ready_with_the_model_that_was_meant(
+def test_replica_becomes_ready_with_the_configured_model(
     cluster: Cluster, namespace: str, stores: str, uri: str, secret: str
 ) -> None:
     model = {"uri": uri, "secretName": secret, "digest": model_stores.digest()}
@@ -78,7 +78,7 @@ def test_a_replica_is_ready_with_the_model_that_was_meant(
     [("stranger", None, "was not fetched: hf ended with"), ("hub", f"sha256:{'0' * 64}", "digest")],
     ids=["no right", "another model"],
 )
-def test_what_went_wrong_is_said_with_the_remedy(
+def test_failed_download_is_reported_with_its_remedy(
     cluster: Cluster, namespace: str, stores: str, secret: str, digest: str | None, says: str
 ) -> None:
     model = {"uri": HF, "secretName": secret} | ({"digest": digest} if digest else {})

@@ -51,7 +51,7 @@ def ready(cluster: Cluster, namespace: str, manifest: dict[str, Any]) -> Service
     return service
 
 
-def test_weights_from_a_claim_give_the_numbers_that_torch_gives(
+def test_weights_from_a_claim_give_the_same_numbers_as_torch(
     cluster: Cluster, namespace: str, models: Path
 ) -> None:
     torch.manual_seed(20)
@@ -99,7 +99,7 @@ def test_weights_from_a_claim_give_the_numbers_that_torch_gives(
     }
 
 
-def test_a_class_of_the_users_from_a_config_map_gives_the_numbers_that_torch_gives(
+def test_user_class_from_a_config_map_gives_the_same_numbers_as_torch(
     cluster: Cluster, namespace: str, models: Path
 ) -> None:
     torch.manual_seed(21)

@@ -36,7 +36,7 @@ CASES = {
 
 
 @pytest.mark.parametrize(("told", "killed_s", "expected"), CASES.values(), ids=CASES.keys())
-def test_a_life_is_from_readiness_to_its_end(
+def test_life_lasts_from_readiness_to_its_end(
     told: list[tuple[float, str, str]],
     killed_s: list[float],
     expected: list[tuple[float, float | None]],

@@ -59,7 +59,7 @@ def test_the_index_names_the_image_and_its_manifest(folder: Path, tmp_path: Path
     assert len(found[archives.blob_name(descriptor["digest"])]) == descriptor["size"]
 
 
-def test_what_the_runtime_has_is_left_out(folder: Path, tmp_path: Path) -> None:
+def test_bundle_omits_layers_that_the_runtime_has(folder: Path, tmp_path: Path) -> None:
     archives.write_bundle(
         folder, "some/image:1", tmp_path / "b.tar", lambda digest: digest == DIGESTS["base"]
     )

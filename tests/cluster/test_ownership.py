@@ -18,7 +18,7 @@ def cache(tmp_path: Path) -> Cache:
     return Cache(tmp_path)
 
 
-def test_a_folder_is_held_until_its_lock_is_closed(cache: Cache) -> None:
+def test_folder_is_owned_until_its_lock_is_closed(cache: Cache) -> None:
     layout = Layout.named(cache, "mine")
     with ownership.claim(layout):
         assert ownership.is_held(layout)

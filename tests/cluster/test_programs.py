@@ -41,7 +41,7 @@ def test_a_slow_program_is_cut_off() -> None:
         run(["sleep", "5"], what="waiting", timeout_s=0.05)
 
 
-def test_what_was_said_first_is_cut_away() -> None:
+def test_tail_drops_the_first_lines() -> None:
     assert tail("1\n2\n3", lines=2) == "2\n3"
 
 
@@ -50,7 +50,7 @@ def test_system_folders_are_on_the_path() -> None:
     assert environment({"KEY": "value"})["KEY"] == "value"
 
 
-def test_waiting_ends_with_what_was_found_or_says_what_was_missing() -> None:
+def test_wait_returns_the_value_or_names_what_is_missing() -> None:
     answers = iter([None, "", "found"])
     assert wait_until(lambda: next(answers), what="it", timeout_s=5, every_s=0) == "found"
     with pytest.raises(ClusterError, match="it: not within 0 s"):

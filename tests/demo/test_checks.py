@@ -43,7 +43,7 @@ def test_a_good_run_passes_every_check(good_run: Run) -> None:
     assert all(check.measured and check.required for check in found)
 
 
-def test_without_a_summary_nothing_is_taken_as_held(good_run: Run) -> None:
+def test_run_without_a_summary_fails(good_run: Run) -> None:
     run = good_run()
     run.summary = None
     assert failed(evaluate(run, REQUIRED)) == ["the replay ended with a summary"]
@@ -84,7 +84,7 @@ def test_requests_that_were_planned_and_not_sent_are_noticed(good_run: Run) -> N
     ]
 
 
-def test_somebody_elses_hand_on_the_replicas_is_noticed(
+def test_replicas_written_by_another_client_fail_the_check(
     good_run: Run, look: Callable[..., Look]
 ) -> None:
     run = good_run()
@@ -139,7 +139,7 @@ def test_a_decision_that_leads_above_the_ceiling_is_noticed(good_run: Run) -> No
         ({"conditions": []}, "the operator says that the promise is kept, at the end"),
     ],
 )
-def test_what_the_status_complains_about_is_noticed(
+def test_condition_with_a_problem_fails_the_check(
     good_run: Run, look: Callable[..., Look], status: dict[str, Any], name: str
 ) -> None:
     run = good_run()

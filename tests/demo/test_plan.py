@@ -27,7 +27,7 @@ def test_the_longest_duration_lies_within_the_recording() -> None:
     assert len(arrivals(load(plan.TRACE), replay)) <= replay.max_requests
 
 
-def test_the_job_runs_once_as_nobody_and_is_told_everything() -> None:
+def test_job_runs_once_without_permissions_and_with_all_arguments() -> None:
     job: dict[str, Any] = load_job.job(
         "load",
         image="i",

@@ -20,7 +20,7 @@ def test_each_change_is_found_with_the_decision_behind_it(good_run: Run) -> None
     assert [c.decision and c.decision.replicas for c in found] == [3, 2]
 
 
-def test_a_change_without_a_decision_is_nobodys(look: MakeLook) -> None:
+def test_change_without_a_decision_has_no_decision(look: MakeLook) -> None:
     (change,) = changes([look(0, 1), look(1, 5, writers=["kubectl"])])
     assert not change.by_operator
     assert change.decision is None
@@ -38,7 +38,7 @@ def test_a_decision_that_stays_in_the_status_counts_once(good_run: Run) -> None:
     assert [(d.current, d.replicas) for d in decisions(run.looks)] == [(1, 3), (3, 2)]
 
 
-def test_hearing_the_same_again_changes_nothing(good_run: Run) -> None:
+def test_repeated_message_changes_nothing(good_run: Run) -> None:
     run, again = good_run(), good_run()
     run.hear([*again.seconds, *again.windows])
     assert run.seconds == again.seconds

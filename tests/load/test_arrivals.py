@@ -20,7 +20,7 @@ def test_unscaled_requests_are_sent_when_they_came() -> None:
     assert due == (0.0, 0.5, 1.0, 1.5)
 
 
-def test_thinning_keeps_instants_and_the_share_it_was_asked_for() -> None:
+def test_thinning_keeps_times_and_the_configured_share() -> None:
     due = arrivals(RECORDED, Replay(duration_s=1000.0, scale=0.25))
     assert set(due) <= set(RECORDED.arrivals_s)
     assert len(due) == pytest.approx(500, abs=4 * math.sqrt(500))

@@ -127,7 +127,7 @@ async def test_a_retry_that_gets_no_answer_is_a_loss() -> None:
     assert (ending.outcome, ending.retried) == (Outcome.LOST, True)
 
 
-async def test_where_nobody_listens_the_request_is_unreachable() -> None:
+async def test_request_without_a_listener_is_unreachable() -> None:
     server = await asyncio.start_server(lambda _r, _w: None, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     server.close()

@@ -106,7 +106,7 @@ def test_every_outcome_is_counted_in_the_window_in_which_it_was_due(replay: Repl
     assert said[-1] == summary
 
 
-def test_progress_is_said_every_second(replay: Replay) -> None:
+def test_progress_is_written_every_second(replay: Replay) -> None:
     _, said = replay(Server(0.5, {0: Ending(Outcome.LOST)}), [0.1, 1.1, 2.6])
     progress = [message for message in said if isinstance(message, Progress)]
     assert [(p.at_s, p.due, p.in_flight, dict(p.tally.outcomes)) for p in progress] == [

@@ -33,7 +33,7 @@ def test_a_message_is_one_line_and_reads_back_as_itself(message: Message) -> Non
     assert read(line) == message
 
 
-def test_other_lines_and_a_line_cut_off_are_passed_over() -> None:
+def test_foreign_and_truncated_lines_are_skipped() -> None:
     lines = [write(message) for message in MESSAGES]
     text = "\n".join(["Traceback", *lines, '{"level": "info"}', "[1]", lines[3][:-20]])
     assert read_all(text) == MESSAGES

@@ -19,7 +19,7 @@ print(sys.argv[2], flush=True)
 """
 
 
-def test_a_long_load_ends_though_nobody_listens(tmp_path: Path) -> None:
+def test_long_load_ends_without_a_reader(tmp_path: Path) -> None:
     program = (sys.executable, "-c", FIVE_MINUTES)
     with running([PROGRESS, SUMMARY], 0.0, tmp_path / "said.jsonl", program) as load:
         load.process.wait(timeout=20)

@@ -29,7 +29,7 @@ def test_a_bucket_bounds_its_latency_within_two_percent(latency_s: float) -> Non
     assert bound <= latency_s * FACTOR * (1 + 1e-9)
 
 
-def test_nothing_is_known_of_no_requests() -> None:
+def test_tally_without_requests_has_no_percentile() -> None:
     assert Tally().quantile_s(0.95) is None
     assert Tally().attainment is None
     assert Tally().holds(0.95)
@@ -45,7 +45,7 @@ def test_every_kind_of_miss_counts_as_infinitely_slow(miss: str) -> None:
     assert seen.missed == 6
 
 
-def test_a_fast_refusal_does_not_make_the_promise_look_kept() -> None:
+def test_fast_refusals_do_not_improve_attainment() -> None:
     assert tally(0.2, refused=3).attainment == 0.25
 
 

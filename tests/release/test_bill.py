@@ -86,12 +86,12 @@ def test_a_lock_is_read_as_it_was_written(pinned: list[Pin]) -> None:
         (written([PINS[0], PINS[0]]), "aiohttp stands there twice"),
     ],
 )
-def test_what_is_no_pin_is_refused(text: str, said: str) -> None:
+def test_line_without_a_pin_is_rejected(text: str, said: str) -> None:
     with pytest.raises(LockError, match=re.escape(said)):
         pins(text)
 
 
-def test_a_bill_by_hand() -> None:
+def test_sbom_matches_one_written_by_hand() -> None:
     document = json.loads(bill("headroom-x", "0.1.0", BASE, PINS))
     made = document["metadata"]["component"]
     assert (made["name"], made["version"], made["type"]) == ("headroom-x", "0.1.0", "container")
@@ -108,7 +108,7 @@ def test_a_bill_by_hand() -> None:
     assert conditional[0]["properties"] == [{"name": MARKER, "value": 'sys_platform == "linux"'}]
 
 
-def test_the_number_of_a_bill_comes_from_its_content_and_no_clock_is_read() -> None:
+def test_sbom_serial_number_depends_on_content_only() -> None:
     one, same = (bill("headroom-x", "0.1.0", BASE, PINS) for _ in range(2))
     other = bill("headroom-x", "0.1.0", BASE, PINS[:1])
     assert one == same
@@ -117,7 +117,7 @@ def test_the_number_of_a_bill_comes_from_its_content_and_no_clock_is_read() -> N
 
 
 @pytest.mark.parametrize("image", IMAGES, ids=lambda image: image.name)
-def test_the_bill_of_a_shipped_image_lists_its_lock_and_is_valid(image: Image) -> None:
+def test_sbom_of_a_shipped_image_lists_its_lock_and_is_valid(image: Image) -> None:
     text = bills(ROOT, "0.1.0")[f"{image.name}-0.1.0.cdx.json"]
     schema().validate(json.loads(text))
     lock = (ROOT / image.lock).read_text()

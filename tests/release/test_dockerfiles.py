@@ -17,12 +17,12 @@ START = f"ARG BASE=python:3.11-slim@{DIGEST}\nFROM ${{BASE}} AS build\n"
 
 
 @pytest.mark.parametrize("path", DOCKERFILES, ids=lambda path: path.name)
-def test_a_shipped_image_takes_in_nothing_that_is_not_pinned(path: Path) -> None:
+def test_shipped_image_installs_only_pinned_content(path: Path) -> None:
     assert loose_ends(path.read_text()) == []
 
 
 @pytest.mark.parametrize("image", IMAGES, ids=lambda image: image.name)
-def test_an_image_installs_the_lock_that_its_bill_is_made_from(image: Image) -> None:
+def test_image_installs_the_lock_of_its_sbom(image: Image) -> None:
     assert image.lock in installed_locks((ROOT / image.dockerfile).read_text())
 
 
@@ -64,7 +64,7 @@ def test_a_base_is_read_with_its_argument() -> None:
         (f"{START}COPY --from=busybox:1 /bin/sh /sh\n", "an image without a digest"),
     ],
 )
-def test_what_is_not_pinned_is_found(text: str, said: str) -> None:
+def test_unpinned_content_is_found(text: str, said: str) -> None:
     found = loose_ends(text)
     assert found
     assert all(said in each for each in found)

@@ -108,7 +108,7 @@ async def seen_by(client: aiohttp.ClientSession, method: str) -> str:
         return "broken"
 
 
-async def test_a_travel_in_time_gives_what_was_answered_then() -> None:
+async def test_stale_read_returns_an_earlier_answer() -> None:
     async with behind_a_proxy() as (proxy, client, _):
 
         async def number() -> int:

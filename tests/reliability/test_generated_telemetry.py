@@ -30,7 +30,7 @@ def test_a_trial_is_the_same_each_time() -> None:
     assert draw(8) != trial
 
 
-def test_ways_that_part_share_what_was_and_nothing_that_comes() -> None:
+def test_branches_share_the_past_and_nothing_later() -> None:
     pages = Pages(draw(7))
     pages.next()
     one, other, same = pages.branch("0"), pages.branch("1"), pages.branch("0")

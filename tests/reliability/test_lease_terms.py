@@ -29,7 +29,7 @@ def write(version: int, reign: int, target: str = "deployments a/x") -> Write:
         pytest.param([write(1, 1), write(1, 0)], 0, id="the later one changed nothing"),
     ],
 )
-def test_a_write_of_a_reign_that_is_over_is_too_late(writes: list[Write], late: int) -> None:
+def test_write_after_the_end_of_a_lease_term_is_too_late(writes: list[Write], late: int) -> None:
     assert len(too_late(writes)) == late
 
 
@@ -46,7 +46,7 @@ def lease(at_s: float, holder: str, transitions: int) -> Exchange:
     return exchange(at_s, "leases", spec=spec)
 
 
-def test_a_write_belongs_to_the_reign_in_which_it_was_sent() -> None:
+def test_write_belongs_to_the_lease_term_in_which_it_was_sent() -> None:
     exchanges = [
         lease(0.0, "one_123", 4),
         exchange(1.0, STATUS, version=10),
@@ -65,5 +65,5 @@ def test_a_write_belongs_to_the_reign_in_which_it_was_sent() -> None:
     ]
 
 
-def test_replicas_that_ever_fell_are_named() -> None:
+def test_every_fall_of_replicas_is_reported() -> None:
     assert fallen({"up": [1, 2, 2, 5], "down": [1, 3, 2, 3]}) == ["down: [1, 3, 2, 3]"]

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.clock
 METRICS = frozenset({"headroom_requests_received_total", "headroom_requests_waiting"})
 
 
-async def test_pods_are_told_of_by_namespace_and_a_partial_answer_is_refused() -> None:
+async def test_pods_are_listed_by_namespace_and_a_partial_answer_is_rejected() -> None:
     async with Exporter() as exporter:
         exporter.begin("127.0.0.8", ("other", "resnet"), "elsewhere")
         exporter.begin("127.0.0.9", ("here", "resnet"), "pod-a")

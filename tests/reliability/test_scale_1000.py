@@ -32,7 +32,7 @@ headroom_operator_api_requests_total{code="503",verb="get"} 1.0
 """
 
 
-def test_an_account_says_what_came_between_two_pages() -> None:
+def test_account_counts_what_happened_between_two_pages() -> None:
     account = accounts.Account(
         services=10,
         seconds=50.0,
@@ -83,15 +83,13 @@ def size(services: int, **changes: Any) -> Size:
         ({"first_rss_mb": 300.0}, ["most memory until then"]),
     ],
 )
-def test_every_bound_of_a_thousand_services_can_be_broken(
-    changes: dict[str, Any], broken: list[str]
-) -> None:
+def test_every_bound_at_1000_services_can_fail(changes: dict[str, Any], broken: list[str]) -> None:
     found = sizes.figures(size(1000, **changes))
     assert [one.name.rpartition(": ")[2] for one in found if one.holds is False] == broken
     assert sum(one.holds is not None for one in found) == 6
 
 
-def test_of_more_than_a_thousand_nothing_is_promised() -> None:
+def test_more_than_1000_services_have_no_bound() -> None:
     found = sizes.figures(size(5000, rss_mb=900.0, first_s=99.0))
     assert [one.holds for one in found] == [None] * len(found)
     assert "list 2.0/s, get 1.0/s" in [one.measured for one in found]
@@ -104,7 +102,7 @@ def test_a_tick_costs_the_same_with_few_services() -> None:
     assert sizes.flat(few, size(5000, ticks=1.0)).holds is None
 
 
-def test_a_size_that_is_kept_is_the_same_again() -> None:
+def test_stored_size_reads_back_unchanged() -> None:
     one = size(1000)
     assert Size.of(json.loads(json.dumps(one.row()))) == one
 
@@ -129,7 +127,7 @@ def test_an_address_leads_back_to_its_service(service: int, pod: int) -> None:
     assert not address.startswith("127.0.")
 
 
-def test_the_farm_answers_as_our_server_does_and_services_are_valid() -> None:
+def test_fake_pods_answer_as_the_model_server_and_services_are_valid() -> None:
     number = 999
     raw = seeding.manifest(number, port=8000, pods=3)
     raw["metadata"] |= {"uid": "u", "generation": 1}

@@ -9,7 +9,7 @@ from reliability.soak.__main__ import soak
 from reliability.soak.part import calls_per_service_hour
 
 
-def test_some_minutes_with_leaders_killed_and_faults_end_well() -> None:
+def test_short_soak_with_faults_passes() -> None:
     found = soak(hours=0.1, seed=3, services=1)
     assert found.wrongs == []
     assert found.kills >= 3

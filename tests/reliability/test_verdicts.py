@@ -20,7 +20,7 @@ WANTED = Ending(
 )
 
 
-def test_the_same_end_with_all_that_was_learnt_holds() -> None:
+def test_same_end_with_all_learned_state_passes() -> None:
     grown = replace(LEARNT, cold_starts=(1.5, 2.0, 1.9))
     assert judge("p", WANTED, replace(WANTED, memory=grown), LEARNT, struck=True).holds
     assert judge("p", WANTED, replace(WANTED, memory=Memory()), Memory(), struck=True).holds

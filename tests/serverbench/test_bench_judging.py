@@ -67,7 +67,7 @@ def test_the_highest_rate_is_near_the_ideal_and_above_every_peer(
     assert tuple(rows(*knee, cases=(Case.KNEE,)).values()) == wanted
 
 
-def test_what_was_not_measured_does_not_hold() -> None:
+def test_missing_measurement_fails_its_figure() -> None:
     figures = judged(Findings([]), ALL, SERVERS)
     promised = [figure for figure in figures if figure.promised]
     assert len(promised) >= 18
@@ -75,7 +75,7 @@ def test_what_was_not_measured_does_not_hold() -> None:
     assert {figure.measured for figure in promised} == {"not measured"}
 
 
-def test_a_rate_that_nobody_holds_is_no_failure_of_the_report() -> None:
+def test_rate_that_no_server_holds_is_reported() -> None:
     none = record(Case.STEADY, "triton", p95_ms=None)
     steady = rows(record(Case.STEADY, OURS, p95_ms=17.0), none, cases=(Case.STEADY,))
     assert list(steady.values()) == [True], "triton's p95 was infinite"
@@ -110,7 +110,7 @@ def test_a_soak_wants_every_counter_right(off: float, holds: bool) -> None:
     assert [one for one in judgements if one is not None] == [True, True, holds]
 
 
-def test_servers_stand_side_by_side_as_multiples_of_ours() -> None:
+def test_comparison_shows_servers_as_multiples_of_ours() -> None:
     found = Findings(
         [
             record(Case.CPU, OURS, cpu_ms=0.25),
@@ -126,7 +126,7 @@ def test_servers_stand_side_by_side_as_multiples_of_ours() -> None:
     assert side_by_side(found, (Case.SOAK,), (OURS,), ("ours",)) is None
 
 
-def test_what_could_not_be_measured_says_why_once() -> None:
+def test_failed_measurement_is_explained_once() -> None:
     why = "ray: ended with 1"
     found = Findings([record(Case.IDLE, "ray", error=why), record(Case.KNEE, "ray", error=why)])
     assert found.errors(ALL, ("ray",)) == [("ray", why)]

@@ -42,11 +42,11 @@ def test_samples_are_read_by_name_and_their_one_label() -> None:
     assert not any(name.endswith("_bucket") for name, _ in found)
 
 
-def test_what_grew_is_what_came_in_between() -> None:
+def test_growth_is_the_difference_of_two_pages() -> None:
     assert grown(series(TEXT), BEFORE)["requests_total", "ok"] == 95
 
 
-def test_counters_that_agree_are_nowhere_off() -> None:
+def test_equal_counters_have_no_difference() -> None:
     seen = {200: 99, 429: 5, 503: 2, 504: 1, 400: 2, 413: 3, Status.ABANDONED: 5}
     off = dict(disagreements(series(TEXT), seen))
     # three still run: they are received, and have no outcome; of five that left one was answered

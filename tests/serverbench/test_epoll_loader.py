@@ -114,14 +114,14 @@ def asked(port: int, path: str, expected: str = "ok", after_s: float | None = No
         ("/never", Status.TIMED_OUT),
     ],
 )
-def test_every_end_has_its_name(peculiar: Peculiar, path: str, status: int) -> None:
+def test_each_outcome_has_its_status(peculiar: Peculiar, path: str, status: int) -> None:
     loader = asked(peculiar.port, path)
     assert Counter(loader.statuses) == {status: len(loader.due_s)}
     answered = status > 0
     assert all((took_s is not None) == answered for took_s in loader.took_s)
 
 
-def test_a_wrong_answer_and_a_client_that_leaves_are_told_apart(peculiar: Peculiar) -> None:
+def test_wrong_answer_and_abandoned_request_have_different_statuses(peculiar: Peculiar) -> None:
     assert set(asked(peculiar.port, "/", expected="no").statuses) == {Status.WRONG}
     assert set(asked(peculiar.port, "/", after_s=SLOW_S / 5).statuses) == {Status.ABANDONED}
 
@@ -137,7 +137,7 @@ def test_latency_counts_from_the_intended_instant(peculiar: Peculiar) -> None:
     assert loader.connections < len(loader.due_s)
 
 
-def test_nobody_listens() -> None:
+def test_server_without_a_listener_loses_every_request() -> None:
     began_s = time.monotonic()
     loader = asked(1, "/")
     assert set(loader.statuses) == {Status.LOST}

@@ -12,7 +12,7 @@ UNTIL_THE_END = b"HTTP/1.1 503 Busy\r\nConnection: close\r\n\r\nno"
 
 
 @pytest.mark.parametrize("answer", [LENGTH, CHUNKED], ids=["length", "chunks"])
-def test_no_part_is_taken_for_the_whole(answer: bytes) -> None:
+def test_partial_answer_is_not_complete(answer: bytes) -> None:
     for end in range(len(answer)):
         part = answer[:end]
         head = head_of(part)

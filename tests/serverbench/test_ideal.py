@@ -17,7 +17,7 @@ from serverbench.windows import quantile
 USUAL = Device()
 
 
-def test_a_free_device_takes_what_waits_at_once_and_no_more_than_a_batch() -> None:
+def test_free_device_takes_waiting_requests_up_to_a_batch() -> None:
     # 6 ms + 0.5 ms each: alone until 6.5 ms, the two that came meanwhile until 13.5, then nothing
     # waits, and of nine that come together eight are done at 110 and the ninth at 116.5.
     due_s = [0.0, 0.001, 0.002, *[0.1] * 9]
@@ -80,9 +80,7 @@ def test_lengths_fill_their_bounds_with_the_median_in_the_middle() -> None:
 
 @settings(max_examples=100)
 @given(st.lists(st.floats(0.0, 1.0), max_size=40), st.integers(1, 8))
-def test_nobody_is_done_before_its_own_cost_and_nobody_is_lost(
-    due_s: list[float], size: int
-) -> None:
+def test_no_request_ends_before_its_cost_and_none_is_lost(due_s: list[float], size: int) -> None:
     due_s.sort()
     done_s = ideal.finished_s(due_s, USUAL.batch_s, size)
     assert len(done_s) == len(due_s)

@@ -61,6 +61,6 @@ def test_a_part_holds_what_was_due_in_it() -> None:
     assert math.isnan(SEEN.between(1.7, 1.8).quantile_s(0.5))
 
 
-def test_ends_are_counted_by_status() -> None:
+def test_outcomes_are_counted_by_status() -> None:
     assert SEEN.statuses() == {200: 3, 429: 1, Status.TIMED_OUT: 1, 503: 1}
     assert [status_name(status) for status in (-1, 200)] == ["timed_out", "200"]
