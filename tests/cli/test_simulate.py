@@ -24,7 +24,7 @@ GRIDS: Mapping[str, Sequence[Mapping[str, float]]] = {"hpa": ({}, {"target": 2.0
 
 @dataclass(frozen=True)
 class Known:
-    law: str = "Doubles whatever there is."
+    summary: str = "Doubles the replicas."
     knobs: Mapping[str, float | str] = field(
         default_factory=lambda: {"target": 1.0, "x": 0.0, "without": ""}
     )
@@ -259,7 +259,7 @@ def test_list_shows_scenarios_and_parameters(ports: Ports) -> None:
     said = console.file.getvalue()  # type: ignore[attr-defined]
     assert "A step to the top." in said
     assert "no" not in said.split()
-    assert "Doubles whatever there is." in said
+    assert "Doubles the replicas." in said
     assert "target=1.0" in said
 
 

@@ -95,7 +95,7 @@ class FleetWorld:
 
     def uids(self) -> list[str]:
         """Name those that stand, oldest first."""
-        return [one.uid.removeprefix("service-") for one in self.fleet.standing()]
+        return [one.uid.removeprefix("service-") for one in self.fleet.existing()]
 
     def ready(self) -> list[Replica]:
         """Return those that take requests, oldest first."""

@@ -1,4 +1,4 @@
-"""What each element of Headroom's decision earns: runs without it against runs with all, paired."""
+"""Compares runs without one component of Headroom's decision with runs of all, by seed."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from headroom.simulator.report.comparison import Estimate, estimate
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """What leaving out one element did to one service; runs are paired by seed."""
+    """The effect of disabling one component on one service; runs are paired by seed."""
 
     scenario: str
     service: str
-    element: str
+    component: str
     attainment: float
-    """Without it, mean over seeds."""
+    """Without the component, mean over seeds."""
     attainment_lost: Estimate
-    """With all minus without it, as a ratio: above 0 the element earns attainment."""
+    """With all minus without it, as a ratio: above 0 the component improves attainment."""
     cost_ratio: Estimate
-    """GPU-hours without it over those with all: above 1 the element saves GPUs."""
+    """GPU-hours without it over those with all: above 1 the component saves GPUs."""
     flaps_added: Estimate
-    """Flaps without it minus those with all: above 0 the element keeps the scale calm."""
+    """Flaps without it minus those with all: above 0 the component prevents flaps."""
 
 
 def effects(
     whole: Sequence[Outcome], without: Mapping[str, Sequence[Outcome]]
 ) -> tuple[Effect, ...]:
-    """Return one effect per service and element, services first.
+    """Return one effect per service and component, services first.
 
-    Runs without a partner of the same seed, and those that cost nothing with all, are left out.
+    Skips runs without a partner of the same seed, and those that cost nothing with all components.
     """
     partners = {(one.scenario, one.service, one.seed): one for one in whole}
     services = dict.fromkeys((one.scenario, one.service) for one in whole)
     found: list[Effect] = []
     for scenario, service in services:
-        for element, outcomes in without.items():
+        for component, outcomes in without.items():
             pairs = [
                 (partners[key], one)
                 for one in outcomes
@@ -46,16 +46,16 @@ def effects(
                 and partners[key].score.gpu_hours > 0
             ]
             if pairs:
-                found.append(_effect(element, pairs))
+                found.append(_effect(component, pairs))
     return tuple(found)
 
 
-def _effect(element: str, pairs: Sequence[tuple[Outcome, Outcome]]) -> Effect:
+def _effect(component: str, pairs: Sequence[tuple[Outcome, Outcome]]) -> Effect:
     scores = [(whole.score, less.score) for whole, less in pairs]
     return Effect(
         scenario=pairs[0][0].scenario,
         service=pairs[0][0].service,
-        element=element,
+        component=component,
         attainment=estimate([less.attainment for _, less in scores]).mean,
         attainment_lost=estimate([all_.attainment - less.attainment for all_, less in scores]),
         cost_ratio=estimate([less.gpu_hours / all_.gpu_hours for all_, less in scores]),

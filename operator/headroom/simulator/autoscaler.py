@@ -1,4 +1,4 @@
-"""The port between the simulator and whoever decides: what it sees, and what it answers."""
+"""The port between the simulator and an autoscaler: its view of a service, and its answer."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from headroom.simulator.plant import ServiceSpec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """What production would show an autoscaler now; never the plant's truth."""
+    """What an autoscaler can observe in production at this time; never the plant's ground truth."""
 
     now_s: float
     replicas: int
-    """What the workload is asked for now (spec.replicas)."""
+    """The desired replicas of the workload (spec.replicas)."""
     pods: tuple[Pod, ...]
-    """As the API server shows them, terminating ones included."""
+    """As the API server lists them, including terminating ones."""
     metrics: Metrics
-    """What was scraped into the autoscaler's own store, every `scrape_s`."""
+    """The autoscaler's own store of metrics, scraped every `scrape_s`."""
     samples: tuple[PodSample, ...]
     """A scrape of every ready pod now, without those that do not answer; empty for all but a
     `DirectScraper`."""
@@ -32,7 +32,7 @@ class View:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleRequest:
-    """What an autoscaler wants; the simulator clamps it to the service's bounds."""
+    """The replicas that an autoscaler requests, before the service's bounds."""
 
     replicas: int
     reason: str = ""
@@ -41,13 +41,13 @@ class ScaleRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroundTruth:
-    """What only bounds and perfect profiles may know."""
+    """Facts that only the bounds and perfect profiles may use."""
 
     spec: ServiceSpec
     arrivals_per_s: NDArray[np.float64]
     """Requests in each second of the run, [seconds]."""
     capacity_rps: float
-    """Highest rate of one replica at which the promised percentile is within the target."""
+    """Highest rate of one replica at which the SLO's percentile is within the target."""
 
 
 class Autoscaler(Protocol):

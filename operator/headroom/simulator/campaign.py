@@ -1,4 +1,4 @@
-"""Many runs: which there are, and how one is carried out from names alone, as a worker gets it."""
+"""Plans many runs, and performs one of them from names alone, as a worker process receives it."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from headroom.simulator.scenario_file import load_scenario
 
 Knob = float | str
 OnProgress = Callable[[float], None]
-"""Told the share that is done, in 0..1, every now and then."""
+"""Called from time to time with the finished share, in 0..1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One scenario under one autoscaler with one seed; names only, so it is cheap to hand over."""
+    """One scenario under one autoscaler with one seed; names only, which are cheap to send."""
 
     scenario: Path
     autoscaler: str
@@ -31,18 +31,18 @@ class Run:
 
     @property
     def label(self) -> str:
-        """Say which one it is, as progress and errors do."""
+        """Return its name in progress and errors."""
         knobs = ", ".join(f"{name}={value}" for name, value in self.knobs)
         setting = f"{self.autoscaler}({knobs})" if knobs else self.autoscaler
         return f"{self.scenario.stem}, {setting}, seed {self.seed}"
 
 
 Perform = Callable[[Run, OnProgress], tuple[Outcome, ...]]
-"""Carries out one run and returns one outcome per service."""
+"""Performs one run and returns one outcome per service."""
 
 
 def perform(run: Run, on_progress: OnProgress) -> tuple[Outcome, ...]:
-    """Carry out a run. Raises what a scenario's file or a knob is refused with (ValueError)."""
+    """Perform a run. Raises ValueError for an invalid scenario file or knob."""
     knobs: dict[str, Any] = dict(run.knobs)
     return simulate(
         _loaded(run.scenario),
@@ -58,7 +58,7 @@ def _loaded(path: Path) -> Scenario:
 
 
 def shipped() -> Mapping[str, Path]:
-    """Return the scenarios that come with Headroom, by name."""
+    """Return the shipped scenarios, by name."""
     folder = Path(str(files("headroom.simulator"))) / "scenarios"
     return {path.stem: path for path in sorted(folder.glob("*.toml"))}
 
@@ -68,7 +68,7 @@ def planned(
     settings: Sequence[tuple[str, Mapping[str, Knob]]],
     seeds: int,
 ) -> tuple[Run, ...]:
-    """Return the runs, seeds 1 to `seeds` outermost: what is interrupted has compared already."""
+    """Return the runs, seeds outermost: an interrupted campaign has comparable runs."""
     paths = list(scenarios)
     return tuple(
         Run(scenario=path, autoscaler=name, knobs=tuple(knobs.items()), seed=seed)

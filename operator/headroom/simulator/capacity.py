@@ -1,4 +1,4 @@
-"""What one replica of a plant can carry, measured on the plant itself: the perfect profile."""
+"""Measures the capacity of one replica on the plant itself: the perfect profile of a server."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _STEPS = 9
 def capacity_rps(spec: ServiceSpec, replicas: int) -> float:
     """Return the highest Poisson rate per replica at which the percentile is within the target.
 
-    Measured with this many replicas behind the service's routing, and patient clients.
+    Measured with this many replicas behind the service's routing, and clients without timeouts.
     """
     plain = replace(spec, name="", clients=Clients(), advertised=None, initial_replicas=None)
     return _measured(plain, replicas)

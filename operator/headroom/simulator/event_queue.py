@@ -1,4 +1,4 @@
-"""The virtual clock: what happens when, in one order for everything that happens at one time."""
+"""The virtual clock: a queue of events with one defined order at equal times."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Action = Callable[[float], None]
 
 
 class Priority(IntEnum):
-    """Of things that happen at the same instant, which come first."""
+    """The order of events that happen at the same time."""
 
     PODS = 0
     FAULTS = 1
@@ -20,35 +20,35 @@ class Priority(IntEnum):
 
 
 class EventQueue:
-    """A queue of actions by time, then turn, then order of entry."""
+    """A queue of actions, ordered by time, then priority, then insertion."""
 
     def __init__(self) -> None:
         self._entries: list[tuple[float, int, int, Action]] = []
         self._entered = 0
 
-    def at(self, time_s: float, turn: Priority, action: Action) -> None:
-        """Do `action(time_s)` when its time has come."""
-        heapq.heappush(self._entries, (time_s, turn, self._entered, action))
+    def at(self, time_s: float, priority: Priority, action: Action) -> None:
+        """Schedule `action(time_s)`."""
+        heapq.heappush(self._entries, (time_s, priority, self._entered, action))
         self._entered += 1
 
-    def every(self, period_s: float, turn: Priority, action: Action, *, start_s: float) -> None:
-        """Do `action` at start_s and then once per period, without drift."""
+    def every(self, period_s: float, priority: Priority, action: Action, *, start_s: float) -> None:
+        """Schedule `action` at start_s and then once per period, without drift."""
 
         def again(count: int) -> Action:
             def act(now_s: float) -> None:
-                self.at(start_s + (count + 1) * period_s, turn, again(count + 1))
+                self.at(start_s + (count + 1) * period_s, priority, again(count + 1))
                 action(now_s)
 
             return act
 
-        self.at(start_s, turn, again(0))
+        self.at(start_s, priority, again(0))
 
     @property
     def next_s(self) -> float:
-        """When the next action is due; inf without any."""
+        """The time of the next action; inf without any."""
         return self._entries[0][0] if self._entries else float("inf")
 
     def run_next(self) -> None:
-        """Do what is due next."""
+        """Run the next action."""
         time_s, _, _, action = heapq.heappop(self._entries)
         action(time_s)

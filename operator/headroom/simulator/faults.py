@@ -1,4 +1,4 @@
-"""Faults by schedule: what goes wrong, when, for how long, and for which share of the pods."""
+"""Scheduled faults: kind, start, duration, and share of the pods."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from enum import StrEnum
 
 
 class FaultKind(StrEnum):
-    """What can go wrong."""
+    """Kinds of faults."""
 
     SCRAPE_LOSS = "scrape-loss"
     """A share of the pods does not answer scrapes."""
     METRICS_RESTART = "metrics-restart"
-    """The store of metrics comes back empty at `start_s` (Prometheus restarted; for our decision:
-    the operator restarted from its checkpoint)."""
+    """The metrics store restarts empty at `start_s` (Prometheus restarted; for Headroom: the
+    operator restarted from its checkpoint)."""
     POD_KILL = "pod-kill"
-    """A share of the ready pods dies at `start_s`; their requests fail; they are created anew."""
+    """A share of the ready pods dies at `start_s`; their requests fail; they are replaced."""
     NODE_LOSS = "node-loss"
-    """As pod-kill, and their GPUs are away until the fault ends."""
+    """As pod-kill, and their GPUs are missing until the fault ends."""
     SLOW_PODS = "slow-pods"
     """A share of the ready pods takes `factor` times as long until the fault ends."""
     COSTLY_REQUESTS = "costly-requests"
@@ -33,12 +33,12 @@ class Fault:
     start_s: float
     duration_s: float = math.inf
     share: float = 1.0
-    """Of the pods; at least one is hit."""
+    """Share of the pods; at least one is hit."""
     factor: float = 2.0
     service: str | None = None
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a fault that cannot be."""
+        """Raise ValueError for an invalid fault."""
         if self.start_s < 0 or self.duration_s < 0:
             got = f"{self.start_s} and {self.duration_s}"
             raise ValueError(f"a fault must start at >= 0 s and last >= 0 s; got {got}")
@@ -49,5 +49,5 @@ class Fault:
 
     @property
     def end_s(self) -> float:
-        """When it is over; inf if never."""
+        """End of the fault; inf if it never ends."""
         return self.start_s + self.duration_s

@@ -1,8 +1,7 @@
-"""The pods of one service: created, placed, warmed, ready, drained, killed; and the GPUs they hold.
+"""The pods of one service and their GPUs: create, place, warm up, serve, drain, kill.
 
-Follows a Deployment: lost pods are replaced, and a scale-down takes
-the unschedulable first, then the warming, then the ready ones that became ready last (the order of
-a ReplicaSet).
+Behaves as a Deployment: replaces lost pods, and on scale-down removes first unschedulable pods,
+then warming ones, then those that became ready last (the order of a ReplicaSet).
 """
 
 from __future__ import annotations
@@ -24,22 +23,22 @@ _DRAIN_CHECK_S = 1.0
 
 @dataclass(slots=True)
 class Replica:
-    """One pod and its row in the plant's tables."""
+    """One pod and its row in the plant's arrays."""
 
     uid: str
     created_s: float
     start_s: float
-    """What its cold start takes."""
+    """Duration of its cold start."""
     state: PodState = PodState.UNSCHEDULABLE
     scheduled_s: float | None = None
     ready_s: float | None = None
     removed_s: float | None = None
     row: int = NONE
     shown: Pod | None = None
-    """As the API server shows it; kept while nothing changes."""
+    """Cached result of `as_pod`, valid while the state is the same."""
 
     def as_pod(self) -> Pod:
-        """Return it as the decision sees it."""
+        """Return it as the API server shows it to the decision."""
         if self.shown is None or self.shown.state is not self.state:
             self.shown = Pod(
                 uid=self.uid,
@@ -58,39 +57,39 @@ class Pool:
         self._cluster = cluster
         self._held = 0
         self.lost = 0
-        """GPUs of nodes that are away."""
+        """GPUs of lost nodes."""
         self._pending: list[tuple[int, float, int, Fleet, Replica]] = []
         self._serial = 0
 
-    def want(self, fleet: Fleet, replica: Replica) -> None:
-        """Put a pod in line."""
+    def enqueue(self, fleet: Fleet, replica: Replica) -> None:
+        """Add a pod to the queue for a GPU."""
         self._serial += 1
         priority = -fleet.spec.policy.priority
         self._pending.append((priority, replica.created_s, self._serial, fleet, replica))
         self._pending.sort(key=lambda entry: entry[:3])
 
-    def forget(self, replica: Replica) -> None:
-        """Take a pod out of line."""
+    def dequeue(self, replica: Replica) -> None:
+        """Remove a pod from the queue."""
         self._pending = [entry for entry in self._pending if entry[-1] is not replica]
 
-    def found(self, gpus: int, now_s: float) -> None:
-        """Take GPUs back that were lost."""
+    def restore(self, gpus: int, now_s: float) -> None:
+        """Return lost GPUs to the pool."""
         self.lost -= gpus
         self.place(now_s)
 
     def release(self, now_s: float) -> None:
-        """Take one GPU back and give it to the next in line."""
+        """Free one GPU and assign it to the next pod in the queue."""
         self._held -= 1
         self.place(now_s)
 
     def begin(self) -> None:
-        """Give the GPUs out at time zero, with their nodes; who gets none then starts cold."""
+        """Assign GPUs at time zero, nodes included; pods without one get a cold start later."""
         self._place(0.0, provision_s=0.0)
         for *_, fleet, replica in self._pending:
             replica.start_s = fleet.draw_start_s()
 
     def place(self, now_s: float) -> None:
-        """Give free GPUs to those in line."""
+        """Assign free GPUs to pods in the queue."""
         self._place(now_s, self._cluster.provision_s)
 
     def _place(self, now_s: float, provision_s: float) -> None:
@@ -102,7 +101,7 @@ class Pool:
 
 
 class Fleet:
-    """The pods of one service over its compiled plant."""
+    """The pods of one service on its compiled plant."""
 
     def __init__(
         self, spec: ServiceSpec, pool: Pool, events: EventQueue, seed: int, duration_s: float
@@ -110,10 +109,10 @@ class Fleet:
         self.spec = spec
         self.desired = 0
         self.replicas: list[Replica] = []
-        """Alive, in order of creation; draining ones included."""
+        """Existing pods in order of creation, draining ones included."""
         self.tables = allocate(spec, seed, duration_s)
         self.gpu_s = 0.0
-        """Of replicas that have ended."""
+        """GPU-seconds of pods that have ended."""
         self.starting_s = 0.0
         self._pool = pool
         self._events = events
@@ -122,7 +121,7 @@ class Fleet:
         self._free_rows: list[int] = []
 
     def advance(self, times_s: np.ndarray, index: int, until_s: float) -> int:
-        """Run the plant until then; return the index of the first arrival not taken in."""
+        """Run the plant until then; return the index of the first arrival not admitted."""
         while True:
             index = kernel.advance(self.tables, times_s, index, until_s)
             waiting = index < len(times_s) and times_s[index] < until_s
@@ -131,17 +130,17 @@ class Fleet:
             self.tables = with_more_nodes(self.tables)
 
     def scale(self, replicas: int, now_s: float) -> None:
-        """Ask for so many replicas from now on."""
+        """Set the desired replicas."""
         self.desired = replicas
         self._reconcile(now_s)
 
     def begin(self, replicas: int) -> None:
-        """Ask for so many replicas that are ready at once when the pool begins."""
+        """Create the initial replicas, which are ready as soon as the pool assigns GPUs."""
         for _ in range(replicas):
             self._create(0.0, start_s=0.0)
         self.desired = replicas
 
-    def standing(self) -> list[Replica]:
+    def existing(self) -> list[Replica]:
         """Return the pods that count as replicas: all but the terminating."""
         return [one for one in self.replicas if one.state is not PodState.TERMINATING]
 
@@ -150,7 +149,7 @@ class Fleet:
         return [one for one in self.replicas if one.state is state]
 
     def placed(self, replica: Replica, now_s: float, node_s: float) -> None:
-        """Let a pod begin its start on a node that is there at node_s."""
+        """Start a pod on a node that becomes available at node_s."""
         replica.row = _PLACED
 
         def scheduled(at_s: float) -> None:
@@ -172,7 +171,7 @@ class Fleet:
             self._events.at(node_s, Priority.PODS, scheduled)
 
     def kill(self, victims: Iterable[Replica], now_s: float) -> None:
-        """End ready pods at once with what they have in flight; the Deployment replaces them."""
+        """Kill ready pods and their requests in flight; the Deployment replaces them."""
         for replica in victims:
             kernel.kill(self.tables, replica.row, now_s)
             replica.removed_s = now_s
@@ -180,13 +179,13 @@ class Fleet:
         self._reconcile(now_s)
 
     def slow(self, victims: Iterable[Replica], factor: float) -> None:
-        """Let every later execution of these pods take `factor` times its usual time."""
+        """Multiply the time of all later executions of these pods by `factor`."""
         for replica in victims:
-            if replica in self.replicas:  # another pod may have the row of one that is gone
+            if replica in self.replicas:  # the row of a deleted pod may be another's now
                 self.tables.slowness[replica.row] = factor
 
     def make_costly(self, factor: float) -> None:
-        """Multiply what every later execution costs."""
+        """Multiply the time of all later executions."""
         self.tables.quantities[Quantity.COST_FACTOR] *= factor
 
     def in_flight(self) -> int:
@@ -204,7 +203,7 @@ class Fleet:
         return held, starting
 
     def draw_start_s(self) -> float:
-        """Draw what one cold start takes."""
+        """Draw the duration of one cold start."""
         return float(
             sum(
                 phase.median_s * math.exp(math.log(phase.spread) * self._random.standard_normal())
@@ -213,18 +212,18 @@ class Fleet:
         )
 
     def _reconcile(self, now_s: float) -> None:
-        standing = self.standing()
-        for _ in range(self.desired - len(standing)):
+        existing = self.existing()
+        for _ in range(self.desired - len(existing)):
             self._create(now_s, start_s=self.draw_start_s())
         self._pool.place(now_s)
-        for replica in sorted(standing, key=_removal_order)[: max(0, len(standing) - self.desired)]:
+        for replica in sorted(existing, key=_removal_order)[: max(0, len(existing) - self.desired)]:
             self._remove(replica, now_s)
 
     def _create(self, now_s: float, start_s: float) -> None:
         replica = Replica(uid=f"{self.spec.name}-{self._serial}", created_s=now_s, start_s=start_s)
         self._serial += 1
         self.replicas.append(replica)
-        self._pool.want(self, replica)
+        self._pool.enqueue(self, replica)
 
     def _ready(self, replica: Replica, now_s: float) -> None:
         if replica.removed_s is not None:
@@ -242,7 +241,7 @@ class Fleet:
         replica.removed_s = now_s
         if replica.state is not PodState.READY:
             if replica.row == NONE:
-                self._pool.forget(replica)
+                self._pool.dequeue(replica)
             self._gone(replica, now_s)
             return
         replica.state = PodState.TERMINATING
@@ -250,7 +249,7 @@ class Fleet:
         self._drain(replica, now_s)
 
     def _drain(self, replica: Replica, now_s: float) -> None:
-        """End a draining pod when it is empty, or when its time is over."""
+        """Delete a draining pod when it is empty or its time is over."""
         assert replica.removed_s is not None
         if self.tables.in_flight[replica.row] == 0:
             self._gone(replica, now_s)
@@ -275,7 +274,7 @@ class Fleet:
 
 
 _PLACED = -2
-"""The row of a pod that has a GPU and is not ready."""
+"""Row of a pod that has a GPU and is not ready."""
 
 
 def _removal_order(replica: Replica) -> tuple[int, float]:

@@ -56,7 +56,7 @@ def _release(p: PlantState, node: int) -> None:
 
 @compiled
 def _end(p: PlantState, node: int, now_s: float, outcome: int) -> None:
-    """End a request without an answer in time to anybody."""
+    """End a request that gets no answer."""
     arrived_s = p.arrived_s[node]
     p.tally[outcome] += 1
     p.minute_missed[min(int(arrived_s / 60.0), len(p.minute_missed) - 1)] += 1
@@ -107,7 +107,7 @@ def _bucket(bounds_s: Floats, latency_s: float) -> int:
 
 @compiled
 def _purge(p: PlantState, row: int, now_s: float) -> None:
-    """End what has waited longer than anybody's patience; lists are FIFO, so only heads can."""
+    """End requests that have waited too long; queues are FIFO, so only heads can."""
     while (
         p.waiting[row] > 0 and now_s - p.arrived_s[p.head[row]] > p.quantities[Quantity.PATIENCE_S]
     ):
@@ -180,7 +180,7 @@ def _execution_s(p: PlantState, row: int, size: int) -> float:
 
 @compiled
 def _start(p: PlantState, row: int, now_s: float) -> None:
-    """Let every free slot take what waits, at most a batch each."""
+    """Start a batch of waiting requests on every free slot."""
     slots = p.numbers[Number.SLOTS]
     while p.busy_slots[row] < slots:
         _purge(p, row, now_s)
@@ -237,7 +237,7 @@ def _least(p: PlantState) -> int:
 def _route(p: PlantState) -> int:
     """Return the row that the next request goes to; there is at least one."""
     ready, routing = p.numbers[Number.READY], p.numbers[Number.ROUTING]
-    if routing == STICKY:  # also where only one is ready: its connections stay with it
+    if routing == STICKY:  # even if only one is ready: its connections stay with it
         connection = below(p.random, len(p.bound))
         row = p.bound[connection]
         if row == NONE:
@@ -281,7 +281,7 @@ def _hand_out(p: PlantState, now_s: float) -> None:
 
 @compiled
 def _arrive(p: PlantState, time_s: float) -> None:
-    """Take one request in; the pool has a free node."""
+    """Admit one request; the pool has a free node."""
     p.tally[Tally.REQUESTS] += 1
     p.minute_requests[min(int(time_s / 60.0), len(p.minute_requests) - 1)] += 1
     node = p.numbers[Number.FREE]
@@ -317,7 +317,7 @@ def _arrive(p: PlantState, time_s: float) -> None:
 
 @compiled
 def _finish(p: PlantState, now_s: float) -> None:
-    """End the execution that ends first, and begin what follows it."""
+    """End the earliest execution and start the next one."""
     slots = p.numbers[Number.SLOTS]
     place = _pop(p)
     row, slot = place // slots, place % slots
@@ -342,7 +342,7 @@ def _finish(p: PlantState, now_s: float) -> None:
 
 @compiled
 def advance(p: PlantState, times_s: Floats, index: int, until_s: float) -> int:
-    """Run the plant until `until_s`; return the index of the first arrival not yet taken in.
+    """Run the plant until `until_s`; return the index of the first arrival not admitted.
 
     Takes in the arrivals times_s[index:] that lie before `until_s`. Returns early, with time not
     yet at `until_s`, only where the pool is full: then the caller enlarges it and calls again.
@@ -364,7 +364,7 @@ def advance(p: PlantState, times_s: Floats, index: int, until_s: float) -> int:
 
 @compiled
 def settle(p: PlantState, now_s: float) -> None:
-    """Bring every row's integrals and gauges to now, and end what nobody waits for any more."""
+    """Update every row's integrals and gauges to now, and end requests that timed out."""
     for row in range(len(p.head)):
         if p.in_flight[row] > 0 or p.touched_s[row] < now_s:
             _purge(p, row, now_s)
@@ -388,7 +388,7 @@ def admit(p: PlantState, row: int, now_s: float) -> None:
 
 @compiled
 def close(p: PlantState, row: int) -> None:
-    """Send no more requests to a row; what it has, it finishes."""
+    """Stop routing requests to a row; it finishes those that it has."""
     if p.open[row] == 0:
         return
     p.open[row] = 0
@@ -406,7 +406,7 @@ def close(p: PlantState, row: int) -> None:
 
 @compiled
 def kill(p: PlantState, row: int, now_s: float) -> None:
-    """Close a row at once: everything that it has in flight fails."""
+    """Close a row at once; its requests in flight fail."""
     close(p, row)
     _touch(p, row, now_s)
     while p.waiting[row] > 0:
@@ -426,7 +426,7 @@ def kill(p: PlantState, row: int, now_s: float) -> None:
     p.in_flight[row] = 0
     kept = p.numbers[Number.HEAP]
     p.numbers[Number.HEAP] = 0
-    for index in range(kept):  # in place: the heap that is built never reaches beyond `index`
+    for index in range(kept):  # in place: the new heap never grows beyond `index`
         place = p.heap_place[index]
         if place // slots != row:
             _push(p, p.heap_s[index], place)
@@ -434,7 +434,7 @@ def kill(p: PlantState, row: int, now_s: float) -> None:
 
 @compiled
 def ages_s(p: PlantState, now_s: float) -> float:
-    """Return the summed time that the requests still in the system have spent there."""
+    """Return the summed age of the requests still in the system."""
     total = 0.0
     for row in range(len(p.head)):
         node = p.head[row]

@@ -1,7 +1,7 @@
-"""The peers' Prometheus: per-pod series at the scrape interval, queried as PromQL would.
+"""The Prometheus of the peers: per-pod series at the scrape interval, with PromQL's queries.
 
-A pod that was not in the last scrape has no instant value (a stale marker); a range still finds
-what it left there. Nothing is interpolated, and nothing that was not scraped is known.
+A pod that was not in the last scrape has no instant value (a stale marker), but its samples stay in
+range queries. Nothing is interpolated.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Row = NDArray[np.float64]
 
 
 class Metrics:
-    """The store; forgets what is older than its horizon."""
+    """A store of samples that drops those older than its horizon."""
 
     def __init__(self, horizon_s: float = 900.0) -> None:
         self._horizon_s = horizon_s
@@ -33,7 +33,7 @@ class Metrics:
         """When the last scrape happened; None before the first and after a restart."""
 
     def scrape(self, now_s: float, uids: Sequence[str], rows: Row) -> None:
-        """Take in the pods that answered: one row each, [pods, columns + buckets]."""
+        """Add one row for each pod that answered, [pods, columns + buckets]."""
         self.scraped_s = now_s
         self._present = tuple(uids)
         for uid, row in zip(uids, rows, strict=True):
@@ -44,7 +44,7 @@ class Metrics:
             self._forget(now_s - self._horizon_s)
 
     def restart(self) -> None:
-        """Lose everything."""
+        """Lose all samples."""
         self.__init__(self._horizon_s)  # type: ignore[misc]
 
     def _forget(self, before_s: float) -> None:
@@ -106,7 +106,7 @@ class Metrics:
         return found
 
     def _ends(self, now_s: float, window_s: float) -> list[tuple[str, Row, Row, Span]]:
-        """Return the first and last sample of each pod in the window, and what lies around them."""
+        """Return each pod's first and last sample in the window, and the time around them."""
         found = []
         for uid, times in self._times.items():
             if times[-1] <= now_s - window_s:
@@ -123,7 +123,7 @@ class Span(NamedTuple):
     """The time between two samples, and by how much PromQL extends an increase beyond them.
 
     To the window's edge where that is nearer than 1.1 intervals, else by half an interval
-    (prometheus/promql/functions.go, extrapolatedRate). A pod that has just come weighs little.
+    (prometheus/promql/functions.go, extrapolatedRate). A new pod therefore weighs little.
     """
 
     sampled_s: float
@@ -143,7 +143,7 @@ class Span(NamedTuple):
 
 
 def _rate(first: float, last: float, span: Span, window_s: float) -> float:
-    """Return the extended increase per second; never extended to before the counter was zero."""
+    """Return the extrapolated increase per second, never extrapolated below a counter of zero."""
     increase = last - first
     if increase <= 0:
         return 0.0
@@ -152,7 +152,7 @@ def _rate(first: float, last: float, span: Span, window_s: float) -> float:
 
 
 def _bucket_rates(first: Row, last: Row, span: Span, window_s: float) -> Row:
-    """Return the rates up to each bound: our buckets are not cumulative, Prometheus' are."""
+    """Return cumulative rates up to each bound, as Prometheus has them; ours are per bucket."""
     starts = first.cumsum()
     increases = last.cumsum() - starts
     zero_s = span.sampled_s * starts / np.maximum(increases, 1e-9)

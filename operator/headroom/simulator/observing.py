@@ -1,4 +1,4 @@
-"""What production sees of a fleet: scrapes of pods, never the plant's truth."""
+"""Scrapes the pods of a fleet: what an autoscaler may observe, never the plant's ground truth."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def answering(fleet: Fleet, silences: Sequence[Fault], seed: int) -> list[Replic
 
 
 def chosen(replicas: Sequence[Replica], fault: Fault, seed: int) -> list[Replica]:
-    """Return the share of the pods that a fault hits, at least one; always the same ones."""
+    """Return the pods that a fault hits, its share but at least one; always the same ones."""
 
     def rank(replica: Replica) -> bytes:
         key = f"{seed}/{fault.kind}/{fault.start_s}/{replica.uid}"
@@ -42,7 +42,7 @@ def rows(fleet: Fleet, replicas: Sequence[Replica], now_s: float) -> NDArray[np.
 
 
 def pod_samples(fleet: Fleet, replicas: Sequence[Replica], now_s: float) -> tuple[PodSample, ...]:
-    """Return one scrape of these pods as the decision takes it."""
+    """Return one scrape of these pods as input of the decision."""
     if not replicas:
         return ()
     table = rows(fleet, replicas, now_s)

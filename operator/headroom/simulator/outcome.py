@@ -20,18 +20,18 @@ class Score:
     refused: int
     expired: int
     failed: int
-    """Died with a pod, or found none."""
+    """Requests lost with a pod, or that found none."""
     p95_s: float
-    """Misses without an answer count as inf; from a histogram of factor 1.02."""
+    """Unanswered requests count as inf; from a histogram of factor 1.02."""
     p99_s: float
     violation_minutes: int
     """Whole minutes with traffic in which more than 1 - percentile of the requests missed."""
     minutes: int
     """Whole minutes with traffic."""
     gpu_hours: float
-    """From getting a GPU to the end of the drain, all replicas."""
+    """All replicas, from GPU assignment to the end of the drain."""
     starting_gpu_hours: float
-    """The part spent before ready, or by replicas that never became ready."""
+    """The part before readiness, including replicas that never became ready."""
     operations: int
     """Changes of the desired replicas."""
     flaps: int
@@ -42,7 +42,7 @@ class Score:
     peak_ready: int
     peak_waiting: int
     little_error: float
-    """|L - lambda W| / L over the run: Little's law, an identity unless the plant errs."""
+    """|L - lambda W| / L over the run: Little's law, an identity unless the plant is wrong."""
 
     @property
     def attainment(self) -> float:
@@ -52,15 +52,15 @@ class Score:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeline:
-    """What one would plot: one value per sample, all arrays [samples]."""
+    """Time series of a run: one value per sample, all arrays [samples]."""
 
     times_s: Series
     arrival_rps: Series
     waiting: Series
     p95_s: Series
-    """Of the answers in each sample's interval; nan without any, inf where it is a miss."""
+    """p95 latency in each sample's interval; nan without answers, inf where it is unanswered."""
     attainment: Series
-    """Of what ended in each sample's interval; nan without any."""
+    """Attainment of requests that ended in each sample's interval; nan without any."""
     desired: Series
     ready: Series
     warming: Series

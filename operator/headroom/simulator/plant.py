@@ -1,7 +1,7 @@
 """The plant as values: a replica's cost, routing, clients, cold starts and the pool of GPUs.
 
-Units stand in the names. Everything is checked when it is made: a `ValueError` says the rule and
-the value received, and nothing impossible is ever run.
+Names carry units. Values are validated on construction: a `ValueError` states the rule and the
+value, so an impossible plant never runs.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ def _require(holds: bool, rule: str, got: object) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """One replica: `slots` executions side by side, each a batch of b <= max_batch requests.
+    """One replica: `slots` executions in parallel, each a batch of b <= max_batch requests.
 
     An execution takes (fixed_s + per_item_s * b) times a random factor of mean 1 and coefficient of
-    variation `cv`. A free slot takes what waits at once, at most `max_batch`.
+    variation `cv`. A free slot immediately takes the waiting requests, at most `max_batch`.
     """
 
     fixed_s: float
@@ -42,7 +42,7 @@ class Server:
     spread: Spread = Spread.LOGNORMAL
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a server that cannot be."""
+        """Raise ValueError for an impossible server."""
         for name in ("fixed_s", "per_item_s"):
             value = getattr(self, name)
             _require(0 <= value < math.inf, f"{name} must be >= 0", value)
@@ -63,17 +63,17 @@ class Server:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Network:
-    """What stands between clients and replicas."""
+    """The routing between clients and replicas."""
 
     routing: Routing = Routing.RANDOM
     connections: int = 64
-    """Of `Routing.STICKY`: keep-alive connections, each bound to one replica while it is ready."""
+    """For `Routing.STICKY`: keep-alive connections, each bound to one replica while it is ready."""
     in_flight_cap: int | None = None
-    """Of `Routing.CENTRAL`: requests handed to one replica at most; None takes 2 batches, or
+    """For `Routing.CENTRAL`: maximum number of requests at one replica; None means 2 batches, or
     slots + 1 without batching."""
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a network that cannot be."""
+        """Raise ValueError for an impossible network."""
         _require(self.connections >= 1, "connections must be >= 1", self.connections)
         cap = self.in_flight_cap
         _require(cap is None or cap >= 1, "in_flight_cap must be >= 1", cap)
@@ -81,18 +81,18 @@ class Network:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clients:
-    """How long a request is worth something, and how many may wait."""
+    """How long clients wait for an answer, and how many requests may be queued."""
 
     timeout_s: float | None = None
-    """The client gives up after this long; waiting requests are then cancelled, running ones are
-    finished for nobody."""
+    """The client gives up after this time; waiting requests are then cancelled, running ones are
+    finished without a reader."""
     deadline_s: float | None = None
-    """A server does not begin what has waited longer than this (expired: a miss)."""
+    """A server does not start requests that have waited longer than this (expired: a miss)."""
     max_waiting: int | None = None
-    """Requests waiting at one replica (or in the central queue) at most; more are refused."""
+    """Maximum queue length of one replica (or of the central queue); more requests are refused."""
 
     def __post_init__(self) -> None:
-        """Raise ValueError for limits that cannot be."""
+        """Raise ValueError for impossible limits."""
         for name in ("timeout_s", "deadline_s"):
             value = getattr(self, name)
             _require(value is None or value > 0, f"{name} must be > 0", value)
@@ -109,14 +109,14 @@ class Phase:
     spread: float = 1.0
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a phase that cannot be."""
+        """Raise ValueError for an impossible phase."""
         _require(self.median_s >= 0, f"{self.name}: median_s must be >= 0", self.median_s)
         _require(self.spread >= 1, f"{self.name}: spread must be >= 1", self.spread)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColdStart:
-    """What a new replica goes through once it has a node."""
+    """The phases of a new replica between its node assignment and readiness."""
 
     phases: tuple[Phase, ...] = (Phase(name="warming", median_s=60.0),)
 
@@ -127,7 +127,7 @@ class ColdStart:
 
     @classmethod
     def of(cls, seconds: float, spread: float = 1.0) -> ColdStart:
-        """Return a start in usual proportions: pulling 15 %, starting 15 %, warming the rest."""
+        """Return a cold start of typical proportions: 15 % pulling, 15 % starting, 70 % warming."""
         return cls(
             phases=(
                 Phase(name="pulling", median_s=0.15 * seconds, spread=spread),
@@ -139,7 +139,7 @@ class ColdStart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceSpec:
-    """One service: its promise and permissions, its plant, its clients."""
+    """One service: its policy, its plant and its clients."""
 
     name: str
     policy: Policy
@@ -148,15 +148,15 @@ class ServiceSpec:
     clients: Clients = field(default_factory=Clients)
     cold_start: ColdStart = field(default_factory=lambda: ColdStart.of(60.0))
     initial_replicas: int | None = None
-    """Ready at the start; None takes what arrives before others can be ready."""
+    """Replicas that are ready at the start; None means enough for the first arrivals."""
     drain_s: float = 60.0
-    """A removed replica finishes what it has, at most this long."""
+    """A removed replica finishes its requests within this time."""
     advertised: Server | None = None
-    """The cost that the servers claim at warm-up, rightly or wrongly; None: they say only how large
-    a batch may be, and the rest has to be learnt."""
+    """The cost that the servers advertise at warm-up, right or wrong; None: they advertise only the
+    batch size, and the cost must be learned."""
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a promise that one request alone would break."""
+        """Raise ValueError for a latency target below the time of a single request."""
         floor_s, target_s = self.server.execution_s(1), self.policy.latency_target_s
         _require(
             floor_s <= target_s,
@@ -171,14 +171,14 @@ class ServiceSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """The pool that all services share, and how it is watched."""
+    """The pool of GPUs that all services share."""
 
     gpus: int | None = None
-    """Replicas that fit at once; None: as many as are asked for. More are unschedulable."""
+    """Number of replicas that fit; None means no limit. Further replicas are unschedulable."""
     provision_s: float = 0.0
-    """A pod that finds a free GPU gets its node after this long (a cluster autoscaler)."""
+    """A pod with a free GPU gets its node after this time (a cluster autoscaler)."""
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a pool that cannot be."""
+        """Raise ValueError for an impossible pool."""
         _require(self.gpus is None or self.gpus >= 0, "gpus must be >= 0", self.gpus)
         _require(self.provision_s >= 0, "provision_s must be >= 0", self.provision_s)

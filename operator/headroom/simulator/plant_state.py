@@ -1,8 +1,8 @@
-"""The state of one service's compiled plant: arrays with named rows, made and enlarged here.
+"""The state of one service's compiled plant: arrays with named rows, allocated and grown here.
 
 Requests in flight are nodes of linked lists in one pool, so memory follows the requests in flight
 and not the length of the trace. Row `r` of the tables is one replica; the last row is the central
-queue of `Routing.CENTRAL`. Ends of executions lie in a binary heap of at most rows x slots entries.
+queue of `Routing.CENTRAL`. Ends of executions are in a binary heap of at most rows x slots entries.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from headroom.simulator.plant import ServiceSpec, Spread
 
 
 class Column(IntEnum):
-    """One row of these per replica. Counters are cumulative since the replica's start."""
+    """Columns of a replica's telemetry. Counters are cumulative since the replica's start."""
 
     ARRIVALS = 0
-    """Requests at the replica's door, refused ones included."""
+    """Requests that reached the replica, refused ones included."""
     REFUSED = 1
     EXPIRED = 2
     CANCELLED = 3
     ANSWERED = 4
     EXECUTIONS = 5
     ITEMS = 6
-    """Requests in the executions that have ended."""
+    """Requests in finished executions."""
     EXECUTION_S = 7
-    """Seconds that ended executions took."""
+    """Seconds of finished executions."""
     BUSY_S = 8
     """Seconds in which at least one slot was executing: what "GPU utilization" reports."""
     SLOTS_BUSY_S = 9
@@ -49,7 +49,7 @@ class Column(IntEnum):
 COLUMNS = len(Column)
 
 BOUNDS_S = (*(float(f"{0.001 * 1.15**k:.6g}") for k in range(80)), math.inf)
-"""The model server's latency grid; a contract test holds the two together."""
+"""The model server's latency grid; a contract test compares the two."""
 
 
 Floats = NDArray[np.float64]
@@ -62,7 +62,7 @@ DETERMINISTIC, LOGNORMAL, GAMMA = range(3)
 
 
 class Number(IntEnum):
-    """Whole numbers of the plant as a whole."""
+    """Integers of the whole plant."""
 
     READY = 0
     """Rows in `routable`."""
@@ -71,21 +71,21 @@ class Number(IntEnum):
     HEAP = 2
     """Entries of the heap."""
     TURN = 3
-    """Of round robin, and for ties."""
+    """Next row of round robin and of ties."""
     MAX_BATCH = 4
     SLOTS = 5
     ROUTING = 6
     SPREAD = 7
     MAX_WAITING = 8
-    """Requests waiting per queue at most; NONE: no bound."""
+    """Maximum queue length; NONE: no bound."""
     CAP = 9
-    """In flight per replica under CENTRAL."""
+    """Maximum in flight per replica under CENTRAL."""
     EXPIRES = 10
-    """1: what waited too long is `expired` by the server; 0: `cancelled` by the client."""
+    """1: requests that waited too long are `expired` (server); 0: `cancelled` (client)."""
 
 
 class Quantity(IntEnum):
-    """Real numbers of the plant as a whole."""
+    """Real numbers of the whole plant."""
 
     FIXED_S = 0
     PER_ITEM_S = 1
@@ -94,7 +94,7 @@ class Quantity(IntEnum):
     PATIENCE_S = 4
     """Waiting longer than this ends a request: the smaller of timeout and deadline; may be inf."""
     TIMEOUT_S = 5
-    """An answer later than this finds nobody; may be inf."""
+    """An answer later than this is cancelled by the client; may be inf."""
     TARGET_S = 6
     IN_SYSTEM_S = 7
     """Integral of all requests in the system: the L of Little's law, times the time."""
@@ -103,7 +103,7 @@ class Quantity(IntEnum):
 
 
 class Tally(IntEnum):
-    """The truth about all requests: what the scores are made of."""
+    """Ground truth about all requests, from which scores are computed."""
 
     REQUESTS = 0
     WITHIN = 1
@@ -160,15 +160,15 @@ class PlantState(NamedTuple):
     """[minutes] By time of arrival."""
     minute_missed: Ints
     latency: Ints
-    """[fine buckets] Of answered requests, over the run: factor 1.02 from 0.1 ms."""
+    """[fine buckets] Answered requests over the run: factor 1.02 from 0.1 ms."""
     recent: Ints
-    """[fine buckets + 1] As latency, since the last sample; the last counts what had no answer."""
+    """[fine buckets + 1] As latency, since the last sample; the last counts unanswered requests."""
 
 
 FINE_BUCKETS = 1000
 FINE_START_S = 1e-4
 FINE_LOG = math.log(1.02)
-"""Of the truth's own histogram: 1000 buckets of factor 1.02 reach from 0.1 ms to 11 hours."""
+"""The ground truth's histogram: 1000 buckets of factor 1.02 reach from 0.1 ms to 11 hours."""
 
 _ROUTINGS = {
     Routing.RANDOM: RANDOM,
@@ -242,7 +242,7 @@ _BY_ROW = {
     "open": np.int64,
     "counters": np.float64,
 }
-"""The tables that have one entry per replica."""
+"""The arrays with one entry per replica."""
 
 
 def _rows(name: str, rows: int, slots: int) -> NDArray[Any]:
@@ -255,7 +255,7 @@ def _rows(name: str, rows: int, slots: int) -> NDArray[Any]:
 
 
 def with_rows(tables: PlantState, rows: int) -> PlantState:
-    """Return the plant with room for `rows` replicas; rows keep their numbers.
+    """Return the plant with capacity for `rows` replicas; rows keep their numbers.
 
     Only the central queue's row, the last, moves.
     """
@@ -274,7 +274,7 @@ def with_rows(tables: PlantState, rows: int) -> PlantState:
 
 
 def with_more_nodes(tables: PlantState) -> PlantState:
-    """Return the plant with a pool of twice the size, its free list empty before."""
+    """Return the plant with a pool of twice the size; its free list must be empty."""
     size = len(tables.arrived_s)
     following = np.concatenate((tables.following, np.arange(size + 1, 2 * size + 1)))
     following[-1] = NONE

@@ -1,4 +1,4 @@
-"""Random numbers inside the compiled plant: splitmix64, so that a seed means the same everywhere.
+"""Random numbers of the compiled plant: splitmix64, so that a seed means the same everywhere.
 
 Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014. numpy's
 generators lose their state in compiled code, and numba's own differ between versions.

@@ -1,4 +1,4 @@
-"""One run: a scenario under an autoscaler on the virtual clock, from first arrival to score."""
+"""Runs a scenario under an autoscaler on a virtual clock, from the first arrival to the score."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from headroom.simulator.scenario import Scenario, Times, Workload
 from headroom.simulator.scores import fine_quantile, score
 
 _SAMPLES = 1440
-"""Points of a timeline at most: one per 10 s of four hours."""
+"""Maximum points of a timeline: one per 10 s of four hours."""
 _SHORTEST_SAMPLE_S = 5.0
 _WINDOW_S = 30
-"""The replicas at the start are sized for the busiest such window before new ones can be ready."""
+"""Initial replicas are sized for the busiest such window before new ones can be ready."""
 
 
 def simulate(
@@ -43,7 +43,7 @@ def simulate(
 ) -> tuple[Outcome, ...]:
     """Return one outcome per service. Same scenario, autoscaler and seed: same outcome.
 
-    `on_progress` is told the share of the virtual time that has passed, once per sample.
+    `on_progress` is called with the elapsed share of the virtual time, once per sample.
     """
     events, pool = EventQueue(), Pool(scenario.cluster)
     duration_s = scenario.duration_s
@@ -174,7 +174,7 @@ class _Run:
                 events.at(fault.start_s, Priority.FAULTS, self._beginning(events, fault))
 
     def advance(self, until_s: float) -> None:
-        """Run the plant until then, beyond a chunk's last arrival only with the next at hand."""
+        """Run the plant until then; loads the next chunk before a chunk's last arrival."""
         while self._following is not None:
             last_s = float(self._times[-1]) if len(self._times) else 0.0
             if last_s >= until_s:
@@ -186,7 +186,7 @@ class _Run:
         self._index = self.fleet.advance(self._times, self._index, until_s)
 
     def outcome(self, scenario: str, seed: int) -> Outcome:
-        """Close the books; what is still in the system gets as long as the promise allows."""
+        """Compute the outcome; requests still in the system get one latency target to finish."""
         end_s = self.duration_s
         self.advance(end_s)
         gpu = self.fleet.gpu_seconds(end_s)
@@ -248,7 +248,7 @@ class _Run:
         self._samples.take(self.fleet, policy.latency_target_s, policy.latency_percentile, now_s)
 
     def _beginning(self, events: EventQueue, fault: Fault) -> Callable[[float], None]:
-        """Return what happens when a fault begins; it enters its own end."""
+        """Return the action that starts a fault and schedules its end."""
         fleet, pool = self.fleet, self.pool
 
         def begin(now_s: float) -> None:
@@ -269,7 +269,7 @@ class _Run:
                     count = len(victims)
                     pool.lost += count
                     fleet.kill(victims, now_s)
-                    ending = lambda end_s: pool.found(count, end_s)  # noqa: E731
+                    ending = lambda end_s: pool.restore(count, end_s)  # noqa: E731
                 case FaultKind.SLOW_PODS:
                     fleet.slow(victims, fault.factor)
                     ending = lambda _: fleet.slow(victims, 1.0)  # noqa: E731
@@ -283,7 +283,7 @@ class _Run:
 
 
 def _truth(workload: Workload, seed: int) -> GroundTruth:
-    """Count the stream by seconds, and measure the plant at its mean size."""
+    """Count arrivals per second, and measure the plant's capacity at its mean size."""
     spec, duration_s = workload.spec, workload.arrivals.duration_s
     counts = np.zeros(max(1, math.ceil(duration_s)))
     for times_s in workload.arrivals.chunks(seed):
@@ -296,7 +296,7 @@ def _truth(workload: Workload, seed: int) -> GroundTruth:
 
 
 def _initial(truth: GroundTruth) -> int:
-    """Return the replicas at the start: what the first arrivals need below capacity and ceiling."""
+    """Return the initial replicas: enough for the first arrivals below capacity and ceiling."""
     spec, policy = truth.spec, truth.spec.policy
     if spec.initial_replicas is not None:
         return max(policy.min_replicas, min(policy.max_replicas, spec.initial_replicas))

@@ -1,4 +1,4 @@
-"""A scenario as a value: services with their arrivals, the pool, the faults, and for how long."""
+"""A scenario as a value: services with their arrivals, the GPU pool, and faults."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Times = NDArray[np.float64]
 
 
 class Arrivals(Protocol):
-    """A stream of arrival times; may be read several times, each time with the same answer."""
+    """A stream of arrival times; each reading gives the same times."""
 
     @property
     def duration_s(self) -> float:
@@ -33,7 +33,7 @@ class Arrivals(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """One service and what arrives at it."""
+    """One service and its arrivals."""
 
     spec: ServiceSpec
     arrivals: Arrivals
@@ -41,7 +41,7 @@ class Workload:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """Everything that a run needs but the autoscaler and the seed."""
+    """Everything that a run needs except the autoscaler and the seed."""
 
     name: str
     workloads: tuple[Workload, ...]

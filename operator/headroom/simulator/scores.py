@@ -1,4 +1,4 @@
-"""From the plant's truth to scores, and the timeline of a run from its samples."""
+"""Computes scores from the plant's ground truth and the timeline of a run."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ FLAP_SLACK_S = 60.0
 
 
 def fine_quantile(counts: Ints, unanswered: int, ratio: float) -> float:
-    """Return a percentile in seconds; inf if it is among the unanswered, nan without any request.
+    """Return a percentile in seconds; inf if it is an unanswered request, nan without requests.
 
-    The bucket's geometric middle: within 1 % of the truth.
+    The bucket's geometric middle, which is within 1 % of the true value.
     """
     cumulated = np.cumsum(counts)
     total = int(cumulated[-1]) + unanswered
@@ -44,7 +44,7 @@ def count_flaps(moves: Sequence[Move], cold_start_s: float) -> int:
 def score(
     fleet: Fleet, moves: Sequence[Move], timeline: Timeline, end_s: float, gpu: tuple[float, float]
 ) -> Score:
-    """Return the figures of a run that ended at end_s; nothing still in the system is in time."""
+    """Return the figures of a run that ended at end_s; requests still in the system are misses."""
     tables, spec = fleet.tables, fleet.spec
     kernel.settle(tables, end_s)
     kernel.miss_the_rest(tables)

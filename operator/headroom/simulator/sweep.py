@@ -1,6 +1,6 @@
-"""What tuning does for a peer: its best front over a grid of knobs, and what of it beats Headroom.
+"""Sweeps the knobs of peers: the best front of each, and its points that beat Headroom.
 
-All in hindsight and per service of a scenario: a tuned peer knows which of its settings will do.
+Tuning is in hindsight and per service of a scenario: a tuned peer knows which setting works.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ class Tuned:
     service: str
     peer: str
     settings: int
-    """Tried."""
+    """Number of settings tried."""
     front: tuple[Summary, ...]
     """Cheapest first; no setting of this peer is better in one of misses and cost and no worse in
     the other."""
     beating: tuple[Summary, ...] | None
-    """Of the front what is so against Headroom; None where Headroom did not run."""
+    """Points of the front that beat Headroom; None if Headroom did not run."""
 
 
 def settings_of(
     peers: Sequence[str], grids: Mapping[str, Sequence[Mapping[str, float]]]
 ) -> tuple[tuple[str, Mapping[str, float]], ...]:
-    """Return every setting to try, peer by peer; without a grid a peer is tried at its defaults."""
+    """Return every setting to try, peer by peer; a peer without a grid is tried at its defaults."""
     return tuple((peer, setting) for peer in peers for setting in grids.get(peer, ({},)))
 
 
 def tuned(summaries: Sequence[Summary]) -> tuple[Tuned, ...]:
-    """Return each peer's best front on each service, bounds left out.
+    """Return each peer's best front on each service, without bounds.
 
-    Summaries of one service stand together, as `summarized` returns them.
+    Summaries must be grouped by service, as `summarized` returns them.
     """
     found: list[Tuned] = []
     for (scenario, service), group in groupby(summaries, key=lambda s: (s.scenario, s.service)):

@@ -126,7 +126,7 @@ def test_a_run_with_nothing_to_plot_still_has_its_page(timeline_: Timeline) -> N
 def test_what_does_not_fit_is_said() -> None:
     reader = opened([outcome(f"peer {index}") for index in range(TIMELINES + 3)])
     assert sum(tag == "article" for tag, _ in reader.seen) == TIMELINES
-    assert any("3 timelines left out" in data for _, data in reader.texts)
+    assert any("3 timelines not shown" in data for _, data in reader.texts)
 
 
 def test_no_outcomes_give_an_empty_page() -> None:

@@ -80,4 +80,4 @@ def test_an_element_is_judged_by_pairs_of_one_seed() -> None:
 def test_services_are_judged_apart_and_what_has_no_partner_is_left_out() -> None:
     whole = [outcome(service="a"), outcome(service="b")]
     found = effects(whole, {"burst": [outcome(service="b"), outcome(service="c")]})
-    assert [(effect.service, effect.element) for effect in found] == [("b", "burst")]
+    assert [(effect.service, effect.component) for effect in found] == [("b", "burst")]

@@ -1,9 +1,9 @@
-"""Arrivals counted over short intervals, as our own recordings hold them: the counts are kept.
+"""Arrivals counted over short intervals, as in the operator's own recordings; counts are kept.
 
-A tick of seconds counted what did arrive; drawing a Poisson number of that mean would add its
-variance a second time. So with scale 1 every interval gets exactly its count, at random instants;
-otherwise floor(scale) times the count, and of one more copy each request with the probability that
-is left of the scale.
+A recorded count already varies; drawing a Poisson number of that mean would add the variance a
+second time. So with scale 1 every interval gets exactly its count, at random instants. With another
+scale it gets floor(scale) times the count, and each request of one more copy with the remaining
+probability.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class CountedArrivals:
     stream: str
 
     def __post_init__(self) -> None:
-        """Raise ValueError for counts that cannot be."""
+        """Raise ValueError for invalid counts."""
         fits = len(self.edges_s) == len(self.counts) + 1 >= 2
         require(
             fits,

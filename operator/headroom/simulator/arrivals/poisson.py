@@ -1,4 +1,4 @@
-"""Poisson arrivals: along a rate that is known, and along one that switches at random."""
+"""Poisson arrivals with a given rate, or with a rate that switches at random."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headroom.simulator.arrivals.rates import Profile, Vector
 from headroom.simulator.arrivals.streams import generator, require
 
 PHASES = 2048
-"""Of an on/off source drawn at a time."""
+"""Phases of an on/off source drawn at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +21,7 @@ class PoissonArrivals:
 
     profile: Profile
     stream: str
-    """Whose arrivals they are: the service's name."""
+    """Name of the random stream: the service's name."""
 
     @property
     def duration_s(self) -> float:
@@ -53,7 +53,7 @@ class OnOffArrivals:
     stream: str
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a source that cannot be."""
+        """Raise ValueError for an invalid source."""
         require(
             0 < self.duration_s < math.inf, "duration must be > 0 s and finite", self.duration_s
         )

@@ -1,4 +1,4 @@
-"""A rate as a function of time, in straight pieces, and the Poisson process that follows it.
+"""A piecewise linear rate over time, and the Poisson process with that rate.
 
 With a unit-rate Poisson process u on the axis of the cumulated rate L(t), the times t with L(t) = u
 are a Poisson process of rate L'(t) (the time-change theorem). L is inverted exactly: it is linear
@@ -21,10 +21,10 @@ from headroom.simulator.arrivals.streams import CHUNK, require
 Vector = NDArray[np.float64]
 
 WORTH_A_PASS = 500
-"""Arrivals in one piece from which on the piece is worked out by itself."""
+"""Pieces with at least this many arrivals are computed separately."""
 
 SHORTEST_S = 1e-9
-"""A piece that is no longer counts for nothing."""
+"""Pieces not longer than this are ignored."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,7 @@ class Profile:
     """A rate in pieces: piece i runs from edges_s[i] to edges_s[i+1], linear between its two rates.
 
     A jump is two pieces that differ where they meet. Edges begin at 0 and never decrease; a piece
-    without length counts for nothing.
+    without length is ignored.
     """
 
     edges_s: Vector
@@ -43,7 +43,7 @@ class Profile:
     """[pieces]."""
 
     def __post_init__(self) -> None:
-        """Raise ValueError for pieces that are no rate."""
+        """Raise ValueError for pieces that do not form a rate."""
         edges, rates = self.edges_s, np.concatenate((self.start_rps, self.end_rps))
         require(len(edges) >= 2, "a rate must have at least one piece", max(0, len(edges) - 1))
         fits = len(self.start_rps) == len(self.end_rps) == len(edges) - 1
@@ -67,17 +67,17 @@ class Profile:
 
     @property
     def duration_s(self) -> float:
-        """Where the last piece ends."""
+        """End of the last piece."""
         return float(self.edges_s[-1])
 
     @cached_property
     def requests(self) -> float:
-        """Arrivals to expect over the whole."""
+        """Expected arrivals in total."""
         return float(np.sum(self._masses))
 
     @property
     def mean_rps(self) -> float:
-        """Arrivals to expect per second, over the whole."""
+        """Expected arrivals per second, on average."""
         return self.requests / self.duration_s
 
     def scaled(self, factor: float) -> Profile:
@@ -93,7 +93,7 @@ class Profile:
         """Return the same shape with this mean.
 
         Raises:
-            ValueError: the mean is below 0, or nothing arrives that could be scaled.
+            ValueError: the mean is below 0, or the rate is zero everywhere.
         """
         require(0 <= mean_rps < math.inf, "mean_rps must be finite and >= 0", mean_rps)
         require(self.requests > 0, "a shape to be scaled must have requests", 0)
@@ -129,7 +129,7 @@ class Profile:
         total, at, last_s = float(inverse.cumulated[-1]), 0.0, 0.0
         while at < total:
             left = total - at
-            # Six standard deviations more than are expected: a second draw is for long streams.
+            # Six standard deviations more than expected: only long streams need a second draw.
             size = min(CHUNK, int(left + 6 * math.sqrt(left)) + 16)
             unit = chance.standard_exponential(size)
             np.cumsum(unit, out=unit)
@@ -147,7 +147,7 @@ class Profile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Inverse:
-    """The cumulated rate, ready to be inverted; pieces without arrivals are left out."""
+    """The cumulated rate, prepared for inversion; pieces without arrivals are left out."""
 
     cumulated: Vector
     """[pieces + 1]."""
@@ -176,7 +176,7 @@ class _Inverse:
         if self.flat:
             times = np.divide(beyond, rates, out=beyond)
         else:
-            # rate * x + slope * x^2 / 2 = beyond, in the form that stays exact for small slopes.
+            # rate * x + slope * x^2 / 2 = beyond, in the form that is exact for small slopes.
             root = beyond * (2 * self.slopes[piece])
             root += rates**2
             np.sqrt(np.maximum(root, 0.0, out=root), out=root)

@@ -1,4 +1,4 @@
-"""A recording of a running operator, as arrivals and services to simulate. Pure.
+"""PURE. A recording of a running operator as arrivals and services to simulate.
 
 The format of its lines is `headroom.telemetry.recording`.
 """
@@ -23,7 +23,7 @@ from headroom.telemetry.recording import Header, ServiceLine, TickLine, read_lin
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedService:
-    """One service as it was recorded."""
+    """One recorded service."""
 
     name: str
     policy: Policy
@@ -32,7 +32,7 @@ class RecordedService:
     edges_s: Vector
     """[ticks], from 0: the instants between which arrivals were counted."""
     counts: NDArray[np.int64]
-    """[ticks - 1]. Where a count is missing, the rates on either side are joined by a line."""
+    """[ticks - 1]. A missing count is interpolated between the rates on either side."""
     replicas: NDArray[np.int64]
     """[ticks]."""
     unknown_s: float
@@ -47,7 +47,7 @@ class RecordedService:
         scale: float | None = None,
         mean_rps: float | None = None,
     ) -> CountedArrivals:
-        """Return a window, of the whole intervals that begin in it, times `scale` or at `mean_rps`.
+        """Return the intervals that begin in a window, times `scale` or at `mean_rps`.
 
         Raises:
             ValueError: the window holds no interval or no request, or a factor is out of range.
@@ -109,10 +109,10 @@ class _Gathered:
 
 
 def read_recording(lines: Iterable[str], source: str) -> dict[str, RecordedService]:
-    """Read a recording's lines, each with its end of line; return its services by name.
+    """Read a recording's lines, with their line ends; return its services by name.
 
     Raises:
-        TraceError: naming the line and the rule that it breaks.
+        TraceError: names the line and the broken rule.
     """
     gathered: dict[str, _Gathered] = {}
     number = 0

@@ -1,10 +1,11 @@
-"""A recorded trace as arrivals: a window of it, times a factor. Time is never stretched.
+"""Replays a window of a recorded trace, times a factor. Time is never stretched.
 
-A cold start takes as long as it takes, so a trace must meet it at its own speed. What was recorded
-request by request is thinned (each request stays with probability k, which pulls the index of
-dispersion towards 1: IDC' = 1 + k (IDC - 1)) or overlaid with copies of itself that are shifted by
-up to a minute (which keeps the slow shape and smooths the bursts). A trace of counts becomes a
-Poisson process with each bin's rate: the least bursty arrivals that fit the counts.
+Cold starts have a fixed length, so a trace must run at its own speed. Traces of single requests are
+thinned (each request stays with probability k, which pulls the index of
+dispersion towards 1: IDC' = 1 + k (IDC - 1)) or overlaid with copies of
+themselves that are shifted by up to a minute (which keeps the slow shape and smooths the bursts). A
+trace of counts becomes a Poisson process with each bin's rate: the least bursty arrivals that fit
+the counts.
 """
 
 from __future__ import annotations
@@ -29,21 +30,21 @@ MAX_SCALE = 1000.0
 class ReplayedArrivals:
     """Recorded arrivals within a window, thinned or overlaid.
 
-    With scale 1 they are the recording itself, whatever the seed. Otherwise floor(scale) copies are
-    overlaid, and one more is thinned to the rest; the first is where it was, the others are shifted
-    by a random time up to `LONGEST_SHIFT_S`, around the window's ends.
+    With scale 1 they are the recording itself for every seed. Otherwise floor(scale) copies are
+    overlaid, and one more is thinned to the rest; all but the first are shifted by a random time up
+    to `LONGEST_SHIFT_S`, cyclically within the window.
     """
 
     arrivals_s: Vector
     """[requests] of the window, sorted, in the recording's time."""
     start_s: float
-    """Where the window begins in the recording."""
+    """Start of the window in the recording."""
     duration_s: float
     scale: float
     stream: str
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a scale that cannot be."""
+        """Raise ValueError for an invalid scale."""
         require(0 < self.scale <= MAX_SCALE, f"scale must be > 0 and <= {MAX_SCALE:g}", self.scale)
 
     @property
@@ -75,7 +76,7 @@ class ReplayedArrivals:
     def _copy(
         self, chance: np.random.Generator, begin_s: float, end_s: float, shift_s: float, keep: float
     ) -> Vector:
-        """Return what a copy shifted by `shift_s` puts into [begin_s, end_s)."""
+        """Return the arrivals of a copy shifted by `shift_s` in [begin_s, end_s)."""
         if begin_s >= shift_s:
             times = self._moved(begin_s, end_s, shift_s)
         else:
@@ -101,15 +102,15 @@ def replay(
     scale: float | None = None,
     mean_rps: float | None = None,
 ) -> ReplayedArrivals | PoissonArrivals:
-    """Return a window of a trace as arrivals, times `scale` or brought to `mean_rps`.
+    """Return a window of a trace as arrivals, times `scale` or scaled to `mean_rps`.
 
     Args:
-        trace: what was recorded.
-        stream: whose arrivals they are, the service's name: the seed's other streams differ.
-        start_s: where the window begins in the recording.
-        duration_s: how long it is; None takes what is left of the recording.
-        scale: arrivals per request recorded; None takes 1.
-        mean_rps: mean over the window instead.
+        trace: the recorded trace.
+        stream: name of the random stream, the service's name; each name has its own.
+        start_s: start of the window in the recording.
+        duration_s: length of the window; None means to the end of the recording.
+        scale: arrivals per recorded request; None means 1.
+        mean_rps: mean over the window, instead of a scale.
 
     Raises:
         ValueError: the window lies outside the trace or is empty, or a factor is out of range.
@@ -147,7 +148,7 @@ def replay(
 
 
 def rate_of(trace: RateTrace, start_s: float, end_s: float) -> Profile:
-    """Return the bins of a window as a rate, level within each bin."""
+    """Return the bins of a window as a rate, constant within each bin."""
     first = math.floor(start_s / trace.bin_s + 1e-9)
     last = min(math.ceil(end_s / trace.bin_s - 1e-9), len(trace.requests))
     edges = np.clip(trace.bin_s * np.arange(first, last + 1), start_s, end_s) - start_s

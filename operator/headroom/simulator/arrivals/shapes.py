@@ -13,18 +13,18 @@ from headroom.simulator.arrivals.streams import require
 
 MAX_PIECES = 1_000_000
 KNOTS_PER_PERIOD = 288
-"""Of a daily curve: straight pieces of 5 minutes, within 0.006 % of its amplitude."""
+"""Pieces per period of a daily curve: 5 minutes each, within 0.006 % of its amplitude."""
 
 
 def constant(*, duration_s: float, rps: float) -> Profile:
-    """Return one rate throughout."""
+    """Return a constant rate."""
     _duration(duration_s)
     _rate("rps", rps)
     return Profile.of([(duration_s, rps, rps)])
 
 
 def step(*, duration_s: float, before_rps: float, after_rps: float, at_s: float) -> Profile:
-    """Return one rate until `at_s`, another from then on."""
+    """Return one rate until `at_s`, and another afterwards."""
     _duration(duration_s)
     _rate("before_rps", before_rps)
     _rate("after_rps", after_rps)
@@ -40,7 +40,7 @@ def ramp(
     start_s: float = 0.0,
     end_s: float | None = None,
 ) -> Profile:
-    """Return a straight rise (or fall) from `start_s` to `end_s`, level before and after."""
+    """Return a linear rise (or fall) from `start_s` to `end_s`, constant before and after."""
     _duration(duration_s)
     _rate("from_rps", from_rps)
     _rate("to_rps", to_rps)
@@ -57,16 +57,16 @@ def ramp(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """A stretch of a staged load: level, or straight to another rate."""
+    """A stage of a load: a constant rate, or linear to another rate."""
 
     duration_s: float
     rps: float
     to_rps: float | None = None
-    """Rate at its end; None: the same."""
+    """Rate at its end; None means the same."""
 
 
 def stages(parts: Sequence[Stage]) -> Profile:
-    """Return the parts one after another."""
+    """Return the stages in sequence."""
     require(0 < len(parts) <= MAX_PIECES, f"there must be 1 to {MAX_PIECES} stages", len(parts))
     for part in parts:
         _duration(part.duration_s)
@@ -86,7 +86,7 @@ def spikes(
     lasting_s: float,
     first_s: float | None = None,
 ) -> Profile:
-    """Return a base rate with rectangular spikes; without `first_s` the first after one period."""
+    """Return a base rate with rectangular spikes; the first after `first_s` or one period."""
     _duration(duration_s)
     _rate("base_rps", base_rps)
     _rate("peak_rps", peak_rps)
@@ -112,7 +112,7 @@ def diurnal(
     period_s: float = 86_400.0,
     phase_s: float = 0.0,
 ) -> Profile:
-    """Return a sine between two rates, at its low after `phase_s`, in short straight pieces."""
+    """Return a sine between two rates, at its low after `phase_s`, in short linear pieces."""
     _duration(duration_s)
     _rate("low_rps", low_rps)
     _rate("high_rps", high_rps)

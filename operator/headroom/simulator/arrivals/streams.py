@@ -1,4 +1,4 @@
-"""Chance for arrivals: one independent, reproducible stream per seed and name."""
+"""Random numbers for arrivals: one independent, reproducible stream per seed and name."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import hashlib
 import numpy as np
 
 CHUNK = 100_000
-"""Arrivals per chunk, about: what a stream holds in memory at a time."""
+"""Approximate arrivals per chunk: what a stream holds in memory at a time."""
 
 
 def generator(seed: int, name: str) -> np.random.Generator:
-    """Return the generator of this seed and name; others' draws leave it alone.
+    """Return the generator of this seed and name, independent of all other streams.
 
     The name is hashed into the spawn key of a SeedSequence, so that two services of one scenario
-    are independent, and adding one changes nothing for the rest.
+    are independent, and adding one does not change the rest.
 
     Raises:
         ValueError: the seed is below 0.
@@ -26,7 +26,7 @@ def generator(seed: int, name: str) -> np.random.Generator:
 
 
 def require(holds: bool, rule: str, got: object) -> None:
-    """Raise ValueError with rule and value where a parameter breaks its rule."""
+    """Raise ValueError with the rule and the value of a parameter that breaks it."""
     if not holds:
         shown = f"{got:.12g}" if isinstance(got, float) else str(got)
         raise ValueError(f"{rule}; got {shown}")

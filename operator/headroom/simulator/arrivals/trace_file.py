@@ -1,11 +1,11 @@
-"""Recorded workloads as files hold them, read line by line into checked arrays.
+"""Reads trace files (recorded workloads) line by line into validated arrays.
 
 Two formats, both CSV with a header, plain or gzipped:
 
     arrival_s,input_tokens,output_tokens    one row per request, sorted by time; tokens are not used
-                                            and may be empty; the header may be `arrival_s` alone
-    t_s,requests                            one row per bin: its start and its requests; bins are of
-                                            one length, begin at 0, and none is left out
+                                            and may be empty; the header may be just `arrival_s`
+    t_s,requests                            one row per bin: its start and its requests; bins have
+                                            one length, start at 0 and have no gaps
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ Vector = NDArray[np.float64]
 REQUEST_HEADERS = ("arrival_s,input_tokens,output_tokens", "arrival_s")
 RATE_HEADER = "t_s,requests"
 IN_MEMORY = 500_000
-"""Requests of a trace that are held in memory; longer ones lie in a temporary file."""
+"""Maximum requests of a trace held in memory; longer traces use a temporary file."""
 MAX_LINE = 10_000
 _GZIP_MAGIC = b"\x1f\x8b"
 
 
 class TraceError(ValueError):
-    """A file that is not a trace: the message names file, line, rule and what was found."""
+    """A malformed trace file: the message names the file, the line, the rule and the value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class RequestTrace:
 
     name: str
     arrivals_s: Vector
-    """[requests], sorted, from 0; of a long trace a view of a file."""
+    """[requests], sorted, from 0; for a long trace a view of a file."""
 
     @property
     def duration_s(self) -> float:
@@ -71,10 +71,10 @@ Trace = RequestTrace | RateTrace
 
 
 def read_trace(stream: IO[bytes], name: str) -> Trace:
-    """Read a trace from its bytes; `name` stands for the file in errors.
+    """Read a trace from its bytes; `name` is the file's name in errors.
 
     Raises:
-        TraceError: naming the line and the rule that it breaks.
+        TraceError: names the line and the broken rule.
         OSError: the stream cannot be read.
     """
     start = stream.read(len(_GZIP_MAGIC))

@@ -1,10 +1,10 @@
-"""The window of a rate-only trace in which load rises most steeply.
+"""Finds the window of a rate-only trace in which the load rises most steeply.
 
 The rise at an instant is the mean rate of the `over_s` after it less that of the `over_s` before,
 in requests per second: as a share of the window's mean, the steepest would be a burst of minutes in
-a quiet night. The rise stands at a third of the window, so that what led to it and what follows are
-both in it. An empty bin amid traffic is telemetry that was lost, and what follows it is no rise:
-windows with one are passed over, unless all have one.
+a quiet night. The rise is placed at a third of the window, so that the window shows the
+time before and after it. An empty bin amid traffic is lost telemetry, and the bin after it is not a
+rise: windows with an empty bin are skipped, unless all have one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from headroom.simulator.arrivals.trace_file import RateTrace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SteepWindow:
-    """A window of a trace and how steep it is."""
+    """A window of a trace and its steepness."""
 
     start_s: float
     duration_s: float
@@ -31,7 +31,7 @@ class SteepWindow:
 def steepest_rise(
     trace: RateTrace, *, window_s: float = 10_800.0, over_s: float = 600.0
 ) -> SteepWindow:
-    """Return the window of whole bins with the steepest rise; of equals the earliest.
+    """Return the window of whole bins with the steepest rise; the earliest of equals.
 
     Raises:
         ValueError: a window is not longer than two `over_s`, or the trace is shorter than a window.

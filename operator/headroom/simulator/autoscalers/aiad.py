@@ -1,12 +1,11 @@
 """Additive increase, additive decrease (AIAD), the reactive baseline of Faro and INFaaS.
 
-Source: Faro (EuroSys 2025, arXiv 2409.19488): one replica more while the latency is above the SLO
-for 30 s, one less while it is below for 5 minutes. A loss of metrics restarts both clocks and
-holds.
+Source: Faro (EuroSys 2025, arXiv 2409.19488): one replica more after 30 s above the latency SLO,
+one less after 5 minutes below it. Missing metrics restart both clocks and keep the replicas.
 
-Choices: it looks every 10 s (Faro's reactive interval) at the percentile of the last 30 s. A
-service without answers and without a queue is idle, hence below; without answers but with a queue
-it is above. Each step restarts the clocks.
+Choices: every 10 s (Faro's reactive interval) it reads the percentile of the last 30 s. A service
+without answers counts as below the SLO if its queue is empty, and as above otherwise. Each step
+restarts the clocks.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ class Aiad(Peer):
     down_after_s: float = 300.0
     window_s: float = 30.0
     target_ratio: float = 1.0
-    """Of the latency target."""
+    """Threshold as a ratio of the latency target."""
     _above: bool | None = field(default=None, init=False, repr=False)
     _since_s: float = field(default=0.0, init=False, repr=False)
 
@@ -49,7 +48,7 @@ class Aiad(Peer):
         self._since_s = view.now_s
         if above:
             return ScaleRequest(replicas=view.replicas + 1, reason="Above")
-        # Nothing that it measures could wake a service without replicas.
+        # No metric of a service without replicas could trigger a scale-up.
         return ScaleRequest(replicas=max(min(1, view.replicas), view.replicas - 1), reason="Below")
 
     def _is_above(self, view: View) -> bool | None:

@@ -3,9 +3,9 @@
 Source: vllm-project/aibrix, pkg/controller/podautoscaler/algorithm/apa.go (the rule),
 autoscaler.go (max over metrics, pending-replica guard), context/context.go (defaults): reconcile
 every 10 s, mean of 180 s, tolerances 0.1, at most x2 up and /2 down, scale-down window 300 s
-(largest recommendation), up at once. Pods are scraped directly: those that fail are left out, and
-none at all is an error that holds what stands. Pending replicas count as idle on the way up and as
-at the target on the way down.
+(largest recommendation), immediate scale-up. Pods are scraped directly; failed scrapes are skipped,
+and if all fail the replicas are kept. Pending replicas count as idle on scale-up and as at the
+target on scale-down.
 
 Mapping: the documented metric is KV-cache usage with target 0.5; here it is the share of a
 replica's places in execution.
@@ -34,7 +34,7 @@ class AibrixApa(Peer):
     period_s: float = 10.0
     scrape_s: float = 10.0
     target_usage: float = 0.5
-    """Share of the places in execution, per replica."""
+    """Share of a replica's places in execution."""
     window_s: float = 180.0
     up_tolerance: float = 0.1
     down_tolerance: float = 0.1
@@ -45,7 +45,7 @@ class AibrixApa(Peer):
     _recommendations: list[tuple[float, int]] = field(default_factory=list, init=False, repr=False)
 
     def evaluate(self, view: View) -> ScaleRequest:
-        """Return the largest recommendation of the window, or more at once."""
+        """Return the largest recommendation of the window, or a larger one immediately."""
         current = view.replicas
         running = of_ready(view.metrics.instant(Column.RUNNING), view)
         if not running or not current:
@@ -76,7 +76,7 @@ class AibrixApa(Peer):
         return current
 
     def _guard(self, wanted: int, usage: float, current: int, ready: int) -> int:
-        """Adjust for pending replicas; never beyond what was wanted, never the other direction."""
+        """Adjust for pending replicas, within the recommendation and in its direction."""
         pending = current - ready
         if not pending or wanted == current:
             return wanted

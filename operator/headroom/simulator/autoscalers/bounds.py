@@ -1,10 +1,10 @@
-"""Bounds that no autoscaler could run: they read the arrivals themselves, never a metric.
+"""Bounds that no real autoscaler can reach, because they read the arrivals instead of metrics.
 
-- `oracle`: the instantaneous oracle, N(t) = ceil(rate(t) / capacity). What it asks for *is* what it
-  needs at that moment: its cost is the integral of what it asks for, and only a plant without cold
-  starts shows its attainment. Source: llm-d-autoscaling issue 1499.
-- `clairvoyant`: knows all arrivals and pays the cold start.
-- `ideal-reactive`: knows the true rate of the last seconds at once, and nothing of the future.
+- `oracle`: the instantaneous oracle, N(t) = ceil(rate(t) / capacity). It requests the need of each
+  moment: its cost is the integral of the desired replicas, and only a plant without cold starts
+  shows its attainment. Source: llm-d-autoscaling issue 1499.
+- `clairvoyant`: knows all arrivals, and pays for cold starts.
+- `ideal-reactive`: knows the true rate of the last seconds without delay, but not the future.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NORMAL_P99 = 2.3263
 
 
 def late_start_s(cold_start: ColdStart) -> float:
-    """Return seconds that 99 % of the cold starts, or more, do not exceed.
+    """Return a duration that at least 99 % of cold starts do not exceed.
 
     The sum of the phases' p99 (lognormal: median x spread^2.33) bounds the p99 of their sum.
     Worked: one phase of 60 s with spread 1.2: 60 x 1.2^2.3263 = 91.7 s; without spread 60 s.
@@ -34,7 +34,7 @@ def late_start_s(cold_start: ColdStart) -> float:
 
 @dataclass(kw_only=True)
 class Oracle(Peer):
-    """ceil(rate / capacity) of the window that is beginning."""
+    """ceil(rate / capacity) of the window that starts now."""
 
     kind: ClassVar[str] = "oracle"
 
@@ -50,7 +50,7 @@ class Oracle(Peer):
         self._plan = needed(rates, self.truth.capacity_rps)
 
     def evaluate(self, view: View) -> ScaleRequest:
-        """Return what this moment needs; at the run's end what its last window needed."""
+        """Return the need of this moment; at the end of the run that of the last window."""
         return ScaleRequest(replicas=_at(self._plan, view.now_s / self.window_s), reason="Oracle")
 
 
@@ -59,12 +59,12 @@ class Clairvoyant(Peer):
     """The largest need within one cold start from now, all arrivals known.
 
     A replica is created one late cold start before the first window that needs it and removed
-    after the last: asking for max need(s) over s in [t, t + L]. That also decides the gaps.
-    Between two peaks that lie g apart a replica costs g when held, and L when removed and created
-    anew (it is charged from its creation). For g < L the next peak is in sight when the first
-    ends, so it is held; for g >= L it goes and comes back in time. need() follows `need.py`, with
-    the service's own utilization ceiling; what a node's provisioning adds to a cold start is
-    `extra_lead_s`.
+    after the last: desired = max need(s) over s in [t, t + L]. The same rule covers gaps. Between
+    two peaks at distance g, a replica costs g if kept, and L if removed and created again (it is
+    charged from its creation). For g < L the next peak is in sight when the first ends, so the
+    replica is kept; for g >= L it is removed and returns in time. need() is `needed` of `peer.py`
+    with the service's own utilization ceiling; `extra_lead_s` is the time that provisioning a node
+    adds to a cold start.
     """
 
     kind: ClassVar[str] = "clairvoyant"
@@ -83,7 +83,7 @@ class Clairvoyant(Peer):
         self._needs = needed(rates, limit_rps(self.truth, self.policy.utilization_ceiling))
 
     def evaluate(self, view: View) -> ScaleRequest:
-        """Return the largest need from now until a replica asked for at the next tick is ready."""
+        """Return the largest need from now until a replica requested at the next tick is ready."""
         if not len(self._needs):
             return ScaleRequest(replicas=0, reason="Clairvoyant")
         lead_s = late_start_s(self.truth.spec.cold_start) + self.extra_lead_s + self.period_s
@@ -95,7 +95,7 @@ class Clairvoyant(Peer):
 
 @dataclass(kw_only=True)
 class IdealReactive(Peer):
-    """The true trailing rate under a ceiling; the largest number of the hold on the way down."""
+    """The true trailing rate under a ceiling; scale-down to the largest need of the hold."""
 
     kind: ClassVar[str] = "ideal-reactive"
     may_be_zero: ClassVar[frozenset[str]] = frozenset({"hold_s"})
@@ -114,13 +114,13 @@ class IdealReactive(Peer):
         self._arrived = np.concatenate(([0.0], np.cumsum(self.truth.arrivals_per_s)))
 
     def evaluate(self, view: View) -> ScaleRequest:
-        """Return what the last seconds need, or what was needed within the hold."""
+        """Return the need of the last seconds, or the largest need within the hold."""
         since_s = max(0.0, view.now_s - self.trailing_s)
         if view.now_s <= since_s:
             return ScaleRequest(replicas=view.replicas, reason="Beginning")
         rate = (self._until(view.now_s) - self._until(since_s)) / (view.now_s - since_s)
         wanted = int(needed(np.array([rate]), limit_rps(self.truth, self.ceiling))[0])
-        # Descending numbers only: an older one that a later one exceeds will never be the largest.
+        # Descending numbers only: an older one exceeded by a later one can never be the largest.
         kept = [
             (at, count)
             for at, count in self._held

@@ -1,8 +1,8 @@
-"""All autoscalers by name, and the settings that a sweep walks.
+"""All autoscalers by name, and the settings that a sweep tries.
 
 A grid is a star around the defaults: the defaults first, then each main knob alone at six or more
-other values, so a front over it says what one knob of a peer can do on every plant. Settings that
-change two knobs are added where a peer's answer to one depends on the other.
+other values, so that a front over it shows the effect of one knob of a peer on every plant.
+Settings that change two knobs are added where the effect of one depends on the other.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ BOUNDS: tuple[type[Peer], ...] = (Oracle, Clairvoyant, IdealReactive)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """How one autoscaler is made: `build(truth=truth, **knobs)`."""
+    """How to create one autoscaler: `build(truth=truth, **knobs)`."""
 
     build: Callable[..., Autoscaler]
     knobs: Mapping[str, Knob] = field(default_factory=dict)
-    """What may be set, each with its default."""
-    law: str = ""
-    """What it does, in a line."""
+    """All knobs with their defaults."""
+    summary: str = ""
+    """Its rule in one line."""
 
 
 def _first_line(docstring: str | None) -> str:
@@ -64,7 +64,7 @@ def _first_line(docstring: str | None) -> str:
 _ALL: tuple[type[Peer], ...] = (Headroom, *PEERS, *BOUNDS)
 _ENTRIES: Mapping[str, Entry] = MappingProxyType(
     {
-        peer.kind: Entry(build=peer, knobs=peer.knobs(), law=_first_line(peer.__doc__))
+        peer.kind: Entry(build=peer, knobs=peer.knobs(), summary=_first_line(peer.__doc__))
         for peer in _ALL
     }
 )
@@ -99,7 +99,7 @@ def make(
 
 
 def _typed(what: str, default: Knob, value: Knob) -> Knob:
-    """Return the value as its knob takes it: a choice, a switch, a whole number or a number."""
+    """Return the value in its knob's type: a choice, a switch, a whole number or a number."""
     if isinstance(default, StrEnum):
         choices = tuple(type(default))
         if value not in choices:

@@ -5,16 +5,15 @@ and config/. Throughput: the next interval's requests, by a local-linear-trend K
 (q_level 1, q_trend 0.1, r 10, the last value until 5 observations), over the engine's profiled
 rate within the SLA; the result is a lower bound only. Load: one up if *every* engine's estimated
 latency is above the SLA, one down only if each, with its load x N / (N - 1), stays within 0.8 of
-what the SLA leaves and its work still fits. Nothing is done while scaling is in progress or an
-engine did not report, and a new lower bound takes effect at the next tick of the load loop that
-does something.
+what the SLA leaves and its work still fits. It does nothing while scaling is in progress or an
+engine did not report, and a new lower bound takes effect at the next active tick of the load loop.
 
-The profile is perfect: `capacity_rps` of the truth, and the server's true cost. Mapping to a server
-that answers whole requests: queued prefill tokens are waiting requests, the tokens of one iteration
-are one batch, KV in use is requests in flight and its capacity the places. Requests are counted at
-the door, which spares it the blindness of counting answers under back-pressure.
+The profile is perfect: `capacity_rps` of the ground truth, and the server's true cost. Mapping to a
+server that answers whole requests: queued prefill tokens are waiting requests, the tokens of one
+iteration are one batch, KV in use is requests in flight and its capacity the places. Requests are
+counted on arrival, so that back-pressure does not hide load from it.
 
-Choice: the predictor; ARIMA is the older planner's default, and needs a library of its own.
+Choice: the predictor; ARIMA is the older planner's default, and needs a separate library.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ class TrendFilter:
     _last: float = field(default=0.0, init=False)
 
     def observe(self, value: float) -> None:
-        """Take in one interval's value."""
+        """Add one interval's value."""
         self._seen, self._last = self._seen + 1, value
         if not self._state:
             self._state = [value, 0.0]
@@ -70,7 +69,7 @@ class TrendFilter:
 
 @dataclass(kw_only=True)
 class Dynamo(Peer):
-    """max(load decision, throughput floor); one replica at a time unless the floor asks more."""
+    """max(load decision, throughput floor); one replica at a time unless the floor is higher."""
 
     kind: ClassVar[str] = "dynamo"
 
@@ -79,7 +78,7 @@ class Dynamo(Peer):
     scrape_s: float = 5.0
     throughput_interval_s: float = 180.0
     profile_ratio: float = 1.0
-    """Engine rate that the throughput loop plans with, of the profile's."""
+    """Engine rate used by the throughput loop, as a ratio of the profile's."""
     down_sensitivity: float = 0.8
     _filter: TrendFilter = field(default_factory=TrendFilter, init=False, repr=False)
     _began_s: float | None = field(default=None, init=False, repr=False)
@@ -114,8 +113,8 @@ class Dynamo(Peer):
         if self._began_s is None:
             self._began_s = self._counted_s = view.now_s
             return
-        # The shortest window with two scrapes in it, so that a new pod's short life is
-        # not stretched.
+        # The shortest window with two scrapes in it, so that the rate of a new pod is
+        # not extrapolated.
         rates = view.metrics.rate(Column.ARRIVALS, view.now_s, 2 * self.scrape_s)
         self._requests += sum(rates.values()) * (view.now_s - self._counted_s)
         self._counted_s = view.now_s

@@ -1,8 +1,8 @@
-"""Fixed numbers of replicas: what a person would size for the busiest window, or for the mean.
+"""Fixed numbers of replicas, sized for the busiest window or for the mean, as a person would do.
 
 `static-peak` takes the busiest aligned minute of the run, `static-mean` the mean of the whole run,
 each under the service's utilization ceiling and its latency capacity, times a margin. Both know
-the run's arrivals beforehand, as a capacity plan pretends to.
+the run's arrivals in advance, as a capacity plan assumes to.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from headroom.simulator.autoscalers.peer import Peer, limit_rps, needed, window_
 
 @dataclass(kw_only=True)
 class Static(Peer):
-    """A number that never changes."""
+    """A constant number of replicas."""
 
     period_s: float = 60.0
     scrape_s: float = math.inf
     margin: float = 1.0
-    """Rate planned for, over the rate known."""
+    """Planned rate over the known rate."""
 
     def evaluate(self, view: View) -> ScaleRequest:
         """Return the planned number."""

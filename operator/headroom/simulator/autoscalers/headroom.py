@@ -1,4 +1,4 @@
-"""Headroom itself: the production decision, fed as production feeds it."""
+"""Headroom: the production decision with the inputs that it has in production."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headroom.simulator.autoscaler import ScaleRequest, View
 from headroom.simulator.autoscalers.peer import Peer
 
 COMPONENTS: tuple[str, ...] = tuple(component.value for component in Component)
-"""What `without` may name."""
+"""Components that `without` accepts."""
 _TUNING = Tuning()
 _USUAL = Policy(latency_target_s=1.0)
 
@@ -21,7 +21,7 @@ _USUAL = Policy(latency_target_s=1.0)
 class Headroom(Peer):
     """`decide()` at its production tick, with direct scrapes of the pods.
 
-    The knobs are the constants of its law; production has the defaults.
+    The knobs are the constants of its tuning; production uses the defaults.
     """
 
     kind = "headroom"
@@ -39,12 +39,12 @@ class Headroom(Peer):
     drain_s: float = _TUNING.drain_s
     correction_s: float = _TUNING.correction_s
     without: str = ""
-    """Elements left out, separated by `+`; an unknown one is an error."""
+    """Disabled components, separated by `+`; an unknown one is an error."""
     state: State = field(default_factory=State.initial, init=False)
     decided: Policy = field(init=False)
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a knob out of its range or an element that does not exist."""
+        """Raise ValueError for a knob out of its range or an unknown component."""
         Peer.__post_init__(self)
         left_out = frozenset(Component(word) for word in self.without.split("+") if word)
         self.decided = replace(
@@ -67,7 +67,7 @@ class Headroom(Peer):
         )
 
     def evaluate(self, view: View) -> ScaleRequest:
-        """Return what `decide` decides."""
+        """Return the decision of `decide`."""
         observation = Observation(
             now_s=view.now_s, current=view.replicas, pods=view.pods, samples=view.samples
         )
@@ -78,5 +78,5 @@ class Headroom(Peer):
         )
 
     def restart(self) -> None:
-        """Begin anew from the checkpoint, as the operator does."""
+        """Restart from the checkpoint, as the operator does."""
         self.state = State.from_checkpoint(self.state.to_checkpoint())

@@ -1,14 +1,14 @@
 """HorizontalPodAutoscaler v2 on GPU utilization, on the queue and on p95: one metric each.
 
-Source: kubernetes/kubernetes, pkg/controller/podautoscaler. Sync every 15 s, tolerance 0.1, up at
-most max(4, 100 %) per 15 s at once, down after 300 s at the largest recommendation of that time.
-Metrics come from Prometheus at a 15 s scrape through an adapter. Start-up of a pod is unknown to
-it: a warming pod is an unready one.
+Source: kubernetes/kubernetes, pkg/controller/podautoscaler. Sync every 15 s, tolerance 0.1,
+scale-up by at most max(4, 100 %) per 15 s, scale-down after 300 s to the largest recommendation of
+that time. Metrics come from Prometheus at a 15 s scrape through an adapter. It does not know a
+pod's start-up: a warming pod is an unready one.
 
-Choices where the field leaves them open: every pod that exists and is not ready counts as *unready*
-(for a metric that is not CPU the controller would call a running, unready one *missing*, which the
-view cannot tell apart); "GPU utilization" is the busy time of the last minute, as `rate` or
-`avg_over_time` over DCGM's gauge gives it.
+Choices: every pod that exists and is not ready counts as *unready* (for a metric other than CPU,
+the controller would count a running, unready one as *missing*, which the view cannot distinguish);
+"GPU utilization" is the busy time of the last minute, as `rate` or `avg_over_time` over DCGM's
+gauge gives it.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from headroom.simulator.plant_state import Column
 
 @dataclass(kw_only=True)
 class Hpa(Peer):
-    """What the three have in common: the controller's behaviour; subclasses propose."""
+    """An HPA with one metric: the controller's behaviour; subclasses compute the recommendation."""
 
     may_be_zero: ClassVar[frozenset[str]] = frozenset({"tolerance", "stabilization_s"})
 
     tolerance: float = 0.1
     window_s: float = 60.0
-    """Of `rate` and `histogram_quantile` in the queries."""
+    """Window of `rate` and `histogram_quantile` in the queries."""
     stabilization_s: float = 300.0
     """Scale-down stabilization."""
     _behavior: HpaBehavior = field(init=False, repr=False)
@@ -53,7 +53,7 @@ class Hpa(Peer):
         self._behavior = HpaBehavior(policy=self.policy, down=down)
 
     def evaluate(self, view: View) -> ScaleRequest:
-        """Return what the controller would write to /scale."""
+        """Return the value that the controller would write to /scale."""
         recommendation = combine([self._propose(view)], current=view.replicas)
         return self._behavior.settle(view.now_s, view.replicas, recommendation)
 
@@ -85,8 +85,8 @@ class HpaUtilization(Hpa):
 class HpaQueue(Hpa):
     """The service's waiting requests as External metric with an `AverageValue` target.
 
-    The query sums over the pods that were scraped; a pod that was not adds nothing, and only an
-    empty answer is an error. The default target is one full batch waiting per replica.
+    The query sums over scraped pods; a pod without a scrape adds nothing, and only an empty answer
+    is an error. The default target is one full batch waiting per replica.
     """
 
     kind: ClassVar[str] = "hpa-queue"
@@ -108,7 +108,7 @@ class HpaQueue(Hpa):
 
 @dataclass(kw_only=True)
 class HpaLatency(Hpa):
-    """The promised percentile as External metric with a `Value` target: ceil(ready x p95 / SLO).
+    """The SLO's percentile as External metric with a `Value` target: ceil(ready x p95 / SLO).
 
     Without answers in the window the query yields NaN, which the adapter drops: an error, no
     change.
@@ -117,7 +117,7 @@ class HpaLatency(Hpa):
     kind: ClassVar[str] = "hpa-p95"
 
     target_ratio: float = 1.0
-    """Of the latency target."""
+    """Target as a ratio of the latency target."""
 
     def _propose(self, view: View) -> int | None:
         policy = self.policy

@@ -1,4 +1,4 @@
-"""What a HorizontalPodAutoscaler does with a recommendation: stabilization, rates, bounds.
+"""How a HorizontalPodAutoscaler limits a recommendation: stabilization, rates, bounds.
 
 Source: kubernetes/kubernetes, pkg/controller/podautoscaler/horizontal.go
 (normalizeDesiredReplicasWithBehaviors) and pkg/apis/autoscaling/v2/defaults.go. Policies of one
@@ -37,10 +37,10 @@ class HpaBehavior:
     _changes: list[tuple[float, int]] = field(default_factory=list, init=False)
 
     def settle(self, now_s: float, current: int, recommendation: int | None) -> ScaleRequest:
-        """Return what the controller would write to /scale; None keeps what stands.
+        """Return the value that the controller would write to /scale; None keeps the current value.
 
-        A cycle without a recommendation leaves no trace in the windows. What the controller finds
-        at its first cycle is its first recommendation, so nothing is removed for one whole window.
+        A cycle without a recommendation adds nothing to the windows. The replicas at the first
+        cycle are the first recommendation, so nothing is removed for one whole window.
         """
         if not self._recommendations:
             self._recommendations.append((now_s, current))
@@ -79,7 +79,7 @@ class HpaBehavior:
         if wanted > current:
             rate = self.up.rate
             start = current - sum(n for n in self._since(now_s - rate.period_s) if n > 0)
-            # Rounded up, or one replica could never become two at 50 %.
+            # Rounded up; otherwise one replica could never become two at 50 %.
             most = max(start + rate.replicas, math.ceil(start * (1 + rate.percent / 100)))
             return min(wanted, max(most, current))
         if wanted < current:

@@ -3,13 +3,13 @@
 Sources: keda.sh ScaledObject specification 2.18 (pollingInterval 30 s, cooldownPeriod 300 s,
 fallback), Prometheus scaler (ignoreNullValues true: an empty answer or NaN is 0), kedacore/keda
 pkg/fallback; docs.aws.amazon.com/eks "Autoscale AI inference with HPA and KEDA" (queue depth as
-AverageValue, p95 end-to-end latency as Value). 1..N is the HPA's law every 15 s with its defaults;
+AverageValue, p95 end-to-end latency as Value). 1..N is the HPA's rule every 15 s with its defaults;
 KEDA itself only decides 0 <-> 1, at its polls.
 
 Choices: the guide finds its thresholds by a load test, so the defaults are one batch waiting per
-replica and the latency target itself; a fallback value is such that the HPA arrives at the
-fallback's replicas whatever the kind of target. Nobody holds requests at zero, so nothing that a
-pod reports can wake a service that has none.
+replica and the latency target itself; a fallback value makes the HPA arrive at the
+fallback's replicas for any kind of target. Requests are not held at zero replicas, so a service
+without pods reports nothing that could activate it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class FallbackBehavior(StrEnum):
     CURRENT_IF_LOWER = "currentReplicasIfLower"
 
     def replicas(self, fallback: int, current: int) -> int:
-        """Return what it falls back to."""
+        """Return the fallback replicas."""
         match self:
             case FallbackBehavior.STATIC:
                 return fallback
@@ -58,16 +58,16 @@ class Keda(Peer):
     target_batches: float = 1.0
     """Waiting requests per replica, in batches."""
     latency_ratio: float = 1.0
-    """p95 trigger, of the latency target."""
+    """p95 trigger, as a ratio of the latency target."""
     window_s: float = 60.0
     tolerance: float = 0.1
     stabilization_s: float = 300.0
     polling_s: float = 30.0
     cooldown_s: float = 300.0
-    """Without an active trigger before the last replica goes; only where the floor is 0."""
+    """Time without an active trigger before the last replica is removed; only if the floor is 0."""
     ignore_null_values: bool = True
     fallback_replicas: int = 0
-    """0: no fallback. It needs failures, so `ignore_null_values` off."""
+    """0: no fallback. Failures occur only with `ignore_null_values` off."""
     failure_threshold: int = 3
     fallback_behavior: FallbackBehavior = FallbackBehavior.STATIC
     _behavior: HpaBehavior = field(init=False, repr=False)
@@ -82,7 +82,7 @@ class Keda(Peer):
         self._behavior = HpaBehavior(policy=self.policy, down=down)
 
     def evaluate(self, view: View) -> ScaleRequest:
-        """Return what KEDA (0 <-> 1) or its HPA (1..N) would write to /scale."""
+        """Return the value that KEDA (0 <-> 1) or its HPA (1..N) would write to /scale."""
         queue, latency_s = self._queue(view), self._latency_s(view)
         if self.policy.min_replicas == 0:
             switched = self._switch(view, active=bool((queue or 0) > 0 or (latency_s or 0) > 0))
@@ -123,14 +123,14 @@ class Keda(Peer):
         )
 
     def _fallback(self, trigger: str, value: float | None, view: View) -> int | None:
-        """Count failures in a row; beyond the threshold return what it falls back to."""
+        """Count consecutive failures; above the threshold return the fallback."""
         self._failures[trigger] = self._failures.get(trigger, 0) + 1 if value is None else 0
         if not self.fallback_replicas or self._failures[trigger] <= self.failure_threshold:
             return None
         return self.fallback_behavior.replicas(self.fallback_replicas, view.replicas)
 
     def _switch(self, view: View, *, active: bool) -> ScaleRequest | None:
-        """Decide 0 <-> 1 at a poll; None leaves the number to the HPA."""
+        """Decide 0 <-> 1 at a poll; None leaves the replicas to the HPA."""
         due = self._polled_s is None or view.now_s - self._polled_s >= self.polling_s
         if due:
             self._polled_s = view.now_s

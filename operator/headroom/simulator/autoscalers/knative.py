@@ -3,13 +3,13 @@
 Source: knative/serving, pkg/autoscaler/scaling/autoscaler.go and config/core/configmaps/
 autoscaler.yaml: tick 2 s, stable 60 s, panic window 10 % of it, panic threshold 200 %, target
 utilization 70 %, at most x1000 up and /2 down per tick, counted from *ready* pods. Concurrency is
-what queue-proxies count, queued requests included, scraped every second.
+the count of the queue-proxies, with queued requests, scraped every second.
 
 Choices: the published target of 100 in flight per replica assumes a web server; here a replica's
 concurrency is its places (containerConcurrency), of which 70 % are the target. A scrape that
-misses pods is scaled to all ready ones, as its scraper does with samples. The windows live in the
-autoscaler, so a restarted store of metrics costs it nothing. The activator is not part of the
-plant: no requests are held at zero, and its grace of 30 s plays no role.
+misses pods is scaled to all ready ones, as its scraper does with samples. The windows are in the
+autoscaler, so a restart of the metrics store does not affect them. The activator is not part of
+the plant: requests are not held at zero, and its grace period of 30 s has no effect.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from headroom.simulator.plant_state import Column
 
 @dataclass(kw_only=True)
 class TickWindow:
-    """A mean over ticks, as aggregation/bucketing.go: gaps count 0, a stale tail does not count."""
+    """A mean over ticks, as aggregation/bucketing.go: gaps count as 0, a stale tail is ignored."""
 
     window_s: float
     tick_s: float
@@ -33,7 +33,7 @@ class TickWindow:
     _first: int = field(default=0, init=False)
 
     def record(self, now_s: float, value: float) -> None:
-        """Take in one tick's value."""
+        """Add one tick's value."""
         tick = round(now_s / self.tick_s)
         self._values = {at: past for at, past in self._values.items() if at > tick - self._ticks}
         if not self._values:
@@ -86,10 +86,10 @@ class Knative(Peer):
         self._panic = TickWindow(window_s=panic_s, tick_s=self.period_s)
 
     def evaluate(self, view: View) -> ScaleRequest:
-        """Return the desired pod count; what stands where there is no data."""
+        """Return the desired pod count, or the current one without data."""
         ready = len(ready_pods(view))
         if not self._started:
-            # A new autoscaler has no history: with more than one pod it begins in panic and holds.
+            # A new autoscaler has no history: with more than one pod it starts in panic mode.
             self._started = True
             self._panic_s, self._panic_pods = (view.now_s, ready) if ready > 1 else (None, 0)
         self._record(view, ready)

@@ -1,4 +1,4 @@
-"""llm-d's SLO-aware law: estimated latency over its target, by KEDA's formula through an HPA.
+"""llm-d's SLO-aware rule: estimated latency over its target, by KEDA's formula through an HPA.
 
 Source: llm-d/llm-d, guides/workload-autoscaling/README.slo-aware.md and slo-aware/: recording rules
 every 15 s over 1-minute histograms at a 5 s scrape, clamped at 2 and averaged over 45 s; thresholds
@@ -7,9 +7,9 @@ window. No traffic, NaN and an empty answer all read 0, as the rules do: without
 drains to its floor.
 
 Choices: the guide takes the worse of P90 TTFT and TPOT; a service that answers whole requests has
-one latency, so the signal is its promised percentile over its target, measured (the guide's own
-fallback where nothing is predicted). The formula's target of 1 per pod leaves the HPA's tolerance
-of 0.1 in force: at 10 replicas or more a step of one is not taken.
+one latency, so the signal is the measured percentile over its target (the guide's own fallback
+without predictions). The formula's target of 1 per pod keeps the HPA's tolerance of 0.1: with 10
+replicas or more it does not take a step of one.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class LlmdSlo(Peer):
     stabilization_s: float = 180.0
     """Scale-down stabilization."""
     above_floor: bool = False
-    """Take what exceeds the cost of one request over what the target leaves beyond it: a wait over
-    the wait's budget, which is nearer to a time to first token where service is long."""
+    """Use the wait over the wait's budget, both above the cost of one request. This is closer to a
+    time to first token where service takes long."""
     _recorded: list[tuple[float, float]] = field(default_factory=list, init=False, repr=False)
     _behavior: HpaBehavior = field(init=False, repr=False)
 
@@ -68,7 +68,7 @@ class LlmdSlo(Peer):
         )
 
     def evaluate(self, view: View) -> ScaleRequest:
-        """Return what the HPA makes of the formula."""
+        """Return the HPA's result for the formula."""
         wanted = self.formula(self._signal(view), view.replicas, len(ready_pods(view)))
         recommendation = from_average(
             wanted, existing=existing_count(view), target=1.0, tolerance=self.tolerance
@@ -76,10 +76,10 @@ class LlmdSlo(Peer):
         return self._behavior.settle(view.now_s, view.replicas, recommendation)
 
     def formula(self, signal: float, provisioned: int, ready: int) -> int:
-        """Return the replicas that the formula asks for.
+        """Return the replicas of the formula.
 
-        Pods that are still warming are credited on the way up only: the signal comes from the ready
-        ones, so r / n of it is what all of them will see.
+        Warming pods are credited on scale-up only: the signal comes from the r ready ones of n, so
+        all of them will see r / n of it.
         """
         credit = ready / provisioned if 0 < ready < provisioned else 1.0
         if signal > self.up_threshold:

@@ -1,8 +1,16 @@
-"""What every peer is made of: the service it scales, its knobs as fields, its name in the reports.
+"""The base of all peers: the service it scales, its knobs as fields, its name in reports.
 
 A knob is a field with a number (or a choice) for a default and its unit in its name. Targets that
 depend on the server are given in batches, so that one setting means the same on every plant: one
-batch is what a replica executes at once, slots x max_batch requests (its *places*).
+batch is the number of requests that a replica executes at once, slots x max_batch (its *places*).
+
+The arithmetic of static sizes and of the bounds:
+
+    need = smallest N with rate / N <= limit
+    limit = min(capacity, ceiling x full-batch throughput)
+
+`capacity` is the highest rate of one replica at which the SLO's percentile is met, so in a steady
+state a need breaks neither the SLO nor the utilization ceiling.
 """
 
 from __future__ import annotations
@@ -20,7 +28,7 @@ from headroom.scaling.values import PodState, Policy
 from headroom.simulator.autoscaler import GroundTruth, ScaleRequest, View
 
 Knob = float | str
-"""A number, or the word of a choice."""
+"""A number, or the name of a choice."""
 
 
 @dataclass(kw_only=True)
@@ -32,10 +40,10 @@ class Peer(ABC):
     """Knobs for which 0 is a setting; all others are above 0."""
 
     truth: GroundTruth
-    """Of this only bounds and perfect profiles use more than the spec."""
+    """Only bounds and perfect profiles use more of it than the spec."""
     period_s: float = 15.0
     scrape_s: float = 15.0
-    """inf for what reads no metrics."""
+    """inf: reads no metrics."""
 
     def __post_init__(self) -> None:
         """Raise ValueError for a knob that is out of its range."""
@@ -74,7 +82,7 @@ class Peer(ABC):
 
     @property
     def policy(self) -> Policy:
-        """What the service promises and permits."""
+        """The service's SLO and limits."""
         return self.truth.spec.policy
 
     @property
@@ -84,7 +92,7 @@ class Peer(ABC):
 
     @abstractmethod
     def evaluate(self, view: View) -> ScaleRequest:
-        """Return what it wants now."""
+        """Return the requested replicas."""
 
 
 def limit_rps(truth: GroundTruth, ceiling: float) -> float:
@@ -120,20 +128,20 @@ def ready_pods(view: View) -> tuple[str, ...]:
 
 
 def existing_count(view: View) -> int:
-    """Count what the workload's status calls its replicas: all pods but the terminating ones."""
+    """Count the replicas of the workload's status: all pods but the terminating ones."""
     return sum(pod.state is not PodState.TERMINATING for pod in view.pods)
 
 
 def unready_count(view: View) -> int:
-    """Count the pods that exist and take no requests: warming, unschedulable or broken."""
+    """Count the pods that exist but take no requests: warming, unschedulable or broken."""
     return existing_count(view) - len(ready_pods(view))
 
 
 def of_ready(values: Mapping[str, float], view: View) -> dict[str, float]:
-    """Return the values of ready pods; a ready pod without one is missing from the answer."""
+    """Return the values of ready pods; a ready pod without a value is left out."""
     return {uid: values[uid] for uid in ready_pods(view) if uid in values}
 
 
 def round_up(value: float) -> int:
-    """Return the ceiling, forgiving the last digits of a division: 6.000000000001 is 6."""
+    """Return the ceiling, ignoring the last digits of a division: 6.000000000001 is 6."""
     return math.ceil(value - 1e-9)

@@ -3,13 +3,12 @@
 Source: ray-project/ray, python/ray/serve/autoscaling_policy.py and serve/config.py: target 2
 ongoing requests, look-back 30 s, metrics pushed every 10 s, upscale delay 30 s, downscale delay
 600 s, factors 1. Ongoing means queued and running. A decision is applied once its direction held
-for the whole delay, and what is applied is the last value, not an aggregate. Replicas that
-reported nothing count as 0, so a loss of metrics reads as idle.
+for the whole delay; the last value is applied, not an aggregate. Replicas without a report count
+as 0, so missing metrics look idle.
 
 Choices: its loop runs every 0.1 s and counts decisions; here the direction is timed, every second.
-Between two pushes only the passing of the delay and pods becoming ready can change a decision, so
-an action comes at most 1 s late. At zero replicas any request would bypass the delay, but none is
-held.
+Between two pushes only the end of the delay and pods becoming ready can change a decision, so an
+action is at most 1 s late. At zero replicas a request would bypass the delay, but none is held.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class RayServe(Peer):
     scrape_s: float = 10.0
     target_ongoing_requests: float = 2.0
     target_batches: float = 0.0
-    """Ongoing requests per replica in batches; 0 takes `target_ongoing_requests`."""
+    """Ongoing requests per replica in batches; 0 uses `target_ongoing_requests`."""
     look_back_s: float = 30.0
     upscale_delay_s: float = 30.0
     downscale_delay_s: float = 600.0
@@ -57,7 +56,7 @@ class RayServe(Peer):
         return self._after_delay(view, self._bounded(running, total))
 
     def _ongoing(self, view: View) -> float:
-        """Sum the mean ongoing requests per replica; new with each push, 0 once it is too old."""
+        """Sum the mean ongoing requests per replica; updated by each push, 0 once it is too old."""
         pushed_s = view.metrics.scraped_s
         stale = pushed_s is None or view.now_s - pushed_s > self.look_back_s
         if stale or pushed_s != self._pushed_s:
@@ -72,7 +71,7 @@ class RayServe(Peer):
         factor = self.upscaling_factor if delta > 0 else self.downscaling_factor
         scaled = round_up(running + factor * delta)
         if scaled == running and round_up(running + delta) < running:
-            scaled -= 1  # A factor below 1 must not be stuck on the way down.
+            scaled -= 1  # A factor below 1 must not block scale-down.
         return max(self.policy.min_replicas, min(self.policy.max_replicas, scaled))
 
     def _after_delay(self, view: View, wanted: int) -> ScaleRequest:
@@ -84,6 +83,6 @@ class RayServe(Peer):
         if direction == 0 or view.now_s - self._since_s < delay_s:
             return ScaleRequest(replicas=current, reason="Delayed" if direction else "WithinTarget")
         self._direction = 0
-        # Only the last replica may go to zero.
+        # Only the last replica may be removed.
         replicas = max(1, wanted) if direction < 0 and current > 1 else wanted
         return ScaleRequest(replicas=replicas, reason="Upscale" if direction > 0 else "Downscale")

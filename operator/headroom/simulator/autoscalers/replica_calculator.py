@@ -1,7 +1,7 @@
-"""How a HorizontalPodAutoscaler turns one metric into a number of replicas.
+"""How a HorizontalPodAutoscaler computes replicas from one metric.
 
 Source: kubernetes/kubernetes, pkg/controller/podautoscaler/replica_calculator.go. None is an error
-of that metric: the controller then counts it as invalid and never as zero.
+of that metric: the controller counts it as invalid, never as zero.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from headroom.simulator.autoscalers.peer import round_up
 
 
 def _within(ratio: float, tolerance: float) -> bool:
-    slack = tolerance + 1e-9  # The last digits of a mean are no reason to scale.
+    slack = tolerance + 1e-9  # Ignore the last digits of a mean.
     return 1.0 - slack <= ratio <= 1.0 + slack
 
 
@@ -27,12 +27,12 @@ def from_pods(
 ) -> int | None:
     """Return the replicas for a metric of `type: Pods` (or Resource): calcPlainMetricReplicas.
 
-    Ready pods without a value count at the target when the others say down and at 0 when they say
-    up; unready pods are ignored on the way down and count at 0 on the way up. Where that turns the
-    direction around, or ends within the tolerance, nothing is done.
+    Ready pods without a value count as at the target when the other pods indicate scale-down and
+    as 0 when they indicate scale-up; unready pods are ignored on scale-down and count as 0 on
+    scale-up. If that reverses the direction or ends within the tolerance, nothing changes.
 
     Worked: values 0.9 and 0.9 of two ready pods, two warming, target 0.6: ratio 1.5; with the
-    warming ones at 0 it is 0.75, the other direction: the present number stays.
+    warming ones at 0 it is 0.75, the other direction: the replicas stay.
     """
     known = [values[uid] for uid in ready if uid in values]
     if not known:
@@ -77,7 +77,7 @@ def from_average(total: float, *, existing: int, target: float, tolerance: float
 def combine(proposals: Sequence[int | None], *, current: int) -> int | None:
     """Return the largest proposal; None where the controller skips the cycle.
 
-    It skips when every metric failed, and when one failed and the others would scale down
+    It skips when every metric failed, and when one failed and the rest would scale down
     (horizontal.go, computeReplicasForMetrics).
     """
     valid = [proposal for proposal in proposals if proposal is not None]

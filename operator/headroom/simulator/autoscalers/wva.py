@@ -3,15 +3,15 @@
 Sources: llm-d/llm-d-workload-variant-autoscaler, docs/saturation-analyzer.md (v1),
 internal/engines/analyzers/saturation_v2/analyzer.go and internal/engines/pipeline/
 cost_aware_optimizer.go (v2). One variant, one accelerator. The result is a gauge that an HPA with
-its defaults passes through (AverageValue 1, tolerance 0.1); the optimizer runs every 15 s (code)
-to 60 s (documentation). Missing metrics hold what stands; pods that a scrape lost read as having
+its defaults passes through (AverageValue 1, tolerance 0.1); the optimizer runs every 15 s (code) to
+60 s (documentation). Missing metrics keep the replicas; pods that a scrape missed count as having
 no load.
 
 Mapping to a server that keeps no tokens: a token in use is a *request in execution*, KV capacity is
-the replica's places, the request queue is the server's. So KV usage = running / places,
-k1 = 0.8 x places, and k2 is what ran while the queue was saturated. Both are the mean of the last
-minute where the original takes the largest sample: the number running flickers between 0 and a
-batch with every execution, and its maximum would always be a full replica.
+the replica's places, the request queue is the server's. So KV usage = running / places, k1 = 0.8 x
+places, and k2 is what ran while the queue was saturated. Both are means over the last minute where
+the original takes the largest sample: the number of running requests changes between 0 and a batch
+with every execution, so its maximum would always be a full replica.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ class Load:
 
 @dataclass(kw_only=True)
 class Wva(Peer):
-    """What both have in common: the minute's means, the optimizer's interval, the HPA behind it."""
+    """The base of both versions: means over a minute, the optimizer's interval, the HPA."""
 
     may_be_zero: ClassVar[frozenset[str]] = frozenset({"tolerance", "stabilization_s"})
 
     interval_s: float = 15.0
-    """Between two runs of the optimizer; the HPA looks every `period_s`."""
+    """Between two runs of the optimizer; the HPA runs every `period_s`."""
     kv_threshold: float = 0.80
     queue_threshold: float = 5.0
-    """Waiting requests at which a replica counts as saturated."""
+    """Queue length at which a replica counts as saturated."""
     window_s: float = 60.0
     tolerance: float = 0.1
     stabilization_s: float = 300.0
@@ -70,7 +70,7 @@ class Wva(Peer):
         self._behavior = HpaBehavior(policy=self.policy, down=down)
 
     def evaluate(self, view: View) -> ScaleRequest:
-        """Return what the HPA makes of the optimizer's gauge."""
+        """Return the HPA's result for the optimizer's gauge."""
         if self._ran_s is None or view.now_s - self._ran_s >= self.interval_s:
             self._ran_s = view.now_s
             self._gauge = self._optimize(view)
@@ -101,7 +101,7 @@ class Wva(Peer):
 
 @dataclass(kw_only=True)
 class WvaSaturation(Wva):
-    """One up while the spare of the unsaturated runs out, one down where N - 1 would keep it."""
+    """+1 when unsaturated replicas have too little spare, -1 when N - 1 would still have enough."""
 
     kind: ClassVar[str] = "wva-v1"
 
@@ -109,7 +109,7 @@ class WvaSaturation(Wva):
     queue_spare_trigger: float = 3.0
 
     def decide(self, loads: Sequence[Load], *, ready: int, pending: int) -> int:
-        """Return N + 1, N or N - 1; pending replicas hold both."""
+        """Return N + 1, N or N - 1; with pending replicas always N."""
         current = ready + pending
         if pending:
             return current
@@ -128,7 +128,7 @@ class WvaSaturation(Wva):
         return current
 
     def _spared(self, kv: float, queue: float) -> bool:
-        # The last digits of a mean must not turn a spare that equals its trigger.
+        # The last digits of a mean must not decide where a spare equals its trigger.
         return (
             self.kv_threshold - kv >= self.kv_spare_trigger - 1e-9
             and self.queue_threshold - queue >= self.queue_spare_trigger - 1e-9
@@ -146,10 +146,10 @@ class WvaTokens(Wva):
     _observed: deque[float] = field(
         default_factory=lambda: deque(maxlen=10), init=False, repr=False
     )
-    """What ran per replica while its queue was saturated: k2."""
+    """Running requests per replica while its queue was saturated: k2."""
 
     def decide(self, loads: Sequence[Load], *, ready: int, pending: int) -> int:
-        """Return the replicas that carry the demand; pending ones are credited on the way up."""
+        """Return the replicas that carry the demand; pending ones are credited on scale-up."""
         demand = sum(load.running + load.waiting for load in loads)
         capacity = median([self._capacity(load) for load in loads])
         required = demand / self.scale_up_threshold - (ready + pending) * capacity

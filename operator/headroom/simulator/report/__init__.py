@@ -1,1 +1,1 @@
-"""Outcomes in, reports out: a table, JSON, a page that opens offline. Only `write` does I/O."""
+"""Renders outcomes as tables, JSON and an offline HTML page. Only `write` does I/O."""

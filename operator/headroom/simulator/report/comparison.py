@@ -1,4 +1,4 @@
-"""A mean over seeds with its 95 % interval, by Student's t-distribution."""
+"""Compares autoscalers: means over seeds with intervals, Pareto fronts, and which are bounds."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Estimate:
 
     mean: float
     half_width: float | None = None
-    """The 95 % interval is mean +- this; None with one seed, or where a value is infinite."""
+    """The 95 % interval is mean +- this; None with one seed, or with an infinite value."""
 
 
 def estimate(values: Sequence[float]) -> Estimate:
@@ -44,16 +44,17 @@ def estimate(values: Sequence[float]) -> Estimate:
 def t_975(degrees: int) -> float:
     """Return the 97.5 % point for at least one degree of freedom.
 
-    Between the table's rows it takes the row with fewer degrees: an interval is rather too wide.
+    Between two rows of the table it uses the one with fewer degrees, so intervals are rather too
+    wide.
     """
     return _T_975[bisect_right(_DEGREES, degrees) - 1]
 
 
 OURS = "headroom"
 CLAIRVOYANT = "clairvoyant"
-"""The yardstick of cost: knows all arrivals, pays the cold start."""
+"""The reference of cost: knows all arrivals, and pays for cold starts."""
 BOUNDS = frozenset({CLAIRVOYANT, "oracle", "ideal-reactive"})
-"""They know what no autoscaler can, so they stand beside the front and not on it."""
+"""They know what no autoscaler can know, so they are never on the front."""
 
 
 def family(autoscaler: str) -> str:
@@ -62,7 +63,7 @@ def family(autoscaler: str) -> str:
 
 
 def is_bound(autoscaler: str) -> bool:
-    """Whether this one knows what no autoscaler can."""
+    """Return whether this is a bound, not an autoscaler."""
     return family(autoscaler) in BOUNDS
 
 
@@ -84,16 +85,16 @@ P = TypeVar("P", bound=Priced)
 
 
 def dominates(one: Priced, other: Priced) -> bool:
-    """Whether one is at most as late and at most as costly, and better in at least one of both."""
+    """Return whether one misses and costs no more than the other, and less in one of both."""
     no_worse = one.misses <= other.misses and one.cost <= other.cost
     return no_worse and (one.misses < other.misses or one.cost < other.cost)
 
 
 def front(points: Sequence[P]) -> tuple[P, ...]:
-    """Return the points that none dominates, cheapest first; equal points stay together."""
+    """Return the points that no other dominates, cheapest first; equal points are all kept."""
     kept: list[P] = []
     for point in sorted(points, key=lambda each: (each.cost, each.misses)):
-        # Sorted by cost, so only the last one kept can dominate, and none later can.
+        # Sorted by cost, so only the last point kept can dominate this one.
         if not kept or not dominates(kept[-1], point):
             kept.append(point)
     return tuple(kept)

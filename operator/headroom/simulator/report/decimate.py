@@ -1,4 +1,4 @@
-"""Long series → the few hundred points that a plot can show, with every peak still among them."""
+"""Reduces long series to the few hundred points that a plot can show, keeping every peak."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ Indexes = NDArray[np.intp]
 
 
 def extremes(values: Series, buckets: int) -> Indexes:
-    """Return which of the values [samples] to draw: of each bucket first, least, most and last.
+    """Return the indexes of values [samples] to draw: first, least, most and last of each bucket.
 
-    A drawn line then covers the same pixels as one through all (M4, Jugel et al., VLDB 2014).
-    A missing value (nan) is kept where the whole bucket is missing, so that the gap is seen; an
-    infinite one is a peak.
+    A drawn line then covers the same pixels as one through all (M4, Jugel et al., VLDB 2014). A
+    missing value (nan) is kept if the whole bucket is missing, to show the gap; an infinite one is
+    a peak.
     """
     kept: list[int] = []
     for start, end in _bounds(len(values), buckets):
@@ -33,8 +33,8 @@ def extremes(values: Series, buckets: int) -> Indexes:
 def turns(columns: NDArray[np.float64], buckets: int) -> Indexes:
     """Return the samples at which any of the columns [columns, samples] steps, with both ends.
 
-    Where that is more than two for each bucket: of each bucket the samples where their sum is least
-    and most.
+    If that is more than two per bucket: the samples of each bucket where the sum of the columns is
+    least and most.
     """
     samples = columns.shape[1]
     if samples == 0:
@@ -47,7 +47,7 @@ def turns(columns: NDArray[np.float64], buckets: int) -> Indexes:
 
 
 def most(values: Series, buckets: int) -> Series:
-    """Return the largest known value of each bucket; nan where none is known."""
+    """Return the largest known value of each bucket; nan if none is known."""
     return np.array(
         [
             np.nan if np.isnan(part).all() else np.nanmax(part)

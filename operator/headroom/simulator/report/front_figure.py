@@ -18,9 +18,9 @@ WIDTH, HEIGHT = 720.0, 400.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56.0, 20.0, 16.0, 44.0
 _LETTER_PX, _LINE_PX = 6.4, 14.0
 _NAMED = 24
-"""Of more points than this only those are named that stand out."""
+"""With more points than this, only the notable ones are labelled."""
 _WIDE_RANGE = 8.0
-"""Costs further apart than this stand on a logarithmic axis."""
+"""A wider range of costs gets a logarithmic axis."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def figure(rows: Sequence[Summary]) -> Markup:
         *_names(rows, places),
         viewBox=f"0 0 {WIDTH:g} {HEIGHT:g}",
         role="img",
-        aria_label="Misses against GPU-hours; the same figures stand in the table",
+        aria_label="Misses against GPU-hours; the table has the same figures",
     )
 
 
@@ -91,7 +91,7 @@ def _grid(across: Axis, up: Axis) -> Markup:
 
 
 def _staircase(best: Sequence[tuple[float, float]], across: Axis) -> str:
-    """What is attainable lies above and to the right of this line."""
+    """Return the front as a line; attainable points are above and to the right of it."""
     return (
         f"M{pixel(best[0][0])} {pixel(_TOP)}V{pixel(best[0][1])}"
         + "".join(f"H{pixel(x)}V{pixel(y)}" for x, y in best[1:])
@@ -125,16 +125,16 @@ _DIAMOND = "m0 -6l6 6l-6 6l-6 -6Z"
 
 
 def _names(rows: Sequence[Summary], places: dict[str, tuple[float, float]]) -> list[Markup]:
-    """Put each name beside its point where it covers the least; ours and the front choose first."""
+    """Place each name next to its point where it covers least; Headroom and the front first."""
     taken = [_Box(x - 7, y - 7, x + 7, y + 7) for x, y in places.values()]
     names: list[Markup] = []
     crowd = len(rows) > _NAMED
-    named = [row for row in rows if not crowd or _stands_out(row.autoscaler)]
+    named = [row for row in rows if not crowd or _is_notable(row.autoscaler)]
     ordered = sorted(named, key=lambda row: (family(row.autoscaler) != OURS, not row.on_front))
     for row in ordered:
         x, y = places[row.autoscaler]
         width = _LETTER_PX * len(row.autoscaler)
-        box = min(_beside(x, y, width), key=lambda each: _covered(each, taken))
+        box = min(_positions(x, y, width), key=lambda each: _covered(each, taken))
         taken.append(box)
         kind = "ours" if family(row.autoscaler) == OURS else ""
         kind = "bound" if is_bound(row.autoscaler) else kind
@@ -142,12 +142,12 @@ def _names(rows: Sequence[Summary], places: dict[str, tuple[float, float]]) -> l
     return names
 
 
-def _stands_out(autoscaler: str) -> bool:
-    """Ours, bounds, and defaults; of a sweep's many points the pointer tells the others' names."""
+def _is_notable(autoscaler: str) -> bool:
+    """Return whether to label it: Headroom, bounds and defaults; other points have tooltips."""
     return family(autoscaler) in (OURS, autoscaler) or is_bound(autoscaler)
 
 
-def _beside(x: float, y: float, width: float) -> list[_Box]:
+def _positions(x: float, y: float, width: float) -> list[_Box]:
     half = _LINE_PX / 2
     corners = (
         (x + 9, y - half),
@@ -163,7 +163,7 @@ def _beside(x: float, y: float, width: float) -> list[_Box]:
 
 
 def _covered(box: _Box, taken: Sequence[_Box]) -> float:
-    """Square pixels of other names and points under this one; what leaves the plot counts, too."""
+    """Return the covered area of other names and points, and the area outside the plot."""
     plot = _Box(_LEFT, 0, WIDTH, HEIGHT - _BOTTOM)
     area = (box.right - box.left) * (box.bottom - box.top)
     return sum(box.overlap(other) for other in taken) + 3 * (area - box.overlap(plot))

@@ -1,6 +1,7 @@
-"""Outcomes → one page that opens offline: scores, misses against cost, and every run's timeline.
+"""Renders outcomes as one offline HTML page: scores, misses against cost, timelines of runs.
 
-All is in the file: no font, script or picture is fetched. The same outcomes give the same bytes.
+The file is self-contained: it fetches no font, script or picture. The same outcomes give the same
+bytes.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from headroom.simulator.report.comparison import CLAIRVOYANT, OURS, family
 from headroom.simulator.report.summary import Summary, summarized
 
 TIMELINES = 24
-"""More than these, some 70 kB each, make a page slow to open; all timelines are in the JSON."""
+"""Maximum timelines on the page, some 70 kB each; the JSON report has all."""
 
 
 def page(outcomes: Sequence[Outcome], *, title: str = "Headroom simulation") -> str:
-    """Render the outcomes as an HTML document; timelines are of each autoscaler's first seed."""
+    """Render the outcomes as an HTML document; timelines show each autoscaler's first seed."""
     summaries = summarized(outcomes)
     services = [
         (key, list(rows))
@@ -52,7 +53,7 @@ def _resource(name: str) -> str:
 
 
 def _drawn(outcomes: Sequence[Outcome], summaries: Sequence[Summary]) -> list[Outcome]:
-    """The first seed of each; ours first, then the yardstick, then the front, then the others."""
+    """Return the first seed of each: Headroom, the clairvoyant, the front, then the rest."""
     by_key = {(o.scenario, o.service, o.autoscaler, o.seed): o for o in outcomes}
 
     def rank(row: Summary) -> tuple[bool, bool, bool]:
@@ -91,8 +92,8 @@ def _section(identity: str, rows: Sequence[Summary], drawn: Sequence[Outcome]) -
         f"{axes.compact(first.requests.mean)} requests"
     )
     note = (
-        "A lost, late, refused or expired request is a miss. A bound knows what no autoscaler can; "
-        "the front is drawn through what is left."
+        "A lost, late, refused or expired request is a miss. Bounds know the arrivals in advance; "
+        "the front is drawn through the other autoscalers."
     )
     if any(len(row.seeds) > 1 for row in rows):
         note += " ± and bars: 95 % interval of the mean over seeds (Student's t)."
@@ -114,11 +115,11 @@ def _section(identity: str, rows: Sequence[Summary], drawn: Sequence[Outcome]) -
 def _foot(summaries: Sequence[Summary], drawn: int) -> Markup:
     left_out = len(summaries) - drawn
     note = (
-        "Peaks survive the thinning of the lines: of every interval the first, least, most and last"
-        " sample are drawn. Above three targets latency is drawn at the upper edge."
+        "Lines keep all peaks: the first, least, most and last sample of every interval are drawn."
+        " Latencies above three times the target are drawn at the upper edge."
     )
     if left_out:
         note += (
-            f" {number_format.counted(left_out, 'timeline')} left out here: see the JSON report."
+            f" {number_format.counted(left_out, 'timeline')} not shown here: see the JSON report."
         )
     return tag("footer", tag("p", note))

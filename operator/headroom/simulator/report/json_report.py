@@ -8,8 +8,8 @@
                score (the fields of Score, and attainment), timeline (one array per field of
                Timeline, all of one length), moves [{time_s, before, after, reason, message}]
 
-Every number is finite: infinity is the string "inf" (a latency that no answer ended), an unknown
-value is null. Summaries follow from the outcomes and are not read back.
+Every number is finite: infinity is the string "inf" (an unanswered request), an unknown
+value is null. Summaries are computed from the outcomes and not read back.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ FORMAT = "headroom.simulation/2"
 _INFINITE = "inf"
 
 
-class InvalidReport(ValueError):  # noqa: N818  (named by what it is, as InvalidSpec)
-    """The text is no report of this format; the message says where and what was expected."""
+class InvalidReport(ValueError):  # noqa: N818  (named as InvalidSpec)
+    """The text is not a report of this format; the message says where and what is expected."""
 
 
 def written(outcomes: Sequence[Outcome]) -> str:
-    """Render the outcomes, in their order, as one JSON document: a line each, a final newline."""
+    """Render the outcomes, in order, as one JSON document with a line for each."""
     summaries = ",\n".join(_dumped(_plain(each)) for each in summarized(outcomes))
     runs = ",\n".join(_dumped(_outcome(each)) for each in outcomes)
     return (
@@ -77,7 +77,7 @@ def _outcome(outcome: Outcome) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     match value:
         case np.ndarray():
-            # Whole numbers lose their ".0": half of a timeline counts replicas.
+            # Whole numbers lose their ".0": half of a timeline is counts.
             return [int(each) if each.is_integer() else _plain(each) for each in value.tolist()]
         case np.generic():
             return _plain(value.item())
@@ -93,7 +93,7 @@ def _plain(value: Any) -> Any:
 
 
 def _parsed(kind: type[D], raw: object, where: str) -> D:
-    """Parse an object by the fields of its dataclass; what it has beyond them is passed over."""
+    """Parse an object by the fields of its dataclass; further keys are ignored."""
     if not isinstance(raw, dict):
         raise InvalidReport(f"{where} must be an object; got {_shown(raw)}")
     values: dict[str, Any] = {}
@@ -161,4 +161,4 @@ _PARSERS: Mapping[str, Callable[[object, str], Any]] = {
     "Timeline": _timeline,
     "tuple[Move, ...]": _moves,
 }
-"""By a field's annotation: a field of a new kind has to be given a reading here."""
+"""Parsers by a field's annotation."""

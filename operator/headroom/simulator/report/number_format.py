@@ -1,4 +1,4 @@
-"""Numbers as people read them: a few digits and a unit, the same in the table and on the page."""
+"""Formats numbers with a few digits and a unit, the same in tables and on the page."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import math
 
 UNKNOWN = "unknown"
 NEVER = "never"
-"""An infinite latency: no answer came."""
+"""An infinite latency: no answer."""
 
 
 def seconds(value: float) -> str:
-    """Latency: 0.0834 is "83 ms", 1.25 is "1.25 s", infinity is "never", nan is "unknown"."""
+    """Return a latency: 0.0834 is "83 ms", 1.25 is "1.25 s", infinity is "never", nan "unknown"."""
     if not math.isfinite(value):
         return UNKNOWN if math.isnan(value) else NEVER
     if value < 0.01:
@@ -19,7 +19,7 @@ def seconds(value: float) -> str:
 
 
 def duration(value: float) -> str:
-    """Length of time: 45 is "45 s", 240 is "4 min", 9000 is "2.5 h"."""
+    """Return a duration: 45 is "45 s", 240 is "4 min", 9000 is "2.5 h"."""
     if not math.isfinite(value):
         return UNKNOWN if math.isnan(value) else NEVER
     if value < 60:
@@ -28,26 +28,26 @@ def duration(value: float) -> str:
 
 
 def hours(value: float) -> str:
-    """GPU-hours: three digits, at least two decimals below ten."""
+    """Return GPU-hours: three digits, at least two decimals below ten."""
     if not math.isfinite(value):
         return UNKNOWN
     return f"{value:.2f}" if abs(value) < 10 else f"{value:.1f}"
 
 
 def percent(value: float) -> str:
-    """Ratio in 0..1: 0.98423 is "98.42 %"; nothing but a whole is shown as 100.00 %."""
+    """Return a ratio in percent: 0.98423 is "98.42 %"; only 1 is "100.00 %"."""
     if value < 1:
         value = min(value, 0.9999)
     return f"{100 * value:.2f} %"
 
 
 def clock(time_s: float) -> str:
-    """Virtual time as h:mm, with seconds where there are any."""
+    """Return virtual time as h:mm, with seconds if not zero."""
     minutes, rest = divmod(round(time_s), 60)
     text = f"{minutes // 60}:{minutes % 60:02}"
     return f"{text}:{rest:02}" if rest else text
 
 
 def counted(number: int, noun: str) -> str:
-    """1 seed, 2 seeds."""
+    """Return a count with its noun: 1 seed, 2 seeds."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,5 +1,5 @@
 "use strict";
-// The page is whole without this: it only chooses which timelines are shown, sorts, and reads values out.
+// Optional: selects the timelines shown, sorts tables, and shows values under the pointer.
 for (const section of document.querySelectorAll("section.service")) {
   const timelines = [...section.querySelectorAll(".timeline")];
   const box = section.querySelector(".choice");

@@ -1,4 +1,4 @@
-"""The score table of one service as HTML."""
+"""Renders the score table of one service as HTML."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ def _times(value: float) -> str:
 _COLUMNS = (
     _Column("attainment", "requests answered within the target",
             lambda row: row.attainment, number_format.percent),
-    _Column("GPU-hours", "from getting a GPU to the end of the drain",
+    _Column("GPU-hours", "from GPU assignment to the end of the drain",
             lambda row: row.gpu_hours, number_format.hours),
-    _Column("x clairvoyant", "GPU-hours over those of the one that knows all arrivals",
+    _Column("x clairvoyant", "GPU-hours over those of the clairvoyant, which knows all arrivals",
             lambda row: row.clairvoyant_ratio, _times),
-    _Column("p95", "a miss without an answer counts as infinite",
+    _Column("p95", "an unanswered request counts as infinite",
             lambda row: row.p95_s, number_format.seconds),
-    _Column("p99", "a miss without an answer counts as infinite",
+    _Column("p99", "an unanswered request counts as infinite",
             lambda row: row.p99_s, number_format.seconds),
-    _Column("violation minutes", "minutes in which the percentile was missed",
+    _Column("violation minutes", "minutes in which the latency percentile exceeded the target",
             lambda row: row.violation_minutes, _count),
     _Column("wasted starting", "GPU-hours before ready",
             lambda row: row.starting_gpu_hours, number_format.hours),

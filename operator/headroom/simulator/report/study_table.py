@@ -1,4 +1,4 @@
-"""What a sweep and an ablation found, as tables for a terminal."""
+"""Renders the results of sweeps and ablations as tables for a terminal."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from headroom.simulator.report.summary import Summary
 from headroom.simulator.sweep import Tuned
 
 _ABLATION = (
-    "Lost: attainment with all elements minus without this one, in points. Cost: GPU-hours without "
-    "it over those with all. What loses nothing and costs no more without it earns nothing."
+    "Lost: attainment with all components minus without this one, in points. Cost: GPU-hours "
+    "without it over those with all."
 )
 
 
@@ -50,23 +50,25 @@ def _fronts(title: str, peers: Sequence[Tuned]) -> Table:
 def _verdict(peers: Sequence[Tuned]) -> Text:
     tried = sum(peer.settings for peer in peers)
     if any(peer.beating is None for peer in peers):
-        return Text(f"{tried} settings; Headroom did not run here, so nothing is compared.")
+        return Text(f"{tried} settings; Headroom did not run here, so there is no comparison.")
     beating: list[Summary] = [point for peer in peers for point in peer.beating or ()]
     if not beating:
-        return Text(f"No setting of {tried} beats Headroom: none is better and no worse.")
+        return Text(
+            f"None of {tried} settings beats Headroom in misses or cost and is no worse in the other."
+        )
     names = ", ".join(point.autoscaler for point in beating)
     return Text(f"{len(beating)} of {tried} settings beat Headroom: {names}.", style="bold")
 
 
 def ablated(found: Sequence[Effect]) -> RenderableType:
-    """Render what each element earns, one table per service."""
+    """Render the effect of each component, one table per service."""
     parts: list[RenderableType] = []
     for (scenario, service), group in groupby(found, key=_place):
         columns = ("without", "attainment", "lost, points", "cost", "flaps added")
-        table = _table(f"{scenario}: {service}, Headroom without one element", columns)
+        table = _table(f"{scenario}: {service}, Headroom without one component", columns)
         for effect in group:
             table.add_row(
-                Text(effect.element),
+                Text(effect.component),
                 number_format.percent(effect.attainment),
                 _signed(effect.attainment_lost, 100),
                 _spread(effect.cost_ratio, ".3f"),

@@ -1,4 +1,4 @@
-"""Outcomes of several seeds → one row per scenario, service and autoscaler."""
+"""Summarizes the outcomes of several seeds: one row per scenario, service and autoscaler."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ class Summary:
     gpu_hours: Estimate
     starting_gpu_hours: Estimate
     clairvoyant_ratio: Estimate | None
-    """GPU-hours over the clairvoyant's, seed by seed; None where they share no seed."""
+    """GPU-hours over the clairvoyant's, seed by seed; None without a common seed."""
     operations: Estimate
     flaps: Estimate
     recover_s: Estimate
     on_front: bool
     """No other autoscaler is better in misses or GPU-hours and no worse in the other.
 
-    Bounds are neither on the front nor in anyone's way.
+    Bounds are neither on the front nor do they dominate.
     """
 
     @property
@@ -66,7 +66,7 @@ class _Mean:
 def summarized(outcomes: Sequence[Outcome]) -> tuple[Summary, ...]:
     """Return one summary per scenario, service and autoscaler, in the order of their first outcome.
 
-    Services stand together, and so do scenarios. Of a seed that occurs twice the last counts.
+    Rows are grouped by scenario and service. If a seed occurs twice, the last one counts.
     """
     runs: dict[tuple[str, str], dict[str, dict[int, Outcome]]] = {}
     for outcome in outcomes:

@@ -1,4 +1,4 @@
-"""Summaries as tables for a terminal: one per service of each scenario."""
+"""Renders summaries as tables for a terminal: one per service of each scenario."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ _SPARED = (
     *("opera-\ntions", "wasted\nstarting", "recover", "p99"),
     *("violation\nminutes", "flaps", "p95", "x clair-\nvoyant"),
 )
-"""Columns that a narrow terminal goes without, the first of them first."""
+"""Columns that a narrow terminal leaves out, in this order."""
 LEGEND = (
-    "* on the front: no other misses less at no more cost (bounds aside). A lost, late, refused or "
-    "expired request is a miss.\nx clairvoyant: GPU-hours over those of the one that knows all "
-    "arrivals and pays the cold start.\nWasted starting: GPU-hours before ready. Recover: longest "
-    "run of violation minutes."
+    "* on the front: no other autoscaler misses less at the same or lower cost (except bounds). A "
+    "lost, late, refused or expired request is a miss.\nx clairvoyant: GPU-hours over those of the "
+    "clairvoyant, which knows all arrivals and pays for cold starts.\nWasted starting: GPU-hours "
+    "before ready. Recover: longest run of violation minutes."
 )
 INTERVAL = " ± is the 95 % interval of the mean over seeds (Student's t)."
 
 
 def tables(summaries: Sequence[Summary]) -> RenderableType:
-    """Render the summaries, services in their order, and what the columns mean."""
+    """Render the summaries, services in order, and a legend of the columns."""
     parts: list[RenderableType] = []
     for _, rows in groupby(summaries, key=lambda row: (row.scenario, row.service)):
         parts += [_Fitting(list(rows)), Text()]
@@ -54,12 +54,12 @@ def tables(summaries: Sequence[Summary]) -> RenderableType:
 
 @dataclass(frozen=True)
 class _Fitting:
-    """A table with as many columns as the terminal has room for."""
+    """A table with as many columns as fit the terminal."""
 
     rows: Sequence[Summary]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield the table, and what was left out of it."""
+        """Yield the table, and the names of columns left out."""
         unbound = options.update(max_width=10_000)
         for count in range(len(_SPARED) + 1):
             table = _table(self.rows, _SPARED[:count])

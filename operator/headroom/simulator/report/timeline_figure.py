@@ -1,4 +1,4 @@
-"""The timeline of one run as inline SVG: load, replicas by state, waiting, the tail, decisions."""
+"""Draws the timeline of one run as SVG: load, replicas by state, queue, latency, decisions."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from headroom.simulator.report import decimate, number_format
 
 WIDTH, LEFT, RIGHT = 720.0, 44.0, 8.0
 BUCKETS = 320
-"""A plot is some 670 pixels wide: of every two pixels the first, least, most and last value."""
+"""A plot is some 670 pixels wide: every two pixels show the first, least, most and last value."""
 TARGETS_SHOWN = 3.0
-"""What lies above so many latency targets is drawn at the upper edge."""
+"""Latencies above this many targets are drawn at the upper edge."""
 STATES = ("ready", "warming", "unschedulable", "draining")
-"""From the bottom of the stack to its top."""
+"""From bottom to top of the stack."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ _UP, _DOWN = "l-3.5 0l3.5 -6l3.5 6Z", "l-3.5 0l3.5 6l3.5 -6Z"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
-    """The scales that all figures of one service share, so that they can be compared by eye."""
+    """The scales shared by all figures of one service, for comparison by eye."""
 
     start_s: float
     end_s: float
@@ -57,7 +57,7 @@ class Frame:
 
 
 def frame(outcomes: Sequence[Outcome]) -> Frame:
-    """Return the frame that holds all of these outcomes of one service."""
+    """Return the frame that fits all these outcomes of one service."""
     timelines = [outcome.timeline for outcome in outcomes]
     return Frame(
         start_s=0.0,
@@ -71,7 +71,7 @@ def frame(outcomes: Sequence[Outcome]) -> Frame:
 
 
 def figure(outcome: Outcome, within: Frame, identity: str) -> Markup:
-    """Render one run; `identity` tells its SVG ids apart from others on the page."""
+    """Render one run; `identity` makes its SVG ids unique on the page."""
     timeline = outcome.timeline
     time = axes.time(
         within.start_s, within.end_s, LEFT, WIDTH - RIGHT, count=8, label=number_format.clock
@@ -105,10 +105,10 @@ def figure(outcome: Outcome, within: Frame, identity: str) -> Markup:
 
 
 def readings(timeline: Timeline) -> str:
-    """Return what the page reads out under the pointer, as JSON: one array per quantity.
+    """Return the values that the page shows under the pointer, as JSON: one array per quantity.
 
-    Latency and waiting are the most of each of some 300 intervals, replicas stand as at its end;
-    null is unknown, -1 in p95_ms never answered.
+    Latency and waiting are the maximum of each of some 300 intervals, replicas the value at its
+    end; null is unknown, -1 in p95_ms is never answered.
     """
     worst_ms = [_milliseconds(value) for value in decimate.most(timeline.p95_s, BUCKETS).tolist()]
     data: dict[str, list[float | None]] = {
@@ -162,7 +162,7 @@ def _replicas(timeline: Timeline, time: Axis, up: Axis, identity: str) -> Markup
 
 
 def _hatching(identity: str) -> Markup:
-    """A shortage is told from other states without its colour, too."""
+    """Return a pattern that marks a shortage without relying on colour."""
     pattern = tag(
         "pattern",
         tag("rect", class_="shortage", width=5, height=5),
@@ -214,7 +214,7 @@ def _tail(outcome: Outcome, time: Axis, up: Axis, identity: str) -> Markup:
 
 
 def _tail_unit(target_s: float) -> tuple[str, float]:
-    """Return the unit of the latency axis, and how many of it a second is."""
+    """Return the unit of the latency axis, and its number per second."""
     return ("seconds", 1.0) if target_s >= 1 else ("milliseconds", 1000.0)
 
 
@@ -228,7 +228,7 @@ def _clock(time: Axis) -> Markup:
 
 
 def _stacked(timeline: Timeline) -> Series:
-    """Tops of the states' layers, [states, samples]."""
+    """Return the tops of the states' layers, [states, samples]."""
     return np.cumsum([getattr(timeline, name) for name in STATES], axis=0)
 
 
@@ -251,7 +251,7 @@ def _milliseconds(value_s: float) -> float | None:
 
 
 def _short(value: float) -> float | None:
-    """Three digits are enough to read out."""
+    """Return a value rounded to three digits."""
     if math.isnan(value):
         return None
     short = float(f"{value:.3g}")

@@ -1,4 +1,4 @@
-"""The timelines of one service as HTML: a figure for each run, its readings and its decisions."""
+"""Renders the timelines of one service as HTML: a figure per run, its values and decisions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headroom.simulator.report.summary import Summary
 _MOVES = 300
 _MESSAGE = 240
 _OPEN = 2
-"""Timelines shown at first; a button each shows the others."""
+"""Timelines shown at first; buttons show the rest."""
 
 _LEGEND = (
     ("ready", "--ready", ""),
@@ -29,7 +29,7 @@ _LEGEND = (
 
 
 def section(identity: str, rows: Sequence[Summary], drawn: Sequence[Outcome]) -> Markup:
-    """Render the runs of one service, all within one frame; `rows` has a summary for each."""
+    """Render the runs of one service on common scales; `rows` has a summary for each."""
     within = timeline_figure.frame(drawn)
     by_name = {row.autoscaler: row for row in rows}
     legend = joined(
@@ -85,7 +85,7 @@ def _decisions(outcome: Outcome) -> Markup:
     if not outcome.moves:
         return tag("p", "No decision changed the number of replicas.", class_="note")
     rows = joined(
-        tag("tr", *(tag("td", cell) for cell in cells), data_t=at) for at, cells in _told(outcome)
+        tag("tr", *(tag("td", cell) for cell in cells), data_t=at) for at, cells in _rows(outcome)
     )
     count = number_format.counted(len(outcome.moves), "decision")
     if len(outcome.moves) > _MOVES:
@@ -98,7 +98,7 @@ def _decisions(outcome: Outcome) -> Markup:
     return tag("details", tag("summary", count), box)
 
 
-def _told(outcome: Outcome) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _rows(outcome: Outcome) -> Iterator[tuple[str, tuple[str, ...]]]:
     for move in outcome.moves[:_MOVES]:
         message = move.message
         if len(message) > _MESSAGE:

@@ -1,4 +1,4 @@
-"""Text to a file, whole or not at all."""
+"""Writes a text file atomically."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _MODE = 0o666
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Replace the file by one with this text; folders on the way are made.
+    """Replace the file by one with this text; creates its folders.
 
-    A reader sees the old file or the new one. Whatever interrupts this leaves the old one, and no
-    temporary file unless the process is killed. Raises OSError.
+    A reader sees the old file or the new one. An interruption leaves the old one, and no temporary
+    file unless the process is killed. Raises OSError.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     number, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
@@ -32,7 +32,7 @@ def write_atomically(path: Path, text: str) -> None:
 
 
 def _permit_as_usual(path: Path) -> None:
-    """A temporary file is for its owner alone; a report is for whom any new file would be."""
+    """Give the temporary file, readable by its owner only, the mode of any new file."""
     umask = os.umask(0)
     os.umask(umask)
     path.chmod(_MODE & ~umask)

@@ -1,4 +1,4 @@
-"""Scenario files: TOML read into a Scenario, or refused with file, line, rule and value."""
+"""Scenario files: TOML read into a Scenario, or rejected with file, line, rule and value."""
 
 from headroom.simulator.scenario_file.problems import ScenarioError
 from headroom.simulator.scenario_file.reading import load_scenario, parse_scenario

@@ -1,4 +1,4 @@
-"""The `arrivals` table of a scenario file, in its kinds: a trace, a recording, or a generator."""
+"""The `arrivals` table of a scenario file: a trace, a recording, or a generator."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ Rate = Annotated[float, Field(ge=0, le=1e6)]
 Text = Annotated[str, Field(min_length=1, max_length=1000)]
 
 TAG = "arrivals: "
-"""What a kind's name carries in the places that pydantic reports, to be told from a key."""
+"""Prefix of a kind's name in pydantic's error locations, to distinguish it from a key."""
 
 
 class Library(Protocol):
-    """Where traces and recordings come from."""
+    """The source of traces and recordings."""
 
     def trace(self, named: str) -> Trace:
         """Return a trace by shipped name or path."""
@@ -36,19 +36,19 @@ class Library(Protocol):
 
 
 class Kind(Table, ABC):
-    """What all kinds can do."""
+    """The interface of all kinds."""
 
     @abstractmethod
     def value(self, stream: str, library: Library) -> Arrivals:
         """Return the arrivals of the service `stream`.
 
         Raises:
-            ValueError: they cannot be.
+            ValueError: they are invalid.
         """
 
 
 class Windowed(Kind):
-    """A window of something recorded, times a factor."""
+    """A window of a recording, times a factor."""
 
     start: Time | None = None
     duration: Span | None = None
@@ -78,7 +78,7 @@ class TraceTable(Windowed):
 
 
 class RecordingTable(Windowed):
-    """What `headroom run --record` wrote; `service` is needed where it holds several."""
+    """A file of `headroom run --record`; `service` is required if it has several."""
 
     recording: Text
     service: Text | None = None
@@ -87,7 +87,7 @@ class RecordingTable(Windowed):
         """Return the recorded service.
 
         Raises:
-            ValueError: the recording has none of this name, or several and none is named.
+            ValueError: the recording has no service of this name, or several and none is named.
         """
         services = library.recording(self.recording)
         if self.service is None and len(services) == 1:
@@ -104,7 +104,7 @@ class RecordingTable(Windowed):
 
 
 class ConstantTable(Kind):
-    """One rate."""
+    """A constant rate."""
 
     generator: Literal["constant"]
     duration: Span
@@ -117,7 +117,7 @@ class ConstantTable(Kind):
 
 
 class StepTable(Kind):
-    """One rate, then another."""
+    """A step from one rate to another."""
 
     generator: Literal["step"]
     duration: Span
@@ -132,7 +132,7 @@ class StepTable(Kind):
 
 
 class RampTable(Kind):
-    """A straight rise or fall."""
+    """A linear rise or fall."""
 
     generator: Literal["ramp"]
     duration: Span
@@ -151,7 +151,7 @@ class RampTable(Kind):
 
 
 class StageTable(Table):
-    """A stretch of a staged load."""
+    """A stage of a load."""
 
     duration: Span
     rps: Rate
@@ -159,7 +159,7 @@ class StageTable(Table):
 
 
 class StagesTable(Kind):
-    """Stretches one after another, level or straight to another rate."""
+    """Stages in sequence, each constant or linear to another rate."""
 
     generator: Literal["stages"]
     stages: Annotated[list[StageTable], Field(min_length=1, max_length=100_000)]
@@ -228,7 +228,7 @@ def _without_generator(table: Table) -> dict[str, Any]:
 
 
 def _kind(value: object) -> str | None:
-    """Return the tag of a table's kind; None where it has none, several, or an unknown one."""
+    """Return the tag of a table's kind; None if it has none, several, or an unknown one."""
     if not isinstance(value, Mapping):
         return None
     named = [key for key in ("trace", "recording", "generator") if key in value]

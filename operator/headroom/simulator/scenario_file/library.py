@@ -1,4 +1,4 @@
-"""Traces and recordings that a scenario names: shipped ones, and files beside it."""
+"""Traces and recordings that a scenario names: shipped ones, and files next to it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Files:
     """Shipped traces by name, and files relative to a folder; each is read once."""
 
     folder: Path | None
-    """None: there are no files."""
+    """None: files are not available."""
     _traces: dict[str, Trace] = field(default_factory=dict)
     _recordings: dict[str, Mapping[str, RecordedService]] = field(default_factory=dict)
 
@@ -27,7 +27,7 @@ class Files:
         """Return a trace by shipped name or path.
 
         Raises:
-            TraceError: there is none, or it is malformed.
+            TraceError: it does not exist, or is malformed.
         """
         if named in trace_names():
             return shipped_trace(named)
@@ -44,7 +44,7 @@ class Files:
         """Return a recording's services by name.
 
         Raises:
-            TraceError: there is none, or it is malformed.
+            TraceError: it does not exist, or is malformed.
         """
         if path not in self._recordings:
             self._recordings[path] = self._read("recording", path, _recording)

@@ -1,4 +1,4 @@
-"""Why a scenario file is refused: a broken rule, where it stands, and what was received."""
+"""Errors of a scenario file: the broken rule, its line and the value; and lines of TOML keys."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _RULES = {
 
 
 class ScenarioError(ValueError):
-    """A file that is no scenario: one line per problem, with file, line, rule and value."""
+    """An invalid scenario file: one line per problem, with file, line, rule and value."""
 
 
-class Problem(Exception):  # noqa: N818  (one of those that the error is made of)
+class Problem(Exception):  # noqa: N818  (a part of ScenarioError)
     """One broken rule, and the key or table that breaks it."""
 
     def __init__(self, path: Path, message: str) -> None:
@@ -55,7 +55,7 @@ def refusal(problems: Iterable[Problem], text: str, source: str) -> ScenarioErro
 
 
 def found_by_pydantic(error: ValidationError) -> list[Problem]:
-    """Translate pydantic's findings into the file's words."""
+    """Translate pydantic's errors into problems of the file."""
     return [_translated(detail) for detail in error.errors(include_url=False)]
 
 
@@ -77,8 +77,7 @@ def placed(*path: str | int, table: Table | None = None) -> Iterator[None]:
     """Turn a ValueError into a Problem, at the first key of the table that its rule names.
 
     "cv must be >= 0 and <= 10; got 11" is a problem of `cv`, "duration_s must be > 0" of
-    `duration`,
-    and an error within a trace of `trace`. A rule that names no key is the table's.
+    `duration`, and an error within a trace of `trace`. A rule that names no key is the table's.
     """
     try:
         yield
@@ -97,7 +96,7 @@ Path = tuple[str | int, ...]
 
 
 def line_of(text: str, path: Path) -> int:
-    """Return the line of a key, or of the innermost table around it that is written out.
+    """Return the line of a key, or of the innermost written table around it.
 
     The text is valid TOML. Keys of an inline table or array share the line on which it begins.
     """
@@ -108,7 +107,7 @@ def line_of(text: str, path: Path) -> int:
 
 
 def _lines(text: str) -> dict[Path, int]:
-    """Map every key to its line. A statement is as many lines as it takes to be valid alone."""
+    """Map every key to its line. A statement ends where its lines are valid TOML."""
     found: dict[Path, int] = {}
     lengths: dict[Path, int] = {}
     table: Path = ()
@@ -130,7 +129,7 @@ def _lines(text: str) -> dict[Path, int]:
 
 
 def _header(statement: dict[str, Any], lengths: dict[Path, int]) -> Path:
-    """Return the table that a header opens; an array of tables grows by one."""
+    """Return the path of a header's table; an array of tables grows by one."""
     path: Path = ()
     value: Any = statement
     while isinstance(value, dict) and value:

@@ -1,4 +1,4 @@
-"""From a scenario file's text to the Scenario that it means.
+"""Reads the text of a scenario file into a Scenario.
 
     name = "step"
     tick = "2s"                of the decision
@@ -14,8 +14,8 @@
     [service.cold_start]       total and spread, or phases = [{name, median, spread}]; timeout
     [[fault]]                  kind, start, duration, share, factor, service
 
-Of a recording, slo, server and cold_start may be left out: they are then as recorded. The only
-other files that are read are the traces and recordings that are named.
+With a recording, slo, server and cold_start are optional and default to the recorded ones. No
+other files are read than the named traces and recordings.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def load_scenario(path: Path) -> Scenario:
     """Read a scenario file, and the traces and recordings that it names.
 
     Raises:
-        ScenarioError: with every problem that was found.
+        ScenarioError: names every problem found.
     """
     try:
         text = path.read_bytes().decode()
@@ -106,11 +106,11 @@ def parse_scenario(text: str, source: str, *, folder: Path | None = None) -> Sce
 
     Args:
         text: TOML.
-        source: what errors call the file.
-        folder: what paths of traces and recordings are relative to; None allows no paths.
+        source: name of the file in errors.
+        folder: base of the paths of traces and recordings; None allows no paths.
 
     Raises:
-        ScenarioError: with every problem that was found.
+        ScenarioError: names every problem found.
     """
     text = text.replace("\r\n", "\n")
     document = _document(text, source)

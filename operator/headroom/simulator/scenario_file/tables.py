@@ -1,7 +1,7 @@
-"""The tables of a scenario file but for the arrivals: their keys, types and bounds.
+"""The tables of a scenario file, except arrivals: their keys, types and bounds.
 
-Times are texts such as "250ms" or "3m". A key that is left out has the default of the value that
-its table becomes, where that is stated.
+Times are strings such as "250ms" or "3m". A missing key has the default of the value that the
+table describes.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ Replicas = Annotated[int, Field(ge=1, le=10_000)]
 
 
 def rule_broken(rule: str, got: object) -> PydanticCustomError:
-    """Return the error of a rule across keys, in the words of the others."""
+    """Return the error of a rule across keys, in the form of all errors."""
     return PydanticCustomError("rule", "{rule}", {"rule": rule, "got": got})
 
 
 class Table(BaseModel):
-    """A table: frozen, no coercion, no key that it does not know."""
+    """A table: frozen, without coercion or unknown keys."""
 
     model_config = ConfigDict(frozen=True, strict=True, allow_inf_nan=False)
 
     renamed: ClassVar[Mapping[str, str]] = {}
-    """Keys whose name in the value is not key or key + "_s"."""
+    """Keys whose name in the value is neither key nor key + "_s"."""
 
     @model_validator(mode="before")
     @classmethod
@@ -60,7 +60,7 @@ class Table(BaseModel):
         return value
 
     def given(self) -> dict[str, Any]:
-        """Return what was written, under the names and in the units of the value it becomes."""
+        """Return the keys that are set, with the names and units of the value."""
         fields: dict[str, Any] = {}
         for key in type(self).model_fields:
             if key in self.model_fields_set:
@@ -83,7 +83,7 @@ class ClusterTable(Table):
 
 
 class CostTable(Table):
-    """What a replica is, or claims to be."""
+    """The cost of a replica, real or advertised."""
 
     fixed: Time = Duration(0)
     per_item: Time = Duration(0)
@@ -96,7 +96,7 @@ class CostTable(Table):
         """Return the replica.
 
         Raises:
-            ValueError: it cannot be.
+            ValueError: it is invalid.
         """
         fields: dict[str, Any] = {"fixed_s": 0.0, "per_item_s": 0.0} | self.given()
         fields.pop("advertised", None)
@@ -106,13 +106,13 @@ class CostTable(Table):
 
 
 class ServerTable(CostTable):
-    """What a replica is."""
+    """The server of a replica."""
 
     advertised: CostTable | None = None
 
 
 class NetworkTable(Table):
-    """What stands between clients and replicas."""
+    """The routing between clients and replicas."""
 
     routing: Literal[tuple(ROUTINGS)] | None = None  # type: ignore[valid-type]
     connections: Annotated[int, Field(le=MANY)] | None = None
@@ -122,7 +122,7 @@ class NetworkTable(Table):
         """Return the network.
 
         Raises:
-            ValueError: it cannot be.
+            ValueError: it is invalid.
         """
         fields = self.given()
         if "routing" in fields:
@@ -131,7 +131,7 @@ class NetworkTable(Table):
 
 
 class ClientsTable(Table):
-    """How long a request is worth something."""
+    """How long clients wait, and how many requests may be queued."""
 
     timeout: Time | None = None
     deadline: Time | None = None
@@ -141,13 +141,13 @@ class ClientsTable(Table):
         """Return the clients.
 
         Raises:
-            ValueError: they cannot be.
+            ValueError: they are invalid.
         """
         return Clients(**self.given())
 
 
 class SloTable(Table):
-    """The promise."""
+    """The service level objective."""
 
     renamed: ClassVar[Mapping[str, str]] = {"target": "latency_target_s"}
 
@@ -157,7 +157,7 @@ class SloTable(Table):
     utilization_ceiling: Annotated[float, Field(gt=0, le=0.95)] | None = None
 
     def given(self) -> dict[str, Any]:
-        """Return the fields of a policy that were written."""
+        """Return the fields of a policy that the file sets."""
         fields = super().given()
         if "percentile" in fields:
             fields["latency_percentile"] = fields.pop("percentile") / 100
@@ -165,7 +165,7 @@ class SloTable(Table):
 
 
 class RateTable(Table):
-    """At most so much change within a period."""
+    """The maximum change within a period."""
 
     period: Annotated[Duration, Within("1s", "1h")]
     replicas: Replicas | None = None
@@ -179,14 +179,14 @@ class RateTable(Table):
 
 
 class DirectionTable(Table):
-    """How fast replicas are added, or removed."""
+    """How fast replicas are added or removed."""
 
     stabilization: Annotated[Duration, Within("0s", "1h")] | None = None
     rate: RateTable | None = None
 
 
 class ScalingTable(Table):
-    """What the autoscaler may do."""
+    """The limits of the autoscaler."""
 
     min_replicas: Replicas | None = None
     max_replicas: Replicas | None = None
@@ -196,7 +196,7 @@ class ScalingTable(Table):
     scale_down: DirectionTable = DirectionTable()
 
     def given(self) -> dict[str, Any]:
-        """Return the fields of a policy that were written."""
+        """Return the fields of a policy that the file sets."""
         fields = super().given()
         fields.pop("initial_replicas", None)
         for key in ("scale_up", "scale_down"):
@@ -218,13 +218,13 @@ class PhaseTable(Table):
 
 
 class ColdStartTable(Table):
-    """What a new replica goes through: a total in the usual proportions, or phase by phase."""
+    """The cold start of a replica: a total in typical proportions, or phase by phase."""
 
     total: Time | None = None
     spread: float | None = None
     phases: Annotated[list[PhaseTable], Field(min_length=1, max_length=50)] | None = None
     timeout: Annotated[Duration, Within("1s", "24h")] | None = None
-    """A replica that is warming for longer is not on schedule."""
+    """A replica that warms up for longer counts as late."""
 
     @model_validator(mode="after")
     def _either(self) -> Self:
@@ -239,7 +239,7 @@ class ColdStartTable(Table):
         """Return the cold start.
 
         Raises:
-            ValueError: a phase cannot be.
+            ValueError: a phase is invalid.
         """
         if self.phases is not None:
             return ColdStart(phases=tuple(Phase(**phase.given()) for phase in self.phases))
@@ -261,7 +261,7 @@ class FaultTable(Table):
         """Return the fault.
 
         Raises:
-            ValueError: it cannot be.
+            ValueError: it is invalid.
         """
         fields = self.given()
         return Fault(**fields | {"kind": FaultKind(fields["kind"])})

@@ -1,4 +1,4 @@
-"""The scenarios that are shipped, by name."""
+"""The shipped scenarios, by name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def shipped_scenario(name: str) -> Scenario:
     """Return a shipped scenario.
 
     Raises:
-        ScenarioError: there is none of this name.
+        ScenarioError: no scenario has this name.
     """
     known = scenario_names()
     if name not in known:

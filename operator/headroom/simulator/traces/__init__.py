@@ -1,4 +1,4 @@
-"""The recorded workloads that are shipped, by name; their sources and licences lie beside them."""
+"""The shipped traces (recorded workloads), by name, with their sources and licences."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def trace_names() -> tuple[str, ...]:
 
 @lru_cache(maxsize=16)
 def shipped_trace(name: str) -> Trace:
-    """Return a shipped trace; it is read once.
+    """Return a shipped trace, which is read once.
 
     Raises:
-        TraceError: there is none of this name.
+        TraceError: no trace has this name.
     """
     known = trace_names()
     if name not in known:

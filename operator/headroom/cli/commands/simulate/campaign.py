@@ -47,7 +47,7 @@ def listed(ports: Ports) -> RenderableType:
     autoscalers.add_column("settings in a sweep", justify="right")
     for name, entry in ports.autoscalers.items():
         knobs = "  ".join(f"{knob}={default}" for knob, default in entry.knobs.items())
-        about = Text(entry.law).append(f"\n{knobs}" if knobs else "", style="dim")
+        about = Text(entry.summary).append(f"\n{knobs}" if knobs else "", style="dim")
         autoscalers.add_row(Text(name), about, str(len(ports.grids.get(name, ({},)))))
     return Group(scenarios, Text(), autoscalers)
 
