@@ -54,7 +54,7 @@ def _verdict(peers: Sequence[Tuned]) -> Text:
     beating: list[Summary] = [point for peer in peers for point in peer.beating or ()]
     if not beating:
         return Text(
-            f"None of {tried} settings beats Headroom in misses or cost and is no worse in the other."
+            f"No setting of {tried} beats Headroom in misses or cost and equals it in the other."
         )
     names = ", ".join(point.autoscaler for point in beating)
     return Text(f"{len(beating)} of {tried} settings beat Headroom: {names}.", style="bold")
