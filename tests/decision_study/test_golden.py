@@ -62,6 +62,13 @@ def test_rounding_of_last_digit_is_no_difference() -> None:
     assert golden.differences(rounded, RUN) == []
 
 
+@pytest.mark.parametrize(("now", "lines"), [([1.0, 2.0], 0), ([1.0, 2.0, 3.0], 0), ([1.0, 2.5], 1)])
+def test_new_constant_is_no_change_and_another_value_is(now: list[float], lines: int) -> None:
+    expected = {golden.CONSTANTS: {"version": "1", "numbers": [1.0, 2.0]}}
+    found = {golden.CONSTANTS: {"version": "1", "numbers": now}}
+    assert len(golden.differences(found, expected)) == lines
+
+
 def test_version_names_what_decides_a_run() -> None:
     assert version_of("keda") != version_of("knative")
     assert version_of("keda").startswith("plant ")

@@ -27,7 +27,7 @@ class Described(Protocol):
     """The description of an autoscaler."""
 
     @property
-    def law(self) -> str:
+    def summary(self) -> str:
         """Return one line of description."""
 
     @property
