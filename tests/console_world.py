@@ -58,7 +58,9 @@ class Hour(Service):
         before = self.state
         decision = super().tick()
         if self.model is not None:
-            self.model.evaluated(evaluation(self.raw, self.policy, before, self.observed, decision))
+            self.model.on_decision(
+                evaluation(self.raw, self.policy, before, self.observed, decision)
+            )
         return decision
 
     def observe(self) -> Observation:

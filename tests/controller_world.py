@@ -51,7 +51,7 @@ class FakeRecorder:
     def decided(self, service: Any, decision: Decision) -> None:
         self.decisions.append(decision)
 
-    def seen_by_clients(self, service: Any, rates: Any) -> None:
+    def gateway_rates(self, service: Any, rates: Any) -> None:
         pass
 
     def tokens_measured(self, service: Any, measured: Any, room: float) -> None:

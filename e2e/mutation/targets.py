@@ -11,10 +11,10 @@ GUARDS = (
     *("services/service_cache", "services/resync", "services/target_owners"),
     *("service_context", "scheduling/scheduler"),
     *("leadership/candidate", "leadership/guard", "leadership/record"),
-    *("gather/conflicts", "gather/gather_tick", "gather/pod_ownership", "gather/pods"),
+    *("gather/other_scalers", "gather/gather_tick", "gather/pod_ownership", "gather/pods"),
     *("gather/workload", "decide/external_scaling", "decide/obstacles", "decide/overwrite_backoff"),
     *("sharing/competition", "sharing/pool", "sharing/pool_member"),
-    *("act/act_tick", "act/drift", "act/field_ownership"),
+    *("act/act_tick", "act/child_writer", "act/drift", "act/field_ownership"),
 )
 """What keeps the controller from a wrong write."""
 FOLDERS = {

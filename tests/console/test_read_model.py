@@ -30,7 +30,7 @@ def crowd(base: Evaluation, services: int) -> ReadModel:
     ]
     model = ReadModel(lambda: stored)
     for number in range(services):
-        model.evaluated(of(base, number))
+        model.on_decision(of(base, number))
     return model
 
 
@@ -64,9 +64,9 @@ def test_of_many_services_the_next_evaluations_of_one_that_is_looked_at_are_kept
     assert first.history.last is None
     assert first.history.samples.course().times_s.size == 1
     for _ in range(KEPT_AFTER_VIEW):
-        model.evaluated(of(base, last))
+        model.on_decision(of(base, last))
         assert kept(model, last) is not None
-    model.evaluated(of(base, last))
+    model.on_decision(of(base, last))
     assert kept(model, last) is None
 
 
@@ -74,6 +74,6 @@ def test_a_service_of_another_uid_begins_anew_also_where_nothing_was_kept() -> N
     base = evaluation()
     model = crowd(base, ALL_KEPT_UP_TO + 1)
     look(model, ALL_KEPT_UP_TO)
-    model.evaluated(of(base, ALL_KEPT_UP_TO, uid="another"))
+    model.on_decision(of(base, ALL_KEPT_UP_TO, uid="another"))
     seen = look(model, ALL_KEPT_UP_TO).history
     assert seen is None  # the object that is stored is still the former one

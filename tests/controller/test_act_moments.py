@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from cluster_world import FakeClock, FakeCluster
-from headroom.controller.act.act_tick import Acted, Step, act, replicas_to_write
+from headroom.controller.act.act_tick import Step, WriteResult, Writes, replicas_to_write
 from headroom.controller.gather.gather_tick import Gathered
-from headroom.controller.service_context import Memory, remember
+from headroom.controller.service_context import ServiceContext, restore
 from headroom.errors import ClusterError, Forbidden, NamespaceTerminating, Unavailable
 from headroom.scaling.values import Observation
 from service_world import body, service
@@ -34,27 +34,29 @@ class Scene:
     def __init__(self, status: Manifest | None = None) -> None:
         self.cluster = FakeCluster(FakeClock())
         self.service = service()
-        self.memory: Memory = remember(body(status=status or {}), 0.0)
-        self.memory.parse(body())
+        self.context: ServiceContext = restore(body(status=status or {}), 0.0)
+        self.context.parse(body())
 
     def deployment(self) -> Manifest | None:
         return copy.deepcopy(self.cluster.find("Deployment", "resnet50", "vision"))
 
-    def act(self, now_s: float, replicas: int = 2, services: int = 1) -> Acted:
+    def act(self, now_s: float, replicas: int = 2, services: int = 1) -> WriteResult:
         live = self.deployment()
         current = 2 if live is None else int(live["spec"]["replicas"])
         gathered = Gathered(observation=Observation(now_s=now_s, current=current), deployment=live)
 
-        async def run() -> Acted:
-            return await act(
-                self.cluster,
-                self.service,
-                self.memory,
-                gathered,
-                replicas,
-                now_s,
+        async def run() -> WriteResult:
+            return await Writes(
+                cluster=self.cluster,
+                service=self.service,
+                children=self.context.children,
+                state=self.context.act,
+                gathered=gathered,
+                replicas=replicas,
+                now_s=now_s,
                 services=services,
-            )
+                was_ready=self.context.report.was_ready(self.service.generation),
+            ).run()
 
         with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
             return runner.run(run())
@@ -78,10 +80,10 @@ def test_a_refused_deployment_is_asked_for_again_after_a_share_of_the_time() -> 
     assert scene.asked([9e3, 9059.9, 9060.0], "dry_run", "Deployment") == [9e3, 9060.0]
     acted = scene.act(9061.0)
     assert (acted.refused, acted.message, acted.namespace_ends) == (Step.CHILDREN, "quota", False)
-    assert scene.memory.refused is not None
+    assert scene.context.act.refused is not None
     scene.cluster.stop_failing()
-    assert scene.act(9200.0) == Acted(replicas=2, created=True)
-    assert scene.memory.refused is None
+    assert scene.act(9200.0) == WriteResult(replicas=2, created=True)
+    assert scene.context.act.refused is None
 
 
 @pytest.mark.parametrize(
@@ -118,9 +120,9 @@ def test_replicas_are_written_where_they_change_and_the_deployment_is_ours() -> 
     scene = Scene()
     assert scene.act(0.0).created
     nothing = scene.act(2.0)
-    assert nothing == Acted(replicas=2)
+    assert nothing == WriteResult(replicas=2)
     assert (nothing.created, nothing.scaled, nothing.namespace_ends) == (False, False, False)
-    assert scene.act(4.0, replicas=5) == Acted(replicas=5, scaled=True)
+    assert scene.act(4.0, replicas=5) == WriteResult(replicas=5, scaled=True)
     assert scene.cluster.scale_writes == [5]
     live = scene.deployment()
     assert live is not None
@@ -164,8 +166,8 @@ def test_a_new_process_lets_what_was_in_order_wait_where_services_are_many(
     scene.act(1000.0, replicas=replicas, services=1000)
     assert (("dry_run", "Deployment") not in scene.cluster.calls) is waits
     if waits:
-        assert scene.memory.children_due_s is not None
-        scene.act(scene.memory.children_due_s - 0.1, services=1000)
+        assert scene.context.act.children_due_s is not None
+        scene.act(scene.context.act.children_due_s - 0.1, services=1000)
         assert ("dry_run", "Deployment") not in scene.cluster.calls
-        scene.act(scene.memory.children_due_s, services=1000)
+        scene.act(scene.context.act.children_due_s, services=1000)
         assert ("dry_run", "Deployment") in scene.cluster.calls

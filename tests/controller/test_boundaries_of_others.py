@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from headroom.api.reasons import StatusReason
-from headroom.controller.decide.external_scaling import followed
+from headroom.controller.decide.external_scaling import next_replicas
 from headroom.controller.decide.obstacles import obstacle, overridden
-from headroom.controller.decide.overwrite_backoff import Contest
-from headroom.controller.services.target_owners import Claims
+from headroom.controller.decide.overwrite_backoff import OverwriteBackoff
+from headroom.controller.services.target_owners import TargetOwners
 from service_world import service
 
 NOW_S = 1_800_000_000.0
-FOUGHT = Contest(by="argocd", instead=5, until_s=NOW_S + 60.0, pause_s=300.0)
+FOUGHT = OverwriteBackoff(by="argocd", instead=5, until_s=NOW_S + 60.0, pause_s=300.0)
 
 
 @pytest.mark.parametrize(
@@ -23,8 +23,8 @@ FOUGHT = Contest(by="argocd", instead=5, until_s=NOW_S + 60.0, pause_s=300.0)
     ids=["the first", "the second", "the third", "the third, the first ten minutes ago"],
 )
 def test_three_within_ten_minutes_are_a_contest(undone_s: tuple[float, ...], pauses: bool) -> None:
-    before = Contest(ours=5, undone_s=undone_s)
-    after = before.seen(2, "argocd", by_us=False, now_s=1000.0)
+    before = OverwriteBackoff(ours=5, undone_s=undone_s)
+    after = before.observe(2, "argocd", by_us=False, now_s=1000.0)
     assert (after.ours, after.by, after.instead) == (None, "argocd", 5)
     assert after.pause_s == (300.0 if pauses else 0.0)
     assert after.until_s == (1300.0 if pauses else 0.0)
@@ -35,14 +35,14 @@ def test_three_within_ten_minutes_are_a_contest(undone_s: tuple[float, ...], pau
     ("pause_s", "next_s"), [(0.5, 300.0), (300.0, 600.0), (1800.0, 3600.0), (1900.0, 3600.0)]
 )
 def test_each_pause_is_twice_the_last_up_to_an_hour(pause_s: float, next_s: float) -> None:
-    after = Contest(ours=5, pause_s=pause_s).seen(2, "", by_us=False, now_s=1000.0)
+    after = OverwriteBackoff(ours=5, pause_s=pause_s).observe(2, "", by_us=False, now_s=1000.0)
     assert (after.pause_s, after.until_s, after.by) == (next_s, 1000.0 + next_s, "somebody")
 
 
 @pytest.mark.parametrize(("now_s", "pause_s"), [(599.9, 300.0), (600.0, 0.0)])
 def test_ten_minutes_of_peace_end_it(now_s: float, pause_s: float) -> None:
-    fought = Contest(ours=5, wrote_s=0.0, undone_s=(1.0,), pause_s=300.0)
-    after = fought.seen(5, "", by_us=False, now_s=now_s)
+    fought = OverwriteBackoff(ours=5, wrote_s=0.0, undone_s=(1.0,), pause_s=300.0)
+    after = fought.observe(5, "", by_us=False, now_s=now_s)
     assert after.pause_s == pause_s
     assert after.undone_s == ((1.0,) if pause_s else ())
 
@@ -53,23 +53,23 @@ def test_ten_minutes_of_peace_end_it(now_s: float, pause_s: float) -> None:
     ids=["the clock went back", "it begins", "it lasts", "it is over"],
 )
 def test_a_pause_lasts_five_minutes(now_s: float, paused: bool) -> None:
-    assert Contest(until_s=300.0, pause_s=300.0).paused(now_s) is paused
+    assert OverwriteBackoff(until_s=300.0, pause_s=300.0).is_paused(now_s) is paused
 
 
 @pytest.mark.parametrize(("by_us", "replicas"), [(True, 5), (False, 5)])
 def test_what_stands_as_we_wrote_it_is_no_new_write(by_us: bool, replicas: int) -> None:
-    ours = Contest(ours=5, wrote_s=7.0)
-    assert ours.seen(replicas, "", by_us=by_us, now_s=9.0) == ours
+    ours = OverwriteBackoff(ours=5, wrote_s=7.0)
+    assert ours.observe(replicas, "", by_us=by_us, now_s=9.0) == ours
 
 
 def _obstacle(mode: str = "Auto", least: int = 1, **changes: Any) -> tuple[str, str]:
     scaling: dict[str, Any] = {"mode": mode, "minReplicas": least}
     wish = {"spec__replicas": 2} if mode == "External" else {}
     asked: dict[str, Any] = {
-        "rival": "",
+        "owner": "",
         "autoscaler": "",
         "replicas": 2,
-        "contest": Contest(),
+        "backoff": OverwriteBackoff(),
         "now_s": NOW_S,
     }
     found = obstacle(service(spec__scaling=scaling, **wish), **(asked | changes))
@@ -77,24 +77,24 @@ def _obstacle(mode: str = "Auto", least: int = 1, **changes: Any) -> tuple[str, 
 
 
 ZERO: dict[str, Any] = {"replicas": 0}
-WROTE_ZERO: dict[str, Any] = {"replicas": 0, "contest": Contest(ours=0)}
+WROTE_ZERO: dict[str, Any] = {"replicas": 0, "backoff": OverwriteBackoff(ours=0)}
 
 
 @pytest.mark.parametrize(
     ("case", "reason"),
     [
         ({}, ""),
-        ({"rival": "a", "autoscaler": "b", **ZERO}, StatusReason.TARGET_ALREADY_MANAGED),
-        ({"rival": "a", "mode": "Recommend"}, StatusReason.TARGET_ALREADY_MANAGED),
+        ({"owner": "a", "autoscaler": "b", **ZERO}, StatusReason.TARGET_ALREADY_MANAGED),
+        ({"owner": "a", "mode": "Recommend"}, StatusReason.TARGET_ALREADY_MANAGED),
         ({"autoscaler": "b", "mode": "Recommend"}, ""),
         ({"autoscaler": "b", **ZERO}, StatusReason.AUTOSCALER_CONFLICT),
         (ZERO, StatusReason.SCALING_DISABLED),
         ({"replicas": 1}, ""),
         (WROTE_ZERO, ""),
-        ({"contest": FOUGHT, **ZERO}, StatusReason.SCALING_DISABLED),
-        ({"contest": FOUGHT}, StatusReason.REPLICAS_REPEATEDLY_OVERWRITTEN),
-        ({"contest": FOUGHT, "now_s": NOW_S + 61.0}, ""),
-        ({"contest": FOUGHT, "mode": "External"}, StatusReason.REPLICAS_REPEATEDLY_OVERWRITTEN),
+        ({"backoff": FOUGHT, **ZERO}, StatusReason.SCALING_DISABLED),
+        ({"backoff": FOUGHT}, StatusReason.REPLICAS_REPEATEDLY_OVERWRITTEN),
+        ({"backoff": FOUGHT, "now_s": NOW_S + 61.0}, ""),
+        ({"backoff": FOUGHT, "mode": "External"}, StatusReason.REPLICAS_REPEATEDLY_OVERWRITTEN),
     ],
 )
 def test_what_stands_in_the_way(case: dict[str, Any], reason: str) -> None:
@@ -102,21 +102,21 @@ def test_what_stands_in_the_way(case: dict[str, Any], reason: str) -> None:
 
 
 def test_it_is_said_how_often_and_until_when() -> None:
-    said = _obstacle(contest=FOUGHT)[1]
+    said = _obstacle(backoff=FOUGHT)[1]
     assert "argocd keeps changing" in said
     assert "(3 times within 10 min, or again after a pause)" in said
     assert "none are written before 2027-01-15T08:01:00Z" in said
 
 
 @pytest.mark.parametrize(
-    ("contest", "said"),
+    ("backoff", "said"),
     [
-        (Contest(), ""),
-        (Contest(by="x", instead=5, ours=7), ""),
-        (Contest(by="x", instead=5), "x changed the replicas from 5 to 3, which stands"),
+        (OverwriteBackoff(), ""),
+        (OverwriteBackoff(by="x", instead=5, ours=7), ""),
+        (OverwriteBackoff(by="x", instead=5), "x changed the replicas from 5 to 3, which stands"),
     ],
 )
-def test_what_somebody_else_wrote_is_named(contest: Contest, said: str) -> None:
+def test_what_somebody_else_wrote_is_named(contest: OverwriteBackoff, said: str) -> None:
     assert overridden(contest, 3).startswith(said)
     assert bool(overridden(contest, 3)) is bool(said)
 
@@ -148,7 +148,7 @@ def test_a_wish_is_followed_step_by_step(
 ) -> None:
     spec = {"mode": "External", "maxReplicas": 10, **scaling}
     found = service(spec__replicas=wish, spec__scaling=spec)
-    assert followed(found, current, changes, 1000.0) == asked
+    assert next_replicas(found, current, changes, 1000.0) == asked
 
 
 def claimant(name: str, **metadata: Any) -> dict[str, Any]:
@@ -159,14 +159,18 @@ def claimant(name: str, **metadata: Any) -> dict[str, Any]:
 
 
 def test_one_that_advises_has_no_rival_and_one_that_is_unknown_neither() -> None:
-    claims = Claims()
+    claims = TargetOwners()
     first = claimant("a", creationTimestamp="2026-01-01T00:00:00Z")
     adviser = claimant("b", creationTimestamp="2025-01-01T00:00:00Z")
     adviser["spec"]["scaling"] = {"mode": "Recommend"}
     for one in (first, adviser):
         claims.saw(one)
-    assert (claims.rival("uid-a"), claims.rival("uid-b"), claims.rival("none")) == ("", "", "")
+    assert (
+        claims.other_owner("uid-a"),
+        claims.other_owner("uid-b"),
+        claims.other_owner("none"),
+    ) == ("", "", "")
     elsewhere = claimant("c", creationTimestamp="2024-01-01T00:00:00Z")
     elsewhere["metadata"]["namespace"] = "other"
     claims.saw(elsewhere)
-    assert claims.rival("uid-a") == ""
+    assert claims.other_owner("uid-a") == ""

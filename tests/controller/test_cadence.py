@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from headroom.controller.report.status_throttle import Last, Said, is_due
+from headroom.controller.report.status_throttle import LastWrite, StatusKey, is_due
 
-FRESH = Said(moved=3, rest="fresh")
-STALE, MOVED = Said(moved=3, rest="stale"), Said(moved=4, rest="fresh")
+FRESH = StatusKey(urgent=3, other="fresh")
+STALE, MOVED = StatusKey(urgent=3, other="stale"), StatusKey(urgent=4, other="fresh")
 
 
 @pytest.mark.parametrize(
@@ -23,9 +23,9 @@ STALE, MOVED = Said(moved=3, rest="stale"), Said(moved=4, rest="fresh")
     ],
 )
 def test_what_moves_is_written_at_once_and_the_rest_in_its_turn(
-    said: Said, services: int, after_s: float, due: bool
+    said: StatusKey, services: int, after_s: float, due: bool
 ) -> None:
-    last = Last(said=FRESH, written_s=100.0, known_s=0.0)
+    last = LastWrite(key=FRESH, written_s=100.0, known_s=0.0)
     assert is_due(said, last, now_s=100.0 + after_s, services=services, phase=0.5) is due
 
 
@@ -42,7 +42,7 @@ def test_what_moves_is_written_at_once_and_the_rest_in_its_turn(
 def test_where_nothing_changes_each_service_has_a_moment_of_its_own(
     services: int, phase: float, written_s: float, due_s: float
 ) -> None:
-    last = Last(said=FRESH, written_s=written_s, known_s=0.0)
+    last = LastWrite(key=FRESH, written_s=written_s, known_s=0.0)
     for now_s, due in ((due_s - 0.1, False), (due_s, True)):
         assert is_due(FRESH, last, now_s=now_s, services=services, phase=phase) is due
 
@@ -59,9 +59,9 @@ def test_where_nothing_changes_each_service_has_a_moment_of_its_own(
     ],
 )
 def test_a_new_process_goes_on_with_what_stands(
-    said: Said, services: int, after_s: float, due: bool
+    said: StatusKey, services: int, after_s: float, due: bool
 ) -> None:
-    last = Last(said=FRESH, written_s=None, known_s=100.0)
+    last = LastWrite(key=FRESH, written_s=None, known_s=100.0)
     assert is_due(said, last, now_s=100.0 + after_s, services=services, phase=0.5) is due
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headroom.controller.services.target_owners import Claims
+from headroom.controller.services.target_owners import TargetOwners
 
 Manifest = dict[str, Any]
 
@@ -53,27 +53,27 @@ CORE = claimant("core", "11:00:00", target="llm", version="v1")
 )
 def test_who_goes_first(services: list[Manifest], rivals: dict[str, str]) -> None:
     for order in itertools.permutations(services):
-        claims = Claims()
+        claims = TargetOwners()
         for one in order:
             claims.saw(one)
         for name, rival in rivals.items():
-            assert claims.rival(f"uid-{name}") == rival
+            assert claims.other_owner(f"uid-{name}") == rival
 
 
 def test_the_next_one_goes_first_when_the_first_is_gone_or_wants_another() -> None:
-    claims = Claims()
+    claims = TargetOwners()
     for one in (OLD, YOUNG):
         claims.saw(one)
     claims.saw(claimant("old", "10:00:00", target="other"))
-    assert claims.rival("uid-young") == ""
+    assert claims.other_owner("uid-young") == ""
     claims.saw(OLD)
     claims.forget("uid-old")
-    assert claims.rival("uid-young") == ""
+    assert claims.other_owner("uid-young") == ""
     claims.forget("uid-old")
 
 
 @pytest.mark.parametrize("spec", [None, "text", {"targetRef": "text"}, {"targetRef": {}}])
 def test_a_spec_of_any_shape_is_taken_in(spec: object) -> None:
-    claims = Claims()
+    claims = TargetOwners()
     claims.saw(OLD | {"spec": spec})
-    assert claims.rival("uid-old") == ""
+    assert claims.other_owner("uid-old") == ""

@@ -5,19 +5,19 @@ from __future__ import annotations
 import pytest
 
 from headroom.controller.decide.obstacles import overridden, remedy
-from headroom.controller.decide.overwrite_backoff import Contest
+from headroom.controller.decide.overwrite_backoff import OverwriteBackoff
 
 Step = tuple[float, str, int]
 """When, who, and the replicas; `we` is a write of ours, anybody else's is seen at a tick."""
 
 
-def after(*steps: Step) -> Contest:
-    contest = Contest()
+def after(*steps: Step) -> OverwriteBackoff:
+    contest = OverwriteBackoff()
     for now_s, who, replicas in steps:
         if who == "we":
-            contest = contest.wrote(replicas, now_s)
+            contest = contest.written(replicas, now_s)
         else:
-            contest = contest.seen(replicas, who, by_us=False, now_s=now_s)
+            contest = contest.observe(replicas, who, by_us=False, now_s=now_s)
     return contest
 
 
@@ -47,7 +47,7 @@ def test_whoever_changes_what_we_wrote_is_named_until_we_write_again(
     contest = after(*steps)
     assert contest.by == by
     assert bool(overridden(contest, 9)) is bool(by)
-    assert not contest.paused(5.0)
+    assert not contest.is_paused(5.0)
 
 
 @pytest.mark.parametrize(
@@ -71,9 +71,9 @@ def test_whoever_changes_what_we_wrote_is_named_until_we_write_again(
 )
 def test_a_fight_is_left_for_longer_and_longer(steps: list[Step], paused_s: float) -> None:
     contest, ended_s = after(*steps), steps[-1][0]
-    assert contest.paused(ended_s + 1.0) is (paused_s > 0.0)
-    assert contest.paused(ended_s + paused_s - 1.0) is (paused_s > 0.0)
-    assert not contest.paused(ended_s + paused_s + 1.0)
+    assert contest.is_paused(ended_s + 1.0) is (paused_s > 0.0)
+    assert contest.is_paused(ended_s + paused_s - 1.0) is (paused_s > 0.0)
+    assert not contest.is_paused(ended_s + paused_s + 1.0)
 
 
 def test_the_pause_has_an_end_however_long_the_fight() -> None:
@@ -86,13 +86,13 @@ def test_the_pause_has_an_end_however_long_the_fight() -> None:
 
 
 def test_a_clock_that_went_back_does_not_prolong_the_pause() -> None:
-    assert not after(*fight(10_000.0, 3)).paused(5.0)
+    assert not after(*fight(10_000.0, 3)).is_paused(5.0)
 
 
 def test_what_the_fields_call_ours_is_ours_after_a_restart_or_a_lost_answer() -> None:
-    restarted = Contest().seen(5, "", by_us=True, now_s=0.0)
-    assert restarted.seen(2, "argocd", by_us=False, now_s=2.0).by == "argocd"
-    unanswered = after((0.0, "we", 5)).seen(7, "", by_us=True, now_s=2.0)
+    restarted = OverwriteBackoff().observe(5, "", by_us=True, now_s=0.0)
+    assert restarted.observe(2, "argocd", by_us=False, now_s=2.0).by == "argocd"
+    unanswered = after((0.0, "we", 5)).observe(7, "", by_us=True, now_s=2.0)
     assert (unanswered.ours, unanswered.by) == (7, "")
 
 

@@ -43,8 +43,8 @@ APPLIED = Applied.of(MANIFEST, live())
 
 
 def test_defaults_and_rewritten_quantities_are_no_drift() -> None:
-    assert APPLIED.stands(MANIFEST, live())
-    assert APPLIED.stands(MANIFEST, changed_since(live()))
+    assert APPLIED.matches(MANIFEST, live())
+    assert APPLIED.matches(MANIFEST, changed_since(live()))
 
 
 def test_what_others_add_beside_the_manifest_is_no_drift() -> None:
@@ -53,14 +53,14 @@ def test_what_others_add_beside_the_manifest_is_no_drift() -> None:
     found["metadata"]["labels"]["cost-centre"] = "7"
     found["spec"]["replicas"] = 9
     pod_of(found)["tolerations"] = [{"operator": "Exists"}]
-    assert APPLIED.stands(MANIFEST, found)
+    assert APPLIED.matches(MANIFEST, found)
 
 
 def test_a_sidecar_that_was_there_when_it_was_applied_is_no_drift() -> None:
     injected = live()
     pod_of(injected)["containers"].insert(0, {"name": "istio-proxy", "image": "x"})
     applied = Applied.of(MANIFEST, injected)
-    assert applied.stands(MANIFEST, changed_since(copy.deepcopy(injected)))
+    assert applied.matches(MANIFEST, changed_since(copy.deepcopy(injected)))
 
 
 def _remove_label(found: dict[str, Any]) -> None:
@@ -90,18 +90,18 @@ def _change_capabilities(found: dict[str, Any]) -> None:
 def test_what_the_manifest_sets_and_someone_changed_is_drift(change: Any) -> None:
     found = changed_since(live())
     change(found)
-    assert not APPLIED.stands(MANIFEST, found)
+    assert not APPLIED.matches(MANIFEST, found)
 
 
 def test_a_changed_spec_is_applied_whatever_is_live() -> None:
     changed = deployment.build(service(spec__runtime__image="new"))
-    assert not APPLIED.stands(changed, live())
+    assert not APPLIED.matches(changed, live())
 
 
 def test_an_object_that_was_looked_at_stands_by_its_version_alone() -> None:
     found = changed_since(live())
-    assert APPLIED.seen(found).resource_version == "10"
-    assert APPLIED.seen(found).stands(MANIFEST, found)
+    assert APPLIED.at_version_of(found).resource_version == "10"
+    assert APPLIED.at_version_of(found).matches(MANIFEST, found)
 
 
 @given(JSON, JSON)
@@ -109,5 +109,5 @@ def test_any_two_values_can_be_compared(before: Any, after: Any) -> None:
     metadata = {"resourceVersion": "1"}
     applied = Applied.of({"a": before}, {"a": before, "metadata": metadata})
     again = {"a": before, "metadata": {"resourceVersion": "2"}}
-    assert applied.stands({"a": before}, again)
-    assert applied.stands({"a": before}, again | {"a": after}) in {True, False}
+    assert applied.matches({"a": before}, again)
+    assert applied.matches({"a": before}, again | {"a": after}) in {True, False}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from headroom.controller.decide.external_scaling import followed
+from headroom.controller.decide.external_scaling import next_replicas
 from service_world import service
 
 NOW_S = 1000.0
@@ -47,4 +47,4 @@ def test_the_wish_is_followed_at_the_rate(
     found = service(
         spec__replicas=wish, spec__scaling={"mode": "External", "maxReplicas": 10, **scaling}
     )
-    assert followed(found, current, changes, NOW_S) == asked
+    assert next_replicas(found, current, changes, NOW_S) == asked

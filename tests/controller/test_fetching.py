@@ -10,11 +10,11 @@ from headroom.api.conditions import ConditionType
 from headroom.api.reasons import StatusReason
 from headroom.api.timestamps import epoch_s, rfc3339
 from headroom.console.cold_starts import starts
-from headroom.controller.act.act_tick import Acted
+from headroom.controller.act.act_tick import WriteResult
 from headroom.controller.gather.gather_tick import Gathered
 from headroom.controller.gather.model_download import Fetch, fetch_of
 from headroom.controller.gather.pods import observe
-from headroom.controller.report.condition_result import Tick
+from headroom.controller.report.condition_result import TickResult
 from headroom.controller.report.condition_rules import of_tick
 from headroom.controller.report.evaluation import Evaluation
 from headroom.scaling import Observation, State, decide
@@ -86,13 +86,15 @@ def test_how_it_goes(manifest: Manifest, expected: Fetch | None) -> None:
     assert fetch_of(manifest) == expected
 
 
-def evaluation(manifest: Manifest) -> tuple[Tick, Evaluation]:
+def evaluation(manifest: Manifest) -> tuple[TickResult, Evaluation]:
     pods = observe([manifest], now_s=NOW_S, warmup_timeout_s=600.0, replicas=1)
     observation = Observation(now_s=NOW_S, current=1, pods=tuple(one.pod for one in pods))
     policy, state = SERVICE.to_policy(), State.initial()
     decision, _ = decide(policy, state, observation)
     gathered = Gathered(observation=observation, deployment=None, pods=pods)
-    tick = Tick(service=SERVICE, gathered=gathered, decision=decision, acted=Acted(replicas=1))
+    tick = TickResult(
+        service=SERVICE, gathered=gathered, decision=decision, written=WriteResult(replicas=1)
+    )
     seen = Evaluation(
         service=SERVICE,
         policy=policy,

@@ -9,12 +9,12 @@ from typing import Any, cast
 import pytest
 
 from headroom.controller.ports import Cluster
-from headroom.controller.services.resync import Freshness
+from headroom.controller.services.resync import Resync
 from headroom.controller.services.service_cache import ServiceCache
 from headroom.errors import ClusterError, Forbidden, NotFound, Unavailable
 from virtual_time import VirtualTimeLoop
 
-Story = Callable[[Freshness], Coroutine[Any, Any, None]]
+Story = Callable[[Resync], Coroutine[Any, Any, None]]
 
 
 class Lists:
@@ -48,8 +48,8 @@ def _service(uid: str, namespace: str) -> dict[str, Any]:
 
 def play(lists: Lists, story: Story, *namespaces: str) -> None:
     async def run() -> None:
-        freshness = Freshness(cast(Cluster, lists), lists.cache, namespaces)
-        keeping = asyncio.create_task(freshness.keep())
+        freshness = Resync(cast(Cluster, lists), lists.cache, namespaces)
+        keeping = asyncio.create_task(freshness.run())
         await story(freshness)
         keeping.cancel()
 
@@ -57,7 +57,7 @@ def play(lists: Lists, story: Story, *namespaces: str) -> None:
         runner.run(run())
 
 
-async def a_minute(_: Freshness) -> None:
+async def a_minute(_: Resync) -> None:
     await asyncio.sleep(61.0)
 
 
@@ -71,12 +71,12 @@ def test_lists_are_rarer_where_services_are_many(services: int, every_s: float) 
 
 
 def test_the_end_of_a_watch_is_followed_by_a_list_and_many_ends_by_no_flood() -> None:
-    async def story(freshness: Freshness) -> None:
+    async def story(freshness: Resync) -> None:
         await asyncio.sleep(12.0)
-        freshness.doubt()
+        freshness.request()
         await asyncio.sleep(1.0)
         for _ in range(60):
-            freshness.doubt()
+            freshness.request()
             await asyncio.sleep(0.1)
         await asyncio.sleep(20.0)
 
@@ -94,7 +94,7 @@ def test_the_end_of_a_watch_is_followed_by_a_list_and_many_ends_by_no_flood() ->
     ],
 )
 def test_a_list_that_fails_comes_again_soon(error: ClusterError, retried_s: float) -> None:
-    async def story(_: Freshness) -> None:
+    async def story(_: Resync) -> None:
         await asyncio.sleep(1.0)
         lists.failures.clear()
         await asyncio.sleep(9.0)
@@ -115,7 +115,7 @@ def test_a_namespace_that_cannot_be_listed_hides_no_other() -> None:
 
 
 def test_a_kind_that_is_not_served_any_more_ends_the_readiness() -> None:
-    async def story(_: Freshness) -> None:
+    async def story(_: Resync) -> None:
         await asyncio.sleep(1.0)
         assert lists.cache.synced.is_set()
         lists.failures[None] = NotFound("no such kind")
@@ -130,7 +130,7 @@ def test_a_kind_that_is_not_served_any_more_ends_the_readiness() -> None:
 def test_a_list_that_fails_is_complained_of_once_until_it_succeeds(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def story(_: Freshness) -> None:
+    async def story(_: Resync) -> None:
         lists.failures[None] = Unavailable("down")
         await asyncio.sleep(11.0)
         lists.failures.clear()
@@ -147,7 +147,7 @@ def test_a_list_that_fails_is_complained_of_once_until_it_succeeds(
 
 
 def test_the_first_of_several_troubles_is_told_and_the_others_are_listed() -> None:
-    async def story(_: Freshness) -> None:
+    async def story(_: Resync) -> None:
         await asyncio.sleep(1.0)
 
     lists = Lists()

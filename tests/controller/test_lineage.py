@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cluster_world import FakeClock, FakeCluster
-from headroom.controller.gather.pod_ownership import Lineage
+from headroom.controller.gather.pod_ownership import PodOwnership
 from headroom.errors import Forbidden, Unavailable
 
 Manifest = dict[str, Any]
@@ -35,7 +35,7 @@ class Scene:
 
     def __init__(self, *objects: Manifest) -> None:
         self.cluster = FakeCluster(FakeClock())
-        self.lineage = Lineage()
+        self.lineage = PodOwnership()
         for one in objects:
             self.cluster.objects[one["kind"], "default", one["metadata"]["name"]] = one
 

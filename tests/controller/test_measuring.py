@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from headroom.api import InferenceService
-from headroom.controller.gather.metrics_reader import Measured, Measuring, samples_of
+from headroom.controller.gather.metrics_reader import Measured, MetricsReader, samples_of
 from headroom.controller.gather.pods import ObservedPod
 from headroom.errors import ScrapeFailed
 from headroom.scaling.values import Pod, PodState
@@ -78,7 +78,7 @@ def scraped(in_flight: float, time_s: float) -> ScrapedPage:
     return ScrapedPage(Page(layout, (in_flight,)), time_s)
 
 
-def measure(measuring: Measuring, of: InferenceService, *pods: ObservedPod) -> Measured:
+def measure(measuring: MetricsReader, of: InferenceService, *pods: ObservedPod) -> Measured:
     return asyncio.run(measuring.measure(of, pods, samples_of(of, None)))
 
 
@@ -99,13 +99,13 @@ FROM_PROMETHEUS = {"telemetry": {"source": "Prometheus"}}
 )
 def test_a_pod_is_scraped_where_its_profile_exposes(runtime: dict[str, Any], url: str) -> None:
     scraper = Scraper()
-    measure(Measuring(scraper, Clock(), {}), service(runtime), pod("p"))
+    measure(MetricsReader(scraper, Clock(), {}), service(runtime), pod("p"))
     assert scraper.asked == [url]
 
 
 def test_a_page_of_another_server_is_unread_with_the_remedy() -> None:
     found = measure(
-        Measuring(Scraper(), Clock(), {}),
+        MetricsReader(Scraper(), Clock(), {}),
         service({"profile": "triton", "maxBatchSize": 8}),
         pod("p"),
     )
@@ -116,7 +116,7 @@ def test_a_page_of_another_server_is_unread_with_the_remedy() -> None:
 def test_all_pods_are_asked_for_at_once_and_have_the_times_of_their_scrapes() -> None:
     source = Prometheus({"p": scraped(3.0, 990.0), "q": scraped(11.0, 1007.0)})
     found = measure(
-        Measuring(Scraper(), Clock(), {"default": source}),
+        MetricsReader(Scraper(), Clock(), {"default": source}),
         service(MOSEC_RUNTIME, **FROM_PROMETHEUS),
         pod("p"),
         pod("q"),
@@ -133,7 +133,7 @@ def test_the_same_page_again_is_the_same_sample() -> None:
     of = service(MOSEC_RUNTIME, **FROM_PROMETHEUS)
     samples = samples_of(of, None)
     source = Prometheus({"p": scraped(3.0, 990.0)})
-    measuring = Measuring(Scraper(), Clock(), {"default": source})
+    measuring = MetricsReader(Scraper(), Clock(), {"default": source})
     first = asyncio.run(measuring.measure(of, [pod("p")], samples))
     second = asyncio.run(measuring.measure(of, [pod("p")], samples))
     assert first.samples[0] is second.samples[0]
@@ -154,7 +154,9 @@ def test_what_a_prometheus_does_not_say_is_unread_and_not_zero(
     source: dict[str, Prometheus], words: str
 ) -> None:
     found = measure(
-        Measuring(Scraper(), Clock(), source), service(MOSEC_RUNTIME, **FROM_PROMETHEUS), pod("p")
+        MetricsReader(Scraper(), Clock(), source),
+        service(MOSEC_RUNTIME, **FROM_PROMETHEUS),
+        pod("p"),
     )
     assert found.samples == ()
     assert words in found.unread[0].why
@@ -178,7 +180,7 @@ def test_a_custom_server_is_read_by_the_names_of_the_resource() -> None:
     of = service({"profile": "custom", "maxBatchSize": 8, "port": 3000, "metrics": metrics})
     page = (PAGES / "bentoml_second.prom").read_text()
     scraper = Scraper(page)
-    found = measure(Measuring(scraper, Clock(), {}), of, pod("p"))
+    found = measure(MetricsReader(scraper, Clock(), {}), of, pod("p"))
     assert scraper.asked == ["http://10.0.0.1:3000/metrics"]
     (sample,) = found.samples
     # 1497 answered, 16 in flight; the readiness probe and the malformed request are no load.

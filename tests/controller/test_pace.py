@@ -54,7 +54,7 @@ def test_children_of_many_services_are_looked_at_less_often() -> None:
 
 
 def test_a_new_process_has_time_for_the_children_only_where_services_are_many() -> None:
-    assert tick_period.head_start_s("uid", 100) == 0.0
-    starts_s = [tick_period.head_start_s(f"uid-{number}", 1000) for number in range(1000)]
+    assert tick_period.startup_delay_s("uid", 100) == 0.0
+    starts_s = [tick_period.startup_delay_s(f"uid-{number}", 1000) for number in range(1000)]
     assert 0.0 <= min(starts_s) < 10.0
     assert 260.0 < max(starts_s) <= 270.0

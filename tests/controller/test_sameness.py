@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from controller_world import spec
 from headroom.api import InferenceService
-from headroom.controller.services.interning import MOST, Sameness
+from headroom.controller.services.interning import MOST, Interner
 from headroom.controller.services.service_cache import ServiceCache
 
 PLAIN = st.one_of(
@@ -45,7 +45,7 @@ def body(name: str, **scaling: int) -> dict[str, Any]:
 @settings(max_examples=200)
 @given(st.lists(JSON, max_size=8))
 def test_json_stays_what_it_is_to_the_byte(values: list[Any]) -> None:
-    same, before = Sameness(), copy.deepcopy(values)
+    same, before = Interner(), copy.deepcopy(values)
     given_back = [same.json(one) for one in values]
     assert list(map(json.dumps, given_back)) == list(map(json.dumps, before))
     assert values == before
@@ -54,19 +54,19 @@ def test_json_stays_what_it_is_to_the_byte(values: list[Any]) -> None:
 
 
 def test_numbers_that_are_equal_are_not_the_same() -> None:
-    same = Sameness()
+    same = Interner()
     assert json.dumps([same.json([one]) for one in (1, 1.0, True)]) == "[[1], [1.0], [true]]"
 
 
 def test_equal_parts_of_different_wholes_are_one() -> None:
-    same = Sameness()
+    same = Interner()
     one, other = same.json({"a": {"x": [1, 2]}, "b": 1}), same.json({"a": {"x": [1, 2]}, "b": 2})
     assert one is not other
     assert one["a"] is other["a"]
 
 
 def test_what_it_knows_is_bounded_and_a_part_that_was_forgotten_is_no_other() -> None:
-    same = Sameness()
+    same = Interner()
     first = same.json({"a": {"n": -1}})
     for number in range(2 * MOST):
         assert same.json({"a": {"n": number}}) == {"a": {"n": number}}
@@ -75,7 +75,7 @@ def test_what_it_knows_is_bounded_and_a_part_that_was_forgotten_is_no_other() ->
 
 
 def test_services_share_groups_of_fields_that_are_equal() -> None:
-    same = Sameness()
+    same = Interner()
     one, other, third = (
         same.service(InferenceService.parse(raw))
         for raw in (body("a"), body("b"), body("c", maxReplicas=9))

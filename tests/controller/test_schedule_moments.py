@@ -14,13 +14,13 @@ from headroom.controller.scheduling.scheduler import Scheduler
 from headroom.errors import Conflict, NotFound, Unavailable
 from virtual_time import VirtualTimeLoop
 
-Tick = Callable[[], Awaitable[None]]
+TickResult = Callable[[], Awaitable[None]]
 
 
 class Watched:
     """A scheduler as it is by itself, and what it says of its ticks."""
 
-    def __init__(self, does: Tick) -> None:
+    def __init__(self, does: TickResult) -> None:
         self.does = does
         self.begun_s: list[float] = []
         self.said: list[tuple[float, float, str]] = []
@@ -55,7 +55,7 @@ def play(watched: Watched, story: Callable[[Scheduler], Awaitable[None]]) -> Non
         runner.run(run())
 
 
-def lasting(seconds: float, error: Exception | None = None) -> Tick:
+def lasting(seconds: float, error: Exception | None = None) -> TickResult:
     async def tick() -> None:
         await asyncio.sleep(seconds)
         if error is not None:

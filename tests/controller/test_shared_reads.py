@@ -142,7 +142,7 @@ def test_who_moves_or_was_told_of_reads_alone() -> None:
         await asyncio.sleep(4.0)
         await stage.see("a")
         stage.add("b", "b2")
-        stage.shared.told("default/b")
+        stage.shared.invalidate("default/b")
         assert await stage.see("b") == (["b1", "b2"], True)
         assert await stage.see("a", ahead_s=0.0) == (["a1"], True)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cluster_world import FakeClock, FakeCluster
-from headroom.controller.gather.pod_ownership import Lineage
+from headroom.controller.gather.pod_ownership import PodOwnership
 from headroom.controller.gather.workload import is_paused, is_rolling, selector_text
 
 Manifest = dict[str, Any]
@@ -105,5 +105,5 @@ def test_a_chain_of_five_controllers_is_followed_and_no_further(
     pod = {
         "metadata": {"name": "p", "namespace": "default", "ownerReferences": [bystander, owner(0)]}
     }
-    found, strangers = asyncio.run(Lineage().of(cluster, [pod], "workload"))
+    found, strangers = asyncio.run(PodOwnership().of(cluster, [pod], "workload"))
     assert (len(found), strangers) == (int(is_ours), [])

@@ -72,7 +72,7 @@ class Operator:
             recorder=_Noting(self.instruments, world),
             instance=name,
             chance=random.Random(name),
-            onlooker=ReadModel(lambda: ()),
+            listener=ReadModel(lambda: ()),
         )
         self.election = Election(
             leases=self.api,

@@ -56,7 +56,7 @@ class ReadModel:
         self._summaries: dict[str, tuple[str, ServiceSummary]] = {}
         """By UID, with the resourceVersion: few objects change between two pages."""
 
-    def evaluated(self, evaluation: Evaluation) -> None:
+    def on_decision(self, evaluation: Evaluation) -> None:
         """Keep an evaluation, and add it to the history. Never raises: the tick goes on."""
         try:
             self._keep(evaluation)
@@ -75,7 +75,7 @@ class ReadModel:
         history.to_keep = max(0, history.to_keep - 1)
         history.samples.take(evaluation.policy, evaluation.decision, service.spec.accelerator.count)
 
-    def forgotten(self, namespace: str, name: str) -> None:
+    def on_removed(self, namespace: str, name: str) -> None:
         """Drop a deleted service."""
         self._histories.pop((namespace, name), None)
 

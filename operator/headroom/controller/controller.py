@@ -11,7 +11,7 @@ import logging
 import random
 from collections.abc import Iterable, Mapping, Sequence
 
-from headroom.controller.gather.metrics_reader import Measuring
+from headroom.controller.gather.metrics_reader import MetricsReader
 from headroom.controller.leadership.guard import Lease, LeasedCluster
 from headroom.controller.ports import (
     Clock,
@@ -23,11 +23,11 @@ from headroom.controller.ports import (
     Scraper,
 )
 from headroom.controller.reconciler import Reconciler
-from headroom.controller.report.evaluation import Onlooker
+from headroom.controller.report.evaluation import DecisionListener
 from headroom.controller.report.recording import Recording
 from headroom.controller.routing import Router
 from headroom.controller.scheduling.scheduler import Scheduler
-from headroom.controller.services.resync import Freshness
+from headroom.controller.services.resync import Resync
 from headroom.controller.services.service_cache import ServiceCache
 from headroom.controller.sharing.ceilings import NO_CAPS, Caps
 from headroom.controller.warmup import PodWatch, Warmth
@@ -63,7 +63,7 @@ class Controller:
         tick_s: float = 2.0,
         journal: Journal | None = None,
         chance: random.Random | None = None,
-        onlooker: Onlooker | None = None,
+        listener: DecisionListener | None = None,
         caps: Caps = NO_CAPS,
         prometheus: Mapping[str, Prometheus] | None = None,
         router: Router | None = None,
@@ -71,21 +71,21 @@ class Controller:
         settings: Settings = DEFAULTS,
     ) -> None:
         self._cluster = cluster
-        self._measuring = Measuring(scraper, clock, prometheus or {})
+        self._metrics = MetricsReader(scraper, clock, prometheus or {})
         self._clock = clock
         self._recorder = recorder
         self._instance = instance
         self._namespaces = tuple(namespaces)
         self._tick_s = tick_s
         self._recording = None if journal is None else Recording(journal)
-        self._onlooker = onlooker
+        self._listener = listener
         self._caps = caps
         self._router = router
         self._warmth = warmth
         self._settings = settings
         self._chance = chance or random.Random()  # noqa: S311  (spreads load)
         self.cache = ServiceCache(on_change=self._changed, on_gone=self._gone)
-        self._freshness = Freshness(cluster, self.cache, namespaces)
+        self._resync = Resync(cluster, self.cache, namespaces)
         self._reconciler: Reconciler | None = None
         self._lease: Lease | None = None
         self.scheduler: Scheduler | None = None
@@ -99,7 +99,7 @@ class Controller:
 
     async def follow(self) -> None:
         """Know the services until cancelled."""
-        await self._freshness.keep()
+        await self._resync.run()
 
     async def lead(self, lease: Lease | None = None) -> None:
         """Decide until cancelled, and write while the lease is held.
@@ -158,20 +158,20 @@ class Controller:
 
     def doubt(self) -> None:
         """Take in that a watch has ended: it may have missed something."""
-        self._freshness.doubt()
+        self._resync.request()
 
     def _new_reconciler(self, lease: Lease | None) -> Reconciler:
         return Reconciler(
             requester=None if self._warmth is None else self._warmth.requester,
             cluster=self._writing(lease),
-            measuring=self._measuring,
+            metrics=self._metrics,
             clock=self._clock,
             cache=self.cache,
             recorder=self._recorder,
             tick_s=self._tick_s,
             instance=self._instance,
             recording=self._recording,
-            onlooker=self._onlooker,
+            listener=self._listener,
             caps=self._caps,
             route_status=None if self._router is None else self._router.route_status,
             settings=self._settings,
@@ -185,7 +185,7 @@ class Controller:
     async def _look_again(self) -> None:
         try:
             async with asyncio.timeout(LOOK_WITHIN_S):
-                await self._freshness.list_once()
+                await self._resync.list_once()
         except (ClusterError, TimeoutError) as error:
             _log.warning("deciding from what the watch has said: %s", error)
 
@@ -218,7 +218,7 @@ class Controller:
         name = (metadata.get("labels") or {}).get(WARMED_LABEL, "")
         uid = self.cache.named(metadata["namespace"], name)
         if uid is not None and self.scheduler is not None and self._reconciler is not None:
-            self._reconciler.told_of_pods(uid)
+            self._reconciler.on_pods_changed(uid)
             self.scheduler.kick(uid)
 
     def _gone(self, uid: str) -> None:

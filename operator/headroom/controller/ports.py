@@ -128,7 +128,7 @@ class Recorder(Protocol):
         """Count a decision, and show what it saw."""
         ...
 
-    def seen_by_clients(self, service: InferenceService, rates: Mapping[str, float | None]) -> None:
+    def gateway_rates(self, service: InferenceService, rates: Mapping[str, float | None]) -> None:
         """Show the requests a second that gateways count, by what becomes of them."""
         ...
 

@@ -8,25 +8,28 @@ from dataclasses import replace
 
 from headroom.api import InferenceService, InvalidSpec
 from headroom.api.kind import API_VERSION, KIND
-from headroom.controller.act.act_tick import Acted, act, replicas_to_write
+from headroom.api.timestamps import epoch_s
+from headroom.controller.act.act_tick import WriteResult, Writes, replicas_to_write
+from headroom.controller.decide import obstacles
 from headroom.controller.decide.decide_tick import DecisionInputs, DecisionResult, decide_tick
-from headroom.controller.decide.external_scaling import followed
+from headroom.controller.decide.external_scaling import next_replicas
+from headroom.controller.decide.obstacles import ConflictStatus
 from headroom.controller.decide.scale_to_zero import misses_per_cold_start
-from headroom.controller.gather.conflicts import Conflicts
 from headroom.controller.gather.gather_tick import Gathered, gather
-from headroom.controller.gather.metrics_reader import Measuring, samples_of
+from headroom.controller.gather.metrics_reader import MetricsReader, samples_of
+from headroom.controller.gather.other_scalers import OtherScalersReader
 from headroom.controller.gather.route_status import NOT_ROUTED, RouteStatus
 from headroom.controller.gather.shared_reads import SharedReads, Sharing, Upcoming
 from headroom.controller.gather.workload import TargetUnusable
-from headroom.controller.ports import Clock, Cluster, Recorder
+from headroom.controller.ports import Clock, Cluster, Manifest, Recorder
 from headroom.controller.report import condition_rules
-from headroom.controller.report.condition_result import Found, Tick
+from headroom.controller.report.condition_result import ConditionResult, TickResult
 from headroom.controller.report.error_budget import judged
-from headroom.controller.report.evaluation import Evaluation, Onlooker
+from headroom.controller.report.evaluation import DecisionListener, Evaluation
 from headroom.controller.report.recording import Recording
 from headroom.controller.report.reporter import Reporter
 from headroom.controller.scheduling import tick_period
-from headroom.controller.service_context import Memory, remember
+from headroom.controller.service_context import ServiceContext, restore
 from headroom.controller.services.service_cache import ServiceCache
 from headroom.controller.sharing.ceilings import NO_CAPS, Caps, Ceiling, Ceilings
 from headroom.controller.sharing.competition import Competition
@@ -42,20 +45,20 @@ _log = logging.getLogger(__name__)
 
 
 class Reconciler:
-    """Keeps what has to be known from tick to tick, one memory per UID."""
+    """Keeps one context per UID from tick to tick."""
 
     def __init__(
         self,
         *,
         cluster: Cluster,
-        measuring: Measuring,
+        metrics: MetricsReader,
         clock: Clock,
         cache: ServiceCache,
         recorder: Recorder,
         tick_s: float,
         instance: str,
         recording: Recording | None = None,
-        onlooker: Onlooker | None = None,
+        listener: DecisionListener | None = None,
         caps: Caps = NO_CAPS,
         requester: Requester | None = None,
         settings: Settings = DEFAULTS,
@@ -64,12 +67,12 @@ class Reconciler:
         clusterwide: bool = False,
     ) -> None:
         self._cluster = cluster
-        self._measuring = measuring
+        self._metrics = metrics
         self._clock = clock
         self._cache = cache
         self._recorder = recorder
         self._recording = recording
-        self._onlooker = onlooker
+        self._listener = listener
         self._warmer = None
         if requester is not None:
             self._warmer = Warmer(
@@ -81,106 +84,108 @@ class Reconciler:
         self._tick_s = tick_s
         self._competition = Competition()
         self._ceilings = Ceilings(caps, cache)
-        self._conflicts = Conflicts(cluster, cache.claims)
-        self._memories: dict[str, Memory] = {}
+        self._scalers = OtherScalersReader(cluster, cache.owners)
+        self._contexts: dict[str, ServiceContext] = {}
         self._shared = SharedReads(cluster, cache, upcoming, clusterwide=clusterwide)
 
     async def tick(self, uid: str) -> None:
         """Converge once.
 
-        Raises ClusterError where the API does not let it; the next tick starts from the cluster.
+        Raises ClusterError if the API does not allow it; the next tick starts from the cluster.
         """
         raw = self._cache.get(uid)
         if raw is None or raw["metadata"].get("deletionTimestamp"):
             return
-        memory = self._memories.get(uid)
-        if memory is None:
-            memory = self._memories[uid] = remember(raw, self._clock.now_s())
+        context = self._contexts.get(uid)
+        if context is None:
+            context = self._contexts[uid] = restore(raw, self._clock.now_s())
         try:
-            await self._converge(memory)
+            await self._converge(context)
         except NotFound:
-            await self._look_again(memory.namespace)
+            await self._relist(context.report.namespace)
             if self._cache.get(uid) is not None:
                 raise
 
-    def told_of_pods(self, uid: str) -> None:
-        """Take in that a service's pods have changed: what was listed before is too old for it."""
-        self._shared.told(uid)
+    def on_pods_changed(self, uid: str) -> None:
+        """Note that a service's pods changed: an earlier list is too old for it."""
+        self._shared.invalidate(uid)
 
-    async def _converge(self, memory: Memory) -> None:
+    async def _converge(self, context: ServiceContext) -> None:
         """Gather, decide, act, report; what cannot be acted on is reported, and changes nothing."""
-        raw = self._cache.get(memory.uid)
+        raw = self._cache.get(context.uid)
         if raw is None:
             return
         try:
-            service = memory.parse(raw, self._settings, self._cache.same)
-            samples = memory.samples = samples_of(service, memory.samples)
-            gathered = await self._gather(memory, service, samples)
+            service = context.parse(raw, self._settings, self._cache.same)
+            samples = samples_of(service, context.gather.samples)
+            context.gather.samples = samples
+            gathered = await self._gather(context, service, samples)
         except InvalidSpec as error:
             found = condition_rules.of_invalid_spec(str(error))
-            await self._hold(memory, found, raw["metadata"].get("generation", 0))
+            await self._hold(context, found, raw["metadata"].get("generation", 0))
             return
         except TargetUnusable as error:
             found = condition_rules.of_unusable_target(error)
-            await self._hold(memory, found, raw["metadata"].get("generation", 0))
+            await self._hold(context, found, raw["metadata"].get("generation", 0))
             return
-        others = await self._conflicts.look(memory, service, gathered, self._clock.now_s())
-        memory.enter(service.spec.scaling.mode)
-        follows = memory.children[-1] if memory.children else gathered.deployment or {}
-        stands = 0 if gathered.deployment is None else gathered.observation.current
-        ceiling = self._ceilings.of(service, follows, stands)
+        conflicts = await self._conflicts(context, service, gathered, raw)
+        context.decide.reset_on_mode_change(service.spec.scaling.mode)
+        workload = context.children[-1] if context.children else gathered.deployment or {}
+        current = 0 if gathered.deployment is None else gathered.observation.current
+        ceiling = self._ceilings.of(service, workload, current)
         if gathered.deployment is None and ceiling.replicas == 0:
-            await self._hold(memory, condition_rules.of_no_room(ceiling.why), service.generation)
+            found = condition_rules.of_no_room(ceiling.why)
+            await self._hold(context, found, service.generation)
             return
-        question = self._question(memory, service, gathered, samples, ceiling)
-        decided = decide_tick(question, memory.learnt)
+        inputs = self._inputs(context, service, gathered, samples, ceiling)
+        decided = decide_tick(inputs, context.decide.service)
         decision = decided.decision
         if not gathered.own and _would_scale(service, decision):
-            self._shared.moves(memory.uid, moves=True)
-            await self._converge(memory)  # from reads of its own
+            self._shared.moves(context.uid, moves=True)
+            await self._converge(context)  # from reads of its own
             return
-        memory.learnt = decided.after
-        self._show(memory, question, decided, gathered)
-        tick = Tick(
+        context.decide.service = decided.after
+        self._show(context, inputs, decided, gathered)
+        tick = TickResult(
             service=service,
             gathered=gathered,
             decision=decision,
-            acted=Acted(replicas=gathered.observation.current),
-            claim=self._competition.note(service, follows, decided.observation, decision),
+            written=WriteResult(replicas=gathered.observation.current),
+            preemption=self._competition.note(service, workload, decided.observation, decision),
             ceiling=ceiling,
-            others=others,
-            route=question.route,
-            seen=decided.after.gateway,
+            conflicts=conflicts,
+            route=inputs.route,
+            gateway=decided.after.gateway,
             misses_per_cold_start=_misses_per_cold_start(service, decided),
             tokens=decided.tokens.measured,
         )
-        asked = min(_asked(tick, memory.learnt.state), ceiling.replicas)
-        self._ceilings.note(service, follows, decided.observation, asked)
-        if replicas_to_write(service, gathered, asked) is not None:
-            # History before the act it explains: whoever finds the new replicas finds the reason.
-            await self._report(memory, tick)
-        acted = await self._act(memory, tick, asked)
+        desired = min(_desired(tick, decided.after.state), ceiling.replicas)
+        self._ceilings.note(service, workload, decided.observation, desired)
+        if replicas_to_write(service, gathered, desired) is not None:
+            # Before the write that it explains: who finds the new replicas finds the reason.
+            await self._report(context, tick)
+        written = await self._act(context, tick, desired)
         if self._recording is not None:
             known = decided.observation if decided.after.gateway.fresh else gathered.observation
-            self._recording.ticked(service, question.policy, known, decision, acted.replicas)
-        await self._report(memory, replace(tick, acted=acted))
+            self._recording.on_tick(service, inputs.policy, known, decision, written.replicas)
+        await self._report(context, replace(tick, written=written))
 
     async def _gather(
-        self, memory: Memory, service: InferenceService, samples: PodSamples
+        self, context: ServiceContext, service: InferenceService, samples: PodSamples
     ) -> Gathered:
         """Read; raises TargetUnusable and ClusterError."""
         period_s = self._period_s
         ahead_s = tick_period.read_ahead_s(len(self._cache), period_s)
-        if service.spec.scaling.mode == "External":  # follows a wish, whatever is decided
+        if service.spec.scaling.mode == "External":  # follows spec.replicas, not the decision
             ahead_s = 0.0
         gathered = await gather(
             self._cluster,
-            self._measuring,
+            self._metrics,
             self._clock,
             service,
             samples=samples,
-            lineage=memory.lineage,
-            replicas_if_absent=memory.replicas_if_absent(service),
+            state=context.gather,
+            initial_replicas=context.initial_replicas(service),
             shared=self._shared,
             sharing=Sharing(ahead_s=ahead_s, period_s=period_s),
         )
@@ -188,41 +193,60 @@ class Reconciler:
             self._warmer.see(service, gathered.raw_pods)
         return gathered
 
-    def _question(
+    async def _conflicts(
+        self, context: ServiceContext, service: InferenceService, gathered: Gathered, raw: Manifest
+    ) -> ConflictStatus:
+        """Return what other writers do to the replicas. Raises ClusterError."""
+        now_s, current = self._clock.now_s(), gathered.observation.current
+        created = raw["metadata"].get("creationTimestamp")
+        scalers = await self._scalers.read(
+            service, gathered.deployment, now_s, created_s=epoch_s(created) if created else 0.0
+        )
+        if gathered.deployment is not None:
+            context.decide.overwrites = context.decide.overwrites.observe(
+                current, scalers.writer, by_us=scalers.ours, now_s=now_s
+            )
+        return obstacles.check(service, scalers, context.decide.overwrites, current, now_s)
+
+    def _inputs(
         self,
-        memory: Memory,
+        context: ServiceContext,
         service: InferenceService,
         gathered: Gathered,
         samples: PodSamples,
         ceiling: Ceiling,
     ) -> DecisionInputs:
-        """Put together what the decision is asked, with what others leave to the service."""
-        lead_s = memory.learnt.state.cold_starts.p90_s or 0.0
+        """Collect what the decision needs, with what other services leave to this one."""
+        lead_s = context.decide.service.state.cold_starts.p90_s or 0.0
         floor = service.floor_at(gathered.observation.now_s, lead_s=lead_s)
         policy = service.to_policy(tick_s=self._period_s, floor=floor)
-        grant = self._competition.grant(memory.uid)
+        allocation = self._competition.allocation(context.uid)
         return DecisionInputs(
             service=service,
             policy=ceiling.applied(policy),
             min_replicas=floor.replicas,
-            observation=replace(gathered.observation, allocation=grant),
+            observation=replace(gathered.observation, allocation=allocation),
             samples=samples,
             route=self._route_status_of(service),
         )
 
     def _show(
-        self, memory: Memory, question: DecisionInputs, decided: DecisionResult, gathered: Gathered
+        self,
+        context: ServiceContext,
+        inputs: DecisionInputs,
+        decided: DecisionResult,
+        gathered: Gathered,
     ) -> None:
-        """Tell metrics, the error budget and the console, on which nothing depends."""
-        service, decision = question.service, decided.decision
-        self._judge(memory, question.policy, service, decision)
+        """Update metrics, the error budget and the console, on which nothing depends."""
+        service, decision = inputs.service, decided.decision
+        self._judge(context, inputs.policy, service, decision)
         self._recorder.decided(service, decision)
-        self._recorder.seen_by_clients(service, decided.after.gateway.rates)
+        self._recorder.gateway_rates(service, decided.after.gateway.rates)
         self._recorder.tokens_measured(
             service, decided.tokens.by_name(), decided.tokens.capacity_factor
         )
-        if self._onlooker is not None:
-            self._onlooker.evaluated(
+        if self._listener is not None:
+            self._listener.on_decision(
                 Evaluation(
                     service=service,
                     policy=decided.policy,
@@ -235,70 +259,76 @@ class Reconciler:
             )
 
     def _judge(
-        self, memory: Memory, policy: Policy, service: InferenceService, decision: Decision
+        self, context: ServiceContext, policy: Policy, service: InferenceService, decision: Decision
     ) -> None:
-        """Enter into the error budget whether the promise held in the minute that has ended."""
-        before, seen = memory.budget, memory.learnt.gateway
-        windows = seen.windows if seen.watched else memory.learnt.state.windows
-        freshness = seen.freshness(decision.signals.freshness)
-        memory.budget = judged(before, policy, windows, freshness, decision.time_s)
-        kept, missed = memory.budget.recent_kept & 1, memory.budget.recent_missed & 1
-        if memory.budget is not before and kept | missed:
+        """Enter into the error budget whether the SLO was met in the minute that has ended."""
+        before, known = context.report.budget, context.decide.service
+        gateway = known.gateway
+        windows = gateway.windows if gateway.watched else known.state.windows
+        freshness = gateway.freshness(decision.signals.freshness)
+        budget = judged(before, policy, windows, freshness, decision.time_s)
+        context.report.budget = budget
+        kept, missed = budget.recent_kept & 1, budget.recent_missed & 1
+        if budget is not before and kept | missed:
             self._recorder.judged(service, kept=bool(kept))
 
-    async def _act(self, memory: Memory, tick: Tick, asked: int) -> Acted:
+    async def _act(self, context: ServiceContext, tick: TickResult, replicas: int) -> WriteResult:
         """Write what has to be written, and remember that it was us. Raises ClusterError."""
-        acted = await act(
-            self._cluster,
-            tick.service,
-            memory,
-            tick.gathered,
-            asked,
-            self._clock.now_s(),
+        written = await Writes(
+            cluster=self._cluster,
+            service=tick.service,
+            children=context.children,
+            state=context.act,
+            gathered=tick.gathered,
+            replicas=replicas,
+            now_s=self._clock.now_s(),
             services=len(self._cache),
-        )
-        moves = _would_scale(tick.service, tick.decision) or not _stands_still(tick.gathered, acted)
-        self._shared.moves(memory.uid, moves=moves)
-        if acted.scaled or acted.created:
-            memory.contest = memory.contest.wrote(acted.replicas, self._clock.now_s())
-        return acted
+            was_ready=context.report.was_ready(tick.service.generation),
+        ).run()
+        moves = _would_scale(tick.service, tick.decision) or not _is_settled(tick.gathered, written)
+        self._shared.moves(context.uid, moves=moves)
+        if written.scaled or written.created:
+            context.decide.overwrites = context.decide.overwrites.written(
+                written.replicas, self._clock.now_s()
+            )
+        return written
 
     @property
     def _period_s(self) -> float:
         return tick_period.period_s(self._tick_s, len(self._cache))
 
     async def _on_warm(self, service: InferenceService, pod: str, address: str) -> None:
-        """What warmed a pod is no load: remember what it counted of it."""
-        memory = self._memories.get(service.uid)
-        if memory is None or memory.samples is None:
+        """Take a pod's counters after its warm-up as the baseline: warm-up requests are no load."""
+        context = self._contexts.get(service.uid)
+        if context is None or context.gather.samples is None:
             return
         try:
-            await self._measuring.begin(service, pod, address, memory.samples)
+            await self._metrics.begin(service, pod, address, context.gather.samples)
         except (ScrapeFailed, TelemetryError) as error:
             name = f"{service.namespace}/{service.name}"
-            _log.warning("%s: what warmed a pod counts as load, since %s", name, error)
+            _log.warning("%s: warm-up requests count as load, because %s", name, error)
 
     async def report_failure(self, uid: str, error: Exception) -> None:
-        """Say in a condition that the last tick broke off.
+        """Report in a condition that the last tick failed.
 
-        Raises ClusterError where that cannot be written.
+        Raises ClusterError if that cannot be written.
         """
-        memory, raw = self._memories.get(uid), self._cache.get(uid)
-        if memory is None or raw is None:
+        context, raw = self._contexts.get(uid), self._cache.get(uid)
+        if context is None or raw is None:
             return
         generation = raw["metadata"].get("generation", 0)
-        words = str(error) or "it was not done in time"
-        found = condition_rules.of_failed_tick(f"{type(error).__name__}: {words}")
-        await self._reporter.report_found(memory, found, generation, self._clock.now_s())
+        text = str(error) or "it did not finish in time"
+        found = condition_rules.of_failed_tick(f"{type(error).__name__}: {text}")
+        await self._hold(context, found, generation)
 
     def learned_cost(self, uid: str) -> CostModel | None:
         """Return a service's cost as last fitted; None before its first decision."""
-        memory = self._memories.get(uid)
-        return None if memory is None else memory.learnt.state.cost
+        context = self._contexts.get(uid)
+        return None if context is None else context.decide.service.state.cost
 
     def forget(self, uid: str) -> None:
-        """Drop what is known of a service that is gone."""
-        memory = self._memories.pop(uid, None)
+        """Discard the state of a deleted service."""
+        context = self._contexts.pop(uid, None)
         self._shared.forget(uid)
         self._competition.forget(uid)
         self._ceilings.forget(uid)
@@ -306,27 +336,36 @@ class Reconciler:
             self._warmer.forget(uid)
         if self._recording is not None:
             self._recording.forget(uid)
-        if memory is not None:
-            self._recorder.forgotten(memory.namespace, memory.name)
-            if self._onlooker is not None:
-                self._onlooker.forgotten(memory.namespace, memory.name)
+        if context is not None:
+            self._recorder.forgotten(context.report.namespace, context.report.name)
+            if self._listener is not None:
+                self._listener.on_removed(context.report.namespace, context.report.name)
 
     def withdraw(self) -> None:
-        """Take back the figures that it showed, and warm nothing more: it does not decide."""
+        """Remove the metrics that it showed and stop warm-ups: another process decides now."""
         if self._warmer is not None:
             self._warmer.stop()
-        for memory in self._memories.values():
-            self._recorder.forgotten(memory.namespace, memory.name)
+        for context in self._contexts.values():
+            self._recorder.forgotten(context.report.namespace, context.report.name)
 
-    async def _report(self, memory: Memory, tick: Tick) -> None:
-        now_s = self._clock.now_s()
-        await self._reporter.report(memory, tick, now_s, services=len(self._cache))
+    async def _report(self, context: ServiceContext, tick: TickResult) -> None:
+        await self._reporter.report(
+            context.report,
+            tick,
+            context.checkpoint,
+            self._clock.now_s(),
+            services=len(self._cache),
+        )
 
-    async def _hold(self, memory: Memory, found: list[Found], generation: int) -> None:
-        """What cannot be acted on changes nothing: no child is written, no replica is moved."""
-        await self._reporter.report_found(memory, found, generation, self._clock.now_s())
+    async def _hold(
+        self, context: ServiceContext, found: list[ConditionResult], generation: int
+    ) -> None:
+        """Report conditions alone: no child is written, no replica is added or removed."""
+        await self._reporter.report_conditions(
+            context.report, found, generation, self._clock.now_s()
+        )
 
-    async def _look_again(self, namespace: str) -> None:
+    async def _relist(self, namespace: str) -> None:
         """Find out whether it is the service itself that is gone."""
         begun = self._cache.begin_list()
         found, version = await self._cluster.list_at(API_VERSION, KIND, namespace)
@@ -337,21 +376,21 @@ def _would_scale(service: InferenceService, decision: Decision) -> bool:
     return service.spec.scaling.mode != "Recommend" and decision.replicas != decision.current
 
 
-def _stands_still(gathered: Gathered, acted: Acted) -> bool:
-    """Whether all replicas are there and ready, so that there is nothing to wait for."""
+def _is_settled(gathered: Gathered, written: WriteResult) -> bool:
+    """Whether all replicas exist and are ready, so that there is nothing to wait for."""
     observation = gathered.observation
     ready = all(one.state is PodState.READY for one in observation.pods)
     there = len(observation.pods) + observation.unlisted_ready
-    return ready and there == acted.replicas and not observation.rolling
+    return ready and there == written.replicas and not observation.rolling
 
 
-def _asked(tick: Tick, state: State) -> int:
-    """Return what to ask for: the decision, where it is ours to make and nobody objects."""
+def _desired(tick: TickResult, state: State) -> int:
+    """Return the replicas to request: the decision, unless it is advice or something blocks it."""
     service, current = tick.service, tick.gathered.observation.current
-    if tick.others.obstacle is not None and tick.gathered.deployment is not None:
+    if tick.conflicts.obstacle is not None and tick.gathered.deployment is not None:
         return current
     if service.spec.scaling.mode == "External":
-        return followed(service, current, state.changes, tick.decision.time_s)
+        return next_replicas(service, current, state.changes, tick.decision.time_s)
     return current if service.spec.scaling.mode == "Recommend" else tick.decision.replicas
 
 

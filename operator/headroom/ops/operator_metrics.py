@@ -98,7 +98,7 @@ class Instruments:
         for name, value in _measurements(service, decision).items():
             self._of_services.show(owner, name, value)
 
-    def seen_by_clients(self, service: InferenceService, rates: Mapping[str, float | None]) -> None:
+    def gateway_rates(self, service: InferenceService, rates: Mapping[str, float | None]) -> None:
         """Show the rates counted at the gateways; no series without a gateway."""
         owner = (service.namespace, service.name)
         for counted, name in _GATEWAY_RATES.items():

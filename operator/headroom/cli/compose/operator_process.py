@@ -99,7 +99,7 @@ async def operate(options: RunOptions) -> None:
                 namespaces=namespaces,
                 tick_s=options.tick_s,
                 journal=journal,
-                onlooker=None if console is None else model,
+                listener=None if console is None else model,
                 prometheus=sources,
                 caps=options.caps,
                 router=router,

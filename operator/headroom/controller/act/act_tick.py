@@ -1,51 +1,39 @@
-"""All writes of a tick to what the service owns: children that drifted, and replicas.
+"""All writes of a tick to what a service owns: drifted children, and replicas.
 
-Each write is guarded.
-
-Replicas are written for the Deployment that the decision was made from (its resourceVersion) or not
-at all; children are written only where the object of that name is ours. What the API server refuses
-becomes a value, not a crash. What befalls a Service, PodDisruptionBudget or ServiceAccount is said,
-and stops neither the others nor the scaling.
+Each write is guarded. Replicas are written for the Deployment that the decision was made from (its
+resourceVersion) or not at all; children are written only if the object of that name is ours. A
+rejection by the API server becomes a value, not a crash. A failure to write a Service,
+PodDisruptionBudget or ServiceAccount is reported, and stops neither the others nor the scaling.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 
 from headroom.api import InferenceService
-from headroom.api.conditions import ConditionStatus, ConditionType
-from headroom.api.status import Status
-from headroom.controller.act.drift import Applied
-from headroom.controller.act.field_ownership import handover, is_controlled_by
+from headroom.controller.act.child_writer import check_owner
+from headroom.controller.act.field_ownership import is_controlled_by
+from headroom.controller.act.state import ActState, ChildrenCheck, Refusal
 from headroom.controller.act.victims import mark
 from headroom.controller.gather.gather_tick import Gathered
 from headroom.controller.ports import Cluster, Manifest
 from headroom.controller.scheduling import tick_period
-from headroom.controller.service_context import Checked, Memory, Refusal
-from headroom.errors import (
-    ClusterError,
-    Conflict,
-    Forbidden,
-    NamespaceTerminating,
-    NotFound,
-    Rejected,
-)
+from headroom.errors import ClusterError, Conflict, Forbidden, NamespaceTerminating, Rejected
 from headroom.resources import deployment as deployments
 from headroom.resources.names import FIELD_MANAGER, SCALER_FIELD_MANAGER
 
 TROUBLED_AGAIN_AFTER_S = 6.0
-"""One of these that could not be read or written, for a reason that may pass by itself."""
+"""A child that could not be read or written for a passing reason is tried again after this."""
 REFUSED_AGAIN_SHARE, REFUSED_AGAIN_S = 1.0 / 15.0, (4.0, 60.0)
-"""What was refused is sent again after this share of the time for which it has been refused, from
-every 4 s in the first minute to once a minute: a hiccup ends soon, a quota changes slowly. The
-other children of many services take their time, as their looks do."""
+"""A rejected manifest is sent again after this share of the time since its first rejection: every
+4 s in the first minute, at most once a minute later. A hiccup ends soon, a quota changes slowly.
+With many services the other children are tried less often, as they are checked less often."""
 
 
 class Step(StrEnum):
-    """Which write was refused."""
+    """Which write was rejected."""
 
     VALIDATE = "validate"
     CHILDREN = "children"
@@ -53,31 +41,27 @@ class Step(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Acted:
+class WriteResult:
     """What was written."""
 
     replicas: int
-    """What the Deployment is asked for now."""
+    """What the workload requests now."""
     created: bool = False
-    """The Deployment was not there, and is."""
+    """The Deployment did not exist before."""
     scaled: bool = False
     refused: Step | None = None
     message: str = ""
-    """Why it was refused, in the API server's words."""
+    """Why it was rejected, as the API server says."""
     unapplied: str = ""
-    """Why a Service, PodDisruptionBudget or ServiceAccount is not as it should be."""
+    """Why a Service, PodDisruptionBudget or ServiceAccount is not as desired."""
     unmarked: str = ""
-    """Why pods that a scale-down should take could not be marked."""
+    """Why pods that a scale-down should take first could not be marked."""
     namespace_ends: bool = False
-    """It was refused because the namespace is being deleted."""
-
-
-class NotOurs(Rejected):
-    """An object of a child's name exists, and is not controlled by the service."""
+    """It was rejected because the namespace is being deleted."""
 
 
 def replicas_to_write(service: InferenceService, gathered: Gathered, replicas: int) -> int | None:
-    """Say what /scale is to be given, or None: nothing changes, or nothing may."""
+    """Return what to write to /scale, or None: nothing changes, or nothing may."""
     deployment = gathered.deployment
     if deployment is None or deployment["metadata"].get("deletionTimestamp"):
         return None
@@ -88,128 +72,155 @@ def replicas_to_write(service: InferenceService, gathered: Gathered, replicas: i
     return replicas if replicas != gathered.observation.current else None
 
 
-async def act(
-    cluster: Cluster,
-    service: InferenceService,
-    memory: Memory,
-    gathered: Gathered,
-    replicas: int,
-    now_s: float,
-    *,
-    services: int,
-) -> Acted:
-    """Write what has to be written, in order: validate, children, replicas; of a target the last.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Writes:
+    """The writes of one tick of one service."""
 
-    The Deployment is read at every tick, the other children the less often the more `services`
-    there are.
+    cluster: Cluster
+    service: InferenceService
+    children: tuple[Manifest, ...]
+    """The desired child objects, the Deployment last."""
+    state: ActState
+    gathered: Gathered
+    replicas: int
+    now_s: float
+    services: int
+    """How many there are: the more, the less often children other than the Deployment are read."""
+    was_ready: bool
+    """Status says that this generation of the spec was in order."""
 
-    Raises ClusterError for whatever is no refusal: conflicts, absence, an API that does not answer.
-    """
-    standing = gathered.observation.current
-    if service.spec.target_ref is not None:
-        return await _scale_target(cluster, service, memory, gathered, replicas, now_s)
-    step = Step.VALIDATE
-    deployment = gathered.deployment
-    try:
-        if deployment is not None:  # a dry run against somebody's own would blame our spec
+    async def run(self) -> WriteResult:
+        """Validate, write children, write replicas; of a targetRef only the replicas.
+
+        Raises ClusterError for anything but a rejection: conflicts, absence, an API that does not
+        answer.
+        """
+        if self.service.spec.target_ref is not None:
+            return await self._scale_target()
+        current, deployment = self.gathered.observation.current, self.gathered.deployment
+        step = Step.VALIDATE
+        try:
+            if deployment is not None:  # a dry run against another owner's would blame our spec
+                step = Step.CHILDREN
+                check_owner(deployment, self.service)
+                step = Step.VALIDATE
+                if self._may_wait():
+                    return WriteResult(replicas=current)
+            await self._validate()
             step = Step.CHILDREN
-            _check_owner(deployment, service)
-            step = Step.VALIDATE
-            if _may_wait(service, memory, gathered, replicas, now_s, services):
-                return Acted(replicas=standing)
-        await _validate(cluster, memory, now_s)
-        step = Step.CHILDREN
-        every_s = tick_period.children_every_s(services)
-        unapplied = await _apply_other_children(cluster, service, memory, now_s, every_s)
-        if deployment is None:
-            live = await _create(cluster, deployments.with_replicas(memory.children[-1], replicas))
-            memory.applied["Deployment"] = Applied.of(memory.children[-1], live)
-            return Acted(replicas=replicas, created=True, unapplied=unapplied)
-        deployment = await _apply_deployment(cluster, service, memory, deployment)
-        if _generation(deployment) != _generation(gathered.deployment):
-            raise Conflict("the Deployment's spec is not the one that was decided on")
-        step = Step.SCALE
-        changed = replicas_to_write(service, gathered, replicas)
-        asked = standing if changed is None else changed
-        unmarked = await mark(cluster, service, memory, gathered, asked, now_s)
-        if changed is None:
-            return Acted(replicas=standing, unapplied=unapplied)
-        await cluster.apply_scale(deployment, changed, field_manager=SCALER_FIELD_MANAGER)
-        return Acted(replicas=changed, scaled=True, unapplied=unapplied, unmarked=unmarked)
-    except Rejected as error:
-        return Acted(replicas=standing, refused=step, message=str(error))
-    except Forbidden as error:  # says nothing about the spec
-        refused = Step.SCALE if step is Step.SCALE else Step.CHILDREN
-        ends = isinstance(error, NamespaceTerminating)
-        return Acted(replicas=standing, refused=refused, message=str(error), namespace_ends=ends)
+            unapplied = await self._write_other_children()
+            if deployment is None:
+                return await self._create_deployment(unapplied)
+            deployment = await self._apply_deployment(deployment)
+            if _generation(deployment) != _generation(self.gathered.deployment):
+                raise Conflict("the Deployment's spec is not the one that was decided on")
+            step = Step.SCALE
+            changed = replicas_to_write(self.service, self.gathered, self.replicas)
+            unmarked = await self._mark(current if changed is None else changed)
+            if changed is None:
+                return WriteResult(replicas=current, unapplied=unapplied)
+            await self.cluster.apply_scale(deployment, changed, field_manager=SCALER_FIELD_MANAGER)
+            return WriteResult(
+                replicas=changed, scaled=True, unapplied=unapplied, unmarked=unmarked
+            )
+        except Rejected as error:
+            return WriteResult(replicas=current, refused=step, message=str(error))
+        except Forbidden as error:  # says nothing about the spec
+            return WriteResult(
+                replicas=current,
+                refused=Step.SCALE if step is Step.SCALE else Step.CHILDREN,
+                message=str(error),
+                namespace_ends=isinstance(error, NamespaceTerminating),
+            )
 
+    def _may_wait(self) -> bool:
+        """Whether children that this process has not read yet can wait: there are many services.
 
-def _may_wait(
-    service: InferenceService,
-    memory: Memory,
-    gathered: Gathered,
-    replicas: int,
-    now_s: float,
-    services: int,
-) -> bool:
-    """Whether children that this process has not looked at yet can wait: there are many services.
+        Only if an earlier process found all in order for this spec, and nothing is to be scaled.
+        """
+        state = self.state
+        changed = replicas_to_write(self.service, self.gathered, self.replicas)
+        if state.accepted is not None or changed is not None or not self.was_ready:
+            return False
+        if state.children_due_s is None:
+            delay_s = tick_period.startup_delay_s(self.service.uid, self.services)
+            state.children_due_s = self.now_s + delay_s
+        return self.now_s < state.children_due_s
 
-    Only where an earlier process has found all in order for this spec, and nothing is to be scaled.
-    """
-    if memory.accepted is not None or replicas_to_write(service, gathered, replicas) is not None:
-        return False
-    before = Status.read(memory.status)
-    kind, status = ConditionType.READY, ConditionStatus.TRUE
-    ready = any(one.type == kind and one.status is status for one in before.conditions)
-    if before.observed_generation != service.generation or not ready:
-        return False
-    if memory.children_due_s is None:
-        memory.children_due_s = now_s + tick_period.head_start_s(memory.uid, services)
-    return now_s < memory.children_due_s
+    async def _scale_target(self) -> WriteResult:
+        """Write the replicas of another owner's workload, and nothing else of it."""
+        current, target = self.gathered.observation.current, self.gathered.deployment
+        changed = replicas_to_write(self.service, self.gathered, self.replicas)
+        unmarked = await self._mark(current if changed is None else changed)
+        if target is None or changed is None:
+            return WriteResult(replicas=current)
+        try:
+            await self.cluster.apply_scale(target, changed, field_manager=SCALER_FIELD_MANAGER)
+        except (Rejected, Forbidden) as error:
+            return WriteResult(replicas=current, refused=Step.SCALE, message=str(error))
+        return WriteResult(replicas=changed, scaled=True, unmarked=unmarked)
 
+    async def _mark(self, replicas: int) -> str:
+        return await mark(
+            self.cluster, self.service, self.state, self.gathered, replicas, self.now_s
+        )
 
-async def _scale_target(
-    cluster: Cluster,
-    service: InferenceService,
-    memory: Memory,
-    gathered: Gathered,
-    replicas: int,
-    now_s: float,
-) -> Acted:
-    """Write the replicas of somebody else's workload, and nothing else of it."""
-    standing, target = gathered.observation.current, gathered.deployment
-    wanted = replicas_to_write(service, gathered, replicas)
-    asked = standing if wanted is None else wanted
-    unmarked = await mark(cluster, service, memory, gathered, asked, now_s)
-    if target is None or wanted is None:
-        return Acted(replicas=standing)
-    try:
-        await cluster.apply_scale(target, wanted, field_manager=SCALER_FIELD_MANAGER)
-    except (Rejected, Forbidden) as error:
-        return Acted(replicas=standing, refused=Step.SCALE, message=str(error))
-    return Acted(replicas=wanted, scaled=True, unmarked=unmarked)
+    async def _validate(self) -> None:
+        """Have the API server check a new Deployment before anything is written.
 
+        A schema cannot check podTemplate.
+        """
+        manifest, state, now_s = self.children[-1], self.state, self.now_s
+        if manifest == state.accepted:
+            return
+        refused = state.refused
+        if refused and refused.manifest != manifest:
+            refused = None
+        if refused and now_s - refused.at_s < _again_after_s(refused.at_s - refused.since_s):
+            raise refused.error
+        try:
+            await self.cluster.apply(manifest, field_manager=FIELD_MANAGER, dry_run=True)
+        except (Rejected, Forbidden) as error:
+            since_s = refused.since_s if refused else now_s
+            state.refused = Refusal(manifest=manifest, error=error, since_s=since_s, at_s=now_s)
+            raise
+        state.accepted, state.refused = manifest, None
 
-async def _validate(cluster: Cluster, memory: Memory, now_s: float) -> None:
-    """Have the API server check a new Deployment before anything is written.
+    async def _write_other_children(self) -> str:
+        """Write all but the Deployment, each on its own; return why one of them is not as desired.
 
-    A schema cannot see podTemplate.
-    """
-    manifest = memory.children[-1]
-    if manifest == memory.accepted:
-        return
-    refused = memory.refused
-    if refused and refused.manifest != manifest:
-        refused = None
-    if refused and now_s - refused.at_s < _again_after_s(refused.at_s - refused.since_s):
-        raise refused.error
-    try:
-        await cluster.apply(manifest, field_manager=FIELD_MANAGER, dry_run=True)
-    except (Rejected, Forbidden) as error:
-        since_s = refused.since_s if refused else now_s
-        memory.refused = Refusal(manifest=manifest, error=error, since_s=since_s, at_s=now_s)
-        raise
-    memory.accepted, memory.refused = manifest, None
+        The check is noted before it is made: a hanging write costs one tick, not every tick.
+        """
+        state, children = self.state, self.children
+        checked = state.checked
+        if checked is not None and checked.is_current(children, self.now_s):
+            return checked.trouble
+        every_s = tick_period.children_every_s(self.services)
+        state.checked = ChildrenCheck(
+            children=children, at_s=self.now_s, next_s=self.now_s + every_s
+        )
+        troubles = []
+        for manifest in children[:-1]:
+            try:
+                await state.writer.write(self.cluster, self.service, manifest)
+            except NamespaceTerminating:
+                state.checked = None
+                raise
+            except ClusterError as error:
+                troubles.append(error)
+        state.checked = _checked(children, checked, troubles, self.now_s, every_s)
+        return state.checked.trouble
+
+    async def _create_deployment(self, unapplied: str) -> WriteResult:
+        manifest = self.children[-1]
+        with_replicas = deployments.with_replicas(manifest, self.replicas)
+        await self.state.writer.create(self.cluster, with_replicas, manifest)
+        return WriteResult(replicas=self.replicas, created=True, unapplied=unapplied)
+
+    async def _apply_deployment(self, live: Manifest) -> Manifest:
+        if live["metadata"].get("deletionTimestamp"):
+            return live
+        return await self.state.writer.apply(self.cluster, self.service, self.children[-1], live)
 
 
 def _again_after_s(refused_for_s: float, slower: float = 1.0) -> float:
@@ -217,131 +228,32 @@ def _again_after_s(refused_for_s: float, slower: float = 1.0) -> float:
     return max(shortest_s * slower, min(longest_s * slower, REFUSED_AGAIN_SHARE * refused_for_s))
 
 
-async def _apply_other_children(
-    cluster: Cluster, service: InferenceService, memory: Memory, now_s: float, every_s: float
-) -> str:
-    """Bring them up to date, each for itself; return why one of them is not.
-
-    The check is noted before it is made: what hangs costs one tick, and not every tick.
-    """
-    checked = memory.children_checked
-    if checked is not None and checked.holds(memory.children, now_s):
-        return checked.trouble
-    again_s = now_s + every_s
-    memory.children_checked = Checked(children=memory.children, at_s=now_s, again_s=again_s)
-    troubles = []
-    for manifest in memory.children[:-1]:
-        try:
-            await _apply_other_child(cluster, service, memory, manifest)
-        except NamespaceTerminating:
-            memory.children_checked = None
-            raise
-        except ClusterError as error:
-            troubles.append(error)
-    memory.children_checked = _checked(memory.children, checked, troubles, now_s, every_s)
-    return memory.children_checked.trouble
-
-
 def _checked(
     children: tuple[Manifest, ...],
-    before: Checked | None,
+    before: ChildrenCheck | None,
     troubles: Sequence[ClusterError],
     now_s: float,
     every_s: float,
-) -> Checked:
-    """Say what a look found, and when the next one is due."""
-    again_s, refused_since_s = now_s + every_s, None
+) -> ChildrenCheck:
+    """Return what a check found, and when the next one is due."""
+    next_s, refused_since_s = now_s + every_s, None
     if any(isinstance(error, Rejected | Forbidden) for error in troubles):
         refused_since_s = now_s
         if before and before.children is children and before.refused_since_s is not None:
             refused_since_s = before.refused_since_s
         slower = every_s / tick_period.SHORTEST_CHILDREN_S
-        again_s = now_s + _again_after_s(now_s - refused_since_s, slower)
+        next_s = now_s + _again_after_s(now_s - refused_since_s, slower)
     if not all(isinstance(error, Rejected | Forbidden) for error in troubles):
-        again_s = min(again_s, now_s + TROUBLED_AGAIN_AFTER_S)
-    return Checked(
+        next_s = min(next_s, now_s + TROUBLED_AGAIN_AFTER_S)
+    return ChildrenCheck(
         children=children,
         at_s=now_s,
-        again_s=again_s,
+        next_s=next_s,
         trouble="; ".join(map(str, troubles)),
         refused_since_s=refused_since_s,
     )
 
 
-async def _apply_other_child(
-    cluster: Cluster, service: InferenceService, memory: Memory, manifest: Manifest
-) -> None:
-    live = await _get(cluster, manifest)
-    if live is None:
-        live = await _create(cluster, manifest)
-        memory.applied[manifest["kind"]] = Applied.of(manifest, live)
-    else:
-        await _apply_if_drifted(cluster, service, memory, manifest, live)
-
-
-async def _apply_deployment(
-    cluster: Cluster, service: InferenceService, memory: Memory, live: Manifest
-) -> Manifest:
-    if live["metadata"].get("deletionTimestamp"):
-        return live
-    return await _apply_if_drifted(cluster, service, memory, memory.children[-1], live)
-
-
-async def _apply_if_drifted(
-    cluster: Cluster,
-    service: InferenceService,
-    memory: Memory,
-    manifest: Manifest,
-    live: Manifest,
-) -> Manifest:
-    """Apply to the object as it was read: what an earlier leader still sends is refused."""
-    _check_owner(live, service)
-    operations = handover(live)
-    if operations:
-        live = await cluster.json_patch(live, operations, field_manager=FIELD_MANAGER)
-    kind, metadata = manifest["kind"], manifest["metadata"]
-    applied = memory.applied.get(kind)
-    if applied is not None and applied.stands(manifest, live):
-        memory.applied[kind] = applied.seen(live)
-        return live
-    read = {"resourceVersion": live["metadata"]["resourceVersion"]}
-    answer = await cluster.apply(
-        manifest | {"metadata": metadata | read}, field_manager=FIELD_MANAGER
-    )
-    memory.applied[kind] = Applied.of(manifest, answer)
-    return answer
-
-
-async def _create(cluster: Cluster, manifest: Manifest) -> Manifest:
-    """POST, which fails where somebody was faster, then hand over all fields but replicas.
-
-    A crash in between is made good at a later tick.
-    """
-    live = await cluster.create(manifest, field_manager=SCALER_FIELD_MANAGER)
-    with suppress(Conflict):  # a controller was faster; a later tick hands over
-        live = await cluster.json_patch(live, handover(live), field_manager=FIELD_MANAGER)
-    return live
-
-
-async def _get(cluster: Cluster, manifest: Manifest) -> Manifest | None:
-    metadata = manifest["metadata"]
-    try:
-        return await cluster.get(
-            manifest["apiVersion"], manifest["kind"], metadata["namespace"], metadata["name"]
-        )
-    except NotFound:
-        return None
-
-
-def _check_owner(live: Manifest, service: InferenceService) -> None:
-    if not is_controlled_by(live, service.uid):
-        kind = live.get("kind", "object")
-        raise NotOurs(
-            f"{kind} {service.namespace}/{service.name} exists and is not controlled by this "
-            "InferenceService: delete it, or give the InferenceService another name"
-        )
-
-
 def _generation(deployment: Manifest | None) -> int | None:
-    """What changes with replicas, which a human may have written, and with the template."""
+    """It changes with replicas, which a person may have written, and with the template."""
     return deployment["metadata"].get("generation") if deployment else None

@@ -34,7 +34,7 @@ class Applied:
             fields=_digest(_projected(answer, manifest)),
         )
 
-    def stands(self, manifest: _Object, live: _Object) -> bool:
+    def matches(self, manifest: _Object, live: _Object) -> bool:
         """Whether the manifest is the same, and the live object shows its fields as it did then."""
         if manifest is not self.manifest and manifest != self.manifest:
             return False
@@ -42,7 +42,7 @@ class Applied:
             return True
         return _digest(_projected(live, manifest)) == self.fields
 
-    def seen(self, live: _Object) -> Applied:
+    def at_version_of(self, live: _Object) -> Applied:
         """Remember that it stood at this version, so that the version alone says so next time."""
         return replace(self, resource_version=live["metadata"]["resourceVersion"])
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from headroom.controller.gather.replica_writers import owns_replicas
 from headroom.resources.names import FIELD_MANAGER, SCALER_FIELD_MANAGER
 
 _Fields = dict[str, Any]
@@ -42,7 +43,7 @@ def handover(deployment: Mapping[str, Any]) -> list[dict[str, Any]]:
         "operation": "Apply",
         "fieldsV1": _union(children["fieldsV1"], fields) if children else fields,
     }
-    scaled = [created | {"fieldsV1": _REPLICAS}] if _owns_replicas(created["fieldsV1"]) else []
+    scaled = [created | {"fieldsV1": _REPLICAS}] if owns_replicas(created["fieldsV1"]) else []
     return [
         {"op": "replace", "path": "/metadata/managedFields", "value": [*kept, handed, *scaled]},
         {
@@ -50,18 +51,6 @@ def handover(deployment: Mapping[str, Any]) -> list[dict[str, Any]]:
             "path": "/metadata/resourceVersion",
             "value": metadata["resourceVersion"],
         },
-    ]
-
-
-def writers_of_replicas(workload: Mapping[str, Any]) -> list[str]:
-    """Return the managers that own the number of replicas, as far as the object says so.
-
-    Where a kind keeps its replicas elsewhere than in spec.replicas, only writes of /scale show.
-    """
-    return [
-        str(entry.get("manager", ""))
-        for entry in workload["metadata"].get("managedFields") or ()
-        if _owns_replicas(entry.get("fieldsV1") or {}) or entry.get("subresource") == "scale"
     ]
 
 
@@ -80,10 +69,6 @@ def _applies(entry: Mapping[str, Any]) -> bool:
         and entry.get("operation") == "Apply"
         and not entry.get("subresource")
     )
-
-
-def _owns_replicas(fields: _Fields) -> bool:
-    return "f:replicas" in fields.get("f:spec", {})
 
 
 def _without(fields: _Fields, removed: _Fields) -> _Fields:

@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from headroom.api import InferenceService
+from headroom.controller.act.state import ActState
 from headroom.controller.gather.gather_tick import Gathered
 from headroom.controller.gather.pods import MarkedBy, ObservedPod
 from headroom.controller.ports import Cluster, Manifest
-from headroom.controller.service_context import Memory
 from headroom.errors import ClusterError, Forbidden
 from headroom.resources.names import DELETION_COST, REMOVED_FIRST, VICTIM_FIELD_MANAGER
 from headroom.scaling.values import PodSample, PodState
@@ -81,7 +81,7 @@ def _least_loaded(
 async def mark(
     cluster: Cluster,
     service: InferenceService,
-    memory: Memory,
+    state: ActState,
     gathered: Gathered,
     replicas: int,
     now_s: float,
@@ -104,12 +104,14 @@ async def mark(
     missing = [one for one in chosen.values() if one.pod.marked_by is MarkedBy.NOBODY]
     writes = [_manifest(service, one.pod, one.why) for one in missing]
     writes += [_manifest(service, one, "") for one in outdated[:MOST_MARKED]]
-    if not writes or now_s < memory.marks_again_s:
+    if not writes or now_s < state.marks_again_s:
         return ""
-    return await _write(cluster, memory, writes, now_s)
+    return await _write(cluster, state, writes, now_s)
 
 
-async def _write(cluster: Cluster, memory: Memory, writes: Sequence[Manifest], now_s: float) -> str:
+async def _write(
+    cluster: Cluster, state: ActState, writes: Sequence[Manifest], now_s: float
+) -> str:
     """Apply all at once; return the first refusal."""
     try:
         async with asyncio.timeout(MARKED_WITHIN_S):
@@ -122,7 +124,7 @@ async def _write(cluster: Cluster, memory: Memory, writes: Sequence[Manifest], n
     refusal = ""
     for answer in answers:
         if isinstance(answer, Forbidden):
-            memory.marks_again_s = now_s + FORBIDDEN_AGAIN_AFTER_S
+            state.marks_again_s = now_s + FORBIDDEN_AGAIN_AFTER_S
         if isinstance(answer, ClusterError):
             refusal = refusal or str(answer)
         elif isinstance(answer, BaseException):

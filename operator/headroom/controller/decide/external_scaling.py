@@ -1,4 +1,4 @@
-"""`scaling.mode: External`: spec.replicas is followed, within the guard rails. Pure."""
+"""`scaling.mode: External`: spec.replicas is followed within the guard rails. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from headroom.api import InferenceService
 from headroom.scaling.values import RateLimit
 
 
-def followed(
+def next_replicas(
     service: InferenceService, current: int, changes: Sequence[tuple[float, int]], now_s: float
 ) -> int:
     """Return the replicas to ask for now, on the way from `current` to spec.replicas.

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from headroom.api import InferenceService
 from headroom.api.reasons import StatusReason
 from headroom.api.timestamps import rfc3339
-from headroom.controller.decide.overwrite_backoff import UNDONE, WITHIN_S, Contest
+from headroom.controller.decide.overwrite_backoff import UNDONE, WITHIN_S, OverwriteBackoff
+from headroom.controller.gather.other_scalers import OtherScalers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,24 +22,55 @@ class Obstacle:
     message: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConflictStatus:
+    """What other writers do to the replicas."""
+
+    obstacle: Obstacle | None = None
+    """Why no replicas are written."""
+    overridden: str = ""
+    """That another writer's number is in force; empty if the operator's is."""
+
+
+def check(
+    service: InferenceService,
+    scalers: OtherScalers,
+    overwrites: OverwriteBackoff,
+    replicas: int,
+    now_s: float,
+) -> ConflictStatus:
+    """Return what other writers do to a workload that has so many replicas requested."""
+    return ConflictStatus(
+        obstacle=obstacle(
+            service,
+            owner=scalers.owner,
+            autoscaler=scalers.autoscaler,
+            replicas=replicas,
+            backoff=overwrites,
+            now_s=now_s,
+        ),
+        overridden=overridden(overwrites, replicas),
+    )
+
+
 def obstacle(
     service: InferenceService,
     *,
-    rival: str,
+    owner: str,
     autoscaler: str,
     replicas: int,
-    contest: Contest,
+    backoff: OverwriteBackoff,
     now_s: float,
 ) -> Obstacle | None:
     """Say why nothing is written; None where nothing stands in the way.
 
-    `rival` and `autoscaler` are names, empty where there is none; `replicas` is what stands.
+    `owner` and `autoscaler` are names, empty where there is none; `replicas` is what stands.
     """
     scaling = service.spec.scaling
-    if rival:
+    if owner:
         return Obstacle(
             reason=StatusReason.TARGET_ALREADY_MANAGED,
-            message=f"InferenceService {rival} scales the same workload and goes first: delete one "
+            message=f"InferenceService {owner} scales the same workload and goes first: delete one "
             "of the two",
         )
     if scaling.mode == "Recommend":
@@ -50,29 +82,29 @@ def obstacle(
             "Recommend to compare the two; with scaling.mode External it may scale the "
             "InferenceService instead",
         )
-    if replicas == 0 and contest.ours is None and scaling.min_replicas > 0:
+    if replicas == 0 and backoff.ours is None and scaling.min_replicas > 0:
         return Obstacle(
             reason=StatusReason.SCALING_DISABLED,
             message="somebody scaled the workload to zero, which switches scaling off: scale it to "
             "1 or more to switch it on",
         )
-    if contest.paused(now_s):
+    if backoff.is_paused(now_s):
         return Obstacle(
             reason=StatusReason.REPLICAS_REPEATEDLY_OVERWRITTEN,
-            message=f"{contest.by or 'somebody'} keeps changing the replicas that were written "
+            message=f"{backoff.by or 'somebody'} keeps changing the replicas that were written "
             f"({UNDONE} times within {WITHIN_S / 60:g} min, or again after a pause); none are "
-            f"written before {rfc3339(contest.until_s)}: {remedy(contest.by)}",
+            f"written before {rfc3339(backoff.until_s)}: {remedy(backoff.by)}",
         )
     return None
 
 
-def overridden(contest: Contest, replicas: int) -> str:
+def overridden(backoff: OverwriteBackoff, replicas: int) -> str:
     """Say that somebody else's number stands; empty where it does not."""
-    if not contest.by or contest.ours is not None:
+    if not backoff.by or backoff.ours is not None:
         return ""
     return (
-        f"{contest.by} changed the replicas from {contest.instead} to {replicas}, which stands "
-        f"until the decision asks for another number: {remedy(contest.by)}"
+        f"{backoff.by} changed the replicas from {backoff.instead} to {replicas}, which stands "
+        f"until the decision asks for another number: {remedy(backoff.by)}"
     )
 
 

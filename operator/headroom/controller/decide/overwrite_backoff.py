@@ -16,7 +16,7 @@ LONGEST_PAUSE_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Contest:
+class OverwriteBackoff:
     """What is known of who else writes; a value, replaced as ticks see more."""
 
     ours: int | None = None
@@ -33,13 +33,13 @@ class Contest:
     pause_s: float = 0.0
     """The last pause; 0: what we write stands."""
 
-    def seen(self, replicas: int, writer: str, *, by_us: bool, now_s: float) -> Contest:
+    def observe(self, replicas: int, writer: str, *, by_us: bool, now_s: float) -> OverwriteBackoff:
         """Take in what stands, who else wrote it by its managed fields, and whether it is ours.
 
         What the fields call ours is, also after a restart, or where the answer to a write was lost.
         """
         if by_us and replicas != self.ours:
-            return self.wrote(replicas, now_s)
+            return self.written(replicas, now_s)
         if self.ours is None:
             return self
         if replicas == self.ours:
@@ -52,10 +52,10 @@ class Contest:
         pause_s = min(max(2.0 * self.pause_s, FIRST_PAUSE_S), LONGEST_PAUSE_S)
         return replace(changed, undone_s=(), pause_s=pause_s, until_s=now_s + pause_s)
 
-    def wrote(self, replicas: int, now_s: float) -> Contest:
+    def written(self, replicas: int, now_s: float) -> OverwriteBackoff:
         """Take in what we wrote."""
         return replace(self, ours=replicas, wrote_s=now_s, by="")
 
-    def paused(self, now_s: float) -> bool:
+    def is_paused(self, now_s: float) -> bool:
         """Whether nothing is to be written now; a clock that went back ends it in time."""
         return 0.0 < self.until_s - now_s <= self.pause_s

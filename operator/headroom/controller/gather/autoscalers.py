@@ -1,7 +1,8 @@
 """Which workloads an HPA scales: one LIST per namespace and minute, not per service.
 
-KEDA's ScaledObjects are HPAs underneath, named by their owner. Where they may not be listed none is
-known of; what they write is then still noticed, as anybody's.
+A service that was created after the last LIST causes another one. KEDA's ScaledObjects create HPAs,
+which are named by their owner. Where HPAs may not be listed none is known; what they write is then
+still noticed by its field manager.
 """
 
 from __future__ import annotations
@@ -18,7 +19,11 @@ from headroom.errors import ClusterError, Forbidden, NotFound
 
 _log = logging.getLogger(__name__)
 
-LOOK_EVERY_S = 60.0
+LIST_EVERY_S = 60.0
+LIST_FOR_NEW_EVERY_S = 2.0
+"""Many services that are created together share a LIST."""
+CLOCK_SKEW_S = 2.0
+"""Between the API server, which says when a service was created, and this process."""
 
 Scaled = tuple[str, str, str]
 """Group, kind and name of what is scaled."""
@@ -29,7 +34,7 @@ class _Namespace:
     """What was found in one namespace."""
 
     found: Mapping[Scaled, str] | None = None
-    looked_s: float = 0.0
+    listed_s: float = 0.0
     first: asyncio.Lock = field(default_factory=asyncio.Lock)
     complaint: str = ""
 
@@ -40,8 +45,16 @@ class Autoscalers:
     def __init__(self) -> None:
         self._namespaces: dict[str, _Namespace] = {}
 
-    async def of(self, cluster: Cluster, namespace: str, scaled: Scaled, now_s: float) -> str:
-        """Name the HPA that scales this; empty where none is known.
+    async def of(
+        self,
+        cluster: Cluster,
+        namespace: str,
+        scaled: Scaled,
+        now_s: float,
+        *,
+        created_s: float = 0.0,
+    ) -> str:
+        """Name the HPA that scales this workload of a service created then; empty if none does.
 
         Raises ClusterError where nothing is known yet and the API does not answer.
         """
@@ -50,14 +63,19 @@ class Autoscalers:
             async with known.first:
                 if known.found is None:
                     known.found = await _listed(cluster, namespace, known)
-                    known.looked_s = now_s
-        elif not 0.0 <= now_s - known.looked_s < LOOK_EVERY_S:
-            known.looked_s = now_s
+                    known.listed_s = now_s
+        elif _is_due(known.listed_s, now_s, created_s):
+            known.listed_s = now_s
             try:
                 known.found = await _listed(cluster, namespace, known)
             except ClusterError as error:
                 _complain(known, namespace, error)
         return known.found.get(scaled, "")
+
+
+def _is_due(listed_s: float, now_s: float, created_s: float) -> bool:
+    new = listed_s < created_s + CLOCK_SKEW_S
+    return not 0.0 <= now_s - listed_s < (LIST_FOR_NEW_EVERY_S if new else LIST_EVERY_S)
 
 
 async def _listed(cluster: Cluster, namespace: str, known: _Namespace) -> dict[Scaled, str]:

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from headroom.api import InferenceService
-from headroom.controller.gather.metrics_reader import Measuring, Unread
-from headroom.controller.gather.pod_ownership import Lineage
+from headroom.controller.gather.metrics_reader import MetricsReader, ScrapeFailure
 from headroom.controller.gather.pods import ObservedPod, is_ready, observe
 from headroom.controller.gather.shared_reads import SharedReads, Sharing
+from headroom.controller.gather.state import GatherState
 from headroom.controller.gather.workload import is_rolling
 from headroom.controller.ports import Clock, Cluster, Manifest
 from headroom.resources import names
@@ -36,26 +36,26 @@ class Gathered:
     pods: tuple[ObservedPod, ...] = ()
     raw_pods: tuple[Mapping[str, Any], ...] = ()
     """The same as the API server gave them, also those that are over."""
-    unread: tuple[Unread, ...] = ()
+    unread: tuple[ScrapeFailure, ...] = ()
     own: bool = True
     """All of it was read for this tick; else it is a moment old, and no reason to scale."""
 
 
 async def gather(
     cluster: Cluster,
-    measuring: Measuring,
+    measuring: MetricsReader,
     clock: Clock,
     service: InferenceService,
     *,
     samples: PodSamples,
-    lineage: Lineage,
-    replicas_if_absent: int,
+    state: GatherState,
+    initial_replicas: int,
     shared: SharedReads,
     sharing: Sharing,
 ) -> Gathered:
     """Read everything that a tick of the service needs.
 
-    Where our own Deployment is not there, `replicas_if_absent` is what it is asked for: it will be
+    Where our own Deployment is not there, `initial_replicas` is what it is asked for: it will be
     created so.
 
     Raises TargetUnusable, or ClusterError.
@@ -63,10 +63,10 @@ async def gather(
     seen = await shared.of(service, sharing)
     workload = seen.workload
     deployment = None if workload is None else workload.manifest
-    current = replicas_if_absent if workload is None else workload.replicas
+    current = initial_replicas if workload is None else workload.replicas
     selector = names.selector_text(service.name) if workload is None else workload.selector
     uid = "" if workload is None else workload.uid
-    ours, strangers = await lineage.of(cluster, seen.pods, uid)
+    ours, strangers = await state.ownership.of(cluster, seen.pods, uid)
     pods = observe(
         ours,
         now_s=clock.now_s(),
@@ -93,7 +93,7 @@ async def gather(
         raw_pods=tuple(ours),
         unread=(
             *_missing(unlisted),
-            *(Unread(pod=one.name, why=one.why) for one in strangers),
+            *(ScrapeFailure(pod=one.name, why=one.why) for one in strangers),
             *measured.unread,
         ),
         own=seen.own,
@@ -111,10 +111,10 @@ def _unlisted(workload: Manifest, pods: Iterable[Mapping[str, Any]]) -> int:
     return max(0, known - sum(is_ready(pod) for pod in pods))
 
 
-def _missing(unlisted: int) -> Iterator[Unread]:
+def _missing(unlisted: int) -> Iterator[ScrapeFailure]:
     if unlisted:
         why = (
             "the workload reports these replicas as ready, but the API server's pod list does not "
             "include them"
         )
-        yield Unread(pod=f"{unlisted} replicas", why=why)
+        yield ScrapeFailure(pod=f"{unlisted} replicas", why=why)

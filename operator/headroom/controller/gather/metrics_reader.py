@@ -24,7 +24,7 @@ _SECOND_PAGE = "its server leaves out what two pages tell; the next one follows"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unread:
+class ScrapeFailure:
     """A ready pod without a sample, and why."""
 
     pod: str
@@ -36,10 +36,10 @@ class Measured:
     """Samples of the pods that could be read, and the others."""
 
     samples: tuple[PodSample, ...]
-    unread: tuple[Unread, ...]
+    unread: tuple[ScrapeFailure, ...]
 
 
-class Measuring:
+class MetricsReader:
     """Reads pods where their service's spec says."""
 
     def __init__(
@@ -62,7 +62,7 @@ class Measuring:
             read = await self._asked(name, service, pods, samples)
         return Measured(
             samples=tuple(one for one in read if isinstance(one, PodSample)),
-            unread=tuple(one for one in read if isinstance(one, Unread)),
+            unread=tuple(one for one in read if isinstance(one, ScrapeFailure)),
         )
 
     async def begin(
@@ -77,18 +77,18 @@ class Measuring:
 
     async def _scraped(
         self, service: InferenceService, pod: ObservedPod, samples: PodSamples
-    ) -> PodSample | Unread:
+    ) -> PodSample | ScrapeFailure:
         if pod.on_host_network:
             why = "it is on the host network, whose ports are the node's"
-            return Unread(pod=pod.name, why=why)
+            return ScrapeFailure(pod=pod.name, why=why)
         if not pod.ip:
-            return Unread(pod=pod.name, why="it is ready, but its status has no podIP yet")
+            return ScrapeFailure(pod=pod.name, why="it is ready, but its status has no podIP yet")
         try:
             page = await self._scraper.scrape(*_page_of(service, pod.ip, samples))
             sample = samples.take(page, pod=pod.pod.uid, time_s=self._clock.now_s())
         except (ScrapeFailed, TelemetryError) as error:
-            return Unread(pod=pod.name, why=str(error))
-        return sample or Unread(pod=pod.name, why=_SECOND_PAGE)
+            return ScrapeFailure(pod=pod.name, why=str(error))
+        return sample or ScrapeFailure(pod=pod.name, why=_SECOND_PAGE)
 
     async def _asked(
         self,
@@ -96,13 +96,13 @@ class Measuring:
         service: InferenceService,
         pods: Sequence[ObservedPod],
         samples: PodSamples,
-    ) -> list[PodSample | Unread]:
+    ) -> list[PodSample | ScrapeFailure]:
         """Ask once for all pods; each sample has the time at which Prometheus scraped it."""
         source = self._prometheus.get(name)
         if source is None:
             known = ", ".join(sorted(self._prometheus)) or "none"
             why = f"the operator's settings name no Prometheus {name!r} (--prometheus; {known})"
-            return [Unread(pod=one.name, why=why) for one in pods]
+            return [ScrapeFailure(pod=one.name, why=why) for one in pods]
         if not pods:
             return []
         try:
@@ -113,20 +113,20 @@ class Measuring:
                 service.spec.telemetry.stale_after_s,
             )
         except ScrapeFailed as error:
-            return [Unread(pod=one.name, why=str(error)) for one in pods]
+            return [ScrapeFailure(pod=one.name, why=str(error)) for one in pods]
         return [self._answered(one, pages.get(one.name), samples) for one in pods]
 
     def _answered(
         self, pod: ObservedPod, page: ScrapedPage | None, samples: PodSamples
-    ) -> PodSample | Unread:
+    ) -> PodSample | ScrapeFailure:
         if page is None or page.time_s < pod.pod.created_s:  # before: of an earlier pod of its name
-            return Unread(pod=pod.name, why=_NOT_SCRAPED)
+            return ScrapeFailure(pod=pod.name, why=_NOT_SCRAPED)
         time_s = min(page.time_s, self._clock.now_s())
         try:
             sample = samples.take(page.page, pod=pod.pod.uid, time_s=time_s)
         except TelemetryError as error:
-            return Unread(pod=pod.name, why=str(error))
-        return sample or Unread(pod=pod.name, why=_SECOND_PAGE)
+            return ScrapeFailure(pod=pod.name, why=str(error))
+        return sample or ScrapeFailure(pod=pod.name, why=_SECOND_PAGE)
 
 
 def _page_of(service: InferenceService, address: str, samples: PodSamples) -> tuple[str, str]:

@@ -27,7 +27,7 @@ class Stranger:
 
 
 @dataclass(slots=True)
-class Lineage:
+class PodOwnership:
     """The controllers that were looked up for one workload, by UID; each is read once."""
 
     _above: dict[str, Mapping[str, Any] | None] = field(default_factory=dict)

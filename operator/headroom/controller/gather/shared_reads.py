@@ -87,7 +87,7 @@ class SharedReads:
         self._read_s: dict[str, float] = {}
         """When a service was last read."""
         self._alone: set[str] = set()
-        self._told_s: dict[str, float] = {}
+        self._invalidated_s: dict[str, float] = {}
         """When a watch last told of a service's pods."""
 
     async def of(self, service: InferenceService, sharing: Sharing) -> Seen:
@@ -99,7 +99,7 @@ class SharedReads:
         now_s, uid = asyncio.get_running_loop().time(), service.uid
         known = self._listings.pop(uid, None)
         self._read_s[uid] = now_s
-        oldest_s = max(now_s - sharing.period_s, self._told_s.get(uid, -math.inf))
+        oldest_s = max(now_s - sharing.period_s, self._invalidated_s.get(uid, -math.inf))
         alone = sharing.ahead_s <= 0.0 or uid in self._alone or oldest_s >= now_s
         if alone or service.spec.target_ref is not None:
             return await read_alone(self._cluster, service)
@@ -113,9 +113,9 @@ class SharedReads:
             return await read_alone(self._cluster, service)
         return Seen(workload=workload_of(deployment, service.name), pods=pods, own=own)
 
-    def told(self, uid: str) -> None:
+    def invalidate(self, uid: str) -> None:
         """Take in that a service's pods have changed: what was listed before is too old for it."""
-        self._told_s[uid] = asyncio.get_running_loop().time()
+        self._invalidated_s[uid] = asyncio.get_running_loop().time()
 
     def moves(self, uid: str, *, moves: bool) -> None:
         """Take in whether a service has something under way, or is about to."""
@@ -124,7 +124,7 @@ class SharedReads:
     def forget(self, uid: str) -> None:
         """Drop what is known of a service that is gone."""
         self._alone.discard(uid)
-        for known in (self._listings, self._read_s, self._told_s):
+        for known in (self._listings, self._read_s, self._invalidated_s):
             known.pop(uid, None)
 
     async def _list(self, service: InferenceService, sharing: Sharing, now_s: float) -> _Listing:

@@ -8,10 +8,10 @@ from typing import NamedTuple
 from headroom.api import InferenceService
 from headroom.api.conditions import Condition, ConditionStatus, ConditionType
 from headroom.api.reasons import StatusReason
-from headroom.controller.act.act_tick import Acted
+from headroom.controller.act.act_tick import WriteResult
 from headroom.controller.decide.gateway_slo import DIRECT, GatewaySLI
+from headroom.controller.decide.obstacles import ConflictStatus
 from headroom.controller.decide.token_slo import Measured
-from headroom.controller.gather.conflicts import Others
 from headroom.controller.gather.gather_tick import Gathered
 from headroom.controller.gather.route_status import NOT_ROUTED, RouteStatus
 from headroom.controller.report.next_steps import with_next_step
@@ -19,7 +19,7 @@ from headroom.controller.sharing.ceilings import Ceiling
 from headroom.scaling.values import Decision
 
 
-class Found(NamedTuple):
+class ConditionResult(NamedTuple):
     """A condition without a memory of when it became so. Plain, since most are found as before."""
 
     kind: ConditionType
@@ -39,21 +39,21 @@ class Found(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tick:
+class TickResult:
     """Everything that one tick brought to light."""
 
     service: InferenceService
     gathered: Gathered
     decision: Decision
-    acted: Acted
-    claim: str = ""
+    written: WriteResult
+    preemption: str = ""
     """Who yields accelerators to the service; empty where nobody does."""
     ceiling: Ceiling | None = None
     """What the operator's settings allow it; None means that they were not asked."""
-    others: Others = field(default_factory=Others)
+    conflicts: ConflictStatus = field(default_factory=ConflictStatus)
     """Who else scales the same."""
     route: RouteStatus = NOT_ROUTED
-    seen: GatewaySLI = DIRECT
+    gateway: GatewaySLI = DIRECT
     """What its clients see, where gateways count it."""
     misses_per_cold_start: float | None = None
     """Where it starts from no replica; None where that is not known, or cannot be."""
@@ -61,11 +61,11 @@ class Tick:
     """What is promised of tokens, as measured."""
 
 
-def found(
+def condition_result(
     kind: ConditionType, status: ConditionStatus, reason: StatusReason, message: str
-) -> Found:
+) -> ConditionResult:
     """Return it with its next step."""
-    return Found(kind, status, reason, with_next_step(kind, status, reason, message))
+    return ConditionResult(kind, status, reason, with_next_step(kind, status, reason, message))
 
 
 def join(*parts: str) -> str:

@@ -14,64 +14,71 @@ from headroom.api.status import duration_text
 from headroom.controller.act.act_tick import Step
 from headroom.controller.gather.workload import TargetUnusable, is_paused
 from headroom.controller.report import replica_messages
-from headroom.controller.report.condition_result import Found, Tick, found, join
+from headroom.controller.report.condition_result import (
+    ConditionResult,
+    TickResult,
+    condition_result,
+    join,
+)
 from headroom.scaling.values import Freshness, PodState, Reason
 
 _TRUE, _FALSE, _UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
 _Finding = tuple[ConditionStatus, StatusReason, str]
 
 
-def of_tick(tick: Tick) -> list[Found]:
+def of_tick(tick: TickResult) -> list[ConditionResult]:
     """Give every condition as this tick sees it."""
-    return [found(kind, *find(tick)) for kind, find in _FINDERS.items()]
+    return [condition_result(kind, *find(tick)) for kind, find in _FINDERS.items()]
 
 
-def of_invalid_spec(message: str) -> list[Found]:
+def of_invalid_spec(message: str) -> list[ConditionResult]:
     """Give the conditions of an object that cannot be acted on.
 
     What was found before about anything else stays as it is.
     """
     return [
-        found(kind, _FALSE, StatusReason.INVALID_SPEC, message)
+        condition_result(kind, _FALSE, StatusReason.INVALID_SPEC, message)
         for kind in (ConditionType.READY, ConditionType.SCALING_ACTIVE)
     ]
 
 
-def of_unusable_target(error: TargetUnusable) -> list[Found]:
+def of_unusable_target(error: TargetUnusable) -> list[ConditionResult]:
     """Give the conditions of a service whose target cannot be scaled as it is."""
     kinds = (ConditionType.READY, ConditionType.SCALING_ACTIVE, ConditionType.ABLE_TO_SCALE)
-    return [found(kind, _FALSE, error.reason, str(error)) for kind in kinds]
+    return [condition_result(kind, _FALSE, error.reason, str(error)) for kind in kinds]
 
 
-def of_no_room(why: str) -> list[Found]:
+def of_no_room(why: str) -> list[ConditionResult]:
     """Give the conditions of a service of which not one replica may be started."""
     kinds = (ConditionType.READY, ConditionType.SCALING_ACTIVE)
     said = f"not one replica may be started: {why}"
-    held = [found(kind, _FALSE, StatusReason.OPERATOR_LIMIT, said) for kind in kinds]
-    limited = found(ConditionType.SCALING_LIMITED, _TRUE, StatusReason.OPERATOR_LIMIT, said)
+    held = [condition_result(kind, _FALSE, StatusReason.OPERATOR_LIMIT, said) for kind in kinds]
+    limited = condition_result(
+        ConditionType.SCALING_LIMITED, _TRUE, StatusReason.OPERATOR_LIMIT, said
+    )
     return [*held, limited]
 
 
-def of_failed_tick(message: str) -> list[Found]:
+def of_failed_tick(message: str) -> list[ConditionResult]:
     """Give the condition of a service whose tick broke off for a reason that nobody foresaw."""
     said = f"the last evaluation failed and is repeated: {message}"
     reason = StatusReason.EVALUATION_FAILED
-    return [found(ConditionType.SCALING_ACTIVE, _UNKNOWN, reason, said)]
+    return [condition_result(ConditionType.SCALING_ACTIVE, _UNKNOWN, reason, said)]
 
 
-def _ready(tick: Tick) -> _Finding:
+def _ready(tick: TickResult) -> _Finding:
     counts, least = tick.decision.counts, tick.service.spec.scaling.min_replicas
-    if tick.acted.refused is Step.VALIDATE:
-        return _FALSE, StatusReason.INVALID_SPEC, tick.acted.message
-    if tick.acted.namespace_ends:
-        return _FALSE, StatusReason.NAMESPACE_TERMINATING, tick.acted.message
-    if tick.acted.refused is Step.CHILDREN:
-        return _FALSE, StatusReason.APPLY_FAILED, tick.acted.message
-    if tick.acted.unapplied:
-        return _FALSE, StatusReason.APPLY_FAILED, tick.acted.unapplied
+    if tick.written.refused is Step.VALIDATE:
+        return _FALSE, StatusReason.INVALID_SPEC, tick.written.message
+    if tick.written.namespace_ends:
+        return _FALSE, StatusReason.NAMESPACE_TERMINATING, tick.written.message
+    if tick.written.refused is Step.CHILDREN:
+        return _FALSE, StatusReason.APPLY_FAILED, tick.written.message
+    if tick.written.unapplied:
+        return _FALSE, StatusReason.APPLY_FAILED, tick.written.unapplied
     if _is_at_zero(tick):
         return _TRUE, StatusReason.AT_ZERO, _AT_ZERO
-    standing = f"{counts.ready} of {tick.acted.replicas} replicas are warm"
+    standing = f"{counts.ready} of {tick.written.replicas} replicas are warm"
     if counts.ready >= max(1, least):
         return _TRUE, StatusReason.SERVING, join(standing, replica_messages.cold(tick))
     wanted = f"{standing}, minReplicas is {least}"
@@ -94,11 +101,11 @@ def _ready(tick: Tick) -> _Finding:
     return _FALSE, StatusReason.NO_READY_REPLICAS, wanted
 
 
-def _scaling_active(tick: Tick) -> _Finding:
-    if tick.acted.refused is Step.VALIDATE:
-        return _FALSE, StatusReason.INVALID_SPEC, tick.acted.message
-    if tick.others.obstacle is not None:
-        return _FALSE, tick.others.obstacle.reason, tick.others.obstacle.message
+def _scaling_active(tick: TickResult) -> _Finding:
+    if tick.written.refused is Step.VALIDATE:
+        return _FALSE, StatusReason.INVALID_SPEC, tick.written.message
+    if tick.conflicts.obstacle is not None:
+        return _FALSE, tick.conflicts.obstacle.reason, tick.conflicts.obstacle.message
     if tick.service.spec.scaling.mode == "External":
         message = (
             f"spec.replicas ({tick.service.spec.replicas}) is followed, because scaling.mode is "
@@ -117,18 +124,18 @@ def _scaling_active(tick: Tick) -> _Finding:
     return _TRUE, StatusReason.AUTO, "decisions are written"
 
 
-def _able_to_scale(tick: Tick) -> _Finding:
-    if tick.acted.refused is not None:
-        return _FALSE, StatusReason.SCALE_FAILED, tick.acted.message
-    if tick.others.obstacle is not None:
-        return _FALSE, tick.others.obstacle.reason, tick.others.obstacle.message
-    if tick.acted.scaled or tick.acted.created:
-        message = f"the workload is asked for {tick.acted.replicas} replicas"
-        why = tick.acted.unmarked
+def _able_to_scale(tick: TickResult) -> _Finding:
+    if tick.written.refused is not None:
+        return _FALSE, StatusReason.SCALE_FAILED, tick.written.message
+    if tick.conflicts.obstacle is not None:
+        return _FALSE, tick.conflicts.obstacle.reason, tick.conflicts.obstacle.message
+    if tick.written.scaled or tick.written.created:
+        message = f"the workload is asked for {tick.written.replicas} replicas"
+        why = tick.written.unmarked
         unmarked = why and f"pods were not marked to go first: {why}"
         return _TRUE, StatusReason.SCALED, join(message, unmarked)
-    if tick.others.overridden:
-        return _TRUE, StatusReason.REPLICAS_OVERWRITTEN, tick.others.overridden
+    if tick.conflicts.overridden:
+        return _TRUE, StatusReason.REPLICAS_OVERWRITTEN, tick.conflicts.overridden
     workload = tick.gathered.deployment or {}
     if is_paused(workload):
         message = "the workload is paused, so changes of its template reach no pod: kubectl rollout"
@@ -147,10 +154,10 @@ _LIMITS = {
 }
 
 
-def _scaling_limited(tick: Tick) -> _Finding:
+def _scaling_limited(tick: TickResult) -> _Finding:
     ceiling = tick.ceiling
     if ceiling is not None and ceiling.exceeded:
-        message = f"{tick.acted.replicas} replicas stand and none is added; {ceiling.why}"
+        message = f"{tick.written.replicas} replicas stand and none is added; {ceiling.why}"
         return _TRUE, StatusReason.OPERATOR_LIMIT, message
     for applied in reversed(tick.decision.limits if tick.decision.replicas else ()):
         if ceiling is not None and ceiling.why and applied.limit is Reason.MAX_REPLICAS:
@@ -162,15 +169,15 @@ def _scaling_limited(tick: Tick) -> _Finding:
     return _FALSE, StatusReason.WITHIN_BOUNDS, "nothing holds the number of replicas back"
 
 
-def _metrics_available(tick: Tick) -> _Finding:
+def _metrics_available(tick: TickResult) -> _Finding:
     signals = tick.decision.signals
     unread = join(*(f"{one.pod}: {one.why}" for one in tick.gathered.unread[:3]))
     covered = f"{signals.coverage:.0%} of the warm replicas have a recent sample"
     if _is_at_zero(tick):
         return _TRUE, StatusReason.AT_ZERO, "without a replica requests are counted at the door"
-    if not tick.seen.fresh and not tick.seen.begun and not tick.seen.silent:
+    if not tick.gateway.fresh and not tick.gateway.begun and not tick.gateway.silent:
         return _UNKNOWN, StatusReason.COLLECTING_METRICS, _FILLING
-    if not tick.seen.fresh:
+    if not tick.gateway.fresh:
         return _FALSE, StatusReason.METRICS_STALE, _unheard(tick)
     if signals.freshness is Freshness.FRESH:
         return _TRUE, StatusReason.METRICS_FRESH, join(covered, unread, _unmeasured(tick))
@@ -183,17 +190,17 @@ def _metrics_available(tick: Tick) -> _Finding:
     return _FALSE, StatusReason.METRICS_MISSING, join(covered, unread)
 
 
-def _slo_met(tick: Tick) -> _Finding:
+def _slo_met(tick: TickResult) -> _Finding:
     signal = tick.decision.signals.latency_s
     if signal.value is None or not signal.fresh:
         if _is_at_zero(tick):
             return _UNKNOWN, StatusReason.AT_ZERO, "nobody asks, so there is no latency"
         if not tick.decision.counts.ready:
             return _UNKNOWN, StatusReason.NO_READY_REPLICAS, "no replica is warm"
-        seen = tick.seen.signals
+        seen = tick.gateway.signals
         if _is_filling(tick) or (seen.in_flight.fresh and not seen.arrival_rps.fresh):
             return _UNKNOWN, StatusReason.COLLECTING_METRICS, _FILLING
-        known = tick.seen.fresh and tick.decision.signals.arrival_rps.fresh
+        known = tick.gateway.fresh and tick.decision.signals.arrival_rps.fresh
         if known and signal.value is None:
             if unmeasured := _unmeasured(tick):
                 return _UNKNOWN, StatusReason.LATENCY_NOT_MEASURED, unmeasured
@@ -202,7 +209,7 @@ def _slo_met(tick: Tick) -> _Finding:
         return _UNKNOWN, StatusReason.METRICS_MISSING, "the latency is not known"
     latency = tick.service.spec.slo.latency
     measured = "above every bound" if math.isinf(signal.value) else duration_text(signal.value)
-    where = " at the gateway" if tick.seen.watched else ""
+    where = " at the gateway" if tick.gateway.watched else ""
     message = f"p{latency.percentile} is {measured}{where}, the target {latency.target}"
     message = join(message, *(one.message for one in tick.tokens))
     if signal.value > latency.target.seconds or any(one.missed for one in tick.tokens):
@@ -212,7 +219,7 @@ def _slo_met(tick: Tick) -> _Finding:
     return _TRUE, StatusReason.WITHIN_TARGET, message
 
 
-def _slo_feasible(tick: Tick) -> _Finding:
+def _slo_feasible(tick: TickResult) -> _Finding:
     floor_s = tick.decision.floor_latency_s
     if floor_s is None:
         return _UNKNOWN, StatusReason.COST_UNKNOWN, "no replica has said what a batch costs"
@@ -224,7 +231,7 @@ def _slo_feasible(tick: Tick) -> _Finding:
     return _FALSE, StatusReason.SLO_INFEASIBLE, f"{message}; {hint}"
 
 
-def _sudden_rise(tick: Tick) -> str:
+def _sudden_rise(tick: TickResult) -> str:
     """Say what the promise is worth when load rises at once: nobody knew, so a start is waited."""
     decision = tick.decision
     if decision.floor_rps is None or decision.cold_start_s is None:
@@ -236,7 +243,7 @@ def _sudden_rise(tick: Tick) -> str:
     )
 
 
-def _wake_up(tick: Tick) -> str:
+def _wake_up(tick: TickResult) -> str:
     """Say what starting from no replica costs, before anybody turns it on."""
     misses = tick.misses_per_cold_start
     if misses is None:
@@ -246,7 +253,7 @@ def _wake_up(tick: Tick) -> str:
     return f"{which} about {misses:.2g} requests miss it"
 
 
-def _routing_ready(tick: Tick) -> _Finding:
+def _routing_ready(tick: TickResult) -> _Finding:
     route, scaling = tick.route, tick.service.spec.scaling
     if route.trouble:
         return _FALSE, StatusReason.ROUTING_UPDATE_FAILED, route.trouble
@@ -269,12 +276,12 @@ def _routing_ready(tick: Tick) -> _Finding:
     return _TRUE, StatusReason.VIA_GATEWAY, message
 
 
-def _capacity_available(tick: Tick) -> _Finding:
+def _capacity_available(tick: TickResult) -> _Finding:
     counts = tick.decision.counts
     if counts.unschedulable:
         detail = replica_messages.detail(tick, PodState.UNSCHEDULABLE)
         message = f"{counts.unschedulable} replicas: {detail}"
-        return _FALSE, StatusReason.REPLICAS_UNSCHEDULABLE, join(message, tick.claim)
+        return _FALSE, StatusReason.REPLICAS_UNSCHEDULABLE, join(message, tick.preemption)
     if counts.broken:
         message = f"{counts.broken} replicas: {replica_messages.detail(tick, PodState.BROKEN)}"
         return _FALSE, replica_messages.why_broken(tick), message
@@ -301,29 +308,29 @@ _AT_ZERO = "no replica is wanted; the first request wakes one, and waits for it"
 _FILLING = "replicas answer, but were not watched for long enough to tell a rate"
 
 
-def _unmeasured(tick: Tick) -> str:
+def _unmeasured(tick: TickResult) -> str:
     """Say that the promise cannot be checked; empty where the server measures latency."""
     server = tick.service.spec.runtime.server
-    if server.latency is not None or tick.seen.watched:
+    if server.latency is not None or tick.gateway.watched:
         return ""
     return f"{server.title} has no latency histogram: replicas follow from what its batches take"
 
 
-def _unheard(tick: Tick) -> str:
+def _unheard(tick: TickResult) -> str:
     """Say that gateways do not tell what they count, so that nothing is removed."""
     words = "what clients see is not known, for gateways have not told their counts"
-    return join(words, *tick.seen.silent[:2])
+    return join(words, *tick.gateway.silent[:2])
 
 
-def _is_at_zero(tick: Tick) -> bool:
+def _is_at_zero(tick: TickResult) -> bool:
     return (
-        tick.acted.replicas == 0
+        tick.written.replicas == 0
         and tick.decision.replicas == 0
         and tick.service.spec.scaling.min_replicas == 0
     )
 
 
-def _is_filling(tick: Tick) -> bool:
+def _is_filling(tick: TickResult) -> bool:
     """Whether gauges speak and rates do not yet: nothing is wrong, and it passes by itself."""
     signals = tick.decision.signals
     return signals.waiting.fresh and signals.arrival_rps.freshness is Freshness.MISSING

@@ -25,13 +25,13 @@ class Evaluation:
     decision: Decision
 
 
-class Onlooker(Protocol):
+class DecisionListener(Protocol):
     """Shows people what is decided; nothing depends on it."""
 
-    def evaluated(self, evaluation: Evaluation) -> None:
+    def on_decision(self, evaluation: Evaluation) -> None:
         """Take in an evaluation, at once and without I/O."""
         ...
 
-    def forgotten(self, namespace: str, name: str) -> None:
+    def on_removed(self, namespace: str, name: str) -> None:
         """Drop what is kept of a service that is gone."""
         ...

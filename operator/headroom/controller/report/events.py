@@ -23,7 +23,7 @@ REPORTER = "headroom.dev/operator"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Happening:
+class Event:
     """One thing that changed, as it is told to people."""
 
     reason: str
@@ -49,7 +49,7 @@ _REPORTED = frozenset(
 """Transitions that are posted as events, with the reason of the condition."""
 
 
-def of_scaling(decision: Decision, replicas: int, wish: int | None = None) -> Happening:
+def of_scaling(decision: Decision, replicas: int, wish: int | None = None) -> Event:
     """Tell a write of replicas with the decision behind it, or the wish that was followed."""
     up = replicas > decision.current
     reason = StatusReason.SCALED_UP if up else StatusReason.SCALED_DOWN
@@ -57,21 +57,21 @@ def of_scaling(decision: Decision, replicas: int, wish: int | None = None) -> Ha
     if wish is not None:
         why = f"spec.replicas is {wish}"
     note = f"{decision.current} -> {replicas}, {why}"
-    return Happening(reason=reason, note=note, action="Scale", always=True)
+    return Event(reason=reason, note=note, action="Scale", always=True)
 
 
-def of_claim(claim: str) -> Happening:
+def of_preemption(preemption: str) -> Event:
     """Tell who yields accelerators to a service that is short of them."""
-    return Happening(reason=StatusReason.PREEMPTING_LOWER_PRIORITY, note=claim, action="Scale")
+    return Event(reason=StatusReason.PREEMPTING_LOWER_PRIORITY, note=preemption, action="Scale")
 
 
-def of_creation(replicas: int) -> Happening:
+def of_creation(replicas: int) -> Event:
     """Tell that the Deployment was created."""
     note = f"created the Deployment with {replicas} replicas"
-    return Happening(reason=StatusReason.CREATED, note=note, action="Create", always=True)
+    return Event(reason=StatusReason.CREATED, note=note, action="Create", always=True)
 
 
-def of_conditions(before: Conditions, after: Conditions) -> Iterator[Happening]:
+def of_conditions(before: Conditions, after: Conditions) -> Iterator[Event]:
     """Tell the conditions that changed their status; a change of the reason alone is no event."""
     old = {condition.type: condition.status for condition in before}
     for condition in after:
@@ -79,7 +79,7 @@ def of_conditions(before: Conditions, after: Conditions) -> Iterator[Happening]:
             continue
         reported = (ConditionType(condition.type), condition.status) in _REPORTED
         if reported and not _is_first_warming(condition, old):
-            yield Happening(
+            yield Event(
                 reason=condition.reason,
                 note=f"{condition.type} is {condition.status}: {condition.message}",
                 action="Evaluate",
@@ -96,11 +96,11 @@ def _is_first_warming(condition: Condition, old: Mapping[str, ConditionStatus]) 
 
 
 def manifest(
-    happening: Happening, regarding: Mapping[str, Any], *, now_s: float, instance: str
+    event: Event, regarding: Mapping[str, Any], *, now_s: float, instance: str
 ) -> dict[str, Any]:
     """Render as events.k8s.io/v1, about an object given by its metadata."""
     moment = datetime.fromtimestamp(now_s, UTC)
-    unique = f"{int(now_s * 1e6):x}.{happening.reason.lower()}"
+    unique = f"{int(now_s * 1e6):x}.{event.reason.lower()}"
     return {
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
@@ -111,8 +111,8 @@ def manifest(
         "eventTime": moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
         "reportingController": REPORTER,
         "reportingInstance": instance[:128],
-        "action": happening.action,
-        "reason": happening.reason,
+        "action": event.action,
+        "reason": event.reason,
         "regarding": {
             "apiVersion": API_VERSION,
             "kind": KIND,
@@ -120,6 +120,6 @@ def manifest(
             "namespace": regarding["namespace"],
             "uid": regarding["uid"],
         },
-        "note": happening.note[:MAX_NOTE],
-        "type": "Warning" if happening.warning else "Normal",
+        "note": event.note[:MAX_NOTE],
+        "type": "Warning" if event.warning else "Normal",
     }

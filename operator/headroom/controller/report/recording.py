@@ -56,7 +56,7 @@ class Recording:
         self._journal: Journal | None = journal
         self._services: dict[str, _Service] = {}
 
-    def ticked(
+    def on_tick(
         self,
         service: InferenceService,
         policy: Policy,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from headroom.api.reasons import StatusReason
-from headroom.controller.report.condition_result import Tick
+from headroom.controller.report.condition_result import TickResult
 from headroom.resources.names import WARM_GATE
 from headroom.scaling.values import PodState
 
 
-def detail(tick: Tick, state: PodState) -> str:
+def detail(tick: TickResult, state: PodState) -> str:
     """The first pod's own words; the others' are rarely different."""
     for one in tick.gathered.pods:
         if one.pod.state is state:
@@ -16,7 +16,7 @@ def detail(tick: Tick, state: PodState) -> str:
     return ""
 
 
-def why_broken(tick: Tick) -> StatusReason:
+def why_broken(tick: TickResult) -> StatusReason:
     """Of the pod whose words are shown."""
     for one in tick.gathered.pods:
         if one.pod.state is PodState.BROKEN:
@@ -26,13 +26,13 @@ def why_broken(tick: Tick) -> StatusReason:
     return StatusReason.REPLICAS_BROKEN
 
 
-def gate(tick: Tick) -> str:
+def gate(tick: TickResult) -> str:
     """What the first pod waits for that only the operator's requests keep from being ready."""
     waiting = (one for one in tick.gathered.pods if one.waits_for)
     return next((f"{one.name}: {one.waits_for}" for one in waiting), "")
 
 
-def cold(tick: Tick) -> str:
+def cold(tick: TickResult) -> str:
     """Say how many take requests without having been warmed, since their template has no gate."""
     pods = [one for one in tick.gathered.pods if one.pod.state is PodState.READY]
     cold = sum(not one.gated for one in pods) if tick.service.spec.warmup.by_operator else 0
@@ -45,7 +45,7 @@ def cold(tick: Tick) -> str:
     )
 
 
-def fetching(tick: Tick) -> str:
+def fetching(tick: TickResult) -> str:
     """Say how many replicas fetch their model, and for how long the first of them has."""
     now_s = tick.decision.time_s
     since_s = [
@@ -58,7 +58,7 @@ def fetching(tick: Tick) -> str:
     return f"{len(since_s)} fetch their model, the first for {max(0.0, now_s - min(since_s)):.0f} s"
 
 
-def replica_failure(tick: Tick) -> str:
+def replica_failure(tick: TickResult) -> str:
     """Quota and admission refuse pods before they exist; only the Deployment knows."""
     deployment = tick.gathered.deployment or {}
     for condition in deployment.get("status", {}).get("conditions") or ():

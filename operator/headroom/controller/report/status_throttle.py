@@ -2,7 +2,7 @@
 
 services                       100      1000
 replicas move, spec changes    at once  at once
-anything else that is said     5 s      50 s       after the last write
+anything else that is key     5 s      50 s       after the last write
 nothing has changed            60 s     250 s      each service at a moment of its own
 
 A new process goes on with what stands: it writes at once where replicas move, else each service at
@@ -24,38 +24,40 @@ would make ticks later still."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class StatusKey:
     """What status says that somebody acts on."""
 
-    moved: object
+    urgent: object
     """What is never put off."""
-    rest: object = ()
+    other: object = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Last:
+class LastWrite:
     """What status says now."""
 
-    said: Said
+    key: StatusKey
     written_s: float | None
     """None: by an earlier process."""
     known_s: float
     """Since when this process knows the service."""
 
 
-def is_due(said: Said, last: Last | None, *, now_s: float, services: int, phase: float) -> bool:
+def is_due(
+    key: StatusKey, last: LastWrite | None, *, now_s: float, services: int, phase: float
+) -> bool:
     """Whether this is to be written where `last` stands; None: nothing does.
 
     `phase` (0 to 1) is that of the service.
     """
-    if last is None or said.moved != last.said.moved:
+    if last is None or key.urgent != last.key.urgent:
         return True
     turn_s = services / CHANGES_PER_S
     if last.written_s is None:
         return not 0.0 <= now_s - last.known_s < phase * turn_s
     if now_s < last.written_s:  # the clock went back
         return True
-    if said != last.said:
+    if key != last.key:
         return now_s - last.written_s >= turn_s
     every_s = max(HEARTBEAT_S, services / SERVICES_PER_S)
     return now_s >= tick_period.next_slot_s(last.written_s, every_s, phase)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from headroom.api import InferenceService, InvalidSpec
 from headroom.api.status import Status
+from headroom.controller.act.child_writer import ChildWriter
 from headroom.controller.gather.gateway_pages import EVERY_S, GatewayPages
 from headroom.controller.gather.route_status import NOT_ROUTED, RouteStatus
 from headroom.controller.ports import Clock, Cluster, Manifest
@@ -23,7 +24,6 @@ from headroom.controller.routing.handover import RETIRED_AFTER_S, Leads, step
 from headroom.controller.routing.ports import Activators, Probe, Publisher, Watch
 from headroom.controller.routing.ready_pods import PodBook
 from headroom.controller.routing.route_builder import Learned
-from headroom.controller.routing.writing import Writer
 from headroom.controller.scheduling import tick_period
 from headroom.controller.services.service_cache import ServiceCache
 from headroom.errors import ClusterError
@@ -57,7 +57,7 @@ class Routed:
     """One service with a port."""
 
     port: int
-    writer: Writer
+    writer: ChildWriter
     standing: tuple[str, ...] = ()
     """Where its slice leads; as it was found, until it is written."""
     emptied_s: float | None = None
@@ -197,7 +197,7 @@ class Router:
                 for owner in one["metadata"].get("ownerReferences") or ()
             }
             return {
-                uid: Routed(port=port, writer=Writer(cluster), standing=addresses.get(uid, ()))
+                uid: Routed(port=port, writer=ChildWriter(), standing=addresses.get(uid, ()))
                 for uid, port in port_numbers.read(slices).items()
             }
 
@@ -306,7 +306,7 @@ class _Lead:
                     _log.error("no port is left for %s/%s", service.namespace, service.name)
                     continue
                 taken.add(port)
-                self._routed[uid] = Routed(port=port, writer=Writer(self._cluster))
+                self._routed[uid] = Routed(port=port, writer=ChildWriter())
 
     def _publish(self) -> None:
         """Tell gateways and activators; without a warm replica gateways lead to the activators."""
@@ -353,9 +353,9 @@ class _Lead:
         await self._write_slice(service, routed, following.slice_first)
         now_s = self._router.clock.now_s()
         if following.service is Leads.GATEWAY:
-            await routed.writer.bring(service, services.build_routed(service), now_s)
+            await routed.writer.keep(self._cluster, service, services.build_routed(service), now_s)
         elif following.service is Leads.REPLICAS:
-            await routed.writer.bring(service, services.build(service), now_s)
+            await routed.writer.keep(self._cluster, service, services.build(service), now_s)
         await self._write_slice(service, routed, following.slice_after)
 
     async def _write_slice(
@@ -366,7 +366,7 @@ class _Lead:
         now_s = self._router.clock.now_s()
         ipv6 = ":" in (addresses or routed.standing)[0]
         manifest = endpoint_slice.build(service, addresses, routed.port, ipv6=ipv6)
-        await routed.writer.bring(service, manifest, now_s)
+        await routed.writer.keep(self._cluster, service, manifest, now_s)
         if addresses != routed.standing:
             where = ", ".join(addresses) or "nowhere"
             _log.info("%s/%s: its slice leads to %s", service.namespace, service.name, where)

@@ -41,16 +41,16 @@ def children_every_s(services: int) -> float:
     return max(SHORTEST_CHILDREN_S, services / CHILDREN_LOOKS_PER_S)
 
 
-def head_start_s(uid: str, services: int) -> float:
+def startup_delay_s(uid: str, services: int) -> float:
     """Return how long a new process may take before it looks at the children of one of many.
 
     None up to 100 services. Of a thousand the looks, a dozen requests each, are spread over 270 s,
     so that the first decisions of all need not wait for them.
     """
-    return phase_of(uid) * (children_every_s(services) - SHORTEST_CHILDREN_S)
+    return jitter_phase(uid) * (children_every_s(services) - SHORTEST_CHILDREN_S)
 
 
-def phase_of(uid: str) -> float:
+def jitter_phase(uid: str) -> float:
     """Return where in a period what a service does rarely lies, 0 to 1: its own, and for good."""
     return zlib.crc32(uid.encode()) / 2**32
 

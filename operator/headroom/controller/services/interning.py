@@ -21,7 +21,7 @@ have is soon known again."""
 LONGEST_TEXT = 512
 
 
-class Sameness:
+class Interner:
     """What was given before, as long as it is not too much."""
 
     def __init__(self) -> None:

@@ -24,7 +24,7 @@ PER_SERVICE_S = 0.03
 RETRY_S = 2.0
 
 
-class Freshness:
+class Resync:
     """LISTs all services of the namespaces; none given means all."""
 
     def __init__(self, cluster: Cluster, cache: ServiceCache, namespaces: Sequence[str]) -> None:
@@ -33,11 +33,11 @@ class Freshness:
         self._doubted = asyncio.Event()
         self._complaint = ""
 
-    def doubt(self) -> None:
+    def request(self) -> None:
         """Take in that the watch has ended: what it did not tell is to be looked for."""
         self._doubted.set()
 
-    async def keep(self) -> None:
+    async def run(self) -> None:
         """LIST until cancelled.
 
         A LIST that fails replaces nothing: what was known stays known, and is evaluated on.

@@ -10,8 +10,8 @@ import math
 from collections.abc import Callable, Iterable
 
 from headroom.controller.ports import Manifest
-from headroom.controller.services.interning import Sameness
-from headroom.controller.services.target_owners import Claims
+from headroom.controller.services.interning import Interner
+from headroom.controller.services.target_owners import TargetOwners
 
 _TOMBSTONES = 4096
 
@@ -28,9 +28,9 @@ class ServiceCache:
         self._moment = 0
         self._tombstones: dict[str, None] = {}
         """In the order in which they died; a LIST looks each of its services up."""
-        self.claims = Claims()
+        self.owners = TargetOwners()
         """Who scales what."""
-        self.same = Sameness()
+        self.same = Interner()
         """What services have in common."""
         self.synced = asyncio.Event()
         """Whether everything that exists has been seen once."""
@@ -62,7 +62,7 @@ class ServiceCache:
             return
         self._services[uid] = self._kept_of(service, known)
         self._by_name[_name(service)] = uid
-        self.claims.saw(service)
+        self.owners.saw(service)
         self._first_seen.setdefault(uid, self._moment)
         if known is None or _intent(known) != _intent(service):
             self._on_change(uid)
@@ -90,7 +90,7 @@ class ServiceCache:
         if len(self._tombstones) > _TOMBSTONES:
             del self._tombstones[next(iter(self._tombstones))]
         self._first_seen.pop(uid, None)
-        self.claims.forget(uid)
+        self.owners.forget(uid)
         gone = self._services.pop(uid, None)
         if gone is not None:
             if self._by_name.get(_name(gone)) == uid:  # else another has the name by now

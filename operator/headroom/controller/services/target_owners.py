@@ -25,7 +25,7 @@ class _Claim:
     name: str
 
 
-class Claims:
+class TargetOwners:
     """What each InferenceService scales, by UID."""
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class Claims:
         if not self._by_key[key]:
             del self._by_key[key]
 
-    def rival(self, uid: str) -> str:
+    def other_owner(self, uid: str) -> str:
         """Name the InferenceService that goes before this one; empty where none does."""
         key = self._key_of.get(uid)
         if key is None:

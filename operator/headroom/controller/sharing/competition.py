@@ -28,7 +28,7 @@ class Competition:
     _pools: dict[_PoolKey, Pool] = field(default_factory=dict)
     _key_of: dict[str, _PoolKey] = field(default_factory=dict)
 
-    def grant(self, uid: str) -> Allocation | None:
+    def allocation(self, uid: str) -> Allocation | None:
         """Say what a service may have; None where nothing is withheld from it."""
         pool = self._pool_of(uid)
         return None if pool is None else pool.grant(uid)

@@ -28,7 +28,7 @@ _RawPod = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class StatusKey:
     """What the condition says, or is to say."""
 
     holds: bool
@@ -56,7 +56,7 @@ class GatedPod:
     """Its containers are ready, as the kubelet says."""
     containers: str
     """Names the containers that are counted, and changes with each start of one."""
-    said: Said | None
+    said: StatusKey | None
     """None: nothing yet."""
     since: str
     """When the condition became so, as written."""
@@ -85,7 +85,7 @@ def read(raw: _RawPod, port: int) -> GatedPod | None:
     condition = _condition(status, WARM_GATE)
     said = None
     if condition:
-        said = Said(
+        said = StatusKey(
             holds=condition.get("status") == "True",
             reason=str(condition.get("reason", "")),
             message=str(condition.get("message", "")),
@@ -106,14 +106,14 @@ def read(raw: _RawPod, port: int) -> GatedPod | None:
     )
 
 
-def wanted(pod: GatedPod, course: Course, terms: Terms, now_s: float) -> Said:
+def wanted(pod: GatedPod, course: Course, terms: Terms, now_s: float) -> StatusKey:
     """Say in a condition how far a pod is."""
     counted = f"{_CONTAINERS}{pod.containers}"
     limit = f"warmup.maxLatency {_ms(terms.max_latency_s)}"
     if course.is_warm(terms):
         quick = f"the slowest of the last {terms.requests} took {_ms(course.slowest_s())}"
         message = f"{course.sent} requests were sent, {quick} ({limit}){counted}"
-        return Said(holds=True, reason=WARM, message=message)
+        return StatusKey(holds=True, reason=WARM, message=message)
     if course.fault is not None:
         reason, message = str(course.fault), course.said
     elif course.slow >= terms.requests:
@@ -128,32 +128,32 @@ def wanted(pod: GatedPod, course: Course, terms: Terms, now_s: float) -> Said:
     if course.is_late(terms, now_s):
         message = f"not warm within warmup.timeout ({terms.timeout_s:g} s): {reason}: {message}"
         reason = TIMED_OUT
-    return Said(holds=False, reason=reason, message=message + counted)
+    return StatusKey(holds=False, reason=reason, message=message + counted)
 
 
-def not_needed(pod: GatedPod) -> Said:
+def not_needed(pod: GatedPod) -> StatusKey:
     """Open the gate of a pod whose server warms itself, as its service says by now."""
     message = f"warmup.sender is Server: nothing is sent{_CONTAINERS}{pod.containers}"
-    return Said(holds=True, reason=NOT_NEEDED, message=message)
+    return StatusKey(holds=True, reason=NOT_NEEDED, message=message)
 
 
-def unreachable(pod: GatedPod) -> Said:
+def unreachable(pod: GatedPod) -> StatusKey:
     """Say why nothing is sent to a pod whose ports are the node's."""
     message = (
         "it is on the host network, where its port may be anybody's: nothing is sent; leave out "
         f"hostNetwork or the readiness gate{_CONTAINERS}{pod.containers}"
     )
-    return Said(holds=False, reason=HOST_NETWORK, message=message)
+    return StatusKey(holds=False, reason=HOST_NETWORK, message=message)
 
 
-def restarted(pod: GatedPod) -> Said:
+def restarted(pod: GatedPod) -> StatusKey:
     """Close the gate of a pod whose containers are not those that were warm."""
     message = f"a container was started anew, and is cold{_CONTAINERS}{pod.containers}"
-    return Said(holds=False, reason=RESTARTED, message=message)
+    return StatusKey(holds=False, reason=RESTARTED, message=message)
 
 
 def is_worth_writing(
-    pod: GatedPod, said: Said, course: Course, now_s: float, last_s: float
+    pod: GatedPod, said: StatusKey, course: Course, now_s: float, last_s: float
 ) -> bool:
     """Whether the condition changes so that somebody should know; `last_s`: when we last wrote."""
     known = pod.said
@@ -168,7 +168,7 @@ def is_worth_writing(
     return known.message != said.message and now_s - last_s >= SAID_AGAIN_S
 
 
-def status_manifest(pod: GatedPod, said: Said, now_s: float) -> dict[str, Any]:
+def status_manifest(pod: GatedPod, said: StatusKey, now_s: float) -> dict[str, Any]:
     """Give what is applied to the pod's status, at the version that was read."""
     known = pod.said
     changed = known is None or known.holds != said.holds or not pod.since
@@ -201,15 +201,15 @@ def has_gate(raw: _RawPod) -> bool:
     return any(gate.get("conditionType") == WARM_GATE for gate in gates)
 
 
-def waits_for(raw: _RawPod) -> Said | None:
+def waits_for(raw: _RawPod) -> StatusKey | None:
     """Say what the gate of a pod waits for; None where it is open, or its containers not ready."""
     pod = read(raw, 0)
     if pod is None or pod.is_open or not pod.started:
         return None
     if pod.said is None:
-        return Said(holds=False, reason=WARMING, message="requests are about to be sent")
+        return StatusKey(holds=False, reason=WARMING, message="requests are about to be sent")
     message = pod.said.message.rpartition(_CONTAINERS)[0]
-    return Said(holds=False, reason=pod.said.reason, message=message)
+    return StatusKey(holds=False, reason=pod.said.reason, message=message)
 
 
 def _condition(status: _RawPod, kind: str) -> _RawPod:

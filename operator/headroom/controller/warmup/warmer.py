@@ -15,7 +15,7 @@ from typing import Any
 from headroom.api import InferenceService
 from headroom.controller.ports import Clock, Cluster
 from headroom.controller.warmup import gate
-from headroom.controller.warmup.gate import GatedPod, Said
+from headroom.controller.warmup.gate import GatedPod, StatusKey
 from headroom.controller.warmup.ports import Answer, Requester
 from headroom.controller.warmup.progress import Course, Fault, Terms
 from headroom.controller.warmup.request import Inputs, NoQuestion, Question, question_of
@@ -189,7 +189,7 @@ class Warmer:
             return question, course.answered(answer.seconds, _loop_s(), terms)
         return question, _refused(course, question.path, answer)
 
-    async def _write(self, one: _UnderWay, said: Said) -> bool:
+    async def _write(self, one: _UnderWay, said: StatusKey) -> bool:
         """Write the condition at the version that was read; say whether it stands."""
         manifest = gate.status_manifest(one.pod, said, self._clock.now_s())
         try:
@@ -210,7 +210,7 @@ class Warmer:
         return True
 
 
-def _said(one: _UnderWay, question: Question | Inputs | None, course: Course) -> Said:
+def _said(one: _UnderWay, question: Question | Inputs | None, course: Course) -> StatusKey:
     if question is None:
         return gate.not_needed(one.pod)
     if one.pod.on_host_network:

@@ -1,0 +1,108 @@
+"""Writes the child objects of one service: created if missing, applied if they drifted."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from headroom.api import InferenceService
+from headroom.controller.act.drift import Applied
+from headroom.controller.act.field_ownership import handover, is_controlled_by
+from headroom.controller.ports import Cluster, Manifest
+from headroom.errors import Conflict, NotFound, Rejected
+from headroom.resources.names import FIELD_MANAGER, SCALER_FIELD_MANAGER
+
+READ_EVERY_S = 60.0
+
+
+class NotOurs(Rejected):
+    """An object with a child's name exists, and the service does not control it."""
+
+
+class ChildWriter:
+    """Remembers how the API server showed each object after the last write."""
+
+    def __init__(self) -> None:
+        self._applied: dict[str, Applied] = {}
+        self._read_s: dict[str, float] = {}
+
+    async def keep(
+        self, cluster: Cluster, service: InferenceService, manifest: Manifest, now_s: float
+    ) -> None:
+        """Write the object like `write`, but read it at most every READ_EVERY_S while unchanged."""
+        name = _name(manifest)
+        applied, read_s = self._applied.get(name), self._read_s.get(name)
+        same = applied is not None and applied.manifest == manifest
+        if same and read_s is not None and 0.0 <= now_s - read_s < READ_EVERY_S:
+            return
+        await self.write(cluster, service, manifest)
+        self._read_s[name] = now_s
+
+    async def write(self, cluster: Cluster, service: InferenceService, manifest: Manifest) -> None:
+        """Make the object match the manifest.
+
+        Raises ClusterError, and NotOurs if another owner has an object of that name.
+        """
+        live = await _read(cluster, manifest)
+        if live is None:
+            await self.create(cluster, manifest, manifest)
+        else:
+            await self.apply(cluster, service, manifest, live)
+
+    async def create(self, cluster: Cluster, manifest: Manifest, applied: Manifest) -> Manifest:
+        """POST, which fails if the object exists, then hand over all fields but replicas.
+
+        `applied` is the manifest of later applies, without replicas. A crash in between is repaired
+        at a later tick.
+        """
+        live = await cluster.create(manifest, field_manager=SCALER_FIELD_MANAGER)
+        with suppress(Conflict):  # a controller was faster; a later tick hands over
+            live = await cluster.json_patch(live, handover(live), field_manager=FIELD_MANAGER)
+        self._applied[_name(manifest)] = Applied.of(applied, live)
+        return live
+
+    async def apply(
+        self, cluster: Cluster, service: InferenceService, manifest: Manifest, live: Manifest
+    ) -> Manifest:
+        """Apply if it drifted, to the object as it was read: an earlier leader's write is refused.
+
+        Return the object as it is then.
+        """
+        check_owner(live, service)
+        operations = handover(live)
+        if operations:
+            live = await cluster.json_patch(live, operations, field_manager=FIELD_MANAGER)
+        name = _name(manifest)
+        applied = self._applied.get(name)
+        if applied is not None and applied.matches(manifest, live):
+            self._applied[name] = applied.at_version_of(live)
+            return live
+        read = {"resourceVersion": live["metadata"]["resourceVersion"]}
+        at_version = manifest | {"metadata": manifest["metadata"] | read}
+        answer = await cluster.apply(at_version, field_manager=FIELD_MANAGER)
+        self._applied[name] = Applied.of(manifest, answer)
+        return answer
+
+
+def check_owner(live: Manifest, service: InferenceService) -> None:
+    """Raise NotOurs unless the service controls the object."""
+    if not is_controlled_by(live, service.uid):
+        metadata = live["metadata"]
+        name = f"{metadata.get('namespace', service.namespace)}/{metadata.get('name')}"
+        raise NotOurs(
+            f"{live.get('kind', 'object')} {name} exists and is not controlled by this "
+            "InferenceService: delete it, or give the InferenceService another name"
+        )
+
+
+def _name(manifest: Manifest) -> str:
+    return f"{manifest['kind']}/{manifest['metadata']['name']}"
+
+
+async def _read(cluster: Cluster, manifest: Manifest) -> Manifest | None:
+    metadata = manifest["metadata"]
+    try:
+        return await cluster.get(
+            manifest["apiVersion"], manifest["kind"], metadata["namespace"], metadata["name"]
+        )
+    except NotFound:
+        return None

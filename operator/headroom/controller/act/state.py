@@ -1,0 +1,55 @@
+"""What acting remembers about one service between ticks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from headroom.controller.act.child_writer import ChildWriter
+from headroom.controller.ports import Manifest
+from headroom.errors import ClusterError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """A manifest that the API server rejects."""
+
+    manifest: Manifest
+    error: ClusterError
+    since_s: float
+    """When it was rejected first."""
+    at_s: float
+    """When it was rejected last."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildrenCheck:
+    """The last check of the children other than the Deployment."""
+
+    children: tuple[Manifest, ...]
+    """The desired children."""
+    at_s: float
+    next_s: float
+    """When to check again."""
+    trouble: str = ""
+    """Why one of them is not as desired."""
+    refused_since_s: float | None = None
+    """When one of them was rejected first, if one still is."""
+
+    def is_current(self, children: tuple[Manifest, ...], now_s: float) -> bool:
+        """Whether the check still counts for these children, which must be the same tuple."""
+        return children is self.children and self.at_s <= now_s < self.next_s
+
+
+@dataclass(slots=True, kw_only=True)
+class ActState:
+    """Written by the act step only."""
+
+    writer: ChildWriter = field(default_factory=ChildWriter)
+    accepted: Manifest | None = None
+    """The Deployment that the API server accepted in a dry run."""
+    refused: Refusal | None = None
+    checked: ChildrenCheck | None = None
+    children_due_s: float | None = None
+    """Until when a new process may leave children that an earlier one found in order."""
+    marks_again_s: float = 0.0
+    """Before, no pod is marked: it was forbidden."""

@@ -1,0 +1,26 @@
+"""What deciding remembers about one service between ticks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from headroom.controller.decide.decide_tick import ServiceState
+from headroom.controller.decide.overwrite_backoff import OverwriteBackoff
+from headroom.scaling import State
+
+
+@dataclass(slots=True, kw_only=True)
+class DecideState:
+    """Written by the decide step only."""
+
+    service: ServiceState
+    overwrites: OverwriteBackoff = field(default_factory=OverwriteBackoff)
+    mode: str = ""
+    """scaling.mode at the last tick; empty before the first."""
+
+    def reset_on_mode_change(self, mode: str) -> None:
+        """Restart every hold if the mode changed: a switch alone scales nothing."""
+        if self.mode not in ("", mode):
+            fresh = State.from_checkpoint(self.service.state.to_checkpoint())
+            self.service = replace(self.service, state=fresh)
+        self.mode = mode

@@ -1,0 +1,50 @@
+"""What reporting remembers about one service between ticks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from headroom.api import conditions
+from headroom.api.conditions import Conditions, ConditionStatus, ConditionType
+from headroom.api.status import Status
+from headroom.controller.report.error_budget import ErrorBudget
+from headroom.controller.report.status_throttle import StatusKey
+
+
+@dataclass(slots=True, kw_only=True)
+class ReportState:
+    """Written by the report step only."""
+
+    uid: str
+    namespace: str
+    name: str
+    generation: int
+    """Of the object as it was first read."""
+    status: dict[str, Any]
+    """As last written, or as read at the start."""
+    known_s: float
+    """When this process first saw the service."""
+    budget: ErrorBudget = field(default_factory=ErrorBudget)
+    key: StatusKey | None = None
+    """Of the status last written by this process; None before the first write."""
+    written_s: float | None = None
+    """When this process last wrote the status."""
+    preemption: str = ""
+    """Which services give accelerators to this one, as last reported."""
+    events_s: dict[str, float] = field(default_factory=dict)
+    """When an event of each reason was last posted."""
+
+    @property
+    def conditions(self) -> Conditions:
+        """The conditions in status, or Unknown ones before the first write."""
+        return conditions.read(self.status) or conditions.pending(self.generation, self.known_s)
+
+    def was_ready(self, generation: int) -> bool:
+        """Whether status says that this generation of the spec was in order."""
+        before = Status.read(self.status)
+        ready = any(
+            one.type == ConditionType.READY and one.status is ConditionStatus.TRUE
+            for one in before.conditions
+        )
+        return ready and before.observed_generation == generation
