@@ -109,7 +109,7 @@ def test_it_is_said_how_often_and_until_when() -> None:
 
 
 @pytest.mark.parametrize(
-    ("backoff", "said"),
+    ("contest", "said"),
     [
         (OverwriteBackoff(), ""),
         (OverwriteBackoff(by="x", instead=5, ours=7), ""),
