@@ -1,4 +1,4 @@
-"""The last accelerators: floors, then classes, then fairness, and nothing that stands for less."""
+"""Allocation of the last accelerators: floors, then classes, then fairness."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ LOW = _demand("low", desired=5, allocated=4, floor=1)
         ("nobody asks", [], 6, {}),
     ],
 )
-def test_the_last_accelerators(
+def test_share_of_the_last_accelerators_follows_the_order(
     why: str, demands: Sequence[Demand], accelerators: int | None, allocations: dict[str, int]
 ) -> None:
     assert share(demands, accelerators) == allocations
@@ -114,7 +114,7 @@ def test_the_last_accelerators(
 
 
 @pytest.mark.parametrize("wrong", [{"desired": -1}, {"overdue": -1}, {"accelerators": 0}])
-def test_a_demand_counts(wrong: dict[str, int]) -> None:
+def test_demand_with_a_wrong_count_is_rejected(wrong: dict[str, int]) -> None:
     with pytest.raises(ValueError, match="a demand must have replicas >= 0"):
         _demand("a", **{"desired": 1, **wrong})
 
@@ -147,9 +147,7 @@ def _held(demands: Sequence[Demand]) -> int:
 
 @given(_MIXED, st.integers(0, 80))
 @settings(max_examples=300)
-def test_nobody_gets_more_than_it_wants_nor_all_more_than_there_is(
-    demands: list[Demand], accelerators: int
-) -> None:
+def test_share_never_exceeds_demand_or_pool(demands: list[Demand], accelerators: int) -> None:
     allocations = share(demands, accelerators)
     assert all(0 <= allocations[one.name] <= one.desired for one in demands)
     assert sum(one.accelerators * allocations[one.name] for one in demands) <= accelerators
@@ -160,7 +158,7 @@ def test_nobody_gets_more_than_it_wants_nor_all_more_than_there_is(
 
 @given(_ALIKE, st.integers(0, 40))
 @settings(max_examples=300)
-def test_more_accelerators_never_give_anybody_fewer(
+def test_share_with_more_accelerators_never_shrinks(
     demands: list[Demand], accelerators: int
 ) -> None:
     before, after = share(demands, accelerators), share(demands, accelerators + 1)
@@ -169,7 +167,7 @@ def test_more_accelerators_never_give_anybody_fewer(
 
 @given(_ALIKE, st.integers(0, 40), st.integers(0, 4), st.integers(1, 3))
 @settings(max_examples=300)
-def test_a_higher_priority_never_gets_fewer(
+def test_share_with_a_higher_priority_never_shrinks(
     demands: list[Demand], accelerators: int, which: int, by: int
 ) -> None:
     if not demands:
@@ -181,7 +179,7 @@ def test_a_higher_priority_never_gets_fewer(
 
 @given(_MIXED, st.integers(0, 8))
 @settings(max_examples=500)
-def test_what_stands_goes_only_for_a_higher_class_that_pressed_and_never_below_the_floor(
+def test_allocated_replica_is_lost_only_to_an_overdue_higher_class(
     demands: list[Demand], free: int
 ) -> None:
     allocations = share(demands, _held(demands) + free)
@@ -200,8 +198,8 @@ def test_what_stands_goes_only_for_a_higher_class_that_pressed_and_never_below_t
 
 @given(_MIXED, st.integers(0, 40))
 @settings(max_examples=200)
-def test_what_was_granted_and_stands_is_granted_again(demands: list[Demand], free: int) -> None:
-    """Once the grants stand they are the grants: nothing oscillates."""
+def test_share_of_settled_services_stays_the_same(demands: list[Demand], free: int) -> None:
+    """An allocation that was carried out is allocated again: nothing oscillates."""
     accelerators = _held(demands) + free
     allocations = share(demands, accelerators)
     settled = [replace(one, allocated=allocations[one.name]) for one in demands]

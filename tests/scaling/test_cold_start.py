@@ -1,4 +1,4 @@
-"""Cold starts: what is measured, what must not be, and who is late."""
+"""Cold starts: which are measured, which must not be, and which pods are late."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def seen(
     return starts.observe(pods, now_s, timeout_s=600.0, first=first)
 
 
-def test_a_start_is_timed_from_its_node_and_counted_once() -> None:
+def test_cold_start_is_measured_once_from_its_node() -> None:
     starting = (pod("a", PodState.WARMING, scheduled_s=160.0, ready_s=None),)
     ready = (pod("a", PodState.READY, scheduled_s=160.0, ready_s=172.0),)
     starts = seen(ColdStarts(), starting, 165.0, first=True)
@@ -31,16 +31,14 @@ def test_a_start_is_timed_from_its_node_and_counted_once() -> None:
     [(PodState.READY, True), (PodState.BROKEN, False)],
     ids=["ready when first seen", "broken in between"],
 )
-def test_a_start_that_was_not_watched_or_failed_is_not_measured(
-    before: PodState, first: bool
-) -> None:
+def test_cold_start_not_observed_or_failed_is_not_measured(before: PodState, first: bool) -> None:
     early = (pod("a", before, scheduled_s=100.0, ready_s=105.0),)
     late = (pod("a", PodState.READY, scheduled_s=100.0, ready_s=900.0),)
     starts = seen(seen(ColdStarts(), early, 106.0, first=first), late, 900.0)
     assert starts.seconds == ()
 
 
-def test_until_one_is_measured_a_start_takes_no_less_than_an_unfinished_one_has() -> None:
+def test_cold_start_before_the_first_measurement_is_at_least_the_unfinished_one() -> None:
     warming = (pod("a", PodState.WARMING, scheduled_s=160.0, ready_s=None),)
     starts = seen(seen(ColdStarts(), warming, 260.0), (), 262.0)
     assert (starts.p90_s, starts.at_least_s) == (None, 100.0)  # also once it was withdrawn
@@ -50,12 +48,12 @@ def test_until_one_is_measured_a_start_takes_no_less_than_an_unfinished_one_has(
 
 
 @pytest.mark.parametrize("state", [PodState.UNSCHEDULABLE, PodState.BROKEN, PodState.TERMINATING])
-def test_what_is_no_start_says_nothing_about_its_length(state: PodState) -> None:
+def test_pod_that_is_not_starting_changes_no_cold_start(state: PodState) -> None:
     other = (pod("a", state, scheduled_s=None, ready_s=None),)
     assert seen(ColdStarts(), other, 260.0).at_least_s == 0.0
 
 
-def test_the_90th_percentile_needs_a_start() -> None:
+def test_cold_start_without_measurement_has_no_percentile() -> None:
     assert ColdStarts().p90_s is None
     assert ColdStarts(seconds=tuple(float(n) for n in range(1, 11))).p90_s == 10.0
 
@@ -65,13 +63,15 @@ def test_the_90th_percentile_needs_a_start() -> None:
     [(20.0, 10.0, False), (21.0, 10.0, True), (300.0, None, False), (601.0, None, True)],
     ids=["1.5 p90 + 5 s", "beyond it", "nothing measured yet", "beyond the warm-up timeout"],
 )
-def test_who_is_late(age_s: float, measured_s: float | None, late: bool) -> None:
+def test_warming_pod_is_late_after_its_limit(
+    age_s: float, measured_s: float | None, late: bool
+) -> None:
     pods = (pod("a", PodState.WARMING, scheduled_s=1000.0 - age_s, ready_s=None),)
     counts = count(pods, 1000.0, measured_s, 600.0)
     assert (counts.late, counts.warming) == ((1, 0) if late else (0, 1))
 
 
-def test_every_pod_is_counted_once() -> None:
+def test_count_includes_every_pod_once() -> None:
     pods = tuple(pod(state.value, state, scheduled_s=999.0, ready_s=None) for state in PodState)
     counts = count(pods, 1000.0, None, 600.0)
     assert counts.ready == counts.warming == counts.unschedulable == counts.broken == 1

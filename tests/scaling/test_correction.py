@@ -44,7 +44,7 @@ def learn(correction: Correction, ratio: float, *, seconds: float, requests: flo
         (math.inf, 300.0, 200.0, 4.0 ** (1 - 1 / math.e)),
     ],
 )
-def test_kappa_follows_measured_over_modelled(
+def test_correction_follows_measured_over_modelled_latency(
     ratio: float, seconds: float, requests: float, kappa: float
 ) -> None:
     learnt = learn(Correction(), ratio, seconds=seconds, requests=requests)
@@ -52,7 +52,7 @@ def test_kappa_follows_measured_over_modelled(
     assert learnt.learned_s == seconds
 
 
-def test_opposite_errors_cancel_in_logarithms() -> None:
+def test_correction_with_opposite_errors_stays_one() -> None:
     twice = learn(Correction(), 1.5, seconds=1.0, requests=200.0)
     assert learn(twice, 1 / 1.5, seconds=1.0, requests=200.0).logarithm == pytest.approx(
         0.0, abs=1e-5
@@ -60,7 +60,7 @@ def test_opposite_errors_cancel_in_logarithms() -> None:
 
 
 @pytest.mark.parametrize("modelled_s", [0.0, -1.0, math.inf, math.nan])
-def test_a_model_without_an_answer_teaches_nothing(modelled_s: float) -> None:
+def test_correction_without_a_modelled_latency_is_unchanged(modelled_s: float) -> None:
     before = Correction(logarithm=0.3, learned_s=10.0)
     assert (
         before.observe(1.0, modelled_s, requests=200.0, elapsed_s=2.0, constant_s=300.0) == before
@@ -71,7 +71,7 @@ def test_a_model_without_an_answer_teaches_nothing(modelled_s: float) -> None:
     st.lists(st.tuples(st.floats(0.0, math.inf), st.floats(1e-6, 1e6), st.floats(0.0, 1e9))),
     st.floats(0.0, 1e6),
 )
-def test_kappa_never_leaves_its_bounds(
+def test_correction_stays_within_its_bounds(
     windows: list[tuple[float, float, float]], elapsed_s: float
 ) -> None:
     correction = Correction()
@@ -93,7 +93,7 @@ def test_kappa_never_leaves_its_bounds(
         (0.1, 4.0, 0.1),  # nor an infeasible one, and it is not relaxed
     ],
 )
-def test_the_target_is_divided_by_kappa_but_stays_above_what_an_idle_replica_takes(
+def test_corrected_target_stays_above_the_idle_latency(
     promise_s: float, kappa: float, target_s: float
 ) -> None:
     tail = TailLatency(cost=COST, percentile=0.95)
@@ -112,7 +112,7 @@ def test_the_target_is_divided_by_kappa_but_stays_above_what_an_idle_replica_tak
         cv=st.floats(0.0, 1.5),
     ),
 )
-def test_no_correction_makes_a_feasible_promise_infeasible(
+def test_corrected_target_of_a_feasible_target_stays_feasible(
     promise_s: float, kappa: float, cost: CostModel
 ) -> None:
     tail = TailLatency(cost=cost, percentile=0.95)
@@ -121,7 +121,7 @@ def test_no_correction_makes_a_feasible_promise_infeasible(
 
 
 @pytest.mark.parametrize("without_model", [True, False], ids=["no model", "left out"])
-def test_without_model_or_element_the_promise_itself_is_the_target(without_model: bool) -> None:
+def test_corrected_target_without_model_or_component_is_the_target(without_model: bool) -> None:
     tuning = Tuning() if without_model else Tuning(without=frozenset({Component.CORRECTION}))
     tail = None if without_model else TailLatency(cost=COST, percentile=0.95)
     assert corrected_target_s(policy(tuning=tuning), tail, 3.0) == 1.5
@@ -150,7 +150,7 @@ class Measured(Service):
         return self.state.correction.learned_s
 
 
-def test_a_model_that_is_too_fast_is_corrected_at_the_pace_of_its_constant() -> None:
+def test_correction_of_a_fast_model_rises_with_its_time_constant() -> None:
     service = Measured(rate_rps=24.0, replicas=3)
     decision = service.run(330)
     # Learnt from one window after the first tick on: 24/s x 30 s are more than 200 requests.
@@ -159,7 +159,7 @@ def test_a_model_that_is_too_fast_is_corrected_at_the_pace_of_its_constant() -> 
     assert decision.correction == pytest.approx((1.95 / modelled_s) ** (1 - 1 / math.e), rel=0.01)
 
 
-def test_what_is_too_few_for_the_present_teaches_nothing_whatever_is_expected() -> None:
+def test_correction_with_too_few_for_the_present_is_unchanged() -> None:
     # 9/s needs two under the ceiling; that it has always fallen to 4/s lets one be enough later
     analogs = AnalogForecast()
     for number in range(300):
@@ -173,7 +173,7 @@ def test_what_is_too_few_for_the_present_teaches_nothing_whatever_is_expected() 
     assert service.learned_s() == 0.0
 
 
-def test_too_few_ready_replicas_teach_nothing() -> None:
+def test_correction_with_too_few_ready_replicas_is_unchanged() -> None:
     # 9/s is above 0.8 x 10.26/s and below 10.26/s: 2 replicas are needed, one has a node, and what
     # is slow now is the lack of the other.
     service = Measured(rate_rps=9.0, replicas=1, gpus=1)
@@ -185,7 +185,7 @@ def test_too_few_ready_replicas_teach_nothing() -> None:
     assert service.learned_s() > 0.0
 
 
-def test_after_replicas_were_too_few_a_whole_window_passes_first() -> None:
+def test_correction_after_too_few_replicas_waits_for_a_window() -> None:
     service = Measured(rate_rps=9.0, replicas=1, gpus=1)
     service.run(100)
     service.rate_rps = 5.0  # now one is enough, as soon as the windows have seen it
@@ -197,7 +197,7 @@ def test_after_replicas_were_too_few_a_whole_window_passes_first() -> None:
     assert service.now_s - enough_s == 30.0
 
 
-def test_after_a_change_of_the_ready_replicas_a_whole_window_passes_first() -> None:
+def test_correction_after_a_change_of_ready_replicas_waits_for_a_window() -> None:
     service = Measured(rate_rps=8.0, replicas=2)
     service.run(100)
     service.scale(3)  # a person; ready after 5 s, seen at the third tick
@@ -221,7 +221,7 @@ def test_after_a_change_of_the_ready_replicas_a_whole_window_passes_first() -> N
         ((10, 10, 10), 30.0 + 90.0),  # four windows
     ],
 )
-def test_a_queue_is_the_models_error_only_where_all_have_it_and_it_stays(
+def test_correction_counts_a_queue_only_if_all_replicas_keep_one(
     queued: tuple[int, ...], first_learnt_s: float | None
 ) -> None:
     service = Measured(rate_rps=24.0, replicas=3, queued=queued)
@@ -232,7 +232,7 @@ def test_a_queue_is_the_models_error_only_where_all_have_it_and_it_stays(
     assert learnt_at_s == first_learnt_s
 
 
-def test_silent_pods_teach_nothing() -> None:
+def test_correction_with_silent_pods_is_unchanged() -> None:
     service = Measured(rate_rps=24.0, replicas=3)
     service.run(60)
     service.scrape = False

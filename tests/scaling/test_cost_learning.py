@@ -1,4 +1,4 @@
-"""How the cost is learnt and kept: noise, doubt, outliers, surprises, checkpoints."""
+"""Learning the cost: noise, priors, outliers, changes, checkpoints."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def noisy(cv: float, ticks: int, *, seed: int, sizes: tuple[int, ...] = (1, 2, 4
 
 @pytest.mark.parametrize("claim", [SILENT, Claim(max_batch=8, cost=TRUE)], ids=["silent", "claims"])
 @pytest.mark.parametrize("cv", [0.0, 0.5])
-def test_an_hour_of_batches_of_one_does_not_unlearn_a_full_one(claim: Claim, cv: float) -> None:
+def test_cost_after_an_hour_of_small_batches_keeps_the_full_one(claim: Claim, cv: float) -> None:
     learner = taught(CostLearner(), claim, noisy(cv, 300, seed=1))
     assert fitted(learner, claim).batch_s(8) == pytest.approx(0.63, rel=0.05)
     spare = taught(learner, claim, noisy(cv, 1800, seed=2, sizes=(1,)))
@@ -66,7 +66,7 @@ def test_an_hour_of_batches_of_one_does_not_unlearn_a_full_one(claim: Claim, cv:
     assert fitted(spare, claim).batch_s(1) == pytest.approx(0.21, rel=0.05)
 
 
-def test_only_bins_that_are_refreshed_fade() -> None:
+def test_bins_fade_only_when_refreshed() -> None:
     learner = CostLearner().observe([ran(10, 1, 0.2), ran(10, 8, 0.6, "b")], 2.0)
     learner = learner.observe([ran(10, 1, 0.2)], 1800.0)  # a half-life
     by_batches = sorted(sums[0] for sums in learner.bins.values())
@@ -75,24 +75,24 @@ def test_only_bins_that_are_refreshed_fade() -> None:
 
 
 @pytest.mark.parametrize("claim", [None, SILENT], ids=["no claim", "only the largest batch"])
-def test_nothing_is_known_before_the_first_batch_unless_the_server_says_it(
+def test_cost_before_the_first_batch_is_unknown_unless_reported(
     claim: Claim | None,
 ) -> None:
     assert CostLearner().fit(claim) is None
     assert CostLearner().observe([], 2.0).fit(claim) is None
 
 
-def test_a_batch_says_nothing_while_the_largest_is_unknown() -> None:
+def test_cost_without_the_largest_batch_is_unknown() -> None:
     assert CostLearner().observe([ran(10, 1, 0.21)], 2.0).fit(None) is None
 
 
-def test_a_claim_alone_is_believed() -> None:
+def test_cost_without_batches_is_the_reported_one() -> None:
     claimed = fitted(CostLearner(), Claim(max_batch=8, cost=TRUE, slots=2))
     assert (claimed.fixed_s, claimed.per_item_s) == pytest.approx((0.150, 0.060))
     assert (claimed.max_batch, claimed.slots, claimed.cv) == (8, 2, 0.0)
 
 
-def test_doubt_fades_as_larger_batches_are_seen() -> None:
+def test_weak_prior_loses_weight_as_larger_batches_are_observed() -> None:
     learner = CostLearner().observe([ran(10, 1, 0.21)], 2.0)
     # Batches of one alone: a full batch of 8 might take 8 x 0.21 s.
     assert fitted(learner).batch_s(8) == pytest.approx(1.68)
@@ -104,7 +104,7 @@ def test_doubt_fades_as_larger_batches_are_seen() -> None:
     assert errors[2] < 0.02
 
 
-def test_a_hang_is_no_cost() -> None:
+def test_cost_ignores_a_hang() -> None:
     learner = taught(CostLearner(), SILENT, steady(TRUE, 50))
     expected = fitted(learner)
     usual = taught(learner, SILENT, [[ran(1, 8, 19.0 * expected.batch_s(8))]])
@@ -115,7 +115,7 @@ def test_a_hang_is_no_cost() -> None:
 
 @pytest.mark.parametrize("factor", [2.0, 3.0])
 @pytest.mark.parametrize("sizes", [(1, 2, 4, 8), (1, 2), (1,)], ids=["all", "small", "ones"])
-def test_a_new_cost_is_followed_within_30_s_even_for_sizes_not_seen_since(
+def test_cost_change_is_learned_within_30_s_for_all_sizes(
     factor: float, sizes: tuple[int, ...]
 ) -> None:
     new = CostModel(fixed_s=factor * 0.150, per_item_s=factor * 0.060, max_batch=8)
@@ -125,7 +125,7 @@ def test_a_new_cost_is_followed_within_30_s_even_for_sizes_not_seen_since(
         assert fitted(learner).batch_s(size) == pytest.approx(new.batch_s(size), rel=0.06)
 
 
-def test_a_new_cost_of_full_batches_alone_is_followed_for_them() -> None:
+def test_cost_change_of_full_batches_alone_is_learned_for_them() -> None:
     new = CostModel(fixed_s=0.300, per_item_s=0.120, max_batch=8)
     learner = taught(CostLearner(), SILENT, steady(TRUE, 1800))
     learner = taught(learner, SILENT, steady(new, 15, sizes=(8,)))
@@ -135,7 +135,7 @@ def test_a_new_cost_of_full_batches_alone_is_followed_for_them() -> None:
 
 
 @pytest.mark.parametrize("factor", [0.9, 1.1])
-def test_a_small_change_does_not_throw_the_past_away(factor: float) -> None:
+def test_cost_after_a_small_change_keeps_the_past(factor: float) -> None:
     new = CostModel(fixed_s=factor * 0.150, per_item_s=factor * 0.060, max_batch=8)
     learner = taught(CostLearner(), SILENT, steady(TRUE, 1800))
     seen = sum(sums[0] for sums in learner.bins.values())
@@ -144,7 +144,7 @@ def test_a_small_change_does_not_throw_the_past_away(factor: float) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_noise_alone_is_no_new_cost(seed: int) -> None:
+def test_noise_alone_is_no_cost_change(seed: int) -> None:
     learner = taught(CostLearner(), SILENT, noisy(1.0, 120, seed=seed))
     for executed in noisy(1.0, 1800, seed=100 + seed):
         seen = sum(sums[0] for sums in learner.bins.values())
@@ -154,12 +154,12 @@ def test_noise_alone_is_no_new_cost(seed: int) -> None:
 
 
 @pytest.mark.parametrize("cv", [0.1, 0.3, 0.6, 1.0])
-def test_variation_of_one_execution_is_estimated_from_means_of_twenty(cv: float) -> None:
+def test_variation_from_means_of_twenty_is_that_of_one_execution(cv: float) -> None:
     learner = taught(CostLearner(), SILENT, noisy(cv, 1800, seed=3))
     assert fitted(learner).cv == pytest.approx(cv, rel=0.1)
 
 
-def test_nothing_is_said_about_variation_before_ten_differences_nor_without_any() -> None:
+def test_variation_before_ten_differences_is_unknown() -> None:
     learner = CostLearner().observe([ran(10, 1, 0.21)], 2.0)  # before, nothing was expected
     intervals = noisy(1.0, 20, seed=4)
     for executed in intervals[:19]:
@@ -169,7 +169,7 @@ def test_nothing_is_said_about_variation_before_ten_differences_nor_without_any(
     assert fitted(taught(CostLearner(), SILENT, steady(TRUE, 100))).cv == 0.0
 
 
-def test_what_was_learnt_comes_back_from_a_checkpoint_of_a_kibibyte() -> None:
+def test_checkpoint_below_a_kibibyte_restores_what_was_learned() -> None:
     learner = taught(CostLearner(), SILENT, noisy(0.6, 300, seed=5))
     state = State(learner=learner, correction=Correction(logarithm=math.log(1.7), learned_s=900.0))
     written = json.dumps(state.to_checkpoint())
@@ -190,7 +190,7 @@ GOOD: dict[str, object] = {
 
 
 @pytest.mark.parametrize("factor", [0.6, 4.0])
-def test_a_correction_at_its_bounds_and_a_start_of_no_time_are_read(factor: float) -> None:
+def test_checkpoint_with_extreme_values_is_read(factor: float) -> None:
     more = {"correction": [factor], "coldStarts": [0.0, *range(1, 26)]}
     state = State.from_checkpoint(GOOD | more)
     assert state.correction.factor == pytest.approx(factor)
@@ -198,7 +198,7 @@ def test_a_correction_at_its_bounds_and_a_start_of_no_time_are_read(factor: floa
     assert State.from_checkpoint(GOOD | {"coldStarts": [0.0]}).cold_starts.seconds == (0.0,)
 
 
-def test_a_good_checkpoint_is_read() -> None:
+def test_checkpoint_with_valid_values_is_read() -> None:
     state = State.from_checkpoint(GOOD)
     assert fitted(state.learner).batch_s(1) == pytest.approx(0.21, rel=0.01)
     assert fitted(state.learner).cv == 0.5
@@ -237,7 +237,7 @@ def test_a_good_checkpoint_is_read() -> None:
         ({"coldStarts": [math.inf]}, "coldStarts must hold finite numbers >= 0; got inf"),
     ],
 )
-def test_a_bad_checkpoint_is_refused_with_rule_and_value(
+def test_checkpoint_with_an_invalid_value_is_rejected_with_rule_and_value(
     change: dict[str, object], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
@@ -247,7 +247,7 @@ def test_a_bad_checkpoint_is_refused_with_rule_and_value(
 @pytest.mark.parametrize("cv", [0.1, 0.3, 0.6])
 @pytest.mark.parametrize("sizes", [(1, 2, 4, 8), (8,)], ids=["all", "full"])
 @pytest.mark.parametrize("seed", range(3))
-def test_a_new_cost_is_followed_within_30_s_amid_noise(
+def test_cost_change_amid_noise_is_learned_within_30_s(
     cv: float, sizes: tuple[int, ...], seed: int
 ) -> None:
     learner = taught(CostLearner(), SILENT, noisy(cv, 900, seed=seed))
@@ -260,7 +260,7 @@ def test_a_new_cost_is_followed_within_30_s_amid_noise(
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_noise_of_the_first_minutes_is_no_new_cost(seed: int) -> None:
+def test_noise_of_the_first_minutes_is_no_cost_change(seed: int) -> None:
     learner = CostLearner()
     for executed in noisy(1.0, 60, seed=seed):
         seen = sum(sums[0] for sums in learner.bins.values())
@@ -269,7 +269,7 @@ def test_noise_of_the_first_minutes_is_no_new_cost(seed: int) -> None:
 
 
 @pytest.mark.parametrize("pair", [(10.0, 2.0, 0.0), (10.0, 0.0, 0.2)], ids=["no time", "no items"])
-def test_counters_that_do_not_move_are_no_batches(pair: tuple[float, float, float]) -> None:
+def test_counters_without_change_are_no_batches(pair: tuple[float, float, float]) -> None:
     assert CostLearner().observe([ran(*pair)], 2.0) == CostLearner()
 
 
@@ -297,7 +297,7 @@ def slower(factor: float) -> CostModel:
 @pytest.mark.parametrize("load", [0.2, 0.5, 0.8])
 @pytest.mark.parametrize("factor", [1.2, 1.5, 2.0])
 @pytest.mark.parametrize("cv", [0.0, 0.3])
-def test_accelerators_that_differ_are_no_variation_and_do_not_tilt_the_line(
+def test_line_with_different_accelerators_is_not_tilted(
     factor: float, load: float, cv: float
 ) -> None:
     costs = {"a": TRUE, "b": slower(factor), "c": TRUE, "d": slower(factor)}
@@ -307,7 +307,7 @@ def test_accelerators_that_differ_are_no_variation_and_do_not_tilt_the_line(
     assert cost.cv == pytest.approx(cv, rel=0.1, abs=0.1)
 
 
-def test_a_cost_that_no_line_fits_is_no_variation() -> None:
+def test_cost_that_no_line_fits_is_no_variation() -> None:
     # Padded to powers of two, as compiled kernels are: 3 requests take as long as 4.
     steps = {size: 0.150 + 0.060 * 2 ** math.ceil(math.log2(size)) for size in range(1, 9)}
     random = np.random.default_rng(8)
@@ -318,7 +318,7 @@ def test_a_cost_that_no_line_fits_is_no_variation() -> None:
     assert fitted(taught(CostLearner(), SILENT, ticks)).cv < 0.5
 
 
-def test_a_replica_that_left_takes_what_it_taught_of_speeds_but_not_of_the_cost() -> None:
+def test_deleted_replica_keeps_its_share_of_the_cost_but_no_speed() -> None:
     learner = taught(CostLearner(), SILENT, fleet({"a": TRUE, "b": slower(1.5)}, 300))
     left = learner.only({"a"})
     assert set(left.speeds.sums) == set(left.variation.latest) == {"a"}
@@ -330,7 +330,7 @@ def test_a_replica_that_left_takes_what_it_taught_of_speeds_but_not_of_the_cost(
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("cv", [0.3, 1.0])
-def test_replicas_differ_by_more_than_chance_or_not_at_all(cv: float, seed: int) -> None:
+def test_speed_factors_within_chance_are_one(cv: float, seed: int) -> None:
     alone = [noisy(cv, 600, seed=10 * seed + number) for number in range(4)]
     learner = CostLearner()
     for ticks in zip(*alone, strict=True):

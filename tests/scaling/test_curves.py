@@ -32,14 +32,12 @@ CURVE = LoadCurve(stretches=(1.0, 2.0, 4.0), latencies=(1.0, 3.0, 7.0), slope=2.
         (0.9, 19.0),  # stretch 10: six more at 2 each
     ],
 )
-def test_a_curve_is_straight_in_stretch_between_its_points(
-    utilization: float, latency: float
-) -> None:
+def test_curve_between_its_points_is_linear_in_stretch(utilization: float, latency: float) -> None:
     assert CURVE.latency(utilization) == pytest.approx(latency)
     assert CURVE.utilization(latency) == pytest.approx(utilization)
 
 
-def test_where_a_curve_is_flat_the_highest_load_counts() -> None:
+def test_curve_where_flat_returns_the_highest_load() -> None:
     flat = LoadCurve(stretches=(1.0, 2.0, 4.0), latencies=(1.0, 1.0, 3.0), slope=1.0)
     assert flat.utilization(1.0) == pytest.approx(0.5)
     assert flat.utilization(0.99) == 0.0
@@ -49,7 +47,9 @@ def test_where_a_curve_is_flat_the_highest_load_counts() -> None:
     ("cv", "percentile", "value"),
     [(1.0, 0.95, 2.781), (0.0, 0.95, 1.0), (1.0, 0.5, 0.7071), (2.0, 0.99, 8.555)],
 )
-def test_a_lognormal_execution(cv: float, percentile: float, value: float) -> None:
+def test_execution_percentile_is_that_of_a_lognormal(
+    cv: float, percentile: float, value: float
+) -> None:
     assert execution_percentile(cv, percentile) == pytest.approx(value, rel=1e-3)
 
 
@@ -65,7 +65,7 @@ def test_a_lognormal_execution(cv: float, percentile: float, value: float) -> No
         (9.0, (1, 2, 1.0)),
     ],
 )
-def test_between_two_neighbours_the_share_of_the_second_and_the_ends_hold(
+def test_between_returns_two_neighbours_clamped_to_the_ends(
     value: float, found: tuple[int, int, float]
 ) -> None:
     assert between([1.0, 2.0, 6.0], value) == pytest.approx(found)
@@ -74,12 +74,12 @@ def test_between_two_neighbours_the_share_of_the_second_and_the_ends_hold(
 @pytest.mark.parametrize(
     ("replicas", "connections"), [(1, 64), (4, 23), (12, 11), (40, 6), (10_000_000, 1)]
 )
-def test_the_most_crowded_of_64_connections(replicas: int, connections: int) -> None:
+def test_max_connections_of_64(replicas: int, connections: int) -> None:
     assert max_connections(replicas) == connections
     assert imbalance(replicas) == pytest.approx(connections * replicas / 64)
 
 
-def test_the_loads_that_curves_are_solved_for_rise_evenly_enough() -> None:
+def test_loads_of_curves_rise_evenly() -> None:
     steps = [later - load for load, later in itertools.pairwise(slot_pool.LOADS)]
     assert (slot_pool.LOADS[0], slot_pool.LOADS[-1]) == (0.0, 0.96)
     assert 0.0 < min(steps) < max(steps) < 0.0501
@@ -92,23 +92,21 @@ def single(slots: int, cv: float) -> CostModel:
 
 @pytest.mark.parametrize("slots", [4, 32, 33, 40, 56, 80, 200, 900])
 @pytest.mark.parametrize("load", [0.3, 0.8, 0.93])
-def test_a_pool_of_any_size_is_as_if_it_were_solved_for_itself(slots: int, load: float) -> None:
+def test_pool_between_solved_sizes_is_interpolated_closely(slots: int, load: float) -> None:
     solved = many_servers.latencies(slots, 1.0, 0.95, [load])[0]
     tail = TailLatency(cost=single(slots, 1.0), percentile=0.95)
     assert tail.latency_s(load * slots, 1) == pytest.approx(solved, rel=0.02)
 
 
 @pytest.mark.parametrize(("slots", "most"), [(4, 1.02), (40, 1.09), (200, 1.13), (900, 1.06)])
-def test_beyond_the_last_load_a_pool_is_no_faster_than_solved_and_hardly_slower(
-    slots: int, most: float
-) -> None:
+def test_pool_beyond_the_last_load_is_slightly_conservative(slots: int, most: float) -> None:
     solved = many_servers.latencies(slots, 1.0, 0.95, [0.985])[0]
     found = TailLatency(cost=single(slots, 1.0), percentile=0.95).latency_s(0.985 * slots, 1)
     assert solved <= found * 1.002 <= most * solved
 
 
 @pytest.mark.parametrize(("servers", "cv", "load"), [(1, 1.0, 0.7), (10, 1.0, 0.85), (4, 0.3, 0.9)])
-def test_a_wait_and_an_execution_add_up(servers: int, cv: float, load: float) -> None:
+def test_latency_is_the_sum_of_wait_and_execution(servers: int, cv: float, load: float) -> None:
     """A wait is exponential where there is one, an execution lognormal; drawn a million times."""
     chance, draws = np.random.default_rng(3), 400_000
     waits = many_servers.erlang_c(servers, servers * load)
@@ -124,12 +122,12 @@ def test_a_wait_and_an_execution_add_up(servers: int, cv: float, load: float) ->
 
 @pytest.mark.parametrize("percentile", [0.9, 0.95, 0.99, 0.999])
 @pytest.mark.parametrize("cv", [0.0, 0.5, 1.0])
-def test_where_nobody_waits_a_latency_is_an_execution(cv: float, percentile: float) -> None:
+def test_latency_without_wait_is_an_execution(cv: float, percentile: float) -> None:
     [found] = many_servers.latencies(1000, cv, percentile, [0.3])
     assert found == pytest.approx(execution_percentile(cv, percentile), rel=0.03)
 
 
-def test_what_a_router_loses_is_felt_less_where_replicas_have_several_slots() -> None:
+def test_routing_loss_with_several_slots_is_smaller() -> None:
     """Measured at one slot it is a factor f on latency; at c slots f^(1/c) is left."""
     one, two = (
         TailLatency(cost=single(slots, 1.0), percentile=0.95, routing=Routing.POWER_OF_TWO)
@@ -141,12 +139,12 @@ def test_what_a_router_loses_is_felt_less_where_replicas_have_several_slots() ->
     assert two.latency_s(0.9 * 8, 4) == pytest.approx(pooled * math.sqrt(lost), rel=0.01)
 
 
-def test_all_tables_end_at_the_same_fleet() -> None:
+def test_tables_end_at_the_same_fleet() -> None:
     ends = {axes.FLEETS[routing][-1] for routing in axes.FLEETS if routing is not Routing.RANDOM}
     assert ends == {slot_pool.LARGEST_FLEET} == {40}
 
 
-def test_m_m_10_at_85_percent_waits_1_57_executions_at_the_95th_percentile() -> None:
+def test_m_m_10_at_85_percent_waits_1_57_executions() -> None:
     waiting = many_servers.erlang_c(10, 8.5)
     assert math.log(waiting / 0.05) / (10 * 0.15) == pytest.approx(1.57, abs=0.01)
     assert many_servers.mean_wait(10, 0.85, 1.0) == pytest.approx(waiting / 1.5)
@@ -154,7 +152,7 @@ def test_m_m_10_at_85_percent_waits_1_57_executions_at_the_95th_percentile() -> 
     assert many_servers.mean_wait(1, 0.8, 0.5) == pytest.approx(2.5)  # 0.8 x 1.25 / 0.4
 
 
-def test_round_robin_to_one_replica_is_any_routing() -> None:
+def test_round_robin_with_one_replica_equals_random() -> None:
     costs = [single(4, 1.0), CostModel(fixed_s=0.5, per_item_s=0.1, max_batch=4, slots=2)]
     for cost, load in itertools.product(costs, (0.3, 0.8)):
         one, other = (
@@ -167,7 +165,7 @@ def test_round_robin_to_one_replica_is_any_routing() -> None:
 
 
 @pytest.mark.parametrize(("slots", "cv"), [(2, 0.3), (8, 1.0)])
-def test_many_replicas_in_turn_see_even_arrivals(slots: int, cv: float) -> None:
+def test_round_robin_with_many_replicas_has_even_arrivals(slots: int, cv: float) -> None:
     for load in (0.5, 0.8, 0.94):
         even = many_servers.latencies(slots, cv, 0.95, [load], 0.0)[0]
         tail = TailLatency(cost=single(slots, cv), percentile=0.95, routing=Routing.ROUND_ROBIN)
@@ -176,7 +174,7 @@ def test_many_replicas_in_turn_see_even_arrivals(slots: int, cv: float) -> None:
     assert even < 0.9 * random
 
 
-def test_two_slots_that_batch_are_two_replicas_behind_one_queue() -> None:
+def test_two_batching_slots_equal_two_replicas_with_one_queue() -> None:
     two = CostModel(fixed_s=0.5, per_item_s=0.25, max_batch=2, slots=2)
     one = CostModel(fixed_s=0.5, per_item_s=0.25, max_batch=2)
     for load in (0.2, 0.5, 0.8, 0.9):
@@ -194,14 +192,14 @@ def test_two_slots_that_batch_are_two_replicas_behind_one_queue() -> None:
         (Routing.CENTRAL, 2, 1, 0.5, 0.3125),  # (1 + 1/4) / 4
     ],
 )
-def test_heavy_traffic(
+def test_heavy_traffic_slope_by_routing(
     routing: Routing, replicas: int, max_batch: int, cv: float, mean: float
 ) -> None:
     assert axes.heavy_traffic(routing, replicas, max_batch, cv) == pytest.approx(mean)
 
 
 @pytest.mark.parametrize("cv", [0.0, 0.05, 0.1, 0.2, 0.45, 0.8, 1.0, 1.5, 2.0])
-def test_variation_is_interpolated_by_parabolas_that_keep_parabolas(cv: float) -> None:
+def test_variation_interpolation_is_exact_for_parabolas(cv: float) -> None:
     first, weights = axes.variation(cv)
     for power in range(3):
         nodes = axes.CVS[first : first + len(weights)]
@@ -211,11 +209,11 @@ def test_variation_is_interpolated_by_parabolas_that_keep_parabolas(cv: float) -
 
 
 @pytest.mark.parametrize(("idle", "batch", "power"), [(1.0, 1, 0.0), (0.25, 16, 0.5), (1.0, 8, 0)])
-def test_the_exponent_of_an_idle_time(idle: float, batch: int, power: float) -> None:
+def test_exponent_of_an_idle_time(idle: float, batch: int, power: float) -> None:
     assert axes.exponent(idle, batch) == pytest.approx(power)
 
 
-def test_levels_go_from_just_above_idle_to_many_full_batches() -> None:
+def test_levels_reach_from_idle_to_many_full_batches() -> None:
     levels = axes.levels(0.125, 3.0)
     assert len(levels) == axes.LEVELS
     assert levels[0] == pytest.approx(3.0 * 0.125 * 16**0.01)
@@ -231,7 +229,7 @@ def test_levels_go_from_just_above_idle_to_many_full_batches() -> None:
 @pytest.mark.parametrize(
     ("share", "batch", "load"), [(0.4, 4, 0.6), (0.7, 8, 0.85), (0.02, 8, 0.7)]
 )
-def test_percentiles_between_and_beyond_those_of_the_tables(
+def test_percentile_outside_the_tables_is_interpolated(
     percentile: float, share: float, batch: int, load: float
 ) -> None:
     expected = batch_chain.percentiles(share, batch, load, [percentile])[0]
@@ -240,7 +238,7 @@ def test_percentiles_between_and_beyond_those_of_the_tables(
     assert found == pytest.approx(expected, rel=0.05)
 
 
-def test_what_varies_more_than_twice_its_mean_is_taken_to_vary_so_much() -> None:
+def test_variation_above_two_is_clamped() -> None:
     more, most = (TailLatency(cost=single(1, cv), percentile=0.95) for cv in (2.7, 2.0))
     assert more.idle_s == pytest.approx(execution_percentile(2.0, 0.95)) == most.idle_s
     assert more.latency_s(0.5, 1) == most.latency_s(0.5, 1)
@@ -248,7 +246,7 @@ def test_what_varies_more_than_twice_its_mean_is_taken_to_vary_so_much() -> None
     assert less.idle_s != most.idle_s
 
 
-def test_above_64_a_curve_is_that_of_64_over_the_time_of_a_full_batch() -> None:
+def test_curve_above_batch_64_is_that_of_64() -> None:
     large = CostModel(fixed_s=0.5, per_item_s=0.5 / 128, max_batch=128)
     small = CostModel(fixed_s=0.5, per_item_s=0.5 / 64, max_batch=64)
     for load in (0.3, 0.7, 0.9):

@@ -1,4 +1,4 @@
-"""A replica that served before it was first heard: what it took until then is not known."""
+"""A replica that served before its first scrape: its requests until then are unknown."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ RATE_RPS = 6.6
 
 @pytest.mark.parametrize("late_ticks", [1, 4, 11, 14])
 @pytest.mark.parametrize("hold_s", [4.0, 10.0])
-def test_nothing_is_removed_until_its_window_is_full(late_ticks: int, hold_s: float) -> None:
+def test_replica_scraped_late_blocks_removal_until_its_window_is_full(
+    late_ticks: int, hold_s: float
+) -> None:
     """Its first scrape is a baseline: for a window its arrivals look fewer than they are."""
     service = policy(scale_down_stabilization_s=hold_s)
     pods = tuple(ready_pod(uid, created_s=-100.0) for uid in ("a", "b", "late"))
@@ -35,7 +37,7 @@ def test_nothing_is_removed_until_its_window_is_full(late_ticks: int, hold_s: fl
     assert set(seen[full:]) == {Freshness.FRESH}
 
 
-def test_a_replica_that_came_up_under_our_eyes_is_known_from_its_first_request() -> None:
+def test_replica_created_after_the_first_tick_counts_from_zero() -> None:
     pods = (ready_pod("old", created_s=-100.0), ready_pod("new", created_s=41.0, ready_s=50.0))
     state = State.initial()
     for tick in range(30):

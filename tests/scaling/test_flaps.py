@@ -1,4 +1,4 @@
-"""What a flap is, and how much longer the replicas that flapped are kept."""
+"""What counts as a flap, and how much longer flapped replicas are kept."""
 
 from __future__ import annotations
 
@@ -39,18 +39,20 @@ def after(*moves: tuple[float, int, int]) -> Flaps:
         ([(0, 9, 2), (50, 2, 9), (500, 4, 3), (550, 3, 4)], 16, 9),  # the largest level of the hour
     ],
 )
-def test_flaps(moves: list[tuple[float, int, int]], factor: int, level: int) -> None:
+def test_flap_extends_the_hold_up_to_a_level(
+    moves: list[tuple[float, int, int]], factor: int, level: int
+) -> None:
     assert after(*moves).hold(1000.0, 60.0) == (60.0 * factor, level)
 
 
-def test_a_flap_counts_for_an_hour() -> None:
+def test_flap_older_than_an_hour_is_forgotten() -> None:
     flaps = after((0, 9, 2), (50, 2, 9), (500, 4, 2), (550, 2, 4))
     assert flaps.hold(3649.0, 60.0) == (960.0, 9)
     assert flaps.hold(3650.0, 60.0) == (240.0, 4)
     assert flaps.hold(4150.0, 60.0) == (60.0, 0)
 
 
-def test_the_hold_grows_four_times_with_each_up_to_an_hour() -> None:
+def test_hold_grows_four_times_per_flap_up_to_an_hour() -> None:
     flaps = Flaps()
     for number in range(9):
         flaps = flaps.moved(200.0 * number, 4, 2, COLD_START_S)
@@ -58,14 +60,14 @@ def test_the_hold_grows_four_times_with_each_up_to_an_hour() -> None:
         assert flaps.hold(1800.0, 60.0) == (min(3600.0, 60.0 * 4 ** (number + 1)), 4)
 
 
-def test_a_hold_that_is_longer_than_an_hour_stays_as_it_is() -> None:
+def test_hold_longer_than_an_hour_is_unchanged() -> None:
     assert after((0, 4, 2), (50, 2, 4)).hold(60.0, 4000.0) == (4000.0, 4)
 
 
 @given(
     st.lists(st.tuples(st.floats(0.0, 2000.0), st.integers(0, 30), st.integers(0, 30)), max_size=30)
 )
-def test_memory_ends_with_the_hour_and_the_level_is_one_that_stood(
+def test_flap_level_is_an_earlier_replica_count(
     steps: list[tuple[float, int, int]],
 ) -> None:
     flaps, now_s = Flaps(), 0.0
@@ -105,7 +107,7 @@ def _seconds_until(service: Service, replicas: int, *, rate_rps: float) -> float
 WITHOUT = Tuning(without=frozenset({Component.FLAPS}))
 
 
-def test_what_flapped_is_kept_four_times_as_long() -> None:
+def test_flapped_replica_is_kept_four_times_as_long() -> None:
     usual_s = _seconds_until(_flapping(WITHOUT), 1, rate_rps=3.0)
     service = _flapping(Tuning())
     assert [level for _, level in service.state.flaps.recent] == [2]
@@ -116,7 +118,7 @@ def test_what_flapped_is_kept_four_times_as_long() -> None:
     assert _seconds_until(service, 1, rate_rps=3.0) == usual_s + 900.0
 
 
-def test_what_a_single_surge_needed_beyond_it_goes_after_the_usual_hold() -> None:
+def test_replicas_above_the_flap_level_go_after_the_usual_hold() -> None:
     service = _flapping(Tuning())
     service.rate_rps = 100.0
     service.run(30)
@@ -132,7 +134,7 @@ def test_what_a_single_surge_needed_beyond_it_goes_after_the_usual_hold() -> Non
     assert _seconds_until(service, 1, rate_rps=3.0) == pytest.approx(180.0, abs=4.0)
 
 
-def test_a_surge_long_after_a_removal_is_no_flap() -> None:
+def test_surge_long_after_a_removal_is_no_flap() -> None:
     service = Service(rate_rps=12.0, replicas=2)
     service.run(120)
     _seconds_until(service, 1, rate_rps=3.0)

@@ -1,4 +1,4 @@
-"""What is expected to arrive: what followed before, how much of a burst lasts, and no more."""
+"""The forecast: what followed similar rates, how much of a burst remains."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ def single(values: list[float]) -> Vector:
         ([2.5, 10.0], [5.0, 5.0], [0.0, 0.0], 0.99, 1.0),  # nothing was like now
     ],
 )
-def test_the_quantile_of_what_followed(
+def test_future_ratios_quantile_is_weighted(
     after: list[float], before: list[float], weights: list[float], share: float, ratio: float
 ) -> None:
     followed = FutureRatios.of(single(after), single(before))
     assert followed.quantile(single(weights), share) == pytest.approx(ratio)
 
 
-def test_without_precedent_the_rate_is_expected_to_stay() -> None:
+def test_forecast_without_analogs_is_the_present_rate() -> None:
     seven = Rates(for_ceiling_rps=7.0, for_latency_rps=7.0)
     assert expected(AnalogForecast(), 0.0, 7.0) == Expected(later=seven, most=seven, burst_rps=None)
     steady = history(lambda _: 200.0, 1800.0)
@@ -81,7 +81,7 @@ def test_without_precedent_the_rate_is_expected_to_stay() -> None:
     assert found.later.for_latency_rps == found.later.for_ceiling_rps
 
 
-def test_a_peak_that_always_passes_is_not_chased() -> None:
+def test_forecast_at_a_short_peak_is_the_rate_after_it() -> None:
     peaks = every_five_minutes(60.0)
     found = expected(history(peaks, 2450.0), 2450.0, 400.0)  # 50 s into the ninth
     sure = 1 + error_rps(400.0, 60.0) / 400.0
@@ -93,7 +93,7 @@ def test_a_peak_that_always_passes_is_not_chased() -> None:
     )  # and never less than what arrives
 
 
-def test_a_dip_that_always_passes_takes_no_replicas() -> None:
+def test_forecast_in_a_short_dip_is_the_rate_after_it() -> None:
     dips = every_five_minutes(240.0)
     found = expected(history(dips, 2450.0 + 240.0), 2690.0, 200.0)
     sure = 1 + error_rps(200.0, 60.0) / 200.0
@@ -101,7 +101,7 @@ def test_a_dip_that_always_passes_takes_no_replicas() -> None:
     assert found.most.for_ceiling_rps == pytest.approx(400.0 * sure)
 
 
-def test_a_load_that_rises_goes_on_rising() -> None:
+def test_forecast_of_a_rising_load_rises() -> None:
     # so many that chance is nothing: half a minute is known to 4e-6
     rising = history(lambda now_s: 1e10 * math.exp(now_s / 3600.0), 1800.0)
     now_rps = 1e10 * math.exp(0.5)
@@ -110,7 +110,7 @@ def test_a_load_that_rises_goes_on_rising() -> None:
     assert found.most.for_latency_rps == pytest.approx(now_rps * math.exp(120.0 / 3600.0), rel=1e-5)
 
 
-def test_a_load_that_falls_has_little_to_do_with_one_that_rises() -> None:
+def test_forecast_of_a_falling_load_ignores_rising_analogs() -> None:
     hill = history(lambda now_s: 100.0 * math.exp(min(now_s, 3600.0 - now_s) / 300.0), 2400.0)
     weights = hill.weights(100.0 * math.exp(4.0), 30.0)
     # 10 % in 30 s up, 10 % down now: two widths of the kernel apart
@@ -120,13 +120,13 @@ def test_a_load_that_falls_has_little_to_do_with_one_that_rises() -> None:
     assert hill.weights(0.1, 30.0).max() > 0.01 > hill.weights(1.0, 30.0).max()
 
 
-def test_after_a_gap_nothing_is_known() -> None:
+def test_forecast_after_a_gap_restarts() -> None:
     known = history(every_five_minutes(60.0), 1800.0)
     assert len(known.observe(1830.0, 200.0, START_S).history) == 182
     assert len(known.observe(1831.0, 200.0, START_S).history) == 1
 
 
-def test_an_hour_is_kept_in_thirteen_kilobytes() -> None:
+def test_forecast_of_an_hour_needs_13_kilobytes() -> None:
     long = history(lambda _: 5.0, 5000.0)
     assert long.later is not None
     assert long.most is not None
@@ -138,7 +138,7 @@ def test_an_hour_is_kept_in_thirteen_kilobytes() -> None:
     assert long.history.times_s[-1] - long.history.times_s[0] == 3600.0
 
 
-def test_an_idle_service_expects_nothing() -> None:
+def test_forecast_of_an_idle_service_is_zero() -> None:
     idle = history(lambda now_s: 0.0 if now_s > 600.0 else 5.0, 1800.0)
     nothing = Rates(for_ceiling_rps=0.0, for_latency_rps=0.0)
     assert expected(idle, 1800.0, 0.0) == Expected(later=nothing, most=nothing, burst_rps=None)
@@ -152,7 +152,7 @@ def test_an_idle_service_expects_nothing() -> None:
     now_rps=st.floats(0.01, 1000.0),
     start_s=st.floats(0.0, 300.0),
 )
-def test_nothing_is_expected_beyond_what_followed(
+def test_forecast_stays_within_observed_ratios(
     rates: list[float], now_rps: float, start_s: float
 ) -> None:
     analogs = AnalogForecast()
@@ -183,7 +183,7 @@ def burst(time_s: float, burst_rps: float, rate_rps: float = 100.0) -> Burst:
         ((1750.0, 1760.0, 1790.0), 1.0),  # what became of them is not known yet
     ],
 )
-def test_a_burst_is_believed_until_three_like_it_have_passed(
+def test_burst_counts_until_three_similar_ones_vanished(
     earlier: tuple[float, ...], left: float
 ) -> None:
     steady = history(lambda _: 100.0, 1800.0)
@@ -193,7 +193,7 @@ def test_a_burst_is_believed_until_three_like_it_have_passed(
     assert bursts.remaining_share(burst(1800.0, 218.0), steady.history, 90.0, 0.6) == 1.0
 
 
-def test_bursts_that_lasted_are_believed_as_far_as_they_did() -> None:
+def test_bursts_that_partly_remained_count_partly() -> None:
     def halves(now_s: float) -> float:
         return 150.0 if now_s % 600.0 < 300.0 else 100.0
 
@@ -202,14 +202,14 @@ def test_bursts_that_lasted_are_believed_as_far_as_they_did() -> None:
     assert found == 0.5
 
 
-def test_bursts_are_noted_apart_and_for_an_hour() -> None:
+def test_bursts_are_recorded_apart_and_for_an_hour() -> None:
     bursts = Bursts()
     for time_s in (0.0, 2.0, 4.0, 3603.0, 3605.0):
         bursts = bursts.observe(burst(time_s, 200.0), 4.0)
     assert [old.time_s for old in bursts.recent] == [4.0, 3603.0]
 
 
-def test_bursts_before_a_gap_say_nothing() -> None:
+def test_bursts_before_a_gap_are_ignored() -> None:
     bursts = Bursts(recent=tuple(burst(time_s, 200.0) for time_s in (100.0, 400.0, 700.0)))
     after = history(lambda _: 100.0, 1000.0).observe(1031.0, 100.0, START_S)
     assert bursts.remaining_share(burst(1031.0, 200.0), after.history, 90.0, 0.6) == 1.0
@@ -228,7 +228,7 @@ def swinging(tuning: Tuning) -> Service:
     return service
 
 
-def test_under_a_load_that_swings_faster_than_replicas_start_the_number_settles() -> None:
+def test_replicas_under_a_fast_swinging_load_settle() -> None:
     def changes(service: Service) -> int:
         asked = [decision.replicas for decision in service.decisions[1800:]]
         return sum(after != before for before, after in pairwise(asked))

@@ -1,4 +1,4 @@
-"""The learnt cost by hand: small sums whose every result is known beforehand."""
+"""The learned cost by hand: small sums with known results."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def fitted(claim: Claim, *pairs: Pair) -> CostModel:
     ],
     ids=["one size", "two sizes", "a doubt", "through the origin", "just so", "flat"],
 )
-def test_the_line_without_a_claim(
+def test_line_without_a_reported_cost(
     max_batch: int, pairs: list[Pair], fixed_s: float, per_item_s: float
 ) -> None:
     cost = fitted(Claim(max_batch=max_batch), *pairs)
@@ -67,7 +67,7 @@ def test_the_line_without_a_claim(
         ((0.0, 0.0), 0.18, 0.18),
     ],
 )
-def test_a_wrong_claim_is_scaled_for_the_sizes_not_seen(
+def test_wrong_reported_cost_is_scaled_for_other_sizes(
     claimed: tuple[float, float], one_s: float, full_s: float
 ) -> None:
     cost = CostModel(fixed_s=claimed[0], per_item_s=claimed[1], max_batch=8)
@@ -79,7 +79,7 @@ def test_a_wrong_claim_is_scaled_for_the_sizes_not_seen(
     ("size", "number"),
     [(0.5, 0), (1.0, 0), (1.2, 1), (1.6, 2), (2.0, 2), (2.3, 3), (4.0, 4), (8.0, 6)],
 )
-def test_sizes_share_a_bin_within_a_factor_of_one_and_a_half(size: float, number: int) -> None:
+def test_bin_holds_sizes_within_a_factor_of_1_5(size: float, number: int) -> None:
     assert list(CostLearner().observe(ran((1.0, size, 0.2)), 2.0).bins) == [number]
 
 
@@ -98,7 +98,7 @@ def test_sizes_share_a_bin_within_a_factor_of_one_and_a_half(size: float, number
         (10.0, 0.0, 3.0, True),
     ],
 )
-def test_what_is_beyond_chance_is_a_new_cost(
+def test_difference_beyond_chance_is_a_cost_change(
     batches: float, cv: float, factor: float, surprises: bool
 ) -> None:
     expected = CostModel(fixed_s=0.15, per_item_s=0.06, max_batch=8, cv=cv)
@@ -108,15 +108,13 @@ def test_what_is_beyond_chance_is_a_new_cost(
 
 
 @pytest.mark.parametrize(("differences", "surprises"), [(9.0, False), (10.0, True)])
-def test_before_ten_differences_executions_may_vary_by_their_mean(
-    differences: float, surprises: bool
-) -> None:
+def test_chance_before_ten_differences_assumes_cv_1(differences: float, surprises: bool) -> None:
     before = CostLearner(bins=HUNDRED, variation=ExecutionVariation(differences=differences))
     learnt = before.observe(ran((100.0, 1.0, 1.4 * 0.21)), 0.0, TRUE)
     assert (learnt.speeds.recent == {}) is surprises
 
 
-def test_a_new_cost_scales_the_past_and_nearly_forgets_it() -> None:
+def test_cost_change_scales_the_past_and_reduces_its_weight() -> None:
     learnt = KNOWN.observe(ran((100.0, 1.0, 0.42)), 0.0, TRUE)
     # 2 % of 100 batches, at twice their 0.21 s: 0.84 s; then the hundred new ones
     assert learnt.bins[0] == pytest.approx((102.0, 102.0, 102.0, 42.84, 42.84))
@@ -124,20 +122,20 @@ def test_a_new_cost_scales_the_past_and_nearly_forgets_it() -> None:
     assert learnt.speeds.recent == {}
 
 
-def test_by_how_much_is_what_the_latest_batches_say_not_the_recent_ones() -> None:
+def test_cost_change_takes_its_ratio_from_the_latest_batches() -> None:
     before = replace(KNOWN, speeds=ReplicaSpeeds(recent={"a": (100.0, 21.0, 21.0)}))
     learnt = before.observe(ran((100.0, 1.0, 0.42)), 0.0, TRUE)  # recent: 1.5 times, latest: twice
     assert learnt.bins[0] == pytest.approx((102.0, 102.0, 102.0, 42.84, 42.84))
 
 
-def test_recent_batches_count_half_after_twenty_seconds() -> None:
+def test_recent_batches_have_a_half_life_of_20_s() -> None:
     before = CostLearner(speeds=ReplicaSpeeds(recent={"a": (40.0, 8.0, 8.4)}))
     learnt = before.observe(ran((10.0, 1.0, 0.21)), 20.0, TRUE)
     assert learnt.speeds.together == pytest.approx((30.0, 6.1, 6.3))
 
 
 @pytest.mark.parametrize(("factor", "counts"), [(19.9, True), (20.1, False)])
-def test_what_takes_twenty_times_as_long_is_a_hang(factor: float, counts: bool) -> None:
+def test_interval_20_times_as_long_is_ignored(factor: float, counts: bool) -> None:
     learnt = KNOWN.observe(ran((1.0, 1.0, factor * 0.21)), 2.0, TRUE)
     assert (learnt.bins[0] != HUNDRED[0]) is counts
 
@@ -154,7 +152,7 @@ SETTLED = ExecutionVariation(intervals=10)
 """The first ten are not compared."""
 
 
-def test_variation_is_how_much_a_replica_differs_from_itself() -> None:
+def test_variation_compares_a_replica_with_itself() -> None:
     first = ran((25.0, 1.0, 0.21)) + ran((25.0, 1.0, 0.42), replica="b")
     # 1.1 after 1.0 of what was expected, a hundred batches after 25: 0.01 / (1/100 + 1/25) = 0.2;
     # b took twice as long before and does now
@@ -169,7 +167,7 @@ def test_variation_is_how_much_a_replica_differs_from_itself() -> None:
 
 
 @pytest.mark.parametrize(("cv", "said"), [(0.019, 0.0), (0.021, 0.021)])
-def test_a_fiftieth_is_no_variation(cv: float, said: float) -> None:
+def test_variation_up_to_2_percent_is_zero(cv: float, said: float) -> None:
     assert ExecutionVariation(squares=100 * cv**2, differences=100.0).cv == pytest.approx(said)
 
 
@@ -183,7 +181,7 @@ def test_a_fiftieth_is_no_variation(cv: float, said: float) -> None:
         (1e6, None, 3.0, False),  # what chance does is not known
     ],
 )
-def test_a_replica_is_slow_beyond_chance_and_a_twentieth(
+def test_replica_is_slow_beyond_chance_and_5_percent(
     batches: float, cv: float | None, factor: float, differs: bool
 ) -> None:
     executed = ran((batches, 1.0, 0.21)) + ran((batches, 1.0, factor * 0.21), replica="b")
@@ -193,7 +191,7 @@ def test_a_replica_is_slow_beyond_chance_and_a_twentieth(
         assert speeds.factors == pytest.approx({"a": 1.0, "b": factor})
 
 
-def test_what_a_replica_executed_counts_half_after_five_minutes() -> None:
+def test_speed_of_a_replica_has_a_half_life_of_5_minutes() -> None:
     speeds = ReplicaSpeeds().observe(ran((10.0, 2.0, 0.3)), TRUE, 0.0, 0.0)
     assert speeds.sums == {"a": pytest.approx((10.0, 20.0, 40.0, 3.0, 6.0))}
     speeds = speeds.observe(ran((10.0, 2.0, 0.3)), TRUE, 300.0, 0.0)
@@ -218,7 +216,7 @@ SLOW = CostModel(fixed_s=0.2, per_item_s=0.01, max_batch=16)
         ([(TRUE, None, 1), (None, 32, 1)], Claim(max_batch=32, cost=TRUE)),
     ],
 )
-def test_of_several_servers_the_largest_batch_and_the_slowest_cost_are_claimed(
+def test_claim_of_several_servers_has_the_largest_batch_and_slowest_cost(
     says: list[tuple[CostModel | None, int | None, int]], claim: Claim | None
 ) -> None:
     samples = [

@@ -1,4 +1,4 @@
-"""The limits one by one, on situations made by hand; the rates stand in test_rates.py."""
+"""Each limit on inputs made by hand; rate limits are in test_rate_limits.py."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def outcome(limited: tuple[int, Any]) -> tuple[int, list[Reason]]:
         ),
     ],
 )
-def test_nine_are_wanted_and_four_stand(
+def test_increase_from_four_with_nine_desired_stops_at_the_first_limit(
     case: dict[str, Any], replicas: int, limits: list[str]
 ) -> None:
     assert outcome(limit_increase(limit_input(9, 4, **case))) == (replicas, limits)
@@ -215,7 +215,7 @@ def test_nine_are_wanted_and_four_stand(
         ),
     ],
 )
-def test_decrease_from_six_with_three_desired_stops_at_the_first_objection(
+def test_decrease_from_six_with_three_desired_names_each_limit(
     case: dict[str, Any], replicas: int, limits: list[str]
 ) -> None:
     assert outcome(limit_decrease(limit_input(3, 6, **case))) == (
@@ -236,7 +236,7 @@ def test_decrease_from_six_with_three_desired_stops_at_the_first_objection(
         ((120.0,), ((950.0, 4),), 120.0, 4),
     ],
 )
-def test_the_hold_is_no_shorter_than_a_cold_start(
+def test_hold_is_at_least_a_cold_start(
     starts_s: tuple[float, ...],
     needed: tuple[tuple[float, int], ...],
     watched_s: float,
@@ -260,7 +260,7 @@ FLAPPED = Flaps(recent=((900.0, 5),))
         ((), 6),
     ],
 )
-def test_what_flapped_is_kept_for_four_times_the_hold(
+def test_flap_level_is_kept_for_four_times_the_hold(
     needed: tuple[tuple[float, int], ...], replicas: int
 ) -> None:
     found = limit_input(3, 6, needed=needed, state={"flaps": FLAPPED})
@@ -271,7 +271,7 @@ def test_what_flapped_is_kept_for_four_times_the_hold(
     ("allocation", "replicas", "left"),
     [(None, 5, 5), (5, 5, 5), (4, 5, 4), (0, 5, 2), (9, 5, 5), (7, 9, 7), (8, 9, 9), (8, 8, 8)],
 )
-def test_a_grant_below_what_it_may_have_cuts(
+def test_allocation_below_the_number_cuts_it(
     allocation: int | None, replicas: int, left: int
 ) -> None:
     found = limit_input(
@@ -300,7 +300,9 @@ def test_a_grant_below_what_it_may_have_cuts(
         (1, 2, Reason.MIN_REPLICAS),
     ],
 )
-def test_bounds_come_last(replicas: int, bounded: int, reason: Reason | None) -> None:
+def test_bounds_clamp_the_number_and_name_the_limit(
+    replicas: int, bounded: int, reason: Reason | None
+) -> None:
     number, applied = apply_bounds(
         policy(min_replicas=2, max_replicas=8, schedule="night"), replicas
     )

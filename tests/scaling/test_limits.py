@@ -1,4 +1,4 @@
-"""What goes when: warming replicas, ready ones, and nothing where no cost is known."""
+"""Limits in a closed loop: warming replicas, unknown cost, allocations, reasons."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _over_asked(*measured_s: float) -> Service:
 
 
 def _next_change_s(service: Service) -> float:
-    """Seconds from when less than what stands was first wanted until something goes."""
+    """Seconds from the first tick that needs fewer replicas until one is removed."""
     before, begun_s = service.replicas, None
     while service.replicas == before:
         decision = service.tick()
@@ -39,7 +39,7 @@ def _next_change_s(service: Service) -> float:
     return service.now_s - begun_s
 
 
-def test_warming_replicas_that_nobody_wants_wait_for_the_hold_as_ready_ones_do() -> None:
+def test_warming_replicas_not_needed_wait_for_the_hold() -> None:
     service = _over_asked(290.0)
     assert _next_change_s(service) == pytest.approx(300.0, abs=2.0)
     while service.replicas > 1:
@@ -47,7 +47,7 @@ def test_warming_replicas_that_nobody_wants_wait_for_the_hold_as_ready_ones_do()
         assert service.decisions[-1].counts.ready == 2  # those that warm are taken first
 
 
-def test_until_a_start_was_measured_none_is_withdrawn() -> None:
+def test_warming_replica_before_a_measured_start_is_kept() -> None:
     service = _over_asked()
     assert _next_change_s(service) == pytest.approx(500.0, abs=12.0)
     assert service.state.cold_starts.seconds[0] == pytest.approx(500.0, abs=2.0)
@@ -68,7 +68,7 @@ class Unpriced(Service):
 
 @pytest.mark.parametrize("max_batch", [None, 4], ids=["no claim", "no batch yet"])
 @pytest.mark.parametrize("rate_rps", [0.0, 2.0])
-def test_an_unknown_cost_never_scales_down(rate_rps: float, max_batch: int | None) -> None:
+def test_unknown_cost_never_scales_down(rate_rps: float, max_batch: int | None) -> None:
     service = Unpriced(rate_rps=rate_rps, replicas=6, max_batch=max_batch)
     decision = service.run(600)
     assert {decision.replicas for decision in service.decisions} == {6}
@@ -77,13 +77,15 @@ def test_an_unknown_cost_never_scales_down(rate_rps: float, max_batch: int | Non
 
 
 @pytest.mark.parametrize(("scrape", "priced"), [(True, False), (False, True), (False, False)])
-def test_at_the_floor_what_is_not_known_is_not_called_enough(scrape: bool, priced: bool) -> None:
+def test_reason_at_the_floor_without_metrics_or_cost_is_not_min_replicas(
+    scrape: bool, priced: bool
+) -> None:
     service = Unpriced(rate_rps=2.0, replicas=1, priced=priced, scrape=scrape)
     decision = service.run(60)
     assert (decision.replicas, decision.reason) == (1, Reason.METRICS_MISSING)
 
 
-def test_a_cost_that_becomes_unknown_keeps_what_stands() -> None:
+def test_cost_that_becomes_unknown_keeps_replicas() -> None:
     service = Unpriced(rate_rps=45.0, replicas=6, priced=True)
     service.run(100)
     service.rate_rps, service.priced = 0.0, False
@@ -94,7 +96,7 @@ def test_a_cost_that_becomes_unknown_keeps_what_stands() -> None:
     assert service.replicas == 1
 
 
-def test_nothing_is_removed_that_is_ready_while_it_warms_others() -> None:
+def test_ready_replicas_of_a_surge_are_kept_for_the_hold() -> None:
     """A surge's replicas come up at last; from then on they are as good as any other."""
     service = _over_asked()
     service.load_s = 0.0  # all become ready at the next tick
@@ -108,7 +110,7 @@ def test_nothing_is_removed_that_is_ready_while_it_warms_others() -> None:
 HIGHER = "shop/ranker (priority 10)"
 
 
-def test_what_is_withheld_goes_without_a_hold_and_comes_back_at_once() -> None:
+def test_allocation_takes_effect_without_a_hold() -> None:
     service = Service(rate_rps=30.0, replicas=5)
     service.run(60)
     standing = service.replicas
@@ -140,7 +142,7 @@ def test_what_is_withheld_goes_without_a_hold_and_comes_back_at_once() -> None:
         (9, 1, 4),  # more than it wants
     ],
 )
-def test_a_grant_is_the_most_and_the_floor_the_least(
+def test_allocation_is_the_maximum_and_the_floor_the_minimum(
     allocation: int, least: int, replicas: int
 ) -> None:
     service = Service(rate_rps=30.0, replicas=4, policy=policy(min_replicas=least, max_replicas=4))
@@ -151,14 +153,14 @@ def test_a_grant_is_the_most_and_the_floor_the_least(
     assert decision.alone == 4
 
 
-def test_it_is_withheld_also_where_signals_are_missing() -> None:
+def test_allocation_takes_effect_without_metrics() -> None:
     service = Service(rate_rps=30.0, replicas=4)
     service.run(60)
     service.scrape, service.allocation = False, Allocation(replicas=2, preempted_by=HIGHER)
     assert service.run(60).replicas == 2
 
 
-def test_reason_while_the_hold_slows_a_scale_down_names_the_hold() -> None:
+def test_reason_while_the_hold_slows_a_scale_down_is_the_hold() -> None:
     service = Service(rate_rps=45.0, replicas=6, policy=policy(scale_down_stabilization_s=60.0))
     service.run(120)
     for _ in range(20):  # each tick of the fall enters the hold with fewer replicas

@@ -1,4 +1,4 @@
-"""The decision in words: the sentence, the reason that binds, the counterfactuals."""
+"""The decision as text: the message, the binding reason, the counterfactuals."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ SAID: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("case", "said"), SAID)
-def test_the_sentence(case: dict[str, Any], said: str) -> None:
+def test_message_names_change_rule_and_limits(case: dict[str, Any], said: str) -> None:
     found = message(
         policy(schedule=case.get("schedule", "")),
         case.get("direction", NONE),
@@ -101,7 +101,7 @@ def test_the_sentence(case: dict[str, Any], said: str) -> None:
         (DOWN, None, (), ReplicaCounts(), 4, Reason.WITHIN_TARGET),
     ],
 )
-def test_what_binds_at_a_floor_of_two(
+def test_binding_reason_at_a_floor_of_two(
     direction: Direction,
     strongest: int | None,
     limits: tuple[LimitApplied, ...],
@@ -114,7 +114,7 @@ def test_what_binds_at_a_floor_of_two(
 
 
 @pytest.mark.parametrize(("replicas", "numbers"), [(0, [1]), (1, [1, 2]), (5, [4, 5, 6])])
-def test_counterfactuals_are_one_more_and_one_less(replicas: int, numbers: list[int]) -> None:
+def test_counterfactuals_cover_one_less_and_one_more(replicas: int, numbers: list[int]) -> None:
     tail = TailLatency(cost=COST, percentile=0.95)
     found = counterfactuals(tail, 8.0, replicas)
     assert [one.replicas for one in found] == numbers

@@ -1,4 +1,4 @@
-"""The queueing model against a simulation and against what theory knows exactly."""
+"""The queueing model against a simulation and against theory."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def simulate(cost: CostModel, rate_rps: float, percentile: float, requests: int 
     ],
     ids=["vision", "medium", "heavy", "no batching"],
 )
-def test_the_model_agrees_with_a_simulation(
+def test_model_agrees_with_a_simulation(
     cost: CostModel, percentile: float, utilization: float
 ) -> None:
     rate_rps = utilization * cost.full_batch_rps
@@ -85,7 +85,7 @@ def test_capacity_is_the_highest_rate_within_the_target(cost: CostModel, target_
         assert tail.latency_s(1.001 * capacity_rps, 1) > target_s * (1 - 1e-6)
 
 
-def test_the_cost_is_learnt_from_interval_means_although_the_server_was_wrong() -> None:
+def test_cost_with_a_wrong_report_is_learned_from_means() -> None:
     advertised = CostModel(fixed_s=0.1, per_item_s=0.02, max_batch=8)
     true = CostModel(fixed_s=0.2, per_item_s=0.05, max_batch=8)
     learner = CostLearner()
@@ -98,7 +98,7 @@ def test_the_cost_is_learnt_from_interval_means_although_the_server_was_wrong() 
         assert fitted.batch_s(size) == pytest.approx(true.batch_s(size), rel=0.1)
 
 
-def test_traffic_of_one_batch_size_cannot_tilt_the_line() -> None:
+def test_line_with_one_batch_size_is_not_tilted() -> None:
     advertised = CostModel(fixed_s=0.1, per_item_s=0.02, max_batch=8)
     learner = CostLearner().observe(
         [BatchStats("a", 1000, 1.0, advertised.batch_s(1))], elapsed_s=2.0
@@ -112,9 +112,7 @@ def test_traffic_of_one_batch_size_cannot_tilt_the_line() -> None:
     st.lists(st.tuples(st.floats(1, 1e4), st.floats(1, 64), st.floats(0, 100)), max_size=20),
     st.sampled_from([1, 4, 64]),
 )
-def test_no_observation_makes_a_cost_negative(
-    pairs: list[tuple[float, float, float]], max_batch: int
-) -> None:
+def test_cost_is_never_negative(pairs: list[tuple[float, float, float]], max_batch: int) -> None:
     advertised = CostModel(fixed_s=0.01, per_item_s=0.001, max_batch=max_batch)
     fitted = (
         CostLearner()
@@ -127,5 +125,5 @@ def test_no_observation_makes_a_cost_negative(
     assert fitted.batch_s(1) > 0
 
 
-def test_without_a_word_from_the_server_no_cost_is_made_up() -> None:
+def test_cost_without_a_report_is_unknown() -> None:
     assert CostLearner().fit(None) is None

@@ -1,4 +1,4 @@
-"""Surges that come at regular times are expected; those that do not are not."""
+"""Peaks at regular times are expected; others are not."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ def row(*began_s: float, peak_rps: float = 30.0) -> tuple[Peak, ...]:
         ((0.0, 300.0, 600.0, 900.0), 1200.0),  # and not twice 300 s
     ],
 )
-def test_three_at_equal_distances_are_a_row(
+def test_three_peaks_at_equal_distances_are_a_series(
     began_s: tuple[float, ...], due_s: float | None
 ) -> None:
     assert [peak.at_s for peak in next_peak(row(*began_s))] == ([] if due_s is None else [due_s])
 
 
-def test_what_comes_next_is_as_high_as_they_usually_were() -> None:
+def test_next_peak_has_the_median_height() -> None:
     seen = (*row(600.0, peak_rps=90.0), *row(1800.0, 3000.0))
     assert next_peak(seen) == (ExpectedPeak(at_s=4200.0, tolerance_s=12.0, rate_rps=30.0),)
 
 
-def test_surges_at_random_times_are_seldom_taken_for_a_row() -> None:
+def test_peaks_at_random_times_are_seldom_a_series() -> None:
     rng, believed, asked = np.random.default_rng(7), 0, 0
     for _ in range(300):
         times_s = np.cumsum(120.0 + rng.exponential(480.0, 16))
@@ -58,7 +58,7 @@ def seen(rate_rps: float, *, from_s: float, to_s: float, peaks: PeriodicPeaks) -
     return peaks
 
 
-def test_what_is_due_is_expected_from_a_start_before_it_until_it_is_overdue() -> None:
+def test_expected_peak_counts_from_a_cold_start_before_until_overdue() -> None:
     peaks = PeriodicPeaks()
     for number in range(3):
         begin_s = 600.0 + 1200.0 * number
@@ -71,13 +71,13 @@ def test_what_is_due_is_expected_from_a_start_before_it_until_it_is_overdue() ->
         assert peaks.expected_rps(now_s, 180.0) == rate_rps, now_s
 
 
-def test_what_lasts_is_the_load() -> None:
+def test_peak_that_lasts_becomes_the_load() -> None:
     peaks = seen(30.0, from_s=0.0, to_s=602.0, peaks=PeriodicPeaks())
     assert not peaks.peaks[0].over
     assert seen(30.0, from_s=602.0, to_s=604.0, peaks=peaks).peaks[0].over
 
 
-def test_only_the_latest_are_remembered() -> None:
+def test_peaks_keep_only_the_latest() -> None:
     peaks = PeriodicPeaks()
     for number in range(100):
         peaks = seen(30.0, from_s=300.0 * number, to_s=300.0 * number + 60.0, peaks=peaks)
@@ -100,7 +100,7 @@ def on_a_timer(tuning: Tuning) -> Service:
     return service
 
 
-def test_a_timer_is_expected_by_a_service_that_idles_between() -> None:
+def test_periodic_peak_of_an_idle_service_is_expected() -> None:
     peaks = PeriodicPeaks(
         peaks=row(600.0, 1800.0, 3000.0), expected=next_peak(row(600.0, 1800.0, 3000.0))
     )
@@ -117,7 +117,7 @@ def ready_when_it_began(service: Service) -> list[int]:
     return [by_time[time_s] for time_s in times_s]
 
 
-def test_from_the_fourth_on_replicas_are_ready_when_a_timer_strikes() -> None:
+def test_replicas_from_the_fourth_periodic_peak_on_are_ready_in_time() -> None:
     service = on_a_timer(Tuning())
     expecting = ready_when_it_began(service)
     assert max(expecting[:3]) <= 4

@@ -85,9 +85,7 @@ def arbitrary_samples(draw: st.DrawFn, uids: list[str]) -> tuple[PodSample, ...]
 
 @given(histories(), st.data())
 @settings(max_examples=150)
-def test_the_result_lies_within_bounds_and_the_message_is_never_empty(
-    service: Service, data: st.DataObject
-) -> None:
+def test_decision_is_within_bounds_and_has_a_message(service: Service, data: st.DataObject) -> None:
     samples = data.draw(arbitrary_samples(list(service.born)))
     observation = replace(service.observe(), samples=samples, now_s=service.now_s + 2)
     decision, _ = decide(service.policy, service.state, observation)
@@ -98,7 +96,9 @@ def test_the_result_lies_within_bounds_and_the_message_is_never_empty(
 
 @given(histories(), st.floats(0.0, 400.0))
 @settings(max_examples=100)
-def test_nothing_is_removed_while_a_signal_is_missing(service: Service, silence_s: float) -> None:
+def test_no_replica_is_removed_while_a_signal_is_missing(
+    service: Service, silence_s: float
+) -> None:
     current = min(service.replicas, service.policy.max_replicas)
     observation = replace(
         service.observe(), samples=(), now_s=service.now_s + 10.1 + silence_s, current=current
@@ -111,7 +111,7 @@ def test_nothing_is_removed_while_a_signal_is_missing(service: Service, silence_
 
 @given(histories(), st.integers(0, 11))
 @settings(max_examples=100)
-def test_nothing_is_removed_while_any_ready_pod_is_silent(service: Service, victim: int) -> None:
+def test_no_replica_is_removed_while_a_ready_pod_is_silent(service: Service, victim: int) -> None:
     service.run(80)
     silent = list(service.born)[victim % len(service.born)]
     if silent not in service.ready():
@@ -130,7 +130,7 @@ def test_nothing_is_removed_while_any_ready_pod_is_silent(service: Service, vict
 
 @given(histories(), st.floats(0.0, 1000.0), st.integers(0, 100))
 @settings(max_examples=150)
-def test_more_load_never_gives_fewer_replicas_from_the_same_state(
+def test_more_load_never_gives_fewer_replicas(
     service: Service, extra_arrivals: float, extra_waiting: int
 ) -> None:
     service.now_s += 2.0
@@ -149,9 +149,7 @@ def test_more_load_never_gives_fewer_replicas_from_the_same_state(
 
 @given(histories(), st.integers(0, 12))
 @settings(max_examples=100)
-def test_what_is_granted_is_the_most_and_a_larger_grant_never_gives_fewer(
-    service: Service, allocated: int
-) -> None:
+def test_larger_allocation_never_gives_fewer_replicas(service: Service, allocated: int) -> None:
     service.now_s += 2.0
     fewer, more = (
         decide(
@@ -172,7 +170,7 @@ def test_what_is_granted_is_the_most_and_a_larger_grant_never_gives_fewer(
 
 @given(histories())
 @settings(max_examples=150)
-def test_projected_utilization_stays_below_the_ceiling_unless_a_bound_or_a_shortage_binds(
+def test_utilization_stays_below_the_ceiling_unless_limited(
     service: Service,
 ) -> None:
     decision = service.tick()
@@ -208,7 +206,7 @@ def test_same_inputs_give_the_same_outputs(service: Service) -> None:
 
 @given(histories())
 @settings(max_examples=50)
-def test_what_is_learnt_survives_a_round_trip_through_json(service: Service) -> None:
+def test_checkpoint_survives_a_round_trip_through_json(service: Service) -> None:
     written = json.loads(json.dumps(service.state.to_checkpoint()))
     restored = State.from_checkpoint(written)
     assert restored.to_checkpoint() == written
@@ -218,7 +216,7 @@ def test_what_is_learnt_survives_a_round_trip_through_json(service: Service) -> 
 
 @given(histories(), st.floats(0.1, 1e6))
 @settings(max_examples=50)
-def test_time_that_goes_backwards_is_no_time_passed(service: Service, back_s: float) -> None:
+def test_time_going_backwards_counts_as_no_time(service: Service, back_s: float) -> None:
     service.tick()
     observation = service.observe()
     observation = replace(observation, current=service.decisions[-1].replicas)
@@ -232,7 +230,7 @@ def test_time_that_goes_backwards_is_no_time_passed(service: Service, back_s: fl
 
 @given(st.lists(st.sampled_from(list(PodState)), max_size=6), st.integers(1, 20))
 @settings(max_examples=100)
-def test_a_service_never_heard_is_held(states: list[PodState], current: int) -> None:
+def test_service_never_scraped_keeps_its_replicas(states: list[PodState], current: int) -> None:
     pods = tuple(
         Pod(uid=str(number), state=state, created_s=NOW_S - 5)
         for number, state in enumerate(states)

@@ -1,4 +1,4 @@
-"""The queue: what every replica has a share in, how long it stands, and what it asks for."""
+"""The queue rules: the shared queue, the standing queue and backlogs."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ def heard(*waiting: int) -> tuple[Windows, Observation]:
         ((0, 9, 9, 9), 36),
     ],
 )
-def test_the_shared_queue_is_the_number_of_replicas_times_the_median(
+def test_shared_queue_is_replicas_times_the_median(
     waiting: tuple[int, ...], shared: int | None
 ) -> None:
     assert shared_queue(*heard(*waiting)) == shared
 
 
 @given(st.lists(st.integers(0, 1000), min_size=1, max_size=9), st.data())
-def test_fewer_than_half_of_the_replicas_cannot_raise_it_above_what_the_others_have(
+def test_shared_queue_ignores_long_queues_of_a_minority(
     waiting: list[int], data: st.DataObject
 ) -> None:
     stuck = data.draw(st.lists(st.integers(0, 10**9), max_size=len(waiting) - 1))
@@ -70,7 +70,7 @@ def test_fewer_than_half_of_the_replicas_cannot_raise_it_above_what_the_others_h
     assert shared <= (len(stuck) + len(waiting)) * max(waiting)
 
 
-def test_only_ready_pods_that_were_heard_count() -> None:
+def test_shared_queue_counts_only_scraped_ready_pods() -> None:
     windows, observation = heard(10, 20, 30)
     first, second, third = observation.pods
     gone = Pod(uid=first.uid, state=PodState.TERMINATING, created_s=0.0)
@@ -98,7 +98,7 @@ def fresh(value: float | None) -> Signal:
         (16.0 + 180.0 * 10.0, 10.0, 0, 3),  # 10/s beyond the arrivals: twice as many
     ],
 )
-def test_what_stands_beyond_the_bound_is_worked_off_in_three_minutes(
+def test_standing_queue_above_the_bound_is_worked_off_in_time(
     standing_queue: float | None, rate_rps: float | None, warming: int, replicas: int | None
 ) -> None:
     # capacity c; 17.8/s <= 2 c, and with 80 / 180 s = 0.44/s more it is not
@@ -115,7 +115,7 @@ def test_what_stands_beyond_the_bound_is_worked_off_in_three_minutes(
     assert (wanted and wanted.replicas) == replicas
 
 
-def test_the_time_to_work_it_off_is_the_laws() -> None:
+def test_standing_queue_drain_time_comes_from_the_tuning() -> None:
     signals = Signals(standing_queue=fresh(96.0), arrival_rps=fresh(10.0))
     counts = ReplicaCounts(ready=2)
     # 80 within 2 s: 40/s more
@@ -131,7 +131,7 @@ def test_the_time_to_work_it_off_is_the_laws() -> None:
     assert hasty.rule is Reason.QUEUE_DEPTH
 
 
-def test_the_bound_is_the_largest_batch_where_the_user_says_nothing() -> None:
+def test_queue_bound_by_default_is_the_largest_batch() -> None:
     counts, batch = ReplicaCounts(ready=2), CostModel(fixed_s=0.1, per_item_s=0.0, max_batch=8)
     tail = TailLatency(cost=batch, percentile=0.95)
     for standing_queue, asks in ((16.0, False), (17.0, True)):
@@ -141,7 +141,7 @@ def test_the_bound_is_the_largest_batch_where_the_user_says_nothing() -> None:
 
 
 @pytest.mark.parametrize(("depth", "replicas"), [(8, 3), (None, None)])
-def test_without_a_cost_it_asks_for_one_more_than_is_ready(
+def test_queue_rule_without_a_cost_adds_one_replica(
     depth: int | None, replicas: int | None
 ) -> None:
     signals = Signals(standing_queue=fresh(96.0), arrival_rps=fresh(10.0))
@@ -162,7 +162,7 @@ def test_without_a_cost_it_asks_for_one_more_than_is_ready(
         ((360,), 180.0, 0.0, 0),
     ],
 )
-def test_what_a_surge_left_behind_is_worked_off_with_smaller_shares(
+def test_backlog_is_worked_off_with_smaller_shares(
     queues: tuple[int, ...], drain_s: float, arrival_rps: float, replicas: int | None
 ) -> None:
     tuning = Tuning(drain_s=drain_s)
@@ -174,7 +174,7 @@ def test_what_a_surge_left_behind_is_worked_off_with_smaller_shares(
     )
 
 
-def test_only_replicas_that_work_are_left_behind() -> None:
+def test_backlogs_exclude_stuck_replicas() -> None:
     pods = tuple(ready_pod(f"pod-{number}") for number in range(4))
     windows = Windows()
     for now_s in (0.0, 30.0):
@@ -194,7 +194,7 @@ def test_only_replicas_that_work_are_left_behind() -> None:
     assert found(26.0) == ()
 
 
-def test_one_stuck_replica_asks_for_nothing() -> None:
+def test_stuck_replica_adds_no_replica() -> None:
     service = Service(rate_rps=12.0, replicas=3, policy=policy(queue_depth=4, min_replicas=3))
     for _ in range(60):
         service.waiting["pod-0"] = 1000.0

@@ -1,4 +1,4 @@
-"""The steady rate: as long a window as nothing shorter contradicts."""
+"""The stable rate: the longest window that no shorter one contradicts."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def error_rps(rate_rps: float, window_s: float) -> float:
     return 2.0 * math.sqrt(rate_rps / window_s)
 
 
-def test_a_load_that_stands_is_known_better_the_longer_it_stands() -> None:
+def test_stable_rate_of_a_constant_load_becomes_more_precise() -> None:
     for steps, window_s in ((1, 30), (2, 60), (7, 60), (8, 120), (60, 480), (360, 480)):
         found = history(*[100.0] * steps).stable_rate(STEP_S * steps, 100.0)
         assert found.rate_rps == pytest.approx(100.0)
         assert found.error_rps == pytest.approx(error_rps(100.0, window_s)), steps
 
 
-def test_chance_does_not_move_it() -> None:
+def test_stable_rate_ignores_noise() -> None:
     counts = np.random.default_rng(1).poisson(100.0 * WINDOW_S, 60) / WINDOW_S
     known = history(*counts)
     found = known.stable_rate(600.0, float(counts[-1]))
@@ -41,26 +41,28 @@ def test_chance_does_not_move_it() -> None:
 
 
 @pytest.mark.parametrize(("now_rps", "moved"), [(104.0, False), (110.0, True), (90.0, True)])
-def test_a_load_that_moves_is_the_shortest_windows(now_rps: float, moved: bool) -> None:
+def test_stable_rate_of_a_changing_load_uses_the_shortest_window(
+    now_rps: float, moved: bool
+) -> None:
     # 100/s: two deviations are 3.65 at 30 s and 2.58 at 60 s, whose mean is 102.5 at 110/s now
     found = history(*[100.0] * 60).stable_rate(600.0, now_rps)
     assert (found.rate_rps == now_rps) == moved
 
 
-def test_after_a_step_the_window_grows_anew() -> None:
+def test_stable_rate_after_a_step_grows_its_window_again() -> None:
     rates = [100.0] * 60 + [200.0] * 12  # two minutes ago
     found = history(*rates).stable_rate(720.0, 200.0)
     assert found.rate_rps == pytest.approx(200.0)
     assert found.error_rps == pytest.approx(error_rps(200.0, 120.0))
 
 
-def test_nothing_is_concluded_across_a_gap() -> None:
+def test_rate_history_after_a_gap_restarts() -> None:
     known = history(*[100.0] * 60)
     assert known.stable_rate(590.0 + 31.0, 100.0).error_rps == pytest.approx(error_rps(100.0, 30.0))
     assert len(known.add(590.0 + 31.0, 100.0)) == 1
 
 
-def test_rates_are_kept_a_step_apart() -> None:
+def test_rate_history_keeps_rates_one_step_apart() -> None:
     known = history(5.0)
     assert known.add(STEP_S - 0.1, 9.0) is known
     assert known.add(STEP_S, 9.0).measured_rps.tolist() == [5.0, 9.0]
@@ -72,7 +74,7 @@ def test_rates_are_kept_a_step_apart() -> None:
     rates=st.lists(st.floats(0.0, 1e4), max_size=80),
     now_rps=st.floats(0.0, 1e4),
 )
-def test_it_lies_within_the_chance_of_what_is_measured_now(
+def test_stable_rate_is_within_the_error_of_the_measured_one(
     rates: list[float], now_rps: float
 ) -> None:
     found = history(*rates).stable_rate(STEP_S * len(rates), now_rps)

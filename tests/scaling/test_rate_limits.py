@@ -1,4 +1,4 @@
-"""Rates count from what stood at the beginning of their period; the curve above its last point."""
+"""Rate limits count from the start of their period; curves continue above their last point."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CHANGES = ((0.0, 2), (40.0, 4), (95.0, 6))
         (60.0, 1, 30, 6),  # 30 % of 4 are 2, rounded up: 6, which stands already
     ],
 )
-def test_a_rate_counts_from_what_stood_when_its_period_began(
+def test_rate_limit_counts_from_the_start_of_its_period(
     period_s: float, replicas: int, percent: int, most: int
 ) -> None:
     rate = RateLimit(period_s=period_s, replicas=replicas, percent=percent)
@@ -55,7 +55,7 @@ def test_a_rate_counts_from_what_stood_when_its_period_began(
         (2.0, 0.5, 0.0),
     ],
 )
-def test_above_its_last_point_a_curve_goes_on_by_its_slope(
+def test_curve_above_its_last_point_follows_its_slope(
     slope: float, latency: float, utilization: float
 ) -> None:
     curve = LoadCurve(stretches=(1.0, 2.0, 4.0), latencies=(1.0, 3.0, 7.0), slope=slope)

@@ -23,32 +23,34 @@ def switched(now_s: float = 100.0) -> RoutingTransition:
     return routing_transition
 
 
-def test_what_is_found_at_a_start_is_no_change() -> None:
+def test_routing_found_at_the_start_is_no_change() -> None:
     routing_transition, correction = RoutingTransition().observe(LEAST, OLD, 0.0, CONSTANT_S)
     assert (routing_transition.former, correction) == (None, OLD)
     assert routing_transition.effective_routing(LEAST, OLD) == (LEAST, OLD.factor)
 
 
-def test_the_former_tables_decide_with_their_own_correction() -> None:
+def test_former_routing_decides_with_its_own_correction() -> None:
     learning = Correction(logarithm=-0.4, learned_s=299.0)
     routing_transition, kept = switched().observe(LEAST, learning, 101.0, CONSTANT_S)
     assert kept == learning
     assert routing_transition.effective_routing(LEAST, learning) == (RANDOM, OLD.factor)
 
 
-def test_the_new_tables_decide_once_corrected() -> None:
+def test_new_routing_decides_once_corrected() -> None:
     learnt = Correction(logarithm=-0.4, learned_s=300.0)
     routing_transition, kept = switched().observe(LEAST, learnt, 700.0, CONSTANT_S)
     assert routing_transition.effective_routing(LEAST, kept) == (LEAST, learnt.factor)
 
 
 @pytest.mark.parametrize(("after_s", "routing"), [(1799.5, RANDOM), (1800.0, LEAST)])
-def test_without_requests_it_ends_after_half_an_hour(after_s: float, routing: Routing) -> None:
+def test_routing_transition_without_requests_ends_after_half_an_hour(
+    after_s: float, routing: Routing
+) -> None:
     routing_transition, kept = switched().observe(LEAST, Correction(), 100.0 + after_s, CONSTANT_S)
     assert routing_transition.effective_routing(LEAST, kept)[0] is routing
 
 
-def test_a_change_back_takes_up_the_former_correction() -> None:
+def test_routing_changed_back_restores_its_correction() -> None:
     routing_transition, kept = switched().observe(
         RANDOM, Correction(learned_s=50.0), 150.0, CONSTANT_S
     )
@@ -56,13 +58,13 @@ def test_a_change_back_takes_up_the_former_correction() -> None:
     assert routing_transition == RoutingTransition(seen=RANDOM)
 
 
-def test_a_third_routing_leaves_the_first_in_charge() -> None:
+def test_third_routing_keeps_the_first_in_effect() -> None:
     routing_transition, kept = switched().observe(Routing.STICKY, Correction(), 150.0, CONSTANT_S)
     assert routing_transition.effective_routing(Routing.STICKY, kept) == (RANDOM, OLD.factor)
 
 
 @pytest.mark.parametrize(("before", "after"), [(RANDOM, LEAST), (LEAST, RANDOM)])
-def test_a_switch_moves_no_replica_by_itself(before: Routing, after: Routing) -> None:
+def test_routing_change_alone_keeps_the_replicas(before: Routing, after: Routing) -> None:
     service = Service(rate_rps=60.0, replicas=8, policy=policy(routing=before))
     service.run(240)
     stood = service.replicas

@@ -1,4 +1,4 @@
-"""The decision in a closed loop, told as scenarios."""
+"""The decision in a closed loop, as scenarios."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headroom.scaling.latency.tail_latency import TailLatency
 from scaling_world import COST, Service, policy
 
 
-def test_a_steady_load_settles_on_the_replicas_that_model_and_ceiling_need() -> None:
+def test_constant_load_settles_on_the_needed_replicas() -> None:
     service = Service(rate_rps=20.0, replicas=1)
     decision = service.run(120)
     # p95 of 1.5 s holds up to 8.7/s per replica; 20/s x 1.2 over that, and 20/s over 0.8 x 10.26/s
@@ -20,7 +20,7 @@ def test_a_steady_load_settles_on_the_replicas_that_model_and_ceiling_need() -> 
     assert decision.utilization == pytest.approx(20.0 / (3 * COST.full_batch_rps), rel=0.01)
 
 
-def test_load_tripled_asks_for_more_within_one_burst_window_and_two_ticks() -> None:
+def test_tripled_load_scales_up_within_a_burst_window() -> None:
     service = Service(rate_rps=5.0, replicas=1)
     service.run(60)
     assert service.replicas == 1
@@ -30,7 +30,7 @@ def test_load_tripled_asks_for_more_within_one_burst_window_and_two_ticks() -> N
     assert service.now_s - stepped_s <= service.policy.burst_windows_s[0] + 2 * service.tick_s
 
 
-def test_load_gone_keeps_the_replicas_for_the_whole_window_and_ends_at_the_minimum() -> None:
+def test_load_gone_scales_down_after_the_window() -> None:
     service = Service(rate_rps=40.0, replicas=6, policy=policy(min_replicas=2))
     service.run(90)
     held, gone_s = service.replicas, service.now_s
@@ -42,7 +42,7 @@ def test_load_gone_keeps_the_replicas_for_the_whole_window_and_ends_at_the_minim
     assert service.decisions[-1].reason is Reason.MIN_REPLICAS
 
 
-def test_a_standing_queue_asks_for_replicas_even_before_a_rate_is_known() -> None:
+def test_standing_queue_without_a_rate_scales_up() -> None:
     service = Service(rate_rps=COST.full_batch_rps, replicas=1, policy=policy(queue_depth=4))
     service.waiting["pod-0"] = 30.0
     assert service.run(4).replicas == 1
@@ -53,7 +53,7 @@ def test_a_standing_queue_asks_for_replicas_even_before_a_rate_is_known() -> Non
     assert decision.reason is Reason.QUEUE_DEPTH
 
 
-def test_a_queue_that_comes_and_goes_between_batches_asks_for_nothing() -> None:
+def test_queue_between_batches_adds_no_replica() -> None:
     service = Service(rate_rps=4.0, replicas=1, policy=policy(queue_depth=4))
     for number in range(60):
         service.waiting["pod-0"] = 60.0 if number % 3 == 0 else 0.0
@@ -61,7 +61,7 @@ def test_a_queue_that_comes_and_goes_between_batches_asks_for_nothing() -> None:
 
 
 @pytest.mark.parametrize("silent_s", [8, 30, 300], ids=["fresh still", "stale", "absent"])
-def test_silent_pods_never_lose_a_replica(silent_s: float) -> None:
+def test_silent_pods_keep_the_replicas(silent_s: float) -> None:
     service = Service(rate_rps=40.0, replicas=6)
     service.run(90)
     held = service.replicas
@@ -70,7 +70,7 @@ def test_silent_pods_never_lose_a_replica(silent_s: float) -> None:
         assert service.tick().replicas >= held
 
 
-def test_the_hold_begins_anew_after_signals_were_missing() -> None:
+def test_hold_after_missing_metrics_restarts() -> None:
     service = Service(rate_rps=40.0, replicas=6)
     service.run(90)
     held = service.replicas
@@ -84,7 +84,7 @@ def test_the_hold_begins_anew_after_signals_were_missing() -> None:
     assert service.now_s - back_s >= 60
 
 
-def test_a_restart_of_the_operator_changes_nothing_by_itself() -> None:
+def test_operator_restart_keeps_the_replicas() -> None:
     service = Service(rate_rps=40.0, replicas=6)
     service.run(120)
     held = service.replicas
@@ -95,7 +95,7 @@ def test_a_restart_of_the_operator_changes_nothing_by_itself() -> None:
         assert decision.reason is not Reason.BURST
 
 
-def test_an_idle_service_is_not_shrunk_right_after_a_restart() -> None:
+def test_idle_service_after_a_restart_keeps_its_replicas() -> None:
     service = Service(rate_rps=0.0, replicas=6)
     first_s = service.now_s
     while service.tick().replicas == 6:
@@ -103,7 +103,7 @@ def test_an_idle_service_is_not_shrunk_right_after_a_restart() -> None:
     assert service.now_s - first_s >= 60
 
 
-def test_unschedulable_replicas_are_reported_and_not_multiplied() -> None:
+def test_unschedulable_replicas_add_no_more() -> None:
     service = Service(rate_rps=5.0, replicas=1, gpus=2, policy=policy(queue_depth=32))
     service.run(60)
     service.rate_rps = 30.0
@@ -115,7 +115,7 @@ def test_unschedulable_replicas_are_reported_and_not_multiplied() -> None:
     assert decision.reason is Reason.CAPACITY_SHORTAGE
 
 
-def test_more_broken_than_ready_asks_for_no_more() -> None:
+def test_more_broken_than_ready_adds_no_more() -> None:
     service = Service(rate_rps=9.0, replicas=2, load_s=10_000.0)
     service.born["pod-0"] = -20_000.0
     decision = service.run(60)
@@ -124,7 +124,7 @@ def test_more_broken_than_ready_asks_for_no_more() -> None:
     assert service.replicas == 2
 
 
-def test_one_late_replica_among_many_is_replaced() -> None:
+def test_late_replica_among_many_is_replaced() -> None:
     service = Service(rate_rps=28.0, replicas=4)  # 28/s x 1.2 over 8.7/s per replica: 4
     service.run(70)
     assert service.replicas == 4
@@ -137,7 +137,7 @@ def test_one_late_replica_among_many_is_replaced() -> None:
     assert decision.replicas == 5
 
 
-def test_a_target_below_one_request_is_infeasible_and_buys_no_replicas_for_latency() -> None:
+def test_infeasible_target_adds_no_replicas_for_latency() -> None:
     service = Service(rate_rps=8.0, replicas=1, policy=policy(latency_target_s=0.2))
     decision = service.run(60)
     assert not decision.feasible
@@ -146,7 +146,7 @@ def test_a_target_below_one_request_is_infeasible_and_buys_no_replicas_for_laten
     assert service.replicas == 1  # 8/s over 0.8 x 10.26/s
 
 
-def test_what_the_floor_carries_without_a_start_is_said() -> None:
+def test_decision_reports_what_the_floor_carries() -> None:
     """What two replicas carry within 1.5 s, found by trying loads on them."""
     service = Service(rate_rps=2.0, replicas=2, policy=policy(min_replicas=2))
     decision = service.run(60)
@@ -157,7 +157,7 @@ def test_what_the_floor_carries_without_a_start_is_said() -> None:
     assert tail.latency_s(1.01 * decision.floor_rps, 2) > 1.5
 
 
-def test_counterfactuals_say_what_one_more_or_less_would_do() -> None:
+def test_counterfactuals_report_one_more_and_one_less() -> None:
     service = Service(rate_rps=20.0, replicas=3)
     decision = service.run(60)
     fewer, same, more = decision.counterfactuals
@@ -166,7 +166,7 @@ def test_counterfactuals_say_what_one_more_or_less_would_do() -> None:
     assert fewer.utilization == pytest.approx(20.0 / (2 * COST.full_batch_rps), rel=0.01)
 
 
-def test_nothing_is_removed_during_a_rollout() -> None:
+def test_no_replica_is_removed_during_a_rollout() -> None:
     service = Service(rate_rps=0.0, replicas=4)
     observe = service.observe
     service.observe = lambda: replace(observe(), rolling=True)  # type: ignore[method-assign]
@@ -175,7 +175,7 @@ def test_nothing_is_removed_during_a_rollout() -> None:
     assert decision.reason is Reason.ROLLING_OUT
 
 
-def test_a_person_who_raises_the_replicas_gets_a_whole_window() -> None:
+def test_manual_scale_up_is_kept_for_a_whole_window() -> None:
     service = Service(rate_rps=5.0, replicas=1)
     service.run(120)
     service.scale(4)
@@ -185,7 +185,7 @@ def test_a_person_who_raises_the_replicas_gets_a_whole_window() -> None:
     assert service.now_s - raised_s >= service.policy.scale_down_stabilization_s
 
 
-def test_lowered_bounds_are_honoured_even_without_signals() -> None:
+def test_lowered_max_replicas_applies_without_metrics() -> None:
     service = Service(rate_rps=0.0, replicas=6, policy=policy(max_replicas=4))
     service.scrape = False
     assert service.tick().replicas == 4
@@ -193,7 +193,7 @@ def test_lowered_bounds_are_honoured_even_without_signals() -> None:
     assert service.tick().replicas == 5
 
 
-def test_a_floor_by_schedule_is_named_while_it_binds() -> None:
+def test_schedule_that_binds_is_named() -> None:
     service = Service(
         rate_rps=0.5, replicas=1, policy=policy(min_replicas=3, schedule="office hours")
     )

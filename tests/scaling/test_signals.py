@@ -1,4 +1,4 @@
-"""Signals from scrapes: how old they are, what they add up to, and what a rule makes of them."""
+"""Signals from scrapes: their age, their sums, and the rules that use them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def heard(
         (62.0, {"a": 60.0, "never": -1.0}, STALE, 162.0, 0.5),
     ],
 )
-def test_a_service_is_known_as_well_as_its_least_known_replica(
+def test_signals_are_as_old_as_the_oldest_scrape(
     now_s: float,
     last_s: dict[str, float],
     freshness: Freshness,
@@ -70,7 +70,7 @@ def test_a_service_is_known_as_well_as_its_least_known_replica(
 
 
 @pytest.mark.parametrize(("last_s", "freshness"), [(0.0, STALE), (10.0, STALE), (12.0, FRESH)])
-def test_who_is_silent_again_before_its_rate_is_known_makes_the_service_unknown(
+def test_signals_with_a_replica_silent_before_its_rate_is_known_are_stale(
     last_s: float, freshness: Freshness
 ) -> None:
     patient = policy(stale_after_s=30.0)
@@ -79,7 +79,7 @@ def test_who_is_silent_again_before_its_rate_is_known_makes_the_service_unknown(
     assert signals.arrival_rps.value == pytest.approx(4.0 if last_s else 2.0)
 
 
-def test_what_they_add_up_to() -> None:
+def test_signals_sum_over_all_pods() -> None:
     signals = heard(60.0, {"a": 60.0, "b": 60.0})
     assert signals.arrival_rps.value == pytest.approx(4.0)
     assert (signals.waiting.value, signals.in_flight.value) == (6.0, 8.0)
@@ -89,21 +89,19 @@ def test_what_they_add_up_to() -> None:
 
 
 @pytest.mark.parametrize(("ready_s", "freshness"), [(50.0, FRESH), (49.5, STALE)])
-def test_who_has_just_become_ready_has_ten_seconds_to_answer(
-    ready_s: float, freshness: Freshness
-) -> None:
+def test_new_ready_replica_may_be_silent_for_10_s(ready_s: float, freshness: Freshness) -> None:
     pods = (ready_pod("a", created_s=-100.0), ready_pod("new", created_s=20.0, ready_s=ready_s))
     assert heard(60.0, {"a": 60.0}, pods=pods).freshness is freshness
 
 
-def test_who_is_ready_since_nobody_knows_when_is_silent_since_its_creation() -> None:
+def test_replica_without_ready_time_is_silent_since_its_creation() -> None:
     unknown = Pod(uid="new", state=PodState.READY, created_s=49.0)
     pods = (ready_pod("a", created_s=-100.0), unknown)
     assert heard(60.0, {"a": 60.0}, pods=pods).waiting.age_s == 11.0
 
 
 @pytest.mark.parametrize(("now_s", "known"), [(11.9, False), (12.0, True)])
-def test_a_rate_is_known_after_the_longest_burst_window(now_s: float, known: bool) -> None:
+def test_rate_is_known_after_the_longest_burst_window(now_s: float, known: bool) -> None:
     signals = heard(now_s, {"a": 12.0})
     assert (signals.arrival_rps.value is not None) is known
     assert (signals.attainment.value is not None) is known
@@ -112,7 +110,7 @@ def test_a_rate_is_known_after_the_longest_burst_window(now_s: float, known: boo
         assert signals.arrival_rps.value == pytest.approx(2.0)
 
 
-def test_nobody_heard_is_nothing_known() -> None:
+def test_signals_without_a_scrape_are_missing() -> None:
     assert heard(60.0, {"a": -1.0}) == Signals()
 
 
@@ -145,7 +143,7 @@ def burst(*, before: float, lately: dict[float, float], watched_s: float = 40.0)
         (5.0, {8.0: 8.6}, 8.6),  # 68.8 against 40: 4.55
     ],
 )
-def test_a_short_window_stands_out_by_four_and_a_half_deviations(
+def test_burst_must_exceed_4_5_deviations(
     before: float, lately: dict[float, float], rate_rps: float | None
 ) -> None:
     found = burst(before=before, lately=lately)
@@ -153,7 +151,7 @@ def test_a_short_window_stands_out_by_four_and_a_half_deviations(
 
 
 @pytest.mark.parametrize(("watched_s", "speaks"), [(7.0, False), (8.0, True)])
-def test_a_window_needs_as_long_before_it(watched_s: float, speaks: bool) -> None:
+def test_burst_window_needs_as_long_before_it(watched_s: float, speaks: bool) -> None:
     assert (burst(before=1.0, lately={4.0: 30.0}, watched_s=watched_s) is not None) is speaks
 
 
@@ -182,7 +180,7 @@ def test_utilization_stays_below_its_ceiling(
         (0.0, 0.8, 0),
     ],
 )
-def test_a_removal_leaves_utilization_below_its_ceiling_by_the_steady_rate(
+def test_removal_keeps_utilization_below_the_ceiling(
     arrival_rps: float, ceiling: float, replicas: int
 ) -> None:
     tail = TailLatency(cost=FAST, percentile=0.95)
@@ -193,7 +191,7 @@ def test_a_removal_leaves_utilization_below_its_ceiling_by_the_steady_rate(
     )
 
 
-def test_a_removal_leaves_latency_inside_its_target_by_the_felt_rate() -> None:
+def test_removal_keeps_latency_below_its_margin() -> None:
     tail = TailLatency(cost=FAST, percentile=0.95)
     target_s, carried_rps = 0.25, 2 * tail.capacity_rps(0.92 * 0.25, 1)
     assert carried_rps < 2 * 0.8 * 10.0
@@ -209,7 +207,7 @@ def test_a_removal_leaves_latency_inside_its_target_by_the_felt_rate() -> None:
     assert left(15.0, 0.105) == 2
 
 
-def test_a_burst_asks_for_what_ceiling_and_latency_want_at_its_rate() -> None:
+def test_burst_rule_applies_ceiling_and_latency_at_its_rate() -> None:
     tail = TailLatency(cost=FAST, percentile=0.95)
     assert for_burst(policy(), tail, None, 0.25) is None
     by_latency = for_burst(policy(), tail, 40.0, 0.25)
@@ -224,7 +222,7 @@ def test_a_burst_asks_for_what_ceiling_and_latency_want_at_its_rate() -> None:
     assert infeasible.replicas == 5
 
 
-def test_one_batch_in_an_interval_is_told_and_none_is_not() -> None:
+def test_interval_with_a_batch_is_reported() -> None:
     pods = (ready_pod("a", created_s=-100.0),)
     windows, told = Windows(), []
     for now_s, batches in ((0.0, (3.0, 5.0, 1.0)), (2.0, (4.0, 8.0, 1.5)), (4.0, (4.0, 8.0, 1.5))):
@@ -244,7 +242,7 @@ def test_one_batch_in_an_interval_is_told_and_none_is_not() -> None:
         (1.0, 3.9, 7.0),
     ],
 )
-def test_a_pod_counts_from_zero_where_it_came_up_under_our_eyes(
+def test_pod_created_after_the_first_tick_counts_from_zero(
     created_s: float, ready_s: float, arrivals: float
 ) -> None:
     windows = Windows().absorb(Observation(now_s=0.0, current=1))

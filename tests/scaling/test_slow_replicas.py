@@ -1,4 +1,4 @@
-"""Fleets with slow replicas: how many requests are late, and how many replicas keep the promise."""
+"""Fleets with slow replicas: how many requests are late, and how many replicas are needed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def fleet(*slow: tuple[float, int], cost: CostModel = HEAVY, **more: object) -> 
 
 @pytest.mark.parametrize("cost", [HEAVY, NOISY], ids=["batches", "varied"])
 @pytest.mark.parametrize("level", [0.9, 0.95, 0.99])
-def test_with_nobody_slow_as_many_are_late_as_the_tables_say(cost: CostModel, level: float) -> None:
+def test_fleet_without_slow_replicas_matches_the_tables(cost: CostModel, level: float) -> None:
     rate_rps = 10 * 0.6 * cost.full_batch_rps
     target_s = TailLatency(cost=cost, percentile=level).latency_s(rate_rps, 10)
     assert fleet(cost=cost).late(rate_rps, 10, target_s) == pytest.approx(1 - level)
@@ -41,7 +41,7 @@ def test_with_nobody_slow_as_many_are_late_as_the_tables_say(cost: CostModel, le
     )
 
 
-def test_the_fleet_is_as_late_as_its_replicas_are_on_average() -> None:
+def test_fleet_late_share_is_the_mean_of_its_replicas() -> None:
     # 40/s over ten: a third of full batches for the usual; three times as slow carries 3.42/s
     usual = fleet().late(40.0, 10, 1.5)
     assert fleet((3.0, 1)).late(40.0, 10, 1.5) == pytest.approx(0.1 + 0.9 * usual)
@@ -50,7 +50,7 @@ def test_the_fleet_is_as_late_as_its_replicas_are_on_average() -> None:
     assert fleet((9.0, 1)).late(0.1, 10, 1.5) > 0.1 - 1e-9  # 1.89 s for one request
 
 
-def test_where_nobody_waits_and_nothing_varies_all_percentiles_are_one() -> None:
+def test_idle_fleet_without_variation_has_one_latency_per_speed() -> None:
     idle = fleet((2.0, 1))  # 0.21 s, and 0.42 s at the slow one of four
     late = [idle.late(0.0, 4, target_s) for target_s in (0.2, 0.3, 0.5)]
     assert late == pytest.approx([1.0, 0.25, 0.0])
@@ -66,11 +66,11 @@ def test_where_nobody_waits_and_nothing_varies_all_percentiles_are_one() -> None
         (((20.0, 2),), 40),
     ],
 )
-def test_how_many_keep_the_promise(slow: Slow, replicas: int) -> None:
+def test_replicas_for_a_fleet_with_slow_replicas(slow: Slow, replicas: int) -> None:
     assert fleet(*slow).replicas_for(34.3, 1.5, 1.05) == pytest.approx(replicas, abs=1)
 
 
-def test_what_nobody_keeps_no_dilution_does() -> None:
+def test_infeasible_target_has_no_number_of_replicas() -> None:
     assert fleet((3.0, 1)).replicas_for(34.3, 0.2, 1.05) is None  # 0.21 s if nobody waits
     assert fleet((3.0, 1)).replicas_for(0.0, 1.5, 1.05) == 0
     # the usual ones miss 4.9 % even if idle: no more than forty replicas for one slow one
@@ -78,7 +78,7 @@ def test_what_nobody_keeps_no_dilution_does() -> None:
     assert fleet((3.0, 1), cost=NOISY).replicas_for(0.001, 1.001 * idle_s, 1.0) == 40
 
 
-def test_latency_is_where_few_enough_are_late() -> None:
+def test_fleet_latency_is_where_few_enough_are_late() -> None:
     mixed = fleet((3.0, 1))
     assert mixed.late(34.0, 12, mixed.latency_s(34.0, 12)) == pytest.approx(0.05, rel=1e-3)
     assert mixed.latency_s(34.0, 12) > 2 * mixed.latency_s(34.0, 24)
@@ -88,19 +88,25 @@ def test_latency_is_where_few_enough_are_late() -> None:
     assert mixed.late(12 * capacity_rps, 12, 1.5) == pytest.approx(0.05, rel=1e-3)
 
 
-@pytest.mark.parametrize("utilization", [0.3, 0.6, 0.8])
-@pytest.mark.parametrize("share", [0.3, 0.5, 0.7])
-def test_between_nobody_and_one_in_ten_no_fewer_are_late_than_in_a_simulation(
-    utilization: float, share: float
+@pytest.mark.parametrize(
+    ("utilization", "share", "excess"),
+    [
+        *((0.3, 0.3, 0.14), (0.3, 0.5, 0.28), (0.3, 0.7, 0.30)),
+        *((0.6, 0.3, 0.08), (0.6, 0.5, 0.05), (0.6, 0.7, 0.01)),
+        *((0.8, 0.3, 0.12), (0.8, 0.5, 0.09), (0.8, 0.7, 0.01)),
+    ],
+)
+def test_late_share_between_all_and_a_tenth_is_conservative_by_a_known_excess(
+    utilization: float, share: float, excess: float
 ) -> None:
     reached_s = percentile(HEAVY, Routing.RANDOM, 1, utilization, 1 - share, requests=20_000)
     late = fleet().late(utilization * HEAVY.full_batch_rps, 1, reached_s)
-    assert share - 0.03 <= late <= share + 0.31
+    assert late == pytest.approx(share + excess, abs=0.025)
 
 
 @pytest.mark.parametrize("cost", [HEAVY, NOISY], ids=["batches", "varied"])
 @pytest.mark.parametrize("utilization", [0.3, 0.6, 0.8])
-def test_beyond_the_last_percentile_of_the_tables_about_as_many_are_late(
+def test_late_share_beyond_the_tables_agrees_with_a_simulation(
     cost: CostModel, utilization: float
 ) -> None:
     reached_s = percentile(cost, Routing.RANDOM, 1, utilization, 0.995, requests=400_000)
@@ -111,7 +117,9 @@ def test_beyond_the_last_percentile_of_the_tables_about_as_many_are_late(
 @pytest.mark.parametrize("cost", [HEAVY, NOISY], ids=["batches", "varied"])
 @pytest.mark.parametrize("routing", BLIND)
 @pytest.mark.parametrize("times", [1.02, 1.5, 2.0, 2.5, 3.0, 5.0, 20.0])
-def test_more_load_never_makes_fewer_late(cost: CostModel, routing: Routing, times: float) -> None:
+def test_more_load_never_lowers_the_late_share(
+    cost: CostModel, routing: Routing, times: float
+) -> None:
     mixed = fleet((6.0, 1), cost=cost, routing=routing)
     late = [mixed.late(percent / 2, 20, times * mixed.idle_s) for percent in range(400)]
     assert late == sorted(late)
@@ -136,7 +144,7 @@ def test_more_load_never_makes_fewer_late(cost: CostModel, routing: Routing, tim
     target_s=st.floats(0.3, 5.0),
     routing=st.sampled_from(BLIND),
 )
-def test_more_load_or_slower_replicas_never_want_fewer(
+def test_more_load_or_slower_replicas_never_need_fewer(
     rate_rps: float,
     more: float,
     factor: float,
@@ -178,7 +186,7 @@ def played(factors: dict[str, float], ticks: int, learner: CostLearner) -> CostL
 EVEN = dict.fromkeys("abcde", 1.0)
 
 
-def test_who_becomes_slow_is_told_within_ticks_and_costs_no_other_anything() -> None:
+def test_replica_becoming_slow_is_detected_within_ticks() -> None:
     before = played(EVEN, 300, CostLearner())
     assert before.speeds.factors == {}
     after = played({**EVEN, "c": 3.0}, 6, before)
@@ -195,7 +203,7 @@ def test_who_becomes_slow_is_told_within_ticks_and_costs_no_other_anything() -> 
     assert healed.speeds.slow("abcde") == ()
 
 
-def test_what_becomes_of_all_is_no_speed_but_a_cost() -> None:
+def test_change_of_all_replicas_is_a_cost_change() -> None:
     after = played(dict.fromkeys("abcde", 2.0), 12, played(EVEN, 300, CostLearner()))
     assert after.speeds.slow("abcde") == ()
     cost = after.fit(Claim(max_batch=8))
@@ -213,7 +221,9 @@ def test_what_becomes_of_all_is_no_speed_but_a_cost() -> None:
         (25.0, 0.49, True),  # 100 x 0.24
     ],
 )
-def test_one_replica_alone_needs_executions_enough(count: float, cv: float, changed: bool) -> None:
+def test_change_of_one_replica_needs_enough_executions(
+    count: float, cv: float, changed: bool
+) -> None:
     known = dict.fromkeys("abc", (10000.0, 10000.0, 10000.0, 2100.0, 2100.0))
     speeds = ReplicaSpeeds(sums=known)
     executed = [BatchStats(one, count, 1.0, 0.21 * (4.0 if one == "b" else 1.0)) for one in "abc"]
@@ -232,7 +242,9 @@ def test_one_replica_alone_needs_executions_enough(count: float, cv: float, chan
         (0.5, 1.0, 5 / 6),  # what is fast gets no more than the others where nobody looks
     ],
 )
-def test_what_the_decision_plans_with(factor: float, random: float, least: float) -> None:
+def test_tail_of_a_slow_replica_depends_on_the_routing(
+    factor: float, random: float, least: float
+) -> None:
     learner = played({**EVEN, "c": factor}, 300, CostLearner())
     for routing, mean in ((Routing.RANDOM, random), (Routing.LEAST_IN_FLIGHT, least)):
         limits = policy(routing=routing)

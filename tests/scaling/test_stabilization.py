@@ -1,4 +1,4 @@
-"""What was wanted is remembered: a window's extreme, how much was watched, defaults, bounds."""
+"""Stabilization: extremes of windows, coverage, defaults, bounds of memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STEPS = st.lists(st.tuples(st.sampled_from([0.5, 1.0, 5.0]), st.integers(0, 6)),
 
 
 @given(STEPS, st.sampled_from(["largest", "smallest"]), st.sampled_from([3.0, 10.0]))
-def test_the_extreme_of_a_window_is_that_of_a_plain_list(
+def test_sliding_extreme_equals_that_of_a_plain_list(
     steps: list[tuple[float, int]], keep: Literal["largest", "smallest"], window_s: float
 ) -> None:
     window, plain, now_s = SlidingExtreme(keep=keep), list[tuple[float, int]](), 0.0
@@ -44,7 +44,7 @@ def test_the_extreme_of_a_window_is_that_of_a_plain_list(
         )
 
 
-def test_coverage_ends_with_a_gap_that_is_too_long() -> None:
+def test_coverage_after_a_long_gap_restarts() -> None:
     assert Coverage().length_s(50.0) == 0.0
     watched = Coverage().seen(100.0, 10.0)
     assert watched.length_s(100.0) == 0.0
@@ -54,7 +54,7 @@ def test_coverage_ends_with_a_gap_that_is_too_long() -> None:
 
 
 @pytest.mark.parametrize(("missed", "kept"), [(2, True), (3, False)])
-def test_three_ticks_may_pass_unwatched_where_ticks_are_rare(missed: int, kept: bool) -> None:
+def test_coverage_with_rare_ticks_allows_three_missed_ones(missed: int, kept: bool) -> None:
     slow = Service(
         rate_rps=5.0,
         policy=policy(tick_s=30.0, burst_windows_s=(), stable_window_s=120.0),
@@ -67,7 +67,7 @@ def test_three_ticks_may_pass_unwatched_where_ticks_are_rare(missed: int, kept: 
     assert (slow.state.coverage.since_s == since_s) is kept
 
 
-def test_the_changes_that_rates_count_from_are_bounded() -> None:
+def test_changes_of_replicas_are_bounded() -> None:
     watched = Service(rate_rps=0.0, replicas=2, policy=policy(scale_down_stabilization_s=1e6))
     watched.run(20)
     assert watched.state.changes == ((1002.0, 2),), "what stays is no change"
@@ -81,11 +81,9 @@ def test_the_changes_that_rates_count_from_are_bounded() -> None:
 @pytest.mark.parametrize(
     ("current", "decided", "restarted"),
     [(5, 4, True), (5, 5, False), (4, 4, False), (3, 4, False)],
-    ids=["somebody raised it", "we did", "nobody did", "somebody lowered it"],
+    ids=["another client raised it", "the decision did", "unchanged", "another client lowered it"],
 )
-def test_a_hold_begins_anew_where_somebody_else_has_raised_the_replicas(
-    current: int, decided: int, restarted: bool
-) -> None:
+def test_hold_after_a_manual_scale_up_restarts(current: int, decided: int, restarted: bool) -> None:
     watched = Service(rate_rps=5.0, replicas=4)
     watched.run(40)
     watched.state = replace(watched.state, decided=decided)
@@ -108,10 +106,10 @@ def test_a_hold_begins_anew_where_somebody_else_has_raised_the_replicas(
         ("RRRRB", 4),  # enough ready
     ],
 )
-def test_broken_replicas_are_replaced_while_twice_as_many_are_ready(
+def test_broken_replicas_are_replaced_only_if_twice_as_many_are_ready(
     states: str, asked: int
 ) -> None:
-    """34/s need four of 8.7/s; everything is heard as before."""
+    """34/s need four of 8.7/s; all pods are scraped as before."""
     watched = Service(rate_rps=32.0, replicas=4, policy=policy(scale_down_stabilization_s=1e6))
     watched.run(60)
     assert watched.replicas == 4
@@ -138,7 +136,7 @@ def starting(uid: str, started_s: float, ready_s: float | None) -> Pod:
     return Pod(uid=uid, state=state, created_s=started_s, scheduled_s=started_s, ready_s=ready_s)
 
 
-def test_the_latest_twenty_starts_are_kept() -> None:
+def test_cold_starts_keep_the_latest_20() -> None:
     pods = tuple(starting(f"p{number}", 100.0, 101.0 + number) for number in range(25))
     assert ColdStarts().observe(pods, 1000.0, timeout_s=600.0, first=False).seconds == tuple(
         range(6, 26)
@@ -148,12 +146,12 @@ def test_the_latest_twenty_starts_are_kept() -> None:
 @pytest.mark.parametrize(
     ("count", "p90_s"), [(1, 1.0), (9, 9.0), (10, 10.0), (11, 10.0), (20, 19.0), (21, 19.0)]
 )
-def test_the_90th_percentile_by_rank(count: int, p90_s: float) -> None:
+def test_cold_start_p90_uses_the_nearest_rank(count: int, p90_s: float) -> None:
     seconds = tuple(float(number) for number in range(count, 0, -1))
     assert ColdStarts(seconds=seconds).p90_s == p90_s
 
 
-def test_each_pod_is_judged_by_itself_and_forgotten_when_it_is_gone() -> None:
+def test_cold_starts_forget_deleted_pods() -> None:
     known = ColdStarts(judged=frozenset({"a", "gone"}))
     odd = Pod(uid="odd", state=PodState.READY, created_s=50.0)  # since nobody knows when
     back = starting("back", 60.0, 55.0)  # ready before it began: clocks differ
@@ -164,14 +162,14 @@ def test_each_pod_is_judged_by_itself_and_forgotten_when_it_is_gone() -> None:
     assert found.judged == {"a", "back", "same", "b"}
 
 
-def test_a_policy_that_says_nothing_is_a_resource_that_says_nothing() -> None:
+def test_default_policy_equals_that_of_a_default_resource() -> None:
     written = service(spec__slo__latency__target="1500ms").to_policy()
     assert Policy(latency_target_s=1.5) == replace(
         written, scale_down_stabilization_s=90.0, scale_up_rate=None, routing=written.routing
     )
 
 
-def test_what_is_not_said_counts_nothing() -> None:
+def test_defaults_of_values_are_neutral() -> None:
     plain = CostModel(fixed_s=0.1, per_item_s=0.0, max_batch=2)
     assert (plain.cv, plain.slots, plain.full_batch_rps) == pytest.approx((0.0, 1, 20.0))
     assert replace(plain, slots=3).full_batch_rps == pytest.approx(60.0)
@@ -194,12 +192,12 @@ def test_what_is_not_said_counts_nothing() -> None:
     assert RateLimit(period_s=1.0) == RateLimit(period_s=1.0, replicas=0, percent=0)
 
 
-def test_a_histogram_has_a_count_for_each_bound_and_a_signal_a_value() -> None:
+def test_inconsistent_histogram_or_signal_is_rejected() -> None:
     with pytest.raises(ValueError, match="2 bounds, 1 counts"):
         LatencyCounts(bounds_s=(1.0, 2.0), counts=(1.0,))
 
 
-def test_windows_reach_back_75_seconds() -> None:
+def test_series_keep_75_seconds() -> None:
     watched, pods = State.initial().windows, (ready_pod("a", created_s=-100.0),)
     for second in range(200):
         scrape = sample("a", float(second), float(second**2))

@@ -1,4 +1,4 @@
-"""The tail-latency model against theory, against a plain simulation and against itself."""
+"""The tail-latency model against theory, a plain simulation and itself."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ EVENING = (*POOLING, Routing.ROUND_ROBIN)
     [(1, 0.8, 0.8), (2, 1.0, 1 / 3), (5, 4.0, 0.5541), (3, 3.0, 1.0)],
     ids=["one server: utilization", "two at one", "five at four", "overload"],
 )
-def test_the_probability_to_wait_is_erlang_s(servers: int, offered: float, waiting: float) -> None:
+def test_wait_probability_is_erlang_c(servers: int, offered: float, waiting: float) -> None:
     assert erlang_c(servers, offered) == pytest.approx(waiting, rel=2e-3)
 
 
@@ -48,21 +48,19 @@ def test_the_probability_to_wait_is_erlang_s(servers: int, offered: float, waiti
     ("utilization", "latency_ms"),
     [(0.1, 11.1), (0.3, 14.3), (0.5, 20), (0.7, 33.3), (0.8, 50), (0.9, 100), (0.95, 200)],
 )
-def test_one_server_with_cv_1_has_the_mean_latency_of_m_m_1(
-    utilization: float, latency_ms: float
-) -> None:
+def test_one_server_with_cv_1_equals_m_m_1(utilization: float, latency_ms: float) -> None:
     mean_s = 0.010 * (1 + mean_wait(1, utilization, cv=1.0))
     assert 1000 * mean_s == pytest.approx(latency_ms, rel=5e-3)
 
 
 @pytest.mark.parametrize("utilization", [0.3, 0.5, 0.8, 0.9])
-def test_the_chain_without_batching_has_the_mean_of_m_d_1(utilization: float) -> None:
+def test_chain_without_batching_has_the_mean_of_m_d_1(utilization: float) -> None:
     # Pollaczek and Khinchine: 1 + rho / (2 (1 - rho)); 3.0 at 0.8
     expected = 1 + utilization / (2 * (1 - utilization))
     assert batch_chain.mean(1.0, 1, utilization) == pytest.approx(expected, rel=5e-3)
 
 
-def test_the_chain_without_batching_has_the_tail_of_m_d_1() -> None:
+def test_chain_without_batching_has_the_tail_of_m_d_1() -> None:
     # Erlang 1909: P(wait <= t) = (1 - rho) sum_j (-rho (t - j))^j / j! e^{rho (t - j)}, j <= t
     rho, wait = 0.5, batch_chain.percentiles(1.0, 1, 0.5, [0.95])[0] - 1
     below = (1 - rho) * sum(
@@ -76,7 +74,7 @@ def test_the_chain_without_batching_has_the_tail_of_m_d_1() -> None:
     ("share", "batch", "utilization"),
     [*itertools.product([0.2, 0.6, 0.9], [16, 64], [0.1, 0.5, 0.8])],
 )
-def test_inoue_s_mean_without_a_cap_bounds_the_chain_where_the_cap_is_far(
+def test_chain_with_a_large_batch_is_bounded_by_inoue(
     share: float, batch: int, utilization: float
 ) -> None:
     # rates at which batches without a cap would hardly ever exceed the cap
@@ -91,9 +89,7 @@ def test_inoue_s_mean_without_a_cap_bounds_the_chain_where_the_cap_is_far(
 
 
 @pytest.mark.parametrize(("cv", "utilization"), [(0.3, 0.3), (0.5, 0.88), (1.0, 0.5), (1.0, 0.8)])
-def test_the_varied_chain_without_batching_has_the_mean_of_m_g_1(
-    cv: float, utilization: float
-) -> None:
+def test_varied_chain_without_batching_has_the_mean_of_m_g_1(cv: float, utilization: float) -> None:
     # Pollaczek and Khinchine: 1 + rho (1 + cv^2) / (2 (1 - rho)); 5.0 at cv 1 and 0.8
     drawn = varied_chain.latencies(1.0, 1, cv, utilization, draws=100_000, seed=1)
     expected = 1 + utilization * (1 + cv * cv) / (2 * (1 - utilization))
@@ -103,7 +99,7 @@ def test_the_varied_chain_without_batching_has_the_mean_of_m_g_1(
 @pytest.mark.parametrize(
     ("share", "batch", "utilization"), [(0.3, 8, 0.6), (0.5, 4, 0.85), (0.1, 32, 0.3)]
 )
-def test_the_varied_chain_without_variation_is_the_exact_one(
+def test_varied_chain_without_variation_equals_the_exact_one(
     share: float, batch: int, utilization: float
 ) -> None:
     drawn = varied_chain.latencies(share, batch, 0.0, utilization, draws=100_000, seed=1)
@@ -149,7 +145,7 @@ def errors(kept: Callable[[dict[str, str]], bool]) -> tuple[Array, Array]:
     return np.array([error(point, p) for point, p in pairs]), np.array(widths)
 
 
-def test_random_and_least_in_flight_are_within_5_percent_of_simulation() -> None:
+def test_model_of_random_and_least_in_flight_is_within_5_percent() -> None:
     # 540 points of the operating range: utilization 0.2 to 0.95, N and B to 32, a / t0 and cv to 1
     found, widths = errors(lambda point: point["routing"] in PROMISED)
     assert len(found) == 1620
@@ -179,7 +175,7 @@ OUTSIDE = {
 simulation itself is unsure of, with its error; below zero is to the unsafe side."""
 
 
-def test_what_is_further_off_is_known() -> None:
+def test_model_errors_above_5_percent_are_listed() -> None:
     outside = {
         (point["routing"], int(point["replicas"]), int(point["batch"]), load, percentile): off
         for point in points()
@@ -193,7 +189,7 @@ def test_what_is_further_off_is_known() -> None:
         assert off == pytest.approx(OUTSIDE[name], abs=0.005)
 
 
-def test_other_routings_are_mostly_within_5_percent_of_simulation() -> None:
+def test_model_of_other_routings_is_mostly_within_5_percent() -> None:
     found, widths = errors(lambda point: point["routing"] not in PROMISED)
     assert len(found) == 810
     assert np.mean(np.abs(found) <= 0.05 + widths) >= 0.93
@@ -204,7 +200,7 @@ def test_other_routings_are_mostly_within_5_percent_of_simulation() -> None:
     assert np.mean(found) == pytest.approx(0.01539, abs=5e-5)
 
 
-def test_the_simulated_points_are_sure_enough_to_tell_5_percent() -> None:
+def test_simulated_points_are_precise_enough() -> None:
     _, widths = errors(lambda point: True)
     assert np.median(widths) < 0.01
     assert np.mean(widths < 0.05) > 0.9
@@ -213,7 +209,7 @@ def test_the_simulated_points_are_sure_enough_to_tell_5_percent() -> None:
 @pytest.mark.parametrize(
     ("routing", "fleet"), [(Routing.RANDOM, 0), (Routing.LEAST_IN_FLIGHT, 1), (Routing.CENTRAL, 0)]
 )
-def test_the_shipped_table_is_what_its_generator_makes(routing: Routing, fleet: int) -> None:
+def test_shipped_table_matches_its_generator(routing: Routing, fleet: int) -> None:
     replicas, place = axes.FLEETS[routing][fleet], fleet + (routing is not Routing.RANDOM)
     made = cell(routing, replicas, axes.BATCHES[2] ** -axes.EXPONENTS[3], axes.BATCHES[2], 0.3)
     shipped = stored_table(routing)[place, 3, 2, axes.CVS.index(0.3)]
@@ -221,7 +217,7 @@ def test_the_shipped_table_is_what_its_generator_makes(routing: Routing, fleet: 
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_a_plain_simulation_agrees_with_the_model_at_random_points(seed: int) -> None:
+def test_model_at_random_points_agrees_with_a_simulation(seed: int) -> None:
     stored = points()
     point = stored[int(np.random.default_rng(seed).integers(len(stored)))]
     cost, replicas = cost_of(point), int(point["replicas"])
@@ -243,7 +239,7 @@ def test_a_plain_simulation_agrees_with_the_model_at_random_points(seed: int) ->
         (Routing.ROUND_ROBIN, 4, 8, 1.0, 0.8),
     ],
 )
-def test_slots_agree_with_a_plain_simulation(
+def test_model_of_slots_agrees_with_a_simulation(
     routing: Routing, replicas: int, slots: int, cv: float, utilization: float
 ) -> None:
     cost = CostModel(fixed_s=1.0, per_item_s=0.0, max_batch=1, cv=cv, slots=slots)
@@ -268,7 +264,7 @@ HIGHEST_UTILIZATION = [
 
 
 @pytest.mark.parametrize(("cost", "target_s", "routing", "known"), HIGHEST_UTILIZATION)
-def test_the_highest_utilization_by_routing(
+def test_highest_utilization_by_routing(
     cost: CostModel, target_s: float, routing: Routing, known: dict[int, float]
 ) -> None:
     tail = TailLatency(cost=cost, percentile=0.95, routing=routing)
@@ -278,15 +274,13 @@ def test_the_highest_utilization_by_routing(
 
 
 @pytest.mark.parametrize(("replicas", "on_average"), [(2, 0.81), (4, 0.70), (12, 0.53), (40, 0.32)])
-def test_pinned_connections_are_taken_for_more_crowded_than_on_average(
-    replicas: int, on_average: float
-) -> None:
+def test_sticky_model_is_above_the_average_imbalance(replicas: int, on_average: float) -> None:
     tail = TailLatency(cost=VISION, percentile=0.95, routing=Routing.STICKY)
     modelled = tail.capacity_rps(0.1, replicas) / VISION.full_batch_rps
     assert 0.75 * on_average < modelled < on_average
 
 
-def test_sixty_four_connections_reach_no_more_than_sixty_four_replicas() -> None:
+def test_sticky_connections_reach_at_most_64_replicas() -> None:
     tail = TailLatency(cost=SINGLE, percentile=0.95, routing=Routing.STICKY)
     alone_rps = tail.capacity_rps(2.0, 1)
     assert tail.replicas_for(65 * alone_rps, 2.0, 1.0) is None
@@ -294,14 +288,14 @@ def test_sixty_four_connections_reach_no_more_than_sixty_four_replicas() -> None
 
 
 @given(st.integers(1, 200), st.integers(1, 200))
-def test_more_replicas_never_crowd_one_more(fewer: int, more: int) -> None:
+def test_more_replicas_never_raise_the_largest_share(fewer: int, more: int) -> None:
     assert max_connections(fewer + more) <= max_connections(fewer)
 
 
 @pytest.mark.parametrize("utilization", [0.5, 0.7, 0.9])
 @pytest.mark.parametrize("replicas", [2, 4, 12, 40])
 @pytest.mark.parametrize("cost", [VISION, HEAVY, SINGLE], ids=["vision", "heavy", "single"])
-def test_looking_at_all_replicas_beats_two_and_two_beat_one(
+def test_routing_with_more_information_is_never_slower(
     cost: CostModel, replicas: int, utilization: float
 ) -> None:
     rate_rps = utilization * replicas * cost.full_batch_rps
@@ -313,7 +307,7 @@ def test_looking_at_all_replicas_beats_two_and_two_beat_one(
     assert two <= random
 
 
-def test_an_idle_replica_has_the_percentile_of_an_execution() -> None:
+def test_idle_latency_is_the_percentile_of_an_execution() -> None:
     # lognormal with cv 1: 0.3 s x exp(1.645 x 0.8326 - 0.3466) = 0.834 s
     tail = TailLatency(cost=SINGLE, percentile=0.95)
     assert tail.idle_s == pytest.approx(0.834, rel=1e-3)
@@ -365,7 +359,7 @@ def test_latency_never_rises_with_replicas(
 
 @given(TAILS, st.integers(1, 60), st.integers(1, 30), st.floats(0.5, 20.0))
 @settings(max_examples=150)
-def test_a_replica_carries_no_less_among_more(
+def test_capacity_of_a_replica_never_falls_with_more(
     tail: TailLatency, replicas: int, more: int, ratio: float
 ) -> None:
     target_s = ratio * tail.idle_s
@@ -380,7 +374,7 @@ def test_a_replica_carries_no_less_among_more(
 
 @given(TAILS, st.floats(0.01, 1e4), st.floats(1.01, 20.0), st.floats(1.0, 2.0))
 @settings(max_examples=100)
-def test_replicas_for_is_the_fewest_that_carry_the_arrivals(
+def test_replicas_for_returns_the_fewest_that_carry_the_arrivals(
     tail: TailLatency, rate_rps: float, ratio: float, margin: float
 ) -> None:
     target_s = ratio * tail.idle_s

@@ -1,4 +1,4 @@
-"""Each element can be left out, and none of them is what keeps the decision safe."""
+"""Each component can be left out, and none of them is what keeps the decision safe."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def services(draw: st.DrawFn, component: Component) -> Service:
 @pytest.mark.parametrize("component", list(Component))
 @given(data=st.data(), silent_s=st.floats(0.0, 300.0))
 @settings(max_examples=30)
-def test_bounds_hold_and_nothing_is_removed_on_stale_signals_without(
+def test_decision_without_a_component_keeps_bounds_and_holds(
     component: Component, data: st.DataObject, silent_s: float
 ) -> None:
     service = data.draw(services(component))
@@ -60,7 +60,7 @@ def test_bounds_hold_and_nothing_is_removed_on_stale_signals_without(
 
 
 @pytest.mark.parametrize("component", list(Component))
-def test_a_load_that_was_seen_to_fall_is_no_reason_once_nothing_is_heard_without(
+def test_decision_without_a_component_keeps_replicas_once_metrics_are_missing(
     component: Component,
 ) -> None:
     service = Service(rate_rps=40.0, replicas=6, policy=policy(tuning=leaving_out(component)))
@@ -89,7 +89,7 @@ def rules(decision: Decision) -> set[Reason]:
         (Component.BURST, Reason.BURST),
     ],
 )
-def test_a_rule_left_out_recommends_nothing(component: Component, rule: Reason) -> None:
+def test_component_left_out_recommends_nothing(component: Component, rule: Reason) -> None:
     """Ten seconds of 30/s for one replica of 10.26/s: a rate, a burst and a queue that stands."""
 
     def said(tuning: Tuning) -> set[Reason]:
@@ -103,7 +103,7 @@ def test_a_rule_left_out_recommends_nothing(component: Component, rule: Reason) 
     assert said(Tuning()) - said(leaving_out(component)) == {rule}
 
 
-def test_without_the_removal_margin_a_replica_goes_that_would_be_kept() -> None:
+def test_removal_without_its_margin_goes_further() -> None:
     # 17.3/s, known to 0.4/s: two carry 17.9/s within the target, 17.6/s within 0.92 of it
     without = frozenset({Component.CORRECTION})
     high = policy(max_replicas=3, utilization_ceiling=0.95, tuning=Tuning(without=without))
@@ -119,7 +119,7 @@ def test_without_the_removal_margin_a_replica_goes_that_would_be_kept() -> None:
     ("margin", "replicas"),
     [(1.0, 2), (1.05, 2), (1.2, 3)],
 )
-def test_the_surge_margin_is_the_laws(margin: float, replicas: int) -> None:
+def test_arrival_margin_comes_from_the_tuning(margin: float, replicas: int) -> None:
     # 8.7/s per replica: 16 x 1.05 = 16.8 is below 17.4, 16 x 1.2 = 19.2 is not
     service = Service(
         rate_rps=16.0, replicas=1, policy=policy(tuning=Tuning(arrival_margin=margin))

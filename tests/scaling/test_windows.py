@@ -1,4 +1,4 @@
-"""Windows over cumulative counters: what a window holds after every kind of accident."""
+"""Windows over cumulative counters: restarts, lost scrapes, new and deleted pods."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ def watch(
         ),
     ],
 )
-def test_arrivals_of_the_last_five_seconds(
+def test_arrivals_of_the_last_5_seconds(
     scrapes: dict[float, dict[str, float]], expected: float
 ) -> None:
     windows, _ = watch(scrapes)
     assert windows.total(5.0).arrivals == pytest.approx(expected)
 
 
-def test_a_silent_ready_pod_keeps_its_last_window() -> None:
+def test_silent_ready_pod_keeps_its_last_window() -> None:
     pods = {"a": ready_pod("a", created_s=-100.0)}
     scrapes: dict[float, dict[str, float]] = {0: {"a": 0}, 2: {"a": 20}, 20: {}}
     windows, _ = watch(scrapes, pods)
@@ -76,7 +76,7 @@ def test_a_silent_ready_pod_keeps_its_last_window() -> None:
         ((2,), 0.0),  # a baseline alone says nothing
     ],
 )
-def test_of_a_silent_pod_whose_series_is_shorter_than_the_window_the_rate_is_held(
+def test_silent_pod_with_a_short_series_keeps_its_rate(
     spoke_s: tuple[int, ...], expected: float
 ) -> None:
     pods = {"a": ready_pod("a", created_s=-100.0), "b": ready_pod("b", created_s=-100.0)}
@@ -88,7 +88,7 @@ def test_of_a_silent_pod_whose_series_is_shorter_than_the_window_the_rate_is_hel
     assert windows.arrivals_extrapolated(16.0, 18.0) == pytest.approx(expected + 16.0)
 
 
-def test_of_a_silent_pod_that_has_just_begun_only_what_it_did_not_say_is_held() -> None:
+def test_silent_pod_with_a_new_series_keeps_only_the_missing_part() -> None:
     pods = {"a": ready_pod("a", created_s=-100.0), "b": ready_pod("b", created_s=1.0, ready_s=4.0)}
     scrapes: dict[float, dict[str, float]] = {
         float(time_s): {"a": 0.0} | ({"b": 6.0 * (time_s - 4)} if 4 < time_s <= 10 else {})
@@ -99,7 +99,7 @@ def test_of_a_silent_pod_that_has_just_begun_only_what_it_did_not_say_is_held() 
     assert windows.arrivals_extrapolated(18.0, 18.0) == pytest.approx(36.0 + 48.0)
 
 
-def test_a_pod_that_went_counts_only_with_what_it_took() -> None:
+def test_deleted_pod_counts_with_its_requests_until_then() -> None:
     windows, _ = watch({0: {"a": 0, "b": 0}, 2: {"a": 20, "b": 20}})
     gone = Observation(
         now_s=4.0,
@@ -112,7 +112,7 @@ def test_a_pod_that_went_counts_only_with_what_it_took() -> None:
     assert windows.total(4.0).arrivals == pytest.approx(80)
 
 
-def test_a_pod_born_under_our_eyes_counts_from_zero() -> None:
+def test_pod_created_after_the_first_tick_has_no_baseline() -> None:
     pods = {
         "a": ready_pod("a", created_s=-100.0),
         "b": ready_pod("b", created_s=1.0, ready_s=3.0),
@@ -122,7 +122,7 @@ def test_a_pod_born_under_our_eyes_counts_from_zero() -> None:
     assert windows.total(4.0).arrivals == pytest.approx(7)
 
 
-def test_older_and_repeated_scrapes_change_nothing() -> None:
+def test_old_and_repeated_scrapes_change_nothing() -> None:
     windows, observation = watch({0: {"a": 0}, 2: {"a": 10}})
     stale = Observation(
         now_s=3.0,
@@ -133,14 +133,14 @@ def test_older_and_repeated_scrapes_change_nothing() -> None:
     assert windows.absorb(stale).total(10.0).arrivals == pytest.approx(10)
 
 
-def test_a_pod_that_is_not_ready_is_no_reason_to_hold_its_load() -> None:
+def test_pod_that_is_not_ready_keeps_no_load() -> None:
     pods = {"a": Pod(uid="a", state=PodState.BROKEN, created_s=-100.0)}
     windows, _ = watch({0: {"a": 0}, 2: {"a": 20}, 60: {}}, pods)
     assert windows.total(5.0).arrivals == 0
 
 
 @pytest.mark.parametrize("tick_s", [2.0, 30.0])
-def test_a_silent_pod_keeps_its_last_windows_however_long_the_others_talk(tick_s: float) -> None:
+def test_silent_pod_keeps_its_last_window_while_others_are_scraped(tick_s: float) -> None:
     pods = {uid: ready_pod(uid, created_s=-100.0) for uid in "ab"}
     scrapes = {2.0 * tick: {"a": 10.0 * min(tick, 15), "b": 0.0} for tick in range(31)}
     scrapes |= {60.0 + tick_s * tick: {"b": 0.0} for tick in range(1, 300)}
@@ -150,7 +150,7 @@ def test_a_silent_pod_keeps_its_last_windows_however_long_the_others_talk(tick_s
     assert len(windows.series.times_s) <= HORIZON_S / 2.0 + 2
 
 
-def test_memory_is_bounded_by_the_horizon_and_lets_go_of_pods_that_went() -> None:
+def test_series_are_bounded_and_drop_deleted_pods() -> None:
     pods = {uid: ready_pod(uid, created_s=-100.0) for uid in "ab"}
     scrapes = {2.0 * tick: {"a": 1.0 * tick, "b": 1.0 * tick} for tick in range(200)}
     windows, _ = watch(scrapes, pods)
@@ -170,7 +170,7 @@ def test_memory_is_bounded_by_the_horizon_and_lets_go_of_pods_that_went() -> Non
     assert windows.total(10.0).arrivals == pytest.approx(5)
 
 
-def test_another_grid_begins_anew_and_pods_on_the_old_one_are_not_heard() -> None:
+def test_new_histogram_bounds_restart_the_series() -> None:
     windows, _ = watch({0: {"a": 0, "b": 0}, 2: {"a": 20, "b": 20}})
     wide = (0.1, math.inf)
     for now_s, arrivals in ((4.0, 30.0), (6.0, 34.0)):
@@ -191,7 +191,7 @@ def test_another_grid_begins_anew_and_pods_on_the_old_one_are_not_heard() -> Non
     assert set(windows.last) == {"b"}
 
 
-def test_each_interval_of_batches_is_told_once() -> None:
+def test_interval_of_batches_is_reported_once() -> None:
     pods = (ready_pod("a", created_s=-100.0),)
     windows, told = Windows(), []
     for now_s, batches in ((0.0, (10.0, 30.0, 5.0)), (2.0, (14.0, 42.0, 7.0)), (4.0, None)):
@@ -240,7 +240,7 @@ TICKS = st.lists(
 
 @given(TICKS)
 @settings(max_examples=100)
-def test_every_window_holds_what_the_plain_histories_hold(
+def test_windows_equal_plain_histories(
     ticks: list[tuple[float, list[str], bool, float]],
 ) -> None:
     now_s, windows = 0.0, Windows().absorb(Observation(now_s=0.0, current=1))
@@ -308,7 +308,7 @@ BOUNDS = (0.1, 0.2, math.inf)
         "part of a request",
     ],
 )
-def test_the_95th_percentile(
+def test_percentile_95_of_histograms(
     counts: tuple[float, ...], missed: float, expected: float | None
 ) -> None:
     result = percentile(BOUNDS, np.array(counts, dtype=float), missed, 0.95)
@@ -327,12 +327,14 @@ def test_the_95th_percentile(
         (5.0, 100, 0.45),
     ],
 )
-def test_attainment_counts_misses_as_late(target_s: float, missed: float, expected: float) -> None:
+def test_attainment_with_misses_counts_them_as_late(
+    target_s: float, missed: float, expected: float
+) -> None:
     counts = np.array((50.0, 90.0, 100.0))
     assert attainment(BOUNDS, counts, missed, target_s) == pytest.approx(expected)
 
 
-def test_of_few_requests_and_of_none() -> None:
+def test_percentile_with_few_or_no_requests() -> None:
     none, half = np.zeros(3), np.array((0.25, 0.5, 0.5))
     assert attainment(BOUNDS, none, 0.0, 0.2) is None
     assert attainment(BOUNDS, none, 0.5, 0.2) == 0.0
