@@ -53,6 +53,8 @@ _BANNED = (
 _PHRASE = re.compile(
     r"\b(" + "|".join(_BANNED) + r")\b|, received (?!or\b|and\b|reported)", re.IGNORECASE
 )
+_CODE = re.compile(r"`[^`]*`|\]\([^)]*\)|[.#][\w-]+(?= )|\"#?[\w-]+\"|'#[^']*'")
+"""Inline code, addresses of links, selectors and identifiers in quotes."""
 _ALL_LITERALS = ("operator/headroom/", "model_server/headroom_server/", "e2e/")
 _TEXT = (".md", ".txt", ".yaml", ".toml", ".css", ".js", ".html")
 _WRITTEN_ELSEWHERE = ("/LICENSE", "/traces/", "telemetry/pages/")
@@ -78,7 +80,7 @@ class Hit:
 
 def hits_in_lines(path: str, lines: list[str]) -> Iterator[Hit]:
     for number, line in enumerate(lines, 1):
-        prose = re.sub(r"`[^`]*`|\]\([^)]*\)", "", line)  # neither code nor addresses
+        prose = _CODE.sub("", line)
         for found in _PHRASE.finditer(prose):
             yield Hit(path, number, found.group().lower(), line.strip()[:90])
 
