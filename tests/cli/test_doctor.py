@@ -1,4 +1,4 @@
-"""What the doctor finds, one planted mistake a row; and that it finds nothing where all is well."""
+"""The doctor: one planted mistake a row, every condition and reason, and a healthy cluster."""
 
 from __future__ import annotations
 
@@ -9,9 +9,15 @@ from typing import Any
 
 import pytest
 
+from headroom.api.conditions import ConditionType
 from headroom.api.crd import custom_resource_definition
-from headroom.api.reasons import StatusReason
+from headroom.api.reasons import OF_DOCTOR, OF_EVENTS, StatusReason
 from headroom.cli.commands.doctor.cluster_checks import difference
+from headroom.cli.commands.doctor.condition_checks import (
+    NO_FINDING,
+    REMEDIES,
+    conditions_need_attention,
+)
 from headroom.cli.commands.doctor.examination import examined
 from headroom.cli.commands.doctor.facts import Answered, Facts, Unread
 from headroom.cli.commands.doctor.findings import Severity, as_json, as_text, is_well
@@ -22,6 +28,23 @@ from headroom.errors import Forbidden
 from service_world import body
 
 How = Answered.How
+GOOD = {
+    StatusReason.SERVING,
+    StatusReason.AUTO,
+    StatusReason.METRICS_FRESH,
+    StatusReason.SCALED,
+    StatusReason.REPLICAS_OVERWRITTEN,
+    StatusReason.WORKLOAD_PAUSED,
+    StatusReason.ROLLING_OUT,
+    StatusReason.NOTHING_TO_SCALE,
+    StatusReason.WITHIN_BOUNDS,
+    StatusReason.WITHIN_TARGET,
+    StatusReason.FEASIBLE,
+    StatusReason.ALL_REPLICAS_SCHEDULED,
+    StatusReason.DIRECT_TO_PODS,
+    StatusReason.VIA_GATEWAY,
+}
+"""Reasons of conditions that are as they should be."""
 NOW = "2026-11-20T12:00:00Z"
 NOW_S = 1_795_176_000.0
 UID = body()["metadata"]["uid"]
@@ -31,7 +54,7 @@ SERVICE: dict[str, Any] = body(
     metadata__managedFields=[{"manager": "headroom", "subresource": "status", "time": NOW}],
     status__observedGeneration=3,
     status__selector="headroom.dev/inference-service=resnet50",
-    status__decision={"time": NOW, "replicas": 1},
+    status__decision={"time": NOW, "replicas": 1, "current": 1},
     status__conditions=[],
 )
 OPERATOR: dict[str, Any] = {
@@ -106,6 +129,16 @@ def stale_crd() -> dict[str, Any]:
     return crd
 
 
+CUSTOM = {
+    "profile": "custom",
+    "maxBatchSize": 8,
+    "metrics": {
+        "inFlight": {"name": "queued"},
+        "arrived": {"name": "seen_total", "absentIsZero": True},
+        "latency": {"name": "busy"},
+        "runningTime": {"name": "busy_sum", "absentIsZero": True},
+    },
+}
 OF_KEDA = [{"kind": "ScaledObject", "name": "mine", "controller": True}]
 TARGET_REF = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "my-vllm"}
 PAUSED = DEPLOYMENT | {"spec": {"paused": True}}
@@ -151,20 +184,20 @@ MISTAKES = [
         answering(how=How.NOT_THERE, detail="it answers 404", names=frozenset()),
         StatusReason.METRICS_MISSING,
         "the server has no metrics",
-        "switch the server's metrics on",
+        "enable the server's metrics",
         id="no metrics, no page",
     ),
     pytest.param(
         answering(names=frozenset({"python_info"})),
         StatusReason.METRICS_MISSING,
         "has no metric of profile headroom",
-        "switch the server's metrics on",
+        "enable the server's metrics",
         id="no metrics on the page",
     ),
     pytest.param(
         answering(how=How.OTHER, detail="it answers 500"),
         StatusReason.METRICS_MISSING,
-        "gives no page: it answers 500",
+        "returns no metrics: it answers 500",
         "kubectl logs resnet50-abc-1",
         id="a server that fails",
     ),
@@ -185,14 +218,14 @@ MISTAKES = [
     pytest.param(
         replace(HEALTHY, nodes=()),
         StatusReason.NO_ACCELERATORS,
-        "a replica needs 1 nvidia.com/gpu, and the most that a node has is 0",
+        "a replica needs 1 nvidia.com/gpu, and the largest node has 0",
         "device plugin",
         id="no GPUs",
     ),
     pytest.param(
         serving(spec__accelerator={"resource": "nvidia.com/gpu", "count": 16}),
         StatusReason.NO_ACCELERATORS,
-        "a replica needs 16 nvidia.com/gpu, and the most that a node has is 8",
+        "a replica needs 16 nvidia.com/gpu, and the largest node has 8",
         "spec.accelerator",
         id="a replica larger than any node",
     ),
@@ -207,7 +240,7 @@ MISTAKES = [
         serving(spec__slo={"latency": {"target": "soon"}}),
         StatusReason.INVALID_SPEC,
         "spec.slo.latency.target: must be numbers with units",
-        "kubectl edit inferenceservice/resnet50",
+        "kubectl edit inferenceservices.headroom.dev/resnet50",
         id="bad SLO, stored before a rule",
     ),
     pytest.param(
@@ -220,14 +253,14 @@ MISTAKES = [
     pytest.param(
         replace(HEALTHY, crd=stale_crd()),
         StatusReason.CRD_OUTDATED,
-        "the first difference is at /properties/spec/properties/slo",
+        "first at /properties/spec/properties/slo",
         "headroom crd | kubectl apply",
         id="stale CRD",
     ),
     pytest.param(
         replace(HEALTHY, crd=None),
         StatusReason.CRD_MISSING,
-        "not defined",
+        "is not installed",
         "headroom crd | kubectl apply",
         id="no CRD",
     ),
@@ -238,7 +271,7 @@ MISTAKES = [
         ),
         StatusReason.PROMETHEUS_UNREACHABLE,
         "prometheus: no route",
-        "the source in the operator's settings",
+        "the address of the source",
         id="unreachable Prometheus",
     ),
     pytest.param(
@@ -249,14 +282,14 @@ MISTAKES = [
         id="clock skew of a node",
     ),
     pytest.param(
-        serving(status__decision={"time": "2026-11-20T12:00:30Z"}),
+        serving(status__decision={"time": "2026-11-20T12:00:30Z", "replicas": 1, "current": 1}),
         StatusReason.CLOCK_SKEW,
         "the operator's clock is 30 s ahead of",
         "synchronize its clock",
         id="clock skew of the operator",
     ),
     pytest.param(
-        serving(status__decision={"time": "2026-11-20T11:59:00Z"}),
+        serving(status__decision={"time": "2026-11-20T11:59:00Z", "replicas": 1, "current": 1}),
         StatusReason.CLOCK_SKEW,
         "the operator's clock is 60 s behind",
         "synchronize its clock",
@@ -307,15 +340,15 @@ MISTAKES = [
     pytest.param(
         serving(status__observedGeneration=2, status__decision={}, status__conditions=[]),
         StatusReason.NOT_EVALUATED,
-        "generation 3 is not observed, 2 was",
+        "generation 3 is not observed; the status is of 2",
         "watches this namespace",
         id="a namespace that is not watched",
     ),
     pytest.param(
         replace(HEALTHY, now_s=NOW_S + 3600),
         StatusReason.NOT_EVALUATED,
-        "nothing was decided for 60 min",
-        "what its log says",
+        "the last decision is 60 min old",
+        "read its log",
         id="an operator that decides no more",
     ),
     pytest.param(
@@ -329,23 +362,31 @@ MISTAKES = [
         conditioned(saying("AbleToScale", "False", "ScaleFailed", "delete the Deployment")),
         StatusReason.SCALE_FAILED,
         "delete the Deployment",
-        "do what the message says",
+        "follow the message",
         id="a refused write",
     ),
     pytest.param(
+        conditioned(saying("SLOMet", "False", "AboveTarget", "p95 is 310ms")),
+        StatusReason.ABOVE_TARGET,
+        "SLOMet is False: p95 is 310ms",
+        "headroom explain resnet50 --namespace vision",
+        id="a missed SLO",
+    ),
+    pytest.param(
         conditioned(
-            saying("ScalingLimited", "True", "AtMaxReplicas"), saying("SLOMet", "False", "Above")
+            saying("MetricsAvailable", "False", "MetricsMissing", "see kubectl headroom doctor"),
+            spec__runtime=CUSTOM,
         ),
-        StatusReason.AT_MAX_REPLICAS,
-        "as it said",
-        "raise spec.scaling.maxReplicas",
-        id="a bound that breaks the promise",
+        StatusReason.METRICS_MISSING,
+        "has no metric busy_bucket, queued",
+        "spec.runtime.metrics",
+        id="a custom metric that does not exist",
     ),
 ]
 
 
 @pytest.mark.parametrize(("facts", "finding", "why", "remedy"), MISTAKES)
-def test_a_planted_mistake_is_found_with_its_remedy(
+def test_doctor_finds_planted_mistake_with_remedy(
     facts: Facts, finding: StatusReason, why: str, remedy: str
 ) -> None:
     found = [one for one in examined(facts) if one.severity is not Severity.NOTE]
@@ -355,7 +396,44 @@ def test_a_planted_mistake_is_found_with_its_remedy(
     assert not is_well(found)
 
 
-def test_a_healthy_cluster_gives_no_finding() -> None:
+@pytest.mark.parametrize("kind", ConditionType)
+@pytest.mark.parametrize("status", ["True", "False", "Unknown"])
+def test_every_condition_that_needs_attention_gives_a_finding(
+    kind: ConditionType, status: str
+) -> None:
+    good = "False" if kind is ConditionType.SCALING_LIMITED else "True"
+    for reason in set(StatusReason) - OF_EVENTS - OF_DOCTOR - NO_FINDING:
+        facts = conditioned(saying(kind, status, reason))
+        found = list(conditions_need_attention(facts, ()))
+        if status == good:
+            assert found == [], reason
+        else:
+            assert [one.finding for one in found] == [reason]
+            assert found[0].why == f"{kind} is {status}: as it said"
+
+
+def test_every_reason_that_needs_attention_has_a_remedy() -> None:
+    of_conditions = set(StatusReason) - OF_EVENTS - OF_DOCTOR - NO_FINDING
+    assert of_conditions - set(REMEDIES) == GOOD
+
+
+def test_reason_of_another_version_gives_a_finding() -> None:
+    (found,) = examined(conditioned(saying("Ready", "False", "FromTheFuture")))
+    assert (found.finding, found.severity) == ("FromTheFuture", Severity.PROBLEM)
+
+
+def test_limit_is_warning_only_while_slo_is_missed() -> None:
+    limited = saying("ScalingLimited", "True", "AtMaxReplicas")
+    (found,) = examined(conditioned(limited, saying("SLOMet", "True", "WithinTarget")))
+    assert found.severity is Severity.NOTE
+    both = examined(conditioned(limited, saying("SLOMet", "False", "AboveTarget")))
+    assert [(one.finding, one.severity) for one in both] == [
+        ("AboveTarget", Severity.PROBLEM),
+        ("AtMaxReplicas", Severity.WARNING),
+    ]
+
+
+def test_healthy_cluster_gives_no_finding() -> None:
     assert examined(HEALTHY) == []
 
 
@@ -387,11 +465,11 @@ HARMLESS: list[Any] = [
 
 
 @pytest.mark.parametrize("facts", HARMLESS)
-def test_what_is_in_order_is_not_blamed(facts: Facts) -> None:
-    assert examined(facts) == []
+def test_harmless_state_gives_no_problem(facts: Facts) -> None:
+    assert is_well(examined(facts))
 
 
-def test_a_target_that_is_missing_is_named() -> None:
+def test_missing_target_is_named_with_possible_remedies() -> None:
     changed = serving(spec__targetRef=TARGET_REF, spec__runtime={})
     found = [
         one
@@ -399,12 +477,13 @@ def test_a_target_that_is_missing_is_named() -> None:
         if one.finding is StatusReason.TARGET_NOT_FOUND
     ]
     assert [one.why for one in found] == [
-        "spec.targetRef names StatefulSet vision/my-vllm, which is not there"
+        "spec.targetRef names StatefulSet vision/my-vllm, which does not exist"
     ]
+    assert "spec.targetRef cannot be changed" in found[0].remedy
     assert found[0].remedy.endswith("kubectl get statefulset --namespace vision")
 
 
-def test_two_services_of_one_target_are_told() -> None:
+def test_two_services_of_one_target_are_found() -> None:
     one = copy.deepcopy(SERVICE) | {"spec": SERVICE["spec"] | {"targetRef": TARGET_REF}}
     other = copy.deepcopy(one)
     other["metadata"] |= {"name": "twin", "uid": "twin"}
@@ -415,7 +494,7 @@ def test_two_services_of_one_target_are_told() -> None:
     ]
 
 
-def test_what_could_not_be_read_is_noted_and_nothing_is_concluded_from_it() -> None:
+def test_unread_kinds_are_noted_without_further_findings() -> None:
     unread = tuple(
         Unread(what=what, why="forbidden")
         for what in ("Node", "CustomResourceDefinition", "Deployment")
@@ -426,11 +505,11 @@ def test_what_could_not_be_read_is_noted_and_nothing_is_concluded_from_it() -> N
     assert is_well(found)
 
 
-def test_floors_beyond_the_cluster_are_a_note() -> None:
+def test_min_replicas_beyond_the_cluster_are_a_note() -> None:
     facts = serving(spec__scaling={"minReplicas": 9})
     (found,) = [one for one in examined(facts) if one.severity is Severity.NOTE]
     assert found.finding is StatusReason.INSUFFICIENT_ACCELERATORS
-    assert found.why == "minReplicas of all services need 9, the nodes have 8"
+    assert found.why == "minReplicas of all services need 9, and the nodes have 8"
 
 
 def refused(message: str, reason: str = "ServiceUnavailable") -> bytes:
@@ -448,19 +527,19 @@ def refused(message: str, reason: str = "ServiceUnavailable") -> bytes:
         (500, b"oh", How.OTHER),
     ],
 )
-def test_an_answer_through_the_api_server_is_told_apart(
+def test_answer_through_api_server_is_classified(
     status: int, answer: bytes, how: Answered.How
 ) -> None:
     assert judged(status, answer)[0] is how
 
 
-def test_a_right_that_the_user_lacks_says_nothing_about_the_pod() -> None:
+def test_denied_pods_proxy_raises_forbidden() -> None:
     words = 'User "a" cannot get resource "pods/proxy" in API group ""'
     with pytest.raises(Forbidden, match="pods/proxy"):
         judged(403, refused(words, reason="Forbidden"))
 
 
-def test_a_page_is_known_by_the_names_on_it() -> None:
+def test_profile_of_page_follows_metric_names() -> None:
     page = b'# HELP x y\nvllm:num_requests_waiting{model="a"} 0\n\npython_info 1\n'
     assert metric_names(page) == {"vllm:num_requests_waiting", "python_info"}
     assert profile_of(metric_names(page)) == "vllm"
@@ -476,13 +555,13 @@ def test_a_page_is_known_by_the_names_on_it() -> None:
         ({}, {"a": None}, "/a"),
     ],
 )
-def test_the_first_difference_of_two_schemas_is_found(
+def test_difference_of_schemas_is_the_first_path(
     one: object, other: object, path: str | None
 ) -> None:
     assert difference(one, other) == path
 
 
-def test_findings_are_printed_with_cause_and_remedy() -> None:
+def test_findings_as_text_have_cause_and_remedy() -> None:
     found = examined(replace(HEALTHY, nodes=()))
     text = as_text(found, 1).splitlines()
     assert text[0] == "✕ NoAccelerators vision/resnet50"
@@ -492,7 +571,7 @@ def test_findings_are_printed_with_cause_and_remedy() -> None:
     assert as_text([], 2) == "2 services examined, nothing to do"
 
 
-def test_findings_are_json_for_programs() -> None:
+def test_findings_as_json_have_all_fields() -> None:
     said = json.loads(as_json(examined(replace(HEALTHY, nodes=())), 1))
     assert (said["well"], said["servicesExamined"]) == (False, 1)
     assert said["findings"][0]["finding"] == "NoAccelerators"
@@ -509,7 +588,7 @@ def test_findings_are_json_for_programs() -> None:
         ({"profile": "no such"}, (8000, "/metrics")),
     ],
 )
-def test_a_pod_is_asked_where_the_operator_asks_it(
+def test_doctor_scrapes_where_the_operator_does(
     runtime: dict[str, Any], expected: tuple[int, str]
 ) -> None:
     assert scraped({"spec": {"runtime": runtime}}) == expected

@@ -291,4 +291,4 @@ def test_plan_measure_of_missing_server_names_it() -> None:
     for model in ("", "--model m"):
         result = plan(f"measure http://127.0.0.1:{free_port()} {model} --target 1s")
         assert result.exit_code == 2
-        assert "is the server up?" in result.stderr
+        assert "check that the server is up" in result.stderr

@@ -1,1 +1,1 @@
-"""`headroom doctor`: facts gathered once → findings, each with its remedy."""
+"""`headroom doctor`: reads the facts once, then derives findings, each with its remedy."""

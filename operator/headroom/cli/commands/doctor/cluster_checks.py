@@ -1,4 +1,4 @@
-"""Checks of what all services share: Kubernetes, the CRD, the operator, its rights, the clocks."""
+"""Checks of the cluster: version, CRD, operator, permissions, clocks."""
 
 from __future__ import annotations
 
@@ -9,36 +9,38 @@ from headroom.api.crd import NAME, custom_resource_definition
 from headroom.api.kind import VERSION
 from headroom.api.reasons import StatusReason
 from headroom.api.timestamps import epoch_s
-from headroom.cli.commands.doctor.facts import Facts
+from headroom.cli.commands.doctor.facts import Facts, service_status, subject
 from headroom.cli.commands.doctor.findings import CLUSTER, Diagnosis, note, problem
 
 LEAST_VERSION = (1, 30)
 SKEW_S = 5.0
-"""Times of Kubernetes are whole seconds, and a write takes some: less is no skew."""
+"""Kubernetes' times are whole seconds, and a write takes time: less is no skew."""
 LATE_WRITE_S = 25.0
 """Status is written within a tick's deadline of 20 s after its decision."""
 _INSTALL = "install the operator: kubectl apply --server-side -k deploy, or its Helm chart"
 
 
-def kubernetes_is_new_enough(facts: Facts) -> Iterator[Diagnosis]:
-    """The CRD's rules and the fields of pods that are used came with this version."""
+def kubernetes_is_supported(facts: Facts) -> Iterator[Diagnosis]:
+    """Find versions without the CRD rules and pod fields that Headroom uses."""
     if facts.version is not None and facts.version < LEAST_VERSION:
         have, need = (".".join(map(str, each)) for each in (facts.version, LEAST_VERSION))
         yield problem(
             StatusReason.KUBERNETES_TOO_OLD,
             CLUSTER,
-            f"Kubernetes is {have}, and {need} is the oldest that works",
+            f"Kubernetes is {have}, and the oldest supported version is {need}",
             f"upgrade the cluster to {need} or newer",
         )
 
 
-def the_definition_is_current(facts: Facts) -> Iterator[Diagnosis]:
-    """An older CRD drops fields of newer services silently."""
+def crd_is_current(facts: Facts) -> Iterator[Diagnosis]:
+    """Find a missing or outdated CRD, which drops newer fields silently."""
     if not facts.was_read("CustomResourceDefinition"):
         return
     remedy = "headroom crd | kubectl apply --server-side --force-conflicts -f -"
     if facts.crd is None:
-        yield problem(StatusReason.CRD_MISSING, NAME, "the resource is not defined", remedy)
+        yield problem(
+            StatusReason.CRD_MISSING, NAME, "the CustomResourceDefinition is not installed", remedy
+        )
         return
     stored = _schema(facts.crd)
     if stored is None:
@@ -46,55 +48,55 @@ def the_definition_is_current(facts: Facts) -> Iterator[Diagnosis]:
         return
     path = difference(stored, _schema(custom_resource_definition()))
     if path is not None:
-        why = f"its schema is not that of this command; the first difference is at {path or '/'}"
-        hint = f"{remedy} (or use the command of the version that is installed)"
+        why = f"its schema differs from this command's, first at {path or '/'}"
+        hint = f"{remedy} (or use the command of the installed version)"
         yield problem(StatusReason.CRD_OUTDATED, NAME, why, hint)
 
 
-def the_operator_runs(facts: Facts) -> Iterator[Diagnosis]:
-    """Somebody has to decide."""
+def operator_runs(facts: Facts) -> Iterator[Diagnosis]:
+    """Find a missing, scaled-down or unavailable operator."""
     if not facts.was_read("Deployment"):
         return
     if not facts.operators:
         yield problem(
             StatusReason.OPERATOR_MISSING,
             CLUSTER,
-            "no Deployment labelled app.kubernetes.io/part-of=headroom runs the operator",
+            "no Deployment with label app.kubernetes.io/part-of=headroom runs the operator",
             _INSTALL,
         )
     for one in facts.operators:
-        metadata, subject = one["metadata"], _subject(one)
+        metadata = one["metadata"]
         within = f"--namespace {metadata['namespace']}"
         if one["spec"].get("replicas") == 0:
             yield problem(
                 StatusReason.OPERATOR_DOWN,
-                subject,
-                "the operator is scaled to 0: nothing is decided",
+                subject(one),
+                "the operator is scaled to 0: no decisions are made",
                 f"kubectl scale deployment/{metadata['name']} {within} --replicas 1",
             )
         elif not one.get("status", {}).get("availableReplicas"):
             yield problem(
                 StatusReason.OPERATOR_DOWN,
-                subject,
-                "the operator is not available: nothing is decided",
+                subject(one),
+                "the operator is not available: no decisions are made",
                 f"kubectl logs deployment/{metadata['name']} {within}",
             )
 
 
-def the_operator_may_do_what_it_does(facts: Facts) -> Iterator[Diagnosis]:
-    """Each right that it lacks, under the name that it acts as."""
+def operator_has_permissions(facts: Facts) -> Iterator[Diagnosis]:
+    """Find permissions that the operator's ServiceAccount lacks."""
     for user, permission in facts.denied:
         yield problem(
             StatusReason.PERMISSION_MISSING,
             user,
             f"it may not {permission}",
-            "apply the ClusterRole that is shipped: deploy/base/rbac.yaml, or the Helm chart",
+            "apply the shipped ClusterRole: deploy/base/rbac.yaml, or the Helm chart",
         )
 
 
-def the_clocks_agree(facts: Facts) -> Iterator[Diagnosis]:
-    """Who renews a Lease writes its own time, and the API server notes the time of the write."""
-    remedy = "synchronize its clock (timedatectl set-ntp true): ages and cold starts are off by it"
+def clocks_agree(facts: Facts) -> Iterator[Diagnosis]:
+    """Find clocks that differ: holders of Leases write their time, the API server its own."""
+    remedy = "synchronize its clock (timedatectl set-ntp true): ages and cold starts are wrong"
     for lease in facts.leases:
         skew_s = lease_skew_s(lease)
         if skew_s is not None and abs(skew_s) > SKEW_S:
@@ -106,19 +108,19 @@ def the_clocks_agree(facts: Facts) -> Iterator[Diagnosis]:
         yield problem(StatusReason.CLOCK_SKEW, "operator", why, f"on its node: {remedy}")
 
 
-def what_was_not_read(facts: Facts) -> Iterator[Diagnosis]:
-    """What was not looked at is not sound: say so."""
+def unread_parts(facts: Facts) -> Iterator[Diagnosis]:
+    """Note every kind that could not be read, and so was not checked."""
     for one in facts.unread:
         yield note(
             StatusReason.NOT_CHECKED,
             one.what,
             f"it could not be read: {one.why}",
-            "run the doctor as somebody who may, such as a cluster administrator",
+            "run the doctor as a user with the permission, such as a cluster administrator",
         )
 
 
 def lease_skew_s(lease: Mapping[str, Any]) -> float | None:
-    """Give by how much its holder's clock is ahead; None where it does not say."""
+    """Return how far its holder's clock is ahead; None if unknown."""
     renewed = lease.get("spec", {}).get("renewTime")
     written = _written_s(lease, lambda entry: True)
     if not renewed or written is None:
@@ -127,17 +129,17 @@ def lease_skew_s(lease: Mapping[str, Any]) -> float | None:
 
 
 def decision_skew_s(facts: Facts) -> float | None:
-    """Give by how much the operator's clock is ahead, by its status writes; None where it agrees.
+    """Return how far the operator's clock is ahead, by its status writes; None if it agrees.
 
-    A decision is written after it was made, but conditions may be written alone, long after it. So
-    one that lies in the future proves a clock ahead, and only all being old one behind.
+    A decision is written after it is made, but conditions may be written alone, much later. So one
+    decision in the future proves a clock that is ahead, and only all being old one that is behind.
     """
     skews = []
     for service in facts.services:
-        decided = (service.get("status", {}).get("decision") or {}).get("time")
+        decision = service_status(service).decision
         written = _written_s(service, lambda entry: entry.get("subresource") == "status")
-        if decided and written is not None:
-            skews.append(epoch_s(decided) - written)
+        if decision and decision.time and written is not None:
+            skews.append(epoch_s(decision.time) - written)
     if skews and max(skews) > SKEW_S:
         return max(skews)
     if skews and max(skews) < -LATE_WRITE_S:
@@ -146,7 +148,7 @@ def decision_skew_s(facts: Facts) -> float | None:
 
 
 def difference(one: Any, other: Any) -> str | None:
-    """Give the path of the first place where two JSON values differ; None where they agree."""
+    """Return the path of the first difference of two JSON values; None if they are equal."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         for key in sorted({*one, *other}):
             if key not in one or key not in other:
@@ -180,7 +182,3 @@ def _written_s(one: Mapping[str, Any], chosen: Any) -> float | None:
 
 def _ahead(skew_s: float) -> str:
     return f"{abs(skew_s):.0f} s {'ahead of' if skew_s > 0 else 'behind'}"
-
-
-def _subject(one: Mapping[str, Any]) -> str:
-    return f"{one['metadata']['namespace']}/{one['metadata']['name']}"

@@ -1,37 +1,37 @@
-"""Every check, in the order in which its findings are read: the cause before what follows."""
+"""Runs every check, causes before consequences."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
 from headroom.cli.commands.doctor import cluster_checks, service_checks, telemetry_checks
+from headroom.cli.commands.doctor.condition_checks import conditions_need_attention
 from headroom.cli.commands.doctor.facts import Facts
 from headroom.cli.commands.doctor.findings import Diagnosis, Severity
 
 Check = Callable[[Facts], Iterator[Diagnosis]]
 
 CHECKS: tuple[Check, ...] = (
-    cluster_checks.kubernetes_is_new_enough,
-    cluster_checks.the_definition_is_current,
-    cluster_checks.the_operator_runs,
-    cluster_checks.the_operator_may_do_what_it_does,
-    cluster_checks.the_clocks_agree,
-    service_checks.the_spec_is_valid,
-    service_checks.the_target_is_there,
-    service_checks.nobody_else_scales_it,
-    service_checks.it_is_not_paused,
-    service_checks.it_is_evaluated,
-    service_checks.there_are_accelerators,
-    service_checks.replicas_can_start,
+    cluster_checks.kubernetes_is_supported,
+    cluster_checks.crd_is_current,
+    cluster_checks.operator_runs,
+    cluster_checks.operator_has_permissions,
+    cluster_checks.clocks_agree,
+    service_checks.spec_is_valid,
+    service_checks.target_exists,
+    service_checks.no_other_autoscaler,
+    service_checks.nothing_is_paused,
+    service_checks.service_is_evaluated,
+    service_checks.accelerators_exist,
     telemetry_checks.prometheus_answers,
-    telemetry_checks.pods_are_measured,
-    service_checks.the_promise_can_be_kept,
-    cluster_checks.what_was_not_read,
+    telemetry_checks.pods_expose_metrics,
 )
 
 
 def examined(facts: Facts) -> list[Diagnosis]:
-    """Give every finding, the worst first, else in the order of the checks."""
+    """Return every finding, the worst first, else in the order of the checks."""
     found = [one for check in CHECKS for one in check(facts)]
+    found += conditions_need_attention(facts, tuple(found))
+    found += cluster_checks.unread_parts(facts)
     order = list(Severity)
     return sorted(found, key=lambda one: order.index(one.severity))

@@ -1,6 +1,6 @@
-"""What the doctor looks at: everything that was read of the cluster, as values.
+"""The facts that the doctor examines: everything that was read from the cluster, as values.
 
-What could not be read is in `unread`, never an empty list: nothing found and nothing seen differ.
+What could not be read is listed in `unread`: an empty list means that there is none.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from headroom.api.kind import GROUP, PLURAL
+from headroom.api.status import Status
 from headroom.controller.permissions import Permission
 
 Manifest = Mapping[str, Any]
@@ -17,10 +19,10 @@ Manifest = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
-    """How a pod answered when it was asked for its metrics."""
+    """A pod's answer to a request for its metrics."""
 
     class How(StrEnum):
-        """What came back."""
+        """The kind of answer."""
 
         PAGE = "page"
         REFUSED = "refused"
@@ -37,14 +39,14 @@ class Answered:
     path: str
     detail: str = ""
     names: frozenset[str] = frozenset()
-    """Of the metrics on the page."""
+    """Names of the metrics on the page."""
     declared: tuple[int, ...] = ()
     """Ports that the pod's containers declare."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unread:
-    """Something that could not be read, and why."""
+    """A kind that could not be read, and why."""
 
     what: str
     why: str
@@ -52,29 +54,49 @@ class Unread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """The cluster as it was read."""
+    """The cluster as read."""
 
     version: tuple[int, int] | None = None
-    """Of Kubernetes, major and minor."""
+    """Version of Kubernetes, major and minor."""
     now_s: float | None = None
-    """By the API server's clock, seconds since the epoch."""
+    """Time by the API server's clock, seconds since the epoch."""
     crd: Manifest | None = None
-    """None where it is not there; see `unread`."""
+    """None if it is not installed, or in `unread`."""
     operators: tuple[Manifest, ...] = ()
-    """Deployments that run the operator."""
+    """Deployments of the operator."""
     denied: tuple[tuple[str, Permission], ...] = ()
-    """(user, permission) for each that the operator lacks."""
+    """(user, permission) for each one that the operator lacks."""
     services: tuple[Manifest, ...] = ()
     targets: Mapping[str, Manifest | None] = field(default_factory=dict)
-    """By the service's UID: the workload that it scales; None where there is none."""
+    """By the service's UID: the workload that it scales, or None."""
     autoscalers: tuple[Manifest, ...] = ()
     nodes: tuple[Manifest, ...] = ()
     answers: Mapping[str, Answered] = field(default_factory=dict)
-    """By the service's UID: how one of its pods answered; absent where none runs."""
+    """By the service's UID: the answer of one of its running pods."""
     leases: tuple[Manifest, ...] = ()
-    """Of the nodes, and of the operator."""
+    """Leases of the nodes and of the operator."""
     unread: tuple[Unread, ...] = ()
 
     def was_read(self, what: str) -> bool:
-        """Whether this could be read at all."""
+        """Return whether this kind could be read."""
         return all(one.what != what for one in self.unread)
+
+
+def service_status(one: Manifest) -> Status:
+    """Return the status of a service."""
+    return Status.read(one.get("status"))
+
+
+def subject(one: Manifest) -> str:
+    """Return how a finding names an object."""
+    return f"{one['metadata']['namespace']}/{one['metadata']['name']}"
+
+
+def resource(one: Manifest) -> str:
+    """Return how kubectl names a service, also where KServe has a kind of the same name."""
+    return f"{PLURAL}.{GROUP}/{one['metadata']['name']}"
+
+
+def uid(one: Manifest) -> str:
+    """Return the UID; empty without one."""
+    return str(one["metadata"].get("uid", ""))

@@ -14,53 +14,54 @@ CLUSTER = "cluster"
 
 
 class Severity(StrEnum):
-    """How much it matters."""
+    """How severe a finding is."""
 
     PROBLEM = "problem"
-    """A promise cannot be kept, or nothing works."""
+    """The SLO is missed, or nothing works."""
     WARNING = "warning"
-    """It works, and not as one would expect."""
+    """It works, but not as expected."""
     NOTE = "note"
-    """Worth knowing; nothing has to be done."""
+    """Information; nothing has to be done."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
     """One finding about one subject."""
 
-    finding: StatusReason
+    finding: str
+    """A StatusReason, or the reason of a condition of another version."""
     severity: Severity
     subject: str
     """`namespace/name` of a service, or of another object, or `cluster`."""
     why: str
-    """What was seen."""
+    """The observation."""
     remedy: str
-    """What to do next."""
+    """The next step."""
 
 
 def problem(finding: StatusReason, subject: str, why: str, remedy: str) -> Diagnosis:
-    """Say that something does not work."""
+    """Return a finding that something does not work."""
     return Diagnosis(
         finding=finding, severity=Severity.PROBLEM, subject=subject, why=why, remedy=remedy
     )
 
 
 def warning(finding: StatusReason, subject: str, why: str, remedy: str) -> Diagnosis:
-    """Say that something works otherwise than one would expect."""
+    """Return a finding that something does not work as expected."""
     return Diagnosis(
         finding=finding, severity=Severity.WARNING, subject=subject, why=why, remedy=remedy
     )
 
 
 def note(finding: StatusReason, subject: str, why: str, remedy: str) -> Diagnosis:
-    """Say what is worth knowing."""
+    """Return a finding for information."""
     return Diagnosis(
         finding=finding, severity=Severity.NOTE, subject=subject, why=why, remedy=remedy
     )
 
 
 def is_well(found: Sequence[Diagnosis]) -> bool:
-    """Whether nothing has to be done."""
+    """Return whether nothing has to be done."""
     return all(one.severity is Severity.NOTE for one in found)
 
 
@@ -68,7 +69,7 @@ _MARKS = {Severity.PROBLEM: "✕", Severity.WARNING: "!", Severity.NOTE: "·"}
 
 
 def as_text(found: Sequence[Diagnosis], services: int) -> str:
-    """Render each finding with its cause and its remedy, then how many there are."""
+    """Format each finding with its cause and remedy, then the counts."""
     counted = Counter(one.severity for one in found)
     looked = f"{services} {'service' if services == 1 else 'services'} examined"
     numbers = [
@@ -87,7 +88,7 @@ def as_text(found: Sequence[Diagnosis], services: int) -> str:
 
 
 def as_json(found: Sequence[Diagnosis], services: int) -> str:
-    """Render the findings for programs."""
+    """Format the findings for programs."""
     return json.dumps(
         {
             "well": is_well(found),

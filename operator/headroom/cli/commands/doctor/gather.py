@@ -1,6 +1,6 @@
-"""All reads of the doctor, and nothing else: the cluster → facts.
+"""Reads the facts from the cluster.
 
-A read that is refused or fails is noted, and the others go on.
+A read that is denied or fails is noted, and the rest go on.
 """
 
 from __future__ import annotations
@@ -16,20 +16,27 @@ import orjson
 
 from headroom.api.crd import NAME as CRD_NAME
 from headroom.api.kind import API_VERSION, KIND
-from headroom.cli.commands.doctor.facts import Answered, Facts, Manifest, Unread
+from headroom.cli.commands.doctor.facts import (
+    Answered,
+    Facts,
+    Manifest,
+    Unread,
+    service_status,
+    uid,
+)
 from headroom.cli.commands.doctor.pod_probe import Reader, ask_pod
 from headroom.controller.permissions import Permission, on_services
 from headroom.errors import ClusterError, NotFound
 
 PART_OF = "app.kubernetes.io/part-of=headroom"
 AT_ONCE = 16
-"""Requests that the API server is given at a time."""
+"""Concurrent requests to the API server."""
 
 _Value = TypeVar("_Value")
 
 
 async def gathered(api: Reader, namespace: str | None) -> Facts:
-    """Read what the checks look at, of one namespace or of all.
+    """Read the facts of one namespace, or of all.
 
     Raises ClusterError where the API server does not answer at all.
     """
@@ -57,11 +64,11 @@ async def gathered(api: Reader, namespace: str | None) -> Facts:
         operators=tuple(operators),
         denied=tuple(await reading.denied(operators, namespace)),
         services=tuple(services),
-        targets={_uid(one): found for one, found in zip(services, targets, strict=True)},
+        targets={uid(one): found for one, found in zip(services, targets, strict=True)},
         autoscalers=tuple(autoscalers),
         nodes=tuple(nodes),
         answers={
-            _uid(one): answer
+            uid(one): answer
             for one, answer in zip(services, answers, strict=True)
             if answer is not None
         },
@@ -71,14 +78,14 @@ async def gathered(api: Reader, namespace: str | None) -> Facts:
 
 
 def runs_the_operator(deployment: Manifest) -> bool:
-    """Tell the operator's Deployment by what it runs: charts name and label it as they like."""
+    """Return whether a Deployment runs the operator; names and labels differ by chart."""
     pod = deployment["spec"]["template"]["spec"]
     return any("run" in (one.get("args") or ())[:1] for one in pod["containers"])
 
 
 @dataclass
 class _Reading:
-    """Reads that may be refused, a few at a time."""
+    """Reads that may fail, a few at a time."""
 
     api: Reader
     unread: dict[str, Unread] = field(default_factory=dict)
@@ -110,7 +117,7 @@ class _Reading:
         )
 
     async def target(self, service: Manifest) -> Manifest | None:
-        """Read the workload that a service scales; what cannot be read counts as there."""
+        """Read the workload that a service scales; one that cannot be read counts as existing."""
         metadata = service["metadata"]
         named = service["spec"].get("targetRef") or {}
         api_version, kind = named.get("apiVersion", "apps/v1"), named.get("kind", "Deployment")
@@ -125,8 +132,8 @@ class _Reading:
         return {"kind": kind, "metadata": {"name": named.get("name", metadata["name"])}}
 
     async def answer(self, service: Manifest) -> Answered | None:
-        """Ask one of a service's pods for its metrics; None where none runs, or none may be."""
-        selector = (service.get("status") or {}).get("selector")
+        """Ask one of a service's pods for its metrics; None if none runs or access is denied."""
+        selector = service_status(service).selector
         if not selector:
             return None
         namespace = service["metadata"]["namespace"]
@@ -136,7 +143,7 @@ class _Reading:
     async def denied(
         self, operators: Sequence[Manifest], namespace: str | None
     ) -> list[tuple[str, Permission]]:
-        """Ask for each right as the operator's service account."""
+        """Return the permissions that the operator's ServiceAccount lacks."""
         users = sorted(
             {
                 f"system:serviceaccount:{one['metadata']['namespace']}:{_account(one)}"
@@ -165,9 +172,9 @@ class _Reading:
             "spec": spec,
         }
         kind = "SubjectAccessReview"
-        nobody: dict[str, Any] = {"status": {"allowed": True}}
+        default: dict[str, Any] = {"status": {"allowed": True}}
         found = await self.of(
-            kind, lambda: self.api.create(review, field_manager="headroom"), nobody
+            kind, lambda: self.api.create(review, field_manager="headroom"), default
         )
         return bool(found.get("status", {}).get("allowed"))
 
@@ -191,10 +198,6 @@ def _account(operator: Mapping[str, Any]) -> str:
 
 
 def _path(api_version: str, kind: str, namespace: str, name: str) -> str:
-    """Any kind may be named: its plural is guessed as Kubernetes' own kinds form it."""
+    """Return the path of an object of any kind; the plural is formed as Kubernetes' own kinds."""
     root = f"/api/{api_version}" if "/" not in api_version else f"/apis/{api_version}"
     return f"{root}/namespaces/{namespace}/{kind.lower()}s/{name}"
-
-
-def _uid(one: Manifest) -> str:
-    return str(one["metadata"].get("uid", ""))

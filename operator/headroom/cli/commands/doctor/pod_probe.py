@@ -1,4 +1,4 @@
-"""One pod's page of metrics, asked for through the API server: how it answered."""
+"""Reads one pod's metrics through the API server, and classifies the answer."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ How = Answered.How
 
 
 class Fetched(Protocol):
-    """An answer as it came."""
+    """An HTTP answer."""
 
     @property
     def status(self) -> int:
-        """The HTTP status."""
+        """Return the HTTP status."""
         ...
 
     @property
     def body(self) -> bytes:
-        """The body."""
+        """Return the body."""
         ...
 
     @property
     def date(self) -> str:
-        """The server's time, as HTTP writes it; may be empty."""
+        """Return the Date header; may be empty."""
         ...
 
 
 class Reader(Protocol):
-    """The API server, read only but for reviews, which change nothing."""
+    """The API server, read-only except for access reviews, which change nothing."""
 
     async def get(
         self, api_version: str, kind: str, namespace: str | None, name: str
     ) -> dict[str, Any]:
-        """Read one object; raise NotFound where it is not."""
+        """Read one object; raise NotFound if it does not exist."""
         ...
 
     async def list_all(
@@ -53,7 +53,7 @@ class Reader(Protocol):
         ...
 
     async def create(self, manifest: dict[str, Any], *, field_manager: str) -> dict[str, Any]:
-        """POST, for reviews."""
+        """POST an access review."""
         ...
 
     async def fetch(self, path: str) -> Fetched:
@@ -64,9 +64,9 @@ class Reader(Protocol):
 async def ask_pod(
     api: Reader, service: Manifest, pods: Sequence[dict[str, Any]]
 ) -> Answered | None:
-    """Ask the first that is ready, else the first that runs; None where none does.
+    """Ask the first ready pod, else the first running one; None if none runs.
 
-    Raises Forbidden where the user may not reach pods through the API server.
+    Raises Forbidden if the user may not use pods/proxy.
     """
     running = [one for one in pods if one.get("status", {}).get("phase") == "Running"]
     if not running:
@@ -88,9 +88,9 @@ async def ask_pod(
 
 
 def scraped(service: Manifest) -> tuple[int, str]:
-    """Give the port and the path at which the operator reads the metrics.
+    """Return the port and the path from which the operator reads the metrics.
 
-    Of a spec that breaks a rule, which is told of elsewhere, those of the default.
+    For an invalid spec, which another check reports, those of the default profile.
     """
     try:
         runtime = Runtime.model_validate(service["spec"].get("runtime") or {})
@@ -100,9 +100,9 @@ def scraped(service: Manifest) -> tuple[int, str]:
 
 
 def judged(status: int, body: bytes) -> tuple[Answered.How, str]:
-    """Tell what the pod said from what the API server says about reaching it.
+    """Classify an answer, of the pod or of the API server about reaching it.
 
-    Raises Forbidden where it is the API server that refuses.
+    Raises Forbidden if the API server denies access.
     """
     said = _api_status(body)
     message = said.get("message", "") or body[:120].decode("utf-8", "replace").strip()
@@ -120,7 +120,7 @@ def judged(status: int, body: bytes) -> tuple[Answered.How, str]:
 
 
 def metric_names(page: bytes) -> frozenset[str]:
-    """Give the names on a page of metrics in Prometheus' or OpenMetrics' text."""
+    """Return the names on a page of metrics in Prometheus' or OpenMetrics' text format."""
     return frozenset(name.decode() for name in _NAME.findall(page))
 
 

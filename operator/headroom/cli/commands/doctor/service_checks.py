@@ -1,15 +1,21 @@
-"""Checks of each service: its spec, its workload, who else scales it, its accelerators."""
+"""Checks of each service: its spec, its workload, other autoscalers, accelerators."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from headroom.api import InferenceService, InvalidSpec
 from headroom.api.reasons import StatusReason
 from headroom.api.timestamps import epoch_s
-from headroom.cli.commands.doctor.facts import Facts, Manifest
+from headroom.cli.commands.doctor.facts import (
+    Facts,
+    Manifest,
+    resource,
+    service_status,
+    subject,
+    uid,
+)
 from headroom.cli.commands.doctor.findings import Diagnosis, note, problem, warning
 
 SILENT_AFTER_S = 300.0
@@ -17,84 +23,57 @@ SILENT_AFTER_S = 300.0
 _PER_SERVICE_S = 0.5
 
 
-def the_spec_is_valid(facts: Facts) -> Iterator[Diagnosis]:
-    """Stored before a rule was, or refused by the API server in its children."""
+def spec_is_valid(facts: Facts) -> Iterator[Diagnosis]:
+    """Find specs that were stored before a rule existed."""
     for one in facts.services:
-        edit = f"kubectl edit {_named(one)}"
         try:
             InferenceService.parse(one)
         except InvalidSpec as error:
+            edit = f"kubectl edit {resource(one)} --namespace {one['metadata']['namespace']}"
             yield problem(StatusReason.INVALID_SPEC, subject(one), str(error), edit)
-            continue
-        found = condition(one, "Ready")
-        if found.get("reason") == "InvalidSpec":
-            yield problem(StatusReason.INVALID_SPEC, subject(one), _said(found), edit)
 
 
-def the_promise_can_be_kept(facts: Facts) -> Iterator[Diagnosis]:
-    """A target below what an idle replica takes is a wish; so is one that a bound forbids."""
-    for one in facts.services:
-        found = condition(one, "SLOFeasible")
-        if found.get("status") == "False":
-            yield problem(
-                StatusReason.SLO_INFEASIBLE,
-                subject(one),
-                found.get("message", ""),
-                "raise spec.slo.latency.target above what an idle replica takes, or use a faster "
-                "accelerator or model",
-            )
-        limited, missed = condition(one, "ScalingLimited"), condition(one, "SLOMet")
-        if limited.get("reason") == "AtMaxReplicas" and missed.get("status") == "False":
-            yield warning(
-                StatusReason.AT_MAX_REPLICAS,
-                subject(one),
-                f"{missed.get('message', '')}; {limited.get('message', '')}",
-                "raise spec.scaling.maxReplicas",
-            )
-
-
-def it_is_evaluated(facts: Facts) -> Iterator[Diagnosis]:
-    """The operator is there, and has said nothing about the spec, or nothing for long."""
+def service_is_evaluated(facts: Facts) -> Iterator[Diagnosis]:
+    """Find services for which a running operator has reported nothing, or nothing recent."""
     if not any(one.get("status", {}).get("availableReplicas") for one in facts.operators):
         return
     patience_s = max(SILENT_AFTER_S, _PER_SERVICE_S * len(facts.services))
-    remedy = "see that the operator watches this namespace (its --namespace) and what its log says"
+    remedy = "check that the operator watches this namespace (--namespace), and read its log"
     for one in facts.services:
-        status, now_s = one.get("status") or {}, facts.now_s
-        since = (status.get("decision") or {}).get("time") or one["metadata"].get(
-            "creationTimestamp"
-        )
+        status, metadata, now_s = service_status(one), one["metadata"], facts.now_s
+        decided = status.decision.time if status.decision else ""
+        since = decided or metadata.get("creationTimestamp")
         if now_s is None or since is None or now_s - epoch_s(since) <= patience_s:
             continue
-        seen = status.get("observedGeneration", 0)
-        if seen < one["metadata"].get("generation", 0):
-            why = f"generation {one['metadata']['generation']} is not observed, {seen} was"
+        reasons = {condition.reason for condition in status.conditions}
+        generation = metadata.get("generation", 0)
+        if status.observed_generation < generation:
+            why = f"generation {generation} is not observed; the status is of "
+            why += f"{status.observed_generation}"
             yield problem(StatusReason.NOT_EVALUATED, subject(one), why, remedy)
-        elif (failed := condition(one, "ScalingActive")).get("reason") == "EvaluationFailed":
-            why = failed.get("message", "")
-            yield problem(StatusReason.EVALUATION_FAILED, subject(one), why, remedy)
-        elif condition(one, "Ready").get("reason") != "InvalidSpec":
-            why = f"nothing was decided for {(now_s - epoch_s(since)) / 60:.0f} min"
+        elif not reasons & {StatusReason.EVALUATION_FAILED, StatusReason.INVALID_SPEC}:
+            why = f"the last decision is {(now_s - epoch_s(since)) / 60:.0f} min old"
             yield problem(StatusReason.NOT_EVALUATED, subject(one), why, remedy)
 
 
-def the_target_is_there(facts: Facts) -> Iterator[Diagnosis]:
-    """Only a workload that was named can be missing: an own one is created."""
+def target_exists(facts: Facts) -> Iterator[Diagnosis]:
+    """Find targetRefs without a workload; Headroom creates workloads only without targetRef."""
     for one in facts.services:
         named = one["spec"].get("targetRef")
-        if named and facts.targets.get(_uid(one), one) is None:
+        if named and facts.targets.get(uid(one), one) is None:
             what = f"{named.get('kind')} {one['metadata']['namespace']}/{named.get('name')}"
             yield problem(
                 StatusReason.TARGET_NOT_FOUND,
                 subject(one),
-                f"spec.targetRef names {what}, which is not there",
-                f"create it, or name another: kubectl get {str(named.get('kind')).lower()} "
-                f"--namespace {one['metadata']['namespace']}",
+                f"spec.targetRef names {what}, which does not exist",
+                f"create it; spec.targetRef cannot be changed, so for another workload delete this "
+                "InferenceService and apply a new one: kubectl get "
+                f"{str(named.get('kind')).lower()} --namespace {one['metadata']['namespace']}",
             )
 
 
-def nobody_else_scales_it(facts: Facts) -> Iterator[Diagnosis]:
-    """Two that write the replicas undo each other's work for ever."""
+def no_other_autoscaler(facts: Facts) -> Iterator[Diagnosis]:
+    """Find workloads that are also scaled by an HPA or by another InferenceService."""
     owners: defaultdict[tuple[str, str, str], list[Manifest]] = defaultdict(list)
     for one in facts.services:
         owners[_workload(one)].append(one)
@@ -102,27 +81,26 @@ def nobody_else_scales_it(facts: Facts) -> Iterator[Diagnosis]:
         aim = scaler["spec"]["scaleTargetRef"]
         namespace, name = scaler["metadata"]["namespace"], scaler["metadata"]["name"]
         for one in owners.get((namespace, aim["kind"], aim["name"]), ()):
-            made_by = _maker(scaler) or f"hpa/{name}"
             yield problem(
                 StatusReason.AUTOSCALER_CONFLICT,
                 subject(one),
                 f"HorizontalPodAutoscaler {namespace}/{name} scales the same {aim['kind']}",
-                f"kubectl delete {made_by} --namespace {namespace}",
+                f"kubectl delete {_controller(scaler) or f'hpa/{name}'} --namespace {namespace}",
             )
     for (_, kind, name), services in owners.items():
         for one in services[1:]:
             yield problem(
                 StatusReason.TARGET_ALREADY_MANAGED,
                 subject(one),
-                f"{kind} {name} is also scaled by InferenceService {subject(services[0])}",
+                f"InferenceService {subject(services[0])} also scales {kind} {name}",
                 "delete one of the two InferenceServices",
             )
 
 
-def it_is_not_paused(facts: Facts) -> Iterator[Diagnosis]:
-    """Switches that somebody may have forgotten."""
+def nothing_is_paused(facts: Facts) -> Iterator[Diagnosis]:
+    """Find paused rollouts and services that only recommend."""
     for one in facts.services:
-        workload = facts.targets.get(_uid(one))
+        workload = facts.targets.get(uid(one))
         if workload and workload.get("spec", {}).get("paused"):
             kind = str(workload.get("kind", "Deployment")).lower()
             name = f"{kind}/{workload['metadata']['name']}"
@@ -136,99 +114,41 @@ def it_is_not_paused(facts: Facts) -> Iterator[Diagnosis]:
             yield warning(
                 StatusReason.RECOMMEND_ONLY,
                 subject(one),
-                "scaling.mode is Recommend: decisions are in the status, and not acted on",
-                "set spec.scaling.mode to Auto when they should be",
+                "scaling.mode is Recommend: decisions are in the status, and are not written",
+                "to write decisions, set spec.scaling.mode to Auto",
             )
 
 
-_CHECKED_APART = frozenset(
-    {
-        StatusReason.TARGET_NOT_FOUND,
-        StatusReason.TARGET_ALREADY_MANAGED,
-        StatusReason.AUTOSCALER_CONFLICT,
-    }
-)
-_CANNOT_START = frozenset(
-    {
-        StatusReason.REPLICAS_BROKEN,
-        StatusReason.POD_CREATION_FORBIDDEN,
-        StatusReason.MODEL_UNAVAILABLE,
-    }
-)
-
-
-def replicas_can_start(facts: Facts) -> Iterator[Diagnosis]:
-    """What the cluster says about replicas that do not become ready, or are not taken."""
-    for one in facts.services:
-        capacity, able = condition(one, "CapacityAvailable"), condition(one, "AbleToScale")
-        if capacity.get("reason") in _CANNOT_START:
-            yield problem(
-                StatusReason(capacity["reason"]),
-                subject(one),
-                capacity.get("message", ""),
-                f"kubectl describe pods {_selected(one)}",
-            )
-        if able.get("status") == "False" and able.get("reason") not in _CHECKED_APART:
-            yield problem(
-                reason_of(able, StatusReason.SCALE_FAILED),
-                subject(one),
-                able.get("message", ""),
-                "do what the message says; the write is repeated every minute",
-            )
-
-
-def there_are_accelerators(facts: Facts) -> Iterator[Diagnosis]:
-    """No node has what a replica needs, or all together too few for what is promised."""
+def accelerators_exist(facts: Facts) -> Iterator[Diagnosis]:
+    """Find replicas that fit no node, and minReplicas that exceed all nodes together."""
     if not facts.was_read("Node"):
         return
-    asked: defaultdict[str, int] = defaultdict(int)
+    needed: defaultdict[str, int] = defaultdict(int)
     for one in facts.services:
         accelerator = one["spec"].get("accelerator") or {}
-        resource, count = accelerator.get("resource", ""), int(accelerator.get("count") or 0)
+        name, count = accelerator.get("resource", ""), int(accelerator.get("count") or 0)
         if one["spec"].get("targetRef") or not count:
             continue
-        least = int((one["spec"].get("scaling") or {}).get("minReplicas") or 1)
-        asked[resource] += least * count
-        largest = max((_allocatable(node, resource) for node in facts.nodes), default=0)
+        needed[name] += int((one["spec"].get("scaling") or {}).get("minReplicas") or 1) * count
+        largest = max((_allocatable(node, name) for node in facts.nodes), default=0)
         if largest < count:
             yield problem(
                 StatusReason.NO_ACCELERATORS,
                 subject(one),
-                f"a replica needs {count} {resource}, and the most that a node has is {largest}",
-                f"add nodes with {resource}, install its device plugin, or change spec.accelerator "
+                f"a replica needs {count} {name}, and the largest node has {largest}",
+                f"add nodes with {name}, install its device plugin, or change spec.accelerator "
                 "(count: 0 needs none)",
             )
-    for resource, number in sorted(asked.items()):
-        total = sum(_allocatable(node, resource) for node in facts.nodes)
+    for name, number in sorted(needed.items()):
+        total = sum(_allocatable(node, name) for node in facts.nodes)
         if 0 < total < number:
             yield note(
                 StatusReason.INSUFFICIENT_ACCELERATORS,
-                resource,
-                f"minReplicas of all services need {number}, the nodes have {total}",
-                "add nodes, or lower spec.scaling.minReplicas; spec.scaling.priority says who goes "
-                "first",
+                name,
+                f"minReplicas of all services need {number}, and the nodes have {total}",
+                "add nodes, or lower spec.scaling.minReplicas; spec.scaling.priority decides which "
+                "service gets them",
             )
-
-
-def condition(one: Manifest, kind: str) -> Mapping[str, Any]:
-    """Give a condition of the status; empty where it is not there."""
-    for each in (one.get("status") or {}).get("conditions") or ():
-        if each.get("type") == kind:
-            return each  # type: ignore[no-any-return]
-    return {}
-
-
-def reason_of(found: Mapping[str, Any], otherwise: StatusReason) -> StatusReason:
-    """Give the reason of a condition; another version may have written one that is unknown here."""
-    try:
-        return StatusReason(found.get("reason", ""))
-    except ValueError:
-        return otherwise
-
-
-def subject(one: Manifest) -> str:
-    """Give what a finding calls a service."""
-    return f"{one['metadata']['namespace']}/{one['metadata']['name']}"
 
 
 def _workload(one: Manifest) -> tuple[str, str, str]:
@@ -238,32 +158,15 @@ def _workload(one: Manifest) -> tuple[str, str, str]:
     return metadata["namespace"], kind, name
 
 
-def _maker(scaler: Manifest) -> str:
-    """KEDA makes a HorizontalPodAutoscaler of each ScaledObject: deleting it would not last."""
+def _controller(scaler: Manifest) -> str:
+    """Return what manages the HPA, such as KEDA's ScaledObject, which would create it again."""
     for owner in scaler["metadata"].get("ownerReferences") or ():
         if owner.get("controller"):
             return f"{owner['kind'].lower()}/{owner['name']}"
     return ""
 
 
-def _allocatable(node: Manifest, resource: str) -> int:
+def _allocatable(node: Manifest, name: str) -> int:
     if node.get("spec", {}).get("unschedulable"):
         return 0
-    return int((node.get("status", {}).get("allocatable") or {}).get(resource, 0))
-
-
-def _selected(one: Manifest) -> str:
-    selector = (one.get("status") or {}).get("selector", "")
-    return f"--namespace {one['metadata']['namespace']} --selector {selector}"
-
-
-def _named(one: Manifest) -> str:
-    return f"inferenceservice/{one['metadata']['name']} --namespace {one['metadata']['namespace']}"
-
-
-def _said(found: Mapping[str, Any]) -> str:
-    return f"{found.get('reason')}: {found.get('message', '')}"
-
-
-def _uid(one: Manifest) -> str:
-    return str(one["metadata"].get("uid", ""))
+    return int((node.get("status", {}).get("allocatable") or {}).get(name, 0))

@@ -1,13 +1,22 @@
-"""Checks of what is measured: who answers on the port, with whose metrics, through which source."""
+"""Checks of metrics: a pod's port, path, profile and names, and the Prometheus source."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pydantic import ValidationError
+
+from headroom.api.custom_metrics import CustomMetrics, HistogramReference, MetricReference
 from headroom.api.reasons import StatusReason
-from headroom.cli.commands.doctor.facts import Answered, Facts, Manifest
+from headroom.cli.commands.doctor.facts import (
+    Answered,
+    Facts,
+    Manifest,
+    service_status,
+    subject,
+    uid,
+)
 from headroom.cli.commands.doctor.findings import Diagnosis, problem
-from headroom.cli.commands.doctor.service_checks import condition, subject
 
 PREFIXES = {
     "headroom": "headroom_",
@@ -21,33 +30,40 @@ PREFIXES = {
     "torchserve": "ts_",
     "mosec": "mosec_",
 }
-"""How the metrics of each runtime profile begin: whose page it is, whatever the version."""
+"""Prefix of the metric names of each runtime profile, in every version."""
 
-_PASSING = frozenset({"NoReadyReplicas", "CollectingMetrics", "Pending"})
+_PASSING = frozenset(
+    {StatusReason.NO_READY_REPLICAS, StatusReason.COLLECTING_METRICS, StatusReason.PENDING}
+)
+_ENABLE = "enable the server's metrics, or set spec.runtime.profile to the server that runs"
 How = Answered.How
 
 
-def pods_are_measured(facts: Facts) -> Iterator[Diagnosis]:
-    """Ask a pod as the operator does, and tell a wrong port from a wrong profile."""
+def pods_expose_metrics(facts: Facts) -> Iterator[Diagnosis]:
+    """Find wrong ports, wrong profiles and missing metrics on the page of one pod."""
     for one in facts.services:
-        answer = facts.answers.get(str(one["metadata"].get("uid", "")))
+        answer = facts.answers.get(uid(one))
         if answer is not None and _source(one) != "Prometheus":
             yield from _of_answer(one, answer)
 
 
 def prometheus_answers(facts: Facts) -> Iterator[Diagnosis]:
-    """What the operator could not read of its Prometheus."""
+    """Find services whose Prometheus gives the operator no samples."""
     for one in facts.services:
-        found = condition(one, "MetricsAvailable")
-        bad = found.get("status") in ("False", "Unknown") and found.get("reason") not in _PASSING
-        if _source(one) == "Prometheus" and bad:
-            yield problem(
-                StatusReason.PROMETHEUS_UNREACHABLE,
-                subject(one),
-                f"the signals of its Prometheus are missing: {found.get('message', '')}",
-                "see that the source in the operator's settings has the right address and that a "
-                "NetworkPolicy lets the operator reach it, or set spec.telemetry.source to Pods",
-            )
+        if _source(one) != "Prometheus":
+            continue
+        for found in service_status(one).conditions:
+            if found.type != "MetricsAvailable" or found.status == "True":
+                continue
+            if found.reason not in _PASSING:
+                yield problem(
+                    StatusReason.PROMETHEUS_UNREACHABLE,
+                    subject(one),
+                    f"metrics from its Prometheus are missing: {found.message}",
+                    "check the address of the source in the operator's settings and that a "
+                    "NetworkPolicy lets the operator reach it, or set spec.telemetry.source to "
+                    "Pods",
+                )
 
 
 def _of_answer(one: Manifest, answer: Answered) -> Iterator[Diagnosis]:
@@ -61,39 +77,64 @@ def _of_answer(one: Manifest, answer: Answered) -> Iterator[Diagnosis]:
             yield problem(StatusReason.WRONG_PORT, subject(one), why, remedy)
         case How.NOT_THERE:
             why = f"the server has no metrics at {where}: {answer.detail}"
-            yield problem(StatusReason.METRICS_MISSING, subject(one), why, _SWITCH_ON)
+            yield problem(StatusReason.METRICS_MISSING, subject(one), why, _ENABLE)
         case How.PAGE:
             yield from _of_page(one, answer, where)
         case How.OTHER:
-            why = f"{where} gives no page: {answer.detail}"
+            why = f"{where} returns no metrics: {answer.detail}"
             within = f"--namespace {one['metadata']['namespace']}"
-            remedy = f"see what the pod's log says: kubectl logs {answer.pod} {within}"
+            remedy = f"read the pod's log: kubectl logs {answer.pod} {within}"
             yield problem(StatusReason.METRICS_MISSING, subject(one), why, remedy)
 
 
 def _of_page(one: Manifest, answer: Answered, where: str) -> Iterator[Diagnosis]:
-    profile = str((one["spec"].get("runtime") or {}).get("profile", "headroom"))
+    runtime = one["spec"].get("runtime") or {}
+    profile = str(runtime.get("profile", "headroom"))
+    if profile == "custom":
+        missing = sorted(required_names(runtime.get("metrics")) - answer.names)
+        if missing:
+            yield problem(
+                StatusReason.METRICS_MISSING,
+                subject(one),
+                f"the page at {where} has no metric {', '.join(missing)}",
+                "correct the names in spec.runtime.metrics, or set absentIsZero for a metric that "
+                "appears with the first event",
+            )
+        return
     prefix = PREFIXES.get(profile)
     if prefix is None or any(name.startswith(prefix) for name in answer.names):
         return
-    whose = profile_of(answer.names)
-    if whose is not None:
+    actual = profile_of(answer.names)
+    if actual is not None:
         yield problem(
             StatusReason.WRONG_PROFILE,
             subject(one),
-            f"the profile is {profile}, and the metrics at {where} are those of {whose}",
-            f"set spec.runtime.profile to {whose}",
+            f"the profile is {profile}, and the metrics at {where} are those of {actual}",
+            f"set spec.runtime.profile to {actual}",
         )
     else:
         why = f"the page at {where} has no metric of profile {profile} ({prefix}...)"
-        yield problem(StatusReason.METRICS_MISSING, subject(one), why, _SWITCH_ON)
+        yield problem(StatusReason.METRICS_MISSING, subject(one), why, _ENABLE)
 
 
-_SWITCH_ON = "switch the server's metrics on, or set spec.runtime.profile to the server that it is"
+def required_names(metrics: object) -> frozenset[str]:
+    """Return the names that the page of a custom profile must have; none for an invalid spec."""
+    try:
+        custom = CustomMetrics.model_validate(metrics)
+    except ValidationError:
+        return frozenset()
+    names = set()
+    for field in CustomMetrics.model_fields:
+        one = getattr(custom, field)
+        if isinstance(one, HistogramReference) and not one.absent_is_zero:
+            names.add(f"{one.name}_bucket")
+        elif isinstance(one, MetricReference) and not one.absent_is_zero:
+            names.add(one.name)
+    return frozenset(names)
 
 
 def profile_of(names: frozenset[str]) -> str | None:
-    """Give the runtime profile whose metrics these are; None where it is none that is known."""
+    """Return the runtime profile that has these metrics; None if no profile has."""
     counts = {
         profile: sum(name.startswith(prefix) for name in names)
         for profile, prefix in PREFIXES.items()

@@ -1,0 +1,152 @@
+"""Findings from conditions: every condition that needs attention, unless a cause was found."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+from headroom.api.conditions import Condition, ConditionStatus, ConditionType
+from headroom.api.reasons import StatusReason
+from headroom.api.status import Status
+from headroom.cli.commands.doctor.facts import Facts, Manifest, resource, service_status, subject
+from headroom.cli.commands.doctor.findings import Diagnosis, Severity
+from headroom.console.summary import needing_attention
+
+_R = StatusReason
+
+NO_FINDING = frozenset({_R.AT_ZERO})
+"""Intended: scaleToZero removed the last replica."""
+NOTES = frozenset(
+    {
+        *(_R.PENDING, _R.WARMING_UP, _R.COLLECTING_METRICS, _R.NO_TRAFFIC, _R.COST_UNKNOWN),
+        *(_R.LATENCY_NOT_MEASURED, _R.EXTERNALLY_SCALED),
+    }
+)
+"""They pass, or were configured."""
+LIMITS = frozenset(
+    {
+        *(_R.AT_MAX_REPLICAS, _R.OPERATOR_LIMIT, _R.RATE_LIMITED, _R.CAPACITY_SHORTAGE),
+        _R.YIELDED_TO_PRIORITY,
+    }
+)
+"""Notes while the SLO is met, else warnings."""
+WARNINGS = frozenset({_R.RECOMMEND_ONLY, _R.NO_GATEWAY, _R.NO_ACTIVATOR, _R.SCALING_DISABLED})
+_METRICS = frozenset({_R.METRICS_MISSING, _R.METRICS_STALE})
+_NO_METRICS = frozenset({_R.WRONG_PORT, _R.WRONG_PROFILE, _R.PROMETHEUS_UNREACHABLE, *_METRICS})
+_CAUSES: dict[StatusReason, frozenset[StatusReason]] = {
+    _R.METRICS_MISSING: _NO_METRICS,
+    _R.METRICS_STALE: _NO_METRICS,
+    _R.PENDING: frozenset({_R.NOT_EVALUATED}),
+}
+"""Findings of other checks that explain a reason."""
+REMEDIES: dict[StatusReason, str] = {
+    _R.PENDING: "wait for the first evaluation; if it takes minutes, read the operator's log",
+    _R.EVALUATION_FAILED: "read the operator's log for this service",
+    _R.INVALID_SPEC: "kubectl edit {name} --namespace {namespace}",
+    _R.WARMING_UP: "wait; if it takes long: kubectl logs {pods}",
+    _R.NO_READY_REPLICAS: "kubectl describe pods {pods}",
+    _R.REPLICAS_BROKEN: "kubectl describe pods {pods}",
+    _R.MODEL_UNAVAILABLE: "correct spec.model, or kubectl logs {pods} --container model",
+    _R.REPLICAS_UNSCHEDULABLE: "add nodes, free accelerators, or lower spec.scaling.maxReplicas",
+    _R.POD_CREATION_FORBIDDEN: "raise the quota, or change what the admission policy rejects: "
+    "kubectl get events --namespace {namespace}",
+    _R.TARGET_NOT_FOUND: "create the workload; spec.targetRef cannot be changed, so another one "
+    "needs a new InferenceService",
+    _R.TARGET_FORBIDDEN: "grant the operator the permission that the message names",
+    _R.TARGET_NOT_SCALABLE: "delete the InferenceService, and apply it with the targetRef of a "
+    "resource that has a scale subresource",
+    _R.NAMESPACE_TERMINATING: "apply the service in another namespace",
+    _R.APPLY_FAILED: "change what the API server rejects; the write is repeated every minute",
+    _R.RECOMMEND_ONLY: "to write decisions, set spec.scaling.mode to Auto",
+    _R.EXTERNALLY_SCALED: "to write decisions, set spec.scaling.mode to Auto",
+    _R.TARGET_ALREADY_MANAGED: "delete one of the two InferenceServices",
+    _R.AUTOSCALER_CONFLICT: "delete the other autoscaler",
+    _R.SCALING_DISABLED: "to enable scaling, scale the workload to at least 1 replica",
+    _R.REPLICAS_REPEATEDLY_OVERWRITTEN: "stop the client that the message names from writing "
+    "replicas, or set spec.scaling.mode to Recommend",
+    _R.METRICS_STALE: "check that the pods answer and that a NetworkPolicy lets the operator "
+    "reach them: kubectl get pods {pods}",
+    _R.METRICS_MISSING: "check that the server exposes the metrics that the message names: "
+    "kubectl logs {pods}",
+    _R.COLLECTING_METRICS: "wait; the history is complete within a minute",
+    _R.SCALE_FAILED: "follow the message; the write is repeated every minute",
+    _R.AT_MAX_REPLICAS: "raise spec.scaling.maxReplicas",
+    _R.OPERATOR_LIMIT: "raise the operator's limits, or free replicas of other services",
+    _R.RATE_LIMITED: "wait, or raise the rate in spec.scaling.scaleUp",
+    _R.CAPACITY_SHORTAGE: "see CapacityAvailable: kubectl describe pods {pods}",
+    _R.YIELDED_TO_PRIORITY: "add accelerators, or raise spec.scaling.priority",
+    _R.NO_TRAFFIC: "send requests to measure the latency",
+    _R.LATENCY_NOT_MEASURED: "to measure it, set a runtime.profile with a latency histogram",
+    _R.ABOVE_TARGET: "wait for replicas that start; if none do, headroom explain {service} "
+    "--namespace {namespace} shows which rule or limit sets their number",
+    _R.SLO_INFEASIBLE: "raise spec.slo.latency.target above the latency of an idle replica, or use "
+    "a faster accelerator or model",
+    _R.COST_UNKNOWN: "send requests; the cost is learned from them",
+    _R.NO_GATEWAY: "install deploy/components/gateway, or set spec.routing.mode to Service",
+    _R.NO_ACTIVATOR: "check the pods of headroom-activator, or set spec.scaling.minReplicas to 1",
+    _R.ROUTING_UPDATE_FAILED: "change what the API server rejects; the write is repeated",
+}
+_UNKNOWN_REASON = "follow the message, and read the operator's log"
+
+
+def conditions_need_attention(facts: Facts, found: Sequence[Diagnosis]) -> Iterator[Diagnosis]:
+    """Yield one finding per reason that no other check has explained."""
+    for one in facts.services:
+        explained = {each.finding for each in found if each.subject == subject(one)}
+        status = service_status(one)
+        by_reason: dict[str, list[Condition]] = {}
+        slo_missed = any(
+            each.type == ConditionType.SLO_MET and each.status is ConditionStatus.FALSE
+            for each in status.conditions
+        )
+        for condition in needing_attention(status.conditions):
+            by_reason.setdefault(condition.reason, []).append(condition)
+        for text, conditions in by_reason.items():
+            reason = reason_of(text)
+            causes = frozenset() if reason is None else _CAUSES.get(reason, frozenset())
+            if reason in NO_FINDING or explained & {text, *causes}:
+                continue
+            yield Diagnosis(
+                finding=text,
+                severity=severity_of(
+                    reason, {each.type for each in conditions}, slo_missed=slo_missed
+                ),
+                subject=subject(one),
+                why=_why(conditions),
+                remedy=_remedy(one, status, reason),
+            )
+
+
+def reason_of(text: str) -> StatusReason | None:
+    """Return the reason; None for one of another version."""
+    try:
+        return StatusReason(text)
+    except ValueError:
+        return None
+
+
+def severity_of(
+    reason: StatusReason | None, types: Collection[str], *, slo_missed: bool
+) -> Severity:
+    """Return the severity of conditions of these types with this reason."""
+    if reason is _R.NO_READY_REPLICAS and ConditionType.READY not in types:
+        return Severity.NOTE  # a service at zero has no metrics
+    if reason in NOTES or (reason in LIMITS and not slo_missed):
+        return Severity.NOTE
+    return Severity.WARNING if reason in WARNINGS | LIMITS else Severity.PROBLEM
+
+
+def _why(conditions: Sequence[Condition]) -> str:
+    named = " and ".join(f"{one.type} is {one.status}" for one in conditions)
+    return f"{named}: {conditions[0].message}"
+
+
+def _remedy(one: Manifest, status: Status, reason: StatusReason | None) -> str:
+    if reason is None:
+        return _UNKNOWN_REASON
+    namespace = one["metadata"]["namespace"]
+    return REMEDIES.get(reason, _UNKNOWN_REASON).format(
+        name=resource(one),
+        service=one["metadata"]["name"],
+        namespace=namespace,
+        pods=f"--namespace {namespace} --selector {status.selector}",
+    )
