@@ -42,6 +42,7 @@ BUSY: dict[str, Any] = body(
         "observedGeneration": 3,
         "decision": {
             "replicas": 3,
+            "current": 3,
             "reason": "Burst",
             "message": "2 -> 3",
             "time": "2026-11-20T12:00:00Z",

@@ -131,6 +131,7 @@ def stale_crd() -> dict[str, Any]:
 
 CUSTOM = {
     "profile": "custom",
+    "image": "registry.example/mine:1",
     "maxBatchSize": 8,
     "metrics": {
         "inFlight": {"name": "queued"},

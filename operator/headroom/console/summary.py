@@ -11,8 +11,9 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
-from headroom.api.conditions import Condition, Conditions, ConditionStatus, ConditionType, read
+from headroom.api.conditions import Condition, Conditions, ConditionStatus, ConditionType
 from headroom.api.reasons import StatusReason
+from headroom.api.status import Status
 
 Manifest = Mapping[str, Any]
 
@@ -157,13 +158,16 @@ class ServiceSummary:
 
 def summarize(service: Manifest) -> ServiceSummary:
     """Summarize one object as the API server returns it."""
-    metadata, spec, status = service["metadata"], _of(service, "spec"), _of(service, "status")
+    metadata, spec = service["metadata"], _of(service, "spec")
+    status = Status.read(service.get("status"))
     slo, scaling, accelerator = _of(spec, "slo"), _of(spec, "scaling"), _of(spec, "accelerator")
-    objective, signals = _of(slo, "latency"), _of(status, "signals")
-    decision = _of(status, "decision")
-    conditions = read(status)
-    state, why = state_of(conditions)
-    current = int(status.get("replicas") or 0)
+    objective, signals, decision = _of(slo, "latency"), status.signals, status.decision
+    state, why = state_of(status.conditions)
+    pending = {
+        "warming": status.warming_replicas,
+        "unschedulable": status.unschedulable_replicas,
+        "broken": status.broken_replicas,
+    }
     return ServiceSummary(
         namespace=metadata.get("namespace", ""),
         name=metadata["name"],
@@ -172,35 +176,28 @@ def summarize(service: Manifest) -> ServiceSummary:
         why=why,
         percentile=objective.get("percentile"),
         target=objective.get("target"),
-        latency=signals.get("latency"),
-        arrivals_rps=signals.get("arrivalsPerSecond"),
-        waiting=signals.get("waiting"),
-        utilization=signals.get("utilization"),
+        latency=signals.latency if signals else None,
+        arrivals_rps=signals.arrivals_per_second if signals else None,
+        waiting=signals.waiting if signals else None,
+        utilization=signals.utilization if signals else None,
         ceiling=slo.get("utilizationCeiling"),
-        freshness=signals.get("freshness"),
-        current=current,
-        ready=int(status.get("readyReplicas") or 0),
-        desired=decision.get("replicas"),
-        pending={word: status[key] for key, word in _PENDING.items() if status.get(key)},
+        freshness=signals.freshness if signals else None,
+        current=status.replicas,
+        ready=status.ready_replicas,
+        desired=decision.replicas if decision else None,
+        pending={state: number for state, number in pending.items() if number},
         min_replicas=scaling.get("minReplicas"),
         max_replicas=scaling.get("maxReplicas"),
         mode=scaling.get("mode"),
         accelerator=accelerator.get("resource", ""),
         accelerators=(
-            None if spec.get("targetRef") else current * int(accelerator.get("count") or 0)
+            None if spec.get("targetRef") else status.replicas * int(accelerator.get("count") or 0)
         ),
-        reason=decision.get("reason"),
-        message=decision.get("message"),
-        decided=decision.get("time"),
-        conditions=conditions,
+        reason=decision.reason if decision else None,
+        message=decision.message if decision else None,
+        decided=decision.time if decision else None,
+        conditions=status.conditions,
     )
-
-
-_PENDING = {
-    "warmingReplicas": "warming",
-    "unschedulableReplicas": "unschedulable",
-    "brokenReplicas": "broken",
-}
 
 
 def state_of(conditions: Conditions) -> tuple[State, str]:

@@ -28,13 +28,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from headroom.adapters.kubernetes_api import KubernetesApi
-
-_COUNTS = {
-    "readyReplicas": "ready",
-    "warmingReplicas": "warming",
-    "unschedulableReplicas": "unschedulable",
-    "brokenReplicas": "broken",
-}
+    from headroom.api.status import DecisionStatus, Status
 
 
 def explain(
@@ -73,9 +67,10 @@ async def fetch(api: KubernetesApi, namespace: str | None, name: str) -> dict[st
 
 def as_json(service: Mapping[str, Any]) -> str:
     """Format the explanation for programs; null is unknown."""
+    from headroom.api.status import Status
     from headroom.console.summary import summarize, summary_json
 
-    status = service.get("status") or {}
+    status = Status.read(service.get("status")).manifest()
     kept = {key: status.get(key) for key in ("decision", "signals", "model", "coldStart")}
     return json.dumps(summary_json(summarize(service)) | kept, indent=2, allow_nan=False)
 
@@ -85,71 +80,76 @@ def explained(service: Mapping[str, Any]) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
-    from headroom.api.conditions import read
+    from headroom.api.status import Status
     from headroom.console.summary import needing_attention
 
-    status = service.get("status") or {}
-    decision = status.get("decision")
+    status = Status.read(service.get("status"))
+    decision = status.decision
     parts: list[RenderableType] = [_heading(service, status)]
     if decision is None:
         parts.append(Text("No decision yet: the operator has not evaluated this service."))
     else:
         parts += [_decision(decision), Text(_signals(service, status))]
-        if decision.get("counterfactuals"):
+        if decision.counterfactuals:
             parts += [Text(), _counterfactuals(decision)]
-        if recommendations := decision.get("recommendations"):
-            rows = [(one["rule"], str(one["replicas"]), one["detail"]) for one in recommendations]
+        if decision.recommendations:
+            rows = [(one.rule, str(one.replicas), one.detail) for one in decision.recommendations]
             heads = ("rule", "replicas", "because")
             parts += [Text(), _table("What each rule requires", heads, rows, numbers=(1,))]
-    if conditions := needing_attention(read(status)):
+    if conditions := needing_attention(status.conditions):
         rows = [(f"{one.type}={one.status}", one.reason, one.message) for one in conditions]
         heads = ("condition", "reason", "message")
         parts += [Text(), _table("Conditions that need attention", heads, rows)]
     return Group(*parts)
 
 
-def _heading(service: Mapping[str, Any], status: Mapping[str, Any]) -> Text:
+def _heading(service: Mapping[str, Any], status: Status) -> Text:
     from rich.text import Text
 
     metadata = service["metadata"]
-    counts = ", ".join(f"{status[key]} {word}" for key, word in _COUNTS.items() if status.get(key))
+    states = {
+        "ready": status.ready_replicas,
+        "warming": status.warming_replicas,
+        "unschedulable": status.unschedulable_replicas,
+        "broken": status.broken_replicas,
+    }
+    counts = ", ".join(f"{number} {state}" for state, number in states.items() if number)
     text = Text(f"{metadata['namespace']}/{metadata['name']}", style="bold")
-    text.append(f": {status.get('replicas', 0)} replicas", style="not bold")
+    text.append(f": {status.replicas} replicas", style="not bold")
     return text.append(f" ({counts})" if counts else "", style="not bold")
 
 
-def _decision(decision: Mapping[str, Any]) -> Text:
+def _decision(decision: DecisionStatus) -> Text:
     from rich.text import Text
 
-    text = Text(f"{decision['reason']}", style="bold cyan")
-    return text.append(f": {decision['message']} ({decision['time']})", style="not bold default")
+    text = Text(decision.reason, style="bold cyan")
+    return text.append(f": {decision.message} ({decision.time})", style="not bold default")
 
 
-def _signals(service: Mapping[str, Any], status: Mapping[str, Any]) -> str:
-    signals, slo = status.get("signals") or {}, service["spec"]["slo"]
+def _signals(service: Mapping[str, Any], status: Status) -> str:
+    slo, signals = service["spec"]["slo"], status.signals
+    if signals is None:
+        return "No metrics yet."
     latency = slo["latency"]
-    tail = signals.get("latency", "unknown")
-    where = " at the gateway" if signals.get("latencySource") == "Gateway" else ""
-    busy, ceiling = _share(signals.get("utilization")), _share(slo.get("utilizationCeiling"))
+    name = f"p{latency.get('percentile', 95)}"
+    where = " at the gateway" if signals.latency_source == "Gateway" else ""
+    busy, ceiling = _share(signals.utilization), _share(slo.get("utilizationCeiling"))
     measured = (
-        f"{_number(signals.get('arrivalsPerSecond'))} arrivals/s",
-        f"{_number(signals.get('waiting'))} waiting",
-        f"p{latency.get('percentile', 95)} {tail}{where} (target {latency['target']})",
+        f"{_number(signals.arrivals_per_second)} arrivals/s",
+        f"{_number(signals.waiting)} waiting",
+        f"p{latency.get('percentile', 95)} {signals.latency or 'unknown'}{where}"
+         f" (target {latency['target']})",
         f"utilization {busy} (ceiling {ceiling})",
-        f"signals {signals.get('freshness', 'Absent')}",
+        f"metrics {signals.freshness}",
     )
     return ", ".join(measured)
 
 
-def _counterfactuals(decision: Mapping[str, Any]) -> Table:
-    chosen = [row["replicas"] == decision["replicas"] for row in decision["counterfactuals"]]
+def _counterfactuals(decision: DecisionStatus) -> Table:
+    chosen = [row.replicas == decision.replicas for row in decision.counterfactuals]
     rows = [
-        (
-            f"{row['replicas']}{' *' if mark else '  '}",
-            row["latency"],
-            _share(row.get("utilization")),
-        )
-        for row, mark in zip(decision["counterfactuals"], chosen, strict=True)
+        (f"{row.replicas}{' *' if mark else '  '}", row.latency, _share(row.utilization))
+        for row, mark in zip(decision.counterfactuals, chosen, strict=True)
     ]
     heads = ("replicas", "latency", "utilization")
     return _table("What the model expects", heads, rows, numbers=(0, 1, 2), bold=chosen)
