@@ -137,8 +137,7 @@ def _signals(service: Mapping[str, Any], status: Status) -> str:
     measured = (
         f"{_number(signals.arrivals_per_second)} arrivals/s",
         f"{_number(signals.waiting)} waiting",
-        f"p{latency.get('percentile', 95)} {signals.latency or 'unknown'}{where}"
-         f" (target {latency['target']})",
+        f"{name} {signals.latency or 'unknown'}{where} (target {latency['target']})",
         f"utilization {busy} (ceiling {ceiling})",
         f"metrics {signals.freshness}",
     )
