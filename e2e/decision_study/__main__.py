@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 
 from bench import decision
 from bench.figures import Figure, all_hold
-from decision_study import options, plan, promises, report, running, store
+from decision_study import options, plan, promises, records, report, running
 from decision_study.points import points_of
 from decision_study.records import Job, Record
 
@@ -64,14 +64,14 @@ def _run(asked: options.Options, console: Console) -> int:
 
 def _known(extent: plan.Extent, grids: plan.Grids) -> dict[Job, Record]:
     """Return all records of the extent that still hold."""
-    kept = store.load(RUNS)
+    kept = records.load(RUNS)
     jobs = plan.every(extent, grids)
-    return store.current(kept, jobs)
+    return records.current(kept, jobs)
 
 
 def _phase(name: str, jobs: Sequence[Job], workers: int, console: Console) -> int:
-    kept = store.load(RUNS)
-    done = store.current(kept, jobs)
+    kept = records.load(RUNS)
+    done = records.current(kept, jobs)
     times = {(job.cell, job.autoscaler): record.wall_s for job, record in kept.items()}
     missing = [job for job in jobs if job not in done]
     weights = {job: running.expected_s(job, times) for job in missing}
@@ -80,7 +80,7 @@ def _phase(name: str, jobs: Sequence[Job], workers: int, console: Console) -> in
     if not missing:
         return 0
     began_s, spent_s, failed = time.monotonic(), 0.0, 0
-    with store.Appending(RUNS) as file, _bar(console) as bar:
+    with _bar(console) as bar:
         task = bar.add_task(name, total=sum(weights.values()), ended=f"0/{len(missing)}")
         ended = 0
 
@@ -88,7 +88,7 @@ def _phase(name: str, jobs: Sequence[Job], workers: int, console: Console) -> in
             nonlocal spent_s, failed, ended
             ended += 1
             if isinstance(result, Record):
-                file.add(result)
+                records.append(RUNS, result)
                 spent_s += result.wall_s
             else:
                 failed += 1

@@ -1,14 +1,16 @@
-"""PURE. A job is one run by name; a record is what came of it, as one line of JSON."""
+"""A job names one run; a record is its result, kept as one line of a file."""
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
+import results
+from decision_study.versions import version_of
 from headroom.simulator.outcome import Move, Outcome
 from headroom.simulator.scores import FLAP_SLACK_S
 
@@ -133,20 +135,36 @@ def settled_attainment(outcome: Outcome) -> float:
     return weighted / weight if weight > 0 else 1.0
 
 
-def to_line(record: Record) -> str:
-    """Return the record as one line of JSON."""
-    return json.dumps(asdict(record), separators=(",", ":"), allow_nan=False)
+def load(path: Path) -> Mapping[Job, Record]:
+    """Return the last record of every job in a file."""
+    records = (from_row(row) for row in results.load(path))
+    return {record.job: record for record in records if record is not None}
 
 
-def from_line(line: str) -> Record | None:
-    """Return the record of a line; None for a torn one, or one of another layout."""
+def append(path: Path, record: Record) -> None:
+    """Add a record to a file."""
+    results.append(path, asdict(record))
+
+
+def current(records: Mapping[Job, Record], jobs: Iterable[Job]) -> dict[Job, Record]:
+    """Return the records of these jobs whose version is the present one."""
+    found = ((job, records.get(job)) for job in jobs)
+    return {
+        job: record
+        for job, record in found
+        if record is not None and record.version == version_of(job.autoscaler)
+    }
+
+
+def from_row(row: Mapping[str, Any]) -> Record | None:
+    """Return the record of a row; None for a row of another layout."""
     try:
-        data: Any = json.loads(line)
-        job = data.pop("job")
+        data = dict(row)
+        job = dict(data.pop("job"))
         job["knobs"] = tuple((str(name), float(value)) for name, value in job["knobs"])
         data["removals_s"] = tuple(data["removals_s"])
         if data.keys() | {"job"} != {field.name for field in fields(Record)}:
             return None
         return Record(job=Job(**job), **data)
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError):
         return None

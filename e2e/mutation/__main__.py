@@ -21,9 +21,10 @@ from rich.progress import Progress
 
 from bench.figures import all_hold, at_least, shown, table
 from mutation.equivalent import reason
-from mutation.ledger import Ledger, Measures, digest_of
+from mutation.ledger import Ledger, Measures
 from mutation.targets import all_tests, nearest_tests, targets
 from mutation.workshop import Workshop
+from results import digest
 
 ROOT = Path(__file__).parents[2]
 TOOL = "cosmic-ray==8.7.0"
@@ -114,7 +115,7 @@ def _outcomes(
     tests = [path for path in files if path.parts[0] == "tests" and path.stem.startswith("test_")]
     every = {all_tests(PurePosixPath(bug.path)) for bug in bugs}
     digests = {
-        folders: digest_of(
+        folders: digest(
             ROOT / path for path in files if any(path.is_relative_to(one) for one in folders)
         )
         for folders in every
@@ -163,8 +164,8 @@ def _outcomes(
 
 
 def _measures(files: Sequence[PurePosixPath]) -> Measures:
-    state = digest_of(ROOT / path for path in files if path.parts[0] in ("operator", "tests"))
-    return Measures(ROOT / ".bench" / "mutation-sound.json", state)
+    state = digest(ROOT / path for path in files if path.parts[0] in ("operator", "tests"))
+    return Measures(ROOT / ".bench" / "mutation-sound.jsonl", state)
 
 
 def _why_not(bug: Bug) -> str:

@@ -1,62 +1,47 @@
-"""What became of each bug, a line each, so that a run that was stopped goes on where it was."""
+"""Outcomes of planted bugs, and measurements without a bug, so that a stopped run resumes."""
 
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from results import Results
+
 
 class Ledger:
-    """Keeps outcomes in a file, by what the bug is and by the tests that it met.
+    """Outcomes in a file, by bug and by the tests that ran on it.
 
-    A bug that was noticed stays so; one that was not is met again by tests that have changed.
+    A caught bug stays caught; one that was missed runs again when its tests change.
     """
 
     def __init__(self, file: Path) -> None:
-        self._file = file
-        self._known: dict[str, tuple[bool, str]] = {}
-        if file.exists():
-            for line in file.read_text(encoding="utf-8").splitlines():
-                kept = json.loads(line)
-                self._known[kept["bug"]] = (kept["noticed"], kept["tests"])
+        self._results = Results(file)
 
     def outcome(self, path: str, broken: str, tests: str) -> bool | None:
-        """Return whether these tests notice it; None where they have not met it yet."""
-        noticed, by = self._known.get(_digest(path, broken), (False, ""))
-        return True if noticed else (False if by == tests else None)
+        """Return whether these tests notice it; None if they have not run on it yet."""
+        row = self._results.get("bug", _digest(path, broken)) or {"noticed": False, "tests": ""}
+        return True if row["noticed"] else (False if row["tests"] == tests else None)
 
     def note(self, path: str, broken: str, tests: str, *, noticed: bool) -> None:
-        """Write an outcome down at once."""
-        bug = _digest(path, broken)
-        self._known[bug] = (noticed, tests)
-        self._file.parent.mkdir(parents=True, exist_ok=True)
-        with self._file.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"bug": bug, "noticed": noticed, "tests": tests}) + "\n")
+        """Write an outcome to the file."""
+        self._results.put("bug", _digest(path, broken), {"noticed": noticed, "tests": tests})
 
 
 class Measures:
-    """Keeps what one state of modules and tests took without a bug."""
+    """Measurements without a bug, for one state of modules and tests."""
 
     def __init__(self, file: Path, state: str) -> None:
-        self._file, self._state = file, state
+        self._results, self._state = Results(file), state
 
     def read(self) -> dict[str, Any] | None:
-        """Return them; None where they are of another state, or not there."""
-        kept = json.loads(self._file.read_text()) if self._file.exists() else {}
-        return kept.get("measures") if kept.get("state") == self._state else None
+        """Return them; None if they are missing for this state."""
+        return self._results.get("sound", self._state)
 
     def write(self, measures: Mapping[str, Any]) -> None:
-        """Replace them."""
-        self._file.parent.mkdir(parents=True, exist_ok=True)
-        self._file.write_text(json.dumps({"state": self._state, "measures": measures}))
-
-
-def digest_of(files: Iterable[Path]) -> str:
-    """Return what tells these files from the same with other contents."""
-    return _digest(*(text for file in sorted(files) for text in (str(file), file.read_text())))
+        """Write them to the file."""
+        self._results.put("sound", self._state, measures)
 
 
 def _digest(*texts: str) -> str:

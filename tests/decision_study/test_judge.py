@@ -139,24 +139,11 @@ def test_one_setting_for_all_cells_is_the_cheapest_that_reaches_headrooms_mean()
     assert (by_peer["aiad"].most_beating, by_peer["aiad"].beaten_share) == ("aiad", 0.5)
 
 
-def test_every_promise_is_a_row() -> None:
+def test_promises_that_are_broken_do_not_hold() -> None:
     figures = figures_of(field(TWO_CELLS), ("a",), (), ())
-    rows = {each.name[:1]: each for each in reversed(figures) if each.holds is not None}
-    assert sorted(rows) == ["1", "2", "3", "4", "7"]
-    assert figure(figures, "1 attainment, 1 smooth cell").measured == "98.50 %"
-    assert figure(figures, "1 attainment").holds
-    assert figure(figures, "1 cost").measured == "1.150x"
-    assert figure(figures, "2 attainment").holds is False  # 0.5 points below
-    assert figure(figures, "2 cost").holds
-    assert figure(figures, "3 not beaten").measured == "0.0 %"
-    assert figure(figures, "3 the same against").measured == "0.0 %"
-    assert figure(figures, "3 the same in all 2 cells").measured == "50.0 %"
-    assert figure(figures, "3 cells lost").measured == "1, 1"
-    assert figure(figures, "3 what the clairvoyant").measured == "100.0 %"
-    assert figure(figures, "3 what the ideal-reactive").measured == "100.0 %"
-    assert figure(figures, "4 what the clairvoyant").measured == "0.0 %"
-    assert figure(figures, "4 cheapest").measured == "1.67x"
-    assert figure(figures, "4 cells in which").holds is False
+    broken = {each.name[0] for each in figures if each.holds is False}
+    # 2: half a point below the ideal reactive; 3: aiad beats Headroom in a; 4: in half of the cells
+    assert broken == {"2", "3", "4"}
 
 
 def test_a_peer_that_reaches_it_in_no_setting_is_no_rival_on_cost() -> None:

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
-from decision_study import options, plan, store
+from decision_study import options, plan
 from decision_study.cells import CELLS, Cell
 from decision_study.faults_cells import EXTRAS, QUICK_EXTRAS, claimed
 from decision_study.points import points_of
 from decision_study.records import (
     Job,
     Record,
-    from_line,
+    append,
+    current,
+    from_row,
+    load,
     record_of,
     setting_name,
     settled_attainment,
-    to_line,
 )
 from decision_study.versions import version_of
 from fakes_decision_study import RECORD, record
@@ -134,43 +136,31 @@ def test_what_cannot_be_asked_is_refused_with_the_rule(
 def test_records_come_back_as_they_were(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "runs.jsonl"
     rows = [record("a", "keda:x=0.5", seed, p95_s=None) for seed in (1, 2)]
-    with store.Appending(path) as file:
-        for row in rows:
-            file.add(row)
-    assert list(store.load(path).values()) == rows
-    assert store.load(tmp_path / "none") == {}
+    for row in rows:
+        append(path, row)
+    assert list(load(path).values()) == rows
+    assert load(tmp_path / "none") == {}
 
 
-def test_a_torn_last_line_costs_one_run_and_spoils_none(tmp_path: Path) -> None:
-    path = tmp_path / "runs.jsonl"
-    first, torn, after = (record("a", "keda", seed) for seed in (1, 2, 3))
-    path.write_text(to_line(first) + "\n" + to_line(torn)[:40])
-    assert list(store.load(path)) == [first.job]
-    with store.Appending(path) as file:
-        file.add(after)
-    assert list(store.load(path)) == [first.job, after.job]
+LAYOUT: dict[str, object] = asdict(RECORD)
 
 
 @pytest.mark.parametrize(
-    "line",
-    ["", "{}", "[]", "nonsense", to_line(RECORD)[:-1], to_line(RECORD).replace("wall_s", "wall")],
+    "row", [{}, {**LAYOUT, "more": 1}, {**LAYOUT, "job": 3}, {**LAYOUT, "removals_s": None}]
 )
-def test_what_is_no_record_is_left_out(line: str) -> None:
-    assert from_line(line) is None
+def test_row_of_another_layout_is_no_record(row: dict[str, object]) -> None:
+    assert from_row(row) is None
 
 
 def test_of_two_runs_of_a_job_the_later_counts_unless_it_is_stale(tmp_path: Path) -> None:
     path = tmp_path / "runs.jsonl"
     old = record("a", "keda", version="plant 0, cells 1, keda 1")
     new = record("a", "keda", version=version_of("keda"), gpu_hours=3.0)
-    with store.Appending(path) as file:
-        file.add(old)
-        file.add(new)
-    kept = store.load(path)
-    assert store.current(kept, [new.job]) == {new.job: new}
-    with store.Appending(path) as file:
-        file.add(old)
-    assert store.current(store.load(path), [new.job]) == {}
+    append(path, old)
+    append(path, new)
+    assert current(load(path), [new.job]) == {new.job: new}
+    append(path, old)
+    assert current(load(path), [new.job]) == {}
 
 
 def recorded(job: Job, ended: Outcome) -> Record:
@@ -188,7 +178,7 @@ def test_of_headroom_a_record_counts_the_removals_that_were_undone() -> None:
     # within 40 + 60 s: 200 s after 100 s, 560 s after 500 s; 411 s is 101 s after 310 s
     found = recorded(Job(cell="a", autoscaler="headroom"), ended)
     assert found.undone == 2
-    assert from_line(to_line(found)) == found
+    assert from_row(asdict(found)) == found
     assert recorded(Job(cell="a", autoscaler="keda"), ended).undone is None
 
 
@@ -198,7 +188,7 @@ def test_a_record_holds_what_the_judges_read() -> None:
     found = recorded(job, ended)
     assert (found.attainment, found.gpu_hours, found.p95_s) == (0.98, 4.0, None)
     assert found.flaps_per_hour == 2.0
-    assert from_line(to_line(found)) == found
+    assert from_row(asdict(found)) == found
 
 
 def test_settled_attainment_begins_after_ten_minutes_and_weighs_by_arrivals() -> None:

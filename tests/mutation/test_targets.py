@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from mutation.targets import CONTROLLER, GUARDS, SCALING, nearest_tests, targets
+from mutation.targets import CONTROLLER, GUARDS, SCALING, nearest_tests
 from mutation.workshop import Workshop
 
 ROOT = Path(__file__).parents[2]
@@ -20,13 +20,6 @@ PRESENT = [
         "tests/simulator/test_limits_of_plants.py",
     )
 ]
-
-
-def test_every_module_that_decides_and_every_guard_is_broken() -> None:
-    limits = SCALING / "limits" / "limits.py"
-    modules = [limits, SCALING / "limits" / "__init__.py", SCALING / "__init__.py"]
-    modules += [CONTROLLER / "act" / "act_tick.py", CONTROLLER / "report" / "events.py"]
-    assert targets(modules) == [CONTROLLER / "act" / "act_tick.py", limits]
 
 
 def test_every_guard_that_is_named_exists() -> None:

@@ -119,8 +119,14 @@ def test_decisions_stand_in_a_table_beside_their_marks() -> None:
     ],
     ids=["no sample", "one sample", "no answer", "no load"],
 )
-def test_a_run_with_nothing_to_plot_still_has_its_page(timeline_: Timeline) -> None:
-    opened([outcome(timeline_=timeline_, within=0, gpu_hours=0.0, p95_s=math.inf)])
+def test_page_of_a_run_without_values_has_its_panels_and_no_invalid_coordinate(
+    timeline_: Timeline,
+) -> None:
+    reader = opened([outcome(timeline_=timeline_, within=0, gpu_hours=0.0, p95_s=math.inf)])
+    assert sum(attributes.get("class") == "title" for _, attributes in reader.seen) == 4
+    assert ("td", "never") in reader.texts
+    drawn = [value or "" for _, attributes in reader.seen for value in attributes.values()]
+    assert not [value for value in drawn if re.search(r"\b(nan|inf)\b", value) and value != "inf"]
 
 
 def test_what_does_not_fit_is_said() -> None:
