@@ -57,12 +57,12 @@ TITLES = {
     "server": "The model server",
     "simulator": "The simulator",
     "operator": "The operator",
-    "reaction": "From load to replicas asked for",
-    "hours": "What routing by requests in flight saves",
-    "routing": "Requests through the gateway while everything changes",
-    "zero": "From no replica, behind the gateway",
-    "tenants": "One tenant's flood, as another sees it",
-    "starts": "From replicas asked for to ready",
+    "reaction": "From load to more desired replicas",
+    "hours": "Savings of least-request routing",
+    "routing": "Requests through the gateway during changes",
+    "zero": "Scale from zero behind the gateway",
+    "tenants": "The effect of one tenant's flood on another tenant",
+    "starts": "From more desired replicas to ready",
 }
 
 
@@ -84,15 +84,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         console.print(f"[red]error:[/red] {escape(str(error))}", soft_wrap=True)
         return FAILED
     except KeyboardInterrupt:
-        console.print("Interrupted: nothing that the bench started is left running.")
+        console.print("Interrupted. All processes of the benchmark were stopped.")
         return INTERRUPTED
     if broken:
-        console.print(f"[red]Not held:[/red] {escape('; '.join(broken))}.", soft_wrap=True)
+        console.print(f"[red]Failed:[/red] {escape('; '.join(broken))}.", soft_wrap=True)
         return FAILED
     console.print(
-        "[green]All promised figures hold.[/green]"
+        "[green]All figures are within their bounds.[/green]"
         if promised
-        else "None of these figures is a promise here."
+        else "These figures have no bounds on this machine."
     )
     return HELD
 
@@ -115,14 +115,17 @@ def _measured(wanted: Sequence[str], progress: Progress) -> Iterator[tuple[str, 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="bench", description=__doc__, allow_abbrev=False)
     parser.add_argument(
-        "part", nargs="*", type=_part, help=f"of {', '.join(TITLES)}; all but gpu by default"
+        "part",
+        nargs="*",
+        type=_part,
+        help=f"one or more of {', '.join(TITLES)}; all but gpu by default",
     )
     return parser
 
 
 def _part(text: str) -> str:
     if text not in TITLES:
-        raise argparse.ArgumentTypeError(f"a part is one of {', '.join(TITLES)}; got {text!r}")
+        raise argparse.ArgumentTypeError(f"part must be one of {', '.join(TITLES)}; got {text!r}")
     return text
 
 

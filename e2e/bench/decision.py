@@ -31,7 +31,7 @@ def measure() -> Sequence[Figure]:
         else:
             figures.append(at_most(name, cost_ms, most_ms, " ms", digits=2))
     figures += [
-        shown(f"a latency curve not known yet, batches up to {batch}", f"{cost_ms:.1f} ms")
+        shown(f"first latency curve, batches up to {batch}", f"{cost_ms:.1f} ms")
         for batch, cost_ms in found["curves"].items()
     ]
     return figures

@@ -30,7 +30,7 @@ def measure(target: Node, progress: Progress) -> Sequence[Figure]:
             for service in services:
                 stage.wait_for_replicas(service, REPLICAS, READY_PATIENCE_S)
         phases = [Phase(RATE_RPS, SETTLE_S + MEASURED_S + 60)]
-        with progress.step("Putting load on them, until windows are full"):
+        with progress.step("Sending load until the windows are full"):
             for number, service in enumerate(services):
                 loads.enter_context(replaying(service, phases, seed=number))
             time.sleep(SETTLE_S)
@@ -56,11 +56,11 @@ def _operator(target: Node) -> Process:
     ]
     statuses = [status for pod in pods for status in pod["status"]["containerStatuses"]]
     if len(statuses) != 1:
-        raise ClusterError(f"the operator runs in one container; found {len(statuses)}.")
+        raise ClusterError(f"the operator must run in one container; got {len(statuses)}.")
     container = statuses[0]["containerID"].removeprefix("containerd://")
     found = of_container(container)
     if len(found) != 1:
-        raise ClusterError(f"the operator is one process; its container has {len(found)}.")
+        raise ClusterError(f"the operator must be one process; its container has {len(found)}.")
     return found[0]
 
 

@@ -185,7 +185,7 @@ def _figures(fleet: _Fleet) -> list[Figure]:
         at_most("removed to last request, slowest", max(last, default=9.0), 1.0, " s", 3),
         at_least(f"requests answered, of {REQUESTS}", answered, REQUESTS, "", 0),
         at_most("  without an answer", silent, 0, "", 0),
-        shown("  what was said", said or "nothing failed"),
+        shown("  errors", said or "nothing failed"),
     ]
 
 

@@ -49,7 +49,7 @@ def measure(target: Node, progress: Progress) -> Sequence[Figure]:
         with progress.step("Starting a service behind the gateways"):
             service = Service.create(target, namespace, _manifest())
             stage.wait_for_replicas(service, 3, PATIENCE_S)
-            service.wait("led to a gateway", lambda: gateway_of(service), 30.0)
+            service.wait("the Service points to a gateway", lambda: gateway_of(service), 30.0)
         with progress.step("Restarts, more and fewer replicas, replicas killed, under load"):
             seen, life, kills = _life(target, service)
         with (
@@ -183,15 +183,15 @@ def _of_life(seen: Visits, summary: Summary, kills: int) -> list[Figure]:
     unanswered, answered = _missed(summary)
     return [
         at_most("readiness to first request, slowest", _most(seen.to_first_s), 1.0, " s", 2),
-        shown("  of so many, those that came back after a kill too", str(len(seen.to_first_s))),
+        shown("  number of replicas, including restarts after a kill", str(len(seen.to_first_s))),
         at_most("removed to last request, slowest", _most(seen.to_last_s), 1.0, " s", 2),
-        shown("  of so many replicas", str(len(seen.to_last_s))),
+        shown("  number of replicas", str(len(seen.to_last_s))),
         at_least("requests meanwhile", summary.requests, REQUESTS, "", 0),
         shown("  replicas killed by SIGKILL", str(kills)),
         at_most("  answered with an error", answered, kills * COMPUTED_AT_ONCE, "", 0),
         at_most("  without an answer", unanswered, 0, "", 0),
-        shown("  what was said", _said(summary)),
-        at_most("  sent late by the generator, p99", summary.late_p99_s, LATE_S, " s", 2),
+        shown("  errors", _said(summary)),
+        at_most("  send delay of the generator, p99", summary.late_p99_s, LATE_S, " s", 2),
     ]
 
 
@@ -204,7 +204,7 @@ def _of_kill(summary: Summary) -> list[Figure]:
             *(unanswered + answered, round(in_flight)),
             *("", 0),
         ),
-        shown("  what was said", _said(summary)),
+        shown("  errors", _said(summary)),
     ]
 
 

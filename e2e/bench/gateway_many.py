@@ -65,9 +65,9 @@ async def _with(number: int) -> list[Figure]:
         at_most("  memory of the gateway", rss_mb, 100.0, " MB", 0)
         if promised
         else shown("  memory of the gateway", f"{rss_mb:.0f} MB"),
-        at_most("  one changed replica known, median", changed_ms, 200.0, " ms", 0)
+        at_most("  propagation of one changed replica, median", changed_ms, 200.0, " ms", 0)
         if promised
-        else shown("  one changed replica known, median", f"{changed_ms:.0f} ms"),
+        else shown("  propagation of one changed replica, median", f"{changed_ms:.0f} ms"),
     ]
 
 

@@ -50,7 +50,7 @@ def measure() -> Sequence[Figure]:
     from bench.gpu_models import models  # noqa: PLC0415
 
     full = torch.cuda.is_available()
-    device = torch.cuda.get_device_name() if full else "no GPU here: tiny models on the CPU"
+    device = torch.cuda.get_device_name() if full else "no GPU found: tiny models on the CPU"
     if not full:
         torch.set_num_threads(1)  # two that share cores with others wait for each other
     figures = [shown("device", device), shown("torch", torch.__version__)]

@@ -158,7 +158,7 @@ class Feeder:
 
     def on_suspected(self, suspected: bool) -> None:
         """Say so: it would fail all."""
-        self.failure = "the engine fails everything" if suspected else ""
+        self.failure = "the engine fails every batch" if suspected else ""
 
     def on_lost(self, message: str) -> None:
         """End the waiting."""
@@ -197,7 +197,7 @@ def saturated(model: BenchModel, size: int, seconds: float) -> Saturated:
         caller.join()
     done = [(time_s, items) for time_s, items in feeder.batches if since_s <= time_s <= until_s]
     if feeder.failure or len(done) < 2:
-        raise RuntimeError(f"the device thread gave nothing: {feeder.failure}")
+        raise RuntimeError(f"the device thread returned nothing: {feeder.failure}")
     items = sum(count for _, count in done[1:])
     return Saturated(
         items_per_s=items / (done[-1][0] - done[0][0]),

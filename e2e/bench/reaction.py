@@ -66,7 +66,7 @@ def _times_s(target: Node, namespace: str, services: Sequence[Service]) -> list[
     # A chance burst may have asked for a replica before the step, which then asks for none.
     counted = [time_s for time_s in times_s if time_s >= 0]
     if not counted:
-        raise ClusterError("every service had more replicas before its load was stepped.")
+        raise ClusterError("every service was scaled up before its load step.")
     return counted
 
 

@@ -66,5 +66,5 @@ def _beginning(process: subprocess.Popen[str], name: str) -> float:
     line = process.stdout.readline()
     message = read(line) if line else None
     if not isinstance(message, Started):
-        raise ClusterError(f"the load on {name} did not begin; it said: {line!r}")
+        raise ClusterError(f"the load on {name} did not start; its output: {line!r}")
     return message.unix_s

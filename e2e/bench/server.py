@@ -21,7 +21,7 @@ def measure() -> Sequence[Figure]:
         shown("CPU per request, model server", _ms(found.server_cpu_s)),
         at_most("CPU, model server to the ASGI that batches", found.cpu_ratio, CPU_RATIO, "x", 2),
         shown(f"latency p50 / p95 at {RATE_RPS:.0f}/s", f"{_ms(found.p50_s)} / {_ms(found.p95_s)}"),
-        at_most("wrong or missing answers there", found.lost, 0, "", 0),
+        at_most("wrong or missing answers at that rate", found.lost, 0, "", 0),
         shown("throughput, saturated", f"{found.throughput_rps:.0f}/s of {IDEAL_RPS:.0f}/s"),
         at_least(
             "share of the ideal of its cost model",

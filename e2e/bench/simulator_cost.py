@@ -57,9 +57,9 @@ def steady_rps(routing: Routing) -> float:
     done = kernel.advance(tables, times_s, warm, np.inf)
     seconds = time.process_time() - began_s
     if done != STEADY_REQUESTS or tables.numbers[Number.HEAP]:
-        raise RuntimeError("the steady run was meant to need no second pool of nodes")
+        raise RuntimeError("the steady run must not need a second node pool")
     if tables.tally[Tally.WITHIN] < 0.99 * STEADY_REQUESTS:
-        raise RuntimeError("the steady run was meant to be without overload")
+        raise RuntimeError("the steady run must not be overloaded")
     return (done - warm) / seconds
 
 

@@ -37,7 +37,7 @@ def node(progress: Progress) -> Iterator[Node]:
     with contextlib.ExitStack() as stack:
         with progress.step("Starting a Kubernetes node"):
             target = stack.enter_context(Node(gpus=GPUS, preload=images, progress=progress))
-        with progress.step("Installing the operator as it ships"):
+        with progress.step("Installing the shipped operator"):
             install_operator(target)
         yield target
 

@@ -129,7 +129,7 @@ def _figures(what: str, starts: Sequence[Start]) -> Sequence[Figure]:
         ),
         at_most("the slowest", max(ready_s), bound_s, " s"),
         shown(
-            "of which, median: to its node, to a running container seen",
+            "of which, median: to its node, to the running container",
             f"{_median([s.scheduled_s for s in starts]):.1f} s, "
             f"{_median([s.running_s for s in starts]):.1f} s",
         ),

@@ -73,7 +73,7 @@ async def _figures(replicas: list[Endpoint]) -> list[Figure]:
         shown(f"a tenant of {RATE_RPS:g}/s alone: p95", f"{1e3 * alone_s:.0f} ms"),
         shown(f"during a flood of {words}, no shares", _text(unshared)),
         shown(f"with a share of {SHARE_PERCENT} % each", f"{1e3 * flooded_s:.0f} ms"),
-        at_most("  to what it was alone", flooded_s / alone_s, 1.2, "x", 2),
+        at_most("  compared with alone", flooded_s / alone_s, 1.2, "x", 2),
     ]
 
 

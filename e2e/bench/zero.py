@@ -70,7 +70,7 @@ async def _measure() -> list[Figure]:
         at_most("first answer after readiness", first_s, 1.0, " s", 3),
         shown("last answer after readiness", f"{last_s:.3f} s"),
         shown("the activator's memory while it holds them", f"{held_mb:.0f} MB"),
-        at_least("activator killed: answers that say when to come back", told, REQUESTS, "", 0),
+        at_least("activator killed: answers with Retry-After", told, REQUESTS, "", 0),
     ]
 
 

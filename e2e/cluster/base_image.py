@@ -74,7 +74,7 @@ def _base_key() -> str:
 def _bootstrap(rootfs: Path) -> None:
     run(
         ["debootstrap", "--variant=minbase", f"--include={','.join(PACKAGES)}", SUITE, rootfs],
-        what="making a Debian root file system (is the package mirror in reach?)",
+        what="making a Debian root file system (can the package mirror be reached?)",
     )
     for marker in rootfs.glob("usr/lib/python3*/EXTERNALLY-MANAGED"):
         marker.unlink()

@@ -59,7 +59,7 @@ def _enable_controllers(mount: Path) -> None:
                 handed_down.write_text(f"+{controller}")
             except OSError as error:
                 raise ClusterError(
-                    f"the cgroup controller {controller} cannot be handed to child groups of "
+                    f"the cgroup controller {controller} cannot be enabled for child groups of "
                     f"{mount} ({error.strerror}). Inside a container, give it the host's cgroup "
                     "namespace (docker run --privileged --cgroupns=host)."
                 ) from error

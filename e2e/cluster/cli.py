@@ -27,14 +27,18 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="A real Kubernetes cluster on this machine: control plane, and a node with emulated GPUs.",
 )
-Name = Annotated[str, typer.Option("--name", help="Which cluster; several can run at once.")]
-PlaneOnly = Annotated[bool, typer.Option(help="Without a node: needs no root and runs no pods.")]
+Name = Annotated[str, typer.Option("--name", help="Name of the cluster; several can run at once.")]
+PlaneOnly = Annotated[
+    bool, typer.Option(help="Control plane only: needs no root and runs no pods.")
+]
 
 
 @app.command()
 def setup(
     control_plane_only: PlaneOnly = False,
-    browser: Annotated[bool, typer.Option("--browser", help="Chromium too, if root.")] = False,
+    browser: Annotated[
+        bool, typer.Option("--browser", help="Also install Chromium (as root).")
+    ] = False,
 ) -> None:
     """Build and install, once, everything that clusters need."""
     cache, progress = Cache.of_this_user(), OnConsole()
@@ -47,18 +51,20 @@ def setup(
         try:
             provision.ensure_browser(cache, progress)
         except NotPossibleError as error:
-            progress.note(f"The console's pages will not be looked at: {error}")
-    progress.note(f"Everything is there; the cache is {cache.root}")
+            progress.note(f"The console's pages will not be tested: {error}")
+    progress.note(f"Set-up is complete; the cache is {cache.root}")
 
 
 @app.command()
 def up(
     name: Name = DEFAULT_NAME,
-    gpus: Annotated[int, typer.Option(min=0, max=1024, help="Emulated GPUs of the node.")] = 8,
+    gpus: Annotated[
+        int, typer.Option(min=0, max=1024, help="Number of emulated GPUs of the node.")
+    ] = 8,
     control_plane_only: PlaneOnly = False,
-    preload: Annotated[list[str] | None, typer.Option(help="Images that pods will use.")] = None,
+    preload: Annotated[list[str] | None, typer.Option(help="Images to load into the node.")] = None,
 ) -> None:
-    """Start a cluster that stays until `down`."""
+    """Start a cluster that runs until `down`."""
     progress = OnConsole()
     cluster: ControlPlane | Node
     if control_plane_only:
@@ -72,19 +78,19 @@ def up(
 
 @app.command()
 def down(name: Name = DEFAULT_NAME) -> None:
-    """End a cluster and remove all that it made."""
+    """Stop a cluster and remove everything that it created."""
     layout = Layout.named(Cache.of_this_user(), name)
     if not ownership.is_held(layout):
         swept = ownership.sweep(Cache.of_this_user())
         OnConsole().note(f"Swept what {name} left." if name in swept else f"{name} is not running.")
         return
-    with OnConsole().step(f"Ending the cluster {name}"):
+    with OnConsole().step(f"Stopping the cluster {name}"):
         _attached(name).end()
 
 
 @app.command()
 def status() -> None:
-    """Show the clusters that run and what the cache holds."""
+    """Show running clusters and the state of the cache."""
     console, cache = Console(highlight=False), Cache.of_this_user()
     for layout in ownership.living(cache):
         kind = "node" if layout.init_pid.exists() else "control plane"
@@ -127,7 +133,7 @@ def image(
     build_arg: Annotated[list[str] | None, typer.Option(metavar="K=V")] = None,
     context: Annotated[Path, typer.Option(exists=True, file_okay=False)] = Path(),
 ) -> None:
-    """Build an image from a Dockerfile, unless nothing that it is made from has changed."""
+    """Build an image from a Dockerfile if its inputs have changed."""
     cache, progress = Cache.of_this_user(), OnConsole()
     provision.ensure_node(cache, progress)
     made = images.build(
@@ -145,11 +151,13 @@ def load(image_name: str, name: Name = DEFAULT_NAME) -> None:
 
 @app.command()
 def logs(
-    component: Annotated[str, typer.Argument(help="Without it: which there are.")] = "",
+    component: Annotated[
+        str, typer.Argument(help="Component; without it, list the components.")
+    ] = "",
     name: Name = DEFAULT_NAME,
     lines: int = 100,
 ) -> None:
-    """Print the log of a component, of a running cluster or of one that failed."""
+    """Print the log of a component of a running or failed cluster."""
     cluster = _attached(name)
     if component:
         typer.echo(cluster.log_tail(component, lines))
@@ -176,7 +184,7 @@ def pairs(words: list[str]) -> dict[str, str]:
     for word in words:
         key, equals, value = word.partition("=")
         if not equals or not key:
-            raise ClusterError(f"a build argument is KEY=VALUE; got {word!r}.")
+            raise ClusterError(f"a build argument must be KEY=VALUE; got {word!r}.")
         found[key] = value
     return found
 

@@ -21,15 +21,15 @@ class ExternalCluster(Cluster):
     def __init__(self, kubeconfig: Path | None = None, *, cache: Cache | None = None) -> None:
         configured = str(kubeconfig or os.environ.get("KUBECONFIG", ""))
         if not configured:
-            raise ClusterError("no cluster is named. Set KUBECONFIG to its kubeconfig file.")
+            raise ClusterError("no cluster is configured. Set KUBECONFIG to its kubeconfig file.")
         path = Path(configured)
         if not path.is_file():
-            raise ClusterError(f"KUBECONFIG names {configured}, which is not a file.")
+            raise ClusterError(f"KUBECONFIG must name a file; got {configured}.")
         built = binaries.kubernetes(cache or Cache.of_this_user())
         program = shutil.which("kubectl") or built.component("kubectl")
         if not Path(program).exists():
             raise ClusterError(
-                "there is no kubectl on the PATH. Install one, or build it with "
+                "kubectl is not on the PATH. Install it, or build it with "
                 "`python -m cluster setup --control-plane-only`."
             )
         scratch = Path(tempfile.mkdtemp(prefix="headroom-external-"))
@@ -71,7 +71,7 @@ class ExternalCluster(Cluster):
             NotPossibleError: always.
         """
         raise NotPossibleError(
-            f"images get into a cluster that is not ours by its own means: push {image} to a "
+            f"an image must be loaded into an external cluster by other means: push {image} to a "
             f"registry that it pulls from, or load it (`kind load docker-image {image}`), and name "
             "it in the manifests."
         )

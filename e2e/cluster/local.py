@@ -195,7 +195,7 @@ class LocalCluster(Cluster):
             self.check_alive()
             if time.monotonic() > deadline:
                 raise ClusterError(
-                    f"the API server was not ready within {API_PATIENCE_S:g} s; its last words:\n"
+                    f"the API server was not ready within {API_PATIENCE_S:g} s; its last output:\n"
                     f"{self.log_tail('kube-apiserver')}\nLogs: {self.kept_logs}"
                 )
             time.sleep(POLL_S)

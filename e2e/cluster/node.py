@@ -184,4 +184,4 @@ class Node(LocalCluster):
         return any((one["type"], one["status"]) == ("Ready", "True") for one in said)
 
     def _complaint(self) -> str:
-        return f"the node {self.name} did not get Ready (logs: {self.kept_logs})"
+        return f"the node {self.name} did not become Ready (logs: {self.kept_logs})"

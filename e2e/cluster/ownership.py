@@ -34,7 +34,7 @@ def claim(layout: Layout) -> IO[str]:
     except FileExistsError as error:
         raise ClusterError(
             f"a cluster named {layout.name} exists already. "
-            f"End it with `python -m cluster down --name {layout.name}`, or choose another name."
+            f"Stop it with `python -m cluster down --name {layout.name}`, or choose another name."
         ) from error
     lock = layout.lock.open("a+")
     fcntl.flock(lock, fcntl.LOCK_EX)

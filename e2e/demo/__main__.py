@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         console.print(f"[red]error:[/red] {escape(str(error))}", soft_wrap=True)
         return FAILED
     except KeyboardInterrupt:
-        console.print("Interrupted: nothing that the demo started is left running.")
+        console.print("Interrupted. All processes of the demo were stopped.")
         return INTERRUPTED
     return HELD
 
@@ -60,10 +60,10 @@ def _run(wanted: Plan, folder: Path, console: Console) -> None:
         if wanted.keep:
             console.print(_how_to_enter(target, name), soft_wrap=True)
         elif not held:
-            raise ChecksFailedError("not every check held.")
+            raise ChecksFailedError("some checks failed.")
     console.print(f"Done in {time.monotonic() - began_s:.0f} s.")
     if not held:
-        raise ChecksFailedError("not every check held; the cluster was kept.")
+        raise ChecksFailedError("some checks failed; the cluster was kept.")
 
 
 def _report(recording: Recording, wanted: Plan, folder: Path, name: str, console: Console) -> bool:
@@ -91,7 +91,7 @@ def _report(recording: Recording, wanted: Plan, folder: Path, name: str, console
         picture = folder / "run.png"
         title = f"{name}: p95 below {recording.started.target_s:g} s with the fewest GPUs"
         figure.draw(recording, picture, title=title, subtitle=plan.TRACE_TITLE)
-        console.print(f"\nThe run as a picture: {picture.resolve()}", soft_wrap=True)
+        console.print(f"\nPicture of the run: {picture.resolve()}", soft_wrap=True)
     return all(check.held for check in found)
 
 
@@ -102,22 +102,22 @@ def _how_to_enter(target: Cluster, name: str) -> str:
         kubectl = f"{sys.executable} -m cluster kubectl --name {target.name} --"
         end = f"{sys.executable} -m cluster down --name {target.name}"
     return (
-        f"\nThe cluster is up. Look at it:\n"
+        f"\nThe cluster is up. Inspect it:\n"
         f"  {kubectl} get hisvc {name} --namespace {plan.NAMESPACE}\n"
         f"  {kubectl} describe hisvc {name} --namespace {plan.NAMESPACE}\n"
-        f"End it:\n  {end}"
+        f"Remove it:\n  {end}"
     )
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="demo", description=__doc__, allow_abbrev=False)
-    parser.add_argument("--keep", action="store_true", help="leave the cluster up at the end")
+    parser.add_argument("--keep", action="store_true", help="keep the cluster at the end")
     parser.add_argument(
         "--duration",
         type=_duration_s,
         default=plan.DURATION_S,
         metavar="S",
-        help="seconds of the recording; a removal shows from %(default)g on",
+        help="seconds of the recording to replay; a scale-down needs at least %(default)g",
     )
     parser.add_argument(
         "--report", type=Path, default=DEFAULT_REPORT, metavar="DIR", help="folder for the report"

@@ -41,7 +41,7 @@ def evaluate(recording: Recording, required: Requirements) -> list[Check]:
     if summary is None or not recording.looks:
         return [
             Check(
-                name="the replay ended with a summary",
+                name="the replay wrote a summary",
                 measured="none was read",
                 required="one",
                 held=False,
@@ -58,15 +58,15 @@ def evaluate(recording: Recording, required: Requirements) -> list[Check]:
 def _scaling(recording: Recording, required: Requirements) -> Iterator[Check]:
     moved = changes(recording.looks)
     up, down = ([c for c in moved if (c.after > c.before) is way] for way in (True, False))
-    yield _moves("replicas went up through the operator", up)
+    yield _moves("the operator scaled up", up)
     if required.full_length:
-        yield _moves("replicas came down through the operator", down)
+        yield _moves("the operator scaled down", down)
     foreign = [c for c in moved if not c.by_operator or c.decision is None]
     yield Check(
         name="every change of replicas was a decision of the operator",
         measured=f"{len(moved) - len(foreign)} of {len(moved)}"
         + "".join(f", not {_step(change)}" for change in foreign),
-        required="all: written by headroom-scaler alone, as a decision in the status says",
+        required="all, written by headroom-scaler, with a decision in the status",
         held=not foreign,
     )
 
@@ -88,7 +88,7 @@ def _requests(recording: Recording, summary: Summary, required: Requirements) ->
     outcomes, due = summary.tally.outcomes, summary.requests
     planned = recording.started.requests if recording.started else 0
     yield Check(
-        name="every request of the replay was sent and has an outcome",
+        name="every request was sent and has an outcome",
         measured=f"{summary.tally.requests - outcomes[Outcome.UNSENT]} of {planned}",
         required="all",
         held=summary.tally.requests == due == planned and not outcomes[Outcome.UNSENT],
@@ -101,13 +101,13 @@ def _requests(recording: Recording, summary: Summary, required: Requirements) ->
         held=silent == 0,
     )
     yield Check(
-        name="every answer was the right one",
+        name="every answer was correct",
         measured=f"{outcomes[Outcome.OK]} right, {outcomes[Outcome.WRONG]} wrong",
         required="0 wrong, and some right",
         held=outcomes[Outcome.WRONG] == 0 and outcomes[Outcome.OK] > 0,
     )
     yield Check(
-        name="the generator kept to the recording's instants",
+        name="the generator sent on time",
         measured=f"99 % sent within {1000 * summary.late_p99_s:.0f} ms",
         required=f"within {1000 * required.latest_send_s:.0f} ms",
         held=summary.late_p99_s <= required.latest_send_s,
@@ -118,7 +118,7 @@ def _promise(recording: Recording, summary: Summary, required: Requirements) -> 
     last = recording.looks[-1].service
     attainment = summary.tally.attainment
     yield Check(
-        name="share of all requests answered within the target",
+        name="share of requests within the target",
         measured=percent(attainment),
         required=f"at least {percent(required.least_attainment)}",
         held=attainment is not None and attainment >= required.least_attainment,
@@ -133,7 +133,7 @@ def _promise(recording: Recording, summary: Summary, required: Requirements) -> 
             held=stretch.requests > 0 and stretch.holds(share),
         )
         yield Check(
-            name="the operator says that the promise is kept, at the end",
+            name="SLOMet is True at the end",
             measured=f"SLOMet={last.conditions.get('SLOMet', 'absent')}",
             required="SLOMet=True",
             held=last.is_true("SLOMet"),
@@ -141,7 +141,7 @@ def _promise(recording: Recording, summary: Summary, required: Requirements) -> 
     yield _ceiling(recording)
     unanswered_s = longest_unanswered_s(recording)
     yield Check(
-        name="longest time above the ceiling with no replica on its way",
+        name="longest time above the ceiling without a starting replica",
         measured=f"{unanswered_s:.0f} s",
         required=f"at most {required.longest_unanswered_s:g} s, unless at maxReplicas",
         held=unanswered_s <= required.longest_unanswered_s,
@@ -158,7 +158,7 @@ def _ceiling(recording: Recording) -> Check:
     ]
     known = [value for value in projected if value is not None]
     return Check(
-        name="utilization that each decision leads to",
+        name="utilization after each decision",
         measured=f"at most {percent(max(known))}" if known else "none was seen",
         required=f"below {percent(bound.utilization_ceiling)}, unless at maxReplicas",
         held=bool(known)
@@ -172,8 +172,8 @@ def _cluster(recording: Recording, required: Requirements) -> Iterator[Check]:
     homeless = max(look.service.unschedulable for look in recording.looks)
     yield Check(
         name="GPUs in use at once",
-        measured=f"at most {held}, {homeless} pods without a place",
-        required=f"at most {required.gpus}, 0 without a place",
+        measured=f"at most {held}, {homeless} unschedulable pods",
+        required=f"at most {required.gpus}, 0 unschedulable",
         held=held <= required.gpus and homeless == 0,
     )
     broken = max(look.service.broken for look in recording.looks)

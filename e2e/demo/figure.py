@@ -96,7 +96,7 @@ def _replicas(axes: Axes, looks: Sequence[Look], times: Sequence[float]) -> None
 
 def _annotate(axes: Axes, recording: Recording, moved: Sequence[Change]) -> None:
     for change in moved:
-        reason = change.decision.reason if change.decision else "not by a decision"
+        reason = change.decision.reason if change.decision else "without a decision"
         axes.annotate(
             f"{change.before}→{change.after} {reason}",
             (recording.since_start_s(change.time_s), max(change.before, change.after)),

@@ -44,7 +44,7 @@ def figures(recording: Recording) -> Iterator[tuple[str, str]]:
     minutes = list(by_minute(recording))
     kept = sum(1 for minute in minutes if minute.holds(share))
     yield (
-        "minutes that held",
+        "minutes within the SLO",
         f"{kept} of {len(minutes)}: " + ", ".join(percent(minute.attainment) for minute in minutes),
     )
     yield from _cost(recording)
@@ -67,7 +67,7 @@ def _cost(recording: Recording) -> Iterator[tuple[str, str]]:
     static = peak * (recording.end_s - recording.start_s)
     saved = 1.0 - spent / static if static else 0.0
     yield "GPU-seconds", f"{spent:.0f}, held by {len(holds)} pods"
-    yield "against the peak", f"{peak} GPUs throughout: {static:.0f} ({percent(saved)} saved)"
+    yield "compared with the peak", f"{peak} GPUs throughout: {static:.0f} ({percent(saved)} saved)"
 
 
 def by_minute(recording: Recording) -> Iterator[Tally]:
@@ -110,7 +110,7 @@ def _decisions(recording: Recording) -> Table:
             f"{at_s:.0f} s" if at_s >= 0 else "before",
             f"{change.before} → {change.after}",
             decision.reason if decision else "none",
-            decision.message if decision else "not by a decision that was seen",
+            decision.message if decision else "no decision was seen",
         )
     return table
 

@@ -73,7 +73,7 @@ def serve(target: Cluster, progress: Progress) -> str:
         target.kubectl("apply", "-f", plan.SAMPLES, *scope)
         items = target.get(RESOURCE, *scope)["items"]
         if len(items) != 1:
-            raise ClusterError(f"deploy/samples holds one InferenceService; found {len(items)}.")
+            raise ClusterError(f"deploy/samples must hold one InferenceService; got {len(items)}.")
         name = str(items[0]["metadata"]["name"])
         with contextlib.closing(reader(target, name)) as reading:
             _wait_until_ready(reading)
@@ -95,14 +95,14 @@ def _wait_until_ready(reading: Reader) -> None:
         except UnreadableError as error:
             seen = str(error)
             return False
-        seen = service.messages.get("Ready", "the operator has written no condition Ready")
+        seen = service.messages.get("Ready", "the operator has not written the condition Ready")
         return service.is_true("Ready")
 
     try:
         wait_until(ready, what="the service", timeout_s=READY_PATIENCE_S, every_s=POLL_S)
     except ClusterError:
         raise ClusterError(
-            f"the service was not Ready within {READY_PATIENCE_S:g} s; it says: {seen}"
+            f"the service was not Ready within {READY_PATIENCE_S:g} s; its condition: {seen}"
         ) from None
 
 
@@ -112,7 +112,7 @@ def _left_as_found(target: Cluster, wanted: Plan, progress: Progress) -> Iterato
     already = target.kubectl("get", "namespaces,crds", "-o", "name", "--ignore-not-found").split()
     if f"namespace/{plan.NAMESPACE}" in already:
         raise ClusterError(
-            f"the namespace {plan.NAMESPACE} is there already: another demo runs, or was kept. "
+            f"the namespace {plan.NAMESPACE} exists: another demo runs or was kept. "
             f"Remove it with `kubectl delete namespace {plan.NAMESPACE}`."
         )
     installed = any(name.endswith(f"/{RESOURCE}") for name in already)
@@ -120,7 +120,7 @@ def _left_as_found(target: Cluster, wanted: Plan, progress: Progress) -> Iterato
         yield
     finally:
         if not wanted.keep:
-            with progress.step("Removing what the demo put into the cluster"):
+            with progress.step("Removing the demo from the cluster"):
                 target.kubectl(
                     *("delete", "namespace", plan.NAMESPACE, "--ignore-not-found"), timeout_s=300
                 )

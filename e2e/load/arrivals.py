@@ -50,8 +50,8 @@ def arrivals(trace: Trace, replay: Replay) -> tuple[float, ...]:
             due = _poisson(trace, replay)
     if len(due) > replay.max_requests:
         raise ReplayError(
-            f"at most {replay.max_requests} requests are sent; scale {replay.scale:g} gives "
-            f"{len(due)}: choose a smaller scale or a shorter window"
+            f"a replay must have at most {replay.max_requests} requests; scale {replay.scale:g} "
+            f"gives {len(due)}: choose a smaller scale or a shorter window"
         )
     return due
 
@@ -73,21 +73,21 @@ def expected_rates(trace: Trace, replay: Replay, bin_s: float) -> tuple[float, .
 def _check(trace: Trace, replay: Replay) -> None:
     if not (replay.start_s >= 0.0 and replay.duration_s > 0.0):
         raise ReplayError(
-            "a window starts at 0 or later and lasts more than 0 seconds; got "
+            "a window must start at 0 or later and last more than 0 seconds; got "
             f"start {replay.start_s:g}, duration {replay.duration_s:g}"
         )
     end_s = replay.start_s + replay.duration_s
     if end_s > trace.duration_s + 1e-9:
         raise ReplayError(
-            f"the trace lasts {trace.duration_s:g} s; the window asks for {replay.start_s:g} to "
+            f"the trace lasts {trace.duration_s:g} s; the window is {replay.start_s:g} to "
             f"{end_s:g} s"
         )
     if not 0.0 < replay.scale < math.inf:
-        raise ReplayError(f"scale is above 0; got {replay.scale:g}")
+        raise ReplayError(f"scale must be above 0; got {replay.scale:g}")
     if isinstance(trace, RequestTrace) and replay.scale > 1.0:
         raise ReplayError(
             "a request-level trace can be thinned, not multiplied (copies would be smoother than "
-            f"the recording): scale is at most 1; got {replay.scale:g}"
+            f"the recording): scale must be at most 1; got {replay.scale:g}"
         )
 
 

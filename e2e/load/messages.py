@@ -105,7 +105,7 @@ def read(line: str) -> Message | None:
     try:
         return KINDS[body["kind"]](**fields)
     except TypeError as error:
-        raise ValueError(f"a {body['kind']} message has other fields: {error}") from error
+        raise ValueError(f"a {body['kind']} message has unknown fields: {error}") from error
 
 
 def read_all(text: str) -> list[Message]:

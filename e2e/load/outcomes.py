@@ -92,8 +92,7 @@ def input_of(metadata: Mapping[str, object]) -> tuple[str, int]:
         case [{"name": str(name), "datatype": "FP64", "shape": [*shape]}] if _is_row(shape):
             return name, int(shape[-1])
     raise ValueError(
-        "the load generator asks models with one FP64 input of shape [-1, n]; the model says "
-        f"{metadata.get('inputs')!r}"
+        f"the model must have one FP64 input of shape [-1, n]; got {metadata.get('inputs')!r}"
     )
 
 

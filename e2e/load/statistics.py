@@ -101,7 +101,7 @@ class Tally:
                     within=within,
                     buckets=Counter({int(index): int(n) for index, n in buckets.items()}),
                 )
-        raise ValueError(f"a tally has outcomes, within and buckets; got {sorted(body)}")
+        raise ValueError(f"a tally must have outcomes, within and buckets; got {sorted(body)}")
 
 
 def merged(tallies: Iterable[Tally]) -> Tally:

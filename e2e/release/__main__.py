@@ -21,20 +21,27 @@ from release.signing import Signer
 
 ROOT = Path(__file__).resolve().parents[2]
 UNSIGNED = (
-    "Nothing is signed: no key was given. The sums show damage, not who made the files.\n"
+    "Not signed: no key was given. The checksums show damage, not who made the files.\n"
     "To sign: make release SIGN_KEY=ADDRESS SIGN_KEYRING=FILE, a file that "
     "gpg --export-secret-keys wrote."
 )
-Key = Annotated[str, typer.Option(envvar="SIGN_KEY", help="A part of the key's user id.")]
+Key = Annotated[str, typer.Option(envvar="SIGN_KEY", help="Part of the key's user ID.")]
 Keyring = Annotated[
     Path | None,
-    typer.Option(envvar="SIGN_KEYRING", exists=True, dir_okay=False, help="Its secret key."),
+    typer.Option(
+        envvar="SIGN_KEYRING", exists=True, dir_okay=False, help="File with the secret key."
+    ),
 ]
 Passphrase = Annotated[
     Path | None,
-    typer.Option(envvar="SIGN_PASSPHRASE_FILE", exists=True, dir_okay=False, help="Of the key."),
+    typer.Option(
+        envvar="SIGN_PASSPHRASE_FILE",
+        exists=True,
+        dir_okay=False,
+        help="File with the key's passphrase.",
+    ),
 ]
-Output = Annotated[Path, typer.Option(file_okay=False, help="The folder to write to.")]
+Output = Annotated[Path, typer.Option(file_okay=False, help="Folder for the release.")]
 
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -47,7 +54,7 @@ def release(
     keyring: Keyring = None,
     passphrase_file: Passphrase = None,
 ) -> None:
-    """Write the chart's package, each image's bill of materials, and the sums of all."""
+    """Write the chart package, the SBOM of each image, and the checksums."""
     signer = _signer(key, keyring, passphrase_file)
     cache, progress = Cache.of_this_user(), OnConsole()
     try:
@@ -65,16 +72,16 @@ def release(
 
 
 def report(made: Release, key: str) -> str:
-    """What was written, and whether anybody answers for it."""
+    """Return the list of written files, and who signed them."""
     listed = [f"{file.stat().st_size:>9,} B  {file.name}" for file in made.files]
-    signed = f"Chart and sums are signed by {key}." if made.signed else UNSIGNED
+    signed = f"Chart and checksums are signed by {key}." if made.signed else UNSIGNED
     return "\n".join([f"Headroom {made.version}:", *listed, signed])
 
 
 def _signer(key: str, keyring: Path | None, passphrase_file: Path | None) -> Signer | None:
     if bool(key) != (keyring is not None):
         raise typer.BadParameter(
-            f"a signature takes both: SIGN_KEY is {key!r}, SIGN_KEYRING is {str(keyring or '')!r}"
+            f"a signature needs SIGN_KEY and SIGN_KEYRING; got {key!r} and {str(keyring or '')!r}"
         )
     return Signer(key, keyring, passphrase_file) if keyring else None
 

@@ -36,7 +36,7 @@ def base(text: str) -> Base:
     """
     found = {_pinned(name) for name in _bases(text)}
     if len(found) != 1:
-        raise DockerfileError(f"an image has one base; got {len(found)}.")
+        raise DockerfileError(f"an image must have one base image; got {len(found)}.")
     return found.pop()
 
 
@@ -50,7 +50,7 @@ def loose_ends(text: str) -> list[str]:
             found.append(str(error))
     for verb, rest in _instructions(text):
         if verb == "ADD":
-            found.append(f"ADD may fetch; COPY does not: {rest}")
+            found.append(f"use COPY instead of ADD, which may download: {rest}")
         if verb == "COPY":
             source = re.search(r"--from=(\S+)", rest)
             if source and source[1] not in _stages(text):
@@ -70,7 +70,7 @@ def _fetched(command: str) -> Iterator[str]:
     for part in re.split(r"&&|\|\||;;|[;|]", command):
         found, words = PROGRAM.search(part), set(part.split())
         if found and found[1] in FETCHES:
-            yield f"{found[1]} brings in what no lock pins: {part.strip()}"
+            yield f"{found[1]} installs unpinned content: {part.strip()}"
         elif found and "install" in words and not words >= FROM_A_LOCK:
             yield f"pip install needs {', '.join(sorted(FROM_A_LOCK))}: {part.strip()}"
 
@@ -78,7 +78,7 @@ def _fetched(command: str) -> Iterator[str]:
 def _pinned(name: str) -> Base:
     found = BASE.fullmatch(name)
     if found is None:
-        raise DockerfileError(f"a base image is NAME:TAG@sha256:DIGEST; got {name!r}.")
+        raise DockerfileError(f"a base image must be NAME:TAG@sha256:DIGEST; got {name!r}.")
     return Base(found["name"], found["tag"], found["digest"])
 
 

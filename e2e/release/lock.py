@@ -40,7 +40,7 @@ def pins(text: str) -> tuple[Pin, ...]:
     places = [(each.name, each.marker) for each in found]
     twice = sorted({name for name, marker in places if places.count((name, marker)) > 1})
     if twice:
-        raise LockError(f"a lock pins a package once; {', '.join(twice)} stands there twice.")
+        raise LockError(f"a lock must pin a package once; got {', '.join(twice)} twice.")
     return tuple(sorted(found, key=lambda each: (each.name, each.version)))
 
 
@@ -49,13 +49,13 @@ def _pin(line: str) -> Pin:
     try:
         wanted = Requirement(words)
     except InvalidRequirement as error:
-        raise LockError(f"a lock holds pins alone; got {line[:80]!r}.") from error
+        raise LockError(f"a lock must contain only pins; got {line[:80]!r}.") from error
     exact = [each for each in wanted.specifier if each.operator == "==" and "*" not in each.version]
     if len(exact) != 1 or len(wanted.specifier) != 1:
-        raise LockError(f"a pin is name==version; got {words!r}. `make lock` writes it.")
+        raise LockError(f"a pin must be name==version; got {words!r}. `make lock` writes it.")
     digits = sorted(each.strip().removeprefix(PREFIX) for each in hashes)
     if not digits or not all(SHA256.fullmatch(each) for each in digits):
-        raise LockError(f"{words!r} has no SHA-256, or one that is none. `make lock` writes them.")
+        raise LockError(f"{words!r} must have a valid SHA-256. `make lock` writes them.")
     return Pin(
         canonicalize_name(wanted.name),
         exact[0].version,

@@ -32,9 +32,9 @@ Measure = Callable[[SharedCluster, Say], Awaitable[Sequence[Figure]]]
 
 TITLES = {
     "telemetry": "Generated telemetry",
-    "crashes": "Killed or stopped around every write",
+    "crashes": "Operator killed or paused around every write",
     "outages": "Every fault on every verb",
-    "leaders": "Two operators, and a leader that is struck every 30 s",
+    "leaders": "Two operators; the leader is stopped, killed or paused every 30 s",
     "scale-1000": scale_1000.TITLE,
     "soak": soak.TITLE,
 }
@@ -75,12 +75,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         console.print(f"[red]error:[/red] {escape(str(error))}", soft_wrap=True)
         return FAILED
     except KeyboardInterrupt:
-        console.print("Interrupted: nothing that was started is left running.")
+        console.print("Interrupted. All started processes were stopped.")
         return INTERRUPTED
     if broken:
-        console.print(f"[red]Not held:[/red] {escape('; '.join(broken))}.", soft_wrap=True)
+        console.print(f"[red]Failed:[/red] {escape('; '.join(broken))}.", soft_wrap=True)
         return FAILED
-    console.print("[green]All promises hold.[/green]")
+    console.print("[green]All figures are within their bounds.[/green]")
     return HELD
 
 
@@ -107,9 +107,9 @@ async def _on(
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="reliability", description=__doc__, allow_abbrev=False)
-    words = f"of {', '.join(TITLES)}; all by default"
+    words = f"one or more of {', '.join(TITLES)}; all by default"
     parser.add_argument("part", nargs="*", type=_part, help=words)
-    together = "parts on a cluster at the same time: over sooner, on a machine that is busier"
+    together = "run the parts that need a cluster at the same time"
     parser.add_argument("--together", action="store_true", help=together)
     parts.add_options(parser)
     scale_1000.add_options(parser)
@@ -119,7 +119,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _part(text: str) -> str:
     if text not in TITLES:
-        raise argparse.ArgumentTypeError(f"a part is one of {', '.join(TITLES)}; got {text!r}")
+        raise argparse.ArgumentTypeError(f"part must be one of {', '.join(TITLES)}; got {text!r}")
     return text
 
 

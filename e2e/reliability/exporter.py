@@ -40,7 +40,7 @@ class PodFault(Enum):
     EMPTY = "an empty page"
     REDIRECT = "a redirect elsewhere"
     OTHER_MODEL = "the page of another model"
-    PARTIAL = "an answer that says it is not whole"
+    PARTIAL = "an answer marked as partial"
 
 
 OF_PODS = frozenset(PodFault) - {PodFault.PARTIAL}

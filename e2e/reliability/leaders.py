@@ -79,7 +79,7 @@ async def contend(on: SharedCluster, blows: Sequence[Blow], every_s: float = EVE
         try:
             await _settle(of, both)
         except NotReached as error:
-            rivalry.wrongs.append(f"not even a beginning: {error}")
+            rivalry.wrongs.append(f"no leader at the start: {error}")
             return rivalry
         begun_s, load = time.monotonic(), 0.5
         for number, blow in enumerate(blows):
@@ -116,7 +116,7 @@ async def _settle(of: World, both: Sequence[Candidate]) -> None:
         await of.wait(f"{name} serves", partial(of.serves, 1, name))
     for name, share in ((RISING, 0.5), (STEADY, 1.5), (BUSY, 0.6)):
         of.load(share * REPLICA_RPS, name)
-    await of.wait("two steady ones serve", lambda: of.serves(2, STEADY))
+    await of.wait("two services with constant load serve", lambda: of.serves(2, STEADY))
 
 
 async def _deal(

@@ -198,7 +198,7 @@ async def suffer(one: World, number: int, strike: Strike, fault_s: float = FAULT
         if one.replicas_of.get(name) != wanted
     ]
     if one.operator.ended:
-        wrongs.append("the operator's process has ended")
+        wrongs.append("the operator's process ended")
     for name in due:
         await one.delete_service(name)
     decided_s = max(0.0, max(at_s) - ended_s)

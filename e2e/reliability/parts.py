@@ -69,11 +69,11 @@ def measure_telemetry(asked: Asked, say: Say) -> Sequence[Figure]:
     return (
         at_least("generated sequences", outcome.sequences, SEQUENCES, "", 0),
         at_most(
-            "removals from missing data, and numbers out of bounds", len(outcome.wrongs), 0, ""
+            "scale-downs from missing data, and replicas out of bounds", len(outcome.wrongs), 0, ""
         ),
         shown("decisions", f"{outcome.ticks}"),
         shown("pages with a fault", f"{sum(outcome.faults.values())}"),
-        shown("sequences in which a removal was right, and came", f"{outcome.removals}"),
+        shown("sequences with a correct scale-down", f"{outcome.removals}"),
     )
 
 
@@ -94,8 +94,14 @@ async def measure_crashes(on: SharedCluster, say: Say, asked: Asked) -> Sequence
     return (
         at_least("distinct crash points", struck["killed"], CRASH_POINTS, "", 0),
         at_least("scenarios with crashes", len(scenarios), CRASH_SCENARIOS, "", 0),
-        shown("writes that arrived when another had taken over", f"{struck['stopped']}"),
-        at_most("of these with another end, another scale action, or a loss", wrong, 0, "", 0),
+        shown("writes that arrived after a take-over", f"{struck['stopped']}"),
+        at_most(
+            "crash points with another end state, another scale action, or lost state",
+            wrong,
+            0,
+            "",
+            0,
+        ),
     )
 
 
@@ -113,9 +119,9 @@ async def measure_outages(on: SharedCluster, say: Say, asked: Asked) -> Sequence
     wrong = sum(1 for one in suffered if one.wrongs)
     return (
         shown(f"faults of {asked.fault_s:g} s, one verb or all", f"{len(suffered)}"),
-        shown("decisions that were due under them", f"{3 * len(suffered)}"),
-        at_most("from the end of a fault to the last of them", slowest_s, outages.BOUND_S, " s"),
-        at_most("faults with a wrong write, or one missing", wrong, 0, "", 0),
+        shown("decisions due during faults", f"{3 * len(suffered)}"),
+        at_most("from the end of a fault to the last decision", slowest_s, outages.BOUND_S, " s"),
+        at_most("faults with a wrong or missing write", wrong, 0, "", 0),
     )
 
 
@@ -128,23 +134,27 @@ async def measure_leaders(on: SharedCluster, say: Say, asked: Asked) -> Sequence
     counts = Counter(rivalry.blows)
     return (
         shown(
-            f"blows to a leader in {asked.minutes:g} min (seed {asked.seed})",
+            f"strikes on the leader in {asked.minutes:g} min (seed {asked.seed})",
             f"{len(rivalry.blows)}",
         ),
         *(shown(f"of these {blow}", f"{counts[blow]}") for blow in leaders.Blow),
-        shown("writes that were taken, of all leaders", f"{rivalry.writes}"),
-        shown("writes of a leader that was, refused with 409", f"{rivalry.late_writes_refused}"),
+        shown("accepted writes, all leaders", f"{rivalry.writes}"),
+        shown("writes of earlier leaders, rejected with 409", f"{rivalry.late_writes_refused}"),
         at_most(
-            "such writes taken, scale-downs, scale actions too many", len(rivalry.wrongs), 0, "", 0
+            "writes of earlier leaders accepted, scale-downs, extra scale actions",
+            len(rivalry.wrongs),
+            0,
+            "",
+            0,
         ),
         at_most(
-            "taken over after SIGTERM, slowest",
+            "take-over after SIGTERM, slowest",
             rivalry.slowest_s(leaders.Blow.TERM),
             leaders.AFTER_SIGTERM_S,
             " s",
         ),
         at_most(
-            "taken over after SIGKILL, slowest",
+            "take-over after SIGKILL, slowest",
             rivalry.slowest_s(leaders.Blow.KILL),
             leaders.AFTER_SIGKILL_S,
             " s",
@@ -155,12 +165,27 @@ async def measure_leaders(on: SharedCluster, say: Say, asked: Asked) -> Sequence
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of these parts."""
     add = parser.add_argument_group("telemetry, crashes, outages, leaders").add_argument
-    add("--trees", type=int, default=TREES, help="of generated telemetry (%(default)s)")
-    add("--only", default="", help="crashes and outages with this in their name")
-    add("--fault-seconds", type=float, default=outages.FAULT_S, help="of an outage (%(default)g)")
-    add("--minutes", type=float, default=10.0, help="in which leaders are struck (%(default)g)")
-    add("--seed", type=int, default=1, help="of the blows (%(default)s)")
-    add("--side-by-side", type=int, default=SIDE_BY_SIDE, help="operators (%(default)s)")
+    add(
+        "--trees",
+        type=int,
+        default=TREES,
+        help="number of trees of generated telemetry (%(default)s)",
+    )
+    add("--only", default="", help="only crashes and outages with this text in their name")
+    add(
+        "--fault-seconds",
+        type=float,
+        default=outages.FAULT_S,
+        help="length of an outage (%(default)g)",
+    )
+    add("--minutes", type=float, default=10.0, help="length of the part leaders (%(default)g)")
+    add("--seed", type=int, default=1, help="seed of the strikes (%(default)s)")
+    add(
+        "--side-by-side",
+        type=int,
+        default=SIDE_BY_SIDE,
+        help="number of concurrent operators (%(default)s)",
+    )
     add("--fresh", action="store_true", help="ignore results that exist for these sources")
 
 

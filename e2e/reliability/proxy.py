@@ -199,7 +199,7 @@ class FaultProxy:
                     headers["Retry-After"] = str(fault.retry_after_s)
                 return web.Response(status=fault.code, body=body, headers=headers)
             case WatchError():
-                event = error_event(fault.code, "told by the fault proxy")
+                event = error_event(fault.code, "sent by the fault proxy")
                 return web.Response(body=event, content_type="application/json")
             case Hang():
                 await asyncio.Event().wait()

@@ -26,11 +26,11 @@ class Fault(StrEnum):
     """What is wrong with a page."""
 
     MISSING = "no page"
-    STALE = "the page of some time ago, with its time, as a Prometheus gives it"
+    STALE = "an earlier page with its time, as from a Prometheus"
     EMPTY = "an empty page"
     HTML = "HTML"
     CUT = "cut in the middle of a line"
-    PARTIAL = "series left out"
+    PARTIAL = "series missing"
     NAN = "NaN"
     NEGATIVE = "negative"
     INFINITE = "+Inf"
@@ -40,7 +40,7 @@ class Fault(StrEnum):
     NEIGHBOUR = "the neighbour's model label next to the own"
     RESTARTED = "counters restart"
     FALLING = "a histogram that falls"
-    INFLATED = "absurdly many arrivals, and the same again at each scrape"
+    INFLATED = "absurdly many arrivals at each scrape"
 
 
 TELLS_NOTHING = frozenset(Fault) - {

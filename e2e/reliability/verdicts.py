@@ -52,7 +52,7 @@ def judge(point: str, wanted: Ending, found: Ending, before: Memory, *, struck: 
     wrongs = []
     for name, was, now in (
         ("replicas, change by change", wanted.replicas, found.replicas),
-        ("replicas asked for", wanted.asked, found.asked),
+        ("desired replicas", wanted.asked, found.asked),
         ("ready replicas", wanted.ready, found.ready),
         ("conditions", sorted(wanted.conditions), sorted(found.conditions)),
         ("owners of the Deployment's fields", sorted(wanted.owners), sorted(found.owners)),
@@ -62,9 +62,9 @@ def judge(point: str, wanted: Ending, found: Ending, before: Memory, *, struck: 
             wrongs.append(f"{name}: {now} instead of {was}")
     lost = before.batch_sizes - found.memory.batch_sizes
     if lost:
-        wrongs.append(f"cost of batches forgotten: {sorted(lost)}")
+        wrongs.append(f"learned batch costs lost: {sorted(lost)}")
     kept = found.memory.cold_starts
     forgotten = [start for start in before.cold_starts if start not in kept]
     if forgotten:
-        wrongs.append(f"cold starts forgotten: {forgotten}")
+        wrongs.append(f"cold starts lost: {forgotten}")
     return Verdict(point=point, struck=struck, wrongs=tuple(wrongs))

@@ -49,17 +49,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     current = {key: record for key, record in kept.items() if _is_current(record, asked)}
     if asked.report_only and len(current) < len(kept):
         old = len(kept) - len(current)
-        console.print(f"[yellow]{old} of {len(kept)} measurements are of older sources.[/yellow]")
+        console.print(
+            f"[yellow]{old} of {len(kept)} measurements were taken on older sources.[/yellow]"
+        )
     found = Findings((kept if asked.report_only else current).values())
     figures = _report(asked, found, console)
     if interrupted:
-        console.print("Interrupted: the report holds what was measured; run again to go on.")
+        console.print("Interrupted. The report covers what was measured; run again to resume.")
         return INTERRUPTED
     broken = [figure.name for figure in figures if not all_hold([figure])]
     if broken:
-        console.print(f"[red]Not held:[/red] {escape('; '.join(broken))}.", soft_wrap=True)
+        console.print(f"[red]Failed:[/red] {escape('; '.join(broken))}.", soft_wrap=True)
         return FAILED
-    console.print("[green]All promised figures hold.[/green]")
+    console.print("[green]All figures are within their bounds.[/green]")
     return HELD
 
 

@@ -64,7 +64,7 @@ def disagreements(counted: Mapping[Series, float], seen: Mapping[int, int]) -> M
     )
     received = total(counted, "requests_received_total")
     return {
-        "received against outcomes": received - total(counted, "requests_total"),
+        "arrived compared with outcomes": received - total(counted, "requests_total"),
         "in flight": total(counted, "requests_waiting") + total(counted, "requests_running"),
         "invalid": total(counted, "requests_invalid_total") - _sum(seen, INVALID),
         "left": left - seen.get(Status.ABANDONED, 0),

@@ -147,7 +147,7 @@ def _slow(found: Findings, _: Servers) -> list[Figure]:
     return [
         shown("device twice as slow: good answers/s in the first 5 s", f"{first:.0f}/s"),
         at_least(
-            f"from then on: {good:.0f}/s of {capacity:.0f}/s",
+            f"afterwards: {good:.0f}/s of {capacity:.0f}/s",
             100 * good / capacity,
             SLOW_GOOD_PERCENT,
             " %",
@@ -159,7 +159,7 @@ def _disconnect(found: Findings, _: Servers) -> list[Figure]:
     extra = found.worst(Case.DISCONNECT, OURS, "extra_batches")
     cancelled = found.median(Case.DISCONNECT, OURS, "cancelled")
     return [
-        at_most("1000 clients leave: batches for them", extra, 0, "", 0),
+        at_most("1000 clients leave: batches executed for them", extra, 0, "", 0),
         shown("of them counted as cancelled", f"{cancelled:.0f}"),
     ]
 
@@ -169,7 +169,7 @@ def _sigterm(found: Findings, _: Servers) -> list[Figure]:
     unready_ms = found.worst(Case.SIGTERM, OURS, "unready_ms")
     return [
         at_least("SIGTERM with 16 in flight: answered", answered, IN_FLIGHT, "", 0),
-        at_most("SIGTERM: until readiness is gone", unready_ms, UNREADY_MS, " ms", 0),
+        at_most("SIGTERM: until not ready", unready_ms, UNREADY_MS, " ms", 0),
         at_most("SIGTERM: exit status", found.worst(Case.SIGTERM, OURS, "exit_code"), 0, "", 0),
     ]
 
@@ -181,7 +181,7 @@ def _lengths(found: Findings, _: Servers) -> list[Figure]:
     ratio = found.ratio_of(Case.LENGTHS, OURS, "highest_rps", "fifo_rps")
     title = f"lengths 16..512: {rps('highest_rps'):.0f}/s, FIFO padding {rps('fifo_rps'):.0f}/s"
     return [
-        shown("lengths: what FIFO padding could do at best", f"{rps('ideal_fifo_rps'):.0f}/s"),
+        shown("lengths: upper bound of FIFO padding", f"{rps('ideal_fifo_rps'):.0f}/s"),
         at_least(title, ratio, LENGTHS_RATIO, "x", 2),
     ]
 
@@ -235,8 +235,8 @@ def _conditions(found: Findings) -> list[Figure]:
     rows = []
     for title, name, unit in (
         ("load generator: CPU per request", "generator_ms", " ms"),
-        ("load generator: p99 of how late it sent", "late_p99_ms", " ms"),
-        ("the rest of the machine, while measured", "others_cores", " cores"),
+        ("load generator: send delay p99", "late_p99_ms", " ms"),
+        ("other CPU use of the machine", "others_cores", " cores"),
     ):
         values = found.everywhere(name)
         if values:

@@ -51,23 +51,27 @@ def _parser() -> argparse.ArgumentParser:
         prog="serverbench",
         allow_abbrev=False,
         description="Compare the model server with other servers on this machine."
-        " What was measured is kept in .bench/ and not measured again while what it depends on is"
-        " unchanged.",
+        " Results are stored in .bench/ and reused while the sources are unchanged.",
     )
     add = parser.add_argument
     add("--quick", action="store_true", help="one short round, with Triton and mosec: 5 min")
     add("--only", type=_cases, metavar="CASE,...", help=f"of {', '.join(Case)}")
-    add("--peers", type=_peers, metavar="A,B", help=f"of {', '.join(PEER_NAMES)}, or none")
+    add(
+        "--peers",
+        type=_peers,
+        metavar="A,B",
+        help=f"one or more of {', '.join(PEER_NAMES)}, or none",
+    )
     add(
         *("--soak",),
         type=_minutes,
         metavar="MINUTES",
         nargs="?",
         const=SOAK_MINUTES,
-        help="only the soak, for 10 min or as long as said",
+        help="only the soak, for 10 min or MINUTES",
     )
     add("--fresh", action="store_true", help="measure everything again")
-    add("--report-only", action="store_true", help="measure nothing, report what is there")
+    add("--report-only", action="store_true", help="report existing results without measuring")
     return parser
 
 
@@ -75,7 +79,7 @@ def _cases(text: str) -> tuple[Case, ...]:
     known = {case.value: case for case in Case}
     for name in text.split(","):
         if name not in known:
-            raise argparse.ArgumentTypeError(f"one of {', '.join(known)}; received {name!r}")
+            raise argparse.ArgumentTypeError(f"one of {', '.join(known)}; got {name!r}")
     return tuple(known[name] for name in text.split(","))
 
 
@@ -85,7 +89,7 @@ def _peers(text: str) -> tuple[str, ...]:
     for name in text.split(","):
         if name not in PEER_NAMES:
             known = ", ".join(PEER_NAMES)
-            raise argparse.ArgumentTypeError(f"one of {known}, or none; received {name!r}")
+            raise argparse.ArgumentTypeError(f"one of {known}, or none; got {name!r}")
     return tuple(dict.fromkeys(text.split(",")))
 
 
@@ -95,5 +99,5 @@ def _minutes(text: str) -> float:
     except ValueError:
         minutes = 0.0
     if not 0.1 <= minutes <= 600.0:
-        raise argparse.ArgumentTypeError(f"minutes from 0.1 to 600; received {text!r}")
+        raise argparse.ArgumentTypeError(f"must be minutes from 0.1 to 600; got {text!r}")
     return minutes

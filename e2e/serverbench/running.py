@@ -168,7 +168,7 @@ def _await_ready(started: Running, log: Path) -> None:
             if started.probe():
                 return
         time.sleep(POLL_S)
-    said_so = "said to be ready, and gave no right answer" if said else "not ready"
+    said_so = "reported ready, but gave no correct answer" if said else "not ready"
     patience_s = server.patience_s
     raise CannotStartError(f"{server.name}: {said_so} within {patience_s:.0f} s: {_tail(log)}")
 

@@ -121,7 +121,7 @@ def scaled_under_load_with_warm_pods(one: Adopted) -> None:
     assert one.condition("Ready")["reason"] == "Serving"
     assert one.condition("MetricsAvailable")["status"] == "True"
     with one.asked() as traffic:
-        one.wait("more replicas are asked for", lambda: one.replicas() >= 2, 60)
+        one.wait("more replicas are desired", lambda: one.replicas() >= 2, 60)
         one.wait("they are warm and ready", lambda: len(one.warm()) >= 2, 60)
     assert traffic.answered > CLIENTS
     assert not traffic.wrong

@@ -54,15 +54,15 @@ def test_a_window_may_begin_and_end_within_a_bin() -> None:
         (
             COUNTED,
             Replay(start_s=200.0, duration_s=60.0),
-            "lasts 240 s; the window asks for 200 to 260 s",
+            "lasts 240 s; the window is 200 to 260 s",
         ),
-        (COUNTED, Replay(duration_s=0.0), "lasts more than 0 seconds; got start 0, duration 0"),
+        (COUNTED, Replay(duration_s=0.0), "last more than 0 seconds; got start 0, duration 0"),
         (COUNTED, Replay(duration_s=math.nan), "got start 0, duration nan"),
-        (COUNTED, Replay(start_s=-1.0, duration_s=5.0), "starts at 0 or later"),
-        (COUNTED, Replay(duration_s=60.0, scale=0.0), "scale is above 0; got 0"),
-        (COUNTED, Replay(duration_s=60.0, scale=math.inf), "scale is above 0; got inf"),
-        (RECORDED, Replay(duration_s=60.0, scale=1.5), "scale is at most 1; got 1.5"),
-        (COUNTED, Replay(duration_s=60.0, max_requests=100), "at most 100 requests are sent"),
+        (COUNTED, Replay(start_s=-1.0, duration_s=5.0), "start at 0 or later"),
+        (COUNTED, Replay(duration_s=60.0, scale=0.0), "scale must be above 0; got 0"),
+        (COUNTED, Replay(duration_s=60.0, scale=math.inf), "scale must be above 0; got inf"),
+        (RECORDED, Replay(duration_s=60.0, scale=1.5), "scale must be at most 1; got 1.5"),
+        (COUNTED, Replay(duration_s=60.0, max_requests=100), "at most 100 requests"),
     ],
 )
 def test_an_impossible_replay_is_refused_with_its_rule(

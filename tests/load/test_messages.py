@@ -40,5 +40,5 @@ def test_foreign_and_truncated_lines_are_skipped() -> None:
 
 
 def test_a_message_with_other_fields_is_an_error() -> None:
-    with pytest.raises(ValueError, match="progress message has other fields"):
+    with pytest.raises(ValueError, match="progress message has unknown fields"):
         read('{"kind":"progress","at":1}')

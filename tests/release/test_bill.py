@@ -76,14 +76,14 @@ def test_a_lock_is_read_as_it_was_written(pinned: list[Pin]) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("aiohttp>=3 --hash=sha256:" + "1" * 64, "a pin is name==version"),
-        ("aiohttp==3.* --hash=sha256:" + "1" * 64, "a pin is name==version"),
-        ("aiohttp==3", "has no SHA-256"),
-        ("aiohttp==3 --hash=md5:" + "1" * 32, "has no SHA-256"),
-        ("aiohttp==3 --hash=sha256:" + "1" * 63, "has no SHA-256"),
-        ("--index-url https://packages.example", "a lock holds pins alone"),
-        ("-e .", "a lock holds pins alone"),
-        (written([PINS[0], PINS[0]]), "aiohttp stands there twice"),
+        ("aiohttp>=3 --hash=sha256:" + "1" * 64, "a pin must be name==version"),
+        ("aiohttp==3.* --hash=sha256:" + "1" * 64, "a pin must be name==version"),
+        ("aiohttp==3", "must have a valid SHA-256"),
+        ("aiohttp==3 --hash=md5:" + "1" * 32, "must have a valid SHA-256"),
+        ("aiohttp==3 --hash=sha256:" + "1" * 63, "must have a valid SHA-256"),
+        ("--index-url https://packages.example", "a lock must contain only pins"),
+        ("-e .", "a lock must contain only pins"),
+        (written([PINS[0], PINS[0]]), "got aiohttp twice"),
     ],
 )
 def test_line_without_a_pin_is_rejected(text: str, said: str) -> None:

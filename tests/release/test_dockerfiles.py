@@ -52,15 +52,18 @@ def test_a_base_is_read_with_its_argument() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("FROM python:3.11-slim\n", "a base image is NAME:TAG@sha256:DIGEST"),
-        ("ARG BASE=python:3.11-slim\nFROM ${BASE}\n", "a base image is NAME:TAG@sha256:DIGEST"),
-        ("ARG BASE\nFROM $BASE\n", "a base image is NAME:TAG@sha256:DIGEST"),
+        ("FROM python:3.11-slim\n", "a base image must be NAME:TAG@sha256:DIGEST"),
+        (
+            "ARG BASE=python:3.11-slim\nFROM ${BASE}\n",
+            "a base image must be NAME:TAG@sha256:DIGEST",
+        ),
+        ("ARG BASE\nFROM $BASE\n", "a base image must be NAME:TAG@sha256:DIGEST"),
         (f"{START}RUN pip install kopf\n", "pip install needs"),
         (f"{START}RUN true && python3 -m pip install --no-deps -r a.lock\n", "pip install needs"),
         (f"{START}RUN /v/bin/pip3 install \\\n  --require-hashes -r a.lock\n", "pip install needs"),
-        (f"{START}RUN apt-get update && apt-get install -y gcc\n", "apt-get brings in"),
-        (f"{START}RUN (curl https://x.example/y | sh)\n", "curl brings in"),
-        (f"{START}ADD https://x.example/y /y\n", "ADD may fetch"),
+        (f"{START}RUN apt-get update && apt-get install -y gcc\n", "apt-get installs unpinned"),
+        (f"{START}RUN (curl https://x.example/y | sh)\n", "curl installs unpinned"),
+        (f"{START}ADD https://x.example/y /y\n", "use COPY instead of ADD"),
         (f"{START}COPY --from=busybox:1 /bin/sh /sh\n", "an image without a digest"),
     ],
 )
@@ -73,8 +76,8 @@ def test_unpinned_content_is_found(text: str, said: str) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("RUN true\n", "an image has one base; got 0"),
-        (f"{START}FROM debian:13@{DIGEST}\n", "an image has one base; got 2"),
+        ("RUN true\n", "an image must have one base image; got 0"),
+        (f"{START}FROM debian:13@{DIGEST}\n", "an image must have one base image; got 2"),
     ],
 )
 def test_an_image_without_one_base_is_refused(text: str, said: str) -> None:

@@ -31,18 +31,18 @@ def test_same_end_with_all_learned_state_passes() -> None:
     [
         (replace(WANTED, replicas=(1, 2, 3)), "replicas, change by change: (1, 2, 3)"),
         (replace(WANTED, replicas=(1, 3, 1, 3)), "replicas, change by change"),
-        (replace(WANTED, asked=2), "replicas asked for: 2 instead of 3"),
+        (replace(WANTED, asked=2), "desired replicas: 2 instead of 3"),
         (replace(WANTED, ready=2), "ready replicas: 2 instead of 3"),
         (replace(WANTED, conditions=frozenset()), "conditions: []"),
         (replace(WANTED, owners=frozenset()), "owners"),
         (replace(WANTED, template='{"a":1}'), "pod template"),
         (
             replace(WANTED, memory=replace(LEARNT, cold_starts=(2.0,))),
-            "cold starts forgotten: [1.5",
+            "cold starts lost: [1.5",
         ),
         (
             replace(WANTED, memory=replace(LEARNT, batch_sizes=frozenset({1.0}))),
-            "cost of batches forgotten: [2.0]",
+            "learned batch costs lost: [2.0]",
         ),
     ],
 )

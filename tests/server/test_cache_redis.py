@@ -197,7 +197,7 @@ async def test_after_a_lookup_that_was_given_up_the_next_gets_its_own_answer() -
         await guarded.close()
 
 
-async def test_server_without_a_listener_loses_every_request() -> None:
+async def test_redis_without_a_listener_is_never_asked() -> None:
     guarded = GuardedStore(RedisStore("redis://127.0.0.1:1/0"), time.monotonic)
     guarded.start()
     await asyncio.sleep(0.05)

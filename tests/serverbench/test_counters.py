@@ -50,7 +50,7 @@ def test_equal_counters_have_no_difference() -> None:
     seen = {200: 99, 429: 5, 503: 2, 504: 1, 400: 2, 413: 3, Status.ABANDONED: 5}
     off = dict(disagreements(series(TEXT), seen))
     # three still run: they are received, and have no outcome; of five that left one was answered
-    assert off.pop("received against outcomes") == 3
+    assert off.pop("arrived compared with outcomes") == 3
     assert off.pop("in flight") == 3
     assert set(off.values()) == {0}
 

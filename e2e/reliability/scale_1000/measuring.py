@@ -126,7 +126,7 @@ async def _grow(stage: _Stage, services: int) -> float:
     admin = stage.on.admin
     await seeding.make_namespaces(admin, more, 0 if stage.made else stage.wanted.unrelated)
     if not stage.made:
-        advance = stage.bar("pods of others", stage.wanted.unrelated)
+        advance = stage.bar("unrelated pods", stage.wanted.unrelated)
         await seeding.make_unrelated(admin, stage.wanted.unrelated, advance)
         await stage.operator.start()
     begun_s = time.monotonic()
@@ -202,7 +202,7 @@ async def _begin_anew(stage: _Stage) -> tuple[float, _Used]:
             first_s.setdefault(service, moment_s)
         return len(first_s)
 
-    title = f"first decisions of {stage.made} by a new process"
+    title = f"first decisions of {stage.made} after a restart"
     await _until(stage, title, stage.made, decided, DECIDED_WITHIN_S)
     process = Process(stage.operator.pid)
     used = _Used(cpu_s=process.cpu_s, peak_mb=process.peak_mb)

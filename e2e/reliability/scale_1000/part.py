@@ -15,7 +15,7 @@ from reliability.scale_1000.measuring import Wanted, measure
 from reliability.testbed import SharedCluster
 from results import Results
 
-TITLE = "A thousand services"
+TITLE = "1000 services"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -26,10 +26,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--services",
         type=_sizes,
         default=usual.services,
-        help="how many, growing; e.g. 10,100,1000,5000",
+        help="numbers of services, increasing; e.g. 10,100,1000,5000",
     )
     of.add_argument(
-        "--pods", type=_number(1, PODS_OF_A_SERVICE - 2), default=usual.pods, help="of each service"
+        "--pods",
+        type=_number(1, PODS_OF_A_SERVICE - 2),
+        default=usual.pods,
+        help="pods per service",
     )
     of.add_argument(
         "--unrelated",
@@ -38,7 +41,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="pods of unrelated workloads",
     )
     of.add_argument(
-        "--watch", type=_number(1, 3600), default=int(usual.watch_s), help="seconds, at each size"
+        "--watch",
+        type=_number(1, 3600),
+        default=int(usual.watch_s),
+        help="seconds to watch each size",
     )
 
 
@@ -72,15 +78,17 @@ def _sizes(text: str) -> tuple[int, ...]:
         or list(sizes) != sorted(set(sizes))
         or not 0 < sizes[0] <= sizes[-1] <= MOST_SERVICES
     ):
-        rule = f"growing numbers from 1 to {MOST_SERVICES}, as in 10,100,1000"
-        raise argparse.ArgumentTypeError(f"services are {rule}; got {text!r}")
+        rule = f"increasing numbers from 1 to {MOST_SERVICES}, as in 10,100,1000"
+        raise argparse.ArgumentTypeError(f"services must be {rule}; got {text!r}")
     return sizes
 
 
 def _number(least: int, most: int) -> Callable[[str], int]:
     def read(text: str) -> int:
         if not text.isdecimal() or not least <= int(text) <= most:
-            raise argparse.ArgumentTypeError(f"a whole number from {least} to {most}; got {text!r}")
+            raise argparse.ArgumentTypeError(
+                f"must be a whole number from {least} to {most}; got {text!r}"
+            )
         return int(text)
 
     return read

@@ -26,10 +26,10 @@ class Trouble(StrEnum):
     UNAVAILABLE = "the API answers 503"
     THROTTLED = "the API answers 429 and asks for a pause"
     HANGS = "the API does not answer"
-    CONFLICTS = "every write meets a 409"
-    DEAF = "no watch brings an event"
+    CONFLICTS = "every write gets a 409"
+    DEAF = "watches deliver no events"
     SILENT = "no pod answers"
-    SERVICE_GOES = "a service is deleted, and another made"
+    SERVICE_GOES = "a service is deleted, and another created"
     EDITED = "a service is edited"
 
 

@@ -16,7 +16,7 @@ from bench.figures import Figure, at_most, shown
 from cluster.commands import environment
 from reliability.soak import books
 
-TITLE = "Hours of operator time, with chaos"
+TITLE = "Hours of operator time under random faults"
 TESTS = Path(__file__).parents[3] / "tests"
 """The API server, the pods and the clock are the tests' own."""
 HOURS, SERVICES = 24.0, 2
@@ -31,8 +31,8 @@ PROCESSES = 2
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add how long and how many; the seed is that of the other parts."""
     add = parser.add_argument_group("soak").add_argument
-    add("--hours", type=float, default=HOURS, help="of operator time (%(default)g)")
-    add("--soak-services", type=int, default=SERVICES, help="under the soak (%(default)s)")
+    add("--hours", type=float, default=HOURS, help="hours of operator time (%(default)g)")
+    add("--soak-services", type=int, default=SERVICES, help="number of services (%(default)s)")
 
 
 def show(given: argparse.Namespace, console: Console) -> Sequence[Figure]:
@@ -54,7 +54,7 @@ def show(given: argparse.Namespace, console: Console) -> Sequence[Figure]:
                 progress.update(task, completed=said["count"]["hour"])
             else:
                 return figures(books.read(said["books"]))
-    raise RuntimeError(f"the soak ended with {process.returncode}, and said nothing")
+    raise RuntimeError(f"the soak ended with {process.returncode}, without output")
 
 
 def calls_per_service_hour(services: int) -> float:
@@ -69,9 +69,7 @@ def figures(found: books.Books) -> Sequence[Figure]:
     of_all = ", ".join(f"{verb} {number}" for verb, number in calls)
     return (
         shown("hours of operator time", f"{found.hours:g}"),
-        shown(
-            f"of seed {found.seed}: troubles, leaders killed", f"{found.troubles}, {found.kills}"
-        ),
+        shown(f"faults, killed leaders (seed {found.seed})", f"{found.troubles}, {found.kills}"),
         shown("evaluations", f"{found.ticks}"),
         at_most(
             "growth of memory, last quarter over second", found.grown("rss_mb"), RSS_GROWTH, "", 3
@@ -88,6 +86,6 @@ def figures(found: books.Books) -> Sequence[Figure]:
             "",
             0,
         ),
-        shown("API calls of all", of_all),
-        at_most("out of bounds, unattended, or not foreseen", len(found.wrongs), 0, "", 0),
+        shown("API calls in total", of_all),
+        at_most("out of bounds, missed, or unexpected", len(found.wrongs), 0, "", 0),
     )
