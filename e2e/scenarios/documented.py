@@ -31,6 +31,7 @@ NOT_RUN = {
     "sha256sum": "needs a release; e2e/scenarios/test_release.py runs it",
     "cosign": "signs in a registry of yours",
     "docker push": "writes to a registry of yours",
+    "docker run": "needs Docker; the image's entry point is that of the operator",
     "kind": "needs Docker; the scenarios run on a real node without it",
     "pip install": "needs a package index",
     ".venv/bin/python": "a tool of the tests, which run it",

@@ -22,7 +22,7 @@ SCHEMA = VERSION["schema"]["openAPIV3Schema"]
 PROPERTIES = {path: part for path, part in parts(SCHEMA) if path.startswith((".spec", ".status"))}
 
 
-def test_the_shipped_crd_is_what_the_code_generates() -> None:
+def test_shipped_crd_equals_the_generated_one() -> None:
     shipped = (DEPLOY / "base" / "crd.yaml").read_text()
     assert shipped == render_yaml(), "write it anew with `make crd`"
     assert yaml.safe_load(shipped) == CRD
@@ -35,7 +35,7 @@ def _some(wanted: Callable[[str, Schema], bool]) -> pytest.MarkDecorator:
 
 
 @_some(lambda path, part: True)
-def test_everything_is_bounded(path: str, part: Schema) -> None:
+def test_schema_bounds_every_field(path: str, part: Schema) -> None:
     match part.get("type"):
         case "string":
             assert "maxLength" in part or "enum" in part
@@ -50,12 +50,12 @@ def test_everything_is_bounded(path: str, part: Schema) -> None:
 
 
 @_some(lambda path, part: part.get("type") == "object" and "default" in part)
-def test_a_default_of_an_object_says_all_defaults_below_it(path: str, part: Schema) -> None:
+def test_object_defaults_contain_nested_defaults(path: str, part: Schema) -> None:
     inner = part.get("properties", {}).items()
     assert part["default"] == {name: p["default"] for name, p in inner if "default" in p}
 
 
-def test_the_defaults_of_the_schema_are_those_of_the_values() -> None:
+def test_schema_defaults_equal_those_of_the_values() -> None:
     spec = service().spec.manifest()
     for name, part in SCHEMA["properties"]["spec"]["properties"].items():
         if "default" in part:
@@ -67,7 +67,7 @@ BORROWED = (".resources.", ".podTemplate.metadata.", "[]")
 
 
 @_some(lambda path, part: path.startswith(".spec") and not any(b in path for b in BORROWED))
-def test_every_field_of_the_spec_is_explained(path: str, part: Schema) -> None:
+def test_every_spec_field_has_a_description(path: str, part: Schema) -> None:
     assert part["description"].endswith((".", ")."))
 
 
@@ -75,7 +75,7 @@ RULES = [rule for _, part in parts(SCHEMA) for rule in part.get(VALIDATIONS, ())
 
 
 @pytest.mark.parametrize("rule", RULES, ids=[rule["message"] for rule in RULES])
-def test_every_rule_says_in_words_what_it_wants(rule: dict[str, str]) -> None:
+def test_every_rule_has_a_message(rule: dict[str, str]) -> None:
     assert any(f" {word} " in f" {rule['message']} " for word in ("must", "needs", "has"))
 
 
@@ -86,7 +86,7 @@ def test_conditions_are_a_map_by_type() -> None:
 
 
 @pytest.mark.parametrize("column", VERSION["additionalPrinterColumns"], ids=lambda c: c["name"])
-def test_a_printer_column_shows_a_field_that_exists(column: dict[str, Any]) -> None:
+def test_printer_columns_show_existing_fields(column: dict[str, Any]) -> None:
     path = column["jsonPath"]
     if path.startswith(".metadata."):
         return
@@ -96,13 +96,13 @@ def test_a_printer_column_shows_a_field_that_exists(column: dict[str, Any]) -> N
     assert PROPERTIES[path]["type"] == column["type"]
 
 
-def test_a_user_finds_it_by_its_short_name_and_its_category() -> None:
+def test_crd_has_short_name_and_category() -> None:
     assert CRD["spec"]["names"]["shortNames"] == ["hisvc"]
     assert CRD["spec"]["names"]["categories"] == ["headroom"]
     assert set(VERSION["subresources"]) == {"status", "scale"}
 
 
-def test_what_has_no_structural_counterpart_is_an_error_rather_than_dropped() -> None:
+def test_keyword_without_structural_counterpart_raises() -> None:
     class Undecided(Value):
         either: int | str
 
@@ -110,7 +110,7 @@ def test_what_has_no_structural_counterpart_is_an_error_rather_than_dropped() ->
         structural_schema(Undecided)
 
 
-def test_the_scale_subresource_speaks_of_fields_that_exist() -> None:
+def test_scale_subresource_paths_exist() -> None:
     scale = VERSION["subresources"]["scale"]
     types = {key: PROPERTIES[path]["type"] for key, path in scale.items()}
     assert types == {

@@ -32,7 +32,7 @@ DAY_US = 86_400_000_000
         ("100s", 100.0, "1m40s"),
     ],
 )
-def test_a_duration_is_read_and_written(text: str, seconds: float, written: str) -> None:
+def test_duration_parses_and_renders(text: str, seconds: float, written: str) -> None:
     assert Duration.parse(text).seconds == seconds
     assert str(Duration.parse(text)) == written
 
@@ -43,20 +43,20 @@ def test_a_duration_is_read_and_written(text: str, seconds: float, written: str)
      "1s ",
      "1234567s", "1.0001s", "1s" * 11, "٣s"],
 )  # fmt: skip
-def test_anything_else_is_refused_with_its_value(text: str) -> None:
+def test_invalid_text_is_rejected_with_its_value(text: str) -> None:
     with pytest.raises(ValueError, match=re.escape("numbers with units ms, s, m or h")) as refused:
         Duration.parse(text)
     assert repr(text)[:60] in str(refused.value)
 
 
 @given(st.integers(min_value=0, max_value=DAY_US).map(Duration))
-def test_what_is_written_reads_back_exactly(duration: Duration) -> None:
+def test_duration_written_reads_back_exactly(duration: Duration) -> None:
     assert len(str(duration)) <= MAX_LENGTH
     assert Duration.parse(str(duration)) == duration
 
 
 @given(st.text())
-def test_reading_any_text_gives_a_duration_or_a_value_error(text: str) -> None:
+def test_parse_of_any_text_returns_or_raises_value_error(text: str) -> None:
     try:
         duration = Duration.parse(text)
     except ValueError:
@@ -65,12 +65,12 @@ def test_reading_any_text_gives_a_duration_or_a_value_error(text: str) -> None:
 
 
 @given(st.from_regex(PATTERN, fullmatch=True))
-def test_every_text_of_the_grammar_stays_exact_in_the_nanoseconds_of_cel(text: str) -> None:
+def test_grammar_stays_exact_in_cel_nanoseconds(text: str) -> None:
     if len(text) <= MAX_LENGTH:
         assert Duration.parse(text).microseconds * 1000 < 2**63
 
 
 @pytest.mark.parametrize("seconds", [math.nan, math.inf, -math.inf, -0.001])
-def test_what_is_no_span_is_no_duration(seconds: float) -> None:
+def test_of_seconds_rejects_nan_infinity_and_negative(seconds: float) -> None:
     with pytest.raises(ValueError, match="finite number of seconds of at least 0"):
         Duration.of_seconds(seconds)

@@ -28,7 +28,7 @@ BEYOND_A_SCHEMA = ("must be a cron expression", "must be a time zone")
 CEL_MESSAGES = {rule["message"] for _, part in parts(SCHEMA) for rule in part.get(VALIDATIONS, ())}
 
 
-def test_a_minimal_body_takes_its_identity_and_every_default() -> None:
+def test_minimal_body_gets_every_default() -> None:
     found = service()
     assert (found.name, found.namespace, found.generation) == ("resnet50", "vision", 3)
     assert (found.resource_version, found.deleting) == ("41", False)
@@ -76,7 +76,7 @@ def test_a_minimal_body_takes_its_identity_and_every_default() -> None:
     }
 
 
-def test_what_is_said_has_precedence_over_defaults() -> None:
+def test_explicit_values_override_defaults() -> None:
     found = service(
         spec__model={"name": "resnet50-v2"},
         spec__warmup={"maxLatency": "400ms"},
@@ -87,7 +87,7 @@ def test_what_is_said_has_precedence_over_defaults() -> None:
     assert found.deleting
 
 
-def test_the_policy_of_the_decision_is_what_the_spec_says() -> None:
+def test_to_policy_copies_the_spec() -> None:
     found = service(
         spec__slo={
             "latency": {"percentile": 99, "target": "1.5s"},
@@ -120,12 +120,12 @@ def test_the_policy_of_the_decision_is_what_the_spec_says() -> None:
     )
 
 
-def test_the_defaults_of_the_spec_are_those_of_the_decision() -> None:
+def test_spec_defaults_equal_policy_defaults() -> None:
     assert service().to_policy() == Policy(latency_target_s=0.25)
 
 
 @pytest.mark.parametrize("case", INVALID_SPECS, ids=lambda case: case.why)
-def test_an_invalid_spec_that_got_in_is_refused_naming_field_and_rule(case: InvalidCase) -> None:
+def test_invalid_stored_spec_is_rejected_with_field_and_rule(case: InvalidCase) -> None:
     with pytest.raises(InvalidSpec) as refused:
         InferenceService.parse(_stored(case.body()))
     (problem,) = [p for p in refused.value.problems if p.field == case.named_field]
@@ -134,7 +134,7 @@ def test_an_invalid_spec_that_got_in_is_refused_naming_field_and_rule(case: Inva
     assert len(problem.got) < 100
 
 
-def test_every_problem_is_reported_at_once_with_its_value() -> None:
+def test_parse_reports_all_problems_with_values() -> None:
     with pytest.raises(InvalidSpec) as refused:
         service(
             metadata__name="Resnet",
@@ -149,16 +149,16 @@ def test_every_problem_is_reported_at_once_with_its_value() -> None:
 
 
 @pytest.mark.parametrize("ceiling", [math.nan, math.inf, -math.inf])
-def test_a_ceiling_is_a_number(ceiling: float) -> None:
+def test_utilization_ceiling_must_be_a_number(ceiling: float) -> None:
     with pytest.raises(InvalidSpec, match="above 0 and at most"):
         service(spec__slo__utilizationCeiling=ceiling)
 
 
-def test_fields_of_a_newer_schema_are_ignored() -> None:
+def test_unknown_fields_are_ignored() -> None:
     assert service(spec__tenancy={"mode": "Fair"}).spec == service().spec
 
 
-def test_a_spec_is_frozen() -> None:
+def test_spec_is_frozen() -> None:
     with pytest.raises(ValidationError, match="frozen"):
         service().spec.scaling.max_replicas = 3  # type: ignore[misc]
 
@@ -167,14 +167,14 @@ def test_a_spec_is_frozen() -> None:
     "broken",
     [{}, {"metadata": None}, {"metadata": {}, "spec": {}}, {"metadata": {"name": 3}, "spec": []}],
 )
-def test_what_is_no_object_of_ours_is_an_invalid_spec(broken: dict[str, Any]) -> None:
+def test_foreign_object_is_an_invalid_spec(broken: dict[str, Any]) -> None:
     with pytest.raises(InvalidSpec, match="metadata"):
         InferenceService.parse(broken)
 
 
 @given(st.dictionaries(st.sampled_from(["metadata", "spec", "status"]), JSON))
 @settings(suppress_health_check=[HealthCheck.too_slow])  # the first text builds a table of Unicode
-def test_reading_any_body_gives_a_service_or_an_invalid_spec(any_body: dict[str, Any]) -> None:
+def test_parse_of_any_body_returns_or_raises_invalid_spec(any_body: dict[str, Any]) -> None:
     with pytest.raises(InvalidSpec):
         InferenceService.parse(any_body)
 
@@ -183,7 +183,7 @@ PATHS = sorted(path.strip(".") for path, _ in parts(SPEC_SCHEMA) if "[" not in p
 
 
 @given(st.sampled_from(PATHS), JSON)
-def test_any_value_in_any_field_gives_a_service_or_an_invalid_spec(path: str, value: Any) -> None:
+def test_parse_of_any_field_value_returns_or_raises_invalid_spec(path: str, value: Any) -> None:
     changed = body(**{f"spec__{path.replace('.', '__')}": value})
     try:
         found = InferenceService.parse(changed)
@@ -194,7 +194,7 @@ def test_any_value_in_any_field_gives_a_service_or_an_invalid_spec(path: str, va
 
 
 @given(objects(SPEC_SCHEMA))
-def test_what_the_schema_accepts_is_read_or_breaks_a_rule_that_cel_states(spec: Any) -> None:
+def test_body_accepted_by_schema_parses_or_breaks_a_cel_rule(spec: Any) -> None:
     assert list(violations(SPEC_SCHEMA, spec)) == []
     try:
         found = InferenceService.parse(body(spec=spec))

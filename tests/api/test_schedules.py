@@ -41,11 +41,11 @@ def berlin(text: str) -> float:
         ("2026-03-30 08:00:00", 6),
     ],
 )
-def test_it_acts_from_start_to_end(at: str, replicas: int) -> None:
+def test_schedule_applies_from_start_to_end(at: str, replicas: int) -> None:
     assert floor_at([schedule()], 1, berlin(at)).replicas == replicas
 
 
-def test_it_runs_over_midnight() -> None:
+def test_schedule_over_midnight_applies() -> None:
     night = schedule(start="0 22 * * *", end="0 6 * * *", timeZone="UTC")
     hours = [23, 24, 29.99, 30, 21.99]
     assert [floor_at([night], 1, 86_400 * 20_000 + 3600 * h).replicas for h in hours] == [
@@ -57,17 +57,17 @@ def test_it_runs_over_midnight() -> None:
     ]
 
 
-def test_replicas_are_asked_for_one_cold_start_early() -> None:
+def test_schedule_starts_one_cold_start_early() -> None:
     before = berlin("2026-03-27 07:58:00")
     assert floor_at([schedule()], 1, before, lead_s=119.0).replicas == 1
     assert floor_at([schedule()], 1, before, lead_s=120.0) == Floor(6, "office")
 
 
-def test_the_lead_does_not_end_it_early() -> None:
+def test_schedule_end_is_not_moved_by_the_lead() -> None:
     assert floor_at([schedule()], 1, berlin("2026-03-27 17:59:00"), lead_s=600.0).replicas == 6
 
 
-def test_the_highest_floor_counts_and_is_named() -> None:
+def test_floor_of_several_schedules_is_the_highest() -> None:
     lunch = schedule(name="lunch", start="0 12 * * *", end="0 13 * * *", minReplicas=9)
     low = schedule(name="low", minReplicas=2)
     noon, morning = berlin("2026-03-27 12:30:00"), berlin("2026-03-27 09:00:00")
@@ -87,12 +87,12 @@ def test_the_highest_floor_counts_and_is_named() -> None:
         ({"minReplicas": 0}, "greater than or equal to 1"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(changed: dict[str, Any], words: str) -> None:
+def test_invalid_schedule_is_rejected(changed: dict[str, Any], words: str) -> None:
     with pytest.raises(ValidationError, match=words):
         schedule(**changed)
 
 
-def test_it_stays_within_the_bounds_of_scaling() -> None:
+def test_schedule_above_max_replicas_is_rejected() -> None:
     with pytest.raises(ValidationError, match=r"must be at most scaling\.maxReplicas"):
         Scaling.model_validate({"maxReplicas": 5, "schedules": [OFFICE]})
     with pytest.raises(ValidationError, match="entries must differ in name"):

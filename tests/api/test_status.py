@@ -71,7 +71,7 @@ def build(**changes: Any) -> dict[str, Any]:
     return status.build(**given_ | changes)
 
 
-def test_a_decision_is_shown_with_everything_that_explains_it() -> None:
+def test_status_shows_the_decision_and_its_inputs() -> None:
     assert build(decision=DECISION, checkpoint={"v": 1, "w": [1.5]}) == {
         "observedGeneration": 3,
         "replicas": 2,
@@ -121,12 +121,12 @@ def test_a_decision_is_shown_with_everything_that_explains_it() -> None:
     }
 
 
-def test_without_a_decision_nothing_is_made_up() -> None:
+def test_status_without_decision_omits_dependent_fields() -> None:
     shown = build()
     assert not {"decision", "signals", "model", "coldStart", "checkpoint"} & set(shown)
 
 
-def test_an_absent_signal_is_not_shown_as_zero() -> None:
+def test_missing_signal_is_omitted() -> None:
     nothing = Decision(
         time_s=NOON_S,
         current=2,
@@ -152,22 +152,22 @@ def test_an_absent_signal_is_not_shown_as_zero() -> None:
         (math.inf, "unbounded"),
     ],
 )
-def test_a_measured_time_has_three_digits(seconds: float, text: str) -> None:
+def test_measured_time_has_three_digits(seconds: float, text: str) -> None:
     assert status.duration_text(seconds) == text
 
 
 @pytest.mark.parametrize("seconds", [math.nan, -1.0])
-def test_what_cannot_have_been_measured_is_not_shown(seconds: float) -> None:
+def test_impossible_measurement_raises(seconds: float) -> None:
     with pytest.raises(ValueError, match="finite number of seconds of at least 0"):
         status.duration_text(seconds)
 
 
-def test_long_words_are_cut() -> None:
+def test_long_messages_are_cut() -> None:
     shown = build(decision=_saying("x" * 5000))
     assert len(shown["decision"]["message"]) == conditions.MAX_MESSAGE
 
 
-def test_a_checkpoint_that_would_make_the_status_unacceptable_is_left_out() -> None:
+def test_checkpoint_too_large_is_omitted() -> None:
     fits = {"w": "x" * (status.MAX_CHECKPOINT - len('{"w":""}'))}
     assert len(build(checkpoint=fits)["checkpoint"]) == status.MAX_CHECKPOINT
     assert "checkpoint" not in build(checkpoint={"w": fits["w"] + "x"})
@@ -275,7 +275,7 @@ DECISIONS = st.builds(
 
 
 @given(DECISIONS)
-def test_the_api_server_takes_the_status_of_any_decision_whole(decision: Decision) -> None:
+def test_status_of_any_decision_fits_the_schema(decision: Decision) -> None:
     shown = build(decision=decision)
     assert list(violations(SCHEMA, shown)) == []
     assert json.loads(json.dumps(shown, allow_nan=False)) == shown

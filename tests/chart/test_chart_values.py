@@ -38,7 +38,7 @@ def parts(schema: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[st
         yield from parts(schema["items"], f"{path}[]")
 
 
-def test_every_object_is_closed_but_what_the_api_server_checks() -> None:
+def test_schema_rejects_unknown_values() -> None:
     kinds = {path: part for path, part in parts(SCHEMA) if part.get("type") == "object"}
     opened = {path for path, part in kinds.items() if "additionalProperties" not in part}
     assert opened == PASSED_ON
@@ -48,14 +48,14 @@ def test_every_object_is_closed_but_what_the_api_server_checks() -> None:
     assert all(each is False or each == {"type": "string"} for each in maps)
 
 
-def test_every_value_has_a_meaning_and_a_type() -> None:
+def test_every_value_has_description_and_type() -> None:
     for path, part in parts(SCHEMA):
         assert "type" in part, path
         if path and path != "watch.namespaces[]":
             assert part["description"].endswith("."), path
 
 
-def test_the_schema_knows_the_defaults_and_the_defaults_the_schema() -> None:
+def test_schema_and_defaults_have_the_same_values() -> None:
     def same(schema: dict[str, Any], defaults: dict[str, Any], path: str) -> None:
         assert set(defaults) <= set(schema["properties"]), path
         for name, default in defaults.items():
@@ -67,11 +67,11 @@ def test_the_schema_knows_the_defaults_and_the_defaults_the_schema() -> None:
 
 
 @pytest.mark.parametrize("path", shared.contents(), ids=lambda path: path.name)
-def test_what_is_written_from_elsewhere_is_up_to_date(path: Path) -> None:
+def test_generated_chart_files_are_up_to_date(path: Path) -> None:
     assert path.read_text() == shared.contents()[path], "write it anew with `make chart`"
 
 
-def test_a_table_of_values_by_hand() -> None:
+def test_values_table_renders_rows() -> None:
     schema = {
         "properties": {
             "image": {
@@ -89,12 +89,12 @@ def test_a_table_of_values_by_hand() -> None:
     )
 
 
-def test_a_page_without_marks_is_refused() -> None:
+def test_page_without_markers_raises() -> None:
     with pytest.raises(ValueError, match="needs the marks"):
         values_table.put_in("a page", "")
 
 
-def test_chart_package_and_plain_manifests_have_one_version() -> None:
+def test_chart_package_and_manifests_have_one_version() -> None:
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     manifests = list(yaml.safe_load_all((BASE / "operator.yaml").read_text()))

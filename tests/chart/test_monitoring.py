@@ -55,7 +55,7 @@ def states() -> set[str]:
 
 
 @pytest.mark.parametrize("where", EXPRESSIONS)
-def test_an_expression_reads_metrics_that_exist(where: str) -> None:
+def test_expressions_read_existing_metrics(where: str) -> None:
     read = expressions.metrics_in(EXPRESSIONS[where])
     recorded = {name for name in EXPRESSIONS if ":" in name and name in EXPRESSIONS[where]}
     assert read or recorded
@@ -64,7 +64,7 @@ def test_an_expression_reads_metrics_that_exist(where: str) -> None:
 
 
 @pytest.mark.parametrize("alert", NAMED)
-def test_an_alert_has_a_runbook_section_a_severity_and_a_patience(alert: str) -> None:
+def test_alert_has_runbook_severity_and_duration(alert: str) -> None:
     rule = NAMED[alert]
     assert rule["annotations"]["runbook_url"] == f"RUNBOOK.md#{alert.lower()}"
     assert rule["labels"]["severity"] in {"critical", "warning"}
@@ -72,7 +72,7 @@ def test_an_alert_has_a_runbook_section_a_severity_and_a_patience(alert: str) ->
     assert "for" in rule
 
 
-def test_the_runbook_has_the_alerts_as_its_sections() -> None:
+def test_runbook_sections_are_the_alerts() -> None:
     text = RUNBOOK.read_text()
     assert re.findall(r"^## (.+)$", text, re.MULTILINE) == list(NAMED)
     for section in text.split("\n## ")[1:]:
@@ -81,12 +81,12 @@ def test_the_runbook_has_the_alerts_as_its_sections() -> None:
 
 
 @pytest.mark.parametrize("alert", NAMED)
-def test_an_alert_is_seen_to_fire(alert: str) -> None:
+def test_every_alert_fires_in_a_test(alert: str) -> None:
     cases = [case for test in TESTS["tests"] for case in test["alert_rule_test"]]
     assert any(case["alertname"] == alert and case["exp_alerts"] for case in cases)
 
 
-def test_panels_are_explained_and_do_not_overlap() -> None:
+def test_panels_have_descriptions_and_do_not_overlap() -> None:
     panels = BOARD["panels"]
     assert len({panel["id"] for panel in panels}) == len(panels)
     assert all(panel["description"] for panel in panels if panel["type"] != "row")
@@ -98,7 +98,7 @@ def test_panels_are_explained_and_do_not_overlap() -> None:
         assert beside or apart
 
 
-def test_metrics_and_states_are_found_in_an_expression() -> None:
+def test_metrics_and_states_are_parsed_from_expressions() -> None:
     text = 'rate(headroom_a_total{state="ready"}[5m]) / a:headroom_b:ratio'
     assert expressions.metrics_in(text) == {"headroom_a_total"}
     assert expressions.states_in(text) == {"ready"}
