@@ -117,7 +117,9 @@ def test_scaled_target_is_immutable(
 ) -> None:
     body = {**MINIMAL, "metadata": {"name": "minimal", "namespace": namespace}}
     cluster.apply({**body, "spec": before})
-    with pytest.raises(ClusterError, match="targetRef must not be changed, added or removed") as refused:
+    with pytest.raises(
+        ClusterError, match="targetRef must not be changed, added or removed"
+    ) as refused:
         cluster.apply({**body, "spec": after})
     assert "spec.targetRef" in str(refused.value)
     cluster.apply({**body, "spec": before | {"drain": {"gracePeriod": "5s"}}})  # and nothing else
