@@ -67,8 +67,8 @@ EQUIVALENT: Sequence[Equivalent] = (
     ),
     Equivalent(
         "scaling/limits/limits.py",
-        "max(steady or 0, limit_input",
-        ("max(steady or -1, limit_input",),
+        "max(stable or 0, limit_input",
+        ("max(stable or -1, limit_input",),
         "what the ceiling needs is never below 0",
     ),
     Equivalent(

@@ -56,6 +56,11 @@ SAID: list[tuple[dict[str, Any], str]] = [
         {"schedule": "night", "replicas": 1, "current": 1, "limits": (STABILIZED,)},
         f"1 replica kept; {HELD}",
     ),
+    (
+        {"limits": (limit(Reason.COST_UNKNOWN, 1, 4),)},
+        "4 replicas kept; the cost of a request is not known yet, so no replica is removed "
+        "(4 instead of 1)",
+    ),
     ({"schedule": "night"}, "4 replicas kept"),
     (
         {"counts": ReplicaCounts(ready=1, warming=2, late=3, unschedulable=4, broken=5)},

@@ -145,8 +145,8 @@ def for_burst(
     if rate_rps is None:
         return None
     by_ceiling = for_utilization(policy, tail.cost, rate_rps)
-    wanted = [by_ceiling, for_latency(policy, tail, rate_rps, target_s)]
-    replicas = max(rule.replicas for rule in wanted if rule is not None)
+    rules = [by_ceiling, for_latency(policy, tail, rate_rps, target_s)]
+    replicas = max(rule.replicas for rule in rules if rule is not None)
     return Recommendation(
         rule=Reason.BURST, replicas=replicas, detail=f"{rate_rps:.3g}/s expected after a burst"
     )

@@ -125,7 +125,7 @@ def _series(peaks: Sequence[Peak], distance_s: float, tolerance_s: float) -> lis
     series = [peaks[-1]]
     while True:
         due_s = series[-1].began_s - distance_s
-        near = [surge for surge in peaks if abs(surge.began_s - due_s) <= tolerance_s]
+        near = [peak for peak in peaks if abs(peak.began_s - due_s) <= tolerance_s]
         if not near:
             return series
-        series.append(min(near, key=lambda surge: abs(surge.began_s - due_s)))
+        series.append(min(near, key=lambda peak: abs(peak.began_s - due_s)))

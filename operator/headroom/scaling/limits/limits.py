@@ -99,8 +99,8 @@ def limit_increase(limit_input: LimitInput) -> Limited:
     if policy.scale_up_stabilization_s > 0:
         lowest = limit_input.state.desired_low.value
         throughout = limit_input.state.coverage.length_s(limit_input.now_s)
-        steady = lowest if throughout >= policy.scale_up_stabilization_s else current
-        cut(Reason.SCALE_UP_STABILIZED, max(steady or 0, limit_input.desired.by_ceiling))
+        stable = lowest if throughout >= policy.scale_up_stabilization_s else current
+        cut(Reason.SCALE_UP_STABILIZED, max(stable or 0, limit_input.desired.by_ceiling))
     if policy.scale_up_rate is not None:
         start = _replicas_at(limit_input, policy.scale_up_rate.period_s)
         most = start + _step(policy.scale_up_rate, start)
