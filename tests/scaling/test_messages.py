@@ -58,8 +58,10 @@ SAID: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"limits": (limit(Reason.COST_UNKNOWN, 1, 4),)},
-        "4 replicas kept; the cost of a request is not known yet, so no replica is removed "
-        "(4 instead of 1)",
+        (
+            "4 replicas kept; the cost of a request is not known yet, so no replica is removed "
+            "(4 instead of 1)"
+        ),
     ),
     ({"schedule": "night"}, "4 replicas kept"),
     (
