@@ -23,7 +23,12 @@ START_S = 1_795_176_000.0
 GOOD = (
     ("Ready", "True", "Serving", "4 of 4 replicas are warm"),
     ("ScalingActive", "True", "Auto", "decisions are written"),
-    ("AbleToScale", "True", "NothingToScale", "what stands is what is asked for"),
+    (
+        "AbleToScale",
+        "True",
+        "NothingToScale",
+        "the workload already has the desired number of replicas",
+    ),
     ("ScalingLimited", "False", "WithinBounds", "nothing holds the number of replicas back"),
     ("MetricsAvailable", "True", "MetricsFresh", "100% of the warm replicas have a sample"),
     ("SLOMet", "True", "WithinTarget", "p95 is 480ms, the target 1.5s"),

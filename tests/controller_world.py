@@ -47,12 +47,13 @@ class FakeRecorder:
         self.gone: list[str] = []
         self.minutes: list[bool] = []
         self.tokens: list[tuple[dict[str, float | None], float]] = []
+        self.rates: dict[str, float | None] = {}
 
     def decided(self, service: Any, decision: Decision) -> None:
         self.decisions.append(decision)
 
     def gateway_rates(self, service: Any, rates: Any) -> None:
-        pass
+        self.rates = dict(rates)
 
     def tokens_measured(self, service: Any, measured: Any, room: float) -> None:
         self.tokens.append((dict(measured), room))

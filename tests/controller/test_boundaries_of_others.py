@@ -36,7 +36,7 @@ def test_three_within_ten_minutes_are_a_contest(undone_s: tuple[float, ...], pau
 )
 def test_each_pause_is_twice_the_last_up_to_an_hour(pause_s: float, next_s: float) -> None:
     after = OverwriteBackoff(ours=5, pause_s=pause_s).observe(2, "", by_us=False, now_s=1000.0)
-    assert (after.pause_s, after.until_s, after.by) == (next_s, 1000.0 + next_s, "somebody")
+    assert (after.pause_s, after.until_s, after.by) == (next_s, 1000.0 + next_s, "another client")
 
 
 @pytest.mark.parametrize(("now_s", "pause_s"), [(599.9, 300.0), (600.0, 0.0)])
@@ -103,7 +103,7 @@ def test_what_stands_in_the_way(case: dict[str, Any], reason: str) -> None:
 
 def test_it_is_said_how_often_and_until_when() -> None:
     said = _obstacle(backoff=FOUGHT)[1]
-    assert "argocd keeps changing" in said
+    assert "argocd keeps overwriting" in said
     assert "(3 times within 10 min, or again after a pause)" in said
     assert "none are written before 2027-01-15T08:01:00Z" in said
 
@@ -113,7 +113,7 @@ def test_it_is_said_how_often_and_until_when() -> None:
     [
         (OverwriteBackoff(), ""),
         (OverwriteBackoff(by="x", instead=5, ours=7), ""),
-        (OverwriteBackoff(by="x", instead=5), "x changed the replicas from 5 to 3, which stands"),
+        (OverwriteBackoff(by="x", instead=5), "x changed the replicas from 5 to 3, which is kept"),
     ],
 )
 def test_what_somebody_else_wrote_is_named(contest: OverwriteBackoff, said: str) -> None:

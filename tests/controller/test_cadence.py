@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from headroom.controller.report.status_throttle import LastWrite, StatusKey, is_due
@@ -22,7 +24,7 @@ STALE, MOVED = StatusKey(urgent=3, other="stale"), StatusKey(urgent=4, other="fr
         (FRESH, 1000, -1.0, True),  # the clock went back
     ],
 )
-def test_what_moves_is_written_at_once_and_the_rest_in_its_turn(
+def test_status_when_replicas_move_is_due_at_once_and_otherwise_in_turn(
     said: StatusKey, services: int, after_s: float, due: bool
 ) -> None:
     last = LastWrite(key=FRESH, written_s=100.0, known_s=0.0)
@@ -39,7 +41,7 @@ def test_what_moves_is_written_at_once_and_the_rest_in_its_turn(
         (1000, 0.9, 1000.0, 1225.0),
     ],
 )
-def test_where_nothing_changes_each_service_has_a_moment_of_its_own(
+def test_status_when_unchanged_is_due_at_the_services_own_moment(
     services: int, phase: float, written_s: float, due_s: float
 ) -> None:
     last = LastWrite(key=FRESH, written_s=written_s, known_s=0.0)
@@ -67,3 +69,42 @@ def test_a_new_process_goes_on_with_what_stands(
 
 def test_where_nothing_stands_it_is_written() -> None:
     assert is_due(FRESH, None, now_s=0.0, services=1000, phase=0.9)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "moved"),
+    [
+        ((0.2, 16.0, 0.5), (0.219, 16.9, 0.54), False),
+        ((0.2, 16.0, 0.5), (0.23, 16.0, 0.5), True),
+        ((0.2, 16.0, 0.5), (0.2, 14.0, 0.5), True),
+        ((None, 0.0, None), (None, 0.0, None), False),
+        ((None, 0.0, None), (0.2, 0.0, None), True),
+        ((math.inf,), (math.inf,), False),
+        ((math.inf,), (0.2,), True),
+    ],
+)
+def test_figures_move_by_a_tenth_or_when_they_become_known(
+    before: tuple[float | None, ...], after: tuple[float | None, ...], moved: bool
+) -> None:
+    old, new = StatusKey(urgent=1, figures=before), StatusKey(urgent=1, figures=after)
+    assert old == new
+    assert new.figures_moved(old) is moved
+
+
+@pytest.mark.parametrize(
+    ("services", "after_s", "due"),
+    [
+        (1, 14.9, False),
+        (1, 15.0, True),
+        (60, 15.0, True),
+        (1000, 249.0, False),
+        (1000, 250.0, True),
+    ],
+)
+def test_figures_that_moved_are_refreshed_within_fifteen_seconds_or_the_write_budget(
+    services: int, after_s: float, due: bool
+) -> None:
+    """4 writes a second: 60 services every 15 s, 1000 every 250 s."""
+    last = LastWrite(key=StatusKey(urgent=1, figures=(0.2,)), written_s=100.0, known_s=0.0)
+    key = StatusKey(urgent=1, figures=(0.3,))
+    assert is_due(key, last, now_s=100.0 + after_s, services=services, phase=0.5) is due

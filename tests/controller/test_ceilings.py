@@ -59,7 +59,7 @@ def test_a_cap_that_is_lowered_removes_nothing_and_says_so_until_load_goes() -> 
         await world.run_for(120.0)
         assert world.replicas() == before
         assert world.condition("ScalingLimited") == ("True", "OperatorLimit")
-        assert f"{before} replicas stand and none is added" in world.message("ScalingLimited")
+        assert f"{before} replicas are kept and none is added" in world.message("ScalingLimited")
         world.pods.arrivals_rps["resnet"] = 8 * REPLICA_RPS
         await world.run_for(60.0)
         assert world.replicas() == before, "and nothing grows"

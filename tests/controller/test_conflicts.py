@@ -8,6 +8,7 @@ import pytest
 
 from cluster_world import Manifest
 from controller_world import REPLICA_RPS, World, play
+from headroom.controller.gather import autoscalers
 from headroom.errors import Forbidden, NamespaceTerminating, Unavailable
 
 SCALING = {"scaleDown": {"stabilizationWindow": "30s"}}
@@ -53,6 +54,35 @@ def test_an_hpa_on_the_workload_is_left_to_it(target: str, by: Manifest | None, 
         assert world.condition("AbleToScale")[0] == "True"
 
     play(story)
+
+
+def test_hpa_is_noticed_at_the_first_ticks_of_a_new_service() -> None:
+    async def story(world: World) -> None:
+        world.create("older")
+        await world.run_for(10.0)  # the HPAs of the namespace are listed, for a minute
+        world.cluster.put(autoscaler("newer"))
+        world.create("newer")
+        await world.run_for(6.0)
+        assert world.condition("AbleToScale", "newer") == ("False", "AutoscalerConflict")
+
+    play(story)
+
+
+@pytest.mark.parametrize(
+    ("listed_s", "created_s", "after_s", "due"),
+    [
+        (100.0, 50.0, 59.9, False),
+        (100.0, 50.0, 60.0, True),
+        (100.0, 150.0, 1.9, False),
+        (100.0, 150.0, 2.0, True),
+        (100.0, 99.0, 2.0, True),  # within the skew of the clocks
+        (100.0, 50.0, -1.0, True),
+    ],
+)
+def test_hpas_are_listed_each_minute_and_for_each_new_service(
+    listed_s: float, created_s: float, after_s: float, due: bool
+) -> None:
+    assert autoscalers.is_due(listed_s, listed_s + after_s, created_s) is due
 
 
 @pytest.mark.parametrize(
@@ -172,7 +202,7 @@ def test_a_tool_that_resets_the_replicas_is_not_fought() -> None:
         for kind in ("ScalingActive", "AbleToScale"):
             assert world.condition(kind) == ("False", "ReplicasRepeatedlyOverwritten"), kind
         said = world.message("AbleToScale")
-        assert "argocd-controller keeps changing the replicas" in said
+        assert "argocd-controller keeps overwriting the replicas" in said
         assert "ignoreDifferences" in said
         assert "none are written before" in said
         await world.run_for(1300.0)

@@ -35,7 +35,7 @@ def fight(begun_s: float, rounds: int, every_s: float = 60.0) -> list[Step]:
         ([(0.0, "helm", 2), (2.0, "helm", 3)], ""),
         ([(0.0, "we", 5), (2.0, "", 5)], ""),
         ([(0.0, "we", 5), (2.0, "kubectl", 9)], "kubectl"),
-        ([(0.0, "we", 5), (2.0, "", 9)], "somebody"),
+        ([(0.0, "we", 5), (2.0, "", 9)], "another client"),
         ([(0.0, "we", 5), (2.0, "kubectl", 9), (4.0, "kubectl", 9)], "kubectl"),
         ([(0.0, "we", 5), (2.0, "kubectl", 9), (4.0, "we", 6)], ""),
     ],
@@ -102,7 +102,7 @@ def test_what_the_fields_call_ours_is_ours_after_a_restart_or_a_lost_answer() ->
         ("kubectl", "scaling.minReplicas"),
         ("kube-controller-manager", "delete the HorizontalPodAutoscaler"),
         ("argocd-controller", "ignoreDifferences"),
-        ("kustomize-controller", "leave spec.replicas out"),
+        ("kustomize-controller", "remove spec.replicas from"),
     ],
 )
 def test_the_remedy_follows_from_who_writes(manager: str, says: str) -> None:

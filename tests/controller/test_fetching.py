@@ -109,9 +109,9 @@ def evaluation(manifest: Manifest) -> tuple[TickResult, Evaluation]:
 @pytest.mark.parametrize(
     ("manifest", "reason", "words"),
     [
-        (FETCHING, StatusReason.WARMING_UP, ["1 fetch their model, the first for 35 s"]),
+        (FETCHING, StatusReason.WARMING_UP, ["1 download their model, the first for 35 s"]),
         (NO_IMAGE, StatusReason.MODEL_UNAVAILABLE, ["ImagePullBackOff", "not found"]),
-        (FAILED, StatusReason.MODEL_UNAVAILABLE, ["was not fetched", "mend spec.model"]),
+        (FAILED, StatusReason.MODEL_UNAVAILABLE, ["was not fetched", "fix spec.model"]),
         (WRONG, StatusReason.MODEL_UNAVAILABLE, ["the digest is sha256:00", "(code 3)"]),
     ],
     ids=["fetching", "no image", "failed", "wrong digest"],

@@ -77,7 +77,7 @@ def tell(story: Any) -> None:
     play(counted, router=gateways)
 
 
-def test_the_promise_is_judged_where_clients_are() -> None:
+def test_slo_in_gateway_mode_is_measured_at_the_gateway() -> None:
     async def story(world: World, gateways: Gateways) -> None:
         world.create(routing={"mode": "Gateway"}, scaling={"minReplicas": 2})
         world.pods.arrivals_rps["resnet"] = gateways.rate_rps = 0.3 * REPLICA_RPS
@@ -88,23 +88,26 @@ def test_the_promise_is_judged_where_clients_are() -> None:
         assert signals["gateway"]["arrivalsPerSecond"] == pytest.approx(gateways.rate_rps, rel=0.2)
         assert signals["gateway"]["freshness"] == "Fresh"
         assert world.condition("SLOMet") == ("True", "WithinTarget")
-        assert "at the gateway, the target 1.5s" in world.message("SLOMet")
+        assert "at the gateway, the target is 1.5s" in world.message("SLOMet")
         # The replicas are as quick as before; what lies between them and the clients is slow.
         gateways.took_us = Bin(2_000_000, 2_100_000)
         await world.run_for(90.0)
         assert world.condition("SLOMet") == ("False", "AboveTarget")
+        assert "the model expects 2 replicas to be enough" in world.message("SLOMet")
+        assert "learned latency correction" in world.message("SLOMet")
         assert world.recorder.minutes[-1] is False
         assert world.replicas() == 2
         world.edit(routing={"mode": "Service"}, scaling={"minReplicas": 2})
         await world.run_for(10.0)
         assert world.status()["signals"]["latencySource"] == "Replicas"
         assert "gateway" not in world.status()["signals"]
+        assert world.recorder.rates == {}
         assert world.condition("SLOMet") == ("True", "WithinTarget")
 
     tell(story)
 
 
-def test_what_gateways_turn_away_is_asked_for_too() -> None:
+def test_rejections_at_the_gateway_count_as_demand() -> None:
     async def story(world: World, gateways: Gateways) -> None:
         world.create(routing={"mode": "Gateway"})
         world.pods.arrivals_rps["resnet"] = gateways.rate_rps = 0.5 * REPLICA_RPS
@@ -115,11 +118,14 @@ def test_what_gateways_turn_away_is_asked_for_too() -> None:
         assert world.replicas() >= before + 2
         assert world.status()["signals"]["latency"] == "unbounded"
         assert world.status()["signals"]["gateway"]["missedPerSecond"] > REPLICA_RPS
+        rates = world.recorder.rates
+        assert rates["arrived"] == pytest.approx(2.5 * REPLICA_RPS, rel=0.2)
+        assert rates["missed"] == pytest.approx(2.0 * REPLICA_RPS, rel=0.2)
 
     tell(story)
 
 
-def test_while_a_gateway_is_silent_nothing_is_removed_and_nothing_is_taken_for_zero() -> None:
+def test_removal_while_a_gateway_is_silent_is_held() -> None:
     async def story(world: World, gateways: Gateways) -> None:
         world.create(routing={"mode": "Gateway"}, scaling={"minReplicas": 1})
         world.pods.arrivals_rps["resnet"] = gateways.rate_rps = 2.5 * REPLICA_RPS

@@ -6,7 +6,7 @@ import pytest
 
 from headroom.api.conditions import ConditionStatus, ConditionType, pending
 from headroom.api.reasons import OF_DOCTOR, OF_EVENTS, StatusReason
-from headroom.controller.report.next_steps import SAID_ALREADY, with_next_step
+from headroom.controller.report.next_steps import IN_MESSAGE, with_next_step
 
 TRUE, FALSE, UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
 GOOD = {
@@ -30,8 +30,8 @@ LONGEST_STEP = 70
 OF_CONDITIONS = set(StatusReason) - OF_EVENTS - OF_DOCTOR
 
 
-@pytest.mark.parametrize("reason", sorted(OF_CONDITIONS - GOOD - SAID_ALREADY))
-def test_a_bad_condition_says_what_to_do_in_a_few_words(reason: StatusReason) -> None:
+@pytest.mark.parametrize("reason", sorted(OF_CONDITIONS - GOOD - IN_MESSAGE))
+def test_condition_that_is_bad_names_the_next_step_briefly(reason: StatusReason) -> None:
     for kind in ConditionType:
         bad = TRUE if kind is ConditionType.SCALING_LIMITED else FALSE
         message = with_next_step(kind, bad, reason, "so it is")
@@ -39,28 +39,28 @@ def test_a_bad_condition_says_what_to_do_in_a_few_words(reason: StatusReason) ->
         assert len(message) <= len("so it is; ") + LONGEST_STEP
 
 
-@pytest.mark.parametrize("reason", sorted(GOOD | SAID_ALREADY))
-def test_a_good_one_and_one_that_says_it_already_stay_as_they_are(reason: StatusReason) -> None:
+@pytest.mark.parametrize("reason", sorted(GOOD | IN_MESSAGE))
+def test_condition_that_is_good_or_explained_gets_no_step(reason: StatusReason) -> None:
     for kind in ConditionType:
         good = FALSE if kind is ConditionType.SCALING_LIMITED else TRUE
-        for status in {good, FALSE} if reason in SAID_ALREADY else {good}:
+        for status in {good, FALSE} if reason in IN_MESSAGE else {good}:
             assert with_next_step(kind, status, reason, "so it is") == "so it is"
 
 
 @pytest.mark.parametrize(
     ("kind", "reason", "step"),
     [
-        (ConditionType.READY, StatusReason.NO_READY_REPLICAS, "no pod is on its way"),
+        (ConditionType.READY, StatusReason.NO_READY_REPLICAS, "no pod is starting"),
         (ConditionType.SLO_MET, StatusReason.NO_READY_REPLICAS, "see Ready"),
-        (ConditionType.METRICS_AVAILABLE, StatusReason.METRICS_MISSING, "kubectl headroom"),
+        (ConditionType.METRICS_AVAILABLE, StatusReason.METRICS_MISSING, "run kubectl headroom"),
         (ConditionType.SCALING_ACTIVE, StatusReason.METRICS_MISSING, "see MetricsAvailable"),
     ],
 )
-def test_what_several_conditions_say_is_explained_by_one(
+def test_reason_of_several_conditions_is_explained_by_one(
     kind: ConditionType, reason: StatusReason, step: str
 ) -> None:
     assert with_next_step(kind, UNKNOWN, reason, "so it is").startswith(f"so it is; {step}")
 
 
-def test_a_service_that_nobody_looks_at_says_where_to_look() -> None:
+def test_pending_condition_names_the_doctor() -> None:
     assert all("kubectl headroom doctor" in one.message for one in pending(1, 0.0))

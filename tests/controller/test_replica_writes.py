@@ -17,7 +17,7 @@ def test_load_scales_up_and_its_end_scales_down_to_the_minimum() -> None:
         peak = world.replicas()
         assert 4 <= peak <= 10
         assert world.cluster.events("ScaledUp")
-        assert "minReplicas (1) carry" in world.message("SLOFeasible")
+        assert "minReplicas (1) serve" in world.message("SLOFeasible")
         assert "waits 10s for replicas to start" in world.message("SLOFeasible")
         world.pods.arrivals_rps["resnet"] = 0.0
         await world.run_for(400.0)

@@ -163,7 +163,7 @@ def test_an_idle_replica_goes_before_the_busy_ones_and_says_why() -> None:
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        (Forbidden("no"), "not marked to go first: no"),
+        (Forbidden("no"), "could not be marked to be removed first: no"),
         (Conflict("gone"), ""),
         (Unavailable("x"), ""),
     ],

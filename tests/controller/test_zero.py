@@ -46,7 +46,7 @@ def test_the_last_replica_goes_after_the_quiet_time_and_comes_back_at_once_when_
         assert at(1, world)
         assert world.condition("Ready") == ("True", "Serving")
         assert "with each start" not in world.message("SLOFeasible")
-        assert "each start from no replica lets about" in world.message("SLOFeasible")
+        assert "each start from zero makes about" in world.message("SLOFeasible")
         world.pods.arrivals_rps["resnet"] = 0.0
         await world.run_for(55.0)
         assert at(1, world)
@@ -67,7 +67,7 @@ def test_the_last_replica_goes_after_the_quiet_time_and_comes_back_at_once_when_
         assert "3 requests are held" in world.status()["decision"]["message"]
         await world.run_for(4.0)
         assert world.condition("Ready") == ("False", "WarmingUp")
-        assert "0 of 1 replicas are warm, 3 requests are held" in world.message("Ready")
+        assert "0 of 1 replicas are ready, 3 requests are held" in world.message("Ready")
         await world.run_for(26.0)
         doors.now = RouteStatus(gateways=("10.0.0.1",), activators=2)
         await world.run_for(50.0)

@@ -1,6 +1,6 @@
-"""Why replicas are not written although a decision asks for them: others who scale the same. Pure.
+"""Why desired replicas are not written: something else scales the same workload. Pure.
 
-A ladder, first match wins; each says the remedy.
+A ladder whose first match wins; each names the remedy.
 """
 
 from __future__ import annotations
@@ -10,13 +10,18 @@ from dataclasses import dataclass
 from headroom.api import InferenceService
 from headroom.api.reasons import StatusReason
 from headroom.api.timestamps import rfc3339
-from headroom.controller.decide.overwrite_backoff import UNDONE, WITHIN_S, OverwriteBackoff
+from headroom.controller.decide.overwrite_backoff import (
+    UNDONE,
+    UNKNOWN_WRITER,
+    WITHIN_S,
+    OverwriteBackoff,
+)
 from headroom.controller.gather.other_scalers import OtherScalers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Obstacle:
-    """What stands between a decision and the replicas."""
+    """What keeps the decision from being written."""
 
     reason: StatusReason
     message: str
@@ -62,16 +67,16 @@ def obstacle(
     backoff: OverwriteBackoff,
     now_s: float,
 ) -> Obstacle | None:
-    """Say why nothing is written; None where nothing stands in the way.
+    """Return why nothing is written; None if nothing prevents it.
 
-    `owner` and `autoscaler` are names, empty where there is none; `replicas` is what stands.
+    `owner` and `autoscaler` are names, empty if there is none; `replicas` are the requested ones.
     """
     scaling = service.spec.scaling
     if owner:
         return Obstacle(
             reason=StatusReason.TARGET_ALREADY_MANAGED,
-            message=f"InferenceService {owner} scales the same workload and goes first: delete one "
-            "of the two",
+            message=f"InferenceService {owner} scales the same workload and has precedence: delete "
+            "one of the two",
         )
     if scaling.mode == "Recommend":
         return None
@@ -85,13 +90,13 @@ def obstacle(
     if replicas == 0 and backoff.ours is None and scaling.min_replicas > 0:
         return Obstacle(
             reason=StatusReason.SCALING_DISABLED,
-            message="somebody scaled the workload to zero, which switches scaling off: scale it to "
-            "1 or more to switch it on",
+            message="another client scaled the workload to zero, which disables scaling: scale it "
+            "to 1 or more to enable scaling",
         )
     if backoff.is_paused(now_s):
         return Obstacle(
             reason=StatusReason.REPLICAS_REPEATEDLY_OVERWRITTEN,
-            message=f"{backoff.by or 'somebody'} keeps changing the replicas that were written "
+            message=f"{backoff.by or UNKNOWN_WRITER} keeps overwriting the replicas "
             f"({UNDONE} times within {WITHIN_S / 60:g} min, or again after a pause); none are "
             f"written before {rfc3339(backoff.until_s)}: {remedy(backoff.by)}",
         )
@@ -99,22 +104,22 @@ def obstacle(
 
 
 def overridden(backoff: OverwriteBackoff, replicas: int) -> str:
-    """Say that somebody else's number stands; empty where it does not."""
+    """Say that another client's number is in force; empty if it is not."""
     if not backoff.by or backoff.ours is not None:
         return ""
     return (
-        f"{backoff.by} changed the replicas from {backoff.instead} to {replicas}, which stands "
-        f"until the decision asks for another number: {remedy(backoff.by)}"
+        f"{backoff.by} changed the replicas from {backoff.instead} to {replicas}, which is kept "
+        f"until the decision changes: {remedy(backoff.by)}"
     )
 
 
 def remedy(manager: str) -> str:
-    """Say how not to be overruled, by the name under which somebody writes."""
+    """Return how to avoid the conflict with this field manager."""
     if manager in _PEOPLE:
-        return "to keep a number, set scaling.minReplicas and maxReplicas, or scaling.mode"
+        return "to fix a number, set scaling.minReplicas and maxReplicas, or scaling.mode"
     if manager == "kube-controller-manager":
         return "delete the HorizontalPodAutoscaler of the workload"
-    return "leave spec.replicas out of what it applies (Argo CD: ignoreDifferences /spec/replicas)"
+    return "remove spec.replicas from what it applies (Argo CD: ignoreDifferences /spec/replicas)"
 
 
-_PEOPLE = frozenset({"kubectl", "kubectl-scale", "kubectl-edit", "kubectl-patch", "somebody"})
+_PEOPLE = frozenset({"kubectl", "kubectl-scale", "kubectl-edit", "kubectl-patch", UNKNOWN_WRITER})

@@ -1,8 +1,8 @@
-"""Somebody else writes the replicas too: noticed, said, and never fought. Pure.
+"""Back off while another client keeps overwriting the replicas. Pure.
 
-One change by another is a wish: it stands until the decision asks for another number. Three that
-undo what we wrote, within ten minutes, are a contest: then nothing is written for five minutes,
-after which one more write is tried, and each further one that is undone doubles the pause.
+One change by another client is a wish: it is kept until the decision changes. Three overwrites of
+what we wrote within ten minutes start a pause: nothing is written for five minutes, then one more
+write is tried, and each further overwrite doubles the pause.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 UNDONE = 3
+UNKNOWN_WRITER = "another client"
 WITHIN_S = 600.0
 FIRST_PAUSE_S = 300.0
 LONGEST_PAUSE_S = 3600.0
@@ -17,26 +18,26 @@ LONGEST_PAUSE_S = 3600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverwriteBackoff:
-    """What is known of who else writes; a value, replaced as ticks see more."""
+    """What is known about other writers; a value, replaced as ticks see more."""
 
     ours: int | None = None
-    """Replicas that we wrote and nobody has changed since."""
+    """Replicas that we wrote and no other client has changed since."""
     wrote_s: float = 0.0
     by: str = ""
-    """Who changed what we wrote; empty while it stands."""
+    """Who overwrote what we wrote; empty while our number is in force."""
     instead: int = 0
     """What we had written then."""
     undone_s: tuple[float, ...] = ()
-    """When what we wrote was changed, lately."""
+    """When our number was overwritten, within WITHIN_S."""
     until_s: float = 0.0
     """Nothing is written before."""
     pause_s: float = 0.0
-    """The last pause; 0: what we write stands."""
+    """The last pause; 0: our number stayed in force."""
 
     def observe(self, replicas: int, writer: str, *, by_us: bool, now_s: float) -> OverwriteBackoff:
-        """Take in what stands, who else wrote it by its managed fields, and whether it is ours.
+        """Observe the requested replicas, and by managed fields who wrote them.
 
-        What the fields call ours is, also after a restart, or where the answer to a write was lost.
+        What the fields call ours is ours, also after a restart or a lost response to a write.
         """
         if by_us and replicas != self.ours:
             return self.written(replicas, now_s)
@@ -45,7 +46,7 @@ class OverwriteBackoff:
         if replicas == self.ours:
             calm = now_s - self.wrote_s >= WITHIN_S
             return replace(self, pause_s=0.0, undone_s=()) if calm and self.pause_s else self
-        changed = replace(self, ours=None, by=writer or "somebody", instead=self.ours)
+        changed = replace(self, ours=None, by=writer or UNKNOWN_WRITER, instead=self.ours)
         undone_s = (*(at_s for at_s in self.undone_s if now_s - at_s < WITHIN_S), now_s)
         if len(undone_s) < UNDONE and not self.pause_s:
             return replace(changed, undone_s=undone_s)
@@ -53,9 +54,9 @@ class OverwriteBackoff:
         return replace(changed, undone_s=(), pause_s=pause_s, until_s=now_s + pause_s)
 
     def written(self, replicas: int, now_s: float) -> OverwriteBackoff:
-        """Take in what we wrote."""
+        """Note what we wrote."""
         return replace(self, ours=replicas, wrote_s=now_s, by="")
 
     def is_paused(self, now_s: float) -> bool:
-        """Whether nothing is to be written now; a clock that went back ends it in time."""
+        """Whether nothing may be written now; a clock that goes back ends the pause in time."""
         return 0.0 < self.until_s - now_s <= self.pause_s

@@ -64,7 +64,7 @@ class Autoscalers:
                 if known.found is None:
                     known.found = await _listed(cluster, namespace, known)
                     known.listed_s = now_s
-        elif _is_due(known.listed_s, now_s, created_s):
+        elif is_due(known.listed_s, now_s, created_s):
             known.listed_s = now_s
             try:
                 known.found = await _listed(cluster, namespace, known)
@@ -73,7 +73,8 @@ class Autoscalers:
         return known.found.get(scaled, "")
 
 
-def _is_due(listed_s: float, now_s: float, created_s: float) -> bool:
+def is_due(listed_s: float, now_s: float, created_s: float) -> bool:
+    """Whether the HPAs have to be listed again for a service that was created then."""
     new = listed_s < created_s + CLOCK_SKEW_S
     return not 0.0 <= now_s - listed_s < (LIST_FOR_NEW_EVERY_S if new else LIST_EVERY_S)
 

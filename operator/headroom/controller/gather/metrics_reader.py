@@ -20,7 +20,7 @@ _NOT_SCRAPED = (
     "Prometheus has no recent sample of it with its namespace and pod as labels: see whether it is "
     "a target there, and whether telemetry.staleAfter is above the scrape interval"
 )
-_SECOND_PAGE = "its server leaves out what two pages tell; the next one follows"
+_SECOND_PAGE = "this server needs two scrapes before rates can be computed; waiting for the second"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

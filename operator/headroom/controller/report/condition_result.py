@@ -1,4 +1,4 @@
-"""A condition as a tick found it, and all that a tick brought to light."""
+"""The result of a tick, and a condition computed from it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from headroom.scaling.values import Decision
 
 
 class ConditionResult(NamedTuple):
-    """A condition without a memory of when it became so. Plain, since most are found as before."""
+    """A condition without its transition time. A plain tuple, because most do not change."""
 
     kind: ConditionType
     status: ConditionStatus
@@ -28,7 +28,7 @@ class ConditionResult(NamedTuple):
     message: str
 
     def condition(self, generation: int) -> Condition:
-        """Give the condition as found for this generation of the spec."""
+        """Return the condition for this generation of the spec."""
         return Condition(
             type=self.kind,
             status=self.status,
@@ -40,34 +40,34 @@ class ConditionResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TickResult:
-    """Everything that one tick brought to light."""
+    """Everything that one tick found out and did."""
 
     service: InferenceService
     gathered: Gathered
     decision: Decision
     written: WriteResult
     preemption: str = ""
-    """Who yields accelerators to the service; empty where nobody does."""
+    """Which services give accelerators to this one; empty if none does."""
     ceiling: Ceiling | None = None
-    """What the operator's settings allow it; None means that they were not asked."""
+    """What the operator's settings allow; None if they were not checked."""
     conflicts: ConflictStatus = field(default_factory=ConflictStatus)
-    """Who else scales the same."""
+    """What other writers do to the replicas."""
     route: RouteStatus = NOT_ROUTED
     gateway: GatewaySLI = DIRECT
-    """What its clients see, where gateways count it."""
+    """Latency as clients see it, where gateways count it."""
     misses_per_cold_start: float | None = None
-    """Where it starts from no replica; None where that is not known, or cannot be."""
+    """Requests that miss the SLO at each start from zero; None if not known or not possible."""
     tokens: tuple[Measured, ...] = ()
-    """What is promised of tokens, as measured."""
+    """Token SLOs and their measurements."""
 
 
 def condition_result(
     kind: ConditionType, status: ConditionStatus, reason: StatusReason, message: str
 ) -> ConditionResult:
-    """Return it with its next step."""
+    """Return the condition with its next step."""
     return ConditionResult(kind, status, reason, with_next_step(kind, status, reason, message))
 
 
 def join(*parts: str) -> str:
-    """Put words of several together; those that are empty are left out."""
+    """Join messages, without the empty ones."""
     return "; ".join(part for part in parts if part)

@@ -1,7 +1,7 @@
-"""What a tick found, as conditions.
+"""The conditions of a tick. Pure.
 
-Pure: one small function per condition, each a ladder where the first match wins. What is not as it
-should be says the next step.
+One small function per condition, each a ladder whose first match wins. A condition that is not as
+it should be names the next step.
 """
 
 from __future__ import annotations
@@ -23,19 +23,16 @@ from headroom.controller.report.condition_result import (
 from headroom.scaling.values import Freshness, PodState, Reason
 
 _TRUE, _FALSE, _UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
-_Finding = tuple[ConditionStatus, StatusReason, str]
+_Condition = tuple[ConditionStatus, StatusReason, str]
 
 
 def of_tick(tick: TickResult) -> list[ConditionResult]:
-    """Give every condition as this tick sees it."""
-    return [condition_result(kind, *find(tick)) for kind, find in _FINDERS.items()]
+    """Return every condition as of this tick."""
+    return [condition_result(kind, *find(tick)) for kind, find in _LADDERS.items()]
 
 
 def of_invalid_spec(message: str) -> list[ConditionResult]:
-    """Give the conditions of an object that cannot be acted on.
-
-    What was found before about anything else stays as it is.
-    """
+    """Return the conditions of an object that cannot be acted on; all others are kept."""
     return [
         condition_result(kind, _FALSE, StatusReason.INVALID_SPEC, message)
         for kind in (ConditionType.READY, ConditionType.SCALING_ACTIVE)
@@ -43,15 +40,15 @@ def of_invalid_spec(message: str) -> list[ConditionResult]:
 
 
 def of_unusable_target(error: TargetUnusable) -> list[ConditionResult]:
-    """Give the conditions of a service whose target cannot be scaled as it is."""
+    """Return the conditions of a service whose target cannot be scaled."""
     kinds = (ConditionType.READY, ConditionType.SCALING_ACTIVE, ConditionType.ABLE_TO_SCALE)
     return [condition_result(kind, _FALSE, error.reason, str(error)) for kind in kinds]
 
 
 def of_no_room(why: str) -> list[ConditionResult]:
-    """Give the conditions of a service of which not one replica may be started."""
+    """Return the conditions of a service that may not start a single replica."""
     kinds = (ConditionType.READY, ConditionType.SCALING_ACTIVE)
-    said = f"not one replica may be started: {why}"
+    said = f"no replica may be started: {why}"
     held = [condition_result(kind, _FALSE, StatusReason.OPERATOR_LIMIT, said) for kind in kinds]
     limited = condition_result(
         ConditionType.SCALING_LIMITED, _TRUE, StatusReason.OPERATOR_LIMIT, said
@@ -60,13 +57,13 @@ def of_no_room(why: str) -> list[ConditionResult]:
 
 
 def of_failed_tick(message: str) -> list[ConditionResult]:
-    """Give the condition of a service whose tick broke off for a reason that nobody foresaw."""
-    said = f"the last evaluation failed and is repeated: {message}"
+    """Return the condition of a service whose tick failed unexpectedly."""
+    said = f"the last evaluation failed and is retried: {message}"
     reason = StatusReason.EVALUATION_FAILED
     return [condition_result(ConditionType.SCALING_ACTIVE, _UNKNOWN, reason, said)]
 
 
-def _ready(tick: TickResult) -> _Finding:
+def _ready(tick: TickResult) -> _Condition:
     counts, least = tick.decision.counts, tick.service.spec.scaling.min_replicas
     if tick.written.refused is Step.VALIDATE:
         return _FALSE, StatusReason.INVALID_SPEC, tick.written.message
@@ -78,7 +75,7 @@ def _ready(tick: TickResult) -> _Finding:
         return _FALSE, StatusReason.APPLY_FAILED, tick.written.unapplied
     if _is_at_zero(tick):
         return _TRUE, StatusReason.AT_ZERO, _AT_ZERO
-    standing = f"{counts.ready} of {tick.written.replicas} replicas are warm"
+    standing = f"{counts.ready} of {tick.written.replicas} replicas are ready"
     if counts.ready >= max(1, least):
         return _TRUE, StatusReason.SERVING, join(standing, replica_messages.cold(tick))
     wanted = f"{standing}, minReplicas is {least}"
@@ -101,7 +98,7 @@ def _ready(tick: TickResult) -> _Finding:
     return _FALSE, StatusReason.NO_READY_REPLICAS, wanted
 
 
-def _scaling_active(tick: TickResult) -> _Finding:
+def _scaling_active(tick: TickResult) -> _Condition:
     if tick.written.refused is Step.VALIDATE:
         return _FALSE, StatusReason.INVALID_SPEC, tick.written.message
     if tick.conflicts.obstacle is not None:
@@ -117,33 +114,43 @@ def _scaling_active(tick: TickResult) -> _Finding:
         return _FALSE, StatusReason.RECOMMEND_ONLY, message
     if _is_at_zero(tick):
         return _TRUE, StatusReason.AT_ZERO, _AT_ZERO
-    if _is_filling(tick):
-        return _UNKNOWN, StatusReason.COLLECTING_METRICS, _FILLING
+    if _is_collecting(tick):
+        return _UNKNOWN, StatusReason.COLLECTING_METRICS, _COLLECTING
     if tick.decision.signals.freshness is Freshness.MISSING:
-        return _FALSE, StatusReason.METRICS_MISSING, "what stands is held until signals arrive"
-    return _TRUE, StatusReason.AUTO, "decisions are written"
+        return (
+            _FALSE,
+            StatusReason.METRICS_MISSING,
+            "metrics are missing; the replica count is kept until they return",
+        )
+    return _TRUE, StatusReason.AUTO, "decisions are made and written"
 
 
-def _able_to_scale(tick: TickResult) -> _Finding:
+def _able_to_scale(tick: TickResult) -> _Condition:
     if tick.written.refused is not None:
         return _FALSE, StatusReason.SCALE_FAILED, tick.written.message
     if tick.conflicts.obstacle is not None:
         return _FALSE, tick.conflicts.obstacle.reason, tick.conflicts.obstacle.message
     if tick.written.scaled or tick.written.created:
-        message = f"the workload is asked for {tick.written.replicas} replicas"
+        message = f"{tick.written.replicas} replicas were requested"
         why = tick.written.unmarked
-        unmarked = why and f"pods were not marked to go first: {why}"
+        unmarked = why and f"pods could not be marked to be removed first: {why}"
         return _TRUE, StatusReason.SCALED, join(message, unmarked)
     if tick.conflicts.overridden:
         return _TRUE, StatusReason.REPLICAS_OVERWRITTEN, tick.conflicts.overridden
     workload = tick.gathered.deployment or {}
     if is_paused(workload):
-        message = "the workload is paused, so changes of its template reach no pod: kubectl rollout"
+        message = (
+            "the workload is paused, so template changes do not reach its pods: kubectl rollout"
+        )
         return _TRUE, StatusReason.WORKLOAD_PAUSED, f"{message} resume"
     if tick.gathered.observation.rolling:
-        message = "a rollout replaces pods; none is removed before it ends"
+        message = "a rollout is replacing pods; none is removed until it ends"
         return _TRUE, StatusReason.ROLLING_OUT, message
-    return _TRUE, StatusReason.NOTHING_TO_SCALE, "what stands is what is asked for"
+    return (
+        _TRUE,
+        StatusReason.NOTHING_TO_SCALE,
+        "the workload already has the desired number of replicas",
+    )
 
 
 _LIMITS = {
@@ -154,129 +161,164 @@ _LIMITS = {
 }
 
 
-def _scaling_limited(tick: TickResult) -> _Finding:
+def _scaling_limited(tick: TickResult) -> _Condition:
     ceiling = tick.ceiling
     if ceiling is not None and ceiling.exceeded:
-        message = f"{tick.written.replicas} replicas stand and none is added; {ceiling.why}"
+        message = f"{tick.written.replicas} replicas are kept and none is added; {ceiling.why}"
         return _TRUE, StatusReason.OPERATOR_LIMIT, message
     for applied in reversed(tick.decision.limits if tick.decision.replicas else ()):
         if ceiling is not None and ceiling.why and applied.limit is Reason.MAX_REPLICAS:
-            message = f"{applied.before} replicas are wanted, {ceiling.replicas} allowed"
+            message = f"{applied.before} replicas are needed, {ceiling.replicas} allowed"
             return _TRUE, StatusReason.OPERATOR_LIMIT, join(message, ceiling.why)
         if applied.limit in _LIMITS and applied.after < applied.before:
-            message = f"{applied.before} replicas are wanted, {applied.after} allowed"
+            message = f"{applied.before} replicas are needed, {applied.after} allowed"
             return _TRUE, _LIMITS[applied.limit], join(message, applied.detail)
-    return _FALSE, StatusReason.WITHIN_BOUNDS, "nothing holds the number of replicas back"
+    return _FALSE, StatusReason.WITHIN_BOUNDS, "no limit reduces the number of replicas"
 
 
-def _metrics_available(tick: TickResult) -> _Finding:
+def _metrics_available(tick: TickResult) -> _Condition:
     signals = tick.decision.signals
     unread = join(*(f"{one.pod}: {one.why}" for one in tick.gathered.unread[:3]))
-    covered = f"{signals.coverage:.0%} of the warm replicas have a recent sample"
+    covered = f"{signals.coverage:.0%} of the ready replicas have a recent sample"
     if _is_at_zero(tick):
-        return _TRUE, StatusReason.AT_ZERO, "without a replica requests are counted at the door"
+        return (
+            _TRUE,
+            StatusReason.AT_ZERO,
+            "while no replica runs, requests are counted at the activators",
+        )
     if not tick.gateway.fresh and not tick.gateway.begun and not tick.gateway.silent:
-        return _UNKNOWN, StatusReason.COLLECTING_METRICS, _FILLING
+        return _UNKNOWN, StatusReason.COLLECTING_METRICS, _COLLECTING
     if not tick.gateway.fresh:
-        return _FALSE, StatusReason.METRICS_STALE, _unheard(tick)
+        return _FALSE, StatusReason.METRICS_STALE, _no_gateway_metrics(tick)
     if signals.freshness is Freshness.FRESH:
-        return _TRUE, StatusReason.METRICS_FRESH, join(covered, unread, _unmeasured(tick))
+        return _TRUE, StatusReason.METRICS_FRESH, join(covered, unread, _no_histogram(tick))
     if not tick.decision.counts.ready:
-        return _FALSE, StatusReason.NO_READY_REPLICAS, "no replica is warm, so none is measured"
-    if _is_filling(tick):
-        return _UNKNOWN, StatusReason.COLLECTING_METRICS, join(_FILLING, unread)
+        return (
+            _FALSE,
+            StatusReason.NO_READY_REPLICAS,
+            "no replica is ready, so there are no metrics",
+        )
+    if _is_collecting(tick):
+        return _UNKNOWN, StatusReason.COLLECTING_METRICS, join(_COLLECTING, unread)
     if signals.freshness is Freshness.STALE:
         return _FALSE, StatusReason.METRICS_STALE, join(covered, unread)
     return _FALSE, StatusReason.METRICS_MISSING, join(covered, unread)
 
 
-def _slo_met(tick: TickResult) -> _Finding:
+def _slo_met(tick: TickResult) -> _Condition:
     signal = tick.decision.signals.latency_s
     if signal.value is None or not signal.fresh:
         if _is_at_zero(tick):
-            return _UNKNOWN, StatusReason.AT_ZERO, "nobody asks, so there is no latency"
+            return _UNKNOWN, StatusReason.AT_ZERO, "no requests, so there is no latency"
         if not tick.decision.counts.ready:
-            return _UNKNOWN, StatusReason.NO_READY_REPLICAS, "no replica is warm"
+            return _UNKNOWN, StatusReason.NO_READY_REPLICAS, "no replica is ready"
         seen = tick.gateway.signals
-        if _is_filling(tick) or (seen.in_flight.fresh and not seen.arrival_rps.fresh):
-            return _UNKNOWN, StatusReason.COLLECTING_METRICS, _FILLING
+        if _is_collecting(tick) or (seen.in_flight.fresh and not seen.arrival_rps.fresh):
+            return _UNKNOWN, StatusReason.COLLECTING_METRICS, _COLLECTING
         known = tick.gateway.fresh and tick.decision.signals.arrival_rps.fresh
         if known and signal.value is None:
-            if unmeasured := _unmeasured(tick):
+            if unmeasured := _no_histogram(tick):
                 return _UNKNOWN, StatusReason.LATENCY_NOT_MEASURED, unmeasured
-            idle = "no request ended in the stable window, so there is no latency"
+            idle = "no request completed in the stable window, so there is no latency"
             return _UNKNOWN, StatusReason.NO_TRAFFIC, idle
-        return _UNKNOWN, StatusReason.METRICS_MISSING, "the latency is not known"
+        return (
+            _UNKNOWN,
+            StatusReason.METRICS_MISSING,
+            "metrics are missing, so the latency is not known",
+        )
     latency = tick.service.spec.slo.latency
     measured = "above every bound" if math.isinf(signal.value) else duration_text(signal.value)
     where = " at the gateway" if tick.gateway.watched else ""
-    message = f"p{latency.percentile} is {measured}{where}, the target {latency.target}"
+    message = f"p{latency.percentile} is {measured}{where}, the target is {latency.target}"
     message = join(message, *(one.message for one in tick.tokens))
     if signal.value > latency.target.seconds or any(one.missed for one in tick.tokens):
-        return _FALSE, StatusReason.ABOVE_TARGET, message
+        return _FALSE, StatusReason.ABOVE_TARGET, f"{message}; {_above_target_step(tick)}"
     if any(one.value_s is None for one in tick.tokens):
         return _UNKNOWN, StatusReason.LATENCY_NOT_MEASURED, message
     return _TRUE, StatusReason.WITHIN_TARGET, message
 
 
-def _slo_feasible(tick: TickResult) -> _Finding:
+def _above_target_step(tick: TickResult) -> str:
+    """Return what keeps the latency above its target, the first that applies."""
+    decision = tick.decision
+    for kind, find, good in _EXPLAIN_ABOVE_TARGET:
+        if find(tick)[0] is not good:
+            return f"see {kind}"
+    if decision.counts.ready < decision.replicas:
+        return f"{decision.counts.ready} of {decision.replicas} replicas are ready; wait for them"
+    if any(one.missed for one in tick.tokens):
+        return "capacity is increased until the token SLO is met"
+    return (
+        f"the model expects {decision.replicas} replicas to be enough (learned latency correction "
+        f"{decision.correction:.3g}, measured over modelled); the correction adds replicas if it "
+        "lasts"
+    )
+
+
+def _slo_feasible(tick: TickResult) -> _Condition:
     floor_s = tick.decision.floor_latency_s
     if floor_s is None:
-        return _UNKNOWN, StatusReason.COST_UNKNOWN, "no replica has said what a batch costs"
+        return _UNKNOWN, StatusReason.COST_UNKNOWN, "the cost of a batch is not known yet"
     latency = tick.service.spec.slo.latency
     message = f"an idle replica answers in {duration_text(floor_s)}, the target is {latency.target}"
     if tick.decision.feasible:
-        return _TRUE, StatusReason.FEASIBLE, join(message, _sudden_rise(tick), _wake_up(tick))
-    hint = "more replicas cannot help: raise the target, or use a faster accelerator or model"
+        return (
+            _TRUE,
+            StatusReason.FEASIBLE,
+            join(message, _sudden_rise(tick), _cold_start_misses(tick)),
+        )
+    hint = "more replicas cannot help: increase the target, or use a faster accelerator or model"
     return _FALSE, StatusReason.SLO_INFEASIBLE, f"{message}; {hint}"
 
 
 def _sudden_rise(tick: TickResult) -> str:
-    """Say what the promise is worth when load rises at once: nobody knew, so a start is waited."""
+    """Return what a sudden rise in load means: beyond the minimum it waits for a cold start."""
     decision = tick.decision
     if decision.floor_rps is None or decision.cold_start_s is None:
         return ""
     return (
-        f"minReplicas ({decision.floor_replicas}) carry {decision.floor_rps:.3g}/s "
-        f"within it, a sudden rise beyond that waits {duration_text(decision.cold_start_s)} "
+        f"minReplicas ({decision.floor_replicas}) serve {decision.floor_rps:.3g}/s "
+        f"within it; a sudden rise above that waits {duration_text(decision.cold_start_s)} "
         "for replicas to start"
     )
 
 
-def _wake_up(tick: TickResult) -> str:
-    """Say what starting from no replica costs, before anybody turns it on."""
+def _cold_start_misses(tick: TickResult) -> str:
+    """Return what scale to zero costs or would cost."""
     misses = tick.misses_per_cold_start
     if misses is None:
         return ""
     possible = tick.service.spec.scaling.min_replicas == 0
-    which = "each start from no replica lets" if possible else "with minReplicas 0 each start lets"
+    which = "each start from zero makes" if possible else "with minReplicas 0 each start would make"
     return f"{which} about {misses:.2g} requests miss it"
 
 
-def _routing_ready(tick: TickResult) -> _Finding:
+def _routing_ready(tick: TickResult) -> _Condition:
     route, scaling = tick.route, tick.service.spec.scaling
     if route.trouble:
         return _FALSE, StatusReason.ROUTING_UPDATE_FAILED, route.trouble
     if tick.service.spec.routing.mode == "Service":
         if route.gateways:
-            message = f"still through the gateway {', '.join(route.gateways)}"
+            message = f"requests still pass through the gateway {', '.join(route.gateways)}"
             return _TRUE, StatusReason.VIA_GATEWAY, message
-        message = "connections lead to the replicas, because routing.mode is Service"
+        message = "clients connect to the replicas, because routing.mode is Service"
         return _TRUE, StatusReason.DIRECT_TO_PODS, message
     if not route.gateways:
-        message = "no gateway takes connections for the service, so they lead to the replicas"
+        message = (
+            "no gateway accepts connections for the service, so clients connect to the replicas"
+        )
         return _FALSE, StatusReason.NO_GATEWAY, message
-    message = f"requests lead through the gateway {', '.join(route.gateways)}"
+    message = f"requests pass through the gateway {', '.join(route.gateways)}"
     if route.activators:
-        held = f"{route.activators} activators hold them while no replica is warm"
+        held = f"{route.activators} activators hold them while no replica is ready"
         return _TRUE, StatusReason.VIA_GATEWAY, join(message, held)
     if scaling.min_replicas == 0:
-        none = "no activator holds them while no replica is warm, so the last replica stays"
+        none = "no activator can hold them while no replica is ready, so the last replica is kept"
         return _FALSE, StatusReason.NO_ACTIVATOR, join(message, none)
     return _TRUE, StatusReason.VIA_GATEWAY, message
 
 
-def _capacity_available(tick: TickResult) -> _Finding:
+def _capacity_available(tick: TickResult) -> _Condition:
     counts = tick.decision.counts
     if counts.unschedulable:
         detail = replica_messages.detail(tick, PodState.UNSCHEDULABLE)
@@ -290,7 +332,7 @@ def _capacity_available(tick: TickResult) -> _Finding:
     return _TRUE, StatusReason.ALL_REPLICAS_SCHEDULED, "every replica has a node"
 
 
-_FINDERS = {
+_LADDERS = {
     ConditionType.READY: _ready,
     ConditionType.SCALING_ACTIVE: _scaling_active,
     ConditionType.ABLE_TO_SCALE: _able_to_scale,
@@ -302,23 +344,30 @@ _FINDERS = {
     ConditionType.ROUTING_READY: _routing_ready,
 }
 
-_AT_ZERO = "no replica is wanted; the first request wakes one, and waits for it"
+_EXPLAIN_ABOVE_TARGET = (
+    (ConditionType.SLO_FEASIBLE, _slo_feasible, _TRUE),
+    (ConditionType.SCALING_ACTIVE, _scaling_active, _TRUE),
+    (ConditionType.SCALING_LIMITED, _scaling_limited, _FALSE),
+    (ConditionType.CAPACITY_AVAILABLE, _capacity_available, _TRUE),
+)
+
+_AT_ZERO = "no replica is needed; the first request starts one and is held until it is ready"
 
 
-_FILLING = "replicas answer, but were not watched for long enough to tell a rate"
+_COLLECTING = "not enough metrics history yet to compute a request rate"
 
 
-def _unmeasured(tick: TickResult) -> str:
-    """Say that the promise cannot be checked; empty where the server measures latency."""
+def _no_histogram(tick: TickResult) -> str:
+    """Say that the SLO cannot be checked; empty if the server measures latency."""
     server = tick.service.spec.runtime.server
     if server.latency is not None or tick.gateway.watched:
         return ""
-    return f"{server.title} has no latency histogram: replicas follow from what its batches take"
+    return f"{server.title} has no latency histogram: the batch cost alone determines the replicas"
 
 
-def _unheard(tick: TickResult) -> str:
-    """Say that gateways do not tell what they count, so that nothing is removed."""
-    words = "what clients see is not known, for gateways have not told their counts"
+def _no_gateway_metrics(tick: TickResult) -> str:
+    """Say that the gateways' counts are missing, so that nothing is removed."""
+    words = "client-side latency is unknown: no recent metrics from the gateways"
     return join(words, *tick.gateway.silent[:2])
 
 
@@ -330,7 +379,7 @@ def _is_at_zero(tick: TickResult) -> bool:
     )
 
 
-def _is_filling(tick: TickResult) -> bool:
-    """Whether gauges speak and rates do not yet: nothing is wrong, and it passes by itself."""
+def _is_collecting(tick: TickResult) -> bool:
+    """Whether gauges are known and rates are not yet: nothing is wrong, it passes."""
     signals = tick.decision.signals
     return signals.waiting.fresh and signals.arrival_rps.freshness is Freshness.MISSING

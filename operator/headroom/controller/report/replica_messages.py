@@ -1,4 +1,4 @@
-"""What the replicas themselves say of why they do not serve."""
+"""Why replicas do not serve, as their pods and the workload report it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from headroom.scaling.values import PodState
 
 
 def detail(tick: TickResult, state: PodState) -> str:
-    """The first pod's own words; the others' are rarely different."""
+    """Return the first such pod's detail; those of others rarely differ."""
     for one in tick.gathered.pods:
         if one.pod.state is state:
             return f"{one.name}: {one.pod.detail}"
@@ -17,7 +17,7 @@ def detail(tick: TickResult, state: PodState) -> str:
 
 
 def why_broken(tick: TickResult) -> StatusReason:
-    """Of the pod whose words are shown."""
+    """Return the reason for the pod whose detail is shown."""
     for one in tick.gathered.pods:
         if one.pod.state is PodState.BROKEN:
             if one.fetch is not None and one.fetch.failed:
@@ -27,26 +27,26 @@ def why_broken(tick: TickResult) -> StatusReason:
 
 
 def gate(tick: TickResult) -> str:
-    """What the first pod waits for that only the operator's requests keep from being ready."""
+    """Return why the first pod that only needs its warm-up is not ready."""
     waiting = (one for one in tick.gathered.pods if one.waits_for)
     return next((f"{one.name}: {one.waits_for}" for one in waiting), "")
 
 
 def cold(tick: TickResult) -> str:
-    """Say how many take requests without having been warmed, since their template has no gate."""
+    """Say how many replicas serve without a warm-up, because their template lacks the gate."""
     pods = [one for one in tick.gathered.pods if one.pod.state is PodState.READY]
     cold = sum(not one.gated for one in pods) if tick.service.spec.warmup.by_operator else 0
     if not cold:
         return ""
     whose = "targetRef's template" if tick.service.spec.target_ref else "pods of an earlier rollout"
     return (
-        f"{cold} of them lack the readiness gate {WARM_GATE} and are warmed by nobody ({whose}): "
+        f"{cold} of them lack the readiness gate {WARM_GATE} and get no warm-up ({whose}): "
         "add it to spec.readinessGates of the pods"
     )
 
 
 def fetching(tick: TickResult) -> str:
-    """Say how many replicas fetch their model, and for how long the first of them has."""
+    """Say how many replicas download their model, and since when the first of them does."""
     now_s = tick.decision.time_s
     since_s = [
         one.fetch.since_s
@@ -55,11 +55,13 @@ def fetching(tick: TickResult) -> str:
     ]
     if not since_s:
         return ""
-    return f"{len(since_s)} fetch their model, the first for {max(0.0, now_s - min(since_s)):.0f} s"
+    return (
+        f"{len(since_s)} download their model, the first for {max(0.0, now_s - min(since_s)):.0f} s"
+    )
 
 
 def replica_failure(tick: TickResult) -> str:
-    """Quota and admission refuse pods before they exist; only the Deployment knows."""
+    """Return why a quota or admission policy rejects pods; only the Deployment reports it."""
     deployment = tick.gathered.deployment or {}
     for condition in deployment.get("status", {}).get("conditions") or ():
         if condition["type"] == "ReplicaFailure" and condition["status"] == "True":

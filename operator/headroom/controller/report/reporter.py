@@ -185,9 +185,9 @@ def _last(state: ReportState) -> LastWrite | None:
 
 
 def _key_of(tick: TickResult, found: Iterable[ConditionResult]) -> StatusKey:
-    """What somebody acts on.
+    """Return what decides when status is written.
 
-    Measurements and messages change at every tick and come with the heartbeat.
+    Messages and other measurements change at every tick and are written with the next refresh.
     """
     decision = tick.decision
     return StatusKey(
@@ -198,5 +198,10 @@ def _key_of(tick: TickResult, found: Iterable[ConditionResult]) -> StatusKey:
             decision.counts,
             {one.waits_for.reason for one in tick.gathered.pods if one.waits_for is not None},
             tuple((one.kind, one.status, one.reason) for one in found),
+        ),
+        figures=(
+            decision.signals.latency_s.value,
+            decision.signals.arrival_rps.value,
+            decision.utilization,
         ),
     )
