@@ -31,7 +31,7 @@ def main(arguments: Sequence[str]) -> int:
         log.error("%s", error)
         return 2
     for name in configuration.unknown_variables(os.environ):
-        log.warning("%s means nothing here: is it misspelt?", name)
+        log.warning("%s is not a setting of this server and is ignored; check the spelling", name)
     from headroom_server.composition import run  # noqa: PLC0415 - `check` and `--help` need none
 
     return run(settings)
@@ -51,7 +51,7 @@ def configured(flags: Mapping[str, object], environment: Mapping[str, str]) -> S
         except OSError as error:
             called = configuration.flag if flags.get(CONFIG) else configuration.variable
             raise InvalidSettingsError(
-                f"{called(CONFIG)}: a file that can be read; got {path}: {error.strerror}"
+                f"{called(CONFIG)} must be a readable file; got {path}: {error.strerror}"
             ) from error
     return configuration.merged(layers)
 
@@ -59,31 +59,36 @@ def configured(flags: Mapping[str, object], environment: Mapping[str, str]) -> S
 def _serve_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="headroom-server serve",
-        description="Serve models until SIGTERM. Each flag is also a variable HEADROOM_*, and a "
-        "key of the TOML file; flags go before variables, variables before the file. Other "
-        "commands: `headroom-server check <repository>`, `headroom-server reference`.",
+        usage="headroom-server [serve] [--config FILE] [--KEY VALUE ...]",
+        description="Serve models until SIGTERM. Every flag can also be set as an environment "
+        "variable HEADROOM_* or as a key of the TOML file. Flags take precedence over variables, "
+        "variables over the file. Other commands: `headroom-server check REPOSITORY` checks a "
+        "model repository, `headroom-server reference` prints the reference.",
         argument_default=argparse.SUPPRESS,
         allow_abbrev=False,
     )
-    parser.add_argument(configuration.flag(CONFIG), help="A TOML file of the keys below.")
-    for key, field in Settings.model_fields.items():
-        default = "" if field.default in (None, "", ()) else f" Default: {field.default}."
-        meaning = (field.description or "").replace("\n", " ").replace("%", "%%")
-        parser.add_argument(configuration.flag(key), metavar="VALUE", help=meaning + default)
+    parser.add_argument(configuration.flag(CONFIG), help="TOML file with the keys below.")
+    for group in configuration.GROUPS:
+        flags = parser.add_argument_group(configuration.title(group))
+        for key, field in group.model_fields.items():
+            default = "" if field.default in (None, "", ()) else f" Default: {field.default}."
+            meaning = " ".join((field.description or "").split()).replace("%", "%%")
+            flags.add_argument(configuration.flag(key), metavar="VALUE", help=meaning + default)
     return parser
 
 
 def _check(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="headroom-server check",
-        description="Check a model repository without a device: a line per model, exit 0 or 1.",
+        description="Check a model repository without a device. Prints one line per model. "
+        "Exits with 1 if a model is invalid.",
         allow_abbrev=False,
     )
-    parser.add_argument("repository", type=Path, help="The folder.")
+    parser.add_argument("repository", type=Path, help="Folder of the model repository.")
     parser.add_argument(
         "--trusted",
         action="store_true",
-        help="Check as for a server with HEADROOM_REPOSITORY_TRUSTED=true.",
+        help="Assume HEADROOM_REPOSITORY_TRUSTED=true.",
     )
     given = parser.parse_args(arguments)
     from headroom_server.repository.checking import check  # noqa: PLC0415

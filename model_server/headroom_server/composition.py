@@ -179,14 +179,16 @@ def run(settings: Settings) -> int:
         return 2
     except OSError as error:
         log.error(
-            "HEADROOM_HOST=%s, HEADROOM_PORT=%d: no listening there: %s",
+            "cannot listen on HEADROOM_HOST=%s, HEADROOM_PORT=%d: %s",
             settings.host,
             settings.port,
             error.strerror or error,
         )
         return 2
     except ModuleNotFoundError as error:
-        log.error("HEADROOM_CACHE_REDIS_URL needs %s, which this image lacks", error.name)
+        log.error(
+            "HEADROOM_CACHE_REDIS_URL requires %s, which is not installed in this image", error.name
+        )
         return 2
     try:
         models = Models(versions, unload_grace_s=settings.drain_grace_s)
@@ -195,7 +197,9 @@ def run(settings: Settings) -> int:
         return 2
     except ModuleNotFoundError as error:
         log.error(
-            "HEADROOM_ENGINE=%s needs %s, which this image lacks", settings.engine, error.name
+            "HEADROOM_ENGINE=%s requires %s, which is not installed in this image",
+            settings.engine,
+            error.name,
         )
         return 2
     code = uvloop.run(_run(models, store, settings, listener, second_level))

@@ -156,11 +156,11 @@ def ends(raw: bytes | memoryview, begin: int = 0) -> Iterator[int]:
     at, size = begin, len(raw)
     while at < size:
         if size - at < LENGTH.size:
-            raise ValueError(f"4 bytes of length; {size - at} are left")
+            raise ValueError(f"a length must have 4 bytes; {size - at} are left")
         (length,) = LENGTH.unpack_from(raw, at)
         at += LENGTH.size
         if length > size - at:
-            raise ValueError(f"an element of {length} bytes; {size - at} are left")
+            raise ValueError(f"an element must have {length} bytes; {size - at} are left")
         at += length
         yield at
 

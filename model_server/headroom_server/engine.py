@@ -117,7 +117,7 @@ def check_outputs(
         ValueError: outputs, tensors or numbers are missing, too many, or of another type.
     """
     if len(outputs) != len(batch):
-        raise ValueError(f"the engine gave {len(outputs)} answers to {len(batch)} requests")
+        raise ValueError(f"the engine must return {len(batch)} answers; got {len(outputs)}")
     for spec in signature.outputs:
         name, elements = spec.name, spec.elements
         typecode, strings = DATATYPES[spec.datatype].typecode, spec.is_strings
@@ -126,7 +126,9 @@ def check_outputs(
             if spec.dynamic:
                 wanted *= work.length
             if not isinstance(numbers, array) or numbers.typecode != typecode:
-                raise ValueError(f"output {name}: an array of {typecode!r}; got {numbers!r:.100}")
+                raise ValueError(
+                    f"output {name} must be an array of {typecode!r}; got {numbers!r:.100}"
+                )
             found = spec.count(numbers) if strings else len(numbers)
             if found != wanted:
-                raise ValueError(f"output {name}: {wanted} elements; got {found}")
+                raise ValueError(f"output {name} must have {wanted} elements; got {found}")

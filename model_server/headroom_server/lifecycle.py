@@ -59,7 +59,7 @@ class Lifecycle:
         """
         if phase not in NEXT[self.phase]:
             allowed = ", ".join(sorted(NEXT[self.phase])) or "nothing"
-            raise ValueError(f"after {self.phase} comes {allowed}; got {phase}")
+            raise ValueError(f"the phase after {self.phase} must be {allowed}; got {phase}")
         return Lifecycle(phase=phase, since_s=now_s, spent_s=MappingProxyType(self.seconds(now_s)))
 
     def seconds(self, now_s: float) -> dict[Phase, float]:

@@ -97,7 +97,7 @@ async def serve(
     try:
         grpc = await _listen_for_grpc(models, store, settings, telemetry)
     except OSError as error:
-        log.error("HEADROOM_GRPC_PORT=%d: no listening there: %s", settings.grpc_port, error)
+        log.error("cannot listen on HEADROOM_GRPC_PORT=%d: %s", settings.grpc_port, error)
         return 2
     server = Server(_config(traced, direct, settings))
     stopping = asyncio.Event()
@@ -177,7 +177,7 @@ async def _drain(
     except TimeoutError:
         models.close_intake()
         abandoned = models.abandon()
-        log.error("the drain grace is over; %d accepted requests were not executed", abandoned)
+        log.error("the drain grace period ended; %d accepted requests were not executed", abandoned)
     await _close(server, http, end_s)
     return 1 if abandoned or models.impaired else 0
 
@@ -204,7 +204,7 @@ async def _close(server: Server, http: asyncio.Task[None], end_s: float) -> None
     left_s = max(0.0, end_s - asyncio.get_running_loop().time()) + CLOSING_S
     done, _ = await asyncio.wait((http,), timeout=left_s)
     if not done:
-        log.warning("%d connections were cut that sent or read too slowly", server.abort())
+        log.warning("closed %d connections that sent or read too slowly", server.abort())
         await asyncio.wait((http,), timeout=CLOSING_S)
 
 

@@ -1,12 +1,12 @@
 """PURE. The server's configuration: one frozen value from flags, environment, file and defaults.
 
-A flag goes before its variable, a variable before the file, the file before the default:
+A flag takes precedence over its variable, a variable over the file, the file over the default:
 
     --max-batch-size 16      HEADROOM_MAX_BATCH_SIZE=16      max_batch_size = 16
 
-Unknown keys are errors in flags and file. An unknown HEADROOM_* variable is a warning: the
-environment is not the server's alone, and a Service named `headroom` puts HEADROOM_SERVICE_HOST
-there. Durations are in seconds.
+Unknown keys are errors in flags and file. An unknown HEADROOM_* variable is a warning, because
+other sources set variables too: a Service named `headroom` sets HEADROOM_SERVICE_HOST. Durations
+are in seconds.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pydantic import (
 
 PREFIX = "HEADROOM_"
 CONFIG = "config"
-"""The file's path: a flag and a variable, and no key of the file."""
+"""Path of the file: a flag and a variable, but no key of the file."""
 
 Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
 SecondsOrNone = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
@@ -36,7 +36,7 @@ Factor = Annotated[float, Field(gt=0, le=1000, allow_inf_nan=False)]
 
 
 class InvalidSettingsError(Exception):
-    """What was configured does not describe a server; one line per key."""
+    """The configuration is invalid; one line per key."""
 
 
 def _listed(value: object) -> object:
@@ -47,171 +47,231 @@ def _pair(value: object) -> object:
     return tuple(value.split(":")) if isinstance(value, str) else value
 
 
-class Settings(BaseModel):
-    """Every key, its bounds and its default."""
+class Group(BaseModel):
+    """Base of the groups of settings."""
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", protected_namespaces=(), use_attribute_docstrings=True
     )
 
+
+class ModelSettings(Group):
+    """Models."""
+
     model_name: str = Field("model", pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$")
-    """The name of the one model, where the repository is one and does not name it."""
+    """Name of the model, if the repository contains a single model without a name."""
     model_uri: str = Field("", max_length=4096)
-    """The model repository: file:///path or pvc://claim/path."""
+    """Model repository: file:///path or pvc://claim/path."""
     models: Annotated[tuple[str, ...], BeforeValidator(_listed)] = ()
-    """What of the repository to serve: `name` (its latest version) or `name:version`; all if none
-    is named."""
+    """Models to serve: `name` (its latest version) or `name:version`. Default: the latest version
+    of every model."""
     model_control: Literal["none", "explicit"] = "none"
-    """explicit: models are loaded and unloaded at run time over HTTP; none: those at start stay."""
+    """explicit: models can be loaded and unloaded at run time; none: only those at start."""
     repository_trusted: bool = False
-    """Whether the repository may run code here: torch.export and AOTInductor programs."""
+    """Whether the repository may run code: torch.export and AOTInductor programs."""
+
+    @field_validator("models")
+    @classmethod
+    def _distinct(cls, models: tuple[str, ...]) -> tuple[str, ...]:
+        if len(set(models)) != len(models):
+            raise ValueError("each model and version must be named once")
+        return models
+
+
+class ListenerSettings(Group):
+    """Listeners."""
+
     host: str = "0.0.0.0"  # noqa: S104 - a server in a pod is reached at the pod's address
-    """Where to listen."""
+    """Address to listen on."""
     port: int = Field(8000, ge=0, le=65_535)
-    """0 lets the system choose; the log says which."""
+    """HTTP port. 0: the system chooses one, which is logged."""
     grpc_port: int | None = Field(None, ge=0, le=65_535)
-    """Where to listen for gRPC too, on the same host; unset: nowhere, which saves 20 MB."""
+    """gRPC port on the same host. Default: no gRPC, which saves 20 MB."""
+    max_body_bytes: int = Field(8 * 1024 * 1024, ge=1024, le=1024**3)
+    """Maximum size of one request's body, in bytes."""
+    receive_timeout_s: Seconds = 30.0
+    """Maximum time from the first to the last byte of a request; slower ones get 408."""
+    connection_max_age_s: Seconds = 15.0
+    """Mean age at which a connection is closed after a response; varied by up to 25 %."""
+    connection_idle_s: Seconds = 120.0
+    """Time after which an idle connection is closed. Longer than common clients keep them (Go
+    90 s, aiohttp 15 s), so that clients close first."""
+
+
+class EngineSettings(Group):
+    """Engine."""
 
     engine: Literal["torch", "emulated"] = "torch"
-    """emulated: no model, a device that only spends time."""
+    """emulated: sleep instead of computing, without a model or a device."""
     model_class: str = Field("", pattern=r"^$|^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")
-    """A model as a class, module:Class, without a description."""
+    """Class to serve as a model without a description: module:Class."""
     devices: Annotated[
         tuple[Annotated[str, Field(pattern=r"^(all|(cuda:)?(0|[1-9]\d{0,2}))$")], ...],
         BeforeValidator(_listed),
         Field(max_length=64),
     ] = ()
-    """Which devices serve each model: `0,1` or `cuda:0,cuda:1` (of the emulated engine, so many),
-    `all`, or one if unset."""
+    """Devices that serve each model: `0,1` or `cuda:0,cuda:1` (as many emulated ones), or `all`.
+    Default: one device."""
     torch_threads: int = Field(1, ge=1, le=1024)
-    """Of torch on the CPU."""
+    """Number of CPU threads that torch may use."""
     compile_cache: str = Field("", max_length=4096)
-    """A folder in which what torch.compile makes is kept; without it every start compiles anew."""
+    """Folder for the results of torch.compile; without it every start compiles again."""
+
+    @field_validator("devices")
+    @classmethod
+    def _distinct_devices(cls, devices: tuple[str, ...]) -> tuple[str, ...]:
+        numbers = [device.removeprefix("cuda:") for device in devices]
+        if len(set(numbers)) != len(numbers) or (len(numbers) > 1 and "all" in numbers):
+            raise ValueError("must be `all`, or distinct numbers")
+        return tuple(numbers)
+
+
+class EmulationSettings(Group):
+    """Emulated engine."""
+
     emulated_fixed_cost_s: SecondsOrNone = 0.006
-    """Of a batch, before its items."""
+    """Time per batch, independent of its items, in seconds."""
     emulated_per_item_cost_s: SecondsOrNone = 0.0005
-    """That an item adds."""
+    """Additional time per item, in seconds."""
     emulated_per_token_cost_s: SecondsOrNone = 0.0
-    """Seconds that each item adds per unit of its padded length."""
+    """Additional time per item and unit of its padded length, in seconds."""
     emulated_lengths: Annotated[
         tuple[Annotated[int, Field(ge=1, le=2**31)], ...], BeforeValidator(_listed)
     ] = ()
-    """Padded lengths, ascending; with them an item is a row of any length up to the last."""
+    """Padded lengths, ascending; an item is then a row of any length up to the last."""
     emulated_slowdown: Annotated[tuple[SecondsOrNone, Factor] | None, BeforeValidator(_pair)] = None
     """`30:2`: from 30 s after loading, every batch takes twice as long."""
     emulated_loss: Annotated[
         tuple[Annotated[int, Field(ge=0, le=999)], SecondsOrNone] | None, BeforeValidator(_pair)
     ] = None
-    """`1:30`: 30 s after loading, device 1 is lost, counted from 0 as in metrics."""
+    """`1:30`: 30 s after loading, device 1 (counted from 0, as in metrics) is lost."""
     emulated_load_s: SecondsOrNone = 1.0
-    """That loading takes."""
+    """Time to load the model, in seconds."""
     emulated_input_size: int = Field(4, ge=1, le=1_000_000)
-    """Numbers in an item."""
-
-    max_batch_size: int = Field(8, ge=1, le=1024)
-    """Items, where a model's description does not say it."""
-    max_waiting: int | None = Field(None, ge=1, le=1_000_000)
-    """Items that may wait for one model; eight full batches per device if unset."""
-    max_waiting_bytes: int = Field(1 << 30, ge=1024, le=1 << 40)
-    """That may wait for one model."""
-    max_wait_s: SecondsOrNone = 0.0
-    """For which a batch that is not full is held for company; 0: it never is."""
-    deadline_s: Seconds | None = None
-    """Of requests that name none, of models whose description has no class `default`."""
-    max_body_bytes: int = Field(8 * 1024 * 1024, ge=1024, le=1024**3)
-    """Of one request."""
-    cache_bytes: int = Field(0, ge=0, le=1 << 40)
-    """Of answers kept in memory, for each model whose description does not say it; 0: none is."""
-    cache_ttl_s: Seconds = 60.0
-    """For so long a kept answer is given."""
-    cache_redis_url: str = Field("", max_length=4096, repr=False)
-    """Redis as a second level, which replicas share: redis://, rediss:// or unix://."""
-    stall_timeout_s: Seconds = 60.0
-    """A batch that takes longer hangs: the server is neither ready nor live."""
-
-    warmup_requests: int = Field(16, ge=1, le=1_000_000)
-    """At least, over all warmed shapes."""
-    warmup_max_latency_s: Seconds = 1.0
-    """The self-test's p95 of single requests is at most this."""
-    warmup_timeout_s: Seconds = 600.0
-    """From start to ready."""
-
-    drain_delay_s: SecondsOrNone = 2.0
-    """After SIGTERM, requests are accepted for this long: endpoints take a moment to catch up."""
-    drain_grace_s: Seconds = 60.0
-    """Then what was accepted is finished within this."""
-    receive_timeout_s: Seconds = 30.0
-    """From the first byte of a request to its last; a slower one is answered 408."""
-    connection_max_age_s: Seconds = 15.0
-    """Mean age at which a connection is closed after an answer; a quarter more or less each."""
-    connection_idle_s: Seconds = 120.0
-    """Above what common clients keep (Go 90 s, aiohttp 15 s), so that they close first."""
-
-    @field_validator("models")
-    @classmethod
-    def _names(cls, models: tuple[str, ...]) -> tuple[str, ...]:
-        if len(set(models)) != len(models):
-            raise ValueError("each model and version once")
-        return models
-
-    @field_validator("devices")
-    @classmethod
-    def _each_once(cls, devices: tuple[str, ...]) -> tuple[str, ...]:
-        numbers = [device.removeprefix("cuda:") for device in devices]
-        if len(set(numbers)) != len(numbers) or (len(numbers) > 1 and "all" in numbers):
-            raise ValueError("`all`, or numbers, each once")
-        return tuple(numbers)
+    """Numbers per item."""
 
     @field_validator("emulated_lengths")
     @classmethod
     def _ascending(cls, lengths: tuple[int, ...]) -> tuple[int, ...]:
         if any(a >= b for a, b in pairwise(lengths)):
-            raise ValueError("ascending, each once")
+            raise ValueError("must be ascending, without duplicates")
         return lengths
 
     @model_validator(mode="after")
     def _an_emulated_batch_takes_time(self) -> Self:
         if self.emulated_fixed_cost_s + self.emulated_per_item_cost_s <= 0:
             raise ValueError(
-                "HEADROOM_EMULATED_FIXED_COST_S + HEADROOM_EMULATED_PER_ITEM_COST_S: above 0; got 0"
+                "HEADROOM_EMULATED_FIXED_COST_S + HEADROOM_EMULATED_PER_ITEM_COST_S must be above "
+                "0; got 0"
             )
         return self
 
 
+class QueueSettings(Group):
+    """Batches and queue."""
+
+    max_batch_size: int = Field(8, ge=1, le=1024)
+    """Maximum items per batch, for models whose description does not set it."""
+    max_waiting: int | None = Field(None, ge=1, le=1_000_000)
+    """Maximum items waiting per model. Default: eight full batches per device."""
+    max_waiting_bytes: int = Field(1 << 30, ge=1024, le=1 << 40)
+    """Maximum bytes waiting per model."""
+    max_wait_s: SecondsOrNone = 0.0
+    """How long an incomplete batch may wait for more requests, in seconds; 0: not at all."""
+    deadline_s: Seconds | None = None
+    """Deadline of requests without one, for models without an SLO class `default`."""
+    stall_timeout_s: Seconds = 60.0
+    """Maximum time of a batch; while one takes longer the server is neither ready nor live."""
+
+
+class CacheSettings(Group):
+    """Response cache."""
+
+    cache_bytes: int = Field(0, ge=0, le=1 << 40)
+    """Bytes of cached answers per model, unless its description sets it; 0: no cache."""
+    cache_ttl_s: Seconds = 60.0
+    """Lifetime of a cached answer, in seconds."""
+    cache_redis_url: str = Field("", max_length=4096, repr=False)
+    """Redis as second level, shared by replicas: redis://, rediss:// or unix://."""
+
+
+class LifecycleSettings(Group):
+    """Warm-up and drain."""
+
+    warmup_requests: int = Field(16, ge=1, le=1_000_000)
+    """Minimum number of warm-up requests, over all shapes."""
+    warmup_max_latency_s: Seconds = 1.0
+    """Maximum p95 of single requests in the self-test, in seconds."""
+    warmup_timeout_s: Seconds = 600.0
+    """Maximum time from start to ready."""
+    drain_delay_s: SecondsOrNone = 2.0
+    """How long requests are accepted after SIGTERM, because endpoints take a moment to update."""
+    drain_grace_s: Seconds = 60.0
+    """How long accepted requests may take to finish after that."""
+
+
+GROUPS: tuple[type[Group], ...] = (
+    ModelSettings,
+    ListenerSettings,
+    EngineSettings,
+    EmulationSettings,
+    QueueSettings,
+    CacheSettings,
+    LifecycleSettings,
+)
+
+
+class Settings(
+    ModelSettings,
+    ListenerSettings,
+    EngineSettings,
+    EmulationSettings,
+    QueueSettings,
+    CacheSettings,
+    LifecycleSettings,
+):
+    """Every key with its limits and default."""
+
+
+def title(group: type[Group]) -> str:
+    """Return the heading of a group."""
+    return (group.__doc__ or "").removesuffix(".")
+
+
 class Layer(NamedTuple):
-    """Values by key, and how a key is called where they come from."""
+    """Values by key, and the name of a key in their source."""
 
     called: Callable[[str], str]
     values: Mapping[str, object]
 
 
 def variable(key: str) -> str:
-    """The environment variable of a key."""
+    """Return the environment variable of a key."""
     return PREFIX + key.upper()
 
 
 def flag(key: str) -> str:
-    """The flag of a key."""
+    """Return the flag of a key."""
     return "--" + key.replace("_", "-")
 
 
 def from_flags(given: Mapping[str, object]) -> Layer:
-    """Flags by key; those that were not given are absent."""
+    """Return the given flags by key."""
     return Layer(flag, {key: value for key, value in given.items() if key != CONFIG})
 
 
 def from_environment(environment: Mapping[str, str]) -> Layer:
-    """Variables that have a meaning here, in any case of letters."""
+    """Return the known variables by key; their case is ignored."""
     said = {name.upper(): value for name, value in environment.items()}
     known = {key: variable(key) for key in Settings.model_fields}
     return Layer(variable, {key: said[name] for key, name in known.items() if name in said})
 
 
 def from_file(data: bytes, name: str) -> Layer:
-    """Keys of a TOML file.
+    """Return the keys of a TOML file.
 
     Raises:
-        InvalidSettingsError: where it is no TOML.
+        InvalidSettingsError: it is not valid TOML.
     """
     try:
         values = tomllib.loads(data.decode())
@@ -221,10 +281,10 @@ def from_file(data: bytes, name: str) -> Layer:
 
 
 def merged(layers: Sequence[Layer]) -> Settings:
-    """One value from layers, the strongest first.
+    """Merge layers, given in order of precedence.
 
     Raises:
-        InvalidSettingsError: naming each wrong key as its layer calls it, the rule and the value.
+        InvalidSettingsError: with the name, rule and value of each wrong key.
     """
     values: dict[str, object] = {}
     called: dict[str, str] = {}
@@ -239,7 +299,7 @@ def merged(layers: Sequence[Layer]) -> Settings:
 
 
 def unknown_variables(environment: Mapping[str, str]) -> list[str]:
-    """HEADROOM_* variables that mean nothing here: most often a misspelt one."""
+    """Return the HEADROOM_* variables that are no settings, for example misspelled ones."""
     known = {variable(key) for key in (*Settings.model_fields, CONFIG)}
     return sorted(n for n in environment if n.upper().startswith(PREFIX) and n.upper() not in known)
 
@@ -250,5 +310,7 @@ def _line(problem: Any, called: Mapping[str, str]) -> str:
         return rule
     key = called[str(problem["loc"][0])]
     if problem["type"] == "extra_forbidden":
-        return f"{key}: unknown; is it misspelt? `headroom-server serve --help` lists all"
+        return (
+            f"{key}: unknown setting; check the spelling. `headroom-server serve --help` lists all"
+        )
     return f"{key}: {rule}; got {problem['input']!r:.200}"

@@ -55,17 +55,22 @@ class TensorSpec:
         object.__setattr__(self, "is_strings", self.datatype == STRINGS.name)
         if self.datatype not in DATATYPES:
             known = ", ".join(DATATYPES)
-            raise ValueError(f"tensor {self.name}: datatype is one of {known}; got {self.datatype}")
+            raise ValueError(
+                f"tensor {self.name}: datatype must be one of {known}; got {self.datatype}"
+            )
         if any(size < 1 and size != DYNAMIC for size in self.shape):
             raise ValueError(
-                f"tensor {self.name}: dimensions are at least 1, or -1 where dynamic; got "
+                f"tensor {self.name}: dimensions must be at least 1, or -1 if dynamic; got "
                 f"{self.shape}"
             )
         if self.shape.count(DYNAMIC) > 1:
-            raise ValueError(f"tensor {self.name}: one dimension may be -1; got {self.shape}")
+            raise ValueError(
+                f"tensor {self.name}: at most one dimension must be -1; got {self.shape}"
+            )
         if self.is_strings and self.dynamic:
             raise ValueError(
-                f"tensor {self.name}: BYTES has no dimension -1, since strings are not padded; "
+                f"tensor {self.name}: BYTES must not have a dimension -1, because strings are "
+                "not padded; "
                 f"got {self.shape}"
             )
 
@@ -89,7 +94,7 @@ class TensorSpec:
         if not datatype.kinds.issuperset(map(type, values)):
             index = next(i for i, value in enumerate(values) if type(value) not in datatype.kinds)
             raise InvalidRequestError(
-                f"{where}: {self.datatype} holds {datatype.words}; element {index} is "
+                f"{where} must be {datatype.words} ({self.datatype}); element {index} is "
                 f"{kind(values[index])}"
             )
         numbers: Numbers | None
@@ -99,7 +104,7 @@ class TensorSpec:
             numbers = None
         if numbers is None or not datatype.finite(numbers):
             raise InvalidRequestError(
-                f"{where}: {self.datatype} holds finite values from {datatype.lowest:g} to "
+                f"{where} must have finite values ({self.datatype}) from {datatype.lowest:g} to "
                 f"{datatype.highest:g}; one is outside"
             )
         return numbers
@@ -144,23 +149,25 @@ class Signature:
             names = [spec.name for spec in specs]
             if not (self.inputs and names) or len(set(names)) != len(names):
                 raise ValueError(
-                    f"{side} of a model are at least one, with distinct names; got {names}"
+                    f"the {side} of a model must be at least one, with distinct names; got {names}"
                 )
         for name, sizes in (("lengths", self.lengths), ("batches", self.batches)):
             if any(size < 1 for size in sizes) or any(a >= b for a, b in pairwise(sizes)):
-                raise ValueError(f"{name} are at least 1 and ascending; got {sizes}")
+                raise ValueError(f"{name} must be at least 1 and ascending; got {sizes}")
         if self.dynamic != bool(self.lengths):
             raise ValueError(
-                f"a model has lengths where an input has the dimension -1; got lengths "
+                "a model must have lengths if and only if an input has the dimension -1; got "
+                "lengths "
                 f"{self.lengths} and shapes {[spec.shape for spec in self.inputs]}"
             )
         if not self.dynamic and any(spec.dynamic for spec in self.outputs):
-            raise ValueError("an output is dynamic only where an input is")
+            raise ValueError("an output must not be dynamic unless an input is")
         if self.mask is not None and self.mask.is_strings:
-            raise ValueError("a mask holds numbers or booleans; got BYTES")
+            raise ValueError("a mask must have numbers or booleans; got BYTES")
         if self.mask is not None and (self.mask.shape != (DYNAMIC,) or not self.dynamic):
             raise ValueError(
-                f"a mask has the shape (-1,), beside a dynamic input; got {self.mask.shape}"
+                "a mask must have the shape (-1,) and requires a dynamic input; got "
+                f"{self.mask.shape}"
             )
         finite_of = tuple((one.name, DATATYPES[one.datatype].finite) for one in self.outputs)
         object.__setattr__(self, "_finite", finite_of)
@@ -197,7 +204,7 @@ class Signature:
 def _padded(what: str, warmed: tuple[int, ...], size: int) -> int:
     at = bisect_left(warmed, size)
     if size < 1 or at == len(warmed):
-        raise ValueError(f"a {what} is from 1 to {warmed[-1]}; got {size}")
+        raise ValueError(f"a {what} must be from 1 to {warmed[-1]}; got {size}")
     return warmed[at]
 
 
@@ -212,13 +219,14 @@ def flatten(data: object, shape: Sequence[int], where: str) -> list[object]:
         if {*map(type, level)} - {list}:
             found = next(value for value in level if type(value) is not list)
             raise InvalidRequestError(
-                f"{where}: shape is {list(shape)}, so axis {axis} is a list of {size}; got "
+                f"{where}: axis {axis} must be a list of {size} elements for shape "
+                f"{list(shape)}; got "
                 f"{kind(found)}"
             )
         lengths = {*map(len, level)}  # type: ignore[arg-type]
         if lengths - {size}:
             raise InvalidRequestError(
-                f"{where}: shape is {list(shape)}, so axis {axis} has {size} elements; got "
+                f"{where}: axis {axis} must have {size} elements for shape {list(shape)}; got "
                 f"{next(iter(lengths - {size}))}"
             )
         level = list(chain.from_iterable(level))  # type: ignore[arg-type]

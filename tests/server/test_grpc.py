@@ -159,16 +159,12 @@ BAD = [
     pytest.param(
         typed(1, 2, raw_input_contents=[SHORT]), Code.INVALID_ARGUMENT, "got both", id="both"
     ),
-    pytest.param(
-        raw((1, float("nan"))), Code.INVALID_ARGUMENT, "holds finite values", id="NaN, raw"
-    ),
-    pytest.param(
-        typed(1, float("inf")), Code.INVALID_ARGUMENT, "holds finite values", id="inf, typed"
-    ),
+    pytest.param(raw((1, float("nan"))), Code.INVALID_ARGUMENT, "finite values", id="NaN, raw"),
+    pytest.param(typed(1, float("inf")), Code.INVALID_ARGUMENT, "finite values", id="inf, typed"),
     pytest.param(
         raw((1, 2), raw_input_contents=[]),
         Code.INVALID_ARGUMENT,
-        "fp64_contents: 2 elements; got 0",
+        "fp64_contents must have 2 elements; got 0",
         id="no contents",
     ),
     pytest.param(
@@ -185,13 +181,13 @@ BAD = [
             ],
         ),
         Code.INVALID_ARGUMENT,
-        "no classification is served",
+        "classification is not supported",
         id="classification",
     ),
     pytest.param(
         raw((1, 2), parameters={"timeout": pb.InferParameter(int64_param=-1)}),
         Code.INVALID_ARGUMENT,
-        "parameters.timeout: microseconds",
+        "parameters.timeout must be microseconds",
         id="timeout",
     ),
     pytest.param(raw((1, 2), id="i" * 2000), Code.INVALID_ARGUMENT, "id: a string", id="id"),
@@ -284,7 +280,7 @@ async def test_terms_come_as_metadata(calls: StartCalls) -> None:
     one = await calls()
     error = await one.refused(raw((1, 1)), metadata=(("x-request-priority", "10"),))
     assert error.code() == Code.INVALID_ARGUMENT
-    assert "x-request-priority: a digit" in str(error.details())
+    assert "x-request-priority must be a digit" in str(error.details())
 
 
 async def test_a_drain_answers_what_was_accepted_and_takes_no_more(calls: StartCalls) -> None:

@@ -63,7 +63,7 @@ async def test_wrong_terms_are_bad_input(start: Start, header: str, value: str) 
     world = await start()
     answer = await world.predict([1, 1], **{header: value})
     assert answer.status_code == 400
-    assert answer.json()["error"].startswith(f"{header}: ")
+    assert answer.json()["error"].startswith(f"{header} must be ")
     seen = await balanced_metrics(world)
     assert seen["headroom_requests_invalid_total{invalid_input}"] == 1
     assert seen["headroom_requests_received_total"] == 0

@@ -26,7 +26,9 @@ def test_only_the_steps_of_the_table_are_possible(phase: Phase, following: Phase
     if following in NEXT[phase]:
         assert life.advance(following, 1.0).phase is following
     else:
-        with pytest.raises(ValueError, match=f"after {phase} comes .*; got {following}"):
+        with pytest.raises(
+            ValueError, match=f"the phase after {phase} must be .*; got {following}"
+        ):
             life.advance(following, 1.0)
 
 

@@ -147,7 +147,7 @@ async def test_what_was_accepted_is_answered_before_a_model_is_gone(serve: Serve
     await until(lambda: engine.unloaded)
     assert models.ready
     assert sorted(models.states()) == [("a", "1")]
-    with pytest.raises(UnknownModelError, match="'b' is not loaded"):
+    with pytest.raises(UnknownModelError, match="'b' is not served"):
         await models.unload("b")
 
 

@@ -162,9 +162,9 @@ def test_why_both_keys_are_asked_for(exported: bytes, engine_of: Make, tmp_path:
 @pytest.mark.parametrize(
     ("kind", "data", "words"),
     [
-        ("export", b"no archive", "model.pt2: no .pt2 archive"),
-        ("aotinductor", b"no archive", "model.pt2: no .pt2 archive"),
-        ("aotinductor", None, "holds a program of format 'export'; got format = 'aotinductor'"),
+        ("export", b"no archive", "model.pt2 is not a .pt2 archive"),
+        ("aotinductor", b"no archive", "model.pt2 is not a .pt2 archive"),
+        ("aotinductor", None, "contains a program of format 'export'; got format = 'aotinductor'"),
     ],
 )
 def test_bytes_of_another_kind_are_refused_before_torch_sees_them(

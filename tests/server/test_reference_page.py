@@ -14,11 +14,11 @@ from headroom_server.settings import Settings, variable
 @pytest.mark.parametrize(
     "row",
     [
-        "| `--port` | `HEADROOM_PORT` | `8000` | 0 lets the system choose; the log says which. |",
+        "| `--host` | `HEADROOM_HOST` | `0.0.0.0` | Address to listen on. |",
         "| `inputs[].shape` | list of integer |  |",
         "| `classes.NAME.priority` | integer | `5` |",
         "| `format` | safetensors or export or aotinductor | `safetensors` |",
-        "| `headroom_cache_bytes` | gauge | Held by kept answers. |",
+        "| `headroom_cache_bytes` | gauge | Bytes of cached answers. |",
         "| `headroom_batch_size` | histogram | Items per batch. |",
     ],
 )

@@ -78,11 +78,11 @@ def test_versions_are_integers_and_a_model_without_any_is_version_1(tmp_path: Pa
 @pytest.mark.parametrize(
     ("files", "words"),
     [
-        ({"a/readme": ""}, "no model.toml, here or in a folder named by its version"),
+        ({"a/readme": ""}, "there is no model.toml here or in a version's folder"),
         ({"a/1/readme": ""}, "no model.toml"),
         ({"a/01/model.toml": MLP}, "no model.toml"),
         ({"a/0/model.toml": MLP}, "no model.toml"),
-        ({"a/model.toml": MLP, "a/1/model.toml": MLP}, r"versions \[1\] side by side"),
+        ({"a/model.toml": MLP, "a/1/model.toml": MLP}, r"model.toml or versions; got both, \[1\]"),
     ],
 )
 def test_a_folder_that_is_no_model_is_a_problem_with_a_next_step(
@@ -128,8 +128,8 @@ def test_the_latest_version_is_served_unless_others_are_named(
 @pytest.mark.parametrize(
     ("wanted", "words"),
     [
-        ("c", r"no model 'c'; there are \['a', 'b'\]"),
-        ("a:2", r"model a: no version '2'; there are \[1, 12\]"),
+        ("c", r"the repository has no model 'c'; it has \['a', 'b'\]"),
+        ("a:2", r"model a has no version '2'; it has \[1, 12\]"),
         ("a:latest", "no version 'latest'"),
         ("a:01", "no version '01'"),
         ("../a", r"no model '../a'"),
@@ -139,7 +139,7 @@ def test_the_latest_version_is_served_unless_others_are_named(
 def test_what_is_not_there_cannot_be_chosen(wanted: str, words: str) -> None:
     with pytest.raises(LoadError, match=words):
         chosen(TWO, (wanted,))
-    with pytest.raises(LoadError, match="no model in it: add"):
+    with pytest.raises(LoadError, match="the repository contains no model: add"):
         chosen(Repository(Path("/r"), {}, {}), ())
 
 
@@ -153,16 +153,16 @@ def test_links_are_followed_inside_the_repository_and_nowhere_else(tmp_path: Pat
     assert folder.weights(root, root / "a", "model.safetensors").is_file()
     assert folder.describe(root, root / "a").architecture == "mlp"
     (root / "b").symlink_to(outside)
-    assert "leads out of the repository" in scan(root, "m").problems["b"]
+    assert "must be inside the repository" in scan(root, "m").problems["b"]
     (root / "shared" / "away.safetensors").symlink_to(outside / "model.safetensors")
-    with pytest.raises(LoadError, match=r"^away.safetensors: leads out of the repository"):
+    with pytest.raises(LoadError, match=r"^away.safetensors must be inside the repository"):
         folder.weights(root, root / "shared", "away.safetensors")
-    with pytest.raises(LoadError, match="leads out"):
+    with pytest.raises(LoadError, match="must be inside the repository"):
         folder.weights(root, root / "shared", "../../outside/model.safetensors")
     (root / "shared" / "circle").symlink_to("circle")
-    with pytest.raises(LoadError, match="circle: does not exist, or cannot be read"):
+    with pytest.raises(LoadError, match="circle does not exist or cannot be read"):
         folder.weights(root, root / "shared", "circle")
-    with pytest.raises(LoadError, match="a regular file"):
+    with pytest.raises(LoadError, match="must be a regular file"):
         folder.weights(root, root, "shared")
 
 
@@ -208,32 +208,35 @@ def program(kind: str, data: bytes) -> str:
     [
         (
             {"model.toml": f"weights = 'w.safetensors'\n{MLP}"},
-            ["w.safetensors: does not exist", "add the file"],
+            ["w.safetensors does not exist", "add the file"],
         ),
         ({"model.toml": "x = 1"}, ["x: unknown field"]),
-        ({"model.toml": "architecture = 'gpt'"}, ["one of ['convnet', 'mlp'], or module:Class"]),
+        (
+            {"model.toml": "architecture = 'gpt'"},
+            ["must be one of ['convnet', 'mlp'], or module:Class"],
+        ),
         (
             {"model.toml": MLP.replace("2", "'2'")},
-            ["mlp takes (*, sizes", "sizes are two or more"],
+            ["mlp takes (*, sizes", "sizes must be two or more"],
         ),
         ({"model.toml": f"sha256 = '{'0' * 64}'\n{MLP}"}, ["pins 0000", "find out who changed"]),
         ({"model.safetensors": safetensors({"0.weight": (3, 2)})}, ["missing ['0.bias']"]),
         (
             {"model.safetensors": safetensors({"0.weight": (2, 3), "0.bias": (3,)})},
-            ["0.weight: shape [3, 2], as the parameters say; got [2, 3]"],
+            ["0.weight: shape must be [3, 2] with these parameters; got [2, 3]"],
         ),
         ({"model.safetensors": safetensors(TENSORS)[:-1]}, ["36 bytes of numbers; got 35"]),
-        ({"model.safetensors": b"\x80\x04}."}, ["no safetensors file"]),
+        ({"model.safetensors": b"\x80\x04}."}, ["is not a safetensors file"]),
         (
             {"model.toml": MLP + "[[warm_up]]\ninputs = { x = [1, 2, 3] }"},
-            ["warm_up[0].inputs.x: shape is [2]"],
+            ["warm_up[0].inputs.x: axis 0 must have 2 elements for shape [2]"],
         ),
         (
             {
                 "model.toml": MLP + "[[inputs]]\nname='x'\ndatatype='FP64'\nshape=[2]\n"
                 "[[outputs]]\nname='y'\ndatatype='FP32'\nshape=[3]"
             },
-            ["inputs: the model has x FP32 [2]; got x FP64 [2]"],
+            ["inputs must be those of the model, x FP32 [2]; got x FP64 [2]"],
         ),
         ({"model.toml": "architecture = 'no_such_module:M'"}, ["put the folder", "PYTHONPATH"]),
         (
@@ -257,10 +260,18 @@ def test_what_is_wrong_is_told_with_the_next_step(
     [
         ("export", EXPORTED, "ok     model/1: format export"),
         ("aotinductor", COMPILED, "ok     model/1: format aotinductor"),
-        ("export", COMPILED, "wrong  model/1: model.pt2: holds a program of format 'aotinductor'"),
-        ("aotinductor", EXPORTED, "wrong  model/1: model.pt2: holds a program of format 'export'"),
-        ("export", archive("x"), "wrong  model/1: model.pt2: holds no program"),
-        ("export", b"PK\x03\x04", "wrong  model/1: model.pt2: no .pt2 archive"),
+        (
+            "export",
+            COMPILED,
+            "wrong  model/1: model.pt2 contains a program of format 'aotinductor'",
+        ),
+        (
+            "aotinductor",
+            EXPORTED,
+            "wrong  model/1: model.pt2 contains a program of format 'export'",
+        ),
+        ("export", archive("x"), "wrong  model/1: model.pt2 contains no program"),
+        ("export", b"PK\x03\x04", "wrong  model/1: model.pt2 is not a .pt2 archive"),
     ],
 )
 def test_a_program_is_what_it_is_declared_as(
@@ -287,7 +298,7 @@ def test_the_command_says_it_by_its_exit_code_and_without_torch(tmp_path: Path) 
     code, reply = run("check", str(tmp_path))
     assert (code, reply) == (
         1,
-        "wrong  a/1: model.toml: architecture: required: a registered name, or module:Class\n",
+        "wrong  a/1: model.toml: architecture is required: a registered name, or module:Class\n",
     )
     code, reply = run("check", str(tmp_path), "--strict")
     assert code == 2

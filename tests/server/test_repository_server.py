@@ -175,14 +175,19 @@ async def test_models_come_and_go_while_others_serve(tmp_path: Path, connect: Co
     ("path", "body", "status", "words"),
     [
         ("wrong/load", b"", 400, "model 'wrong' is not loaded: .*x: unknown field"),
-        ("none/load", b"", 400, r"no model 'none'; there are \['a', 'wrong'\]"),
+        ("none/load", b"", 400, r"the repository has no model 'none'; it has \['a', 'wrong'\]"),
         ("a..a%2f/load", b"", 404, ""),
         ("..%2fa/load", b"", 404, ""),
-        ("-/load", b"", 400, "a model's name has letters"),
-        ("none/unload", b"", 404, "'none' is not loaded"),
+        ("-/load", b"", 400, "a model's name must consist of letters"),
+        ("none/unload", b"", 404, "'none' is not served"),
         ("a/load", b"{", 400, "not JSON"),
         ("a/load", b"[]", 400, "the body: "),
-        ("a/load", b'{"config": "{}"}', 400, "config: unknown; .*read from the repository"),
+        (
+            "a/load",
+            b'{"config": "{}"}',
+            400,
+            "config: unknown parameter; .*read from the repository",
+        ),
         ("a/load", b'{"parameters": {"config": "{}"}}', 400, "read from the repository"),
         ("a/load", b'{"parameters": {"file:1/model.pt": "AAAA"}}', 400, "read from the repository"),
         ("a/load", b'{"parameters": 1}', 400, "parameters: Input"),
@@ -241,9 +246,9 @@ def test_a_description_goes_before_the_servers_batch_size() -> None:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({}, "both are empty"),
+        ({}, "no model is configured"),
         ({"model_uri": "s3://bucket/model"}, "HEADROOM_MODEL_URI: .* got s3://bucket/model"),
-        ({"model_uri": "file:///no/such"}, "the repository: a folder of models"),
+        ({"model_uri": "file:///no/such"}, "the repository must be a folder with models"),
     ],
 )
 def test_a_configuration_without_a_model_is_named(settings: dict[str, str], words: str) -> None:

@@ -61,7 +61,7 @@ def test_terms(
     [
         pytest.param("x-request-timeout", "1e9", "at most 86400; got '1e9'", id="too long"),
         pytest.param("x-request-timeout", "nan", "above 0", id="no number"),
-        pytest.param("x-request-priority", "10", "from 0, most urgent, to 9; got '10'", id="ten"),
+        pytest.param("x-request-priority", "10", "from 0 (most urgent) to 9; got '10'", id="ten"),
         pytest.param("x-request-priority", "-1", "got '-1'", id="below nought"),
         pytest.param("x-request-priority", "²", "a digit", id="no ASCII digit"),
         pytest.param("x-tenant", "t" * 129, "at most 128", id="a long name"),
@@ -71,7 +71,7 @@ def test_terms(
 def test_a_wrong_header_is_named_with_rule_and_value(header: str, value: str, words: str) -> None:
     with pytest.raises(InvalidRequestError) as caught:
         parse_request_options({header.encode(): value.encode()}, CLASSES)
-    assert caught.value.message.startswith(f"{header}: ")
+    assert caught.value.message.startswith(f"{header} must be ")
     assert words in caught.value.message
 
 

@@ -86,7 +86,9 @@ BAD_V1 = [
         "at most 4 items, the largest batch; got 5",
         id="wider than a batch",
     ),
-    pytest.param(b" " * 4097, 413, "too_large", "at most 4096 bytes; got 4097", id="too large"),
+    pytest.param(
+        b" " * 4097, 413, "too_large", "must have at most 4096 bytes; got 4097", id="too large"
+    ),
     pytest.param(
         b'{"instances":[[1,' + b"9" * 400 + b"]]}", 400, None, "", id="a number of 400 digits"
     ),
@@ -108,22 +110,26 @@ async def test_bad_typed_json_costs_no_batch(
 
 
 BAD_V2 = [
-    pytest.param(v2([1, 2], [1, 2], name="y"), "inputs: exactly ['x']; got ['y']", id="name"),
-    pytest.param(v2([1, 2], [1, 2], datatype="FP32"), "datatype: FP64; got 'FP32'", id="datatype"),
-    pytest.param(v2([1, 2], [1, 3]), "shape: [1, 2]; got [1, 3]", id="shape"),
-    pytest.param(v2([1, 2], []), "inputs.x.shape: at least the batch", id="no dimension"),
+    pytest.param(
+        v2([1, 2], [1, 2], name="y"), "inputs must be exactly ['x']; got ['y']", id="name"
+    ),
+    pytest.param(
+        v2([1, 2], [1, 2], datatype="FP32"), "datatype must be FP64; got 'FP32'", id="datatype"
+    ),
+    pytest.param(v2([1, 2], [1, 3]), "shape must be [1, 2]; got [1, 3]", id="shape"),
+    pytest.param(v2([1, 2], []), "inputs.x.shape must have the batch", id="no dimension"),
     pytest.param(v2([], [0, 2]), "at least 1 item; got 0", id="no item"),
     pytest.param(v2([1, 2], [-1, 2]), "at least 1 item; got -1", id="negative batch"),
     pytest.param(v2([1], [1, 2]), "2 elements for shape [1, 2]; got 1", id="too few"),
     pytest.param(v2([1, [2]], [1, 2]), "element 1 is a list", id="half nested"),
     pytest.param(
-        v2([1, 2], [True, 2]), "inputs.0.shape: a list of integers", id="shape of booleans"
+        v2([1, 2], [True, 2]), "inputs.0.shape must be a list of integers", id="shape of booleans"
     ),
-    pytest.param(v2({}, [1, 2]), "inputs.x.data: a list", id="data is no list"),
+    pytest.param(v2({}, [1, 2]), "inputs.x.data must be a list", id="data is no list"),
     pytest.param(v2([1, 2], [1, 2]) | {"outputs": [{"name": "z"}]}, "got 'z'", id="output"),
-    pytest.param(v2([1, 2], [1, 2]) | {"id": 5}, "id:", id="id is no text"),
+    pytest.param(v2([1, 2], [1, 2]) | {"id": 5}, "id must", id="id is no text"),
     pytest.param({"inputs": []}, "inputs", id="no inputs"),
-    pytest.param([], "the body: a JSON object", id="no object"),
+    pytest.param([], "the body must be a JSON object", id="no object"),
 ]
 
 
@@ -211,7 +217,7 @@ async def test_a_deadline_is_a_number_of_seconds(start: Start, value: str) -> No
     world = await start()
     answer = await world.predict([1, 1], **{"x-request-timeout": value})
     assert answer.status_code == 400
-    assert "x-request-timeout: seconds above 0" in answer.json()["error"]
+    assert "x-request-timeout must be a number of seconds above 0" in answer.json()["error"]
 
 
 @pytest.mark.parametrize("waiting", [True, False], ids=["while it waits", "while it runs"])

@@ -128,4 +128,4 @@ async def test_a_drain_serves_a_request_whose_head_is_on_its_way_and_waits_for_n
             assert b"connection: close" in answer
             _, log = await asyncio.wait_for(server.process.communicate(), 6)
             assert server.process.returncode == 0
-            assert b"1 connections were cut" in log
+            assert b"closed 1 connections" in log

@@ -57,13 +57,18 @@ def test_a_slowdown_is_an_instant_and_a_factor() -> None:
         ({"max_batch_size": "0"}, {}, b"", "--max-batch-size: .* 1; got '0'"),
         ({}, {"HEADROOM_PORT": "70000"}, b"port = 1", "HEADROOM_PORT: .* 65535; got '70000'"),
         ({}, {}, b"port = 70000", "f.toml: port: .* 65535; got 70000"),
-        ({}, {}, b"prot = 1", "f.toml: prot: unknown; is it misspelt"),
+        ({}, {}, b"prot = 1", "f.toml: prot: unknown setting; check the spelling"),
         ({}, {}, b"config = 'other.toml'", "f.toml: config: unknown"),
         ({}, {}, b"[server]\nport = 1", "f.toml: server: unknown"),
         ({}, {}, b"port =", "f.toml: Invalid value"),
         ({}, {}, b"\xff", "f.toml: .*utf-8"),
         ({}, {}, b"x = " + b"[" * 5000, "f.toml: "),
-        ({}, {"HEADROOM_MODELS": "a,a"}, b"", "HEADROOM_MODELS: each model and version once"),
+        (
+            {},
+            {"HEADROOM_MODELS": "a,a"},
+            b"",
+            "HEADROOM_MODELS: each model and version must be named once",
+        ),
         ({}, {}, b"repository_trusted = 'perhaps'", "f.toml: repository_trusted: .*boolean"),
         ({"drain_grace_s": "inf"}, {}, b"", "--drain-grace-s: .*finite"),
     ],
@@ -80,7 +85,8 @@ def test_the_file_is_named_by_a_flag_or_a_variable(tmp_path: Path, by: str) -> N
     path = tmp_path / "f.toml"
     named = ({"config": str(path)}, {}) if by == "flag" else ({}, {"HEADROOM_CONFIG": str(path)})
     with pytest.raises(
-        InvalidSettingsError, match=r"(--config|HEADROOM_CONFIG): a file .* No such"
+        InvalidSettingsError,
+        match=r"(--config|HEADROOM_CONFIG) must be a readable file; .* No such",
     ):
         configured(*named)
     path.write_bytes(FILE)

@@ -45,12 +45,12 @@ def test_an_impossible_shape_is_refused(shape: tuple[int, ...]) -> None:
     [
         ({"lengths": ()}, "got lengths"),
         ({"inputs": (LABEL,), "lengths": (8,)}, "got lengths"),
-        ({"lengths": (8, 8)}, "lengths are .* ascending"),
-        ({"lengths": (0, 8)}, "lengths are at least 1"),
-        ({"batches": (4, 2)}, "batches are .* ascending"),
-        ({"inputs": (LABEL,), "outputs": (FRAMES,), "lengths": ()}, "only where an input is"),
+        ({"lengths": (8, 8)}, "lengths must .* ascending"),
+        ({"lengths": (0, 8)}, "lengths must be at least 1"),
+        ({"batches": (4, 2)}, "batches must .* ascending"),
+        ({"inputs": (LABEL,), "outputs": (FRAMES,), "lengths": ()}, "unless an input is"),
         ({"mask": LABEL}, "distinct names"),
-        ({"mask": TensorSpec("mask", "BOOL", (2,))}, "a mask has the shape"),
+        ({"mask": TensorSpec("mask", "BOOL", (2,))}, "a mask must have the shape"),
         ({"mask": TOKENS}, "distinct names"),
     ],
 )
@@ -73,9 +73,9 @@ def test_a_request_is_padded_to_the_smallest_warmed_shape_that_holds_it() -> Non
     assert [signature.padded_length(n) for n in (1, 16, 17, 64)] == [16, 16, 64, 64]
     assert [signature.padded_batch(n) for n in (1, 2, 4, 5, 8)] == [1, 4, 4, 8, 8]
     for none in (0, 65):
-        with pytest.raises(ValueError, match=f"a length is from 1 to 64; got {none}"):
+        with pytest.raises(ValueError, match=f"a length must be from 1 to 64; got {none}"):
             signature.padded_length(none)
-    with pytest.raises(ValueError, match="a batch is from 1 to 8; got 9"):
+    with pytest.raises(ValueError, match="a batch must be from 1 to 8; got 9"):
         signature.padded_batch(9)
     fixed = Signature((LABEL,), y)
     assert (fixed.padded_length(0), fixed.padded_batch(3)) == (0, 3)
@@ -87,5 +87,5 @@ def test_a_dynamic_output_has_the_length_of_its_request() -> None:
     # 2 items of 3 x 3 x 2 numbers, and one of 3 x 8 x 2
     right = [{"frames": array("f", [0.0] * 36)}, {"frames": array("f", [0.0] * 48)}]
     check_outputs(signature, works, right)
-    with pytest.raises(ValueError, match="output frames: 36 elements; got 48"):
+    with pytest.raises(ValueError, match="output frames must have 36 elements; got 48"):
         check_outputs(signature, works, [right[1], right[1]])

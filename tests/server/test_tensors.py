@@ -37,20 +37,20 @@ def test_what_fits_is_kept(datatype: str, values: list[Any]) -> None:
         ("UINT8", 256, "from 0 to 255"),
         ("UINT8", -1, "from 0 to 255"),
         ("INT64", 2**63, "one is outside"),
-        ("INT64", 1.0, "holds integers; element 1 is a fraction"),
-        ("INT32", True, "holds integers; element 1 is a boolean"),
-        ("FP32", 1e39, "holds finite values"),
-        ("FP64", float("inf"), "holds finite values"),
-        ("FP64", float("nan"), "holds finite values"),
-        ("FP64", "1", "holds numbers; element 1 is a string"),
+        ("INT64", 1.0, "must be integers .*; element 1 is a fraction"),
+        ("INT32", True, "must be integers .*; element 1 is a boolean"),
+        ("FP32", 1e39, "finite values"),
+        ("FP64", float("inf"), "finite values"),
+        ("FP64", float("nan"), "finite values"),
+        ("FP64", "1", "must be numbers .*; element 1 is a string"),
         ("FP64", [1], "element 1 is a list"),
         ("FP64", {}, "element 1 is an object"),
-        ("BOOL", 1, "holds true or false; element 1 is an integer"),
+        ("BOOL", 1, "must be true or false .*; element 1 is an integer"),
     ],
 )
 def test_what_does_not_fit_is_named(datatype: str, value: Any, words: str) -> None:
     first = False if datatype == "BOOL" else 0
-    with pytest.raises(InvalidRequestError, match=f"field: {datatype} .*{words}"):
+    with pytest.raises(InvalidRequestError, match=f"field .*{words}"):
         TensorSpec("x", datatype, (2,)).numbers([first, value], "field")
 
 
@@ -66,11 +66,11 @@ def test_nesting_and_flattening_undo_each_other(shape: list[int]) -> None:
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        ([[1, 2], [3]], "axis 1 has 2 elements; got 1"),
-        ([[1, 2]], "axis 0 has 2 elements; got 1"),
-        ([[1, 2], 3], "axis 1 is a list of 2; got an integer"),
-        ([[1, 2], {}], "axis 1 is a list of 2; got an object"),
-        (None, "axis 0 is a list of 2; got null"),
+        ([[1, 2], [3]], "axis 1 must have 2 elements .*; got 1"),
+        ([[1, 2]], "axis 0 must have 2 elements .*; got 1"),
+        ([[1, 2], 3], "axis 1 must be a list of 2 .*; got an integer"),
+        ([[1, 2], {}], "axis 1 must be a list of 2 .*; got an object"),
+        (None, "axis 0 must be a list of 2 .*; got null"),
     ],
 )
 def test_another_shape_is_named(data: object, words: str) -> None:
@@ -86,7 +86,7 @@ def test_finite_means_that_every_number_is(numbers: list[float]) -> None:
 @pytest.mark.parametrize(
     ("name", "datatype", "shape", "words"),
     [
-        ("x", "COMPLEX64", (1,), "one of BOOL"),
+        ("x", "COMPLEX64", (1,), "must be one of BOOL"),
         ("x", "FP32", (0,), "at least 1"),
         ("x", "BYTES", (-1,), "strings are not padded"),
     ],

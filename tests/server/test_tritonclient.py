@@ -70,8 +70,8 @@ def refuses(kind: Any, client: Any) -> None:
     for model, options, words in (
         ("other", {"inputs": whole}, "serves 'm'; got 'other'"),
         ("m", {"inputs": whole, "model_version": "9"}, "version '1'; got '9'"),
-        ("m", {"inputs": inputs(kind, rows[:, :3].copy())}, "shape: "),
-        ("m", {"inputs": inputs(kind, rows.astype(np.float32), "FP32")}, "datatype: FP64"),
+        ("m", {"inputs": inputs(kind, rows[:, :3].copy())}, "shape must be "),
+        ("m", {"inputs": inputs(kind, rows.astype(np.float32), "FP32")}, "datatype must be FP64"),
         ("m", {"inputs": inputs(kind, np.full((1, 4), np.nan))}, "finite"),
         ("m", {"inputs": inputs(kind, np.ones((9, 4)))}, "at most 8 items"),
         ("m", {"inputs": whole, "outputs": [kind.InferRequestedOutput("z")]}, "got 'z'"),
@@ -160,13 +160,13 @@ def comes_and_goes(client: Any, entries: Callable[[], Any]) -> None:
     assert states() == ["a 1 READY", "b 1 UNAVAILABLE"]
     for model, options, words in (
         ("c", {}, "no model 'c'"),
-        ("-b", {}, "a model's name has letters"),
+        ("-b", {}, "a model's name must consist of letters"),
         ("b", {"config": "{}"}, "read from the repository"),
         ("b", {"config": "{}", "files": {"file:1/model.pt": b"x"}}, "read from the repository"),
     ):
         with pytest.raises(InferenceServerException, match=words):
             client.load_model(model, **options)
-    with pytest.raises(InferenceServerException, match="'b' is not loaded"):
+    with pytest.raises(InferenceServerException, match="'b' is not served"):
         client.unload_model("b")
 
 

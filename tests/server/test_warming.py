@@ -148,7 +148,7 @@ def test_only_the_batch_sizes_of_the_model_are_warmed() -> None:
     signature = Signature(x, y, batches=(1, 2, 4, 8))
     assert shapes(signature, 4) == [(1, 0), (2, 0), (4, 0)]
     assert shapes(signature, 3) == [(1, 0), (2, 0), (4, 0)], "three are padded to four"
-    with pytest.raises(ValueError, match="a batch is from 1 to 8; got 9"):
+    with pytest.raises(ValueError, match="a batch must be from 1 to 8; got 9"):
         shapes(signature, 9)
 
 

@@ -251,7 +251,7 @@ async def _bounded(
     awaited.add_done_callback(partial(end, None))
     timer = None
     if request.due_s is not None:
-        expired = ExpiredError("the deadline passed while it waited")
+        expired = ExpiredError("the deadline passed while the request waited")
         timer = loop.call_later(request.due_s - clock(), end, expired)
     request.connection.on_lost = lambda: end(DisconnectedError())
     try:

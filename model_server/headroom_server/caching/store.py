@@ -99,14 +99,14 @@ class GuardedStore:
             async with asyncio.timeout(PATIENCE_S):
                 await self._store.close()
         except Exception as error:  # noqa: BLE001 - it is the end
-            log.warning("the second level of the response cache was left: %r", error)
+            log.warning("closing the second level of the response cache failed: %r", error)
 
     async def _probe(self) -> None:
         try:
             async with asyncio.timeout(PATIENCE_S):
                 await self._store.ping()
         except Exception as error:  # noqa: BLE001 - probing again is all that can be done
-            log.warning("the second level of the response cache does not answer: %r", error)
+            log.warning("the second level of the response cache does not respond: %r", error)
             self._breaker.probed(self._clock(), well=False)
         else:
             self._breaker.probed(self._clock(), well=True)
@@ -124,7 +124,7 @@ class GuardedStore:
     def _failed(self, error: Exception) -> None:
         self.failures += 1
         if self._breaker.failed(self._clock()):
-            log.warning("the second level of the response cache is not asked for now: %r", error)
+            log.warning("the second level of the response cache is not used for now: %r", error)
 
     def _aside(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)

@@ -91,7 +91,7 @@ class EmulatedEngine:
         """
         now_s = self._clock()
         if now_s - self._loaded_s >= self._lost_after_s:
-            raise DeviceLostError("its emulated time is over")
+            raise DeviceLostError("the emulated device was lost as configured")
         items = sum([work.items for work in staged.batch])
         due_s = now_s + self._cost_s(items, staged.length, now_s)
         outputs = [{"sum": self._sums(work)} for work in staged.batch]

@@ -128,7 +128,7 @@ class Executor(Generic[T]):
         except DeviceLostError:
             raise
         except OutOfMemoryError as error:
-            log.warning("no memory for a batch of %d items: %s", sealed.items, error)
+            log.warning("out of memory for a batch of %d items: %s", sealed.items, error)
             return Failure.MEMORY
         except Exception:  # what fails is narrowed down, the server goes on
             log.exception("a batch of %d items failed", sealed.items)
@@ -182,7 +182,7 @@ class Executor(Generic[T]):
         except DeviceLostError:
             raise
         except Exception:
-            log.exception("the engine fails the request that it answered in warm-up")
+            log.exception("the engine fails the request that succeeded in warm-up")
             self.suspected = True
         else:
             self.suspected = False

@@ -56,7 +56,7 @@ class StopError(Exception):
 
 def not_warm(plan: WarmUpPlan) -> str:
     """Return why a start-up has failed."""
-    return f"the model is not warm after HEADROOM_WARMUP_TIMEOUT_S={plan.timeout_s:g} s"
+    return f"the model did not become warm within HEADROOM_WARMUP_TIMEOUT_S={plan.timeout_s:g} s"
 
 
 class StartUp:
@@ -154,8 +154,9 @@ class StartUp:
             raise StartupError(
                 f"the self-test's p95 of {result.p95_s * 1000:.1f} ms is above "
                 f"HEADROOM_WARMUP_MAX_LATENCY_S={result.max_latency_s:g} s, and "
-                f"HEADROOM_WARMUP_TIMEOUT_S={self._plan.timeout_s:g} s are over: allow more "
-                f"latency, or give the model a faster device"
+                f"HEADROOM_WARMUP_TIMEOUT_S={self._plan.timeout_s:g} s have passed: increase "
+                "the maximum, "
+                f"or use a faster device"
             )
         if self._pause(RETEST_PAUSE_S):
             raise StopError

@@ -188,7 +188,7 @@ class DeviceThread(Generic[T]):
             report=lambda done: self._over(done, post, listener),
         )
         if pays_mostly(warm.shapes):
-            log.info("host work has threads of its own")
+            log.info("host work runs on separate threads")
             self._pipeline = Pipeline(
                 executor, peek=self._peek, full=full, clock=clock, wake=self.wake
             )
@@ -258,5 +258,6 @@ class DeviceThread(Generic[T]):
             post(listener.on_suspected, False)
         elif since_s is not None and self._clock() - since_s > SUSPICION_S:
             raise DeviceLostError(
-                f"for {SUSPICION_S:g} s it has failed even the request that it answered in warm-up"
+                f"for {SUSPICION_S:g} s the engine has failed even the request that succeeded "
+                "in warm-up"
             )

@@ -47,7 +47,8 @@ def parse(contract: Contract, request: pb.ModelInferRequest) -> Inference:
     raw = request.raw_input_contents
     if raw and len(raw) != len(given):
         raise InvalidRequestError(
-            f"raw_input_contents: one for each of the {len(given)} inputs, or none; got {len(raw)}"
+            f"raw_input_contents must be one for each of the {len(given)} inputs, or none; got "
+            f"{len(raw)}"
         )
     inputs = {}
     for index, tensor in enumerate(request.inputs):
@@ -58,7 +59,7 @@ def parse(contract: Contract, request: pb.ModelInferRequest) -> Inference:
         else:
             inputs[spec.name] = _contents(spec, tensor, count)
     if len(request.id) > MAX_ID_CHARACTERS:
-        raise InvalidRequestError(f"id: a string of at most {MAX_ID_CHARACTERS} characters")
+        raise InvalidRequestError(f"id must be a string of at most {MAX_ID_CHARACTERS} characters")
     return Inference(
         Work(items, inputs, length),
         _wanted(contract, request, binary=bool(raw)),
@@ -96,7 +97,8 @@ def check_parameters(parameters: Collection[str], *known: str) -> None:
     for name in parameters:
         if name not in known:
             raise InvalidRequestError(
-                f"parameters.{name:.40}: unknown; configuration and files are read from the "
+                f"parameters.{name:.40}: unknown parameter; configuration and files are read "
+                "from the "
                 f"repository"
             )
 
@@ -106,7 +108,7 @@ def _raw(
 ) -> Numbers:
     where = f"inputs.{spec.name}"
     if tensor.HasField("contents"):
-        raise InvalidRequestError(f"{where}: raw_input_contents or contents; got both")
+        raise InvalidRequestError(f"{where} must have raw_input_contents or contents; got both")
     return from_bytes(spec, raw, count, where)
 
 
@@ -116,12 +118,12 @@ def _contents(
     field = CONTENTS.get(spec.datatype)
     if field is None:
         raise InvalidRequestError(
-            f"inputs.{spec.name}: {spec.datatype} comes in raw_input_contents; got none"
+            f"inputs.{spec.name}: {spec.datatype} must be sent in raw_input_contents; got none"
         )
     values: list[object] = [*getattr(tensor.contents, field)]
     where = f"inputs.{spec.name}.contents.{field}"
     if len(values) != count:
-        raise InvalidRequestError(f"{where}: {count} elements; got {len(values)}")
+        raise InvalidRequestError(f"{where} must have {count} elements; got {len(values)}")
     return spec.numbers(values, where)
 
 
@@ -130,7 +132,7 @@ def _wanted(
 ) -> tuple[Wanted, ...]:
     specs = [_asked_for(contract, one) for one in request.outputs]
     if len({spec.name for spec in specs}) < len(specs):
-        raise InvalidRequestError("outputs: each at most once; one is named twice")
+        raise InvalidRequestError("outputs must be distinct; one is named twice")
     # raw contents are those of all outputs or of none
     binary = binary or any(
         spec.datatype not in CONTENTS for spec in specs or contract.signature.outputs
@@ -143,7 +145,7 @@ def _asked_for(
 ) -> TensorSpec:
     for unserved in ("classification", "shared_memory_region"):
         if unserved in output.parameters:
-            raise InvalidRequestError(f"outputs.{output.name:.40}: no {unserved} is served")
+            raise InvalidRequestError(f"outputs.{output.name:.40}: {unserved} is not supported")
     return contract.output(output.name)
 
 

@@ -181,7 +181,7 @@ class Service:
                 refused = error
             except Exception:
                 log.exception("a call failed")
-                refused = RequestError("internal error; the server's log says more")
+                refused = RequestError("internal error; see the server's log")
             await context.abort(CODES[refused.status], refused.message, _trailing(refused))
             raise AssertionError("abort raises")
 
@@ -192,7 +192,7 @@ def _parsed(takes: type[R], raw: bytes) -> R:
     try:
         return takes.FromString(raw)
     except DecodeError as error:
-        raise InvalidRequestError(f"the message is no {takes.__name__}") from error
+        raise InvalidRequestError(f"the message must be a {takes.__name__}") from error
 
 
 def _earliest(*limits_s: float | None) -> float | None:

@@ -49,15 +49,18 @@ def from_bytes(spec: TensorSpec, raw: bytes, elements: int, where: str) -> Numbe
     wanted = elements * numbers.itemsize
     if len(raw) != wanted:
         raise InvalidRequestError(
-            f"{where}: {wanted} bytes, {elements} elements of {spec.datatype}; got {len(raw)}"
+            f"{where} must have {wanted} bytes, {elements} elements of {spec.datatype}; got "
+            f"{len(raw)}"
         )
     numbers.frombytes(raw)
     if sys.byteorder == "big":
         numbers.byteswap()
     if spec.datatype in TOPS and not _all_finite(spec.datatype, numbers, raw):
-        raise InvalidRequestError(f"{where}: {spec.datatype} holds finite values; one is not")
+        raise InvalidRequestError(
+            f"{where} must have finite values ({spec.datatype}); one is not finite"
+        )
     if spec.datatype == "BOOL" and raw.translate(None, b"\0\1"):
-        raise InvalidRequestError(f"{where}: each BOOL is one byte, 0 or 1; one is neither")
+        raise InvalidRequestError(f"{where}: each BOOL must be one byte, 0 or 1; one is neither")
     return numbers
 
 
@@ -75,10 +78,12 @@ def _strings(raw: bytes, elements: int, where: str) -> Numbers:
         # one more than expected is enough: 4 bytes may be the length of an element
         count = sum(1 for _ in islice(ends(raw), elements + 1))
     except ValueError as error:
-        raise InvalidRequestError(f"{where}: BYTES, each behind its length: {error}") from error
+        raise InvalidRequestError(
+            f"{where} must be BYTES, each after its length: {error}"
+        ) from error
     if count != elements:
         got = count if count < elements else "more"
-        raise InvalidRequestError(f"{where}: {elements} elements of BYTES; got {got}")
+        raise InvalidRequestError(f"{where} must have {elements} elements of BYTES; got {got}")
     return array("B", raw)
 
 

@@ -68,11 +68,12 @@ class Contract:
             wanted = [items, *(self.inputs[name].sized(length) if fixed is None else fixed)]
             if shape != wanted:
                 raise InvalidRequestError(
-                    f"inputs.{name}.shape: {wanted}; got {[*shape[:20]]!s:.100}"
+                    f"inputs.{name}.shape must be {wanted}; got {[*shape[:20]]!s:.100}"
                 )
             if datatype != self.inputs[name].datatype:
                 raise InvalidRequestError(
-                    f"inputs.{name}.datatype: {self.inputs[name].datatype}; got {datatype!r:.100}"
+                    f"inputs.{name}.datatype must be {self.inputs[name].datatype}; got "
+                    f"{datatype!r:.100}"
                 )
         return items, length
 
@@ -84,24 +85,26 @@ class Contract:
         """
         spec = self.outputs.get(name)
         if spec is None:
-            raise InvalidRequestError(f"outputs: some of {[*self.outputs]}; got {name!r:.100}")
+            raise InvalidRequestError(
+                f"outputs must be some of {[*self.outputs]}; got {name!r:.100}"
+            )
         return spec
 
     def check_items(self, items: int, where: str) -> int:
         """Check for at least one item, and no more than fit a batch."""
         if items > self.max_items:
             raise TooWideError(
-                f"{where}: at most {self.max_items} items, the largest batch; got {items}"
+                f"{where} must have at most {self.max_items} items, the largest batch; got {items}"
             )
         if items < 1:
-            raise InvalidRequestError(f"{where}: at least 1 item; got {items}")
+            raise InvalidRequestError(f"{where} must have at least 1 item; got {items}")
         return items
 
     def check_length(self, length: int, where: str) -> int:
         """Check that a warmed length is sufficient."""
         if not 1 <= length <= self.max_length:
             raise InvalidRequestError(
-                f"{where}: the dynamic dimension is from 1 to {self.max_length}; got {length}"
+                f"{where}: the dynamic dimension must be from 1 to {self.max_length}; got {length}"
             )
         return length
 
@@ -110,16 +113,20 @@ class Contract:
             return shape[0]
         where = f"inputs.{name}.shape"
         if not shape:
-            raise InvalidRequestError(f"{where}: at least the batch dimension; got []")
+            raise InvalidRequestError(f"{where} must have the batch dimension; got []")
         return self.check_items(shape[0], where)
 
     def _length(self, name: str, shape: Sequence[int]) -> int:
         where, axis = f"inputs.{name}.shape", self._dynamic_at[name]
         if axis >= len(shape):
             dimensions = 1 + len(self.inputs[name].shape)
-            raise InvalidRequestError(f"{where}: {dimensions} dimensions; got {len(shape)}")
+            raise InvalidRequestError(
+                f"{where} must have {dimensions} dimensions; got {len(shape)}"
+            )
         return self.check_length(shape[axis], where)
 
     def _other_names(self, given: Sequence[Given]) -> InvalidRequestError:
         names = sorted(one.name for one in given)
-        return InvalidRequestError(f"inputs: exactly {sorted(self.inputs)}; got {names!s:.100}")
+        return InvalidRequestError(
+            f"inputs must be exactly {sorted(self.inputs)}; got {names!s:.100}"
+        )

@@ -113,7 +113,8 @@ def _read(contract: Contract, tensors: list[dict[str, Any]], tail: bytes) -> Wor
             at += size
     if at != len(tail):
         raise InvalidRequestError(
-            f"inputs: binary_data_size come to {at} bytes; {len(tail)} follow the JSON"
+            "the binary_data_size of all inputs must sum to the bytes after the JSON, "
+            f"{len(tail)}; got {at}"
         )
     return Work(items, inputs, length)
 
@@ -121,7 +122,7 @@ def _read(contract: Contract, tensors: list[dict[str, Any]], tail: bytes) -> Wor
 def _split(body: bytes, head_bytes: int) -> tuple[bytes, bytes]:
     if not 0 <= head_bytes <= len(body):
         raise InvalidRequestError(
-            f"{HEAD_LENGTH}: from 0 to the {len(body)} bytes of the body; got {head_bytes}"
+            f"{HEAD_LENGTH} must be from 0 to the {len(body)} bytes of the body; got {head_bytes}"
         )
     return body[:head_bytes], body[head_bytes:]
 
@@ -136,7 +137,7 @@ def _loaded(text: bytes) -> object:
 
 def _object(value: object, where: str) -> dict[str, Any]:
     if type(value) is not dict:
-        raise InvalidRequestError(f"{where}: a JSON object; got {kind(value)}")
+        raise InvalidRequestError(f"{where} must be a JSON object; got {kind(value)}")
     return value
 
 
@@ -147,10 +148,10 @@ def _options(owner: dict[str, Any], where: str) -> dict[str, Any]:
 
 def _objects(value: object, where: str) -> list[dict[str, Any]]:
     if type(value) is not list:
-        raise InvalidRequestError(f"{where}: a list of objects; got {kind(value)}")
+        raise InvalidRequestError(f"{where} must be a list of objects; got {kind(value)}")
     for index, one in enumerate(value):
         if type(one) is not dict:
-            raise InvalidRequestError(f"{where}.{index}: a JSON object; got {kind(one)}")
+            raise InvalidRequestError(f"{where}.{index} must be a JSON object; got {kind(one)}")
     return value
 
 
@@ -158,10 +159,10 @@ def _given(tensor: dict[str, Any], index: int) -> Given:
     name, datatype, shape = tensor.get("name"), tensor.get("datatype"), tensor.get("shape")
     if type(name) is not str or type(datatype) is not str:
         field, value = ("datatype", datatype) if type(name) is str else ("name", name)
-        raise InvalidRequestError(f"inputs.{index}.{field}: a string; got {kind(value)}")
+        raise InvalidRequestError(f"inputs.{index}.{field} must be a string; got {kind(value)}")
     # True == 1 and 1.0 == 1: comparing the shapes would accept them
     if type(shape) is not list or {*map(type, shape)} - {int}:
-        raise InvalidRequestError(f"inputs.{index}.shape: a list of integers")
+        raise InvalidRequestError(f"inputs.{index}.shape must be a list of integers")
     return Given(name, datatype, shape)
 
 
@@ -172,14 +173,15 @@ def _binary_size(tensor: dict[str, Any], left: int) -> int | None:
     parameters = _options(tensor, where)
     size = parameters.get("binary_data_size")
     if "shared_memory_region" in parameters:
-        raise InvalidRequestError(f"{where}: shared memory is not served; send the data")
+        raise InvalidRequestError(f"{where}: shared memory is not supported; send the data")
     if size is None:
         return None
     if "data" in tensor:
-        raise InvalidRequestError(f"{where}: binary_data_size, or data in the JSON; got both")
+        raise InvalidRequestError(f"{where} must have binary_data_size or data; got both")
     if type(size) is not int or not 0 <= size <= left:
         raise InvalidRequestError(
-            f"{where}.binary_data_size: from 0 to the {left} bytes that are left; got {size!s:.40}"
+            f"{where}.binary_data_size must be from 0 to the {left} remaining bytes; got "
+            f"{size!s:.40}"
         )
     return size
 
@@ -187,12 +189,12 @@ def _binary_size(tensor: dict[str, Any], left: int) -> int | None:
 def _numbers(spec: TensorSpec, tensor: dict[str, Any]) -> Numbers:
     data, shape, where = tensor.get("data"), tensor["shape"], f"inputs.{spec.name}.data"
     if type(data) is not list:
-        raise InvalidRequestError(f"{where}: a list, flat or nested; got {kind(data)}")
+        raise InvalidRequestError(f"{where} must be a list, flat or nested; got {kind(data)}")
     if data and type(data[0]) is list:
         data = flatten(data, shape, where)
     elif len(data) != math.prod(shape):
         raise InvalidRequestError(
-            f"{where}: {math.prod(shape)} elements for shape {shape}; got {len(data)}"
+            f"{where} must have {math.prod(shape)} elements for shape {shape}; got {len(data)}"
         )
     return spec.numbers(data, where)
 
@@ -205,22 +207,22 @@ def _wanted(contract: Contract, outputs: object, parameters: dict[str, Any]) -> 
     for index, output in enumerate(_objects(outputs, "outputs")):
         where, name = f"outputs.{index}", output.get("name")
         if type(name) is not str:
-            raise InvalidRequestError(f"{where}.name: a string; got {kind(name)}")
+            raise InvalidRequestError(f"{where}.name must be a string; got {kind(name)}")
         options = _options(output, f"{where}.parameters")
         for unserved in ("classification", "shared_memory_region"):
             if options.get(unserved):
-                raise InvalidRequestError(f"{where}.parameters.{unserved}: is not served")
+                raise InvalidRequestError(f"{where}.parameters.{unserved} is not supported")
         binary = _flag(options, "binary_data", f"{where}.parameters", default=usual)
         wanted.append(Wanted(contract.output(name), binary))
     if len({spec.name for spec, _ in wanted}) < len(wanted):
-        raise InvalidRequestError("outputs: each at most once; one is named twice")
+        raise InvalidRequestError("outputs must be distinct; one is named twice")
     return tuple(wanted)
 
 
 def _flag(options: dict[str, Any], name: str, where: str, *, default: bool) -> bool:
     value = options.get(name, default)
     if type(value) is not bool:
-        raise InvalidRequestError(f"{where}.{name}: true or false; got {kind(value)}")
+        raise InvalidRequestError(f"{where}.{name} must be true or false; got {kind(value)}")
     return value
 
 
@@ -228,7 +230,7 @@ def _request_id(value: object) -> str | None:
     if value is None:
         return None
     if type(value) is not str or len(value) > MAX_ID_CHARACTERS:
-        raise InvalidRequestError(f"id: a string of at most {MAX_ID_CHARACTERS} characters")
+        raise InvalidRequestError(f"id must be a string of at most {MAX_ID_CHARACTERS} characters")
     return value
 
 
@@ -238,7 +240,7 @@ def timeout_s(microseconds: object) -> float | None:
         return None
     if type(microseconds) is not int or not 0 < microseconds <= LONGEST_TIMEOUT_US:
         raise InvalidRequestError(
-            f"parameters.timeout: microseconds, from 0 (none) to {LONGEST_TIMEOUT_US}; got "
+            f"parameters.timeout must be microseconds from 0 (none) to {LONGEST_TIMEOUT_US}; got "
             f"{microseconds!s:.40}"
         )
     return microseconds / 1e6

@@ -114,7 +114,8 @@ def _told(error: ValidationError) -> RequestError:
         return NotJsonError(f"the body is not JSON: {rule}")
     if problem["type"] == "too_long" and field == "instances":
         return TooWideError(
-            f"instances: at most {problem['ctx']['max_length']} items, the largest batch; got "
+            f"instances must be at most {problem['ctx']['max_length']} items, the largest "
+            "batch; got "
             f"{problem['ctx']['actual_length']}"
         )
     return InvalidRequestError(f"{field or 'the body'}: {rule}; got {kind(problem['input'])}"[:200])
@@ -168,7 +169,7 @@ def _numbers(spec: TensorSpec, rows: Sequence[Any], length: int) -> Numbers:
         if size == DYNAMIC and any(len(one) != length for one in level):
             found = next(len(one) for one in level if len(one) != length)
             raise InvalidRequestError(
-                f"instances: all of one length, here {length}; {spec.name} has one of {found}"
+                f"instances must all have one length, here {length}; {spec.name} has one of {found}"
             )
         level = list(chain.from_iterable(level))
     return DATATYPES[spec.datatype].packed(level)

@@ -53,7 +53,7 @@ def check(root: Path, *, trusted: bool) -> list[Finding]:
             _finding(f"{name}/{number}", repository.root, path, trusted=trusted)
             for number, path in versions.items()
         ]
-    nothing = f"no model in it: add <model>/{DESCRIPTION} with its weights"
+    nothing = f"the repository contains no model: add <model>/{DESCRIPTION} with its weights"
     return sorted(findings, key=lambda one: one.model) or [Finding(str(root), (nothing,))]
 
 
@@ -109,7 +109,8 @@ def _layout(one: Description) -> Layout | None:
     found = layout(one.architecture, one.parameters)
     if found is None:
         raise LoadError(
-            f"architecture: one of {sorted(LAYOUTS)}, or module:Class; got {one.architecture!r}"
+            f"architecture must be one of {sorted(LAYOUTS)}, or module:Class; got "
+            f"{one.architecture!r}"
         )
     return found
 

@@ -1,47 +1,47 @@
-"""PURE. `model.toml`, the description of one version of a model, as one frozen value.
+"""PURE. `model.toml`, the description of one version of a model.
 
     engine = "torch"                     # or "emulated"
-    architecture = "encoder"             # registered, or "module:Class"; none for a program
+    architecture = "encoder"             # registered, or "module:Class"; not for a program
     format = "safetensors"               # or "export", "aotinductor"
-    weights = "model.safetensors"        # beside this file
+    weights = "model.safetensors"        # next to this file
     sha256 = "9f86d0..."                 # of the weights; required for a program
     max_batch_size = 32
-    batches = [1, 2, 4, 8, 16, 32]       # only these are warmed and executed; else every size
-    lengths = [64, 128, 512]             # of the one dimension that is -1
+    batches = [1, 2, 4, 8, 16, 32]       # sizes that are warmed and executed; default: every size
+    lengths = [64, 128, 512]             # of the dimension -1
     compile = false                      # torch.compile
 
     [parameters]                         # of the architecture
     width = 256
 
-    [[inputs]]                           # required for a program, else checked against the model
+    [[inputs]]                           # required for a program; otherwise compared with the model
     name = "tokens"
-    datatype = "INT64"                   # BYTES, which are strings, only with a class
+    datatype = "INT64"                   # BYTES (strings) only with a class
     shape = [-1]                         # of one item
 
     [[outputs]]
     name = "score"
     datatype = "FP32"
 
-    [mask]                               # one more input, made by the server: 1 data, 0 padding
+    [mask]                               # additional input made by the server: 1 data, 0 padding
     name = "mask"
     datatype = "BOOL"
 
-    [classes.interactive]                # SLO classes, chosen by x-slo-class
+    [classes.interactive]                # SLO classes, selected by x-slo-class
     priority = 1                         # 0 most urgent .. 9
     deadline_s = 0.1
 
-    [cache]                              # of answers; else as the settings say
-    bytes = 268435456                    # 0: none are kept
+    [cache]                              # of answers; default: the settings
+    bytes = 268435456                    # 0: no cache
     ttl_s = 60
 
-    [[warm_up]]                          # samples: one item each, run before ready
+    [[warm_up]]                          # samples: one item each, executed before ready
     inputs = { tokens = [101, 7592, 102] }
 
     [emulated]                           # with engine = "emulated": t(b) = fixed + per_item * b
     fixed_cost_s = 0.006
     per_token_cost_s = 0.0               # times padded length, with lengths
 
-Only `architecture` is required, and for a program `weights`, `inputs`, `outputs`, `sha256`.
+Only `architecture` is required; for a program `weights`, `inputs`, `outputs` and `sha256`.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ class Description(Table):
             try:
                 check_weights_name(self.weights_name, self.format)
             except ValueError as error:
-                raise ValueError(f"weights: {error}") from error
+                raise ValueError(f"weights {error}") from error
         _ = self.declared  # shapes, lengths, batches and names agree
         return self
 
@@ -154,29 +154,35 @@ def _contradictions(one: Description) -> Iterable[str]:
         idle = ("architecture", "weights", "sha256", "parameters", "inputs", "outputs", "mask")
         for field in idle:
             if getattr(one, field):
-                yield f"{field}: an emulated engine has none; leave it out, or set engine = 'torch'"
+                yield (
+                    f"{field} must be omitted for an emulated engine; remove it, or set engine "
+                    "= 'torch'"
+                )
         if one.compile or one.lengths or one.format.is_program:
-            yield "compile, lengths, format: an emulated engine has none; leave them out"
+            yield "compile, lengths and format must be omitted for an emulated engine"
     elif one.emulated is not None:
-        yield "emulated: only with engine = 'emulated'"
+        yield "emulated must be omitted unless engine = 'emulated'"
     elif one.format.is_program:
         for field in ("inputs", "outputs", "sha256"):
             if not getattr(one, field):
-                yield f"{field}: required with format = {one.format.value!r}"
+                yield f"{field} is required with format = {one.format.value!r}"
         for field in ("architecture", "parameters", "compile"):
             if getattr(one, field):
-                yield f"{field}: a program has its own; leave it out"
+                yield f"{field} must be omitted: a program contains its own"
     elif one.architecture is None:
-        yield "architecture: required: a registered name, or module:Class"
+        yield "architecture is required: a registered name, or module:Class"
     if not one.is_class and any(tensor.spec().is_strings for tensor in (*one.inputs, *one.outputs)):
-        yield "datatype: BYTES only with architecture = 'module:Class'; nothing else takes strings"
+        yield (
+            "datatype must not be BYTES unless architecture = 'module:Class'; nothing else "
+            "accepts strings"
+        )
     if bool(one.inputs) != bool(one.outputs):
-        yield "inputs and outputs: both, or neither"
+        yield "inputs and outputs must both be set, or neither"
     if one.mask and not one.inputs:
-        yield "mask: needs inputs, of which one has the dimension -1"
+        yield "mask requires inputs, one of them with the dimension -1"
     if one.batches and one.max_batch_size not in (None, one.batches[-1]):
         yield (
-            f"max_batch_size: the largest of batches, {one.batches[-1]}, or left out; got "
+            f"max_batch_size must be the largest of batches, {one.batches[-1]}, or omitted; got "
             f"{one.max_batch_size}"
         )
 
@@ -188,13 +194,13 @@ def parse(data: bytes, where: str) -> Description:
         LoadError: a line per mistake, each with `where`, the field, the rule and the value.
     """
     if len(data) > MAX_BYTES:
-        raise LoadError(f"{where}: at most {MAX_BYTES} bytes; got {len(data)}")
+        raise LoadError(f"{where}: must have at most {MAX_BYTES} bytes; got {len(data)}")
     try:
         fields = tomllib.loads(data.decode())
     except UnicodeDecodeError as error:
-        raise LoadError(f"{where}: UTF-8; got byte {data[error.start]:#04x}") from error
+        raise LoadError(f"{where}: must be UTF-8; got byte {data[error.start]:#04x}") from error
     except RecursionError as error:
-        raise LoadError(f"{where}: is nested too deeply") from error
+        raise LoadError(f"{where}: must not be nested so deeply") from error
     except ValueError as error:  # TOMLDecodeError, and integers beyond Python's own bound
         raise LoadError(f"{where}: {error}") from error
     try:
@@ -209,9 +215,9 @@ def _line(problem: Any) -> str:
     rule = str(problem["msg"]).removeprefix("Value error, ")
     field = field.removeprefix(".").removesuffix(".[key]")
     if problem["type"] == "extra_forbidden":
-        return f"{field}: unknown field: is it misspelt?"
+        return f"{field}: unknown field; check the spelling"
     if problem["type"] == "missing":
-        return f"{field}: required"
+        return f"{field} is required"
     if not field:
         return rule
     if isinstance(problem["input"], dict):

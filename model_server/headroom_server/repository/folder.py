@@ -59,8 +59,8 @@ def scan(root: Path, single_name: str) -> Repository:
                 problems[folder.name] = str(error)
     except OSError as error:
         raise LoadError(
-            f"the repository: a folder of models, or of one; {error.strerror}: create it, mount "
-            f"it, or name another in HEADROOM_MODEL_URI"
+            f"the repository must be a folder with models; {error.strerror}: create it, mount "
+            f"it, or set HEADROOM_MODEL_URI to another one"
         ) from error
     return Repository(root, MappingProxyType(models), MappingProxyType(problems))
 
@@ -68,8 +68,8 @@ def scan(root: Path, single_name: str) -> Repository:
 def _name(name: str) -> str:
     if not NAME.fullmatch(name):
         raise LoadError(
-            "a model is named by letters, digits, '.', '_' and '-', at most 253, the first and "
-            "last a letter or digit: rename the folder"
+            "a model's name must have at most 253 letters, digits, '.', '_' and '-', and begin and "
+            "end with a letter or digit: rename the folder"
         )
     return name
 
@@ -79,13 +79,14 @@ def _versions(root: Path, folder: Path) -> dict[int, Path]:
     if (folder / DESCRIPTION).exists():
         if inner:
             raise LoadError(
-                f"{DESCRIPTION} and versions {sorted(inner)} side by side: move it into a version"
+                f"there must be {DESCRIPTION} or versions; got both, {sorted(inner)}: move it "
+                "into one"
             )
         inner = {1: folder}
     described = {number: one for number, one in inner.items() if (one / DESCRIPTION).exists()}
     if not described:
         raise LoadError(
-            f"no {DESCRIPTION}, here or in a folder named by its version (1, 2, ...): add one, or "
+            f"there is no {DESCRIPTION} here or in a version's folder (1, 2, ...): add one, or "
             f"remove the folder"
         )
     return {number: inside(root, one) for number, one in sorted(described.items())}
@@ -100,10 +101,11 @@ def inside(root: Path, path: Path) -> Path:
     try:
         resolved = path.resolve(strict=True)
     except (OSError, RuntimeError) as error:  # RuntimeError: links in a circle
-        raise LoadError(f"{path.name}: does not exist, or cannot be read: add the file") from error
+        raise LoadError(f"{path.name} does not exist or cannot be read: add the file") from error
     if not resolved.is_relative_to(root.resolve()):
         raise LoadError(
-            f"{path.name}: leads out of the repository, and is not followed: copy the file in"
+            f"{path.name} must be inside the repository; got a link to a file outside: copy "
+            "the file"
         )
     return resolved
 
@@ -119,7 +121,7 @@ def describe(root: Path, folder: Path) -> Description:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except OSError as error:
-        raise LoadError(f"{DESCRIPTION}: cannot be read: {error.strerror}") from error
+        raise LoadError(f"{DESCRIPTION} cannot be read: {error.strerror}") from error
     return parse(data, DESCRIPTION)
 
 
@@ -131,7 +133,7 @@ def weights(root: Path, folder: Path, name: str) -> Path:
     """
     path = inside(root, folder / name)
     if not path.is_file():
-        raise LoadError(f"{name}: a regular file; it is not")
+        raise LoadError(f"{name} must be a regular file")
     return path
 
 
@@ -177,13 +179,16 @@ def chosen(repository: Repository, wanted: Sequence[str]) -> dict[str, dict[int,
             raise LoadError(f"model {name}: {repository.problems[name]}")
         versions = repository.models.get(name)
         if versions is None:
-            raise LoadError(f"no model {name!r}; there are {sorted(repository.models)}")
+            raise LoadError(
+                f"the repository has no model {name!r}; it has {sorted(repository.models)}"
+            )
         if version and not (VERSION.fullmatch(version) and int(version) in versions):
-            raise LoadError(f"model {name}: no version {version!r}; there are {sorted(versions)}")
+            raise LoadError(f"model {name} has no version {version!r}; it has {sorted(versions)}")
         number = int(version) if version else max(versions)
         found.setdefault(name, {})[number] = versions[number]
     if not found:
         raise LoadError(
-            f"no model in it: add <model>/{DESCRIPTION} with its weights, or {DESCRIPTION} itself"
+            f"the repository contains no model: add <model>/{DESCRIPTION} with its weights, or "
+            f"{DESCRIPTION} itself"
         )
     return found

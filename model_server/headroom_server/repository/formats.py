@@ -47,18 +47,21 @@ def check_weights_name(name: str, kind: Format) -> str:
     suffix = PurePosixPath(name).suffix.lower()
     if suffix in PICKLES:
         raise ValueError(
-            f"a pickle runs code when it is read, and is never loaded: save the state with "
+            f"must not be a pickle, which runs code when it is read: save the state with "
             f"safetensors.torch.save_file as a .safetensors file; got {name!r:.100}"
         )
     if name.startswith(".") or {*name} & {"/", "\\", "\0"}:
-        raise ValueError(f"the name of a file beside {DESCRIPTION}; got {name!r:.100}")
+        raise ValueError(f"must be the name of a file next to {DESCRIPTION}; got {name!r:.100}")
     if suffix == ".pt2" and not kind.is_program:
         raise ValueError(
-            f"{name!r:.100} is a program: set format to 'export' or 'aotinductor', inputs, outputs "
-            f"and its sha256, and {TRUST}=true on a server that may run it"
+            f"must not be a program with format {kind}: set format to 'export' or 'aotinductor', "
+            f"inputs, outputs and its sha256, and {TRUST}=true on a server that may run it; got "
+            f"{name!r:.100}"
         )
     if suffix != kind.suffix:
-        raise ValueError(f"format {kind} has the suffix {kind.suffix}; got {name!r:.100}")
+        raise ValueError(
+            f"must have the suffix {kind.suffix} with format {kind}; got {name!r:.100}"
+        )
     return name
 
 
@@ -67,7 +70,7 @@ def untrusted(kind: Format, *, trusted: bool) -> str | None:
     if kind.is_program and not trusted:
         return (
             f"format {kind} runs code when it is loaded: start the server with {TRUST}=true if "
-            f"everybody who can write this repository may run code here, or ship safetensors with "
+            f"everyone who can write this repository may run code here, or use safetensors with "
             f"an architecture"
         )
     return None

@@ -25,7 +25,7 @@ class Layout(NamedTuple):
 def mlp(*, sizes: list[int]) -> Layout:
     """Linear layers of these widths, input and output included, with ReLU between them."""
     if not _whole(sizes, at_least=2):
-        raise ValueError("sizes are two or more widths of at least 1")
+        raise ValueError("sizes must be two or more widths of at least 1")
     weights: dict[str, tuple[int, ...]] = {}
     for layer, (width, following) in enumerate(pairwise(sizes)):
         weights[f"{2 * layer}.weight"] = (following, width)
@@ -43,9 +43,11 @@ def convnet(*, channels: list[int], image: list[int], classes: int) -> Layout:
     `channels` begins with those of the input; `image` is [height, width].
     """
     if not (_whole(channels, at_least=2) and _whole(image, at_least=2) and _whole([classes])):
-        raise ValueError("channels are two or more, image is [height, width], all at least 1")
+        raise ValueError(
+            "channels must be two or more, image must be [height, width], all at least 1"
+        )
     if len(image) != 2:
-        raise ValueError("image is [height, width]")
+        raise ValueError("image must be [height, width]")
     weights: dict[str, tuple[int, ...]] = {}
     for layer, (width, following) in enumerate(pairwise(channels)):
         weights[f"{2 * layer}.weight"] = (following, width, 3, 3)

@@ -24,9 +24,9 @@ def directory(uri: str) -> PurePosixPath | None:
     parts = urlsplit(uri)
     path = PurePosixPath(unquote(parts.path) or "/")
     if ".." in path.parts:
-        raise ValueError(f"a model URI does not climb with '..'; got {uri}")
+        raise ValueError(f"a model URI must not contain '..'; got {uri}")
     if parts.scheme == "file" and not parts.netloc and path.is_absolute():
         return path
     if parts.scheme == "pvc" and parts.netloc:
         return PVC_MOUNT / path.relative_to("/")
-    raise ValueError(f"a model URI is file:///path or pvc://claim/path; got {uri}")
+    raise ValueError(f"a model URI must be file:///path or pvc://claim/path; got {uri}")

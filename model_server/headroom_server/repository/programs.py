@@ -30,10 +30,11 @@ def check_archive(file: Path | IO[bytes], kind: Format, name: str) -> None:
             found = archived(archive.namelist())
     except (zipfile.BadZipFile, OSError, UnicodeDecodeError, NotImplementedError) as error:
         raise LoadError(
-            f"{name}: no .pt2 archive: write it with torch.export.save or aoti_compile_and_package"
+            f"{name} is not a .pt2 archive: write it with torch.export.save or "
+            "aoti_compile_and_package"
         ) from error
     if found is not kind:
         holds = f"a program of format {found.value!r}" if found else "no program"
         raise LoadError(
-            f"{name}: holds {holds}; got format = {kind.value!r}: set format to match the file"
+            f"{name} contains {holds}; got format = {kind.value!r}: set format to match the file"
         )

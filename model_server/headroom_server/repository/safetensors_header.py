@@ -54,7 +54,9 @@ def header_bytes(start: bytes, name: str) -> int:
     """
     length = int.from_bytes(start, "little")
     if len(start) != LENGTH_BYTES or not 2 <= length <= MAX_HEADER_BYTES:
-        raise LoadError(f"{name}: no safetensors file; write it with safetensors.torch.save_file")
+        raise LoadError(
+            f"{name} is not a safetensors file; write it with safetensors.torch.save_file"
+        )
     return length
 
 
@@ -67,10 +69,10 @@ def parse(header: bytes, file_bytes: int, name: str) -> dict[str, Held]:
     try:
         entries = _ENTRIES.validate_json(header)
     except ValidationError as error:
-        raise LoadError(f"{name}: its header is not that of safetensors: write it anew") from error
+        raise LoadError(f"{name} has no valid safetensors header: write it again") from error
     tensors = {key: one for key, one in entries.items() if isinstance(one, _Entry)}
     if any(key != "__metadata__" for key in entries.keys() - tensors.keys()):
-        raise LoadError(f"{name}: its header is not that of safetensors: write it anew")
+        raise LoadError(f"{name} has no valid safetensors header: write it again")
     _check_places(tensors, file_bytes - LENGTH_BYTES - len(header), name)
     return {key: Held(one.dtype, tuple(one.shape)) for key, one in tensors.items()}
 
@@ -81,12 +83,16 @@ def _check_places(tensors: Mapping[str, _Entry], data_bytes: int, name: str) -> 
         begin, end = one.data_offsets
         bits = BITS.get(one.dtype)
         if bits is None:
-            raise LoadError(f"{name}: {key}: dtype is one of {sorted(BITS)}; got {one.dtype!r:.40}")
+            raise LoadError(
+                f"{name}: {key}: dtype must be one of {sorted(BITS)}; got {one.dtype!r:.40}"
+            )
         if begin != at or (end - begin) * 8 != bits * math.prod(one.shape):
-            raise LoadError(f"{name}: {key}: its bytes are not where or as many as its shape says")
+            raise LoadError(f"{name}: {key}: its data_offsets do not match its shape")
         at = end
     if at != data_bytes:
-        raise LoadError(f"{name}: {at} bytes of numbers; got {data_bytes}: the file was cut off")
+        raise LoadError(
+            f"{name}: must have {at} bytes of numbers; got {data_bytes}: the file is truncated"
+        )
 
 
 def compare(found: Mapping[str, Held], expected: Mapping[str, tuple[int, ...]], name: str) -> None:
@@ -101,12 +107,12 @@ def compare(found: Mapping[str, Held], expected: Mapping[str, tuple[int, ...]], 
     )
     if missing or unknown:
         raise LoadError(
-            f"{name}: the architecture has other tensors; missing {missing!s:.200}, unknown "
-            f"{unknown!s:.200}: set its parameters as they were in training"
+            f"{name}: the tensors do not match the architecture; missing {missing!s:.200}, unknown "
+            f"{unknown!s:.200}: set its parameters to those of the training"
         )
     for key, shape in expected.items():
         if found[key].shape != shape:
             raise LoadError(
-                f"{name}: {key}: shape {list(shape)}, as the parameters say; got "
+                f"{name}: {key}: shape must be {list(shape)} with these parameters; got "
                 f"{list(found[key].shape)}"
             )

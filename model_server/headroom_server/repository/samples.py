@@ -22,17 +22,21 @@ def works(samples: Sequence[Sample], signature: Signature) -> list[Work]:
 def _work(sample: Sample, signature: Signature, where: str) -> Work:
     names = {spec.name for spec in signature.inputs}
     if sample.inputs.keys() != names:
-        raise LoadError(f"{where}.inputs: exactly {sorted(names)}; got {sorted(sample.inputs)}")
+        raise LoadError(
+            f"{where}.inputs must be exactly {sorted(names)}; got {sorted(sample.inputs)}"
+        )
     lengths = {
         _length(sample.inputs[spec.name], spec, f"{where}.inputs.{spec.name}")
         for spec in signature.inputs
         if spec.dynamic
     }
     if len(lengths) > 1:
-        raise LoadError(f"{where}.inputs: one length for all; got {sorted(lengths)}")
+        raise LoadError(f"{where}.inputs must have one length; got {sorted(lengths)}")
     length = next(iter(lengths), 0)
     if lengths and not 1 <= length <= signature.lengths[-1]:
-        raise LoadError(f"{where}.inputs: a length from 1 to {signature.lengths[-1]}; got {length}")
+        raise LoadError(
+            f"{where}.inputs must have a length from 1 to {signature.lengths[-1]}; got {length}"
+        )
     numbers = {
         spec.name: _numbers(sample.inputs[spec.name], spec, length, f"{where}.inputs.{spec.name}")
         for spec in signature.inputs
@@ -45,7 +49,7 @@ def _length(data: object, spec: TensorSpec, where: str) -> int:
     for _ in range(spec.shape.index(DYNAMIC)):
         data = data[0] if isinstance(data, list) and data else None
     if not isinstance(data, list):
-        raise LoadError(f"{where}: nested lists of shape {list(spec.shape)}")
+        raise LoadError(f"{where} must be nested lists of shape {list(spec.shape)}")
     return len(data)
 
 

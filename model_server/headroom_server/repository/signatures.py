@@ -18,14 +18,17 @@ def agreed(description: Description, own: Signature | None) -> Signature:
     declared = description.declared
     if own is None:
         if declared is None:
-            raise LoadError("inputs and outputs: required, since the model does not say them")
+            raise LoadError(
+                "inputs and outputs are required, because the model does not define them"
+            )
         return declared
     if declared is not None:
         for side in ("inputs", "outputs", "mask"):
             described, actual = getattr(declared, side), getattr(own, side)
             if described != actual:
                 raise LoadError(
-                    f"{side}: the model has {_listed(actual)}; got {_listed(described)}"
+                    f"{side} must be those of the model, {_listed(actual)}; got "
+                    f"{_listed(described)}"
                 )
     try:
         return replace(

@@ -20,13 +20,13 @@ SecondsOrNone = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
 def ascending(sizes: tuple[int, ...]) -> tuple[int, ...]:
     """Raise ValueError for sizes that are not strictly ascending."""
     if any(a >= b for a, b in pairwise(sizes)):
-        raise ValueError("ascending, each once")
+        raise ValueError("must be ascending, without duplicates")
     return sizes
 
 
 def _dimension(size: int) -> int:
     if size != DYNAMIC and size < 1:
-        raise ValueError("at least 1, or -1 where dynamic")
+        raise ValueError("must be at least 1, or -1 if dynamic")
     return size
 
 
@@ -48,7 +48,7 @@ class Table(BaseModel):
 
 def _datatype(name: str) -> str:
     if name not in DATATYPES:
-        raise ValueError(f"one of {', '.join(DATATYPES)}")
+        raise ValueError(f"must be one of {', '.join(DATATYPES)}")
     return name
 
 
@@ -115,7 +115,7 @@ class Emulated(Table):
     @model_validator(mode="after")
     def _takes_time(self) -> Self:
         if self.fixed_cost_s + self.per_item_cost_s <= 0:
-            raise ValueError("fixed_cost_s + per_item_cost_s is above 0; got 0")
+            raise ValueError("fixed_cost_s + per_item_cost_s must be above 0; got 0")
         return self
 
 

@@ -27,7 +27,7 @@ def second_level_of(settings: Settings) -> GuardedStore | None:
         return GuardedStore(RedisStore(settings.cache_redis_url), time.monotonic)
     except ValueError as error:
         raise LoadError(
-            "HEADROOM_CACHE_REDIS_URL: redis://[user:password@]host[:port][/database], "
+            "HEADROOM_CACHE_REDIS_URL must be redis://[user:password@]host[:port][/database], "
             "rediss:// or unix:// with a path"
         ) from error
 

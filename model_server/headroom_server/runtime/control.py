@@ -74,7 +74,8 @@ class Control:
             raise LoadRefusedError(public(f"model {name!r} is not loaded: {error}")) from error
         except ModuleNotFoundError as error:
             raise LoadRefusedError(
-                f"model {name!r} is not loaded: it needs {error.name}, which this image lacks"
+                f"model {name!r} is not loaded: it requires {error.name}, which is not "
+                "installed in this image"
             ) from error
 
     async def unload(self, name: str) -> None:
@@ -95,7 +96,7 @@ class Control:
         """
         if not self._explicit:
             raise ControlRefusedError(
-                "models are neither loaded nor unloaded at run time here: start the server with "
+                "this server does not load or unload models at run time: start it with "
                 "HEADROOM_MODEL_CONTROL=explicit"
             )
         if self._models.draining:
@@ -111,5 +112,5 @@ class Control:
 def _check_name(name: str) -> None:
     if not NAME.fullmatch(name):
         raise InvalidRequestError(
-            f"a model's name has letters, digits, '.', '_', '-'; got {name!r:.100}"
+            f"a model's name must consist of letters, digits, '.', '_' and '-'; got {name!r:.100}"
         )

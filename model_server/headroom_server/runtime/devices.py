@@ -188,7 +188,7 @@ class Devices:
         self.in_flight.decline(one.number, lost=True)
         failed = one.fail_held("the device is lost")
         log.error(
-            "device %d: %s; %d requests failed, %d of %d devices go on",
+            "device %d: %s; %d requests failed, %d of %d devices continue",
             one.number,
             message,
             failed,
@@ -202,7 +202,7 @@ class Devices:
     def _warmed(self, all_warm: Sequence[Warm]) -> None:
         first = all_warm[0]
         if any(warm.signature != first.signature for warm in all_warm):
-            self.owner.on_lost("the model declares other tensors on one device than on another")
+            self.owner.on_lost("the model has different inputs or outputs on different devices")
             return
         shapes = [
             same[0]._replace(

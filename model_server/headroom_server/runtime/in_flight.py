@@ -264,14 +264,14 @@ class InFlight:
 
 
 def _expired() -> ExpiredError:
-    return ExpiredError("the deadline passed, or could not be met any more, while it waited")
+    return ExpiredError("the deadline passed, or could no longer be met, while the request waited")
 
 
 def _checked(answer: Outputs | None, signature: Signature | None) -> Outputs | RequestError:
     if answer is None:
         return FailedError("the device failed on this request")
     if signature and not signature.all_finite(answer):
-        return FailedError("an output holds NaN or infinity, which JSON cannot carry")
+        return FailedError("an output contains NaN or infinity, which JSON cannot represent")
     return answer
 
 

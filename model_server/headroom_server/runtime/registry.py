@@ -129,7 +129,7 @@ class Models:
             UnknownModelError: it is not served.
         """
         if name not in self._served:
-            raise UnknownModelError(f"model {name!r:.100} is not loaded")
+            raise UnknownModelError(f"model {name!r:.100} is not served")
         await self._retire(self._take(name))
 
     async def _retire(self, leaving: Sequence[ServedModel]) -> None:
@@ -142,7 +142,7 @@ class Models:
                     await one.runner.wait_idle()
         except TimeoutError:
             lost = sum(one.runner.abandon() for one in leaving)
-            log.error("the unload grace is over; %d accepted requests were not executed", lost)
+            log.error("the unload grace period ended; %d accepted requests were not executed", lost)
         finally:
             self._discard(leaving)
             self._leaving.difference_update(leaving)

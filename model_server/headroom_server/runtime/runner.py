@@ -171,7 +171,7 @@ class Runner:
         failed = self._devices.fail_stalled()
         if failed:
             log.error(
-                "a batch runs for more than HEADROOM_STALL_TIMEOUT_S=%g s; %d requests failed",
+                "a batch has run for more than HEADROOM_STALL_TIMEOUT_S=%g s; %d requests failed",
                 self.limits.stall_timeout_s,
                 failed,
             )
@@ -268,7 +268,7 @@ class Runner:
         self.self_test = result
         if not result.passed:
             log.warning(
-                "self-test: p95 %.1f ms, allowed %.1f ms; testing again",
+                "self-test: p95 is %.1f ms, the maximum %.1f ms; testing again",
                 result.p95_s * 1000,
                 result.max_latency_s * 1000,
             )

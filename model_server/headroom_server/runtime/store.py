@@ -14,8 +14,8 @@ from headroom_server.runtime.served_model import ModelVersion
 from headroom_server.settings import Settings
 
 NO_MODEL = (
-    "HEADROOM_MODEL_URI names the repository of models, or HEADROOM_MODEL_CLASS a class; both are "
-    "empty"
+    "no model is configured: set HEADROOM_MODEL_URI to a model repository, or HEADROOM_MODEL_CLASS "
+    "to a class"
 )
 
 

@@ -46,7 +46,7 @@ class Batcher(Generic[T]):
     def __init__(self, max_batch_size: int, *, max_wait_s: float = 0.0) -> None:
         """Raise ValueError for a batch size below 1."""
         if max_batch_size < 1:
-            raise ValueError(f"a batch holds at least 1 item; got {max_batch_size}")
+            raise ValueError(f"the maximum batch size must be at least 1; got {max_batch_size}")
         self.max_batch_size = max_batch_size
         self.max_wait_s = max_wait_s
         self.prices = Prices(max_batch_size)
@@ -71,7 +71,9 @@ class Batcher(Generic[T]):
             ValueError: no batch can hold it, or its key is already queued at its priority.
         """
         if not 1 <= entry.items <= self.max_batch_size:
-            raise ValueError(f"an entry has 1 to {self.max_batch_size} items; got {entry.items}")
+            raise ValueError(
+                f"an entry must have 1 to {self.max_batch_size} items; got {entry.items}"
+            )
         queue = self._queues.get(entry.priority)
         if queue is None:
             queue = self._queues[entry.priority] = TenantQueue()

@@ -72,7 +72,7 @@ class CostModel(NamedTuple):
                 timing.items, timing.seconds
             )
         if not warm:
-            raise ValueError("a cost model needs at least one timed batch; got none")
+            raise ValueError("a cost model must have at least one timed batch; got none")
         fits = {length: warm_fit(sums) for length, sums in sorted(warm.items())}
         residuals = EwmaSpread()
         for timing in known:
@@ -142,5 +142,6 @@ class CostModel(NamedTuple):
 def _check(items: int, seconds: float) -> None:
     if items < 1 or not 0.0 < seconds < float("inf"):
         raise ValueError(
-            f"a timed batch has 1 item or more and finite seconds above 0; got {items}, {seconds}"
+            f"a timed batch must have at least 1 item and finite seconds above 0; got {items}, "
+            f"{seconds}"
         )

@@ -22,7 +22,7 @@ class DevicePool:
     def __init__(self, count: int) -> None:
         """Raise ValueError for a count below 1."""
         if count < 1:
-            raise ValueError(f"a model is served on 1 device or more; got {count}")
+            raise ValueError(f"the number of devices must be at least 1; got {count}")
         self._all = [DeviceTime() for _ in range(count)]
         self._live = list(range(count))
         self._only = self._all[0] if count == 1 else None

@@ -82,7 +82,7 @@ def _slo_class(name: bytes | None, classes: SloClasses) -> SloClass:
     found = classes.get(name.decode("latin-1"))
     if found is None:
         known = ", ".join(sorted(classes)) or "none"
-        raise _invalid(SLO_CLASS, f"one of the model's classes ({known})", name)
+        raise _invalid(SLO_CLASS, f"one of the model's SLO classes ({known})", name)
     return found
 
 
@@ -92,13 +92,13 @@ def _seconds(value: bytes) -> float:
     except ValueError:
         seconds = math.nan
     if not 0.0 < seconds <= LONGEST_S:
-        raise _invalid(TIMEOUT, f"seconds above 0 and at most {LONGEST_S:.0f}", value)
+        raise _invalid(TIMEOUT, f"a number of seconds above 0 and at most {LONGEST_S:.0f}", value)
     return seconds
 
 
 def _priority(value: bytes) -> int:
     if len(value) != 1 or not b"0" <= value <= b"9":
-        raise _invalid(PRIORITY, f"a digit from 0, most urgent, to {LAST_PRIORITY}", value)
+        raise _invalid(PRIORITY, f"a digit from 0 (most urgent) to {LAST_PRIORITY}", value)
     return int(value)
 
 
@@ -109,4 +109,6 @@ def _tenant(value: bytes) -> str:
 
 
 def _invalid(header: bytes, rule: str, value: bytes) -> InvalidRequestError:
-    return InvalidRequestError(f"{header.decode()}: {rule}; got {value.decode('latin-1')!r:.40}")
+    return InvalidRequestError(
+        f"{header.decode()} must be {rule}; got {value.decode('latin-1')!r:.40}"
+    )

@@ -89,7 +89,7 @@ class TenantQueue(Generic[T]):
         """
         order, level, tenant = self.order, self.level, entry.tenant
         if entry.key in self._by_age:
-            raise ValueError(f"an entry waits once; key {entry.key} already does")
+            raise ValueError(f"the key of an entry must be unique; {entry.key} is already queued")
         if not order:
             self._accounts.clear()
             level = self.level = self._turn = 0

@@ -83,54 +83,72 @@ def _lines(snapshot: Snapshot) -> Iterator[str]:
     ledger, model = snapshot.ledger, f'model="{snapshot.model}"'
     if snapshot.version is not None:
         model += f',version="{snapshot.version}"'
-    yield _head("requests_received_total", "counter", "Inference requests at the door.")
+    yield _head("requests_received_total", "counter", "Valid inference requests received.")
     yield _sample("requests_received_total", model, ledger.received)
-    yield _head("requests_total", "counter", "Received requests that ended, by outcome.")
+    yield _head("requests_total", "counter", "Ended requests, by outcome.")
     for outcome in Outcome:
         labels = f'{model},outcome="{outcome}"'
         yield _sample("requests_total", labels, ledger.outcomes[outcome])
     yield from _counters(
-        "requests_refused_total", "Refused requests.", model, "reason", ledger.refusals
+        "requests_refused_total", "Refused requests, by reason.", model, "reason", ledger.refusals
     )
     yield _INVALID
     yield from _invalid(f"{model},", ledger.invalid)
     for name, meaning, total in (
-        ("deadlines_met_total", "Answered in time.", ledger.deadlines_met),
-        ("deadlines_missed_total", "Refused, expired, failed or late.", ledger.deadlines_missed),
+        (
+            "deadlines_met_total",
+            "Requests with a deadline that were answered in time.",
+            ledger.deadlines_met,
+        ),
+        (
+            "deadlines_missed_total",
+            "Requests with a deadline that were refused, expired, failed or late.",
+            ledger.deadlines_missed,
+        ),
     ):
         yield _head(name, "counter", meaning)
         yield _sample(name, model, total)
     yield from _devices(snapshot, model)
     yield from _counters(
-        "device_wasted_seconds_total", "Busy for nobody.", model, "why", ledger.wasted_s
+        "device_wasted_seconds_total",
+        "Device seconds that served no request, by reason.",
+        model,
+        "why",
+        ledger.wasted_s,
     )
     yield from _counters(
-        "batch_close_total", "Why a batch held no more.", model, "reason", ledger.closed
+        "batch_close_total", "Batches, by why they were closed.", model, "reason", ledger.closed
     )
     for name, meaning, value in _gauges(snapshot):
         yield _head(name, "gauge", meaning)
         yield _sample(name, model, value)
     if snapshot.cache is not None:
         yield from _cache(snapshot.cache, model)
-    yield _head("scrapes_total", "counter", "Pages like this one, written so far.")
+    yield _head("scrapes_total", "counter", "Scrapes served so far.")
     yield _sample("scrapes_total", model, snapshot.page)
-    yield _head("startup_phase_seconds", "gauge", "Seconds in each phase before ready, so far.")
+    yield _head("startup_phase_seconds", "gauge", "Seconds per startup phase.")
     for phase in STARTUP:
         if phase in snapshot.phase_s:
             seconds = snapshot.phase_s[phase]
             yield _sample("startup_phase_seconds", f'{model},phase="{phase}"', seconds)
     yield from _histogram(
-        "request_duration_seconds", "From request to answer.", model, ledger.request_s
+        "request_duration_seconds", "Time from request to response.", model, ledger.request_s
     )
-    yield from _histogram("queue_duration_seconds", "From arrival to batch.", model, ledger.queue_s)
-    yield from _histogram("execution_duration_seconds", "Per batch.", model, ledger.execution_s)
+    yield from _histogram(
+        "queue_duration_seconds", "Time from arrival to batch.", model, ledger.queue_s
+    )
+    yield from _histogram(
+        "execution_duration_seconds", "Execution time per batch.", model, ledger.execution_s
+    )
     yield from _histogram("batch_size", "Items per batch.", model, ledger.batch_size)
-    yield from _histogram("padding_ratio", "Share of a batch.", model, ledger.padding)
+    yield from _histogram(
+        "padding_ratio", "Share of a batch that is padding.", model, ledger.padding
+    )
     yield _head("batch_stage_duration_seconds", "histogram", "Duration of each stage of a batch.")
     for stage, histogram in ledger.stage_s.items():
         labels = f'{model},stage="{stage}"'
         yield from _buckets("batch_stage_duration_seconds", labels, histogram)
-    yield _head("engine_info", "gauge", "What executes the batches.")
+    yield _head("engine_info", "gauge", "Engine and device that execute the batches.")
     emulated = "true" if snapshot.emulated else "false"
     labels = f'{model},engine="{snapshot.engine}",device="{snapshot.device}",emulated="{emulated}"'
     yield _sample("engine_info", labels, 1)
@@ -138,37 +156,57 @@ def _lines(snapshot: Snapshot) -> Iterator[str]:
 
 def _gauges(snapshot: Snapshot) -> Iterator[tuple[str, str, float]]:
     running = snapshot.ledger.in_flight - snapshot.waiting
-    yield "requests_waiting", "Accepted requests that are in no batch yet.", snapshot.waiting
+    yield "requests_waiting", "Accepted requests that wait for a batch.", snapshot.waiting
     yield "requests_running", "Requests in a batch.", running
-    yield "oldest_waiting_seconds", "Age of the first in line.", snapshot.oldest_waiting_s
-    yield "max_batch_size", "Items that a batch can hold.", snapshot.max_batch_size
-    yield "batch_budget_ratio", "Of it, what memory allows at once.", snapshot.budget_share
+    yield "oldest_waiting_seconds", "Age of the oldest waiting request.", snapshot.oldest_waiting_s
+    yield "max_batch_size", "Maximum items per batch.", snapshot.max_batch_size
+    yield (
+        "batch_budget_ratio",
+        "Share of max_batch_size that memory allows at once.",
+        snapshot.budget_share,
+    )
     if snapshot.delay_s is not None:
-        yield "predicted_queue_delay_seconds", "Wait of a request that came now.", snapshot.delay_s
+        yield (
+            "predicted_queue_delay_seconds",
+            "Predicted wait of a request arriving now.",
+            snapshot.delay_s,
+        )
     if snapshot.saturation is not None:
-        yield "saturation", "Predicted time to the answer / deadline.", snapshot.saturation
+        yield (
+            "saturation",
+            "Predicted time to response over recent mean deadline.",
+            snapshot.saturation,
+        )
     if snapshot.cost is not None:
-        yield "cost_fixed_seconds", "Seconds of a batch before its items.", snapshot.cost.fixed_s
-        yield "cost_per_item_seconds", "Seconds that an item adds.", snapshot.cost.per_item_s
-        # where none is fit, what it would be: that nothing is executed is what `ready` says
+        yield (
+            "cost_fixed_seconds",
+            "Seconds per batch, independent of its items.",
+            snapshot.cost.fixed_s,
+        )
+        yield "cost_per_item_seconds", "Additional seconds per item.", snapshot.cost.per_item_s
+        # if none is healthy, the capacity they would have: `ready` reports the outage
         fit = sum(one.fit for one in snapshot.devices) or len(snapshot.devices)
         capacity = fit * snapshot.cost.throughput(snapshot.max_batch_size)
-        yield "cost_residual_p95_ratio", "Slower than fitted, at p95.", snapshot.cost.tail
-        yield "capacity_requests_per_second", "Items per second in full batches.", capacity
-    yield "ready", "1 while warm and not draining.", int(snapshot.ready)
-    yield "draining", "1 from SIGTERM on.", int(snapshot.draining)
+        yield (
+            "cost_residual_p95_ratio",
+            "95th percentile of measured over predicted batch time, minus 1.",
+            snapshot.cost.tail,
+        )
+        yield "capacity_requests_per_second", "Items per second at full batches.", capacity
+    yield "ready", "1 if warm and not draining.", int(snapshot.ready)
+    yield "draining", "1 after SIGTERM.", int(snapshot.draining)
 
 
 def _devices(snapshot: Snapshot, model: str) -> Iterator[str]:
-    """Busy seconds; with the label `device`, and whether each is fit, only where there are more."""
-    yield _head("device_busy_seconds_total", "counter", "In which batches were executed.")
+    """Busy seconds; with the label `device`, and their health, only if there are several."""
+    yield _head("device_busy_seconds_total", "counter", "Seconds in which batches were executed.")
     if len(snapshot.devices) == 1:
         yield _sample("device_busy_seconds_total", model, snapshot.ledger.busy_s)
         return
     labels = [f'{model},device="{number}"' for number in range(len(snapshot.devices))]
     for one, seen in zip(labels, snapshot.devices, strict=True):
         yield _sample("device_busy_seconds_total", one, seen.busy_s)
-    yield _head("device_healthy", "gauge", "1 while it executes what it is given.")
+    yield _head("device_healthy", "gauge", "1 if the device executes its batches successfully.")
     for one, seen in zip(labels, snapshot.devices, strict=True):
         yield _sample("device_healthy", one, int(seen.fit))
 
@@ -178,24 +216,34 @@ def _cache(counts: CacheCounts, model: str) -> Iterator[str]:
         source: n for source, n in counts.by_source.items() if source is not AnswerSource.DEVICE
     }
     yield from _counters(
-        "cache_hits_total", "Answered without an execution of their own.", model, "level", hits
+        "cache_hits_total", "Requests answered from the cache, by level.", model, "level", hits
     )
     series: list[tuple[str, str, str, int]] = [
         (
             "cache_misses_total",
             "counter",
-            "Were to execute.",
+            "Requests that had to be executed.",
             counts.by_source[AnswerSource.DEVICE],
         ),
-        ("cache_evictions_total", "counter", "Answers that made room.", counts.evicted),
-        ("cache_bytes", "gauge", "Held by kept answers.", counts.size),
-        ("cache_entries", "gauge", "Kept answers.", counts.entries),
+        ("cache_evictions_total", "counter", "Answers evicted to make room.", counts.evicted),
+        ("cache_bytes", "gauge", "Bytes of cached answers.", counts.size),
+        ("cache_entries", "gauge", "Cached answers.", counts.entries),
     ]
     if counts.store_failures is not None:
         failures, asked = counts.store_failures, int(counts.store_asked)
         series += [
-            ("cache_redis_failures_total", "counter", "Not answered in time.", failures),
-            ("cache_redis_asked", "gauge", "0 while Redis is left alone.", asked),
+            (
+                "cache_redis_failures_total",
+                "counter",
+                "Redis calls that failed or were late.",
+                failures,
+            ),
+            (
+                "cache_redis_asked",
+                "gauge",
+                "1 if Redis is used, 0 while it is paused after failures.",
+                asked,
+            ),
         ]
     for name, kind, meaning, value in series:
         yield _head(name, kind, meaning)
@@ -214,7 +262,9 @@ def _head(name: str, kind: str, meaning: str) -> str:
     return f"# HELP headroom_{name} {meaning}\n# TYPE headroom_{name} {kind}\n"
 
 
-_INVALID = _head("requests_invalid_total", "counter", "Bad input; not counted as received.")
+_INVALID = _head(
+    "requests_invalid_total", "counter", "Invalid requests, by reason; not counted as received."
+)
 
 
 def _invalid(labels: str, counts: Mapping[str, int]) -> list[str]:

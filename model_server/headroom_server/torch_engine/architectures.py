@@ -31,7 +31,9 @@ def register(name: str) -> Callable[[Builder], Builder]:
 
     def add(builder: Builder) -> Builder:
         if name in _REGISTRY:
-            raise ValueError(f"an architecture is registered once; {name!r} already is")
+            raise ValueError(
+                f"the name of an architecture must be unique; {name!r} is already registered"
+            )
         _REGISTRY[name] = builder
         return builder
 
@@ -45,7 +47,9 @@ def build(name: str, parameters: Mapping[str, Any]) -> tuple[nn.Module, Signatur
         LoadError: unknown name, or parameters that its builder does not accept.
     """
     if name not in _REGISTRY:
-        raise LoadError(f"architecture: one of {sorted(_REGISTRY)}, or module:Class; got {name!r}")
+        raise LoadError(
+            f"architecture must be one of {sorted(_REGISTRY)}, or module:Class; got {name!r}"
+        )
     layouts.layout(name, parameters)
     builder = _REGISTRY[name]
     try:

@@ -26,5 +26,7 @@ def chosen(wanted: Sequence[str], cuda_devices: int | None = None) -> list[torch
     lacking = [number for number in numbers if number >= count]
     if lacking:
         there = f"CUDA devices 0 to {count - 1}" if count else "no CUDA device"
-        raise LoadError(f"HEADROOM_DEVICES: this machine has {there}; got {lacking[0]}")
+        raise LoadError(
+            f"HEADROOM_DEVICES must be devices of this machine, which has {there}; got {lacking[0]}"
+        )
     return [torch.device("cuda", number) for number in numbers]

@@ -164,13 +164,13 @@ def deal(
         ValueError: the output is missing, or has another shape than declared.
     """
     if spec.name not in result:
-        raise ValueError(f"the model gave {sorted(result)}, and not its output {spec.name!r}")
+        raise ValueError(f"the model must return its output {spec.name!r}; got {sorted(result)}")
     if spec.is_strings:
         return _dealt_strings(spec, result[spec.name], batch, rows)
     tensor = result[spec.name].to("cpu", DTYPES[spec.datatype])
     wanted = (rows, *spec.sized(length))
     if tuple(tensor.shape) != wanted:
-        raise ValueError(f"output {spec.name} has shape {wanted}; got {tuple(tensor.shape)}")
+        raise ValueError(f"output {spec.name} must have shape {wanted}; got {tuple(tensor.shape)}")
     typecode = DATATYPES[spec.datatype].typecode
     if spec.dynamic:
         return _cut(tensor, spec, batch, typecode)
@@ -195,7 +195,7 @@ def _dealt_strings(
         raise ValueError(error.message) from error
     for one in flat:
         if not isinstance(one, str | bytes):
-            raise ValueError(f"output {spec.name}: BYTES holds str or bytes; got {kind(one)}")
+            raise ValueError(f"output {spec.name}: BYTES must be str or bytes; got {kind(one)}")
     at = 0
     dealt: list[Numbers] = []
     for work in batch:

@@ -97,7 +97,7 @@ class TorchEngine:
                 warm = compilation.use_cache(folder, os.environ)
             except OSError as error:
                 raise LoadError(f"HEADROOM_COMPILE_CACHE: {error}") from error
-            kept = f"{folder.name} {'was kept from before' if warm else 'is new'}"
+            kept = f"{folder.name} {'was reused' if warm else 'is new'}"
         self._forward = compilation.compiled(model.forward, signature)
         return f"torch.compile; {kept}"
 

@@ -110,6 +110,7 @@ def instance(path: str, where: str) -> TorchModel:
     lacking = [method for method in METHODS if not callable(getattr(found, method, None))]
     if not isinstance(found, type) or lacking:
         raise LoadError(
-            f"{where}: {path}: a class with {', '.join(METHODS)}; it lacks {lacking or 'a type'}"
+            f"{where}: {path} must be a class with {', '.join(METHODS)}; it lacks "
+            f"{lacking or 'a type'}"
         )
     return cast("Callable[[], TorchModel]", found)()

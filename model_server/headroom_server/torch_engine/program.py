@@ -85,7 +85,9 @@ class ProgramModel:
             return result
         results = [result] if isinstance(result, torch.Tensor) else list(result)
         if len(results) != len(names):
-            raise ValueError(f"the program has outputs {names}; it gave {len(results)} tensors")
+            raise ValueError(
+                f"the program must return the outputs {names}; got {len(results)} tensors"
+            )
         return dict(zip(names, results, strict=True))
 
 
@@ -106,6 +108,6 @@ def _compiled(data: bytes, device: torch.device, name: str) -> Program:
     program = aoti_load_package(io.BytesIO(data), device_index=index)
     built_for = program.get_metadata().get("AOTI_DEVICE_KEY", device.type)
     if built_for != device.type:
-        raise LoadError(f"{name}: compiled for {built_for}; this device is {device.type}")
+        raise LoadError(f"{name} is compiled for {built_for}; this device is {device.type}")
     module: Program = program
     return module

@@ -150,6 +150,6 @@ async def _body(request: Request, schema: type[M]) -> M:
             raise NotJsonError("the body is not JSON") from error
         if problem["type"] == "extra_forbidden":
             raise InvalidRequestError(
-                f"{field}: unknown; configuration and files are read from the repository"
+                f"{field}: unknown parameter; configuration and files are read from the repository"
             ) from error
         raise InvalidRequestError(f"{field}: {problem['msg']}") from error

@@ -40,5 +40,5 @@ def failure_of(error: Exception) -> Failure:
         headers |= error.headers or {}
     else:
         log.error("a request failed", exc_info=error)
-        status, message = 500, "internal error; the server's log says more"
+        status, message = 500, "internal error; see the server's log"
     return Failure(status, headers, orjson.dumps({"error": message}))

@@ -210,7 +210,7 @@ async def read_body(headers: dict[bytes, bytes], receive: Receive, limit: int) -
     """
     declared = int(headers.get(b"content-length", b"0"))
     if declared > limit:
-        raise TooLargeError(f"the body holds at most {limit} bytes; got {declared}")
+        raise TooLargeError(f"the body must have at most {limit} bytes; got {declared}")
     message = await receive()
     body: bytes = message.get("body", b"")
     if message.get("more_body", False):
@@ -223,14 +223,14 @@ async def read_body(headers: dict[bytes, bytes], receive: Receive, limit: int) -
     if message["type"] == "http.disconnect":
         raise DisconnectedError
     if len(body) > limit:
-        raise TooLargeError(f"the body holds at most {limit} bytes; got more")
+        raise TooLargeError(f"the body must have at most {limit} bytes; got more")
     return body
 
 
 def _head_bytes(value: bytes) -> int:
     if not value.isdigit() or len(value) > 12:
         raise InvalidRequestError(
-            f"{HEAD_LENGTH.decode()}: a number of bytes; got {value.decode('latin-1')!r:.40}"
+            f"{HEAD_LENGTH.decode()} must be a number of bytes; got {value.decode('latin-1')!r:.40}"
         )
     return int(value)
 
@@ -239,6 +239,6 @@ def _explain(error: NotJsonError, headers: dict[bytes, bytes]) -> NoReturn:
     encoding = headers.get(b"content-encoding", b"identity")
     if encoding.lower() != b"identity":
         raise EncodingError(
-            f"content-encoding: none is served; got {encoding.decode('latin-1')!r:.40}"
+            f"content-encoding must be identity; got {encoding.decode('latin-1')!r:.40}"
         ) from error
     raise error
