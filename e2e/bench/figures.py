@@ -45,7 +45,7 @@ def at_least(name: str, value: float, bound: float, unit: str, digits: int = 1) 
 
 
 def all_hold(figures: Sequence[Figure]) -> bool:
-    """Whether no promise is broken."""
+    """Return whether no promise is broken."""
     return all(figure.holds is not False for figure in figures)
 
 

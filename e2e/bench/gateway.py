@@ -99,7 +99,7 @@ def _highest(plant: Plant, ports: Sequence[int], seed: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Cost:
-    """What a gateway takes per request."""
+    """The cost of a gateway per request."""
 
     added_s: dict[float, float]
     """By quantile."""

@@ -147,7 +147,7 @@ def _scale(target: Node, deployment: str, replicas: int) -> None:
 
 
 def gateway_of(service: Service) -> str:
-    """Give the address of the gateway that a service leads to; empty where it leads to none."""
+    """Return the address of the gateway that a service leads to; empty where it leads to none."""
     label = f"kubernetes.io/service-name={service.name}"
     found = service.cluster.get("endpointslices", "--namespace", service.namespace, "-l", label)
     ours = [one for one in found["items"] if one["metadata"]["name"].endswith("-gateway")]

@@ -37,7 +37,7 @@ class Line(NamedTuple):
 
 
 def fitted(timings: Sequence[tuple[int, float]]) -> Line:
-    """Of (items, seconds)."""
+    """Fit a line to (items, seconds)."""
     fixed_s, per_item_s = reduce(lambda sums, one: sums.add(*one), timings, FitSums()).line()
     misses = [abs(seconds - fixed_s - per_item_s * items) / seconds for items, seconds in timings]
     return Line(fixed_s, per_item_s, max(misses))

@@ -75,14 +75,14 @@ class Watched:
         self.times: list[tuple[float, float]] = []
 
     def execute(self, staged: Staged) -> Any:
-        """As the engine."""
+        """Execute a batch, as the engine does."""
         began_s = time.perf_counter()
         result = self._engine.execute(staged)
         self.times.append((began_s, time.perf_counter()))
         return result
 
     def idle_share(self, since_s: float) -> float:
-        """Of the time between the first batch since then and the last, that nothing computed."""
+        """Return the idle share of the time between the first batch since then and the last."""
         times = [one for one in self.times if one[0] >= since_s]
         whole_s = times[-1][1] - times[0][0]
         return 1.0 - sum(end_s - begin_s for begin_s, end_s in times) / whole_s
@@ -90,7 +90,7 @@ class Watched:
 
 @dataclass(frozen=True, slots=True)
 class Saturated:
-    """What the server did while more waited than fits."""
+    """What the server did while more requests waited than fit into a batch."""
 
     items_per_s: float
     idle_share: float

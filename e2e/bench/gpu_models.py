@@ -17,7 +17,7 @@ from headroom_server.tensors import Signature, TensorSpec
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How large a model is, and how large its batches get."""
+    """The size of a model and of its batches."""
 
     width: int
     """Channels of the first stage, or of a token."""

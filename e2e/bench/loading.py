@@ -25,7 +25,7 @@ NEVER_S = 1e9
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What became of the requests of one run."""
+    """The requests of one run: their latencies and outcomes."""
 
     latencies_s: tuple[float, ...]
     """Sorted; NEVER_S for each request without the right answer."""
@@ -48,12 +48,12 @@ class Load:
 
     @property
     def requests(self) -> int:
-        """All that were sent."""
+        """Return the number of requests."""
         return len(self.latencies_s)
 
     @property
     def ok(self) -> int:
-        """Those with the right answer."""
+        """Return the number of requests with the right answer."""
         return sum(1 for one in self.latencies_s if one < NEVER_S)
 
     def quantile_s(self, q: float) -> float:

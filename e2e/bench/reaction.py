@@ -71,7 +71,7 @@ def _times_s(target: Node, namespace: str, services: Sequence[Service]) -> list[
 
 
 def _write_s(watch: Watch, name: str) -> float | None:
-    """When more than one replica was asked for first."""
+    """Return when more than one replica was first requested."""
     return next(
         (
             seen.time_s

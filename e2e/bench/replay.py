@@ -18,7 +18,7 @@ from scenarios.world import Service
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """So many requests per second for so many seconds."""
+    """A rate in requests per second, for some seconds."""
 
     rate_rps: float
     seconds: int

@@ -43,7 +43,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came of it, over the seeds."""
+    """Attainment and GPU-hours over the seeds."""
 
     attainment: float
     gpu_hours: float

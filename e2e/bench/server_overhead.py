@@ -31,7 +31,7 @@ RATE_RPS = 500.0
 
 @dataclass(frozen=True, slots=True)
 class Overhead:
-    """What was measured; times in seconds."""
+    """The measured overhead; times in seconds."""
 
     instant_cpu_s: float
     bare_cpu_s: float

@@ -31,7 +31,7 @@ READY, LEAVING = 3, 4
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """From when to when a replica was ready; None: it still is."""
+    """From when to when a replica was ready; None: it is still ready."""
 
     ready_s: float
     end_s: float | None
@@ -152,7 +152,7 @@ class _Look:
         return self._is_ready() and len(self._lives()) == lives_known
 
     def _leaving_s(self) -> float | None:
-        """When the watch first told that it is to leave."""
+        """Return when the watch first showed the deletion."""
         told = (seen for seen in self.watch.since(0.0) if seen.columns[0] == self.name)
         return next((one.time_s for one in told if one.columns[LEAVING]), None)
 

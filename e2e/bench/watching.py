@@ -25,7 +25,7 @@ class Seen:
 
 @dataclass(slots=True)
 class Watch:
-    """What has been seen so far; grows while the watch is open."""
+    """The changes seen so far; grows while the watch is open."""
 
     changes: list[Seen] = field(default_factory=list)
 

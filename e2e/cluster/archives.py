@@ -56,7 +56,7 @@ def write_bundle(folder: Path, image: str, target: Path, has: Callable[[str], bo
 
 
 def blob_name(digest: str) -> str:
-    """Where a blob lies in an OCI layout; containerd's content store has the same names."""
+    """Return the path of a blob in an OCI layout; containerd's content store has the same names."""
     return f"blobs/{digest.replace(':', '/')}"
 
 

@@ -58,7 +58,7 @@ def ensure_pause(cache: Cache, progress: Progress) -> Archive:
 
 
 def is_complete(cache: Cache) -> bool:
-    """Whether both are there and up to date with this machine."""
+    """Return whether both are there and up to date with this machine."""
     base, pause = archived(cache, BASE_IMAGE), archived(cache, PAUSE_IMAGE)
     return base is not None and base.inputs == _base_key() and pause is not None
 

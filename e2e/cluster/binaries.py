@@ -47,18 +47,18 @@ class Kubernetes:
 
 
 def kubernetes(cache: Cache) -> Kubernetes:
-    """Where the program for the present module lies, built or not."""
+    """Return the path of the programs for the present module, built or not."""
     key = _module_key(KUBERNETES_MODULE, {"version": KUBERNETES_VERSION})
     return Kubernetes(cache.binaries / f"kubernetes-{key}")
 
 
 def pause(cache: Cache) -> Path:
-    """Where the pause program for the present module lies, built or not."""
+    """Return the path of the pause program for the present module, built or not."""
     return cache.binaries / f"pause-{_module_key(PAUSE_MODULE, {})}" / "pause"
 
 
 def helm(cache: Cache) -> Path:
-    """Where the Helm program for the present module lies, built or not."""
+    """Return the path of the Helm program for the present module, built or not."""
     return cache.binaries / f"helm-{_module_key(HELM_MODULE, {'version': HELM_VERSION})}" / "helm"
 
 

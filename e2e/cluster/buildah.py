@@ -50,7 +50,7 @@ def storage_driver(folder: Path) -> str:
 
 
 def snapshotter(folder: Path) -> str:
-    """What containerd calls the same choice."""
+    """Return containerd's name of the same choice."""
     return "native" if _is_on_overlay(folder) else "overlayfs"
 
 

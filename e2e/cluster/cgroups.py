@@ -45,7 +45,7 @@ def remove(name: str, mount: Path = MOUNT) -> list[Path]:
 
 
 def present(name: str, mount: Path = MOUNT) -> list[Path]:
-    """Where the cgroup exists."""
+    """Return the paths of the cgroup that exist."""
     return [hierarchy / name for hierarchy in _hierarchies(mount) if (hierarchy / name).exists()]
 
 

@@ -8,4 +8,4 @@ class ClusterError(Exception):
 
 
 class NotPossibleError(ClusterError):
-    """What was asked for cannot run on this machine or for this user, however often it is tried."""
+    """The request cannot work on this machine or for this user; a retry does not help."""

@@ -25,7 +25,7 @@ STAGE = re.compile(r"^FROM\s+\S+\s+AS\s+(\S+)", re.IGNORECASE | re.MULTILINE)
 
 @dataclass(frozen=True)
 class Archive:
-    """What is known of an image that was built and archived."""
+    """The record of an image that was built and archived."""
 
     image: str
     inputs: str
@@ -34,11 +34,11 @@ class Archive:
     """The image's id: equal for equal results, however often they were built."""
 
     def folder(self, cache: Cache) -> Path:
-        """Where its files lie."""
+        """Return the folder of the archive's files."""
         return cache.images / file_name(self.image)
 
     def record(self, cache: Cache) -> Path:
-        """Where this description lies; written last, so the files are whole if it is there."""
+        """Return the path of this record; written last, so that the files are complete."""
         return cache.images / f"{file_name(self.image)}.json"
 
 
@@ -128,7 +128,7 @@ def _build(
 
 
 def targets(image: str, dockerfile_text: str) -> list[tuple[str, str]]:
-    """What to build, in order: each named stage with a name for its image, then the image itself.
+    """Return what to build, in order: each named stage with an image name, then the image itself.
 
     A stage without a name goes when earlier builds are forgotten, and its layers with it.
     """
@@ -150,7 +150,7 @@ def archive(cache: Cache, image: str, inputs: str, progress: Progress) -> Archiv
 
 
 def is_built(cache: Cache, image: str, inputs: str) -> bool:
-    """Whether the builder's storage has an image that is marked as made from `inputs`."""
+    """Return whether the builder's storage has an image that is marked as made from `inputs`."""
     marked = ("--filter", f"label={INPUTS_LABEL}={inputs}", "--filter", f"reference={image}")
     return bool(buildah(cache, "images", "--quiet", *marked, what=f"looking up {image}"))
 

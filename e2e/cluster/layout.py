@@ -16,7 +16,7 @@ HIDDEN_INSIDE = (Path("/run"), Path("/var/lib"), Path("/var/log"))
 
 @dataclass(frozen=True)
 class Cache:
-    """What is built once and shared by all clusters of this user."""
+    """Files that are built once and shared by all clusters of this user."""
 
     root: Path
 
@@ -147,5 +147,5 @@ class Layout:
 
     @property
     def containerd_socket(self) -> Path:
-        """Where the container runtime listens."""
+        """Return the socket of the container runtime."""
         return self.root / "containerd.sock"

@@ -68,7 +68,7 @@ class LocalCluster(Cluster):
 
     @property
     def kept_logs(self) -> Path:
-        """Where the logs are after an end by failure."""
+        """Return the folder of the logs after a failure."""
         return self.cache.kept_logs / self.name
 
     def start(self) -> None:
@@ -128,7 +128,7 @@ class LocalCluster(Cluster):
 
     @abstractmethod
     def _components(self, port: int, listener_fd: int) -> tuple[Component, ...]:
-        """What to run; `port` is where the API is reached from the host."""
+        """Return the programs to run; `port` is the API server's port on the host."""
 
     def _prepare(self) -> None:
         """Write what else the components read."""

@@ -88,7 +88,7 @@ class Node(LocalCluster):
         )
 
     def inside_environment(self) -> dict[str, str]:
-        """What a command inside needs to find the API server, the runtime and the programs."""
+        """Return the variables that locate the API server, the runtime and the programs."""
         programs = str(self.programs.folder)
         return {
             "KUBECONFIG": str(self.layout.inside_kubeconfig),

@@ -49,7 +49,7 @@ def sign(lock: IO[str]) -> None:
 
 
 def is_held(layout: Layout) -> bool:
-    """Whether the cluster lives, or is being prepared."""
+    """Return whether the cluster lives, or is being prepared."""
     try:
         with layout.lock.open("r+") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

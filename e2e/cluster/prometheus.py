@@ -16,7 +16,7 @@ PROGRAMS = ("prometheus", "promtool")
 
 
 def folder(cache: Cache) -> Path:
-    """Where the programs lie, unpacked or not."""
+    """Return the folder of the programs, unpacked or not."""
     return cache.binaries / "prometheus-debian"
 
 

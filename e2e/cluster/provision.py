@@ -22,7 +22,7 @@ def ensure_control_plane(cache: Cache, progress: Progress) -> None:
 
 
 def ensure_node(cache: Cache, progress: Progress) -> None:
-    """All that a node needs: packages, programs and base images.
+    """Install or build what a node needs: packages, programs and base images.
 
     Raises:
         NotPossibleError: not root, or packages that cannot be installed.
@@ -63,7 +63,7 @@ def ensure_helm(cache: Cache, progress: Progress) -> None:
 
 
 def ensure_signing(cache: Cache, progress: Progress) -> None:
-    """What signs a release and checks signatures.
+    """Install what signs a release and checks signatures.
 
     Raises:
         NotPossibleError: it is missing, and this user or this system cannot install it.

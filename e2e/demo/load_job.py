@@ -15,7 +15,7 @@ ENDS_WITHIN_S = 120.0
 
 
 def config_map(name: str, trace: bytes) -> dict[str, Any]:
-    """Give the trace file."""
+    """Return the trace file."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",

@@ -83,7 +83,7 @@ class Reader:
             return []
 
     def job_ended(self, job: str) -> bool:
-        """Whether the Job is complete or has failed."""
+        """Return whether the Job is complete or has failed."""
         body = self._get(f"/apis/batch/v1/namespaces/{self._namespace}/jobs/{job}")
         conditions = body.get("status", {}).get("conditions", ())
         return any(

@@ -62,12 +62,12 @@ class Recording:
 
     @property
     def start_s(self) -> float:
-        """When the first instant of the replay was; +Inf before it began."""
+        """Return when the first request of the replay was due; +Inf before it started."""
         return self.started.unix_s if self.started else math.inf
 
     @property
     def end_s(self) -> float:
-        """When the last instant of the replay was."""
+        """Return when the last request of the replay was due."""
         return self.start_s + (self.started.duration_s if self.started else 0.0)
 
     def since_start_s(self, time_s: float) -> float:
@@ -80,7 +80,7 @@ class Recording:
 
 
 def recent(seconds: Sequence[Progress], of_s: int = RECENT_S) -> Tally:
-    """What ended in the last seconds."""
+    """Return the requests that ended in the last seconds."""
     return merged(second.tally for second in seconds[-of_s:])
 
 

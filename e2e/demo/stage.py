@@ -26,7 +26,7 @@ CRD = f"crd/{RESOURCE}"
 
 @contextlib.contextmanager
 def cluster(wanted: Plan, progress: Progress) -> Iterator[Cluster]:
-    """Give the cluster that `KUBECONFIG` names, or a local node that ends with the block."""
+    """Return the cluster that `KUBECONFIG` names, or a local node that ends with the block."""
     if os.environ.get("KUBECONFIG"):
         with ExternalCluster() as external, _left_as_found(external, wanted, progress):
             yield external

@@ -70,7 +70,7 @@ def rows(look: Look, recording: Recording) -> list[Row]:
 
 
 def replicas_text(look: Look) -> str:
-    """How many replicas there are, by what they are worth."""
+    """Return the number of replicas by state, as text."""
     service = look.service
     parts = [f"{service.ready} ready", f"{service.warming} warming"]
     parts += [f"{service.unschedulable} unschedulable"] * bool(service.unschedulable)

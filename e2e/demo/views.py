@@ -23,7 +23,7 @@ FINISHED = ("Succeeded", "Failed")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counterfactual:
-    """What the model expects of some number of replicas."""
+    """The model's forecast for some number of replicas."""
 
     replicas: int
     latency_s: float
@@ -44,12 +44,12 @@ class DecisionView:
 
     @property
     def moves(self) -> bool:
-        """Whether it asks for another number of replicas."""
+        """Return whether it asks for another number of replicas."""
         return self.direction in ("Up", "Down")
 
     @property
     def projected(self) -> Counterfactual | None:
-        """What the model expects of the replicas that it asks for."""
+        """Return the model's forecast for the desired replicas."""
         return next((c for c in self.counterfactuals if c.replicas == self.replicas), None)
 
 
@@ -75,7 +75,7 @@ class ServiceView:
     """Reason and message by type."""
 
     def is_true(self, condition: str) -> bool:
-        """Whether the condition is there and True."""
+        """Return whether the condition is there and True."""
         return self.conditions.get(condition) == "True"
 
 
@@ -89,7 +89,7 @@ class WorkloadView:
 
     @property
     def written_by_operator(self) -> bool:
-        """Whether the operator's scaler is the only owner of the number."""
+        """Return whether the operator's scaler is the only owner of the number."""
         return self.writers == {SCALER_FIELD_MANAGER}
 
 
@@ -109,7 +109,7 @@ class PodView:
 
     @property
     def holds_gpus(self) -> bool:
-        """Whether its GPUs are taken: from its creation to its containers' end."""
+        """Return whether its GPUs are taken: from its creation to its containers' end."""
         return self.gpus > 0 and not self.finished
 
 

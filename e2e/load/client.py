@@ -23,7 +23,7 @@ METADATA_TIMEOUT_S = 10.0
 
 @dataclass(slots=True)
 class Attempt:
-    """What became known about the connection of one attempt."""
+    """What is known about the connection of one attempt."""
 
     reused: bool = False
 
@@ -150,7 +150,7 @@ async def _note_reuse(
 
 
 def _answer_began(error: aiohttp.ClientError) -> bool:
-    """Whether a response had begun when the connection closed: the error then holds it."""
+    """Return whether a response had begun when the connection closed: the error then holds it."""
     return isinstance(error, aiohttp.ServerDisconnectedError) and not isinstance(error.message, str)
 
 

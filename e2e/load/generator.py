@@ -44,7 +44,7 @@ class Limits:
 
 @dataclass(slots=True)
 class Records:
-    """What has been seen so far."""
+    """Counts of the run so far."""
 
     windows: Windows
     second: Tally = field(default_factory=Tally)

@@ -30,7 +30,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """What the last second brought."""
+    """Counts of the last second."""
 
     at_s: float
     due: int
@@ -77,7 +77,7 @@ KINDS: dict[str, type[Message]] = {
 
 
 def write(message: Message) -> str:
-    """Give one line, without its end."""
+    """Return one line, without its end."""
     fields = asdict(message)
     if not isinstance(message, Started):
         fields["tally"] = message.tally.to_json()

@@ -22,7 +22,7 @@ from enum import StrEnum
 
 
 class Outcome(StrEnum):
-    """What became of a request."""
+    """How a request ended."""
 
     OK = "ok"
     WRONG = "wrong"
@@ -74,7 +74,7 @@ def question(number: int, row_size: int, tensor: str) -> dict[str, object]:
 
 
 def is_right(number: int, row_size: int, answer: object) -> bool:
-    """Whether this is the emulated model's answer to that question: the exact sum of its row."""
+    """Return whether this is the emulated model's answer: the exact sum of the row."""
     expected = float(row_size * number + row_size * (row_size - 1) // 2)
     match answer:
         case {"outputs": [{"data": [float() | int() as total]}, *_]}:

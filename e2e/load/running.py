@@ -29,7 +29,7 @@ class Load:
     said: Path
 
     def has_ended(self) -> bool:
-        """Whether the last answer has come."""
+        """Return whether the last answer has come."""
         return self.process.poll() is not None
 
     def finish(self, *, early: bool = False) -> Summary:

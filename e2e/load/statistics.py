@@ -76,11 +76,11 @@ class Tally:
         return self.within / self.requests if self.requests else None
 
     def holds(self, share: float) -> bool:
-        """Whether at most `1 - share` of the requests missed the target; none miss if none came."""
+        """Return whether at most `1 - share` of the requests missed; True without requests."""
         return self.requests - self.within <= (1.0 - share) * self.requests + 1e-9
 
     def to_json(self) -> dict[str, object]:
-        """As a JSON object; outcomes that did not occur are left out."""
+        """Return a JSON object; outcomes that did not occur are left out."""
         return {
             "outcomes": {outcome.value: count for outcome, count in sorted(self.outcomes.items())},
             "within": self.within,

@@ -41,7 +41,7 @@ def base(text: str) -> Base:
 
 
 def loose_ends(text: str) -> list[str]:
-    """What a build would take from outside without its content being fixed; empty: nothing."""
+    """Return what a build would add without fixed content; empty: nothing."""
     found = []
     for name in _bases(text):
         try:

@@ -28,7 +28,7 @@ PACKED_S = 315_532_800
 
 @dataclass(frozen=True)
 class Release:
-    """What was written."""
+    """The files of a release."""
 
     version: str
     files: tuple[Path, ...]

@@ -84,7 +84,7 @@ class Admin:
                 raise
 
     async def watch(self, path: str) -> AsyncIterator[Object]:
-        """Give the events of a collection, those of what is there first, until it ends."""
+        """Return the events of a collection, those of what is there first, until it ends."""
         query = {"watch": "true", "allowWatchBookmarks": "false"}
         timeout = aiohttp.ClientTimeout(total=None)
         async with self._session.get(path, params=query, timeout=timeout) as stream:

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class Verb(StrEnum):
-    """As RBAC names them."""
+    """A verb, as RBAC names it."""
 
     GET = "get"
     LIST = "list"
@@ -47,7 +47,7 @@ class Call:
 
     @property
     def writes(self) -> bool:
-        """Whether it changes the cluster where it is taken."""
+        """Return whether it changes the cluster where it is taken."""
         return self.verb in WRITES and not self.dry_run and self.resource not in REVIEWS
 
     @property

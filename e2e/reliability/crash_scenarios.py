@@ -26,7 +26,7 @@ class Scenario:
     """Writes to crash at, as text; empty: all of them."""
 
     def explores(self, words: str) -> bool:
-        """Whether to crash at a write of this kind."""
+        """Return whether to crash at a write of this kind."""
         return not self.only or words in self.only
 
 

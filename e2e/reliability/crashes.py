@@ -40,7 +40,7 @@ LEASES = "leases"
 
 
 class Side(StrEnum):
-    """Of the write."""
+    """The side of a write at which the operator is killed."""
 
     BEFORE = "before"
     AFTER = "after"
@@ -97,7 +97,7 @@ class Trap:
 
 
 def is_act(call: Call) -> bool:
-    """Whether it is a write on behalf of a service."""
+    """Return whether it is a write on behalf of a service."""
     return call.writes and call.resource != LEASES
 
 

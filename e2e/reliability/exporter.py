@@ -26,7 +26,7 @@ Owner = tuple[str, str]
 
 
 class PodFault(Enum):
-    """What is wrong with a service's telemetry."""
+    """A fault of a service's telemetry."""
 
     ERROR = "500"
     HANG = "no answer"

@@ -34,7 +34,7 @@ LEFT_OVER_S = 2.0
 
 
 class Blow(StrEnum):
-    """What happens to a leader."""
+    """How a leader is struck."""
 
     TERM = "SIGTERM"
     KILL = "SIGKILL"
@@ -44,7 +44,7 @@ class Blow(StrEnum):
 
 @dataclass(slots=True)
 class Rivalry:
-    """What came of it."""
+    """The outcome of the competition."""
 
     blows: list[Blow] = field(default_factory=list)
     taken_over_s: dict[Blow, list[float]] = field(default_factory=lambda: defaultdict(list))

@@ -30,7 +30,7 @@ class Write:
 
 
 def writes_of(exchanges: Sequence[Exchange], identity: str) -> list[Write]:
-    """Give what one instance wrote, each under the reign in which the request was sent."""
+    """Return the writes of one instance, each with the lease term in which it was sent."""
     begun_s: list[float] = []
     numbers: list[int] = []
     found = []

@@ -39,13 +39,13 @@ class OperatorProcess:
 
     @property
     def pid(self) -> int:
-        """Of the present life."""
+        """Return the process ID of the present run."""
         assert self._process is not None
         return self._process.pid
 
     @property
     def ended(self) -> bool:
-        """Whether the process is gone, however it went."""
+        """Return whether the process is gone, however it went."""
         return self._process is None or self._process.returncode is not None
 
     async def start(self) -> None:
@@ -66,7 +66,7 @@ class OperatorProcess:
             )
 
     async def ready(self) -> bool:
-        """Whether it says that it could decide: rights looked at, services listed."""
+        """Return whether it says that it could decide: rights looked at, services listed."""
         session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=5.0))
         try:
             async with session, session.get(f"http://127.0.0.1:{self.port}/readyz") as answer:
@@ -83,7 +83,7 @@ class OperatorProcess:
         await self._end(signal.SIGTERM)
 
     def said(self) -> str:
-        """All that it has logged."""
+        """Return its log."""
         return self._log.read_text(errors="replace") if self._log.exists() else ""
 
     async def _end(self, number: signal.Signals) -> None:

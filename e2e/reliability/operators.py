@@ -70,7 +70,7 @@ class Candidate:
         ]
 
     def first_status_after(self, at_s: float) -> float | None:
-        """When it first wrote a status since."""
+        """Return when it first wrote a status after a moment."""
         times = (
             each.at_s
             for each in self.proxy.exchanges

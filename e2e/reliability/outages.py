@@ -78,7 +78,7 @@ AWAY: tuple[Fault, ...] = (Refuse(code=503), Refuse(code=403), Reset(), Hang(), 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strike:
-    """What goes wrong at the same time."""
+    """Faults that occur at the same time."""
 
     name: str
     rules: tuple[Rule, ...] = ()
@@ -89,7 +89,7 @@ class Strike:
 
     @property
     def ends_watches(self) -> bool:
-        """Whether no watch lives while it lasts, so that one has to begin after it.
+        """Return whether no watch lives while it lasts, so that one has to begin after it.
 
         What spoils an answer only when it is whole breaks off the watches that are open, and lets
         the next one live: the answer to a watch is never whole.
@@ -103,7 +103,7 @@ def _ends(fault: Fault) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outage:
-    """What became of it."""
+    """The outcome of one outage."""
 
     strike: str
     decided_s: float = 0.0
@@ -112,7 +112,7 @@ class Outage:
 
     @property
     def holds(self) -> bool:
-        """Whether it was decided in time and nothing else was written."""
+        """Return whether it was decided in time and nothing else was written."""
         return not self.wrongs and self.decided_s <= BOUND_S
 
     def __str__(self) -> str:
@@ -261,7 +261,7 @@ async def _is_measured(one: World, name: str) -> bool:
 
 
 def _taken_s(one: World, name: str, replicas: int) -> float | None:
-    """When they were written; a fault may have hidden the answer, not the write."""
+    """Return when they were written; a fault may have hidden the answer, not the write."""
     return next(
         (
             each.at_s

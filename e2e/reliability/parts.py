@@ -35,7 +35,7 @@ SOURCES = (ROOT / "operator" / "headroom", ROOT / "e2e" / "reliability")
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What the command line says."""
+    """The options of the command line."""
 
     trees: int
     fault_s: float

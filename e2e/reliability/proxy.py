@@ -65,12 +65,12 @@ class Exchange:
 
     @property
     def taken(self) -> bool:
-        """Whether it changed the cluster."""
+        """Return whether it changed the cluster."""
         return self.call.writes and 200 <= self.code < 300
 
     @property
     def name(self) -> str:
-        """Of the object; a creation has it in its body alone."""
+        """Return the name of the object; a creation has it only in its body."""
         if self.call.name or not self.sent:
             return self.call.name
         body = json.loads(self.sent)
@@ -78,7 +78,7 @@ class Exchange:
 
     @property
     def replicas(self) -> int | None:
-        """What a write asks for, if it speaks of replicas."""
+        """Return the replicas that a write requests, if it sets them."""
         if not self.call.resource.startswith("deployments") or not self.sent:
             return None
         body = json.loads(self.sent)
@@ -150,7 +150,7 @@ class FaultProxy:
         await self._session.close()
 
     def strike(self, rules: Sequence[Rule]) -> None:
-        """From now on these rules hold, also for watches that are open; none means no fault."""
+        """Apply these rules from now on, also to open watches; no rules mean no fault."""
         self._plan = Plan.of(rules)
         now_s = time.monotonic()
         for request, call in self._streams:
@@ -291,7 +291,7 @@ def _login_page() -> web.Response:
 
 
 def _is_instead(fault: Fault | None) -> bool:
-    """Whether the API server is not asked at all."""
+    """Return whether the API server is not asked at all."""
     if isinstance(fault, Reset | Hang):
         return not fault.taken
     return isinstance(fault, Refuse | WatchError)

@@ -136,7 +136,7 @@ class Rule:
     """On the caller's clock; the end itself is not struck any more."""
 
     def fits(self, call: Call, now_s: float) -> bool:
-        """Whether the request is of the kind that the rule strikes, whichever its number."""
+        """Return whether the request is of the kind that the rule strikes, whichever its number."""
         return (
             self.since_s <= now_s < self.until_s
             and (not self.verbs or call.verb in self.verbs)
@@ -146,12 +146,12 @@ class Rule:
         )
 
     def strikes_nth(self, number: int) -> bool:
-        """Whether the n-th request that fits is struck."""
+        """Return whether the n-th request that fits is struck."""
         return self.first <= number <= self.last
 
 
 def can_strike(fault: Fault, verb: Verb) -> bool:
-    """Whether the fault means anything for the verb."""
+    """Return whether the fault means anything for the verb."""
     if isinstance(fault, InStream | WatchError):
         return verb is Verb.WATCH
     if isinstance(fault, TimeTravel):

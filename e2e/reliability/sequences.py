@@ -23,7 +23,7 @@ _REQUEST_BOUND = 2
 
 
 class Fault(StrEnum):
-    """What is wrong with a page."""
+    """A fault of a page."""
 
     MISSING = "no page"
     STALE = "an earlier page with its time, as from a Prometheus"
@@ -72,7 +72,7 @@ class Trial:
 
     @property
     def all_needed(self) -> bool:
-        """Whether one replica fewer could not carry the arrivals below the ceiling of 0.8.
+        """Return whether one replica fewer could not carry the arrivals below the ceiling of 0.8.
 
         No observer can know that while a server reports wrong figures in well-formed pages.
         """
@@ -116,7 +116,7 @@ class Server:
 
 
 class Scraped(NamedTuple):
-    """What one scrape of a pod gave."""
+    """The result of one scrape of a pod."""
 
     pod: str
     fault: Fault | None

@@ -37,7 +37,7 @@ PART = "telemetry"
 
 @dataclass(slots=True)
 class Outcome:
-    """What a number of sequences came to."""
+    """The outcome of a number of sequences."""
 
     sequences: int = 0
     ticks: int = 0
@@ -62,7 +62,7 @@ class Outcome:
         return cls(**{**row, "faults": faults})
 
     def row(self) -> Row:
-        """Give it for keeping."""
+        """Return a row for the results."""
         return {**asdict(replace(self, faults=Counter())), "faults": dict(self.faults)}
 
 
@@ -104,7 +104,7 @@ def run_side_by_side(count: int, workers: int, results: Results | None = None) -
 
 @dataclass(slots=True, kw_only=True)
 class _Course:
-    """Where a sequence stands."""
+    """The state of a sequence."""
 
     pages: Pages
     state: State
@@ -213,7 +213,7 @@ def _sample(text: str | None, uid: str, now_s: float) -> PodSample | None:
 
 
 def _policy(trial: Trial) -> Policy:
-    """What the resource as users write it makes of it."""
+    """Return the policy of the resource as users write it."""
     scaling = {
         "minReplicas": trial.min_replicas,
         "maxReplicas": trial.max_replicas,

@@ -140,7 +140,7 @@ class World:
         await self.admin.delete(self._service(name))
 
     def load(self, rps: float, name: str = "resnet") -> None:
-        """So many requests per second from now on."""
+        """Set the requests per second from now on."""
         self.shared.exporter.load((self.namespace, name), rps)
 
     async def service(self, name: str = "resnet") -> Object:
@@ -157,7 +157,7 @@ class World:
         return next(((c["status"], c["reason"]) for c in found if c["type"] == kind), ("", ""))
 
     async def serves(self, replicas: int, name: str = "resnet") -> bool:
-        """Whether so many are asked for, ready, and known by the operator to be."""
+        """Return whether so many are desired, ready, and known to the operator as ready."""
         deployment, service = await self.deployment(name), await self.service(name)
         status = service.get("status", {})
         return bool(

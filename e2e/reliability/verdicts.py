@@ -10,7 +10,7 @@ _Condition = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """What the operator has learnt of a service, as its checkpoint says."""
+    """What the operator has learned about a service, from its checkpoint."""
 
     cold_starts: tuple[float, ...] = ()
     batch_sizes: frozenset[float] = frozenset()
@@ -19,7 +19,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """What a run came to."""
+    """The end state of a run."""
 
     replicas: tuple[int, ...]
     """What the Deployment was asked for, each change in order."""
@@ -34,7 +34,7 @@ class Ending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What became of one crash."""
+    """The outcome of one crash."""
 
     point: str
     struck: bool
@@ -43,7 +43,7 @@ class Verdict:
 
     @property
     def holds(self) -> bool:
-        """Whether nothing was wrong."""
+        """Return whether nothing was wrong."""
         return not self.wrongs
 
 

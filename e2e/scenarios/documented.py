@@ -64,17 +64,17 @@ class Command:
 
     @property
     def words(self) -> list[str]:
-        """As a shell splits it."""
+        """Return the words as a shell splits them."""
         return shlex.split(self.text, comments=True)
 
     def begins_with(self, beginnings: tuple[str, ...]) -> str:
-        """Give the longest of these that it begins with; empty where it is none."""
+        """Return the longest of these prefixes; empty if none fits."""
         fitting = [one for one in beginnings if f"{self.text} ".startswith(f"{one} ")]
         return max(fitting, key=len, default="")
 
 
 def commands() -> Iterator[Command]:
-    """Give every command of every page."""
+    """Return every command of every page."""
     for page, text in _pages():
         blocks = [body for kind, body in _BLOCK.findall(text) if kind == "sh"]
         bare = _BLOCK.sub("", text)
@@ -85,7 +85,7 @@ def commands() -> Iterator[Command]:
 
 
 def manifests() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Give every manifest of every page; a part of one is not one."""
+    """Return every whole manifest of every page."""
     for page, text in _pages():
         for kind, body in _BLOCK.findall(text):
             for document in yaml.safe_load_all(body) if kind == "yaml" else ():

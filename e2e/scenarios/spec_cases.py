@@ -42,7 +42,7 @@ class InvalidSpec:
         return self.field or self.path
 
     def body(self) -> dict[str, Any]:
-        """Give the object with the change."""
+        """Return the object with the change."""
         return changed(MINIMAL, self.path, self.value)
 
 
@@ -61,14 +61,14 @@ def changed(body: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
 
 
 def bounds(path: str, below: Any, least: str, above: Any, most: str) -> list[InvalidSpec]:
-    """Give one number below what is allowed and one above."""
+    """Return one number below what is allowed and one above."""
     low = InvalidSpec(why=f"{path} {below}", path=path, value=below, says=f"greater than {least}")
     high = InvalidSpec(why=f"{path} {above}", path=path, value=above, says=f"less than {most}")
     return [low, high]
 
 
 def no_duration(text: Any) -> InvalidSpec:
-    """Give a target that is no duration."""
+    """Return a target that is not a duration."""
     return InvalidSpec(
         why=f"duration {text!r}",
         path="spec.slo.latency.target",
@@ -79,7 +79,7 @@ def no_duration(text: Any) -> InvalidSpec:
 
 
 def duration_bounds(path: str, shortest: str, longest: str, *outside: str) -> list[InvalidSpec]:
-    """Give durations that are none between the two."""
+    """Return durations outside the two bounds."""
     return [
         InvalidSpec(
             why=f"{path} {text}",
@@ -92,7 +92,7 @@ def duration_bounds(path: str, shortest: str, longest: str, *outside: str) -> li
 
 
 def too_many(path: str, most: int, value: list[Any] | dict[str, Any]) -> InvalidSpec:
-    """Give a list or map with more than it may hold."""
+    """Return a list or map with more items than allowed."""
     unit = "items" if isinstance(value, list) else "properties"
     return InvalidSpec(
         why=f"{path} with {len(value)} {unit}",
@@ -104,7 +104,7 @@ def too_many(path: str, most: int, value: list[Any] | dict[str, Any]) -> Invalid
 
 
 def wrong_enum(path: str, value: Any, supported: str, parser_says: str) -> InvalidSpec:
-    """Give a word that is none of those known."""
+    """Return an unknown enumeration value."""
     return InvalidSpec(
         why=f"{path} {value}",
         path=path,

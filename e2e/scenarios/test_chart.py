@@ -67,7 +67,7 @@ def restrict(cluster: Cluster, namespace: str) -> None:
 
 
 def footprint(service: Service) -> dict[str, Any]:
-    """What an operator that comes or goes must not change."""
+    """Return what the installation or removal of an operator must not change."""
     deployment = service.deployment()
     pods = {
         pod["metadata"]["name"]: pod["status"]["containerStatuses"][0]["restartCount"]

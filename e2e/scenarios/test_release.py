@@ -95,7 +95,7 @@ def check_sums(folder: Path) -> None:
 
 
 def check_signature(folder: Path, keyring: Path) -> None:
-    """As deploy/README.md shows it, for a user who has no key of anybody."""
+    """Check the signature as deploy/README.md shows it, for a user without keys."""
     with tempfile.TemporaryDirectory(prefix="gpg-", ignore_cleanup_errors=True) as home:
         run(
             [

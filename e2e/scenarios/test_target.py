@@ -220,7 +220,7 @@ async def _decided(one: World, name: str) -> bool:
 
 
 async def _serves_at_least(one: World, name: str, replicas: int) -> bool:
-    """Whether the operator itself sees that many ready, and all that it asks for."""
+    """Return whether the operator itself sees that many ready replicas, and all desired ones."""
     status = (await one.service(name)).get("status", {})
     return bool(replicas <= status.get("readyReplicas", 0) == status.get("replicas"))
 
@@ -239,7 +239,7 @@ async def _message(one: World, name: str) -> str:
 
 
 def _but_replicas(workload: Object) -> Object:
-    """What is its owner's alone."""
+    """Return the fields that belong to the owner alone."""
     metadata = workload["metadata"]
     kept = {key: metadata.get(key) for key in ("uid", "labels", "ownerReferences", "finalizers")}
     annotations = {"team": metadata["annotations"]["team"]}

@@ -73,7 +73,7 @@ def _kept(asked: options.Options) -> Mapping[Key, Record]:
 
 
 def _is_current(record: Record, asked: options.Options) -> bool:
-    """Whether it describes what would be measured now."""
+    """Return whether the record still describes what would be measured now."""
     return record.fingerprint == fingerprint(record.key, asked.scale, asked.soak_minutes)
 
 

@@ -14,7 +14,7 @@ MARK = "SERVERBENCH_MARK"
 
 
 class Usage(NamedTuple):
-    """Of a group of processes."""
+    """CPU time and memory of a group of processes."""
 
     cpu_s: float
     rss_mb: float
@@ -33,7 +33,7 @@ def marked(mark: str, proc: Path = PROC) -> Iterator[int]:
 
 
 def usage(mark: str) -> Usage:
-    """Of all that carry the mark now."""
+    """Return the usage of all processes that carry the mark now."""
     cpu_s = rss_mb = 0.0
     count = 0
     for pid in marked(mark):
@@ -44,7 +44,7 @@ def usage(mark: str) -> Usage:
 
 
 def machine_cpu_s(proc: Path = PROC) -> float:
-    """Of everything on this machine so far; what a hypervisor took counts, too."""
+    """Return the CPU time of this machine so far, including what a hypervisor took."""
     fields = (proc / "stat").read_text().splitlines()[0].split()[1:9]
     user, nice, system, _idle, _iowait, irq, softirq, steal = map(int, fields)
     ticks = user + nice + system + irq + softirq + steal

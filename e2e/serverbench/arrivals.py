@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Segment(NamedTuple):
-    """So many requests per second for so long."""
+    """A rate in requests per second, for some seconds."""
 
     rate_rps: float
     seconds: float

@@ -11,7 +11,7 @@ from serverbench.arrivals import Segment
 
 
 class Status(IntEnum):
-    """How a request ended that got no HTTP status."""
+    """How a request without an HTTP status ended."""
 
     LOST = 0
     """The connection ended before the answer, or there was none."""
@@ -41,7 +41,7 @@ class Kind(_Message):
 
 
 class Plan(_Message):
-    """What is sent to one server."""
+    """The load on one server."""
 
     port: int
     segments: tuple[Segment, ...]
@@ -59,7 +59,7 @@ class Plan(_Message):
 
 
 class Answers(_Message):
-    """What came of it, in the order in which requests were due."""
+    """The results, in the order in which requests were due."""
 
     due_s: tuple[float, ...]
     took_s: tuple[float | None, ...]

@@ -39,12 +39,12 @@ def total(found: Mapping[Series, float], name: str) -> float:
 
 
 def grown(after: Mapping[Series, float], before: Mapping[Series, float]) -> Mapping[Series, float]:
-    """What was counted in between."""
+    """Return the growth of each counter."""
     return {key: value - before.get(key, 0.0) for key, value in after.items()}
 
 
 def disagreements(counted: Mapping[Series, float], seen: Mapping[int, int]) -> Mapping[str, float]:
-    """How far the counters are from adding up, and from what clients saw; all 0 where they agree.
+    """Return how far the counters are from their sum and from clients' counts; 0 if equal.
 
     `seen` counts ends by HTTP status or `Status`. What a client that left would have been answered
     it does not know: for the server such a request was cancelled, or ended as any other may.

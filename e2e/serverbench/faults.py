@@ -56,7 +56,7 @@ def slow(environment: Path, scale: Scale, seed: int) -> Values:
 
 
 def _loaded_s(target: Running) -> float:
-    """When the model was loaded, on the monotonic clock, as the readiness body lets us know."""
+    """Return when the model was loaded, on the monotonic clock, from the readiness body."""
     phase_s: dict[str, float] = json.loads(target.get("/v2/health/ready"))["phase_seconds"]
     later = list(phase_s)[list(phase_s).index("load") + 1 :]
     return time.monotonic() - sum(phase_s[phase] for phase in later)
@@ -131,7 +131,7 @@ def _asked(target: Running, right: list[bool], number: int) -> None:
 
 
 def _unready_s(target: Running, until_s: float) -> float:
-    """When readiness was first denied, on a new connection each time; infinite if never."""
+    """Return when readiness was first denied, on a new connection each time; infinite if never."""
     while (now_s := time.monotonic()) < until_s:
         try:
             target.get(target.server.ready_path, timeout_s=1.0)

@@ -10,7 +10,7 @@ from serverbench.records import Case, Record
 
 
 class Findings:
-    """What was measured. A value that a record holds as None was infinite."""
+    """The measured values; a value that a record holds as None was infinite."""
 
     def __init__(self, records: Iterable[Record]) -> None:
         self.records = sorted(records, key=lambda record: record.round)
@@ -43,7 +43,7 @@ class Findings:
         return statistics.median(ratios) if ratios else math.nan
 
     def ratio_of(self, case: Case, server: str, name: str, other_name: str) -> float:
-        """Of two values of one server, round by round, and the median; NaN where one lacks."""
+        """Return the ratio of two values of one server, the median over rounds; NaN if missing."""
         return self.ratio(case, server, server, name, other_name)
 
     def everywhere(self, name: str) -> list[float]:

@@ -8,7 +8,7 @@ SEPARATOR = b"\r\n\r\n"
 
 
 class Head(NamedTuple):
-    """What of an answer's head tells where it ends, and what follows."""
+    """The parts of an answer's head that tell where it ends and what follows."""
 
     status: int
     body_at: int
@@ -32,7 +32,7 @@ def head_of(answer: bytes) -> Head | None:
 
 
 def is_complete(answer: bytes, head: Head, *, ended: bool) -> bool:
-    """Whether the whole body is there; `ended`: the connection is over."""
+    """Return whether the whole body is there; `ended`: the connection is over."""
     if head.chunked:
         return answer.endswith(b"0\r\n\r\n")
     if head.length is None:

@@ -19,7 +19,7 @@ def finished_s(
     max_batch_size: int,
     lengths: Sequence[int] | None = None,
 ) -> list[float]:
-    """When each request is done, first come, first served; a batch is as long as its longest."""
+    """Return when each request ends, first come, first served, padded to the longest."""
     done_s: list[float] = []
     free_s, at, count = 0.0, 0, len(due_s)
     while at < count:
@@ -40,7 +40,7 @@ def latencies_s(
     max_batch_size: int,
     lengths: Sequence[int] | None = None,
 ) -> list[float]:
-    """Of each request, in the order of arrival."""
+    """Return the latency of each request, in the order of arrival."""
     done_s = finished_s(due_s, cost, max_batch_size, lengths)
     return [done - due for done, due in zip(done_s, due_s, strict=True)]
 

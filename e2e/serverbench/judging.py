@@ -37,12 +37,12 @@ def judged(found: Findings, cases: Collection[Case], servers: Servers) -> list[F
 
 
 def at_most(name: str, value: float, bound: float, unit: str, digits: int = 1) -> Figure:
-    """As in `bench.figures`; what was not measured does not hold."""
+    """Return a figure as `bench.figures` does; a missing value fails."""
     return _known(figures.at_most(name, value, bound, unit, digits), value)
 
 
 def at_least(name: str, value: float, bound: float, unit: str, digits: int = 1) -> Figure:
-    """As in `bench.figures`; what was not measured does not hold."""
+    """Return a figure as `bench.figures` does; a missing value fails."""
     return _known(figures.at_least(name, value, bound, unit, digits), value)
 
 
@@ -231,7 +231,7 @@ def _best(
 
 
 def _conditions(found: Findings) -> list[Figure]:
-    """How far the load generator and the rest of the machine are in these figures."""
+    """Return the share of the load generator and of the rest of the machine in these figures."""
     rows = []
     for title, name, unit in (
         ("load generator: CPU per request", "generator_ms", " ms"),

@@ -86,7 +86,7 @@ def knee(target: Running, scale: Scale, number: int, device: Device) -> Values:
 def highest_rate(
     target: Running, kinds: Sequence[Kind], rates: Sequence[float], scale: Scale, seed: int
 ) -> float:
-    """Of the ascending `rates`, the highest with p95 in time; 0 where none is."""
+    """Return the highest of the ascending `rates` with p95 in time; 0 if there is none."""
 
     def holds(rate_rps: float) -> bool:
         for _ in range(scale.knee_tries):

@@ -127,7 +127,7 @@ def _answers(process: subprocess.Popen[str]) -> Answers:
 
 
 def await_calm(target: Running) -> None:
-    """Until requests of one's own are answered promptly: what an earlier load left is done."""
+    """Wait until probes are answered promptly: the server has finished an earlier load."""
     until_s, prompt = time.monotonic() + CALM_PATIENCE_S, 0
     while prompt < 2 and time.monotonic() < until_s:
         began_s = time.monotonic()

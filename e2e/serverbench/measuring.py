@@ -48,7 +48,7 @@ class Bench:
 
 @cache
 def fingerprint(key: Key, scale: Scale, soak_minutes: float) -> str:
-    """Of everything that a measurement depends on, as it was when first asked for."""
+    """Return a digest of everything that a measurement depends on, as of the first call."""
     close = key.server in (OURS, BARE) or key.case is Case.CPU
     sources = [PEERS, *(OUR_SOURCES if close else ())]
     if key.server not in (OURS, BARE):
@@ -78,7 +78,7 @@ def visited(visit: Visit, bench: Bench) -> Iterator[Record]:
 
 
 def _together(keys: Sequence[Key], up: Mapping[str, Running], bench: Bench) -> Iterator[Record]:
-    """What is measured of servers that are up: idle all at once, then one after the other."""
+    """Measure the servers that are up: idle all at once, then one after the other."""
     idle = [key for key in keys if key.case is Case.IDLE]
     if idle:
         bench.say("idle servers")

@@ -17,7 +17,7 @@ USUAL = tuple(case for case in Case if case is not Case.SOAK)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What was asked for."""
+    """The options of the command line."""
 
     scale: Scale
     cases: tuple[Case, ...]

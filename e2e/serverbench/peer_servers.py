@@ -34,7 +34,7 @@ def _script(peer: str, *arguments: str) -> Command:
 
 
 def triton_root(place: Place) -> Path:
-    """Where the wheel keeps Triton; StopIteration where it is not installed."""
+    """Return where the wheel keeps Triton; StopIteration if it is not installed."""
     packages = (place.environment / "triton" / "lib").glob("python3.*/site-packages/pytriton")
     return next(packages) / "tritonserver"
 

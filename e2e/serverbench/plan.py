@@ -36,7 +36,7 @@ class Visit(NamedTuple):
 
 
 def rounds(case: Case, server: str, scale: Scale) -> int:
-    """How often a case is measured of a server; 0 where it says nothing."""
+    """Return how often a case is measured on a server; 0 if it does not apply."""
     close = server in (OURS, BARE)
     if case in ALONE or case is Case.SOAK:
         repeated = case in (Case.SLOW, Case.LENGTHS)
@@ -63,7 +63,7 @@ def keys(cases: Collection[Case], servers: Sequence[str], scale: Scale) -> list[
 
 
 def groups(servers: Sequence[str]) -> list[tuple[str, ...]]:
-    """Who is up together."""
+    """Return the servers that are up together."""
     together = tuple(name for name in servers if name in (OURS, BARE, *CLOSE_PEERS))
     alone = [(name,) for name in servers if name not in together]
     return ([together] if together else []) + alone

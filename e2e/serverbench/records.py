@@ -13,7 +13,7 @@ import results
 
 
 class Case(StrEnum):
-    """What is measured."""
+    """A measurement."""
 
     IDLE = "idle"
     LIGHT = "20rps"
@@ -37,7 +37,7 @@ class Key(NamedTuple):
 
 
 class Record(BaseModel):
-    """What one measurement gave; `error` where it gave nothing."""
+    """The result of one measurement; `error` if it failed."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -51,7 +51,7 @@ class Record(BaseModel):
 
     @property
     def key(self) -> Key:
-        """What it is of."""
+        """Return the key of the measurement."""
         return Key(self.case, self.server, self.round)
 
 
@@ -73,5 +73,5 @@ def add(path: Path, record: Record) -> None:
 
 
 def finite(values: Mapping[str, float]) -> dict[str, float | None]:
-    """As a record holds them."""
+    """Return the values as a record holds them."""
     return {name: value if abs(value) < float("inf") else None for name, value in values.items()}

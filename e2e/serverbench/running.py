@@ -43,7 +43,7 @@ class Running:
     mark: str
 
     def usage(self) -> Usage:
-        """Of all its processes."""
+        """Return the usage of all its processes."""
         return usage(self.mark)
 
     def probe(self, timeout_s: float = 5.0) -> bool:

@@ -22,7 +22,7 @@ V2_PATH = "/v2/models/model/infer"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
-    """What the model takes: t(b) = fixed + per_item * b + per_token * b * length seconds."""
+    """The cost of the model: t(b) = fixed + per_item * b + per_token * b * length seconds."""
 
     fixed_s: float = 0.006
     per_item_s: float = 0.0005
@@ -42,7 +42,7 @@ class Device:
 
     @property
     def slowdown(self) -> str | None:
-        """As the settings write it."""
+        """Return the slowdown as the settings write it."""
         return None if self.slow_after_s is None else f"{self.slow_after_s:g}:{SLOW_FACTOR:g}"
 
 
@@ -51,7 +51,7 @@ SLOW_FACTOR = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a server runs."""
+    """The port and the folders of a running server."""
 
     port: int
     folder: Path
@@ -90,7 +90,7 @@ class Server:
 
 
 def peer_variables(device: Device) -> Mapping[str, str]:
-    """What the sleeping model reads."""
+    """Return the variables that the sleeping model reads."""
     said = {
         sleeping.FIXED_COST: f"{device.fixed_s}",
         sleeping.PER_ITEM_COST: f"{device.per_item_s}",

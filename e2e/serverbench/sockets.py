@@ -23,7 +23,7 @@ class Timer:
             raise OSError(ctypes.get_errno(), "timerfd_create")
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the file."""
         os.close(self.fd)
 
     def set(self, at_s: float) -> None:

@@ -24,7 +24,7 @@ class Answered:
 
     @property
     def ok(self) -> bool:
-        """Whether it got the right answer, however late."""
+        """Return whether it got the right answer, however late."""
         return self.status == OK
 
 
@@ -45,7 +45,7 @@ class Window:
         return quantile((one.took_s if one.ok else math.inf for one in self.requests), q)
 
     def refused_quantile_s(self, q: float) -> float:
-        """Of those that were refused; NaN where none was."""
+        """Return a quantile of the rejected requests; NaN without any."""
         return quantile((one.took_s for one in self.requests if one.status in REFUSED), q)
 
     def good_rps(self, slo_s: float) -> float:
@@ -53,11 +53,11 @@ class Window:
         return sum(one.ok and one.took_s <= slo_s for one in self.requests) / self.seconds
 
     def statuses(self) -> dict[int, int]:
-        """How many ended with each HTTP status, or `Status`."""
+        """Return the number of requests by HTTP status or `Status`."""
         return dict(Counter(one.status for one in self.requests))
 
     def count(self, which: Callable[[Answered], bool]) -> int:
-        """How many are so."""
+        """Return the number of requests with these statuses."""
         return sum(map(which, self.requests))
 
 

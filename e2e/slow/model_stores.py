@@ -21,7 +21,7 @@ _MOMENT = "2026-01-01T00:00:00.000Z"
 
 
 def digest() -> str:
-    """Give the digest of the model, as model.digest says it."""
+    """Return the digest of the model, in the form of model.digest."""
     whole = hashlib.sha256()
     for name in sorted(FILES):
         whole.update(f"{hashlib.sha256(FILES[name]).hexdigest()}  ./{name}\n".encode())

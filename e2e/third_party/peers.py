@@ -41,7 +41,7 @@ class Peer:
         )
 
     def deployment(self, name: str, *, gated: bool = True) -> dict[str, Any]:
-        """Give the workload as its owner would write it, with what warming it asks for."""
+        """Return the workload as its owner would write it, with what warm-up needs."""
         labels = {"app": name}
         worn = {"headroom.dev/warmed-for": name} if gated else {}
         ready = {"httpGet": {"path": self.ready_path, "port": PORT}, "periodSeconds": 1}
@@ -69,7 +69,7 @@ class Peer:
         }
 
     def service(self, name: str) -> dict[str, Any]:
-        """Give the Service that leads to its pods."""
+        """Return the Service that leads to its pods."""
         return {
             "apiVersion": "v1",
             "kind": "Service",
@@ -78,7 +78,7 @@ class Peer:
         }
 
     def inference_service(self, name: str) -> dict[str, Any]:
-        """Give what adopts the workload."""
+        """Return the InferenceService that adopts the workload."""
         return {
             "apiVersion": "headroom.dev/v1alpha1",
             "kind": "InferenceService",
@@ -105,7 +105,7 @@ class Peer:
 
     @property
     def ready_path(self) -> str:
-        """What the readiness probe asks."""
+        """Return the path of the readiness probe."""
         return "/" if self.name == "mosec" else "/v2/health/ready"
 
 

@@ -60,7 +60,7 @@ class Adopted(Service):
         return ready
 
     def is_measured(self) -> bool:
-        """Whether a decision stands on what the pods said."""
+        """Return whether a decision is based on the pods' metrics."""
         status = self.status()
         signals = status.get("signals", {})
         return bool(status.get("decision")) and signals.get("freshness") == "Fresh"
@@ -83,7 +83,7 @@ class Adopted(Service):
 
 @dataclass
 class Traffic:
-    """What clients asked, and what went wrong."""
+    """The clients' requests and their failures."""
 
     endpoint: Endpoint
     peer: Peer

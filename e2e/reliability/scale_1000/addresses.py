@@ -27,7 +27,7 @@ def service_number(name: str) -> int:
 
 
 def address_of(service: int, pod: int) -> str:
-    """Give the address of a pod (0 to 7) of a service."""
+    """Return the address of a pod (0 to 7) of a service."""
     number = _FIRST + service * PODS_OF_A_SERVICE + pod
     return f"127.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
 

@@ -27,7 +27,7 @@ class PodPages:
         self._begun_s: dict[str, float] = {}
 
     def page(self, address: str) -> bytes:
-        """Give what the pod at the address says now."""
+        """Return the current page of the pod at the address."""
         now_s = time.monotonic()
         served = int((now_s - self._begun_s.setdefault(address, now_s)) * RATE_RPS)
         name = service_name(service_at(address))

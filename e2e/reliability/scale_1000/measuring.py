@@ -39,7 +39,7 @@ WATCHED_PERIODS = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """How much of everything."""
+    """The sizes to measure."""
 
     services: tuple[int, ...] = (10, 100, 1000)
     pods: int = 3

@@ -25,7 +25,7 @@ def namespace_of(service: int) -> str:
 
 
 def path_of(service: int) -> str:
-    """Give the path of the collection that the service is in."""
+    """Return the path of the collection that the service is in."""
     return SERVICES.format(namespace_of(service))
 
 

@@ -53,7 +53,7 @@ class Size:
         return cls(**row)
 
     def row(self) -> Mapping[str, Any]:
-        """Give it to be kept."""
+        """Return a row for the results."""
         return asdict(self)
 
     @property

@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Count:
-    """What is there at one moment, after the rubbish was collected."""
+    """Objects and memory at one moment, after garbage collection."""
 
     hour: float
     rss_mb: float
@@ -20,7 +20,7 @@ class Count:
 
 @dataclass(slots=True, kw_only=True)
 class Books:
-    """What a soak brought to light."""
+    """The results of a soak."""
 
     seed: int
     hours: float
@@ -45,7 +45,7 @@ class Books:
         return growth([getattr(one, what) for one in self.counts])
 
     def as_json(self) -> dict[str, Any]:
-        """Give it as plain values."""
+        """Return plain values."""
         return asdict(self)
 
 

@@ -59,7 +59,7 @@ def episodes(seed: int, seconds: float, services: int) -> Iterator[Episode]:
 
 
 def is_deadly(at_s: float, seconds: float) -> bool:
-    """Whether leaders are killed at this moment."""
+    """Return whether leaders are killed at this moment."""
     quarter_s = seconds / QUARTERS
     return at_s % quarter_s < quarter_s / 2.0 and at_s < seconds - 120.0
 

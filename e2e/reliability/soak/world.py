@@ -47,7 +47,7 @@ class Connection:
         self.cut = False
 
     def __getattr__(self, verb: str) -> Callable[..., Coroutine[Any, Any, Any]]:
-        """Give the API's method of that name."""
+        """Return the API's method of that name."""
 
         async def call(*args: Any, **kwargs: Any) -> Any:
             world = self._world
@@ -89,7 +89,7 @@ class Operator:
 
     @property
     def leads(self) -> bool:
-        """Whether this process decides."""
+        """Return whether this process decides."""
         return self.controller.scheduler is not None
 
     async def die(self) -> None:
