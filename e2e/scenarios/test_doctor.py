@@ -35,18 +35,18 @@ HTTPServer(("", 8000), Server).serve_forever()
 """
 VLLM = {"profile": "vllm", "maxBatchSize": 8, "port": PORT}
 FOUND = {
-    ("PermissionMissing", "operator"): "apply the ClusterRole that is shipped",
-    ("CrdStale", "inferenceservices.headroom.dev"): "headroom crd | kubectl apply",
+    ("PermissionMissing", "operator"): "apply the shipped ClusterRole",
+    ("CRDOutdated", "inferenceservices.headroom.dev"): "headroom crd | kubectl apply",
     ("ClockSkew", SKEWED): "synchronize its clock",
     ("WrongPort", "wrong-port"): "set spec.runtime.port",
     ("WrongProfile", "wrong-profile"): "set spec.runtime.profile to vllm",
-    ("NoMetrics", "no-metrics"): "switch the server's metrics on",
+    ("MetricsMissing", "no-metrics"): "enable the server's metrics",
     ("AutoscalerConflict", "no-metrics"): "kubectl delete hpa/cpu",
     ("PrometheusUnreachable", "prometheus"): "set spec.telemetry.source to Pods",
-    ("Paused", "prometheus"): "kubectl rollout resume deployment/prometheus",
-    ("TargetMissing", "target"): "create it, or name another: kubectl get deployment",
+    ("WorkloadPaused", "prometheus"): "kubectl rollout resume deployment/prometheus",
+    ("TargetNotFound", "target"): "create it; spec.targetRef cannot be changed",
     ("NoAccelerators", "no-gpu"): "device plugin",
-    ("InfeasibleSlo", "tight"): "raise spec.slo.latency.target",
+    ("SLOInfeasible", "tight"): "raise spec.slo.latency.target",
 }
 """The finding and its subject, and what the remedy says."""
 
