@@ -1,4 +1,4 @@
-# Fetches models before their servers start: huggingface_hub's and Amazon's own programs. Build from the root:
+# Downloads models before their servers start, with huggingface_hub and the AWS CLI. Build from the root:
 #   docker build -f deploy/downloader.Dockerfile -t headroom-downloader .
 ARG BASE=python:3.11-slim@sha256:9534e5a8e315485d4061ed659af0fd78a284c015f9b73661b41d6bab25604534
 
@@ -13,7 +13,7 @@ RUN echo 'headroom:x:65532:65532:headroom:/tmp:/usr/sbin/nologin' >> /etc/passwd
 COPY --from=build /opt/venv /opt/venv
 COPY deploy/downloader/download.py /opt/downloader/download.py
 
-# What the programs remember goes to /tmp; they ask nobody for news and send none.
+# Caches go to /tmp; telemetry and update checks are off.
 ENV PATH=/opt/venv/bin:${PATH} \
     HOME=/tmp \
     HF_HOME=/tmp/huggingface \

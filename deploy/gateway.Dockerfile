@@ -1,4 +1,4 @@
-# The gateway: Envoy, told by the operator. Build from the root of the repository:
+# The gateway: Envoy, configured by the operator. Build from the root of the repository:
 #   docker build -f deploy/gateway.Dockerfile -t headroom-gateway .
 ARG BASE=python:3.11-slim@sha256:9534e5a8e315485d4061ed659af0fd78a284c015f9b73661b41d6bab25604534
 

@@ -7,7 +7,7 @@ ARG BASE=python:3.11-slim@sha256:9534e5a8e315485d4061ed659af0fd78a284c015f9b7366
 FROM ${BASE} AS build
 ARG EXTRAS=server
 COPY deploy/model-server.lock deploy/model-server-torch.lock /tmp/locks/
-# With pip, for images that add packages of their own.
+# With pip, for images that add packages.
 RUN case "${EXTRAS}" in \
       server) lock=model-server.lock ;; \
       server,torch) lock=model-server-torch.lock ;; \
@@ -17,22 +17,22 @@ RUN case "${EXTRAS}" in \
     && /opt/venv/bin/python -m pip install \
        --no-cache-dir --no-deps --require-hashes -r "/tmp/locks/${lock}"
 
-# Only this package of the project: the operator and its dependencies stay out.
-# A path file makes it importable, so that PYTHONPATH is the user's, for a class of their own.
+# Only this package of the project, without the operator and its dependencies.
+# A path file makes it importable, so that PYTHONPATH stays free for the user's own classes.
 COPY model_server/headroom_server /opt/headroom/headroom_server
 RUN python3 -m compileall -q /opt/headroom \
     && echo /opt/headroom > "$(/opt/venv/bin/python -c \
        'import sysconfig; print(sysconfig.get_path("purelib"))')/headroom.pth"
 
 FROM ${BASE}
-# Kubernetes takes the group from here alone: without an entry it would be root's.
+# Kubernetes takes the group from here: without an entry it would be root.
 RUN echo 'headroom:x:65532:65532:headroom:/tmp:/usr/sbin/nologin' >> /etc/passwd \
     && echo 'headroom:x:65532:' >> /etc/group
 COPY --from=build /opt/venv /opt/venv
 COPY --from=build /opt/headroom /opt/headroom
 
-# Nothing is written at run time, so the root file system may be read-only. What a model's libraries
-# keep in the home folder (compiled kernels, downloads) goes where the operator mounts room.
+# Nothing is written at run time, so the root file system may be read-only. Files that libraries keep in
+# the home folder (compiled kernels, downloads) go to /tmp, where the operator mounts a volume.
 ENV HOME=/tmp \
     PATH=/opt/venv/bin:${PATH} \
     PYTHONSAFEPATH=1 \

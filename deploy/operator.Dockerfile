@@ -18,7 +18,7 @@ COPY --from=build /opt/venv /opt/venv
 COPY --from=build /opt/headroom /opt/headroom
 
 # Nothing is written at run time, so the root file system may be read-only. The decision solves small systems of
-# equations, for which threads of the linear algebra library cost more than they bring.
+# equations, for which threads of the linear algebra library cost more than they gain.
 ENV PATH=/opt/venv/bin:${PATH} \
     PYTHONPATH=/opt/headroom \
     PYTHONSAFEPATH=1 \

@@ -1,10 +1,10 @@
-"""Fetches a model into a folder before its server starts, and checks that it is the one meant.
+"""Downloads a model into a folder before its server starts, and verifies its digest.
 
     python download.py hf://org/name@revision /models --digest sha256:...
 
-The work is left to the downloader of each store: `hf` of huggingface_hub, `aws s3 sync`.
-Credentials are theirs to find in the environment. A container that starts again goes on where it
-ended. What went wrong is said in one sentence, which the kubelet puts into the pod's status.
+It runs the client of each store: `hf` of huggingface_hub, `aws s3 sync`, which read credentials from
+the environment. A restarted container resumes the download. An error is one sentence, which the
+kubelet copies into the pod's status.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from pathlib import Path
 
 SAID = Path(os.environ.get("TERMINATION_LOG", "/dev/termination-log"))
 BOOKKEEPING = ".cache"
-"""Of `hf` in the folder: what is whole already. Gone once the model is."""
+"""Folder of `hf` with its progress; removed when the model is complete."""
 FAILED, WRONG = 1, 3
 _TAIL = 400
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class FetchError(Exception):
-    """No model; the sentence says why, and what to do."""
+    """The model could not be downloaded; the message says why, and the next step."""
 
     def __init__(self, message: str, code: int = FAILED) -> None:
         super().__init__(message)
@@ -38,18 +38,20 @@ class FetchError(Exception):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Fetch, check, and say how it ended."""
+    """Download, verify and report."""
     parser = argparse.ArgumentParser(description=__doc__, add_help=True)
     parser.add_argument("uri", help="hf://org/name[@revision] or s3://bucket/prefix")
-    parser.add_argument("folder", type=Path, help="where the model is to lie")
-    parser.add_argument("--digest", default="", help="sha256:... that the folder must have")
+    parser.add_argument("folder", type=Path, help="folder of the model")
+    parser.add_argument("--digest", default="", help="required sha256:... of the folder")
     given = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as process 1 it would be ignored
     try:
         found = fetch(given.uri, given.folder, given.digest)
     except FetchError as failure:
         print(failure, file=sys.stderr, flush=True)
-        with suppress(OSError):  # outside a pod; inside, the kubelet takes the log's end instead
+        with suppress(
+            OSError
+        ):  # outside a pod; inside, the kubelet uses the end of the log instead
             SAID.write_text(str(failure), encoding="utf-8")
         return failure.code
     print(f"{given.uri} is in {given.folder}, digest {found}", flush=True)
@@ -57,14 +59,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def fetch(uri: str, folder: Path, wanted: str) -> str:
-    """Return the digest of the model that is in the folder now; raise FetchError."""
+    """Download the model and return its digest; raise FetchError."""
     words = command(uri, folder)
     print(" ".join(words), flush=True)
     try:
         done = subprocess.run(words, stderr=subprocess.PIPE, check=False)
     except OSError as error:
         raise FetchError(
-            f"{words[0]} cannot be run: {error.strerror}; see the downloader's image"
+            f"{words[0]} cannot be run: {error.strerror}; check the image of the downloader"
         ) from None
     sys.stderr.buffer.write(done.stderr)
     sys.stderr.flush()
@@ -83,7 +85,7 @@ def fetch(uri: str, folder: Path, wanted: str) -> str:
 
 
 def command(uri: str, folder: Path) -> list[str]:
-    """Return what fetches the model."""
+    """Return the command that downloads the model."""
     scheme, _, rest = uri.partition("://")
     if scheme == "hf":
         name, _, revision = rest.partition("@")
@@ -91,11 +93,11 @@ def command(uri: str, folder: Path) -> list[str]:
         return ["hf", "download", name, *pinned, "--local-dir", str(folder)]
     if scheme == "s3":
         return ["aws", "s3", "sync", uri, str(folder), "--only-show-errors", "--no-follow-symlinks"]
-    raise FetchError(f"a model is fetched from hf:// or s3://, received {uri}")
+    raise FetchError(f"the URI must start with hf:// or s3://; got {uri}")
 
 
 def digest(folder: Path) -> str:
-    """Return what `sha256sum` says of the folder's list of `sha256sum`, by path.
+    """Return the `sha256sum` of the folder's `sha256sum` list, sorted by path.
 
     As a command, in the folder:
     find . -type f -not -path './.cache/*' -print0 | LC_ALL=C sort -z |

@@ -1,6 +1,6 @@
-"""Before the container is told to end: close connections between requests, and wait for the last.
+"""Drains the gateway before its container stops: closes idle connections, waits for requests.
 
-New connections have gone to the other gateways since the pod began to leave.
+New connections go to the other gateways as soon as the pod terminates.
 """
 
 import re
@@ -10,18 +10,18 @@ from urllib.request import Request, urlopen
 
 ADMIN = "http://127.0.0.1:9901"
 ENDPOINTS_CATCH_UP_S = 2.0
-WITHIN_S = 25.0
+TIMEOUT_S = 25.0
 
 
 def ask(path: str, method: str = "GET") -> str:
-    """Ask Envoy's admin interface, which listens on loopback only."""
+    """Send a request to Envoy's admin interface, which listens on loopback only."""
     with urlopen(Request(ADMIN + path, method=method), timeout=2) as answer:  # noqa: S310
         return str(answer.read().decode())
 
 
 def main() -> None:
-    """Return when no request is in flight any more, or the time is over."""
-    until_s = time.monotonic() + WITHIN_S
+    """Return when no request is in flight, or after the timeout."""
+    until_s = time.monotonic() + TIMEOUT_S
     try:
         time.sleep(ENDPOINTS_CATCH_UP_S)
         ask("/drain_listeners?graceful&skip_exit", "POST")
@@ -31,7 +31,7 @@ def main() -> None:
                 return
             time.sleep(0.2)
     except (URLError, OSError) as error:
-        print(f"Envoy does not answer: {error}", flush=True)
+        print(f"Envoy does not respond: {error}", flush=True)
 
 
 if __name__ == "__main__":

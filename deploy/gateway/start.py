@@ -1,4 +1,4 @@
-"""Start Envoy: fill in where the operator asks to be asked, and become it."""
+"""Writes Envoy's configuration with the operator's address, and executes Envoy."""
 
 import os
 import sys
@@ -9,12 +9,12 @@ CONFIG = Path("/tmp/envoy.json")  # noqa: S108  (an emptyDir of this pod alone)
 
 
 def main() -> None:
-    """Write the configuration, and give the process to Envoy; extra arguments are Envoy's."""
+    """Write the configuration and execute Envoy with any extra arguments."""
     address = os.environ.get("HEADROOM_OPERATOR_XDS_SERVICE_HOST")
     if not address:
         sys.exit(
-            "HEADROOM_OPERATOR_XDS_SERVICE_HOST is not set: the Service headroom-operator-xds must "
-            "be there before the pod is; the kubelet starts this container again"
+            "HEADROOM_OPERATOR_XDS_SERVICE_HOST must be set: the Service headroom-operator-xds must "
+            "exist before the pod; the kubelet restarts this container"
         )
     config = (HERE / "envoy.json").read_text().replace("{xds_address}", address)
     CONFIG.write_text(config)

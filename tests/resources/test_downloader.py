@@ -105,7 +105,7 @@ def test_downloader_calls_the_store_and_checks_the_digest(
         ),
         ("hf://acme/m", "true", 1, "hf://acme/m has no files: correct model.uri"),
         ("hf://acme/m", "echo x > {model}/x", 3, "correct model.digest if this is the model"),
-        ("ftp://acme/m", "true", 1, "fetched from hf:// or s3://, received ftp://acme/m"),
+        ("ftp://acme/m", "true", 1, "must start with hf:// or s3://; got ftp://acme/m"),
     ],
     ids=["refused", "empty", "another", "scheme"],
 )

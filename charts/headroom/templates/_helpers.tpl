@@ -1,4 +1,4 @@
-{{/* The stem of every name: 40 characters leave room for "-operator" and the like. */}}
+{{/* Prefix of all names: 40 characters leave space for suffixes such as "-operator". */}}
 {{- define "headroom.fullname" -}}
 {{- $name := default .Chart.Name .Values.nameOverride -}}
 {{- if .Values.fullnameOverride -}}
@@ -22,7 +22,7 @@
 {{- end -}}
 {{- end -}}
 
-{{/* What every object carries. */}}
+{{/* Labels of every object. */}}
 {{- define "headroom.labels" -}}
 app.kubernetes.io/part-of: headroom
 app.kubernetes.io/instance: {{ .Release.Name }}
@@ -34,7 +34,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- end -}}
 
-{{/* What the operator's pods are found by: never changes, for a Deployment's selector cannot. */}}
+{{/* Selector of the operator's pods; immutable, as a Deployment's selector. */}}
 {{- define "headroom.operatorSelector" -}}
 app.kubernetes.io/name: headroom-operator
 app.kubernetes.io/instance: {{ .Release.Name }}
@@ -49,7 +49,7 @@ app.kubernetes.io/name: headroom-operator
 {{ include "headroom.imageOf" (list . .Values.image) }}
 {{- end -}}
 
-{{/* An image by its values; takes (list root image). */}}
+{{/* Image reference from its values; takes (list root image). */}}
 {{- define "headroom.imageOf" -}}
 {{- $root := index . 0 -}}
 {{- $image := index . 1 -}}
@@ -68,7 +68,7 @@ app.kubernetes.io/name: headroom-operator
 {{- end -}}
 {{- end -}}
 
-{{/* The rules of a role of the plain manifests; takes (list kind name), for the file is theirs, verbatim. */}}
+{{/* Rules of a role, read from the plain manifests; takes (list kind name). */}}
 {{- define "headroom.rulesOf" -}}
 {{- $root := index . 0 -}}
 {{- $kind := index . 1 -}}

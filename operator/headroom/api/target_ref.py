@@ -1,6 +1,6 @@
-"""`spec.targetRef`: a workload that exists, to be scaled and nothing else.
+"""`spec.targetRef`: an existing workload, of which only the replicas are changed.
 
-It has no namespace: a service scales what stands beside it.
+It has no namespace: a service scales a workload of its own namespace.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _GROUP = "headroom.dev/"
 
 
 class TargetRef(Value):
-    """A workload in the same namespace whose replicas are written through its scale subresource."""
+    """Workload in the same namespace, scaled through its scale subresource."""
 
     api_version: Annotated[
         str,
@@ -24,11 +24,11 @@ class TargetRef(Value):
             pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?(/[a-z0-9]([-a-z0-9]*[a-z0-9])?)?$",
         ),
     ] = "apps/v1"
-    """Group and version of its kind."""
+    """API group and version of the workload."""
     kind: Annotated[str, Field(max_length=63, pattern=r"^[A-Z][A-Za-z0-9]*$")] = "Deployment"
-    """Deployment, StatefulSet, or any kind that has a scale subresource."""
+    """Kind of the workload: Deployment, StatefulSet, or any kind with a scale subresource."""
     name: Annotated[str, Field(max_length=253, pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")]
-    """Its name."""
+    """Name of the workload."""
 
     rules = (
         Rule(
