@@ -76,8 +76,8 @@ async def test_keys_select_open_and_leave_services(tab: Browser, address: str) -
     await tab.press("j")
     assert await tab.value("document.activeElement.pathname") == "/services/vision/demo"
     await tab.value("document.activeElement.click()")
-    await _until(tab, f"{LOADED} && !!document.querySelector('#course svg')")
-    await tab.value("document.querySelector('#course svg').focus()")
+    await _until(tab, f"{LOADED} && !!document.querySelector('#history svg')")
+    await tab.value("document.querySelector('#history svg').focus()")
     await tab.press("ArrowLeft")
     assert "asked for" in await tab.value("document.querySelector('.reading').textContent")
     await tab.press("u")

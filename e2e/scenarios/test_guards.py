@@ -9,7 +9,7 @@ import pytest
 from cluster import Cluster, ControlPlane
 from headroom.adapters.kubernetes_api import KubernetesApi
 from headroom.errors import ClusterError
-from headroom.ops.operator_metrics import Instruments
+from headroom.ops.operator_metrics import OperatorMetrics
 from headroom.resources.names import DELETION_COST, REMOVED_FIRST, VICTIM_FIELD_MANAGER
 from reliability.testbed import shared_cluster, world
 
@@ -58,7 +58,7 @@ async def test_operator_annotates_and_clears_its_own_pods_only(
         async def annotations() -> dict[str, str]:
             return dict((await on.admin.get(f"{pods}/busy"))["metadata"]["annotations"])
 
-        async with KubernetesApi(Instruments().called, kubeconfig=str(on.credentials)) as api:
+        async with KubernetesApi(OperatorMetrics().called, kubeconfig=str(on.credentials)) as api:
 
             async def apply(**metadata: object) -> None:
                 named = {"name": "busy", "namespace": namespace, "uid": uid, **metadata}

@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from chart import expressions
 from chart.paths import ALERT_TESTS, ALERTS, DASHBOARD, RUNBOOK
-from headroom.ops.operator_metrics import Instruments
+from headroom.ops.operator_metrics import OperatorMetrics
 from headroom.scaling import Decision, Direction, Reason, Signals
 from service_world import service
 
@@ -31,7 +31,7 @@ EXPRESSIONS = {
 
 def series() -> set[str]:
     """Names under which Prometheus stores what the operator shows."""
-    families = text_string_to_metric_families(Instruments().page().decode())
+    families = text_string_to_metric_families(OperatorMetrics().page().decode())
     suffixes = {"counter": ("_total",), "histogram": ("_bucket", "_count", "_sum")}
     return {
         family.name + suffix for family in families for suffix in suffixes.get(family.type, ("",))
@@ -40,7 +40,7 @@ def series() -> set[str]:
 
 def states() -> set[str]:
     """The states by which the operator counts replicas."""
-    instruments = Instruments()
+    instruments = OperatorMetrics()
     decision = Decision(
         time_s=0.0,
         current=1,

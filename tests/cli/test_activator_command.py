@@ -21,7 +21,9 @@ from headroom.cli.app import app
         pytest.param(["--requests", "0"], 2, "--requests", id="a bound of nothing"),
     ],
 )
-def test_bad_settings_are_refused_in_words(options: list[str], code: int, said: str) -> None:
+def test_activator_with_invalid_option_fails_with_rule(
+    options: list[str], code: int, said: str
+) -> None:
     wanted = ["activator", "--address", "10.0.0.1", "--operator", "http://10.0.0.2:18001"]
     result = CliRunner().invoke(app, [*wanted, *options])
     assert result.exit_code == code

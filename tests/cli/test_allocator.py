@@ -28,7 +28,7 @@ print(resident_mb() - before)
 
 
 @pytest.mark.parametrize(("threshold", "kept"), [("fixed", False), ("as it comes", True)])
-def test_big_blocks_go_back_where_small_ones_stay(threshold: str, kept: bool) -> None:
+def test_big_blocks_are_returned_while_small_ones_stay(threshold: str, kept: bool) -> None:
     done = subprocess.run(
         [sys.executable, "-c", STORY, threshold], capture_output=True, text=True, check=True
     )

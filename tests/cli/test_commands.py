@@ -6,6 +6,7 @@ import io
 import subprocess
 import sys
 import tomllib
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ def headroom(*arguments: str, given: str = "") -> Result:
     return CliRunner().invoke(app, arguments, input=given)
 
 
-def test_render_prints_the_children_of_the_shipped_sample() -> None:
+def test_render_of_sample_prints_its_children() -> None:
     result = headroom("render", str(SAMPLE))
     children = list(yaml.safe_load_all(result.stdout))
     assert result.exit_code == 0
@@ -39,7 +40,7 @@ def test_render_prints_the_children_of_the_shipped_sample() -> None:
     assert "replicas" not in children[3]["spec"]
 
 
-def test_render_reads_standard_input_and_passes_over_other_documents() -> None:
+def test_render_of_standard_input_skips_other_documents() -> None:
     text = "kind: Namespace\n---\n" + SAMPLE.read_text()
     result = headroom("render", "-", given=text)
     assert result.exit_code == 0
@@ -55,31 +56,51 @@ def test_render_reads_standard_input_and_passes_over_other_documents() -> None:
         ("kind: InferenceService\nspec: {}", "metadata: must be an object"),
     ],
 )
-def test_render_says_what_is_wrong(text: str, complaint: str) -> None:
+def test_render_of_invalid_file_says_what_is_wrong(text: str, complaint: str) -> None:
     result = headroom("render", "-", given=text)
     assert result.exit_code == 1
     assert complaint in result.stderr
     assert result.stdout == ""
 
 
-def test_render_says_that_a_file_is_not_there(tmp_path: Path) -> None:
+def test_render_of_missing_file_says_so(tmp_path: Path) -> None:
     result = headroom("render", str(tmp_path / "absent.yaml"))
     assert result.exit_code == 1
     assert "No such file" in result.stderr
 
 
-def test_crd_prints_the_definition() -> None:
+def test_render_of_target_ref_exits_with_1_and_says_nothing_is_created() -> None:
+    text = (
+        "kind: InferenceService\nmetadata: {name: a}\nspec:\n"
+        "  targetRef: {apiVersion: apps/v1, kind: Deployment, name: a}\n"
+        "  slo: {latency: {target: 250ms}}\n"
+    )
+    result = headroom("render", "-", given=text)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "nothing is created for a" in result.stderr
+
+
+def test_version_prints_the_installed_version() -> None:
+    assert headroom("--version").stdout == f"headroom {version('headroom')}\n"
+
+
+@pytest.mark.parametrize("command", ["run", "activator"])
+def test_unknown_log_level_exits_with_2(command: str) -> None:
+    assert headroom(command, "--log-level", "loud").exit_code == 2
+
+
+def test_crd_prints_definition() -> None:
     assert yaml.safe_load(headroom("crd").stdout) == custom_resource_definition()
 
 
 @pytest.mark.parametrize("tick", ["1ms", "2 s", "1h"])
-def test_run_refuses_a_tick_that_cannot_be(tick: str) -> None:
+def test_run_with_invalid_tick_exits_with_2(tick: str) -> None:
     result = headroom("run", "--tick", tick)
     assert result.exit_code == 2
     assert "--tick" in result.stderr
 
 
-def test_run_records_in_no_file_that_is_something_else(tmp_path: Path) -> None:
+def test_run_with_foreign_recording_file_leaves_it_unchanged(tmp_path: Path) -> None:
     other = tmp_path / "requests.csv"
     other.write_text("arrival_s\n1\n")
     command = [sys.executable, "-m", "headroom", "run", "--record", str(other)]
@@ -131,7 +152,7 @@ def words(service: dict[str, Any]) -> str:
     return console.export_text()
 
 
-def test_explain_says_what_was_decided_and_what_else_would_be() -> None:
+def test_explain_shows_decision_and_counterfactuals() -> None:
     text = words(SERVICE | {"status": STATUS})
     assert "vision/resnet: 3 replicas (2 ready, 1 warming)" in text
     assert "UtilizationCeiling: 2 -> 3 replicas" in text
@@ -144,11 +165,11 @@ def test_explain_says_what_was_decided_and_what_else_would_be() -> None:
     assert "fine" not in text
 
 
-def test_explain_says_that_nothing_was_decided_yet() -> None:
+def test_explain_without_decision_says_so() -> None:
     assert "No decision yet" in words(SERVICE)
 
 
-def test_explain_says_which_signals_are_unknown() -> None:
+def test_explain_with_unknown_metrics_says_so() -> None:
     quiet = STATUS | {"signals": {"freshness": "Missing"}, "conditions": []}
     text = words(SERVICE | {"status": quiet})
     assert "unknown arrivals/s, unknown waiting, p95 unknown" in text
@@ -171,7 +192,7 @@ def without(libraries: list[str], *arguments: str) -> subprocess.CompletedProces
         pytest.param("typer", ["plan", "--help"], "operator", id="any command"),
     ],
 )
-def test_a_command_without_its_libraries_says_what_to_install(
+def test_command_without_its_libraries_says_what_to_install(
     library: str, arguments: list[str], extra: str
 ) -> None:
     result = without([library], *arguments)
@@ -183,14 +204,14 @@ def test_a_command_without_its_libraries_says_what_to_install(
     )
 
 
-def test_a_plan_needs_neither_simulator_nor_operator() -> None:
+def test_plan_runs_without_simulator_and_operator_libraries() -> None:
     sums = ["plan", "rate", "10", "--batch-overhead", "6ms", "--per-item-time", "4ms"]
     result = without(["numba", "aiohttp", "kopf", "kubernetes"], *sums)
     assert result.returncode == 0
     assert result.stdout.startswith("1 replica for 10 req/s")
 
 
-def test_the_libraries_that_the_simulator_alone_needs_are_those_it_asks_for() -> None:
+def test_simulator_extra_has_the_listed_libraries() -> None:
     path = Path(__file__).parents[2] / "pyproject.toml"
     extras = tomllib.loads(path.read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     names = {name: {each.split(">")[0] for each in extras[name]} for name in extras}

@@ -25,11 +25,11 @@ class Nobody:
 @pytest.mark.parametrize(
     ("address", "loopback"), [("127.0.0.1", True), ("::1", True), ("0.0.0.0", False)]
 )
-def test_a_loopback_address_needs_no_token(address: str, loopback: bool) -> None:
+def test_loopback_address_is_recognized(address: str, loopback: bool) -> None:
     assert ConsoleChoice(address=address).is_loopback is loopback
 
 
-def test_it_listens_on_loopback_unless_told_otherwise_and_not_at_all_where_not_wanted() -> None:
+def test_console_listens_on_loopback_by_default() -> None:
     assert console_choice(True, "127.0.0.1", 8081) == ConsoleChoice()
     assert console_choice(False, "127.0.0.1", 8081) is None
     with pytest.raises(ValueError, match="must be an IP address, such as 127"):
@@ -37,7 +37,7 @@ def test_it_listens_on_loopback_unless_told_otherwise_and_not_at_all_where_not_w
 
 
 @pytest.mark.parametrize(("address", "status"), [("127.0.0.1", 200), ("0.0.0.0", 401)])
-async def test_what_is_reached_from_elsewhere_asks_for_a_token(
+async def test_console_on_other_address_requires_token(
     address: str, status: int, unused_tcp_port: int
 ) -> None:
     model = ReadModel(lambda: [bystander(0)])
@@ -49,7 +49,7 @@ async def test_what_is_reached_from_elsewhere_asks_for_a_token(
     await asyncio.gather(serving, return_exceptions=True)
 
 
-async def test_a_port_that_is_taken_ends_nothing_and_is_served_when_it_is_free(
+async def test_console_on_taken_port_is_served_when_free(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     taken = socket.create_server(("127.0.0.1", 0))
@@ -79,7 +79,7 @@ async def answered(session: aiohttp.ClientSession, url: str) -> int:
                 await asyncio.sleep(0.02)
 
 
-async def test_a_console_that_is_not_wanted_only_waits() -> None:
+async def test_disabled_console_only_waits() -> None:
     waiting = asyncio.create_task(serve_console(None, ReadModel(list), Nobody(), lambda: 0.0))
     done, _ = await asyncio.wait([waiting], timeout=0.05)
     waiting.cancel()

@@ -7,7 +7,7 @@ import pytest
 from headroom.cli.run_options import prometheus_sources
 
 
-def test_urls_of_one_name_are_replicas() -> None:
+def test_prometheus_urls_of_one_name_are_replicas() -> None:
     given = ["default=http://a:9090", "default=http://b:9090/", "far=https://thanos.example/query"]
     assert prometheus_sources(given) == {
         "default": ("http://a:9090", "http://b:9090/"),

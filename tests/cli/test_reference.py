@@ -13,7 +13,7 @@ from headroom.api.reasons import StatusReason
 from headroom.cli.app import app
 from headroom.cli.commands.reference.fields import Field, fields_of, rules_of
 from headroom.cli.commands.reference.page import documented, page
-from headroom.ops.operator_metrics import Instruments
+from headroom.ops.operator_metrics import OperatorMetrics
 from headroom.scaling.values import PodState, Reason
 
 DURATION = {"type": "string", "pattern": r"^([0-9]{1,6}(\.[0-9]{1,3})?(ms|s|m|h))+$"}
@@ -48,12 +48,12 @@ class Colour(StrEnum):
         ),
     ],
 )
-def test_a_field_is_a_row(schema: dict[str, Any], rows: list[tuple[str, str]]) -> None:
+def test_field_of_schema_is_a_row(schema: dict[str, Any], rows: list[tuple[str, str]]) -> None:
     found = list(fields_of({"properties": {"it": schema}}, "spec"))
     assert [(one.kind, one.default) for one in found] == rows
 
 
-def test_what_lies_inside_lists_and_maps_has_a_path() -> None:
+def test_fields_inside_lists_and_maps_have_paths() -> None:
     port = {"type": "object", "required": ["number"], "properties": {"number": {"type": "integer"}}}
     schema = {
         "properties": {
@@ -69,23 +69,23 @@ def test_what_lies_inside_lists_and_maps_has_a_path() -> None:
     ]
 
 
-def test_a_rule_stands_at_the_field_it_speaks_of() -> None:
+def test_rule_is_listed_with_its_field() -> None:
     rule = {"rule": "self.a < self.b", "message": "a must be below b", "fieldPath": ".a"}
     schema = {"properties": {"x": {"type": "object", "x-kubernetes-validations": [rule]}}}
     assert list(rules_of(schema, "spec")) == [("spec.x.a", "a must be below b")]
 
 
-def test_members_are_read_with_the_text_below_them() -> None:
+def test_members_of_enumeration_have_their_docstrings() -> None:
     assert documented(Colour) == [("Red", "Stop, and wait."), ("Green", ""), ("Blue", "Go.")]
 
 
 @pytest.mark.parametrize("members", [ConditionType, StatusReason, Reason, PodState])
-def test_every_word_of_the_api_is_explained(members: type[StrEnum]) -> None:
+def test_every_member_of_the_api_is_documented(members: type[StrEnum]) -> None:
     assert [value for value, text in documented(members) if not text] == []
 
 
-def test_every_option_and_metric_says_what_it_means() -> None:
-    text = page(typer.main.get_group(app), Instruments().page().decode())
+def test_every_option_and_metric_has_help() -> None:
+    text = page(typer.main.get_group(app), OperatorMetrics().page().decode())
     unsaid = [line for line in text.splitlines() if line.startswith(("| `-", "| `headroom_"))]
     assert unsaid
     assert [line for line in unsaid if line.endswith("|  |")] == []

@@ -17,7 +17,7 @@ from headroom.controller.controller import Controller
 from headroom.controller.scheduling.scheduler import Scheduler
 from headroom.ops.checks import Check
 from headroom.ops.health import Health, watch_loop_lag
-from headroom.ops.operator_metrics import Instruments
+from headroom.ops.operator_metrics import OperatorMetrics
 from headroom.ops.server import application, serve
 from headroom.scaling import Decision, Direction, Freshness, Reason, Signal, Signals
 from pods_world import Pods
@@ -67,7 +67,7 @@ def virtually(story: Callable[[], Awaitable[None]]) -> None:
         runner.run(run())
 
 
-def test_it_is_ready_when_everything_was_listed_once() -> None:
+def test_readyz_passes_after_services_are_listed() -> None:
     async def story() -> None:
         watched = controller()
         health = Health(watched)
@@ -78,7 +78,7 @@ def test_it_is_ready_when_everything_was_listed_once() -> None:
     virtually(story)
 
 
-def test_it_lives_while_its_schedule_is_looked_at() -> None:
+def test_livez_passes_while_schedule_runs() -> None:
     async def story() -> None:
         watched = controller()
         health = Health(watched)
@@ -89,7 +89,7 @@ def test_it_lives_while_its_schedule_is_looked_at() -> None:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, VirtualTimeLoop)
         loop.jump(20.0)
-        assert "last looked at 2" in complaints(health.livez())["schedule"]
+        assert "last ran 2" in complaints(health.livez())["schedule"]
         task.cancel()
         await asyncio.sleep(20.0)
         assert complaints(health.livez()) == {}, "another one may decide now"
@@ -97,7 +97,7 @@ def test_it_lives_while_its_schedule_is_looked_at() -> None:
     virtually(story)
 
 
-def test_it_does_not_live_while_a_service_waits_for_ever() -> None:
+def test_livez_fails_while_a_service_is_overdue() -> None:
     async def story() -> None:
         watched = controller()
         health = Health(watched)
@@ -122,7 +122,7 @@ class Silent:
 
 
 @pytest.mark.parametrize(("silent_s", "lives"), [(0.0, True), (59.0, True), (61.0, False)])
-def test_it_does_not_live_when_the_loop_of_its_watch_stands(silent_s: float, lives: bool) -> None:
+def test_livez_fails_when_watch_loop_stops(silent_s: float, lives: bool) -> None:
     async def story() -> None:
         health = Health(controller(), watch=Silent(silent_s))
         assert ("watch" not in complaints(health.livez())) is lives
@@ -131,7 +131,7 @@ def test_it_does_not_live_when_the_loop_of_its_watch_stands(silent_s: float, liv
 
 
 @pytest.mark.parametrize(("lag_s", "lives"), [(0.0, True), (9.0, True), (11.0, False)])
-def test_it_does_not_live_when_its_loop_is_seconds_late(lag_s: float, lives: bool) -> None:
+def test_livez_fails_when_event_loop_is_late(lag_s: float, lives: bool) -> None:
     async def story() -> None:
         health = Health(controller())
         health.lagged(lag_s)
@@ -140,7 +140,7 @@ def test_it_does_not_live_when_its_loop_is_seconds_late(lag_s: float, lives: boo
     virtually(story)
 
 
-def test_a_late_event_loop_shows() -> None:
+def test_late_event_loop_is_reported() -> None:
     async def story() -> None:
         late: list[float] = []
         task = asyncio.create_task(watch_loop_lag(late.append))
@@ -155,7 +155,7 @@ def test_a_late_event_loop_shows() -> None:
     virtually(story)
 
 
-def shown(instruments: Instruments, start: str) -> list[str]:
+def shown(instruments: OperatorMetrics, start: str) -> list[str]:
     return [line for line in instruments.page().decode().splitlines() if line.startswith(start)]
 
 
@@ -163,8 +163,8 @@ def named(name: str) -> InferenceService:
     return replace(service(), name=name)
 
 
-def test_a_decision_shows_until_its_service_is_gone() -> None:
-    instruments = Instruments()
+def test_decision_metrics_last_until_service_is_deleted() -> None:
+    instruments = OperatorMetrics()
     instruments.decided(named("resnet"), DECISION)
     instruments.decided(named("bert"), DECISION)
     instruments.forgotten(service().namespace, "resnet")
@@ -181,16 +181,16 @@ def test_a_decision_shows_until_its_service_is_gone() -> None:
     )
 
 
-def test_what_is_absent_has_no_series() -> None:
-    instruments = Instruments()
+def test_unknown_value_has_no_series() -> None:
+    instruments = OperatorMetrics()
     instruments.decided(named("resnet"), DECISION)
     instruments.decided(named("resnet"), replace(DECISION, utilization=None, signals=Signals()))
     assert shown(instruments, "headroom_service_utilization_ratio{") == []
     assert shown(instruments, "headroom_service_arrivals_per_second{") == []
 
 
-async def test_the_pages_are_served() -> None:
-    instruments = Instruments()
+async def test_endpoints_are_served() -> None:
+    instruments = OperatorMetrics()
     instruments.ticked(seconds=0.01, lag_s=0.0, outcome="ok")
     instruments.called(verb="get", code="200", seconds=0.002)
     app = application(Health(controller()), instruments)
@@ -201,7 +201,7 @@ async def test_the_pages_are_served() -> None:
         assert body["checks"][-1]["name"] == "services-listed"
         assert body["leadership"] == {"leading": True, "lease": False}
         lines = (await (await client.get("/readyz?verbose")).text()).splitlines()
-        assert lines[0].startswith("[-]services-listed failed: InferenceServices were not listed")
+        assert lines[0].startswith("[-]services-listed failed: InferenceServices are not listed")
         assert lines[-1] == "readyz check failed"
         alive = await client.get("/livez?verbose")
         assert (alive.status, (await alive.text()).splitlines()) == (
@@ -219,10 +219,10 @@ async def test_the_pages_are_served() -> None:
     assert 'headroom_operator_api_requests_total{code="200",verb="get"} 1.0' in page
 
 
-async def test_a_port_that_is_taken_is_an_error() -> None:
-    app = application(Health(controller()), Instruments())
+async def test_serve_on_taken_port_raises() -> None:
+    app = application(Health(controller()), OperatorMetrics())
     async with TestServer(app) as first:
         assert first.port is not None
-        second = application(Health(controller()), Instruments())
+        second = application(Health(controller()), OperatorMetrics())
         with pytest.raises(OSError, match="address already in use"):
             await serve(second, first.port)

@@ -47,41 +47,41 @@ def history(*decisions: Decision, accelerators: int = 1) -> History:
     return made
 
 
-def test_within_twenty_seconds_the_worst_tail_and_queue_are_kept_and_else_the_last() -> None:
-    course = history(
+def test_sample_has_worst_latency_and_queue_and_last_values() -> None:
+    series = history(
         decision(100.0, 2, latency_s=0.3, waiting=9.0, arrival_rps=5.0),
         decision(102.0, 3, latency_s=0.9, waiting=2.0, arrival_rps=7.0),
         decision(119.0, 4, latency_s=None, waiting=0.0, arrival_rps=6.0),
         decision(120.0, 4, latency_s=0.1, waiting=0.0, arrival_rps=4.0),
-    ).course()
-    assert course.times_s.tolist() == [100.0, 120.0]
-    assert course["latency_s"].tolist() == pytest.approx([0.9, 0.1])
-    assert course["waiting"].tolist() == [9.0, 0.0]
-    assert course["arrivals_rps"].tolist() == [6.0, 4.0]
-    assert course["desired"].tolist() == [4.0, 4.0]
+    ).series()
+    assert series.times_s.tolist() == [100.0, 120.0]
+    assert series["latency_s"].tolist() == pytest.approx([0.9, 0.1])
+    assert series["waiting"].tolist() == [9.0, 0.0]
+    assert series["arrivals_rps"].tolist() == [6.0, 4.0]
+    assert series["desired"].tolist() == [4.0, 4.0]
 
 
-def test_what_is_absent_is_no_number_and_what_is_never_answered_is_infinite() -> None:
-    course = history(decision(0.0), decision(20.0, latency_s=math.inf)).course()
-    assert math.isnan(course["arrivals_rps"][0])
-    assert math.isinf(course["latency_s"][1])
+def test_sample_of_unknown_value_is_nan_and_unbounded_is_infinite() -> None:
+    series = history(decision(0.0), decision(20.0, latency_s=math.inf)).series()
+    assert math.isnan(series["arrivals_rps"][0])
+    assert math.isinf(series["latency_s"][1])
 
 
-def test_the_ring_holds_an_hour_and_gives_it_in_order() -> None:
+def test_ring_keeps_an_hour_in_order() -> None:
     made = History()
     for index in range(3 * SAMPLES + 7):
         made.take(POLICY, decision(index * EVERY_S, arrival_rps=float(index)), 1)
-    course = made.course()
-    assert len(course.times_s) == SAMPLES
-    assert course["arrivals_rps"].tolist() == [float(2 * SAMPLES + 7 + n) for n in range(SAMPLES)]
+    series = made.series()
+    assert len(series.times_s) == SAMPLES
+    assert series["arrivals_rps"].tolist() == [float(2 * SAMPLES + 7 + n) for n in range(SAMPLES)]
 
 
-def test_a_clock_that_goes_back_begins_no_sample() -> None:
-    course = history(decision(100.0), decision(40.0), decision(41.0)).course()
-    assert course.times_s.tolist() == [100.0]
+def test_clock_going_back_starts_no_sample() -> None:
+    series = history(decision(100.0), decision(40.0), decision(41.0)).series()
+    assert series.times_s.tolist() == [100.0]
 
 
-def test_decisions_that_change_the_number_are_kept_once_each_and_not_for_ever() -> None:
+def test_decisions_that_change_replicas_are_kept_once_and_bounded() -> None:
     held = [decision(2.0 * n, 5, current=3) for n in range(5)]
     (only,) = history(*held).moves
     assert (only.before, only.after, len(only.message)) == (3, 5, 300)
@@ -90,7 +90,7 @@ def test_decisions_that_change_the_number_are_kept_once_each_and_not_for_ever() 
     assert many.moves[-1].time_s == 398.0
 
 
-def test_cost_counts_what_holds_accelerators_while_it_was_watched() -> None:
+def test_cost_counts_accelerators_of_present_replicas() -> None:
     counts = ReplicaCounts(ready=2, warming=1, terminating=1, unschedulable=5)
     ticks = [decision(2.0 * n, 3, counts=counts) for n in range(1801)]
     cost = history(*ticks, accelerators=2).cost
@@ -100,13 +100,13 @@ def test_cost_counts_what_holds_accelerators_while_it_was_watched() -> None:
     assert (cost.hours, cost.peak_hours) == pytest.approx((8.0, 8.0))
 
 
-def test_a_gap_costs_nothing_that_anybody_knows_of() -> None:
+def test_gap_adds_no_cost() -> None:
     cost = history(decision(0.0), decision(2.0), decision(5000.0)).cost
     assert cost is not None
     assert cost.watched_s == 2.0
     assert cost.peak_hours == pytest.approx(2 * 2.0 / 3600)
 
 
-def test_the_bound_of_its_memory_is_as_stated() -> None:
+def test_history_memory_is_within_stated_bound() -> None:
     made = history(decision(0.0))
     assert made._values.nbytes + made._times_s.nbytes < 22_000

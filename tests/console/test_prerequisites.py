@@ -77,7 +77,7 @@ def complaints(prerequisites: Prerequisites) -> dict[str, str]:
     return {check.name: check.complaint for check in prerequisites.checks()}
 
 
-def test_a_cluster_that_has_all_of_it_is_looked_at_now_and_then() -> None:
+def test_met_prerequisites_are_checked_rarely() -> None:
     async def story(prerequisites: Prerequisites, api: FakeReviews) -> None:
         assert not all(check.passed for check in prerequisites.checks())
         await asyncio.sleep(1.0)
@@ -88,7 +88,7 @@ def test_a_cluster_that_has_all_of_it_is_looked_at_now_and_then() -> None:
     watched(story)
 
 
-def test_missing_verbs_are_named_as_kubectl_takes_them_and_seen_when_they_are_granted() -> None:
+def test_missing_permissions_are_named_until_granted() -> None:
     async def story(prerequisites: Prerequisites, api: FakeReviews) -> None:
         api.refused = {"pods", "leases"}
         await asyncio.sleep(1.0)
@@ -121,9 +121,7 @@ def test_missing_verbs_are_named_as_kubectl_takes_them_and_seen_when_they_are_gr
     ],
     ids=["no CRD", "an older one", "a much older one"],
 )
-def test_a_resource_of_another_version_is_told_by_what_it_lacks(
-    answer: Answered, words: str
-) -> None:
+def test_outdated_crd_names_missing_fields(answer: Answered, words: str) -> None:
     async def story(prerequisites: Prerequisites, api: FakeReviews) -> None:
         api.answer = answer
         await asyncio.sleep(1.0)
@@ -134,7 +132,7 @@ def test_a_resource_of_another_version_is_told_by_what_it_lacks(
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"[]", b"{}", b'{"components": {"schemas": 3}}'])
-def test_an_api_that_is_away_or_answers_nonsense_changes_nothing(body: bytes) -> None:
+def test_unavailable_api_server_keeps_last_result(body: bytes) -> None:
     async def story(prerequisites: Prerequisites, api: FakeReviews) -> None:
         await asyncio.sleep(1.0)
         api.answer = Answered(200, body)
@@ -147,7 +145,7 @@ def test_an_api_that_is_away_or_answers_nonsense_changes_nothing(body: bytes) ->
     watched(story)
 
 
-def test_a_newer_resource_that_knows_more_is_fine() -> None:
+def test_newer_crd_passes() -> None:
     own: dict[str, Any] = {"properties": {"a": {"properties": {"b": {}}}}}
     newer: dict[str, Any] = {"properties": {"a": {"properties": {"b": {}, "c": {}}}, "d": {}}}
     assert missing_fields(own, newer) == []
@@ -171,13 +169,13 @@ def test_a_newer_resource_that_knows_more_is_fine() -> None:
     ],
     ids=["in a list", "in a map", "where everything is kept"],
 )
-def test_what_is_missing_is_named_by_its_path(
+def test_missing_field_is_named_by_its_path(
     own: dict[str, Any], served: dict[str, Any], missing: list[str]
 ) -> None:
     assert missing_fields({"properties": {"l": own}}, {"properties": {"l": served}}) == missing
 
 
-def test_a_kind_that_is_not_served_has_no_schema() -> None:
+def test_unserved_kind_has_no_schema() -> None:
     assert served_schema({"components": {"schemas": {"x": {}}}}, "InferenceService") == {}
 
 
@@ -203,6 +201,6 @@ def granted(kind: str) -> set[Permission]:
     }
 
 
-def test_what_is_granted_is_what_is_asked_for() -> None:
+def test_shipped_rbac_grants_the_checked_permissions() -> None:
     assert granted("ClusterRole") == {*on_services(), *best_effort()}
     assert granted("Role") == set(on_lease("headroom-system", "headroom-operator"))

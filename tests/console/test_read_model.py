@@ -48,13 +48,13 @@ def kept(model: ReadModel, number: int) -> Evaluation | None:
     return seen.last
 
 
-def test_of_few_services_all_is_kept() -> None:
+def test_few_services_keep_all_evaluations() -> None:
     base = evaluation()
     model = crowd(base, ALL_KEPT_UP_TO)
     assert all(kept(model, number) is not None for number in (0, 1, ALL_KEPT_UP_TO - 1))
 
 
-def test_of_many_services_the_next_evaluations_of_one_that_is_looked_at_are_kept() -> None:
+def test_many_services_keep_evaluations_after_a_view() -> None:
     base = evaluation()
     model = crowd(base, ALL_KEPT_UP_TO + 1)
     last = ALL_KEPT_UP_TO
@@ -62,7 +62,7 @@ def test_of_many_services_the_next_evaluations_of_one_that_is_looked_at_are_kept
     first = look(model, last)
     assert first.history is not None
     assert first.history.last is None
-    assert first.history.samples.course().times_s.size == 1
+    assert first.history.samples.series().times_s.size == 1
     for _ in range(KEPT_AFTER_VIEW):
         model.on_decision(of(base, last))
         assert kept(model, last) is not None
@@ -70,7 +70,7 @@ def test_of_many_services_the_next_evaluations_of_one_that_is_looked_at_are_kept
     assert kept(model, last) is None
 
 
-def test_a_service_of_another_uid_begins_anew_also_where_nothing_was_kept() -> None:
+def test_service_with_new_uid_starts_new_history() -> None:
     base = evaluation()
     model = crowd(base, ALL_KEPT_UP_TO + 1)
     look(model, ALL_KEPT_UP_TO)

@@ -6,7 +6,7 @@ import math
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from headroom.ops.service_gauges import Family, ServiceFigures
+from headroom.ops.service_gauges import Family, ServiceGauges
 
 FAMILIES = {
     "minutes_total": Family(text="Minutes.", label="met", kind="counter"),
@@ -16,7 +16,7 @@ FAMILIES = {
 BERT, T5 = ("vision", "bert"), ("text", "t5")
 
 
-def read(figures: ServiceFigures) -> dict[str, dict[tuple[str, ...], float]]:
+def read(figures: ServiceGauges) -> dict[str, dict[tuple[str, ...], float]]:
     """Give the samples of each family by the values of their labels, in the order of the names."""
     return {
         family.name: {
@@ -28,7 +28,7 @@ def read(figures: ServiceFigures) -> dict[str, dict[tuple[str, ...], float]]:
 
 
 def test_figure_shown_twice_keeps_the_last_value_and_none_removes_it() -> None:
-    figures = ServiceFigures(FAMILIES)
+    figures = ServiceGauges(FAMILIES)
     figures.show(BERT, "latency_seconds", 0.1)
     figures.show(BERT, "latency_seconds", math.inf)
     figures.show(T5, "latency_seconds", 0.25)
@@ -44,7 +44,7 @@ def test_figure_shown_twice_keeps_the_last_value_and_none_removes_it() -> None:
 
 
 def test_forget_removes_all_figures_of_the_service() -> None:
-    figures = ServiceFigures(FAMILIES)
+    figures = ServiceGauges(FAMILIES)
     for owner in (BERT, T5):
         figures.count(owner, "minutes_total", 0.0, "false")
         for _ in range(2):
@@ -58,7 +58,7 @@ def test_forget_removes_all_figures_of_the_service() -> None:
 
 
 def test_page_renders_numbers_exactly_and_heads_each_family() -> None:
-    figures = ServiceFigures(FAMILIES)
+    figures = ServiceGauges(FAMILIES)
     for name, value in (("a", 1e-9), ("b", 1 / 3), ("c", -math.inf), ("d", 1.7e18)):
         figures.show(("n", name), "latency_seconds", value)
     figures.show(("n", "e"), "latency_seconds", math.nan)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headroom.ops.operator_metrics import Instruments
+from headroom.ops.operator_metrics import OperatorMetrics
 from service_world import service
 
 RUNTIME = {"image": "registry.example/vllm:1", "profile": "vllm", "maxBatchSize": 8}
@@ -14,13 +14,13 @@ PLAIN = service(spec__runtime=RUNTIME)
 OWNER = 'inferenceservice="resnet50",namespace="vision"'
 
 
-def series(instruments: Instruments) -> list[str]:
+def series(instruments: OperatorMetrics) -> list[str]:
     lines = instruments.page().decode().splitlines()
     return [line for line in lines if line.startswith("headroom_service_token")]
 
 
 def test_token_slo_shows_latency_target_and_capacity_factor() -> None:
-    instruments = Instruments()
+    instruments = OperatorMetrics()
     instruments.tokens_measured(PROMISED, {"timeToFirstToken": 0.25}, 1.5)
     labels = f'{{{OWNER},slo="timeToFirstToken"}}'
     assert series(instruments) == [
@@ -35,7 +35,7 @@ def test_token_slo_shows_latency_target_and_capacity_factor() -> None:
 
 
 def test_token_metrics_are_removed_with_the_service() -> None:
-    instruments = Instruments()
+    instruments = OperatorMetrics()
     instruments.tokens_measured(PROMISED, {"timeToFirstToken": 0.25}, 1.5)
     instruments.forgotten("vision", "resnet50")
     assert series(instruments) == []

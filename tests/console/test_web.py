@@ -53,9 +53,9 @@ async def served(
     ("path", "kind", "holds"),
     [
         ("/", "text/html", "demo"),
-        ("/?q=none", "text/html", "No service is like that"),
+        ("/?q=none", "text/html", "No service matches"),
         ("/services/vision/demo", "text/html", "What if"),
-        ("/services/vision/demo?ceiling=0.5", "text/html", "asked: ceiling 50"),
+        ("/services/vision/demo?ceiling=0.5", "text/html", "your values: ceiling 50"),
         ("/api/services", "application/json", '"name": "demo"'),
         ("/api/services/vision/demo", "application/json", '"state": "Healthy"'),
         ("/static/console.css", "text/css", "prefers-color-scheme: dark"),
@@ -73,7 +73,7 @@ async def test_pages_are_served(path: str, kind: str, holds: str) -> None:
 @pytest.mark.parametrize(
     "path", ["/services/vision/nobody", "/static/../web.py", "/static/web.py", "/metrics", "/x"]
 )
-async def test_what_is_not_there_is_a_page_that_says_so(path: str) -> None:
+async def test_missing_page_says_so(path: str) -> None:
     async with served() as client:
         answer = await client.get(path)
         assert answer.status == 404
@@ -81,12 +81,12 @@ async def test_what_is_not_there_is_a_page_that_says_so(path: str) -> None:
 
 
 @pytest.mark.parametrize("method", ["post", "put", "delete", "patch"])
-async def test_nothing_can_be_written(method: str) -> None:
+async def test_write_methods_are_rejected(method: str) -> None:
     async with served() as client:
         assert (await client.request(method, "/")).status == 405
 
 
-async def test_a_page_runs_nothing_that_is_not_the_consoles() -> None:
+async def test_page_runs_only_the_console_script() -> None:
     async with served() as client:
         answer = await client.get("/")
         policy = answer.headers["Content-Security-Policy"]
@@ -112,7 +112,7 @@ async def test_a_page_runs_nothing_that_is_not_the_consoles() -> None:
         ("", 421),
     ],
 )
-async def test_a_loopback_console_answers_to_loopback_names_alone(host: str, status: int) -> None:
+async def test_loopback_console_rejects_other_host_names(host: str, status: int) -> None:
     verdict = await LoopbackOnly().judge(Asking(host=host, authorization="", namespace=None))
     assert verdict.status == status
 
@@ -126,7 +126,7 @@ def bearer(token: str) -> dict[str, str]:
     [
         ("/services/vision/demo", {}, 401, "kubectl create token"),
         ("/services/vision/demo", {"Authorization": "Basic Zzo="}, 401, "Bearer TOKEN"),
-        ("/services/vision/demo", bearer("bad"), 401, "does not know this token"),
+        ("/services/vision/demo", bearer("bad"), 401, "rejects this token"),
         ("/services/vision/demo", bearer("good"), 200, "What if"),
         ("/services/chat/bot", bearer("good"), 403, "ada may not get inferenceservices"),
         ("/", bearer("good"), 403, "add ?namespace=NAME for one"),
@@ -137,7 +137,7 @@ def bearer(token: str) -> dict[str, str]:
         ("/services/chat/bot?namespace=vision", bearer("good"), 403, "in namespace chat"),
     ],
 )
-async def test_a_token_shows_what_its_user_may_get(
+async def test_token_shows_what_its_user_may_get(
     path: str, headers: dict[str, str], status: int, says: str
 ) -> None:
     async with served(TokenReviewed(Reviews(), lambda: 0.0)) as client:
@@ -146,7 +146,7 @@ async def test_a_token_shows_what_its_user_may_get(
         assert says in await answer.text()
 
 
-async def test_namespaces_of_others_are_not_in_the_list_of_one() -> None:
+async def test_list_of_one_namespace_has_no_other() -> None:
     both = ReadModel(lambda: [bystander(0), bystander(1)])
     async with served(TokenReviewed(Reviews(), lambda: 0.0), both) as client:
         answer = await client.get("/api/services?namespace=vision", headers=bearer("good"))
@@ -163,7 +163,7 @@ def clock() -> tuple[list[float], Callable[[], float]]:
     return now, lambda: now[0]
 
 
-async def test_a_verdict_is_asked_for_once_a_minute_and_tokens_are_not_kept() -> None:
+async def test_review_is_cached_for_a_minute_without_the_token() -> None:
     reviews, (now, now_s) = Reviews(), clock()
     guard = TokenReviewed(reviews, now_s)
     for _ in range(3):
@@ -176,7 +176,7 @@ async def test_a_verdict_is_asked_for_once_a_minute_and_tokens_are_not_kept() ->
     assert (await guard.judge(asking("good"))).status == 403
 
 
-async def test_an_api_server_that_does_not_answer_lets_nobody_in_and_is_asked_again() -> None:
+async def test_unavailable_api_server_denies_and_is_asked_again() -> None:
     reviews = Reviews()
     guard = TokenReviewed(reviews, lambda: 0.0)
     reviews.failing = True
@@ -186,14 +186,14 @@ async def test_an_api_server_that_does_not_answer_lets_nobody_in_and_is_asked_ag
     assert (await guard.judge(asking("good"))).allows
 
 
-async def test_tokens_that_are_tried_do_not_fill_the_memory() -> None:
+async def test_many_tokens_do_not_fill_the_cache() -> None:
     guard = TokenReviewed(Reviews(), lambda: 0.0)
     for number in range(MOST_KEPT + 10):
         await guard.judge(asking(f"bad-{number}"))
     assert len(guard._known) <= MOST_KEPT
 
 
-async def test_a_token_longer_than_any_is_not_reviewed() -> None:
+async def test_overlong_token_is_not_reviewed() -> None:
     reviews = Reviews()
     verdict = await TokenReviewed(reviews, lambda: 0.0).judge(asking("x" * 9000))
     assert (verdict.status, reviews.asked) == (401, [])

@@ -28,7 +28,7 @@ from headroom.cli.run_options import ConsoleChoice, prometheus_sources
 from headroom.console.read_model import ReadModel
 from headroom.controller.controller import Controller
 from headroom.errors import ClusterError, ScrapeFailed
-from headroom.ops.operator_metrics import Instruments
+from headroom.ops.operator_metrics import OperatorMetrics
 from service_world import body
 
 pytestmark = pytest.mark.clock
@@ -127,7 +127,7 @@ async def test_no_log_event_status_metric_or_page_has_it(
     unused_tcp_port: int,
 ) -> None:
     caplog.set_level("DEBUG", logger="headroom")
-    server, instruments, clock = Echo(status, as_json), Instruments(), SystemClock()
+    server, instruments, clock = Echo(status, as_json), OperatorMetrics(), SystemClock()
     async with served(server.handle) as url:
         path = kubeconfig(url, tmp_path)
         async with (
@@ -222,6 +222,6 @@ async def test_a_broken_kubeconfig_is_said_without_its_token(
 ) -> None:
     path = kubeconfig("http://127.0.0.1:1", tmp_path, **change)
     with pytest.raises(ClusterError) as refused:
-        async with KubernetesApi(on_call=Instruments().called, kubeconfig=path):
+        async with KubernetesApi(on_call=OperatorMetrics().called, kubeconfig=path):
             pass
     assert TOKEN not in str(refused.value)

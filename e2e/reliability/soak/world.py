@@ -23,7 +23,7 @@ from headroom.console.read_model import ReadModel
 from headroom.controller.controller import Controller
 from headroom.controller.leadership import Candidate, Election
 from headroom.errors import ClusterError, Conflict, Unavailable
-from headroom.ops.operator_metrics import Instruments
+from headroom.ops.operator_metrics import OperatorMetrics
 from pods_world import Pods
 from reliability.soak import chaos
 from reliability.soak.books import Books, Count
@@ -63,7 +63,7 @@ class Operator:
 
     def __init__(self, world: World, name: str) -> None:
         self.api = Connection(world)
-        self.instruments = Instruments()
+        self.instruments = OperatorMetrics()
         self.election: Election
         self.controller = Controller(
             cluster=self.api,
@@ -103,7 +103,7 @@ class Operator:
 class _Noting:
     """Passes figures on, and looks at them."""
 
-    def __init__(self, instruments: Instruments, world: World) -> None:
+    def __init__(self, instruments: OperatorMetrics, world: World) -> None:
         self._instruments, self._world = instruments, world
 
     def __getattr__(self, name: str) -> Any:

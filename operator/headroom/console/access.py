@@ -1,10 +1,10 @@
-"""Who may see the console: whoever reaches a loopback address, else who brings a token.
+"""Access to the console: by loopback address, or by bearer token.
 
-On a loopback address, as `kubectl port-forward` reaches it, the right to forward is the right to
-look; the Host header must be a loopback name too, so that no other site's page can ask through the
-viewer's browser. On any other address the API server says whose the token is (TokenReview) and
-whether they may get InferenceServices there (SubjectAccessReview). There is no cookie, so no other
-site can make a browser send one.
+On a loopback address, which `kubectl port-forward` reaches, permission to forward is permission to
+view; the Host header must be a loopback name too, so that pages of other sites cannot send
+requests through the user's browser. On any other address the API server authenticates the token
+(TokenReview) and authorizes the user to get InferenceServices (SubjectAccessReview). There is no
+cookie that other sites could make a browser send.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from headroom.api.kind import GROUP, PLURAL
 from headroom.errors import ClusterError
 
 KEPT_S = 60.0
-"""How long an answer of the API server is good: so long a withdrawn right still shows pages."""
+"""How long a review is cached, and so how long a revoked permission still works."""
 MOST_KEPT = 1024
 LONGEST_TOKEN = 8_000
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
@@ -26,14 +26,14 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """Whether a request is answered; else the status and what to do."""
+    """Whether a request is allowed, else the HTTP status and the next step."""
 
     status: int
     message: str = ""
 
     @property
     def allows(self) -> bool:
-        """Whether the request is answered."""
+        """Return whether the request is allowed."""
         return self.status == 200
 
 
@@ -42,58 +42,58 @@ ALLOWED = Verdict(status=200)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asking:
-    """What of a request access depends on."""
+    """The parts of a request that access depends on."""
 
     host: str
     authorization: str
     namespace: str | None
-    """Of what is asked for; None is every namespace."""
+    """The requested namespace; None is all."""
 
 
 class Guard(Protocol):
-    """Decides on each request."""
+    """Authorizes each request."""
 
     async def judge(self, asking: Asking) -> Verdict:
-        """Allow it, or say why not."""
+        """Return whether the request is allowed, and why not."""
         ...
 
 
 class Reviewer(Protocol):
-    """The API server, as far as it judges."""
+    """The API server's reviews."""
 
     async def create(self, manifest: dict[str, Any], *, field_manager: str) -> dict[str, Any]:
-        """POST a review, and give it back with its verdict; raise ClusterError."""
+        """POST a review, and return it with its verdict; raise ClusterError."""
         ...
 
 
 class LoopbackOnly:
-    """Lets in whoever asks for a loopback name."""
+    """Allows requests for a loopback name."""
 
     async def judge(self, asking: Asking) -> Verdict:
-        """Refuse names of other hosts: they lead here only by a forged answer of a DNS."""
+        """Reject other host names: they resolve to this address only by DNS rebinding."""
         host = asking.host.rpartition(":")[0] if _has_port(asking.host) else asking.host
         if host in LOOPBACK:
             return ALLOWED
-        return Verdict(status=421, message=f"ask for http://localhost, not {asking.host[:80]}")
+        return Verdict(status=421, message=f"use http://localhost, not {asking.host[:80]}")
 
 
 @dataclass(slots=True)
 class TokenReviewed:
-    """Lets in whose token the API server knows and who may get InferenceServices."""
+    """Allows tokens of users who may get InferenceServices."""
 
     reviewer: Reviewer
     now_s: Callable[[], float]
     _known: dict[tuple[bytes, str | None], tuple[float, Verdict]] = field(default_factory=dict)
-    """By a digest of the token, never the token, and the namespace."""
+    """By a digest of the token, never the token itself, and the namespace."""
 
     async def judge(self, asking: Asking) -> Verdict:
-        """Ask the API server, or remember what it said a moment ago."""
+        """Review the token, or use the cached review."""
         scheme, _, token = asking.authorization.partition(" ")
         token = token.strip()
         if scheme.lower() != "bearer" or not token or len(token) > LONGEST_TOKEN:
             return Verdict(
                 status=401,
-                message="send Authorization: Bearer TOKEN, such as one of kubectl create token; or "
+                message="send Authorization: Bearer TOKEN, such as from kubectl create token, or "
                 "use kubectl port-forward to the loopback port",
             )
         key = (hashlib.sha256(token.encode()).digest(), asking.namespace)
@@ -112,7 +112,7 @@ class TokenReviewed:
     async def _reviewed(self, token: str, namespace: str | None) -> Verdict:
         found = await self._review("authentication.k8s.io/v1", "TokenReview", {"token": token})
         if not found.get("authenticated"):
-            return Verdict(status=401, message="the API server does not know this token")
+            return Verdict(status=401, message="the API server rejects this token")
         user = found.get("user") or {}
         attributes = {"group": GROUP, "resource": PLURAL, "verb": "get"}
         if namespace is not None:

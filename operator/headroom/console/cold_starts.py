@@ -1,4 +1,4 @@
-"""Where the time of a replica's start went: to a node, to its containers, to ready. Pure."""
+"""The phases of each replica's start: scheduling, pulling, downloading, warming up. Pure."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ SHOWN = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """One replica; a phase that has not ended, or is not known, is None."""
+    """The start of one replica; a phase that is unfinished or unknown is None."""
 
     pod: str
     state: str
     detail: str
     created_s: float
     scheduling_s: float | None
-    """From its creation to its node."""
+    """From its creation to node assignment."""
     pulling_s: float | None
-    """From its node until its containers ran: images, volumes, init containers; less what
-    follows."""
+    """From node assignment until its containers run: images, volumes, init containers; without the
+    download."""
     fetching_s: float | None
-    """The download of its model; None where it has none."""
+    """The download of its model; None without one."""
     warming_s: float | None
-    """From there to ready: loading and warming."""
+    """From running to ready: loading and warm-up."""
     total_s: float | None
 
 
 def starts(evaluation: Evaluation) -> list[Start]:
-    """Give the replicas that stand, the newest first."""
+    """Return the starts of the present replicas, the newest first."""
     found = [_start(one) for one in evaluation.pods]
     return sorted(found, key=lambda one: -one.created_s)[:SHOWN]
 
@@ -54,7 +54,7 @@ def _start(one: ObservedPod) -> Start:
 
 
 def _between(since_s: float | None, until_s: float | None) -> float | None:
-    """Give the seconds between; clocks of nodes differ, and no start takes less than none."""
+    """Return the seconds between; at least 0, since clocks of nodes differ."""
     if since_s is None or until_s is None:
         return None
     return max(0.0, until_s - since_s)

@@ -1,8 +1,8 @@
-"""What one service did in the last hour: a ring of samples, a ring of decisions, its cost.
+"""The last hour of one service: a ring of samples, a ring of decisions, and its cost.
 
 Bounded: 180 samples of 13 numbers are 11 kB, 48 decisions at most 20 kB; a thousand services take
-some 30 MB at most. Within 20 s the worst latency and the longest queue are kept, of the rest
-the last.
+some 30 MB at most. A sample has the worst latency and the longest queue of 20 s, and the last value
+of the rest.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SAMPLES = 180
 DECISIONS = 48
 LONGEST_MESSAGE = 300
 LONGEST_STEP_S = 60.0
-"""A longer gap between two evaluations is not counted: nobody knows what was held meanwhile."""
+"""A longer gap between two evaluations does not count: the replicas meanwhile are unknown."""
 
 COLUMNS = (
     *("arrivals_rps", "waiting", "latency_s", "target_s", "utilization", "desired", "current"),
@@ -34,8 +34,8 @@ Samples = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Course:
-    """The samples, oldest first; NaN is unknown, infinity never answered."""
+class TimeSeries:
+    """The samples, oldest first; NaN is unknown, infinity is unbounded."""
 
     times_s: NDArray[np.float64]
     """[samples], seconds since the epoch."""
@@ -43,14 +43,14 @@ class Course:
     """[samples, columns]."""
 
     def __getitem__(self, name: str) -> Samples:
-        """Give one column, [samples]."""
+        """Return one column, [samples]."""
         column: Samples = self.values[:, COLUMNS.index(name)]
         return column
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """A decision that asks for another number than the one before."""
+    """A decision that changed the desired replicas."""
 
     time_s: float
     before: int
@@ -61,24 +61,24 @@ class Move:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """Accelerators held, from the first evaluation that was seen."""
+    """Accelerators in use since the first evaluation."""
 
     since_s: float
     watched_s: float = 0.0
-    """Seconds that count: gaps are left out."""
+    """Seconds that count, without gaps."""
     accelerator_s: float = 0.0
     """Accelerators times seconds."""
     peak: int = 0
-    """The most that were held at once."""
+    """The most accelerators in use at once."""
 
     @property
     def hours(self) -> float:
-        """Accelerator-hours held."""
+        """Return the accelerator-hours used."""
         return self.accelerator_s / 3600.0
 
     @property
     def peak_hours(self) -> float:
-        """What the peak would have cost, had it stood all the time."""
+        """Return the accelerator-hours of the peak, if it had lasted all the time."""
         return self.peak * self.watched_s / 3600.0
 
 
@@ -93,26 +93,26 @@ class History:
         default_factory=lambda: np.full((SAMPLES, len(COLUMNS)), np.nan, dtype=np.float32)
     )
     _filled: int = 0
-    """Samples ever begun."""
+    """Samples started so far."""
     _last_s: float | None = None
     _asked: int | None = None
 
     def take(self, policy: Policy, decision: Decision, accelerators: int) -> None:
-        """Take in one decision; each replica holds so many accelerators."""
+        """Add one decision; `accelerators` are per replica."""
         self._sample(_row(policy, decision), decision.time_s)
         self._count(decision, accelerators)
         if decision.replicas != (decision.current if self._asked is None else self._asked):
             self.moves.append(_move(decision))
         self._asked, self._last_s = decision.replicas, decision.time_s
 
-    def course(self) -> Course:
-        """Give the samples in order."""
+    def series(self) -> TimeSeries:
+        """Return the samples in order."""
         kept = min(self._filled, SAMPLES)
         order = np.arange(self._filled - kept, self._filled) % SAMPLES
-        return Course(times_s=self._times_s[order], values=self._values[order])
+        return TimeSeries(times_s=self._times_s[order], values=self._values[order])
 
     def _sample(self, row: Samples, now_s: float) -> None:
-        """Begin a sample where the last one is full, else merge into it."""
+        """Start a sample, or merge into the present one of the same 20 s."""
         last = (self._filled - 1) % SAMPLES
         begun = math.floor(now_s / EVERY_S)
         if self._filled and math.floor(self._times_s[last] / EVERY_S) >= begun:
@@ -158,7 +158,7 @@ def _row(policy: Policy, decision: Decision) -> Samples:
 
 
 def _holding(counts: ReplicaCounts) -> int:
-    """What has no node holds no accelerator; what is leaving still does."""
+    """Return the replicas with accelerators: terminating ones, but none without a node."""
     return counts.ready + counts.warming + counts.late + counts.broken + counts.terminating
 
 

@@ -1,4 +1,4 @@
-"""Which services a page lists: searched, of one state, in an order, a hundred at a time. Pure."""
+"""Selects the services of a page: search, state, order, a hundred per page. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _Key = Callable[[ServiceSummary], tuple[float, str, str]]
 
 
 def _descending(value: Callable[[ServiceSummary], float | None]) -> _Key:
-    """Sort the largest first, and what is unknown last."""
+    """Return a key that sorts the largest first, and unknown last."""
 
     def key(row: ServiceSummary) -> tuple[float, str, str]:
         number = value(row)
@@ -38,18 +38,18 @@ ORDERS: Mapping[str, _Key | None] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """Which services are shown, and in which order."""
+    """The services to show, and their order."""
 
     search: str = ""
     state: State | None = None
     namespace: str | None = None
     order: str = "attention"
     number: int = 1
-    """Of the page, from 1."""
+    """Number of the page, from 1."""
 
     @classmethod
     def parse(cls, given: Mapping[str, str]) -> Query:
-        """Read an address; what it does not know is left out, as a link may be old."""
+        """Read the query of a URL; unknown values are ignored, since links may be old."""
         number, states = given.get("page", ""), {state.lower(): state for state in State}
         return cls(
             search=given.get("q", "").strip()[:LONGEST_SEARCH],
@@ -60,7 +60,7 @@ class Query:
         )
 
     def address(self) -> str:
-        """Give the address that leads here."""
+        """Return the URL of this query."""
         fields = {
             "q": self.search,
             "state": self.state.lower() if self.state else "",
@@ -74,29 +74,29 @@ class Query:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """What the page shows."""
+    """The content of the page."""
 
     query: Query
     states: Mapping[State, int]
-    """Of all services that the search finds, whatever their state."""
+    """Services per state, of all that match the search."""
     accelerators: Mapping[str, int]
-    """Held, by resource, of the same."""
+    """Accelerators per resource, of the same services."""
     rows: tuple[ServiceEntry, ...]
-    """Of this page."""
+    """The rows of this page."""
     found: int
-    """Rows on all pages."""
+    """Rows of all pages."""
 
     @property
     def pages(self) -> int:
-        """How many there are; at least one."""
+        """Return the number of pages, at least 1."""
         return max(1, -(-self.found // PER_PAGE))
 
 
-def listing(subjects: Sequence[ServiceEntry], query: Query) -> Listing:
-    """Choose and count; the subjects come with the worst first."""
+def listing(entries: Sequence[ServiceEntry], query: Query) -> Listing:
+    """Select and count; the entries are sorted, the worst first."""
     wanted = query.search.lower()
     within = [
-        one for one in subjects if wanted in f"{one.summary.namespace}/{one.summary.name}".lower()
+        one for one in entries if wanted in f"{one.summary.namespace}/{one.summary.name}".lower()
     ]
     chosen = [one for one in within if query.state in (None, one.summary.state)]
     key = ORDERS[query.order]

@@ -1,4 +1,4 @@
-"""The console over HTTP: a few pages, read only, under a policy that runs nothing else."""
+"""The console over HTTP: read-only pages with a strict content security policy."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def console(model: ReadModel, guard: Guard, now_s: Callable[[], float]) -> web.Application:
-    """Build the application; it asks nothing of the cluster but, with tokens, for reviews."""
+    """Build the application; it sends the API server nothing but reviews of tokens."""
     folder = files(pages).joinpath("static")
     texts = {name: folder.joinpath(name).read_text(encoding="utf-8") for name in STATIC}
 
@@ -79,7 +79,7 @@ def console(model: ReadModel, guard: Guard, now_s: Callable[[], float]) -> web.A
 
 
 def _guarded(guard: Guard) -> Any:
-    """Judge a request before anything else of it is looked at; what is static says nothing."""
+    """Authorize each request first; static files contain no data."""
 
     @web.middleware
     async def middleware(request: web.Request, handler: _Handler) -> web.StreamResponse:
@@ -99,7 +99,7 @@ def _guarded(guard: Guard) -> Any:
 
 @web.middleware
 async def _described(request: web.Request, handler: _Handler) -> web.StreamResponse:
-    """Turn what aiohttp raises into a page."""
+    """Turn errors of aiohttp into a page."""
     try:
         return await handler(request)
     except web.HTTPException as error:
@@ -111,7 +111,7 @@ def _found(model: ReadModel, request: web.Request) -> ServiceEntry | None:
 
 
 def _missing(request: web.Request) -> web.Response:
-    return _html(refusal(404, f"There is no {request.path[:200]}: see all services."), 404)
+    return _html(refusal(404, f"{request.path[:200]} does not exist: see all services."), 404)
 
 
 def _refused(verdict: Verdict) -> web.Response:

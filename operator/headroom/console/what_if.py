@@ -1,7 +1,7 @@
-"""What would be decided under another promise or other bounds: the same `decide()`, asked again.
+"""Computes the decision for another SLO or other bounds, with the production rules.
 
-Pure. The evaluation is the last one: its windows, its pods, its moment. So the answer differs from
-what stands by the wish alone.
+Pure. It uses the last evaluation: its windows, its pods, its time. So the answer differs from the
+actual decision only by the changed values.
 """
 
 from __future__ import annotations
@@ -17,64 +17,64 @@ from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.post_rules import apply_post_rules
 
 TARGETS = (0.5, 0.75, 1.5, 2.0)
-"""Factors of the present target that are asked about unbidden."""
+"""Factors of the present target to show as alternatives."""
 CEILINGS = (0.6, 0.7, 0.8, 0.9)
 PERCENTILES = (90, 95, 99)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
-    """What is to be different; None stays as it is."""
+class Changes:
+    """The values to change; None keeps the present one."""
 
     target_s: float | None = None
     percentile: int | None = None
     ceiling: float | None = None
-    least: int | None = None
-    most: int | None = None
+    min_replicas: int | None = None
+    max_replicas: int | None = None
 
     def applied(self, policy: Policy) -> Policy:
-        """Give the policy as it would be; raise ValueError where its bounds cross."""
-        wished = replace(
+        """Return the changed policy; raise ValueError if minReplicas exceeds maxReplicas."""
+        changed = replace(
             policy,
             latency_target_s=self.target_s or policy.latency_target_s,
             latency_percentile=(
                 policy.latency_percentile if self.percentile is None else self.percentile / 100
             ),
             utilization_ceiling=self.ceiling or policy.utilization_ceiling,
-            min_replicas=self.least or policy.min_replicas,
-            max_replicas=self.most or policy.max_replicas,
+            min_replicas=self.min_replicas or policy.min_replicas,
+            max_replicas=self.max_replicas or policy.max_replicas,
         )
-        if wished.min_replicas > wished.max_replicas:
+        if changed.min_replicas > changed.max_replicas:
             raise ValueError(
-                f"minReplicas must be at most maxReplicas, received {wished.min_replicas} "
-                f"and {wished.max_replicas}"
+                f"minReplicas must be at most maxReplicas; got {changed.min_replicas} "
+                f"and {changed.max_replicas}"
             )
-        return wished
+        return changed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What would be decided."""
+    """The decision with the changed values."""
 
     policy: Policy
     now: int
-    """Replicas that would be asked for at this tick, with every hold and limit."""
+    """Desired replicas at this tick, after every hold and limit."""
     settled: int | None
-    """Replicas that the rules want within the bounds, once holds have passed; None: not known."""
+    """Replicas that the rules require within the bounds, after holds end; None: unknown."""
     latency_s: float | None
-    """What the model expects at that number; infinity where it could not carry the arrivals."""
+    """Expected latency at that number; infinity if it cannot carry the arrivals."""
     utilization: float | None
     accelerators: int | None
     feasible: bool
     reason: str
 
 
-def answer(evaluation: Evaluation, wish: Wish) -> Answer:
-    """Decide again under the wish; raise ValueError where it contradicts itself."""
-    policy = wish.applied(evaluation.policy)
+def answer(evaluation: Evaluation, changes: Changes) -> Answer:
+    """Decide with the changed values; raise ValueError if they contradict each other."""
+    policy = changes.applied(evaluation.policy)
     decided = decide(policy, evaluation.state, evaluation.observation)
     inputs = evaluation.post_inputs
-    if wish.least:
+    if changes.min_replicas:
         inputs = replace(inputs, zero=None)
     decision, _ = apply_post_rules(policy, evaluation.state, decided, inputs)
     settled = _settled(policy, decision)
@@ -93,25 +93,25 @@ def answer(evaluation: Evaluation, wish: Wish) -> Answer:
 
 
 def neighbours(evaluation: Evaluation) -> list[Answer]:
-    """Answer unbidden: as it is, tighter and looser targets, lower and higher ceilings."""
+    """Return common alternatives: unchanged, other targets, other ceilings."""
     policy = evaluation.policy
-    wishes = [Wish()]
-    wishes += [Wish(target_s=float(f"{f * policy.latency_target_s:.3g}")) for f in TARGETS]
-    wishes += [Wish(ceiling=one) for one in CEILINGS if one != policy.utilization_ceiling]
-    return [answer(evaluation, wish) for wish in wishes]
+    alternatives = [Changes()]
+    alternatives += [Changes(target_s=float(f"{f * policy.latency_target_s:.3g}")) for f in TARGETS]
+    alternatives += [Changes(ceiling=one) for one in CEILINGS if one != policy.utilization_ceiling]
+    return [answer(evaluation, changes) for changes in alternatives]
 
 
-def parsed(fields: Mapping[str, str]) -> Wish:
-    """Read a form; a field that is empty stays as it is.
+def parsed(fields: Mapping[str, str]) -> Changes:
+    """Read the fields of a form; an empty field keeps its value.
 
-    Raises ValueError naming field, rule and what was received.
+    Raises ValueError with field, rule and value.
     """
-    return Wish(
+    return Changes(
         target_s=_target_s(fields.get("target", "")),
         percentile=_percentile(fields.get("percentile", "")),
         ceiling=_ceiling(fields.get("ceiling", "")),
-        least=_replicas("min", fields.get("min", "")),
-        most=_replicas("max", fields.get("max", "")),
+        min_replicas=_replicas("min", fields.get("min", "")),
+        max_replicas=_replicas("max", fields.get("max", "")),
     )
 
 
@@ -143,7 +143,7 @@ def _target_s(text: str) -> float | None:
     except ValueError as error:
         raise ValueError(f"target: {error}") from None
     if not 0.001 <= seconds <= 600.0:
-        raise ValueError(f"target: from 1ms to 10m, received {text:.20}")
+        raise ValueError(f"target must be between 1ms and 10m; got {text:.20}")
     return seconds
 
 
@@ -151,7 +151,7 @@ def _percentile(text: str) -> int | None:
     if not text.strip():
         return None
     if text.strip() not in map(str, PERCENTILES):
-        raise ValueError(f"percentile: 90, 95 or 99, received {text!r:.20}")
+        raise ValueError(f"percentile must be 90, 95 or 99; got {text!r:.20}")
     return int(text)
 
 
@@ -163,7 +163,7 @@ def _ceiling(text: str) -> float | None:
     except ValueError:
         value = math.nan
     if not 0.0 < value <= 0.95:
-        raise ValueError(f"ceiling: above 0 and at most 0.95, received {text!r:.20}")
+        raise ValueError(f"ceiling must be above 0 and at most 0.95; got {text!r:.20}")
     return value
 
 
@@ -171,5 +171,5 @@ def _replicas(field: str, text: str) -> int | None:
     if not text.strip():
         return None
     if not text.strip().isdecimal() or not 1 <= int(text) <= 1000:
-        raise ValueError(f"{field}: whole replicas from 1 to 1000, received {text!r:.20}")
+        raise ValueError(f"{field} must be a whole number from 1 to 1000; got {text!r:.20}")
     return int(text)

@@ -1,4 +1,4 @@
-"""Named checks, and how they are shown: as JSON, or line by line as kube components do. Pure."""
+"""Named checks, shown as JSON or line by line as by Kubernetes components. Pure."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that has to be so."""
+    """One check of an endpoint."""
 
     name: str
     complaint: str = ""
-    """What is wrong and what to do; empty: nothing."""
+    """The problem and its remedy; empty if the check passes."""
 
     @property
     def passed(self) -> bool:
-        """Whether it is so."""
+        """Return whether the check passes."""
         return not self.complaint
 
 
 def passed(checks: Iterable[Check]) -> bool:
-    """Whether all are so."""
+    """Return whether all checks pass."""
     return all(check.passed for check in checks)
 
 
 def as_json(checks: Iterable[Check], about: Mapping[str, Any]) -> dict[str, Any]:
-    """Render for programs; `about` says what is neither good nor bad."""
+    """Format for programs; `about` adds information."""
     listed = tuple(checks)
     return {
         "status": _word(passed(listed)),
@@ -41,7 +41,7 @@ def as_json(checks: Iterable[Check], about: Mapping[str, Any]) -> dict[str, Any]
 
 
 def as_lines(endpoint: str, checks: Iterable[Check]) -> str:
-    """Render for people, as `kubectl get --raw '/readyz?verbose'` does."""
+    """Format as text, as `kubectl get --raw '/readyz?verbose'` does."""
     listed = tuple(checks)
     lines = [
         f"[+]{one.name} ok" if one.passed else f"[-]{one.name} failed: {one.complaint}"

@@ -1,7 +1,7 @@
-"""Whether the operator lives and is ready, as the kubelet and people ask.
+"""Liveness and readiness of the operator.
 
-It lives unless a restart would help: an API server that is away is no reason. It is ready when it
-could decide, whether it leads or follows.
+It is live unless a restart would help: an unavailable API server is no reason. It is ready when it
+can decide, as leader or as follower.
 """
 
 from __future__ import annotations
@@ -14,68 +14,68 @@ from headroom.controller.controller import Controller
 from headroom.ops.checks import Check
 
 STUCK_AFTER_S = 15.0
-"""The schedule is looked at every second.
+"""The schedule runs every second.
 
-A loop that does not get there in this time needs a restart.
+A loop that does not run it in this time needs a restart.
 """
 OVERDUE_AFTER_S = 60.0
-"""A tick has a deadline of 20 s and may wait for others; beyond this the schedule does not work."""
+"""A tick has a deadline of 20 s and may wait for other ticks; later, the schedule is stuck."""
 SILENT_AFTER_S = 60.0
-"""The loop of the watch turns every second."""
+"""The loop of the watch runs every second."""
 LAG_EVERY_S = 0.5
 MOST_LAG_S = 10.0
 
 
-class Standing(Protocol):
-    """Who holds the lease, as far as this process knows."""
+class LeaderStatus(Protocol):
+    """The holder of the lease, as this process knows it."""
 
     @property
     def leading(self) -> bool:
-        """Whether this process does."""
+        """Return whether this process leads."""
         ...
 
     @property
     def holder(self) -> str:
-        """Who does; empty: nobody."""
+        """Return the leader; empty if there is none."""
         ...
 
     @property
     def complaint(self) -> str:
-        """Why the Lease could not be read or written last time; empty: it could."""
+        """Return why the last read or write of the Lease failed; empty if it succeeded."""
         ...
 
 
 class Watch(Protocol):
-    """What brings the changes of services."""
+    """The watch of InferenceServices."""
 
     def silent_s(self) -> float:
-        """How long it has not turned."""
+        """Return the seconds since its loop last ran."""
         ...
 
 
 class Health:
-    """Reads the progress of everything that runs."""
+    """Checks the progress of the operator's loops."""
 
     def __init__(
         self,
         controller: Controller,
         *,
         prerequisites: Callable[[], tuple[Check, ...]] = tuple,
-        standing: Standing | None = None,
+        leader_status: LeaderStatus | None = None,
         watch: Watch | None = None,
     ) -> None:
         self._controller = controller
         self._prerequisites = prerequisites
-        self._standing = standing
+        self._leader_status = leader_status
         self._watch = watch
         self._lag_s = 0.0
 
     def lagged(self, seconds: float) -> None:
-        """Take in by how much the event loop was late just now."""
+        """Set the last delay of the event loop."""
         self._lag_s = seconds
 
     def livez(self) -> tuple[Check, ...]:
-        """Check what a restart would mend."""
+        """Return the checks whose failure a restart would fix."""
         return (
             Check("schedule", self._about_the_schedule()),
             Check("overdue", self._about_what_is_due()),
@@ -84,36 +84,36 @@ class Health:
         )
 
     def readyz(self) -> tuple[Check, ...]:
-        """Check what it needs to decide."""
+        """Return the checks of what a decision needs."""
         listed = self._controller.cache.synced.is_set()
         unlisted = (
-            "InferenceServices were not listed yet: is the CustomResourceDefinition there, and "
-            "may they be listed?"
+            "InferenceServices are not listed yet: check that the CustomResourceDefinition is "
+            "installed and that the operator may list them"
         )
         return (*self._prerequisites(), Check("services-listed", "" if listed else unlisted))
 
     def about(self) -> dict[str, Any]:
-        """Say who leads; neither is bad."""
+        """Return who leads, for information."""
         services = {"services": len(self._controller.cache)}
-        if self._standing is None:
+        if self._leader_status is None:
             return {"leadership": {"leading": True, "lease": False}, **services}
         leadership = {
-            "leading": self._standing.leading,
+            "leading": self._leader_status.leading,
             "lease": True,
-            "holder": self._standing.holder,
+            "holder": self._leader_status.holder,
         }
-        if self._standing.complaint:
-            leadership["message"] = self._standing.complaint
+        if self._leader_status.complaint:
+            leadership["message"] = self._leader_status.complaint
         return {"leadership": leadership, **services}
 
     def _about_the_schedule(self) -> str:
         scheduler = self._controller.scheduler
-        if scheduler is None or scheduler.last_round_s is None:  # somebody else decides
+        if scheduler is None or scheduler.last_round_s is None:  # another process leads
             return ""
         since_s = asyncio.get_running_loop().time() - scheduler.last_round_s
         if since_s <= STUCK_AFTER_S:
             return ""
-        return f"the schedule was last looked at {since_s:.0f} s ago"
+        return f"the schedule last ran {since_s:.0f} s ago"
 
     def _about_what_is_due(self) -> str:
         scheduler = self._controller.scheduler
@@ -129,14 +129,14 @@ class Health:
         silent_s = 0.0 if self._watch is None else self._watch.silent_s()
         if silent_s <= SILENT_AFTER_S:
             return ""
-        return f"the loop of the watch has not turned for {silent_s:.0f} s"
+        return f"the loop of the watch has not run for {silent_s:.0f} s"
 
 
 async def watch_loop_lag(*lagged: Callable[[float], None]) -> None:
-    """Report, twice a second, by how much the event loop wakes up late. Runs until cancelled."""
+    """Report twice a second how late the event loop wakes up, until cancelled."""
     loop = asyncio.get_running_loop()
     while True:
         due_s = loop.time() + LAG_EVERY_S
         await asyncio.sleep(LAG_EVERY_S)
-        for tell in lagged:
-            tell(max(0.0, loop.time() - due_s))
+        for report in lagged:
+            report(max(0.0, loop.time() - due_s))

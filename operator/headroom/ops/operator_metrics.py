@@ -12,7 +12,7 @@ from prometheus_client.core import CounterMetricFamily
 from prometheus_client.registry import Collector
 
 from headroom.api import InferenceService
-from headroom.ops.service_gauges import Family, ServiceFigures
+from headroom.ops.service_gauges import Family, ServiceGauges
 from headroom.scaling import Decision
 
 _TICK_BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0)
@@ -33,7 +33,7 @@ class _LeaseTransitions(Collector):
         )
 
 
-class Instruments:
+class OperatorMetrics:
     """Counts the controller's work and shows the last figures of each service."""
 
     def __init__(self) -> None:
@@ -87,7 +87,7 @@ class Instruments:
         )
         self._transitions = _LeaseTransitions()
         registry.register(self._transitions)
-        self._of_services = ServiceFigures(_OF_SERVICES)
+        self._of_services = ServiceGauges(_OF_SERVICES)
 
     def decided(self, service: InferenceService, decision: Decision) -> None:
         """Count a decision, and show its inputs and its result."""

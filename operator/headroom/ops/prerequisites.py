@@ -1,7 +1,7 @@
-"""What the operator needs of the cluster: its resource as it knows it, and its permissions.
+"""Checks what the operator needs from the cluster: the current CRD, and permissions.
 
-Looked at again and again, since somebody may take either away. A look that the API server does not
-answer changes nothing: that it is away is no fault of the installation.
+Repeated, since both may be removed. Without an answer of the API server the last result is kept: an
+unavailable API server is no fault of the installation.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ _log = logging.getLogger(__name__)
 AGAIN_AFTER_S = 300.0
 UNMET_AGAIN_AFTER_S = 5.0
 NAMED = 5
-"""Fields that are named in a message."""
+"""Fields to name in a message."""
 APPLY_THE_CRD = "apply the CustomResourceDefinition of this version (`headroom crd`)"
 
 
 class Answer(Protocol):
-    """What the API server answered to a GET."""
+    """An answer of the API server to a GET."""
 
     @property
     def status(self) -> int:
-        """HTTP status."""
+        """Return the HTTP status."""
         ...
 
     @property
     def body(self) -> bytes:
-        """As it came."""
+        """Return the body."""
         ...
 
 
 class Reviews(Protocol):
-    """What is needed of the Kubernetes API; both may raise ClusterError."""
+    """The Kubernetes API; both methods may raise ClusterError."""
 
     async def fetch(self, path: str) -> Answer:
         """GET any path."""
@@ -55,19 +55,19 @@ class Reviews(Protocol):
 
 
 class Prerequisites:
-    """Knows what is missing, as last seen."""
+    """Holds the last result of the checks."""
 
     def __init__(self, api: Reviews, permissions: Iterable[Permission]) -> None:
         self._api = api
         self._permissions = tuple(permissions)
-        self._checks = (Check("crd", "not looked at yet"), Check("rbac", "not looked at yet"))
+        self._checks = (Check("crd", "not checked yet"), Check("rbac", "not checked yet"))
 
     def checks(self) -> tuple[Check, ...]:
-        """Give the checks as last seen."""
+        """Return the last result."""
         return self._checks
 
     async def watch(self) -> None:
-        """Look until cancelled: soon again while something is missing, else now and then."""
+        """Check until cancelled: every 5 s while something is missing, else every 300 s."""
         while True:
             try:
                 found = (
@@ -75,7 +75,7 @@ class Prerequisites:
                     Check("rbac", await self._about_permissions()),
                 )
             except ClusterError as error:
-                _log.debug("the prerequisites could not be looked at: %s", error)
+                _log.debug("the prerequisites could not be checked: %s", error)
                 await asyncio.sleep(UNMET_AGAIN_AFTER_S)
                 continue
             for check, before in zip(found, self._checks, strict=True):
@@ -86,7 +86,7 @@ class Prerequisites:
             await asyncio.sleep(AGAIN_AFTER_S if met else UNMET_AGAIN_AFTER_S)
 
     async def _about_the_resource(self) -> str:
-        """Say what is wrong with the resource as the API server serves it."""
+        """Return what is wrong with the CRD as served; empty if nothing is."""
         found = await self._api.fetch(f"/openapi/v3/apis/{GROUP}/{VERSION}")
         if found.status in (401, 403, 404):
             return f"the API server serves no {PLURAL}.{GROUP}/{VERSION}: {APPLY_THE_CRD}"
@@ -103,7 +103,7 @@ class Prerequisites:
         return f"{PLURAL}.{GROUP} is another version, without {named}: {APPLY_THE_CRD}"
 
     async def _about_permissions(self) -> str:
-        """Name what is not permitted."""
+        """Return the missing permissions; empty if none is missing."""
         missing = [str(one) for one in self._permissions if not await self._may(one)]
         return f"not permitted: {'; '.join(missing)}" if missing else ""
 

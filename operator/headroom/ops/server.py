@@ -11,11 +11,11 @@ from prometheus_client import CONTENT_TYPE_LATEST
 
 from headroom.ops.checks import Check, as_json, as_lines, passed
 from headroom.ops.health import Health
-from headroom.ops.operator_metrics import Instruments
+from headroom.ops.operator_metrics import OperatorMetrics
 
 
-def application(health: Health, instruments: Instruments) -> web.Application:
-    """Build the application; it needs nothing of the cluster to answer."""
+def application(health: Health, instruments: OperatorMetrics) -> web.Application:
+    """Build the application; it answers without the cluster."""
 
     async def livez(request: web.Request) -> web.Response:
         return _verdict(request, "livez", health.livez(), health.about())
@@ -34,7 +34,7 @@ def application(health: Health, instruments: Instruments) -> web.Application:
 
 
 async def serve(app: web.Application, port: int, address: str | None = None) -> None:
-    """Serve on an address, None is all, until cancelled. Raises OSError where the port is taken."""
+    """Serve on an address, None is all, until cancelled. Raises OSError if the port is taken."""
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
     await runner.setup()
     try:
@@ -47,7 +47,7 @@ async def serve(app: web.Application, port: int, address: str | None = None) -> 
 def _verdict(
     request: web.Request, endpoint: str, checks: Sequence[Check], about: Mapping[str, Any]
 ) -> web.Response:
-    """Answer in JSON, or with `?verbose` as kube components do; 503 where a check fails."""
+    """Answer as JSON, or as text with `?verbose`; 503 if a check fails."""
     code = 200 if passed(checks) else 503
     if "verbose" in request.query:
         return web.Response(text=as_lines(endpoint, checks), status=code)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 Owner = tuple[str, str]
-"""Namespace and name, which need no escaping: Kubernetes admits letters, digits, `-` and `.`."""
+"""Namespace and name, which need no escaping: they have only letters, digits, `-` and `.`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,15 +25,15 @@ class Family:
     kind: str = "gauge"
 
 
-class ServiceFigures:
-    """The last value of each figure of each service."""
+class ServiceGauges:
+    """The last value of each series of each service."""
 
     def __init__(self, families: Mapping[str, Family]) -> None:
-        """Take the families by name, in the order in which they are shown."""
+        """Take the families by name, in the order of the page."""
         self._families = dict(families)
         self._values: dict[Owner, dict[tuple[str, str], float]] = {}
         self._keys: dict[tuple[str, str], tuple[str, str]] = {}
-        """Names and labels, which services share."""
+        """Names and labels, shared by services."""
 
     def show(self, owner: Owner, name: str, value: float | None, label: str = "") -> None:
         """Set a figure; None removes it."""
@@ -48,11 +48,11 @@ class ServiceFigures:
         values[key] = values.get(key, 0.0) + more
 
     def forget(self, owner: Owner) -> None:
-        """Drop all of a service."""
+        """Drop the series of a service."""
         self._values.pop(owner, None)
 
     def page(self) -> bytes:
-        """Render all of them, text format 0.0.4."""
+        """Render all series, text format 0.0.4."""
         lines: dict[str, list[str]] = defaultdict(list)
         for (namespace, service), values in self._values.items():
             owner = f'{{inferenceservice="{service}",namespace="{namespace}"'

@@ -33,7 +33,7 @@ from headroom.controller.services.service_cache import ServiceCache
 from headroom.controller.sharing.ceilings import Caps
 from headroom.controller.warmup import Warmth
 from headroom.ops.health import Health, watch_loop_lag
-from headroom.ops.operator_metrics import Instruments
+from headroom.ops.operator_metrics import OperatorMetrics
 from headroom.ops.prerequisites import Prerequisites
 from headroom.ops.server import application, serve
 from headroom.resources.names import WARMED_LABEL
@@ -74,7 +74,7 @@ async def operate(options: RunOptions) -> None:
     cannot be written.
     """
     configure_memory()
-    instruments, clock = Instruments(), SystemClock()
+    instruments, clock = OperatorMetrics(), SystemClock()
     console, gateway, namespaces = options.console, options.gateway, options.namespaces
     with _recording(options.record, options.record_mib) as journal:
         async with (
@@ -113,7 +113,7 @@ async def operate(options: RunOptions) -> None:
             prerequisites = Prerequisites(api, _permissions(namespaces, lease))
             watch = InferenceServiceWatch(GROUP, VERSION, PLURAL, namespaces)
             health = Health(
-                controller, prerequisites=prerequisites.checks, standing=election, watch=watch
+                controller, prerequisites=prerequisites.checks, leader_status=election, watch=watch
             )
             app = application(health, instruments)
             where = ", ".join(namespaces) or "all namespaces"
@@ -172,7 +172,7 @@ def _warmup(api: KubernetesApi, requester: PodRequester, namespaces: Sequence[st
 
 
 def _election(
-    lease: LeaseChoice, api: KubernetesApi, clock: SystemClock, instruments: Instruments
+    lease: LeaseChoice, api: KubernetesApi, clock: SystemClock, instruments: OperatorMetrics
 ) -> Election:
     return Election(
         leases=api,
@@ -192,7 +192,7 @@ def _permissions(namespaces: Sequence[str], lease: LeaseChoice | None) -> list[P
 
 
 async def _decide(
-    controller: Controller, election: Election | None, instruments: Instruments
+    controller: Controller, election: Election | None, instruments: OperatorMetrics
 ) -> None:
     if election is None:
         instruments.led(leading=True, transitions=0)

@@ -1,17 +1,17 @@
-"""The decision on a service's page: in words, beside one more or less, and by each rule."""
+"""The decision on a service's page: message, one more or one fewer replica, and each rule."""
 
 from __future__ import annotations
 
+from headroom.charts.markup import Markup, joined, tag
 from headroom.console.pages import formatting as fmt
 from headroom.console.pages.frame import simple_table
-from headroom.console.pages.markup import Markup, joined, tag
 from headroom.console.summary import ServiceSummary
 from headroom.controller.report.evaluation import Evaluation
 from headroom.scaling import Decision
 
 
 def decision_section(row: ServiceSummary, last: Evaluation | None) -> Markup:
-    """Give the decision, its counterfactuals and what each rule wants."""
+    """Render the decision, its counterfactuals and what each rule requires."""
     if last is None:
         said = tag("p", tag("b", row.reason), f" {row.message or ''}") if row.reason else None
         nothing = tag("p", "No decision yet.", class_="empty")
@@ -33,7 +33,7 @@ def decision_section(row: ServiceSummary, last: Evaluation | None) -> Markup:
 
 
 def _sentences(message: str) -> Markup:
-    """Put each clause on a line of its own: it is read as a list of reasons."""
+    """Put each clause on a line: they are a list of reasons."""
     return joined(tag("span", part, class_="clause") for part in message.split("; "))
 
 
@@ -60,7 +60,7 @@ def _counterfactuals(decision: Decision, last: Evaluation) -> Markup | None:
     heads = ("Replicas", percentile, "Utilization", "Accelerators")
     return tag(
         "section",
-        tag("h2", "What one more or less would do"),
+        tag("h2", "One replica more or fewer"),
         simple_table(heads, rows, numbers=(1, 2, 3)),
         tag("p", _expected(decision.correction), class_="note"),
         class_="card",
@@ -68,15 +68,16 @@ def _counterfactuals(decision: Decision, last: Evaluation) -> Markup | None:
 
 
 def _expected(correction: float) -> str:
-    """Say what the figures are, and by how much the model is known to be off."""
-    said = "By the model, at the present arrivals; ! breaks a bound."
+    """Return the note about the figures, with the correction of the model."""
+    said = "Expected by the model at the present arrivals; ! exceeds a limit."
     if abs(correction - 1.0) < 0.05:
         return said
-    return f"{said} What is measured is {correction:.2g} times as long, which is reckoned with."
+    factor = f"{correction:.2g}"
+    return f"{said} Measured latency is {factor} times as long; the decision corrects for it."
 
 
 def _judged(text: str, broken: bool) -> Markup:
-    mark = tag("span", " !", class_="bad", aria_label=" breaks a bound") if broken else None
+    mark = tag("span", " !", class_="bad", aria_label=" exceeds a limit") if broken else None
     return tag("td", text, mark, class_="number" + (" bad" if broken else ""))
 
 
@@ -94,7 +95,7 @@ def _rules(decision: Decision) -> Markup | None:
     ]
     return tag(
         "section",
-        tag("h2", "What each rule wants"),
+        tag("h2", "What each rule requires"),
         simple_table(("Rule", "Replicas", "Because"), rows, numbers=(1,)),
         class_="card",
     )

@@ -1,4 +1,4 @@
-"""Numbers as people read them, each with its unit; what is unknown is a dash."""
+"""Formats numbers with their units; unknown is a dash."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NARROW = "\N{NARROW NO-BREAK SPACE}"
 
 
 def number(value: float | None) -> str:
-    """Three digits: 0.25, 12.3, 1 234."""
+    """Format with three digits: 0.25, 12.3, 1 234."""
     if value is None or math.isnan(value):
         return UNKNOWN
     if abs(value) >= 1000:
@@ -21,29 +21,29 @@ def number(value: float | None) -> str:
 
 
 def percent(ratio: float | None) -> str:
-    """A ratio in percent."""
+    """Format a ratio in percent."""
     return UNKNOWN if ratio is None or math.isnan(ratio) else f"{100 * ratio:.0f}{NARROW}%"
 
 
 def seconds(value_s: float | None) -> str:
-    """A span of time; `unbounded` where nothing is ever answered."""
+    """Format a time; infinity is `unbounded`."""
     return UNKNOWN if value_s is None or math.isnan(value_s) else duration_text(value_s)
 
 
 def span(length_s: float) -> str:
-    """A length of time in minutes, or in hours from two on."""
+    """Format a period in minutes, or in hours from two hours on."""
     if length_s < 7200.0:
         return f"{length_s / 60.0:.0f} min"
     return f"{number(length_s / 3600.0)} h"
 
 
 def clock(time_s: float) -> str:
-    """The time of day, UTC."""
+    """Format the time of day, UTC."""
     return datetime.fromtimestamp(time_s, UTC).strftime("%H:%M:%S")
 
 
 def ago(time_s: float, now_s: float) -> str:
-    """How long ago, in its largest unit."""
+    """Format an age in its largest unit."""
     gone_s = max(0.0, now_s - time_s)
     for unit, size_s in (("d", 86400), ("h", 3600), ("min", 60)):
         if gone_s >= size_s:
@@ -52,5 +52,5 @@ def ago(time_s: float, now_s: float) -> str:
 
 
 def counted(value: int, noun: str) -> str:
-    """`1 replica`, `2 replicas`."""
+    """Format a count: `1 replica`, `2 replicas`."""
     return f"{number(value)} {noun}{'' if value == 1 else 's'}"

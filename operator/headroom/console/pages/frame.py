@@ -1,10 +1,10 @@
-"""What every page has: head, sprite of state marks, header, keys; nothing comes from elsewhere."""
+"""The parts of every page: head, state marks, header, keys. Nothing is loaded from other hosts."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headroom.console.pages.markup import Inner, Markup, joined, tag
+from headroom.charts.markup import Inner, Markup, joined, tag
 from headroom.console.summary import State
 
 SHAPES = {
@@ -28,14 +28,14 @@ KEYS = (
     ("Enter", "open it"),
     ("n p", "next and previous page"),
     ("u", "back to all services"),
-    ("\N{LEFTWARDS ARROW} \N{RIGHTWARDS ARROW}", "read a plot out, when it has the focus"),
-    ("r", "stop and go on refreshing"),
-    ("?", "these keys"),
+    ("\N{LEFTWARDS ARROW} \N{RIGHTWARDS ARROW}", "read values of a focused plot"),
+    ("r", "pause or resume refreshing"),
+    ("?", "show the keys"),
 )
 
 
 def page(title: str, *body: Inner, trail: Inner = None) -> str:
-    """Give a whole document; `trail` stands beside the name in the header."""
+    """Return a whole document; `trail` follows the name in the header."""
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
@@ -61,7 +61,7 @@ def page(title: str, *body: Inner, trail: Inner = None) -> str:
 
 
 def badge(state: State) -> Markup:
-    """Give a state as mark and word."""
+    """Return a state as mark and word."""
     use = tag("use", href=f"#s-{state.lower()}")
     mark = tag("svg", use, class_="mark", viewBox="0 0 12 12", aria_hidden="true")
     return tag("span", mark, state.value, class_=f"state-word {state.lower()}")
@@ -78,7 +78,7 @@ def simple_table(heads: Sequence[str], rows: Sequence[Markup], *, numbers: Seque
 
 
 def refusal(status: int, message: str) -> str:
-    """Give a page that says why there is no other."""
+    """Return a page with an error."""
     return page(f"{status} · Headroom", tag("h1", str(status)), tag("p", message))
 
 

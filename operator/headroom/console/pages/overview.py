@@ -1,14 +1,14 @@
-"""All services on a page: what is promised, how it stands, what it holds; a hundred at a time."""
+"""The page of all services: SLO target, state, replicas, accelerators; a hundred per page."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 
+from headroom.charts.markup import Inner, Markup, joined, tag
 from headroom.console.listing import LONGEST_SEARCH, PER_PAGE, Listing, Query
 from headroom.console.pages import formatting as fmt
 from headroom.console.pages.frame import badge, page
-from headroom.console.pages.markup import Inner, Markup, joined, tag
 from headroom.console.pages.plots import sparkline
 from headroom.console.read_model import ServiceEntry
 from headroom.console.summary import ServiceSummary, State
@@ -64,7 +64,7 @@ def _summary(seen: Listing) -> Markup:
         joined((tag("b", fmt.number(number)), f" {name}"))
         for name, number in seen.accelerators.items()
     ]
-    cost = tag("p", "held: ", *_listed(held), class_="held") if held else None
+    cost = tag("p", "in use: ", *_listed(held), class_="held") if held else None
     return tag("div", tag("nav", *chips, class_="chips", aria_label="States"), cost, class_="sums")
 
 
@@ -85,8 +85,8 @@ def _chip(name: Inner, number: int, query: Query, current: bool) -> Markup:
 _HEADS: tuple[tuple[str, str, str], ...] = (
     ("State", "attention", ""),
     ("Service", "name", ""),
-    ("Promise", "", ""),
-    ("Measured", "", "number"),
+    ("Target", "", ""),
+    ("Latency", "", "number"),
     ("Arrivals/s", "arrivals", "number"),
     ("Last hour", "", "wide"),
     ("Waiting", "waiting", "number"),
@@ -115,8 +115,8 @@ def _table(seen: Listing, now_s: float) -> Markup:
 
 def _nothing(query: Query) -> str:
     if query.search or query.state or query.namespace:
-        return "No service is like that. Clear the search, or choose All."
-    return "No InferenceService yet: kubectl apply one, and it appears here."
+        return "No service matches. Clear the search, or choose All."
+    return "There is no InferenceService: create one with kubectl apply."
 
 
 def _head(query: Query, title: str, order: str, kind: str) -> Markup:
@@ -133,17 +133,17 @@ def _row(one: ServiceEntry, now_s: float) -> Markup:
     name = joined((tag("span", f"{row.namespace}/", class_="soft"), row.name))
     link = tag("a", name, href=f"/services/{row.namespace}/{row.name}", class_="open")
     missed = row.state is State.ABOVE_TARGET
-    spark = None if one.history is None else sparkline(one.history.samples.course(), now_s=now_s)
+    spark = None if one.history is None else sparkline(one.history.samples.series(), now_s=now_s)
     return tag(
         "tr",
         tag("td", badge(row.state), title=row.why),
         tag("th", link, scope="row"),
-        tag("td", _promise(row), class_="soft"),
+        tag("td", _target(row), class_="soft"),
         tag(
             "td",
             row.latency or fmt.UNKNOWN,
             class_="number" + (" bad" if missed else ""),
-            data_name="measured",
+            data_name="latency",
         ),
         tag("td", fmt.number(row.arrivals_rps), class_="number", data_name="arrivals/s"),
         tag("td", spark, class_="wide"),
@@ -156,18 +156,18 @@ def _row(one: ServiceEntry, now_s: float) -> Markup:
 
 
 def _because(row: ServiceSummary) -> str:
-    """Say what is wrong where somebody should look, else why there are so many replicas."""
+    """Return what needs attention, else the reason of the number of replicas."""
     return row.why if row.state.needs_attention else row.reason or fmt.UNKNOWN
 
 
-def _promise(row: ServiceSummary) -> str:
+def _target(row: ServiceSummary) -> str:
     if row.target is None:
         return fmt.UNKNOWN
     return f"p{row.percentile or fmt.UNKNOWN} < {row.target}"
 
 
 def _utilization(row: ServiceSummary) -> Markup:
-    """Give the number with a bar on which the ceiling is a stroke."""
+    """Return the number and a bar, with the ceiling as a stroke."""
     if row.utilization is None:
         return joined((fmt.UNKNOWN,))
     ceiling = 0.8 if row.ceiling is None else row.ceiling
@@ -185,8 +185,8 @@ def _utilization(row: ServiceSummary) -> Markup:
 
 
 def _replicas(row: ServiceSummary) -> Markup:
-    coming = [tag("small", f" +{number} {word}") for word, number in row.pending.items()]
-    return joined((f"{row.ready}/{row.current}", *coming))
+    pending = [tag("small", f" +{number} {word}") for word, number in row.pending.items()]
+    return joined((f"{row.ready}/{row.current}", *pending))
 
 
 def _pages(seen: Listing) -> Markup | None:

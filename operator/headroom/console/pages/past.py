@@ -1,17 +1,17 @@
-"""What led here, on a service's page: its decisions, and where the time of its starts went."""
+"""The past of a service on its page: decisions and cold starts."""
 
 from __future__ import annotations
 
+from headroom.charts.markup import Inner, Markup, tag
 from headroom.console.cold_starts import Start, starts
 from headroom.console.history import History
 from headroom.console.pages import formatting as fmt
 from headroom.console.pages.frame import simple_table
-from headroom.console.pages.markup import Inner, Markup, tag
 from headroom.controller.report.evaluation import Evaluation
 
 
 def moves_section(history: History | None, now_s: float) -> Markup:
-    """Give the decisions that changed the number, the newest first."""
+    """Render the decisions that changed the number of replicas, the newest first."""
     moves = list(reversed(history.moves)) if history else []
     rows = [
         tag(
@@ -27,9 +27,9 @@ def moves_section(history: History | None, now_s: float) -> Markup:
         )
         for one in moves
     ]
-    body: Inner = tag("p", "No change since this process began.", class_="empty")
+    body: Inner = tag("p", "No change since this process started.", class_="empty")
     if rows:
-        body = simple_table(("When, UTC", "Replicas", "Reason", "In words"), rows, numbers=(1,))
+        body = simple_table(("When, UTC", "Replicas", "Reason", "Message"), rows, numbers=(1,))
     return tag("section", tag("h2", "Decisions"), body, class_="card")
 
 
@@ -38,13 +38,13 @@ def _arrow(before: int, after: int) -> str:
 
 
 def starts_section(last: Evaluation | None) -> Markup:
-    """Give each replica's start, phase by phase."""
+    """Render the start of each replica, phase by phase."""
     found = starts(last) if last else []
     p90_s = last.decision.cold_start_s if last else None
     rows = [_start(one) for one in found]
     known = f"p90 of the measured starts, from node to ready: {fmt.seconds(p90_s)}."
-    heads = ("Replica", "State", "To node", "To running", "Model", "To ready", "In all")
-    body: Inner = tag("p", "No replica is there.", class_="empty")
+    heads = ("Replica", "State", "To node", "To running", "Model", "To ready", "Total")
+    body: Inner = tag("p", "There is no replica.", class_="empty")
     if rows:
         body = simple_table(heads, rows, numbers=(2, 3, 4, 5, 6))
     return tag(

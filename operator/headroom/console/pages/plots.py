@@ -1,6 +1,6 @@
-"""The last hour of one service as SVG: arrivals, replicas by state, waiting, the tail.
+"""The last hour of one service as SVG: arrivals, replicas by state, waiting, latency.
 
-The same panels, colours and marks as in the simulator's report, so that one reads like the other.
+Panels, colours and marks are those of the simulator's report.
 """
 
 from __future__ import annotations
@@ -13,22 +13,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headroom.console.history import Course, Move
-from headroom.console.pages import axes
+from headroom.charts import axes
+from headroom.charts.axes import Axis
+from headroom.charts.markup import Markup, tag
+from headroom.charts.svg import path
+from headroom.console.history import Move, TimeSeries
 from headroom.console.pages import formatting as fmt
-from headroom.console.pages.axes import Axis
-from headroom.console.pages.markup import Markup, path, tag
 
 WIDTH, LEFT, RIGHT = 720.0, 46.0, 10.0
 HEIGHT = 470.0
 SPAN_S = 3600.0
 SHORTEST_S = 300.0
 TARGETS_SHOWN = 3.0
-"""What lies above so many latency targets is drawn at the upper edge."""
+"""Latency above this many targets is drawn at the upper edge."""
 STATES = ("ready", "warming", "late", "unschedulable", "broken")
 """From the bottom of the stack to its top."""
 GAP_S = 45.0
-"""Where nothing was seen for so long, the pen is lifted."""
+"""A longer gap between samples interrupts the lines."""
 
 Values = NDArray[np.floating[Any]]
 
@@ -36,60 +37,62 @@ _LOAD, _REPLICAS, _WAITING, _TAIL = (18.0, 90.0), (128.0, 228.0), (266.0, 326.0)
 _UP, _DOWN = "l-4 0l4 -6.5l4 6.5Z", "l-4 0l4 6.5l4 -6.5Z"
 
 
-def course_figure(
-    course: Course, moves: Iterable[Move], *, now_s: float, target_s: float, percentile: float
+def history_figure(
+    series: TimeSeries, moves: Iterable[Move], *, now_s: float, target_s: float, percentile: float
 ) -> Markup:
-    """Draw the course up to now."""
-    time = _time_axis(course, now_s)
-    load = axes.linear(1.05 * _top(course["arrivals_rps"]), _LOAD[1], _LOAD[0])
-    replicas = axes.linear(_highest_stack(course), _REPLICAS[1], _REPLICAS[0] + 12, whole=True)
-    waiting = axes.counts(_top(course["waiting"]), _WAITING[1], _WAITING[0])
+    """Draw the last hour up to now."""
+    time = _time_axis(series, now_s)
+    load = _linear(1.05 * _top(series["arrivals_rps"]), _LOAD)
+    replicas = axes.linear(
+        _highest_stack(series), _REPLICAS[1], _REPLICAS[0] + 12, whole=True, label=fmt.number
+    )
+    waiting = axes.counts(_top(series["waiting"]), _WAITING[1], _WAITING[0], label=fmt.number)
     unit, per_s = ("ms", 1000.0) if target_s < 2.0 else ("s", 1.0)
-    tail = axes.linear(per_s * TARGETS_SHOWN * target_s, _TAIL[1], _TAIL[0])
+    tail = _linear(per_s * TARGETS_SHOWN * target_s, _TAIL)
     target = f"p{100 * percentile:g}, {unit} (target {fmt.seconds(target_s)}, dashed)"
-    latency = per_s * course["latency_s"]
+    latency = per_s * series["latency_s"]
     return tag(
         "svg",
         _panel(_LOAD, "arrivals, requests per second", load, time),
-        _line(course, course["arrivals_rps"], time, load, "load"),
-        _panel(_REPLICAS, "replicas; the line is what is asked for", replicas, time),
-        _stack(course, time, replicas),
-        _line(course, course["desired"], time, replicas, "asked", steps=True),
+        _line(series, series["arrivals_rps"], time, load, "load"),
+        _panel(_REPLICAS, "replicas; line: desired", replicas, time),
+        _stack(series, time, replicas),
+        _line(series, series["desired"], time, replicas, "asked", steps=True),
         _marks(moves, time),
         _panel(_WAITING, _waiting_title(waiting), waiting, time),
-        _line(course, course["waiting"], time, waiting, "waiting"),
+        _line(series, series["waiting"], time, waiting, "waiting"),
         _panel(_TAIL, target, tail, time),
-        _target(course, time, tail, per_s),
-        _line(course, latency, time, tail, "tail"),
-        _late(course, time, tail, per_s),
+        _target(series, time, tail, per_s),
+        _line(series, latency, time, tail, "tail"),
+        _late(series, time, tail, per_s),
         _clock(time),
         tag("line", class_="cursor", x1=0, x2=0, y1=_LOAD[0], y2=_TAIL[1]),
         viewBox=f"0 0 {WIDTH:g} {HEIGHT:g}",
         role="img",
         tabindex=0,
-        aria_label="Course of the last hour: arrivals, replicas, waiting, latency",
+        aria_label="Last hour: arrivals, replicas, waiting, latency",
         data_from=str(round(time.low, 1)),
         data_till=str(round(time.high, 1)),
     )
 
 
-def readings(course: Course) -> str:
-    """Give what the page reads out under the pointer, as JSON; null is unknown, -1 unbounded."""
+def readings(series: TimeSeries) -> str:
+    """Return the values to show under the pointer, as JSON; null is unknown, -1 unbounded."""
     data: dict[str, list[float | None]] = {
-        "t": [round(value, 1) for value in course.times_s.tolist()]
+        "t": [round(value, 1) for value in series.times_s.tolist()]
     }
     for name in ("arrivals_rps", "waiting", "latency_s", "utilization", "desired", *STATES):
-        data[name] = [_short(value) for value in course[name].tolist()]
+        data[name] = [_short(value) for value in series[name].tolist()]
     return json.dumps(data, separators=(",", ":"), allow_nan=False)
 
 
-def sparkline(course: Course, *, now_s: float, points: int = 60) -> Markup | None:
+def sparkline(series: TimeSeries, *, now_s: float, points: int = 60) -> Markup | None:
     """Draw arrivals of the last hour as a line as high as a line of text; None where none is."""
-    values = course["arrivals_rps"]
+    values = series["arrivals_rps"]
     if not len(values) or not np.isfinite(values).any():
         return None
     top = max(_top(values), 1e-9)
-    bins = np.floor((course.times_s - (now_s - SPAN_S)) / SPAN_S * points).astype(int)
+    bins = np.floor((series.times_s - (now_s - SPAN_S)) / SPAN_S * points).astype(int)
     seen = np.isfinite(values) & (bins >= 0) & (bins < points)
     most = np.full(points, -1.0)
     np.maximum.at(most, bins[seen], values[seen])
@@ -99,10 +102,21 @@ def sparkline(course: Course, *, now_s: float, points: int = 60) -> Markup | Non
     return tag("svg", line, viewBox="0 0 90 16", class_="spark", aria_hidden="true")
 
 
-def _time_axis(course: Course, now_s: float) -> Axis:
-    first_s = float(course.times_s[0]) if len(course.times_s) else now_s
+def _time_axis(series: TimeSeries, now_s: float) -> Axis:
+    first_s = float(series.times_s[0]) if len(series.times_s) else now_s
     span_s = min(SPAN_S, max(SHORTEST_S, now_s - first_s))
-    return axes.time(now_s - span_s, now_s, LEFT, WIDTH - RIGHT)
+    return axes.time(
+        now_s - span_s,
+        now_s,
+        LEFT,
+        WIDTH - RIGHT,
+        count=6,
+        label=lambda at: fmt.clock(at)[:5],
+    )
+
+
+def _linear(high: float, edges: tuple[float, float]) -> Axis:
+    return axes.linear(high, edges[1], edges[0], count=3, label=fmt.number)
 
 
 def _panel(edges: tuple[float, float], title: str, up: Axis, time: Axis) -> Markup:
@@ -124,18 +138,18 @@ def _panel(edges: tuple[float, float], title: str, up: Axis, time: Axis) -> Mark
 
 
 def _line(
-    course: Course, values: Values, time: Axis, up: Axis, kind: str, *, steps: bool = False
+    series: TimeSeries, values: Values, time: Axis, up: Axis, kind: str, *, steps: bool = False
 ) -> Markup:
     return tag(
-        "path", class_=f"line {kind}", d=path(_points(course, values, time, up), steps=steps)
+        "path", class_=f"line {kind}", d=path(_points(series, values, time, up), steps=steps)
     )
 
 
-def _points(course: Course, values: Values, time: Axis, up: Axis) -> list[tuple[float, float]]:
-    """Give the points that lie within the axis, with a gap where nothing was seen."""
+def _points(series: TimeSeries, values: Values, time: Axis, up: Axis) -> list[tuple[float, float]]:
+    """Return the points within the axis, with a gap where no sample was taken."""
     points: list[tuple[float, float]] = []
     last_s = None
-    for at, value in zip(course.times_s.tolist(), values.tolist(), strict=True):
+    for at, value in zip(series.times_s.tolist(), values.tolist(), strict=True):
         if at < time.low:
             continue
         if last_s is not None and at - last_s > GAP_S:
@@ -145,11 +159,11 @@ def _points(course: Course, values: Values, time: Axis, up: Axis) -> list[tuple[
     return points
 
 
-def _stack(course: Course, time: Axis, up: Axis) -> Markup:
-    """Draw a bar per sample and state: gaps show by themselves, and no band crosses them."""
+def _stack(series: TimeSeries, time: Axis, up: Axis) -> Markup:
+    """Draw a bar per sample and state, so that gaps stay visible."""
     parts: dict[str, list[str]] = {state: [] for state in STATES}
-    times = course.times_s.tolist()
-    columns = {state: np.nan_to_num(course[state]).tolist() for state in STATES}
+    times = series.times_s.tolist()
+    columns = {state: np.nan_to_num(series[state]).tolist() for state in STATES}
     for index, at in enumerate(times):
         if at < time.low:
             continue
@@ -173,7 +187,7 @@ def _stack(course: Course, time: Axis, up: Axis) -> Markup:
 
 
 def _marks(moves: Iterable[Move], time: Axis) -> Markup:
-    """Mark decisions at the upper edge: filled upwards, hollow downwards."""
+    """Mark decisions at the upper edge: filled for more replicas, hollow for fewer."""
     up: list[float] = []
     down: list[float] = []
     for move in moves:
@@ -191,18 +205,18 @@ def _marks(moves: Iterable[Move], time: Axis) -> Markup:
     )
 
 
-def _target(course: Course, time: Axis, tail: Axis, per_s: float) -> Markup:
-    points = _points(course, per_s * course["target_s"], time, tail)
+def _target(series: TimeSeries, time: Axis, tail: Axis, per_s: float) -> Markup:
+    points = _points(series, per_s * series["target_s"], time, tail)
     return tag("path", class_="line target", d=path(points, steps=True))
 
 
-def _late(course: Course, time: Axis, tail: Axis, per_s: float) -> Markup:
-    """Mark each sample above its target: colour alone would not be seen by all."""
-    over = course["latency_s"] > course["target_s"]
+def _late(series: TimeSeries, time: Axis, tail: Axis, per_s: float) -> Markup:
+    """Mark each sample above its target: colour is never the only sign."""
+    over = series["latency_s"] > series["target_s"]
     places = [
         f"M{time(at):.1f} {tail(per_s * value):.1f}m-2 -2l4 4m0 -4l-4 4"
         for at, value, late in zip(
-            course.times_s.tolist(), course["latency_s"].tolist(), over.tolist(), strict=True
+            series.times_s.tolist(), series["latency_s"].tolist(), over.tolist(), strict=True
         )
         if late and at >= time.low
     ]
@@ -223,11 +237,11 @@ def _waiting_title(waiting: Axis) -> str:
     return "waiting, requests" + (" (logarithmic)" if waiting.warp is math.log1p else "")
 
 
-def _highest_stack(course: Course) -> float:
-    if not len(course.times_s):
+def _highest_stack(series: TimeSeries) -> float:
+    if not len(series.times_s):
         return 1.0
-    stacked = sum(np.nan_to_num(course[state]) for state in STATES)
-    return max(float(np.max(stacked)), _top(course["desired"]), 1.0)
+    stacked = sum(np.nan_to_num(series[state]) for state in STATES)
+    return max(float(np.max(stacked)), _top(series["desired"]), 1.0)
 
 
 def _top(values: Values) -> float:

@@ -1,4 +1,4 @@
-"""One service on a page: its promise, its last hour, the decision in words and in what else."""
+"""The page of one service: SLO, last hour, decision, what-if, history, conditions."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from headroom.api.conditions import Condition
+from headroom.charts.markup import Markup, joined, tag
 from headroom.console.history import Cost, History
 from headroom.console.pages import formatting as fmt
 from headroom.console.pages import plots
 from headroom.console.pages.decision import decision_section
 from headroom.console.pages.frame import badge, page, simple_table
-from headroom.console.pages.markup import Markup, joined, tag
 from headroom.console.pages.past import moves_section, starts_section
 from headroom.console.pages.what_if_form import Asked
 from headroom.console.pages.what_if_form import section as what_if
@@ -21,7 +21,7 @@ from headroom.controller.report.evaluation import Evaluation
 
 
 def rendered(one: ServiceEntry, asked: Asked, *, now_s: float) -> str:
-    """Render the page; `asked` is what the form was filled in with."""
+    """Render the page; `asked` are the fields of the what-if form."""
     row = one.summary
     name = f"{row.namespace}/{row.name}"
     trail = joined((tag("span", "/", class_="soft"), tag("span", name, class_="here")))
@@ -39,7 +39,7 @@ def rendered(one: ServiceEntry, asked: Asked, *, now_s: float) -> str:
         ),
         tag(
             "div",
-            _course(history, last, now_s),
+            _last_hour(history, last, now_s),
             tag("div", decision_section(row, last), id="decision", data_live=True, class_="stack"),
             class_="columns",
         ),
@@ -58,13 +58,13 @@ def rendered(one: ServiceEntry, asked: Asked, *, now_s: float) -> str:
 
 
 def _heading(row: ServiceSummary, now_s: float) -> Markup:
-    promise = [
+    facts = [
         f"p{row.percentile} below {row.target}",
         f"utilization below {fmt.percent(row.ceiling)}",
         f"{row.min_replicas} to {row.max_replicas} replicas",
         f"mode {row.mode}",
     ]
-    known = [part for part in promise if "None" not in part]
+    known = [part for part in facts if "None" not in part]
     decided = "" if row.decided is None else f" · decided {_ago(row.decided, now_s)}"
     return tag(
         "div",
@@ -75,9 +75,9 @@ def _heading(row: ServiceSummary, now_s: float) -> Markup:
 
 
 def _figures(row: ServiceSummary, cost: Cost | None) -> Markup:
-    share = f"of {row.current} asked for"
+    share = f"of {row.current} requested"
     held = [
-        ("Measured", row.latency or fmt.UNKNOWN, f"p{row.percentile}, target {row.target}"),
+        ("Latency", row.latency or fmt.UNKNOWN, f"p{row.percentile}, target {row.target}"),
         ("Arrivals", fmt.number(row.arrivals_rps), "requests/s"),
         ("Waiting", fmt.number(row.waiting), "requests"),
         (
@@ -89,8 +89,8 @@ def _figures(row: ServiceSummary, cost: Cost | None) -> Markup:
         ("Accelerators", fmt.number(row.accelerators), row.accelerator),
     ]
     if cost is not None:
-        less = f"accelerator-hours; {fmt.number(cost.peak_hours)} at the peak"
-        held.append((f"Held in {fmt.span(cost.watched_s)}", fmt.number(cost.hours), less))
+        less = f"accelerator-hours; {fmt.number(cost.peak_hours)} if always at the peak"
+        held.append((f"Used in {fmt.span(cost.watched_s)}", fmt.number(cost.hours), less))
     return tag(
         "dl",
         *(
@@ -106,39 +106,39 @@ def _attention(conditions: Sequence[Condition]) -> Markup | None:
     if not bad:
         return None
     items = [tag("li", tag("b", f"{one.type}: {one.reason}"), f" {one.message}") for one in bad]
-    return tag("section", tag("h2", "What asks for attention"), tag("ul", *items), class_="alert")
+    return tag("section", tag("h2", "Needs attention"), tag("ul", *items), class_="alert")
 
 
-def _course(history: History | None, last: Evaluation | None, now_s: float) -> Markup:
+def _last_hour(history: History | None, last: Evaluation | None, now_s: float) -> Markup:
     if history is None or last is None:
-        text = "This process has not evaluated the service: history is kept by the one that leads."
+        text = "This process has not evaluated the service: the leader keeps its history."
         if history is not None:
-            text = "There are many services: its next evaluation, in seconds, is shown whole."
+            text = "With many services history is kept after the first view: it appears in seconds."
         return tag("section", tag("h2", "Last hour"), tag("p", text, class_="empty"))
-    course = history.course()
-    figure = plots.course_figure(
-        course,
+    series = history.series()
+    figure = plots.history_figure(
+        series,
         history.moves,
         now_s=now_s,
         target_s=last.policy.latency_target_s,
         percentile=last.policy.latency_percentile,
     )
-    data = tag("script", Markup(plots.readings(course)), type="application/json")
+    data = tag("script", Markup(plots.readings(series)), type="application/json")
     legend = [
         tag("span", tag("i", class_=f"key {state}"), state)
         for state in plots.STATES
-        if course[state].size and (course[state] > 0).any()
+        if series[state].size and (series[state] > 0).any()
     ]
     legend += [
-        tag("span", "\N{BLACK UP-POINTING TRIANGLE} more asked for"),
-        tag("span", "\N{WHITE DOWN-POINTING TRIANGLE} fewer"),
+        tag("span", "\N{BLACK UP-POINTING TRIANGLE} more replicas"),
+        tag("span", "\N{WHITE DOWN-POINTING TRIANGLE} fewer replicas"),
         tag("span", "\N{MULTIPLICATION SIGN} above target"),
     ]
     return tag(
         "section",
         tag("h2", "Last hour, UTC"),
         tag("p", *legend, class_="legend"),
-        tag("div", figure, data, id="course", data_live=True, class_="course"),
+        tag("div", figure, data, id="history", data_live=True, class_="history"),
         tag("p", "Point at the plot, or focus it and use the arrow keys.", class_="reading"),
         class_="card",
     )

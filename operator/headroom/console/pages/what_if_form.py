@@ -1,11 +1,11 @@
-"""The what-if section of a service's page: a form, its answer, and what its neighbours give."""
+"""The what-if section of a service's page: a form, its answer, and common alternatives."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from headroom.charts.markup import Inner, Markup, tag
 from headroom.console.pages import formatting as fmt
-from headroom.console.pages.markup import Inner, Markup, tag
 from headroom.console.what_if import PERCENTILES, Answer, answer, neighbours, parsed
 from headroom.controller.report.evaluation import Evaluation
 
@@ -14,7 +14,7 @@ FIELDS = ("target", "percentile", "ceiling", "min", "max")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """The fields of the form as they were sent; absent ones are empty."""
+    """The fields of the form as sent; missing ones are empty."""
 
     target: str = ""
     percentile: str = ""
@@ -23,12 +23,12 @@ class Asked:
     max: str = ""
 
     def fields(self) -> dict[str, str]:
-        """Give the fields by name."""
+        """Return the fields by name."""
         return {name: getattr(self, name) for name in FIELDS}
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was asked."""
+        """Return whether all fields are empty."""
         return not any(text.strip() for text in self.fields().values())
 
 
@@ -36,18 +36,18 @@ def section(last: Evaluation | None, asked: Asked, *, action: str) -> Markup:
     """Render form and answers."""
     heading = tag("h2", "What if", id="what-if")
     if last is None:
-        text = "Nothing to decide from yet."
+        text = "No evaluation yet."
         return tag("section", heading, tag("p", text, class_="empty"), class_="card")
     problem, own = _own(last, asked)
     rows = [
-        _row(one, "as it is" if index == 0 else _difference(one, last), index == 0)
+        _row(one, "unchanged" if index == 0 else _difference(one, last), index == 0)
         for index, one in enumerate(neighbours(last))
     ]
     if own is not None:
-        rows.insert(1, _row(own, f"asked: {_difference(own, last)}", False, mine=True))
+        rows.insert(1, _row(own, f"your values: {_difference(own, last)}", False, mine=True))
     note = (
-        "The same decision, asked again of what was last seen. Settled: what the rules want once "
-        "holds and rates have passed; now: what would be asked for at this tick."
+        "The decision for the last observation, computed again. Settled: the replicas that the "
+        "rules require after holds and rate limits; now: the desired replicas at this tick."
     )
     return tag(
         "section",
@@ -74,14 +74,14 @@ def _form(last: Evaluation, asked: Asked, action: str) -> Markup:
     held = {
         "target": ("Target", fmt.seconds(policy.latency_target_s), asked.target),
         "ceiling": ("Ceiling", f"{policy.utilization_ceiling:g}", asked.ceiling),
-        "min": ("Least replicas", str(policy.min_replicas), asked.min),
-        "max": ("Most replicas", str(policy.max_replicas), asked.max),
+        "min": ("Min replicas", str(policy.min_replicas), asked.min),
+        "max": ("Max replicas", str(policy.max_replicas), asked.max),
     }
     inputs: list[Inner] = [
         tag("label", name, tag("input", name=field, value=value, placeholder=present, size=8))
         for field, (name, present, value) in held.items()
     ]
-    options = [tag("option", "as it is", value="")]
+    options = [tag("option", "unchanged", value="")]
     options += [
         tag("option", f"p{one}", value=str(one), selected=asked.percentile == str(one))
         for one in PERCENTILES
@@ -90,7 +90,7 @@ def _form(last: Evaluation, asked: Asked, action: str) -> Markup:
     return tag(
         "form",
         *inputs,
-        tag("button", "Decide"),
+        tag("button", "Compute"),
         action=f"{action}#what-if",
         method="get",
         class_="what-if",
@@ -110,7 +110,7 @@ def _table(rows: list[Markup], last: Evaluation) -> Markup:
 
 
 def _row(one: Answer, name: str, present: bool, mine: bool = False) -> Markup:
-    infeasible = None if one.feasible else tag("span", "not feasible", class_="bad")
+    infeasible = None if one.feasible else tag("span", "infeasible", class_="bad")
     return tag(
         "tr",
         tag("th", name, scope="row"),
@@ -125,7 +125,7 @@ def _row(one: Answer, name: str, present: bool, mine: bool = False) -> Markup:
 
 
 def _difference(one: Answer, last: Evaluation) -> str:
-    """Say in which values the answer's policy differs."""
+    """Return the values in which the answer's policy differs."""
     wished, present = one.policy, last.policy
     parts = [
         (wished.latency_target_s != present.latency_target_s)
@@ -137,4 +137,4 @@ def _difference(one: Answer, last: Evaluation) -> str:
         (wished.min_replicas != present.min_replicas) and f"at least {wished.min_replicas}",
         (wished.max_replicas != present.max_replicas) and f"at most {wished.max_replicas}",
     ]
-    return ", ".join(part for part in parts if part) or "as it is"
+    return ", ".join(part for part in parts if part) or "unchanged"

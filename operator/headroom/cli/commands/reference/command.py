@@ -12,8 +12,8 @@ def reference(context: typer.Context) -> None:
     from typer.core import TyperGroup
 
     from headroom.cli.commands.reference.page import page
-    from headroom.ops.operator_metrics import Instruments
+    from headroom.ops.operator_metrics import OperatorMetrics
 
     commands = context.find_root().command
     assert isinstance(commands, TyperGroup)
-    typer.echo(page(commands, Instruments().page().decode()), nl=False)
+    typer.echo(page(commands, OperatorMetrics().page().decode()), nl=False)

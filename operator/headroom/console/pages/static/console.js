@@ -1,5 +1,5 @@
 "use strict";
-// The pages are whole without this: it refreshes them, moves the focus by keys, and reads plots out.
+// The pages work without this script: it refreshes them, handles keys, and shows values of the plot.
 const EVERY_MS = 5000;
 const pulse = document.getElementById("pulse");
 const keys = document.getElementById("keys");
@@ -11,7 +11,7 @@ function tell(words, stale) {
   pulse.classList.toggle("stale", stale);
 }
 
-// Replace what is live by what the server says now; what has the focus keeps it.
+// Replace the live parts with the server's current ones, and keep the focus.
 async function refresh() {
   if (!going || document.hidden || keys.open) return;
   try {
@@ -31,7 +31,7 @@ async function refresh() {
     }
     shown = Date.now();
     tell("live", false);
-    readCourse();
+    readAgain();
   } catch (error) {
     tell(`not refreshed for ${Math.round((Date.now() - shown) / 1000)} s (${error.message})`, true);
   }
@@ -69,7 +69,7 @@ document.addEventListener("keydown", (event) => {
     n: () => go('a[rel="next"][href]'),
     p: () => go('a[rel="prev"][href]'),
     u: () => go("a.brand"),
-    r: () => { going = !going; tell(going ? "live" : "held", !going); if (going) refresh(); },
+    r: () => { going = !going; tell(going ? "live" : "paused", !going); if (going) refresh(); },
     "?": () => keys.showModal(),
   };
   if (!actions[event.key]) return;
@@ -77,12 +77,12 @@ document.addEventListener("keydown", (event) => {
   actions[event.key]();
 });
 
-// The plot: a cursor under the pointer or the arrow keys, and what stood there in words.
+// The plot: a cursor under the pointer or the arrow keys, and its values as text.
 const LEFT = 46, RIGHT = 710, WIDTH = 720;
 let at = null;
 
 function readAt(time) {
-  const box = document.getElementById("course"), reading = document.querySelector(".reading");
+  const box = document.getElementById("history"), reading = document.querySelector(".reading");
   const svg = box?.querySelector("svg"), cursor = svg?.querySelector(".cursor");
   if (!svg || !reading) return;
   const data = JSON.parse(box.querySelector("script").textContent);
@@ -105,7 +105,7 @@ function readAt(time) {
     .map((name) => number(name, ` ${name}`));
   const parts = [
     [new Date(data.t[i] * 1000).toISOString().slice(11, 19), ""],
-    number("arrivals_rps", "/s"), number("desired", " asked for"), number("ready", " ready"), ...states,
+    number("arrivals_rps", "/s"), number("desired", " desired"), number("ready", " ready"), ...states,
     number("waiting", " waiting"), tail,
   ];
   reading.replaceChildren(...parts.flatMap(([value, unit], index) => {
@@ -115,12 +115,12 @@ function readAt(time) {
   }));
 }
 
-function readCourse() {
+function readAgain() {
   if (at !== null) readAt(at);
 }
 
 document.addEventListener("pointermove", (event) => {
-  const svg = event.target.closest?.("#course svg");
+  const svg = event.target.closest?.("#history svg");
   if (!svg) return;
   const box = svg.getBoundingClientRect();
   const x = (event.clientX - box.left) / box.width * WIDTH;
@@ -128,7 +128,7 @@ document.addEventListener("pointermove", (event) => {
   readAt(from + Math.min(1, Math.max(0, (x - LEFT) / (RIGHT - LEFT))) * (till - from));
 });
 document.addEventListener("keydown", (event) => {
-  const svg = event.target.closest?.("#course svg");
+  const svg = event.target.closest?.("#history svg");
   const step = { ArrowLeft: -10, ArrowRight: 10 }[event.key];
   if (!svg || !step) return;
   event.preventDefault();
