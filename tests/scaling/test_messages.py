@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from headroom.scaling import Direction, Freshness, Reason, ReplicaCounts, Signal, Signals
+from headroom.scaling import (
+    Direction,
+    Freshness,
+    LatencyCounts,
+    PodSample,
+    Reason,
+    ReplicaCounts,
+    Signal,
+    Signals,
+    decide,
+)
 from headroom.scaling.explanation import binding, counterfactuals, gap_to_model, message
 from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.recommenders import for_latency
-from headroom.scaling.values import MISSING, LimitApplied, Recommendation
-from scaling_world import COST, policy
+from headroom.scaling.values import MISSING, LimitApplied, Recommendation, format_seconds
+from scaling_world import BOUNDS_S, COST, Service, policy
 
 UP, DOWN, NONE = Direction.UP, Direction.DOWN, Direction.NONE
 
@@ -166,3 +178,29 @@ def test_latency_rule_with_a_correction_names_it(target_s: float, text: str) -> 
     found = for_latency(policy(), TailLatency(cost=COST, percentile=0.95), 8.0, target_s)
     assert found is not None
     assert found.detail.endswith(text)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.0123, "12.3ms"), (0.9994, "999ms"), (0.9996, "1s"), (2.5, "2.5s"), (math.inf, "unbounded")],
+)
+def test_format_seconds_chooses_the_unit(seconds: float, text: str) -> None:
+    assert format_seconds(seconds) == text
+
+
+def _buckets(sample: PodSample) -> Iterator[tuple[float, float]]:
+    return zip(sample.latency.bounds_s, sample.latency.counts, strict=True)
+
+
+def test_message_while_replicas_suffice_and_latency_is_missed_names_the_gap() -> None:
+    service = Service(rate_rps=8.0, replicas=2, policy=policy(min_replicas=2))
+    service.run(60)
+    service.now_s += 2.0
+    seen, slow = service.observe(), []
+    for one in seen.samples:  # 8 requests each, and 100 more were answered within 2 to 4 s
+        counts = [count + (100.0 if bound >= 4.0 else 0.0) for bound, count in _buckets(one)]
+        latency = LatencyCounts(bounds_s=BOUNDS_S, counts=tuple(counts))
+        slow.append(replace(one, arrivals=one.arrivals + 8.0, latency=latency))
+    decision, _ = decide(service.policy, service.state, replace(seen, samples=tuple(slow)))
+    assert decision.direction is NONE
+    assert "the model expects 534ms at 2 ready (learned latency correction" in decision.message

@@ -436,7 +436,7 @@ def _explain(
     if not known and reason is Reason.WITHIN_TARGET:
         reason = Reason.METRICS_MISSING
     gap = gap_to_model(policy, limit_input.signals, tail, counts.ready, state.correction.factor)
-    notes = (gap,) if gap else ()
+    notes = (gap,) if gap and direction is not Direction.UP else ()
     return Decision(
         time_s=limit_input.now_s,
         current=current,

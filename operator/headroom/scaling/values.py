@@ -421,4 +421,4 @@ def format_seconds(seconds: float) -> str:
     """Return seconds as text for people: 150ms, 2.5s."""
     if math.isinf(seconds):
         return "unbounded"
-    return f"{1000 * seconds:.3g}ms" if seconds < 1 else f"{seconds:.3g}s"
+    return f"{1000 * seconds:.3g}ms" if seconds < 0.9995 else f"{seconds:.3g}s"
