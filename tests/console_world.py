@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from fakes_scaling import Service, policy
 from headroom.api import InferenceService, status
 from headroom.api.conditions import Condition
 from headroom.api.timestamps import rfc3339
@@ -15,7 +16,6 @@ from headroom.console.read_model import ReadModel
 from headroom.controller.gather.pods import ObservedPod
 from headroom.controller.report.evaluation import Evaluation
 from headroom.scaling import Decision, Observation, PodState
-from scaling_world import Service, policy
 from service_world import body
 
 START_S = 1_795_176_000.0

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from fakes_scaling import policy
 from headroom.console.history import DECISIONS, EVERY_S, SAMPLES, History
 from headroom.scaling import Decision, Direction, Freshness, Reason, ReplicaCounts, Signal, Signals
-from scaling_world import policy
 
 POLICY = policy()
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from controller_world import World, play
+from fakes_scaling import ready_pod, sample
 from headroom.controller.report.arrival_counter import ArrivalCounter
 from headroom.scaling import Observation, Pod, PodSample, PodState, Policy
 from headroom.scaling.values import GatewayRejections, LatencyCounts
@@ -31,7 +32,6 @@ from headroom.telemetry.recording import (
     service_line,
     tick_line,
 )
-from scaling_world import ready_pod, sample
 
 NAME = "default/resnet"
 

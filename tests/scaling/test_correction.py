@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fakes_scaling import BOUNDS_S, COST, Service, policy
 from headroom.scaling import CostModel, LatencyCounts, PodSample, Policy
 from headroom.scaling.decider import corrected_target_s
 from headroom.scaling.forecast.analog_forecast import AnalogForecast
@@ -17,7 +18,6 @@ from headroom.scaling.latency.correction import Correction
 from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.state import State
 from headroom.scaling.tuning import Component, Tuning
-from scaling_world import BOUNDS_S, COST, Service, policy
 
 
 def learn(correction: Correction, ratio: float, *, seconds: float, requests: float) -> Correction:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from fakes_scaling import policy, ready_pod, sample
 from headroom.scaling import Direction, Freshness, Observation, PodSample, State, decide
-from scaling_world import policy, ready_pod, sample
 
 TICK_S = 2.0
 RATE_RPS = 6.6

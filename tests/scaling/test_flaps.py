@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fakes_scaling import Service, policy
 from headroom.scaling.limits.flaps import Flaps
 from headroom.scaling.tuning import Component, Tuning
-from scaling_world import Service, policy
 
 COLD_START_S = 40.0
 """A scale-up within 40 + 60 s after a removal is a flap."""

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fakes_scaling import Service, policy
 from headroom.scaling.forecast.analog_forecast import AnalogForecast, FutureRatios
 from headroom.scaling.forecast.bursts import Burst, Bursts
 from headroom.scaling.forecast.forecast import Expected, Forecast, Rates
 from headroom.scaling.forecast.rate_history import STEP_S, Vector
 from headroom.scaling.tuning import Component, Tuning
-from scaling_world import Service, policy
 
 START_S = 60.0
 POLICY = policy()

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from fakes_scaling import sample
 from headroom.scaling import CostModel
 from headroom.scaling.cost.cost_learning import Claim, CostLearner, claim_of
 from headroom.scaling.cost.execution_variation import ExecutionVariation
 from headroom.scaling.cost.replica_speeds import ReplicaSpeeds
 from headroom.scaling.windows.sliding_windows import BatchStats
-from scaling_world import sample
 
 TRUE = CostModel(fixed_s=0.150, per_item_s=0.060, max_batch=8)
 """A batch of one takes 0.21 s."""

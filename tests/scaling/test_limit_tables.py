@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from fakes_scaling import policy
 from headroom.scaling import (
     Allocation,
     Freshness,
@@ -28,7 +29,6 @@ from headroom.scaling.limits.limits import (
 )
 from headroom.scaling.limits.stabilization import Coverage, SlidingExtreme
 from headroom.scaling.values import RateLimit, Signals
-from scaling_world import policy
 
 NOW_S = 1000.0
 

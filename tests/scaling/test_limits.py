@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from fakes_scaling import Service, policy
 from headroom.scaling import Allocation, Direction, PodSample, PodState, Reason
 from headroom.scaling.limits.cold_start import ColdStarts
-from scaling_world import Service, policy
 
 
 def _over_asked(*measured_s: float) -> Service:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from fakes_scaling import BOUNDS_S, COST, Service, policy
 from headroom.scaling import (
     Direction,
     Freshness,
@@ -24,7 +25,6 @@ from headroom.scaling.explanation import binding, counterfactuals, gap_to_model,
 from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.recommenders import for_latency
 from headroom.scaling.values import MISSING, LimitApplied, Recommendation, format_seconds
-from scaling_world import BOUNDS_S, COST, Service, policy
 
 UP, DOWN, NONE = Direction.UP, Direction.DOWN, Direction.NONE
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fakes_scaling import Service, policy
 from headroom.scaling.forecast.forecast import Forecast, Rates
 from headroom.scaling.forecast.periodic_peaks import ExpectedPeak, Peak, PeriodicPeaks, next_peak
 from headroom.scaling.tuning import Component, Tuning
-from scaling_world import Service, policy
 
 
 def row(*began_s: float, peak_rps: float = 30.0) -> tuple[Peak, ...]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fakes_scaling import BOUNDS_S, COST, Service, policy
 from headroom.scaling import (
     Allocation,
     Direction,
@@ -22,7 +23,6 @@ from headroom.scaling import (
     State,
     decide,
 )
-from scaling_world import BOUNDS_S, COST, Service, policy
 
 NOW_S = 10_000.0
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
+from fakes_scaling import policy
 from headroom.scaling import Observation, State
 from headroom.scaling.latency.load_curve import LoadCurve
 from headroom.scaling.limits.limits import DesiredReplicas, LimitInput, limit_increase
 from headroom.scaling.values import RateLimit, ReplicaCounts, Signals
-from scaling_world import policy
 
 CHANGES = ((0.0, 2), (40.0, 4), (95.0, 6))
 

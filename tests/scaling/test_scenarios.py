@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from fakes_scaling import COST, Service, policy
 from headroom.scaling import Direction, Freshness, Reason, State
 from headroom.scaling.latency.tail_latency import TailLatency
-from scaling_world import COST, Service, policy
 
 
 def test_constant_load_settles_on_the_needed_replicas() -> None:

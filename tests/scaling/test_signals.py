@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from fakes_scaling import BOUNDS_S, policy, ready_pod, sample
 from headroom.scaling import CostModel, Freshness, Observation, Pod, PodState, Reason, Signals
 from headroom.scaling.forecast.bursts import burst_rate_rps
 from headroom.scaling.forecast.forecast import Rates
@@ -14,7 +15,6 @@ from headroom.scaling.recommenders import for_burst, for_removal, for_utilizatio
 from headroom.scaling.values import Policy
 from headroom.scaling.windows.signals import read_signals
 from headroom.scaling.windows.sliding_windows import Windows
-from scaling_world import BOUNDS_S, policy, ready_pod, sample
 
 POLICY = policy()
 FRESH, STALE, MISSING = Freshness.FRESH, Freshness.STALE, Freshness.MISSING

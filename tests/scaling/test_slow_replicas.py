@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from fakes_scaling import policy
 from headroom.scaling import CostModel
 from headroom.scaling.cost.cost_learning import Claim, CostLearner
 from headroom.scaling.cost.replica_speeds import ReplicaSpeeds, Slow
@@ -17,7 +18,6 @@ from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.values import Routing
 from headroom.scaling.windows.sliding_windows import BatchStats
 from reference_queue import percentile
-from scaling_world import policy
 
 HEAVY = CostModel(fixed_s=0.150, per_item_s=0.060, max_batch=4)
 """A batch of one takes 0.21 s, a full one 0.39 s: 10.26 requests a second."""

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fakes_scaling import BOUNDS_S, Service, policy, ready_pod, sample
 from headroom.scaling import CostModel, Observation, PodState, Policy, ReplicaCounts, State, decide
 from headroom.scaling.accelerator_allocation import Demand
 from headroom.scaling.limits.cold_start import ColdStarts
 from headroom.scaling.limits.stabilization import Coverage, SlidingExtreme
 from headroom.scaling.values import LatencyCounts, Pod, PodSample, RateLimit
-from scaling_world import BOUNDS_S, Service, policy, ready_pod, sample
 from service_world import service
 
 STEPS = st.lists(st.tuples(st.sampled_from([0.5, 1.0, 5.0]), st.integers(0, 6)), max_size=30)
