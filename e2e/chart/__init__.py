@@ -1,1 +1,1 @@
-"""The Helm chart: what it shares with the plain manifests, its table of values, and Helm itself."""
+"""Tools for the Helm chart: files copied from deploy/base, the values table, running Helm."""

@@ -1,4 +1,4 @@
-"""`python -m chart`: write what the chart shares with the plain manifests, and its values table."""
+"""`python -m chart`: write the files copied from deploy/base, and the values table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The chart's objects beside the plain manifests': the same but for what Helm adds."""
+"""Compares the objects of the chart and the plain manifests, apart from what Helm adds."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Identity = tuple[str, str, str]
 
 
 def identity(manifest: Mapping[str, Any]) -> Identity:
-    """Kind, namespace and name."""
+    """Return kind, namespace and name."""
     metadata = manifest["metadata"]
     return manifest["kind"], metadata.get("namespace", ""), metadata["name"]
 
 
 def by_identity(manifests: Iterable[Mapping[str, Any]]) -> dict[Identity, dict[str, Any]]:
-    """Manifests without what Helm adds to an object."""
+    """Return the manifests without what Helm adds."""
     return {identity(each): _plain(each) for each in manifests}
 
 
@@ -37,7 +37,7 @@ def _plain(manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _without_labels(value: Any) -> Any:
-    """Copy without the added labels: on objects, in templates, in selectors."""
+    """Return a copy without the added labels on objects, in templates and in selectors."""
     if isinstance(value, Mapping):
         return {k: _without_labels(v) for k, v in value.items() if k not in ADDED_LABELS}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""PromQL in the alerts and the dashboard: where it stands, and which metrics it names."""
+"""PromQL expressions of the alerts and the dashboard, and the metrics that they read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GRAFANA_VARIABLES = {
 
 
 def of_alerts(rules: Mapping[str, Any]) -> dict[str, str]:
-    """Expression by the name of its alert or record."""
+    """Return the expressions by the name of their alert or record."""
     return {
         rule.get("alert") or rule["record"]: rule["expr"]
         for group in rules["groups"]
@@ -25,7 +25,7 @@ def of_alerts(rules: Mapping[str, Any]) -> dict[str, str]:
 
 
 def of_dashboard(dashboard: Mapping[str, Any]) -> dict[str, str]:
-    """Expression by the title of its panel and its letter, variables replaced."""
+    """Return the expressions by panel title and letter, with variables replaced."""
     return {
         f"{panel['title']}/{target['refId']}": _without_variables(target["expr"])
         for panel in dashboard["panels"]
@@ -34,7 +34,7 @@ def of_dashboard(dashboard: Mapping[str, Any]) -> dict[str, str]:
 
 
 def variables_of(dashboard: Mapping[str, Any]) -> Iterator[str]:
-    """The selectors that fill the dashboard's variables."""
+    """Return the selectors that fill the dashboard's variables."""
     for variable in dashboard["templating"]["list"]:
         if variable["type"] == "query":
             selector = variable["definition"].removeprefix("label_values(").rpartition(",")[0]
@@ -42,12 +42,12 @@ def variables_of(dashboard: Mapping[str, Any]) -> Iterator[str]:
 
 
 def metrics_in(expression: str) -> set[str]:
-    """The series that an expression reads, those of recording rules apart."""
+    """Return the series that an expression reads, without those of recording rules."""
     return set(METRIC.findall(expression))
 
 
 def states_in(expression: str) -> set[str]:
-    """The replicas' states that an expression selects."""
+    """Return the replica states that an expression selects."""
     return set(STATE.findall(expression))
 
 

@@ -1,4 +1,4 @@
-"""Helm as a user runs it, against one cluster or none."""
+"""Runs Helm as a user does, with a cluster or without."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PATIENCE_S = 120.0
 
 
 class Helm:
-    """The program, with folders of its own so that it reads no configuration of this user."""
+    """The Helm program with its own folders, so that it ignores the user's configuration."""
 
     def __init__(self, program: Path, home: Path, kubeconfig: Path | None = None) -> None:
         self._program = program
@@ -32,7 +32,7 @@ class Helm:
         values: Mapping[str, Any] | None = None,
         timeout_s: float = PATIENCE_S,
     ) -> str:
-        """Run to the end and return what was printed.
+        """Run Helm and return its output.
 
         Raises:
             ClusterError: Helm failed; the message holds what it said.
@@ -54,7 +54,7 @@ class Helm:
         release: str = "headroom",
         namespace: str = "headroom-system",
     ) -> list[dict[str, Any]]:
-        """The chart's objects, those of `helm test` included.
+        """Return the chart's objects, including those of `helm test`.
 
         Raises:
             ClusterError: the chart does not take these values.
@@ -64,5 +64,5 @@ class Helm:
 
 
 def objects(text: str) -> list[dict[str, Any]]:
-    """The manifests in a stream of YAML."""
+    """Return the manifests in a YAML stream."""
     return [each for each in yaml.safe_load_all(text) if each]

@@ -1,4 +1,4 @@
-"""Where the chart and what it is compared with lie."""
+"""Paths of the chart and of the manifests that it is compared with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the chart holds a copy of, and what is written from it: the same at any time, by a test."""
+"""Generated files of the chart; a test checks that they are up to date."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from chart import values_table
 from chart.paths import BASE, CHART, COMPONENT, README
 
 COPIES = ("crd.yaml", "rbac.yaml")
-"""Of the plain manifests: Helm reads no file outside of the chart's folder."""
+"""Copies of deploy/base, because Helm reads no file outside the folder of the chart."""
 GATEWAY = ("rbac.yaml", "operator-xds.yaml", "gateway.yaml", "activator.yaml")
-"""Of the component, in one file."""
+"""Copy of the gateway component as one file."""
 
 
 def contents() -> dict[Path, str]:
-    """Each file that `make chart` writes, as it should be."""
+    """Return the content of each file that `make chart` writes."""
     copied = {CHART / "files" / name: (BASE / name).read_text() for name in COPIES}
     gateway = "---\n".join((COMPONENT / name).read_text() for name in GATEWAY)
     copied[CHART / "files" / "gateway.yaml"] = gateway

@@ -1,4 +1,4 @@
-"""The chart's values as a Markdown table: meanings from the schema, defaults from the values."""
+"""The chart's values as a Markdown table: descriptions of the schema, defaults of the values."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ class Value:
     """One value that a user may set."""
 
     name: str
-    """With dots, as `--set` takes it."""
+    """Dotted name, as for `--set`."""
     default: Any
     meaning: str
 
 
 def values(schema: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Value]:
-    """Every value with a default, in the order of the schema."""
+    """Return every value with a default, in the order of the schema."""
     return list(_walk("", schema, defaults))
 
 
@@ -38,7 +38,7 @@ def _walk(prefix: str, schema: Mapping[str, Any], defaults: Mapping[str, Any]) -
 
 
 def table(rows: list[Value]) -> str:
-    """As Markdown, with a line feed at the end."""
+    """Render as Markdown, with a final line feed."""
     lines = ["| Value | Default | Meaning |", "|---|---|---|"]
     lines += [f"| `{row.name}` | `{_shown(row.default)}` | {row.meaning} |" for row in rows]
     return "\n".join(lines) + "\n"
@@ -49,7 +49,7 @@ def _shown(default: object) -> str:
 
 
 def put_in(page: str, text: str) -> str:
-    """The page with the text between its two marks.
+    """Return the page with `text` between its two markers.
 
     Raises:
         ValueError: a mark is missing.

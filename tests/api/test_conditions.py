@@ -1,4 +1,4 @@
-"""Conditions keep the time since when they hold, and are there from first sight."""
+"""Conditions exist from the first evaluation and keep their transition time."""
 
 from __future__ import annotations
 

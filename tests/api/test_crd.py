@@ -1,4 +1,4 @@
-"""The CRD: shipped as generated, bounded everywhere, with defaults that agree at every level."""
+"""The CRD: shipped as generated, bounded, with consistent defaults at every level."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PROPERTIES = {path: part for path, part in parts(SCHEMA) if path.startswith((".s
 
 def test_shipped_crd_equals_the_generated_one() -> None:
     shipped = (DEPLOY / "base" / "crd.yaml").read_text()
-    assert shipped == render_yaml(), "write it anew with `make crd`"
+    assert shipped == render_yaml(), "run `make crd`"
     assert yaml.safe_load(shipped) == CRD
 
 
@@ -63,7 +63,7 @@ def test_schema_defaults_equal_those_of_the_values() -> None:
 
 
 BORROWED = (".resources.", ".podTemplate.metadata.", "[]")
-"""Fields that mean what they mean in Kubernetes."""
+"""Fields with their meaning in Kubernetes, which need no description."""
 
 
 @_some(lambda path, part: path.startswith(".spec") and not any(b in path for b in BORROWED))

@@ -1,4 +1,4 @@
-"""Durations: what people write, what it means, how it is written back."""
+"""Durations: parsing, exact values and rendering."""
 
 from __future__ import annotations
 

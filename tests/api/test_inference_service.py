@@ -1,4 +1,4 @@
-"""An InferenceService is read or refused, in words that name field and rule; nothing else."""
+"""An InferenceService is parsed, or rejected with field and rule."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from structural_objects import JSON, objects, parts, violations
 SCHEMA = custom_resource_definition()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
 SPEC_SCHEMA = SCHEMA["properties"]["spec"]
 BEYOND_A_SCHEMA = ("must be a cron expression", "must be a time zone")
-"""What only the operator reads: both are stored, and told in the status."""
+"""Rules that only the operator checks: such specs are stored, and reported in the status."""
 CEL_MESSAGES = {rule["message"] for _, part in parts(SCHEMA) for rule in part.get(VALIDATIONS, ())}
 
 
@@ -208,5 +208,5 @@ def test_body_accepted_by_schema_parses_or_breaks_a_cel_rule(spec: Any) -> None:
 
 
 def _stored(created: dict[str, Any]) -> dict[str, Any]:
-    """Give an object the metadata that the API server would have added."""
+    """Add the metadata that the API server would add."""
     return created | {"metadata": created["metadata"] | {"uid": "u", "generation": 1}}

@@ -1,4 +1,4 @@
-"""Floors by the wall clock: worked by hand, summer time included."""
+"""Schedules, worked by hand, including daylight saving time."""
 
 from __future__ import annotations
 

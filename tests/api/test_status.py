@@ -1,4 +1,4 @@
-"""The status: what is shown of a decision, and that the API server takes all of it as it is."""
+"""The status: what it shows of a decision, and that the schema accepts all of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The chart's values: every one described, checked, and listed; unknown ones are refused."""
+"""The chart's values: each is described, validated and listed; unknown ones are rejected."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PASSED_ON = {
 
 
 def parts(schema: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every place of the schema with its path."""
+    """Return every part of the schema with its path."""
     yield path, schema
     for name, part in schema.get("properties", {}).items():
         yield from parts(part, f"{path}.{name}".lstrip("."))
@@ -68,7 +68,7 @@ def test_schema_and_defaults_have_the_same_values() -> None:
 
 @pytest.mark.parametrize("path", shared.contents(), ids=lambda path: path.name)
 def test_generated_chart_files_are_up_to_date(path: Path) -> None:
-    assert path.read_text() == shared.contents()[path], "write it anew with `make chart`"
+    assert path.read_text() == shared.contents()[path], "run `make chart`"
 
 
 def test_values_table_renders_rows() -> None:
@@ -79,7 +79,7 @@ def test_values_table_renders_rows() -> None:
                 "properties": {"tag": {"description": "Its version."}},
             },
             "labels": {"description": "Of all."},
-            "global": {"description": "Nobody's."},
+            "global": {"description": "Unused."},
         }
     }
     rows = values_table.values(schema, {"image": {"tag": "1"}, "labels": {}})

@@ -39,7 +39,7 @@ def page(commands: TyperGroup, metrics_text: str) -> str:
         _section("Rules across fields", _bullets(rules_of(schema["spec"], "spec"))),
         _section("Fields of `status`", _fields(schema["status"], "status")),
         _section("Conditions", _members(ConditionType)),
-        _section("Reasons of conditions", _members(StatusReason)),
+        _section("Reasons of conditions, events and findings", _members(StatusReason)),
         _section("Reasons of decisions", _members(Reason)),
         _section("States of a replica", _members(PodState)),
         _section("Freshness of a signal", _members(Freshness)),
@@ -50,7 +50,7 @@ def page(commands: TyperGroup, metrics_text: str) -> str:
 
 
 def documented(members: type[StrEnum]) -> list[tuple[str, str]]:
-    """Return the values of an enumeration with the text that stands below each in its source."""
+    """Return the values of an enumeration with the docstring of each."""
     (definition,) = ast.parse(textwrap.dedent(inspect.getsource(members))).body
     assert isinstance(definition, ast.ClassDef)
     found = []
