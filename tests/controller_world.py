@@ -15,7 +15,7 @@ from typing import Any
 from cluster_world import FakeClock, FakeCluster, Manifest
 from headroom.controller.controller import Controller
 from headroom.controller.sharing.ceilings import NO_CAPS
-from headroom.controller.warmup import Warmth
+from headroom.controller.warmup import WarmupDeps
 from headroom.scaling import Decision
 from pods_world import Pods
 from servers_world import PodEvents, Servers
@@ -112,7 +112,7 @@ class World:
             journal=self.journal,
             caps=self.caps,
             chance=random.Random(7),
-            warmth=Warmth(requester=self.servers, watches=[self.pod_events]),
+            warmth=WarmupDeps(requester=self.servers, watches=[self.pod_events]),
             router=self.router,
         )
 

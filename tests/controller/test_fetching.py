@@ -12,7 +12,7 @@ from headroom.api.timestamps import epoch_s, rfc3339
 from headroom.console.cold_starts import starts
 from headroom.controller.act.act_tick import WriteResult
 from headroom.controller.gather.gather_tick import Gathered
-from headroom.controller.gather.model_download import Fetch, fetch_of
+from headroom.controller.gather.model_download import ModelDownload, download_of
 from headroom.controller.gather.pods import observe
 from headroom.controller.report.condition_result import TickResult
 from headroom.controller.report.condition_rules import of_tick
@@ -71,19 +71,19 @@ AGAIN = pod({"running": {"startedAt": ago(5)}}, ended(1, "no route"))
 @pytest.mark.parametrize(
     ("manifest", "expected"),
     [
-        (PULLING, Fetch()),
-        (NO_IMAGE, Fetch(failed=True)),
-        (FETCHING, Fetch(since_s=NOW_S - 35)),
-        (DONE, Fetch(since_s=NOW_S - 50, until_s=NOW_S - 20)),
-        (FAILED, Fetch(failed=True)),
-        (AGAIN, Fetch(since_s=NOW_S - 5, failed=True)),
+        (PULLING, ModelDownload()),
+        (NO_IMAGE, ModelDownload(failed=True)),
+        (FETCHING, ModelDownload(since_s=NOW_S - 35)),
+        (DONE, ModelDownload(since_s=NOW_S - 50, until_s=NOW_S - 20)),
+        (FAILED, ModelDownload(failed=True)),
+        (AGAIN, ModelDownload(since_s=NOW_S - 5, failed=True)),
         (pod({"running": {"startedAt": ago(35)}}, name="theirs"), None),
         ({"metadata": {}, "status": {}}, None),
     ],
     ids=["its image", "no image", "fetching", "done", "failed", "again", "another's", "no node"],
 )
-def test_how_it_goes(manifest: Manifest, expected: Fetch | None) -> None:
-    assert fetch_of(manifest) == expected
+def test_how_it_goes(manifest: Manifest, expected: ModelDownload | None) -> None:
+    assert download_of(manifest) == expected
 
 
 def evaluation(manifest: Manifest) -> tuple[TickResult, Evaluation]:

@@ -43,7 +43,7 @@ class Gateways:
 
     async def count(self, world: World) -> None:
         while True:
-            self.book.stand(["a", "b"], world.clock.now_s())
+            self.book.set_gateways(["a", "b"], world.clock.now_s())
             self._arrived += self.rate_rps + self.rejected_rps
             self._rejected += self.rejected_rps
             answered = self._answered.get(self.took_us, 0.0) + self.rate_rps
@@ -56,10 +56,10 @@ class Gateways:
                 answered={one: int(number) for one, number in self._answered.items()},
             )
             if self.silent:
-                self.book.miss("a", "10.0.0.1 answered 503")
+                self.book.mark_failed("a", "10.0.0.1 answered 503")
             else:
-                self.book.hear("a", {KEY: page}, world.clock.now_s())
-            self.book.hear("b", {}, world.clock.now_s())
+                self.book.add_page("a", {KEY: page}, world.clock.now_s())
+            self.book.add_page("b", {}, world.clock.now_s())
             await asyncio.sleep(1.0)
 
 

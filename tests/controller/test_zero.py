@@ -16,7 +16,7 @@ GATEWAY = {"mode": "Gateway"}
 ZERO = {"minReplicas": 0, "scaleToZero": {"idleTimeout": "1m"}}
 
 
-class Doors:
+class GatewayProber:
     """A router that only says how requests reach the services."""
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ def at(replicas: int, world: World) -> bool:
 
 
 def test_the_last_replica_goes_after_the_quiet_time_and_comes_back_at_once_when_woken() -> None:
-    doors = Doors()
+    doors = GatewayProber()
 
     async def story(world: World) -> None:
         world.create(routing=GATEWAY, scaling=ZERO)
@@ -86,7 +86,7 @@ def test_the_last_replica_goes_after_the_quiet_time_and_comes_back_at_once_when_
     ],
 )
 def test_the_last_replica_stays_while(why: str, standing: RouteStatus, silent: bool) -> None:
-    doors = Doors()
+    doors = GatewayProber()
 
     async def story(world: World) -> None:
         world.create(routing=GATEWAY, scaling=ZERO)
@@ -101,7 +101,7 @@ def test_the_last_replica_stays_while(why: str, standing: RouteStatus, silent: b
 
 def test_without_anybody_to_hold_requests_one_replica_comes_back() -> None:
     """A rollout of the activators takes less than the patience of 30 s; their loss does not."""
-    doors = Doors()
+    doors = GatewayProber()
 
     async def story(world: World) -> None:
         world.create(routing=GATEWAY, scaling=ZERO)
@@ -126,7 +126,7 @@ def test_a_restart_of_the_operator_leaves_none_where_there_was_none() -> None:
         await world.run_for(60.0)
         assert at(0, world)
 
-    play(story, Doors())
+    play(story, GatewayProber())
 
 
 def test_a_service_with_a_floor_is_decided_as_ever() -> None:
@@ -138,7 +138,7 @@ def test_a_service_with_a_floor_is_decided_as_ever() -> None:
         assert world.condition("RoutingReady") == ("True", "ViaGateway")
         assert world.condition("RoutingReady", "plain") == ("True", "DirectToPods")
 
-    play(story, Doors())
+    play(story, GatewayProber())
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,11 @@ from aiohttp import web
 from gateway_world import Replica, free_port, gateway, route, until
 from headroom.adapters.gateway_scraper import GatewayScraper
 from headroom.controller.gather.gateway_pages import GatewayPages
-from headroom.controller.routing.ready_pods import WarmPod
+from headroom.controller.routing.ready_pods import ReadyPod
 
 pytestmark = pytest.mark.clock
 
-POD = WarmPod(uid="1", name="gateway-0", address="127.0.0.1", restarts=0)
+POD = ReadyPod(uid="1", name="gateway-0", address="127.0.0.1", restarts=0)
 
 
 class WallClock:
@@ -46,7 +46,7 @@ async def test_counts_are_read_until_the_gateway_fails(
 
         async def heard() -> bool:
             tally = pages.of(canary.key)
-            return tally is not None and tally.heard
+            return tally is not None and tally.complete
 
         await until(heard, "the gateway was heard")
         caplog.clear()
@@ -61,12 +61,12 @@ async def test_counts_are_read_until_the_gateway_fails(
         await until(counted, "the requests are counted for whose replicas had them")
         tally = pages.of(one.key)
         assert tally is not None
-        assert (tally.counted.arrived, tally.silent) == (0, ())
+        assert (tally.counted.arrived, tally.failed) == (0, ())
         front.process.kill()
 
         async def silent() -> bool:
             tally = pages.of(canary.key)
-            return tally is not None and bool(tally.silent)
+            return tally is not None and bool(tally.failed)
 
         await until(silent, "the gateway is silent")
         before = pages.of(canary.key)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from headroom.controller.routing.gateway_probe import Doors
-from headroom.controller.routing.ready_pods import PodBook
+from headroom.controller.routing.gateway_probe import GatewayProber
+from headroom.controller.routing.ready_pods import ReadyPodIndex
 
 NAMESPACE = "headroom-system"
 PORTS = frozenset({20001, 20002})
@@ -35,19 +35,19 @@ def gateway(number: int, restarts: int = 0) -> dict[str, Any]:
     }
 
 
-def two() -> PodBook:
-    book = PodBook(lambda: None)
+def two() -> ReadyPodIndex:
+    book = ReadyPodIndex(lambda: None)
     book.replace([gateway(1), gateway(2)])
     return book
 
 
-async def led_to(doors: Doors, port: int = 20001) -> str:
+async def led_to(doors: GatewayProber, port: int = 20001) -> str:
     return "".join(pod.address for pod in await doors.open_for("a-service", port))
 
 
 async def test_closed_gateway_is_replaced_and_used_again_once_open() -> None:
     probe = Connects("10.0.0.1", "10.0.0.2")
-    doors = Doors(two(), NAMESPACE, probe)
+    doors = GatewayProber(two(), NAMESPACE, probe)
     first = await led_to(doors)
     assert not await doors.look(PORTS)
 
@@ -67,7 +67,7 @@ async def test_closed_gateway_is_replaced_and_used_again_once_open() -> None:
 
 async def test_standby_listener_is_not_taken_for_a_gateway() -> None:
     probe = Connects("10.0.0.1", "10.0.0.2")
-    doors = Doors(two(), NAMESPACE, probe)
+    doors = GatewayProber(two(), NAMESPACE, probe)
     first = await led_to(doors)
     probe.addresses.remove(first)
     probe.stood_by.add(first)
@@ -78,7 +78,7 @@ async def test_standby_listener_is_not_taken_for_a_gateway() -> None:
 async def test_probe_connects_to_one_used_port_per_gateway() -> None:
     probe = Connects("10.0.0.1", "10.0.0.2")
     book = two()
-    doors = Doors(book, NAMESPACE, probe)
+    doors = GatewayProber(book, NAMESPACE, probe)
     gates = {await led_to(doors, 20001), await led_to(doors, 20002)}
     assert len(gates) == 1
     probe.tried.clear()
@@ -95,9 +95,9 @@ async def test_probe_connects_to_one_used_port_per_gateway() -> None:
 
 async def test_restarted_gateway_is_probed_again() -> None:
     probe = Connects("10.0.0.1")
-    book = PodBook(lambda: None)
+    book = ReadyPodIndex(lambda: None)
     book.replace([gateway(1)])
-    doors = Doors(book, NAMESPACE, probe)
+    doors = GatewayProber(book, NAMESPACE, probe)
     assert await led_to(doors) == "10.0.0.1"
     probe.addresses.clear()
     book.replace([gateway(1, restarts=1)])

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from headroom.controller.routing import port_numbers
-from headroom.controller.routing.handover import Leads, Next, step
-from headroom.controller.routing.ready_pods import PodBook
+from headroom.controller.routing.handover import Next, ServiceTarget, step
+from headroom.controller.routing.ready_pods import ReadyPodIndex
 from headroom.resources import endpoint_slice
 from headroom.resources.names import SERVICE_LABEL
 from service_world import service
 
 A, B = "10.0.0.1", "10.0.0.2"
-TO_REPLICAS = Next(slice_first=None, service=Leads.REPLICAS, slice_after=())
+TO_REPLICAS = Next(slice_first=None, service=ServiceTarget.REPLICAS, slice_after=())
 
 
 @pytest.mark.parametrize(
@@ -20,28 +20,28 @@ TO_REPLICAS = Next(slice_first=None, service=Leads.REPLICAS, slice_after=())
     [
         pytest.param(
             *(True, [A, B], (), False),
-            Next(slice_first=(A,), service=Leads.GATEWAY, slice_after=None),
+            Next(slice_first=(A,), service=ServiceTarget.GATEWAY, slice_after=None),
             id="on: the slice leads to a gateway before the Service lets go of the replicas",
         ),
         pytest.param(
             *(True, [B], (A,), False),
-            Next(slice_first=(B,), service=Leads.GATEWAY, slice_after=None),
+            Next(slice_first=(B,), service=ServiceTarget.GATEWAY, slice_after=None),
             id="its gateway is away: another one",
         ),
         pytest.param(*(True, [], (A,), False), TO_REPLICAS, id="none listens: to the replicas"),
         pytest.param(
             *(False, [A], (A,), False),
-            Next(slice_first=None, service=Leads.LEFT, slice_after=None),
+            Next(slice_first=None, service=ServiceTarget.LEFT, slice_after=None),
             id="off: the slice stays until the Service has its replicas",
         ),
         pytest.param(
             *(False, [A], (A,), True),
-            Next(slice_first=None, service=Leads.LEFT, slice_after=()),
+            Next(slice_first=None, service=ServiceTarget.LEFT, slice_after=()),
             id="and is emptied then",
         ),
         pytest.param(
             *(False, [], (A,), False),
-            Next(slice_first=None, service=Leads.LEFT, slice_after=()),
+            Next(slice_first=None, service=ServiceTarget.LEFT, slice_after=()),
             id="off with the gateway away: at once",
         ),
     ],
@@ -81,23 +81,23 @@ def pod(**changes: object) -> dict[str, object]:
 
 def test_pod_is_routed_to_from_readiness_to_termination() -> None:
     changes: list[str] = []
-    book = PodBook(lambda: changes.append("changed"))
+    book = ReadyPodIndex(lambda: changes.append("changed"))
     cold = pod()
     cold["status"] = {"podIP": "10.0.0.1", "conditions": [{"type": "Ready", "status": "False"}]}
     book.replace([cold])
-    assert book.warm("vision", "resnet50") == ()
+    assert book.ready("vision", "resnet50") == ()
     assert changes == ["changed"]  # that there is none is news
     changes.clear()
     book.observe("MODIFIED", pod())
     book.observe("MODIFIED", pod())
-    assert [one.address for one in book.warm("vision", "resnet50")] == ["10.0.0.1"]
+    assert [one.address for one in book.ready("vision", "resnet50")] == ["10.0.0.1"]
     assert changes == ["changed"]
     book.observe("MODIFIED", pod(deletionTimestamp="2026-01-01T00:00:00Z"))
-    assert book.warm("vision", "resnet50") == ()
+    assert book.ready("vision", "resnet50") == ()
     assert changes == ["changed", "changed"]
 
 
 def test_pod_with_the_label_but_another_owner_is_not_routed_to() -> None:
-    book = PodBook(lambda: None)
+    book = ReadyPodIndex(lambda: None)
     book.replace([pod(ownerReferences=[])])
-    assert book.warm("vision", "resnet50") == ()
+    assert book.ready("vision", "resnet50") == ()

@@ -8,7 +8,7 @@ import pytest
 
 from headroom.controller.warmup import gate
 from headroom.controller.warmup.gate import GatedPod, StatusKey
-from headroom.controller.warmup.progress import Course, Fault, Terms
+from headroom.controller.warmup.progress import Fault, Progress, Terms
 
 TERMS = Terms(requests=2, max_latency_s=0.25, timeout_s=60.0)
 NOW_S = 1_800_000_000.0
@@ -65,8 +65,8 @@ def read(port: int = 8000, **given: Any) -> GatedPod:
 
 
 def warm(pod: GatedPod) -> StatusKey:
-    course = Course(begun_s=0.0).answered(0.1, 1.0, TERMS).answered(0.2, 2.0, TERMS)
-    return gate.wanted(pod, course, TERMS, 2.0)
+    progress = Progress(begun_s=0.0).answered(0.1, 1.0, TERMS).answered(0.2, 2.0, TERMS)
+    return gate.wanted(pod, progress, TERMS, 2.0)
 
 
 def test_a_pod_without_the_gate_is_not_ours_to_warm() -> None:
@@ -90,23 +90,23 @@ def test_a_sidecar_counts_only_where_no_container_names_the_port(port: int, coun
 
 
 @pytest.mark.parametrize(
-    ("course", "now_s", "reason", "words"),
+    ("progress", "now_s", "reason", "words"),
     [
-        (Course(begun_s=0.0), 1.0, "WarmingUp", "2 are to meet warmup.maxLatency 250 ms"),
+        (Progress(begun_s=0.0), 1.0, "WarmingUp", "2 are to meet warmup.maxLatency 250 ms"),
         (
-            Course(begun_s=0.0, answered_s=(3.0, 3.0), sent=9, slow=9, last_s=1.0),
+            Progress(begun_s=0.0, answered_s=(3.0, 3.0), sent=9, slow=9, last_s=1.0),
             1.0,
             "TooSlow",
             "raise warmup.maxLatency",
         ),
         (
-            Course(begun_s=0.0, sent=1, failures=1, fault=Fault.REFUSED, said="400"),
+            Progress(begun_s=0.0, sent=1, failures=1, fault=Fault.REFUSED, said="400"),
             1.0,
             "RequestRefused",
             "400",
         ),
         (
-            Course(begun_s=0.0, sent=1, failures=1, fault=Fault.UNANSWERED, said="refused"),
+            Progress(begun_s=0.0, sent=1, failures=1, fault=Fault.UNANSWERED, said="refused"),
             61.0,
             "TimedOut",
             "not warm within warmup.timeout (60 s): RequestUnanswered: refused",
@@ -114,9 +114,9 @@ def test_a_sidecar_counts_only_where_no_container_names_the_port(port: int, coun
     ],
 )
 def test_a_closed_gate_says_what_it_waits_for(
-    course: Course, now_s: float, reason: str, words: str
+    progress: Progress, now_s: float, reason: str, words: str
 ) -> None:
-    said = gate.wanted(read(), course, TERMS, now_s)
+    said = gate.wanted(read(), progress, TERMS, now_s)
     assert (said.holds, said.reason) == (False, reason)
     assert words in said.message
     waits = gate.waits_for(raw(said=said))
@@ -150,8 +150,8 @@ def test_it_is_written_when_somebody_should_know(
 ) -> None:
     before = known and StatusKey(holds=known[0] == "Warm", reason=known[0], message=known[1])
     said = StatusKey(holds=reason == "Warm", reason=reason, message="now")
-    pod, course = read(said=before), Course(begun_s=0.0)
-    assert gate.is_worth_writing(pod, said, course, age_s, last_s) is worth
+    pod, progress = read(said=before), Progress(begun_s=0.0)
+    assert gate.is_worth_writing(pod, said, progress, age_s, last_s) is worth
 
 
 def test_what_is_applied_names_the_pod_at_its_version_and_nothing_of_the_kubelet() -> None:

@@ -30,7 +30,7 @@ from headroom.controller.scheduling.scheduler import Scheduler
 from headroom.controller.services.resync import Resync
 from headroom.controller.services.service_cache import ServiceCache
 from headroom.controller.sharing.ceilings import NO_CAPS, Caps
-from headroom.controller.warmup import PodWatch, Warmth
+from headroom.controller.warmup import PodWatch, WarmupDeps
 from headroom.errors import ClusterError
 from headroom.resources.names import WARMED_LABEL
 from headroom.resources.settings import DEFAULTS, Settings
@@ -67,7 +67,7 @@ class Controller:
         caps: Caps = NO_CAPS,
         prometheus: Mapping[str, Prometheus] | None = None,
         router: Router | None = None,
-        warmth: Warmth | None = None,
+        warmth: WarmupDeps | None = None,
         settings: Settings = DEFAULTS,
     ) -> None:
         self._cluster = cluster

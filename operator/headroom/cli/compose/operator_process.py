@@ -31,7 +31,7 @@ from headroom.controller.permissions import Permission
 from headroom.controller.ports import Prometheus
 from headroom.controller.services.service_cache import ServiceCache
 from headroom.controller.sharing.ceilings import Caps
-from headroom.controller.warmup import Warmth
+from headroom.controller.warmup import WarmupDeps
 from headroom.ops.health import Health, watch_loop_lag
 from headroom.ops.operator_metrics import OperatorMetrics
 from headroom.ops.prerequisites import Prerequisites
@@ -162,10 +162,10 @@ def _recording(path: Path | None, most_mib: int) -> AbstractContextManager[Recor
     return RecordingFile(path, header=header_line(), most_bytes=most_mib * 1024**2)
 
 
-def _warmup(api: KubernetesApi, requester: PodRequester, namespaces: Sequence[str]) -> Warmth:
+def _warmup(api: KubernetesApi, requester: PodRequester, namespaces: Sequence[str]) -> WarmupDeps:
     """Build the sender of warm-up requests, and a watch of its pods in each namespace, or all."""
     watched = tuple(namespaces) or (None,)
-    return Warmth(
+    return WarmupDeps(
         requester=requester,
         watches=[PodWatch(api, selector=WARMED_LABEL, namespace=one) for one in watched],
     )

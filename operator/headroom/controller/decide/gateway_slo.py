@@ -56,8 +56,8 @@ class GatewaySLI:
         """
         if totals is None:
             return DIRECT
-        if not totals.heard and not self.windows.last:
-            return GatewaySLI(watched=True, silent=totals.silent)
+        if not totals.complete and not self.windows.last:
+            return GatewaySLI(watched=True, silent=totals.failed)
         observation = Observation(
             now_s=now_s,
             current=1,
@@ -73,7 +73,7 @@ class GatewaySLI:
             windows=windows,
             signals=signals,
             missed_rps=windows.total(watched_s).missed / watched_s if known else None,
-            silent=totals.silent,
+            silent=totals.failed,
         )
 
     @property
@@ -104,7 +104,7 @@ DIRECT = GatewaySLI()
 
 def rejected_at_gateway(totals: ServiceTotals | None) -> GatewayRejections | None:
     """Return what the gateways rejected so far; None if not every gateway was read yet."""
-    if totals is None or not totals.heard:
+    if totals is None or not totals.complete:
         return None
     return GatewayRejections(time_s=totals.time_s, requests=float(totals.counted.rejected))
 

@@ -21,17 +21,17 @@ class ServiceTotals:
 
     time_s: float
     """As of when: that of the gateway heard least recently, or since when it was not heard yet."""
-    heard: bool
+    complete: bool
     """Whether every gateway was heard at all."""
     counted: ServiceCounters = NOTHING
-    silent: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
     """Gateways whose last page could not be read, with why."""
 
 
 @dataclass(slots=True)
 class _Gateway:
     since_s: float
-    heard_s: float | None = None
+    read_s: float | None = None
     page: Mapping[str, ServiceCounters] = field(default_factory=dict)
     trouble: str = ""
 
@@ -43,27 +43,27 @@ class GatewayCounters:
         self._gateways: dict[str, _Gateway] = {}
         self._sums: dict[str, ServiceCounters] = {}
 
-    def stand(self, gateways: Collection[str], now_s: float) -> None:
+    def set_gateways(self, gateways: Collection[str], now_s: float) -> None:
         """Take in which gateways there are; the counts of those that have gone stay counted."""
         self._gateways = {
             one: self._gateways.get(one) or _Gateway(since_s=now_s) for one in sorted(gateways)
         }
 
-    def hear(self, gateway: str, page: Mapping[str, ServiceCounters], now_s: float) -> None:
+    def add_page(self, gateway: str, page: Mapping[str, ServiceCounters], now_s: float) -> None:
         """Take in a page of one of them."""
         known = self._gateways.get(gateway)
         if known is None:
             return
-        if known.heard_s is not None:
+        if known.read_s is not None:
             for key, after in page.items():
                 before = known.page.get(key, NOTHING)
                 if after != before:
                     self._sums[key] = _plus(self._sums.get(key, NOTHING), _added(before, after))
-        known.heard_s, known.page, known.trouble = now_s, page, ""
+        known.read_s, known.page, known.trouble = now_s, page, ""
         told = {key for one in self._gateways.values() for key in one.page}
         self._sums = {key: one for key, one in self._sums.items() if key in told}
 
-    def miss(self, gateway: str, why: str) -> None:
+    def mark_failed(self, gateway: str, why: str) -> None:
         """Take in that a gateway could not be read."""
         if gateway in self._gateways:
             self._gateways[gateway].trouble = why
@@ -76,10 +76,10 @@ class GatewayCounters:
         active = sum(one.page.get(key, NOTHING).active for one in gateways)
         total = self._sums.get(key, NOTHING)
         return ServiceTotals(
-            time_s=min(one.since_s if one.heard_s is None else one.heard_s for one in gateways),
-            heard=all(one.heard_s is not None for one in gateways),
+            time_s=min(one.since_s if one.read_s is None else one.read_s for one in gateways),
+            complete=all(one.read_s is not None for one in gateways),
             counted=replace(total, active=active),
-            silent=tuple(
+            failed=tuple(
                 f"{name}: {one.trouble}" for name, one in self._gateways.items() if one.trouble
             ),
         )

@@ -52,12 +52,12 @@ class GatewayPages:
         self._pages = pages
         self._clock = clock
         self._port = port
-        self._book = GatewayCounters()
+        self._counters = GatewayCounters()
         self._complaints: dict[str, str] = {}
 
     def of(self, key: str) -> ServiceTotals | None:
         """Give what is known of a service by `namespace/name`; None where there is no gateway."""
-        return self._book.of(key)
+        return self._counters.of(key)
 
     async def run(
         self,
@@ -67,7 +67,7 @@ class GatewayPages:
         """Read until cancelled; what was counted before stays counted."""
         while True:
             pods = {f"{pod.name} {pod.uid}": pod for pod in gateways()}
-            self._book.stand(pods.keys(), self._clock.now_s())
+            self._counters.set_gateways(pods.keys(), self._clock.now_s())
             await asyncio.gather(*(self._read(name, pod) for name, pod in pods.items()))
             await asyncio.sleep(every_s())
 
@@ -76,10 +76,10 @@ class GatewayPages:
         try:
             page = await self._pages.scrape(f"http://{host}:{self._port}{PAGE}")
             now_s = self._clock.now_s()
-            self._book.hear(gateway, await asyncio.to_thread(read, page), now_s)
+            self._counters.add_page(gateway, await asyncio.to_thread(read, page), now_s)
             self._complaints.pop(gateway, None)
         except (ScrapeFailed, ValueError) as error:
-            self._book.miss(gateway, str(error))
+            self._counters.mark_failed(gateway, str(error))
             if self._complaints.get(gateway) != str(error):
                 self._complaints[gateway] = str(error)
                 _log.warning("gateway %s: what it counts is not known: %s", pod.name, error)

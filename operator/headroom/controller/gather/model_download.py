@@ -11,7 +11,7 @@ from headroom.resources.names import DOWNLOADER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fetch:
+class ModelDownload:
     """The download of one pod."""
 
     since_s: float | None = None
@@ -27,7 +27,7 @@ class Fetch:
         return self.since_s is not None and self.until_s is None
 
 
-def fetch_of(pod: Mapping[str, Any]) -> Fetch | None:
+def download_of(pod: Mapping[str, Any]) -> ModelDownload | None:
     """Return how it goes; None where the pod has nothing to fetch, or no node yet."""
     statuses = pod.get("status", {}).get("initContainerStatuses") or ()
     one = next((each for each in statuses if each["name"] == DOWNLOADER), None)
@@ -36,9 +36,11 @@ def fetch_of(pod: Mapping[str, Any]) -> Fetch | None:
     state = one.get("state") or {}
     ended = state.get("terminated") or {}
     if ended and ended.get("exitCode") == 0:
-        return Fetch(since_s=_moment(ended, "startedAt"), until_s=_moment(ended, "finishedAt"))
+        return ModelDownload(
+            since_s=_moment(ended, "startedAt"), until_s=_moment(ended, "finishedAt")
+        )
     before = (one.get("lastState") or {}).get("terminated") or {}
-    return Fetch(
+    return ModelDownload(
         since_s=_moment(state.get("running") or {}, "startedAt"),
         failed=bool(ended or before or (state.get("waiting") or {}).get("message")),
     )

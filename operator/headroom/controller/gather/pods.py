@@ -21,7 +21,7 @@ from enum import StrEnum
 from typing import Any
 
 from headroom.api.timestamps import epoch_s
-from headroom.controller.gather.model_download import Fetch, fetch_of
+from headroom.controller.gather.model_download import ModelDownload, download_of
 from headroom.controller.warmup import gate
 from headroom.resources.names import DELETION_COST, REMOVED_FIRST
 from headroom.scaling.values import Pod, PodState
@@ -77,7 +77,7 @@ class ObservedPod:
     """Whether it becomes ready only when the operator has warmed it."""
     waits_for: gate.StatusKey | None = None
     """What that waits for, where nothing else is missing."""
-    fetch: Fetch | None = None
+    fetch: ModelDownload | None = None
     """The download of its model; None where it has none."""
 
 
@@ -121,7 +121,7 @@ def _observed(raw: _RawPod, now_s: float, warmup_timeout_s: float) -> ObservedPo
         marked_by=_marked_by(raw),
         gated=gate.has_gate(raw),
         waits_for=waits_for,
-        fetch=fetch_of(raw),
+        fetch=download_of(raw),
     )
 
 

@@ -10,28 +10,28 @@ from collections.abc import Set
 
 from headroom.controller.routing import port_numbers
 from headroom.controller.routing.ports import Probe
-from headroom.controller.routing.ready_pods import PodBook, WarmPod
+from headroom.controller.routing.ready_pods import ReadyPod, ReadyPodIndex
 from headroom.gateway.bootstrap import OPS_PORT
 
 _Door = tuple[str, int, int]
 """Gateway, restarts and port."""
 
 
-class Doors:
+class GatewayProber:
     """The ports of the gateways that took a connection."""
 
-    def __init__(self, gates: PodBook, namespace: str, probe: Probe) -> None:
+    def __init__(self, gates: ReadyPodIndex, namespace: str, probe: Probe) -> None:
         self._gates = gates
         self._namespace = namespace
         self._probe = probe
         self._open: set[_Door] = set()
 
-    async def open_for(self, uid: str, port: int) -> list[WarmPod]:
+    async def open_for(self, uid: str, port: int) -> list[ReadyPod]:
         """Give the gateway that takes connections for a service; none where there is none.
 
         The first by its own order is enough: the others are for when that one is away.
         """
-        pods = self._gates.warm(self._namespace)
+        pods = self._gates.ready(self._namespace)
         for pod in sorted(pods, key=lambda pod: port_numbers.preference(uid, pod.name)):
             door = (pod.uid, pod.restarts, port)
             if door in self._open or await self._takes(pod, port):
@@ -39,7 +39,7 @@ class Doors:
                 return [pod]
         return []
 
-    async def _takes(self, pod: WarmPod, port: int) -> bool:
+    async def _takes(self, pod: ReadyPod, port: int) -> bool:
         is_open = self._probe.is_open
         return await is_open(pod.address, OPS_PORT) and await is_open(pod.address, port)
 
@@ -48,7 +48,7 @@ class Doors:
 
         `ports` are those that services have now: the others are shut because they are not needed.
         """
-        pods = {(pod.uid, pod.restarts): pod for pod in self._gates.warm(self._namespace)}
+        pods = {(pod.uid, pod.restarts): pod for pod in self._gates.ready(self._namespace)}
         self._open = {door for door in self._open if door[:2] in pods and door[2] in ports}
         tried = {door[:2] for door in self._open}
         answers = await asyncio.gather(

@@ -15,7 +15,7 @@ RETIRED_AFTER_S = 15.0
 """Time that kube-proxy and connections under way have after a slice was emptied."""
 
 
-class Leads(StrEnum):
+class ServiceTarget(StrEnum):
     """Where the Service of a name leads."""
 
     GATEWAY = "Gateway"
@@ -30,7 +30,7 @@ class Next:
 
     slice_first: tuple[str, ...] | None
     """Addresses in the slice, before the Service is written; None: as it is."""
-    service: Leads
+    service: ServiceTarget
     slice_after: tuple[str, ...] | None
     """The same after it."""
 
@@ -44,8 +44,10 @@ def step(
     Kubernetes' own leads to a ready replica.
     """
     if routed and gateways:
-        return Next(slice_first=(gateways[0],), service=Leads.GATEWAY, slice_after=None)
+        return Next(slice_first=(gateways[0],), service=ServiceTarget.GATEWAY, slice_after=None)
     if routed:
-        return Next(slice_first=None, service=Leads.REPLICAS, slice_after=())
+        return Next(slice_first=None, service=ServiceTarget.REPLICAS, slice_after=())
     emptied = () if replicas_known or not gateways else None
-    return Next(slice_first=None, service=Leads.LEFT, slice_after=emptied if standing else None)
+    return Next(
+        slice_first=None, service=ServiceTarget.LEFT, slice_after=emptied if standing else None
+    )

@@ -13,7 +13,7 @@ _Group = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WarmPod:
+class ReadyPod:
     """A pod that may be sent requests."""
 
     uid: str
@@ -24,15 +24,15 @@ class WarmPod:
 
 
 @dataclass(slots=True)
-class PodBook:
+class ReadyPodIndex:
     """Warm pods by what they belong to; tells `on_change` of what has become another."""
 
     on_change: Callable[[], None]
     synced: bool = False
     """Whether everything that exists has been told once."""
-    _warm: dict[_Group, dict[str, WarmPod]] = field(default_factory=dict)
+    _warm: dict[_Group, dict[str, ReadyPod]] = field(default_factory=dict)
 
-    def warm(self, namespace: str, name: str = "") -> tuple[WarmPod, ...]:
+    def ready(self, namespace: str, name: str = "") -> tuple[ReadyPod, ...]:
         """Give the warm pods of a service; without a name those that wear no service's label."""
         return tuple(self._warm.get((namespace, name), {}).values())
 
@@ -53,7 +53,7 @@ class PodBook:
         if before != after:
             self.on_change()
 
-    def _enter(self, pod: Manifest) -> WarmPod | None:
+    def _enter(self, pod: Manifest) -> ReadyPod | None:
         warm, group = _warm_pod(pod), _group(pod)
         if warm is None or (group[1] and not _is_of(pod, group[1])):
             return None
@@ -81,14 +81,14 @@ def _is_of(pod: Manifest, deployment: str) -> bool:
     )
 
 
-def _warm_pod(pod: Manifest) -> WarmPod | None:
+def _warm_pod(pod: Manifest) -> ReadyPod | None:
     metadata, status = pod["metadata"], pod.get("status") or {}
     ready = any(
         one["type"] == "Ready" and one["status"] == "True" for one in status.get("conditions") or ()
     )
     if not ready or metadata.get("deletionTimestamp") or not status.get("podIP"):
         return None
-    return WarmPod(
+    return ReadyPod(
         uid=metadata["uid"],
         name=metadata["name"],
         address=status["podIP"],

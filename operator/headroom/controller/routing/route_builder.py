@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from headroom.api import InferenceService
 from headroom.api.status import Status, seconds_of
-from headroom.controller.routing.ready_pods import WarmPod
+from headroom.controller.routing.ready_pods import ReadyPod
 from headroom.gateway import Endpoint, Route
 from headroom.gateway.activator_messages import UNKNOWN_IN_FLIGHT, Served
 from headroom.gateway.runtime import busy_per_replica, in_flight_per_replica
@@ -54,7 +54,7 @@ def route(service: InferenceService, port: int, others: Container[str] = ()) -> 
     )
 
 
-def endpoints(service: InferenceService, pods: tuple[WarmPod, ...]) -> list[Endpoint]:
+def endpoints(service: InferenceService, pods: tuple[ReadyPod, ...]) -> list[Endpoint]:
     """Give where its warm replicas are reached."""
     return [Endpoint(pod.address, service.spec.runtime.port) for pod in pods]
 
@@ -77,7 +77,7 @@ class Learned:
 
 
 def served(
-    service: InferenceService, port: int, learned: Learned, pods: tuple[WarmPod, ...]
+    service: InferenceService, port: int, learned: Learned, pods: tuple[ReadyPod, ...]
 ) -> Served:
     """Return what activators need to know about a service."""
     routing = service.spec.routing

@@ -19,10 +19,10 @@ from headroom.controller.gather.gateway_pages import EVERY_S, GatewayPages
 from headroom.controller.gather.route_status import NOT_ROUTED, RouteStatus
 from headroom.controller.ports import Clock, Cluster, Manifest
 from headroom.controller.routing import port_numbers, route_builder
-from headroom.controller.routing.gateway_probe import Doors
-from headroom.controller.routing.handover import RETIRED_AFTER_S, Leads, step
+from headroom.controller.routing.gateway_probe import GatewayProber
+from headroom.controller.routing.handover import RETIRED_AFTER_S, ServiceTarget, step
 from headroom.controller.routing.ports import Activators, Probe, Publisher, Watch
-from headroom.controller.routing.ready_pods import PodBook
+from headroom.controller.routing.ready_pods import ReadyPodIndex
 from headroom.controller.routing.route_builder import Learned
 from headroom.controller.scheduling import tick_period
 from headroom.controller.services.service_cache import ServiceCache
@@ -130,20 +130,20 @@ class Router:
     async def _route(
         self, cluster: Cluster, cache: ServiceCache, cost_of: Callable[[str], CostModel | None]
     ) -> None:
-        book, gates = PodBook(self._dirty.set), PodBook(self._gateways_changed)
+        book, gates = ReadyPodIndex(self._dirty.set), ReadyPodIndex(self._gateways_changed)
         await cache.synced.wait()
         self._routed = await self._seed(cluster)
-        lead = _Lead(self, cluster, cache, cost_of, book, gates, self._routed)
+        loop = RoutingLoop(self, cluster, cache, cost_of, book, gates, self._routed)
         async with asyncio.TaskGroup() as group:
             group.create_task(self.replicas.run(book.replace, book.observe))
             group.create_task(self.gateways.run(gates.replace, gates.observe))
-            group.create_task(lead.tell())
-            group.create_task(lead.write())
-            group.create_task(lead.look())
+            group.create_task(loop.publish_changes())
+            group.create_task(loop.sync())
+            group.create_task(loop.probe())
             if self.counts is not None:
                 group.create_task(
                     self.counts.run(
-                        lambda: gates.warm(self.gateway_namespace),
+                        lambda: gates.ready(self.gateway_namespace),
                         lambda: tick_period.period_s(EVERY_S, len(cache)),
                     )
                 )
@@ -202,7 +202,7 @@ class Router:
             }
 
 
-class _Lead:
+class RoutingLoop:
     """What is known while this process decides."""
 
     def __init__(
@@ -211,8 +211,8 @@ class _Lead:
         cluster: Cluster,
         cache: ServiceCache,
         cost_of: Callable[[str], CostModel | None],
-        book: PodBook,
-        gates: PodBook,
+        book: ReadyPodIndex,
+        gates: ReadyPodIndex,
         routed: dict[str, Routed],
     ) -> None:
         self._router = router
@@ -222,7 +222,7 @@ class _Lead:
         self._parsed: dict[str, _Parsed] = {}
         self._book = book
         self._gates = gates
-        self._doors = Doors(gates, router.gateway_namespace, router.probe)
+        self._prober = GatewayProber(gates, router.gateway_namespace, router.probe)
         self._missed = asyncio.Event()
         self._routed = routed
 
@@ -246,7 +246,7 @@ class _Lead:
             exact = self._cost_of(uid)  # what status shows is rounded
             yield known.service, replace(known.learned, cost=exact) if exact else known.learned
 
-    async def tell(self) -> None:
+    async def publish_changes(self) -> None:
         """Publish after each change, until cancelled."""
         while True:
             await self._router.until_changed()
@@ -255,7 +255,7 @@ class _Lead:
                 self._assign()
                 self._publish()
 
-    async def write(self) -> None:
+    async def sync(self) -> None:
         """Write what Services and slices lack, until cancelled."""
         gate = asyncio.Semaphore(AT_ONCE)
 
@@ -285,11 +285,11 @@ class _Lead:
                     await self._missed.wait()
             self._missed.clear()
 
-    async def look(self) -> None:
+    async def probe(self) -> None:
         """Miss a gateway that takes no connections any more, until cancelled."""
         while True:
             changed = await self._router.until_look()
-            shut = await self._doors.look({routed.port for routed in self._routed.values()})
+            shut = await self._prober.look({routed.port for routed in self._routed.values()})
             if shut or changed:
                 self._missed.set()
 
@@ -317,7 +317,7 @@ class _Lead:
         for service, learned in known:
             routed = self._routed[service.uid]
             route = route_builder.route(service, routed.port, keys)
-            pods = self._book.warm(service.namespace, service.name)
+            pods = self._book.ready(service.namespace, service.name)
             routes.append(route)
             served.append(route_builder.served(service, routed.port, learned, pods))
             if not pods:  # activators bound what they hold
@@ -332,7 +332,7 @@ class _Lead:
             if at_least is not None:
                 busy[route.key] = at_least
         activators.publish(served)
-        gateways = [pod.address for pod in self._gates.warm(self._router.gateway_namespace)]
+        gateways = [pod.address for pod in self._gates.ready(self._router.gateway_namespace)]
         self._router.publisher.publish(snapshot(routes, hosts, bounds, gateways, busy))
 
     async def _converge(self, service: InferenceService, routed: Routed) -> None:
@@ -342,7 +342,7 @@ class _Lead:
             routed.emptied_s = None
         elif not routed.standing:
             return
-        listening = await self._doors.open_for(service.uid, routed.port)
+        listening = await self._prober.open_for(service.uid, routed.port)
         known = not is_routed and await self._replicas_known(service)
         following = step(
             routed=is_routed,
@@ -352,9 +352,9 @@ class _Lead:
         )
         await self._write_slice(service, routed, following.slice_first)
         now_s = self._router.clock.now_s()
-        if following.service is Leads.GATEWAY:
+        if following.service is ServiceTarget.GATEWAY:
             await routed.writer.keep(self._cluster, service, services.build_routed(service), now_s)
-        elif following.service is Leads.REPLICAS:
+        elif following.service is ServiceTarget.REPLICAS:
             await routed.writer.keep(self._cluster, service, services.build(service), now_s)
         await self._write_slice(service, routed, following.slice_after)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headroom.api.timestamps import rfc3339
-from headroom.controller.warmup.progress import Course, Terms
+from headroom.controller.warmup.progress import Progress, Terms
 from headroom.resources.names import WARM_GATE
 
 WARM, NOT_NEEDED = "Warm", "WarmedByServer"
@@ -106,26 +106,26 @@ def read(raw: _RawPod, port: int) -> GatedPod | None:
     )
 
 
-def wanted(pod: GatedPod, course: Course, terms: Terms, now_s: float) -> StatusKey:
+def wanted(pod: GatedPod, progress: Progress, terms: Terms, now_s: float) -> StatusKey:
     """Say in a condition how far a pod is."""
     counted = f"{_CONTAINERS}{pod.containers}"
     limit = f"warmup.maxLatency {_ms(terms.max_latency_s)}"
-    if course.is_warm(terms):
-        quick = f"the slowest of the last {terms.requests} took {_ms(course.slowest_s())}"
-        message = f"{course.sent} requests were sent, {quick} ({limit}){counted}"
+    if progress.is_warm(terms):
+        quick = f"the slowest of the last {terms.requests} took {_ms(progress.slowest_s())}"
+        message = f"{progress.sent} requests were sent, {quick} ({limit}){counted}"
         return StatusKey(holds=True, reason=WARM, message=message)
-    if course.fault is not None:
-        reason, message = str(course.fault), course.said
-    elif course.slow >= terms.requests:
+    if progress.fault is not None:
+        reason, message = str(progress.fault), progress.said
+    elif progress.slow >= terms.requests:
         reason = TOO_SLOW
         message = (
-            f"{course.sent} requests were answered, the last in {_ms(course.answered_s[-1])} "
+            f"{progress.sent} requests were answered, the last in {_ms(progress.answered_s[-1])} "
             f"({limit}): see the server, or raise warmup.maxLatency"
         )
     else:
         reason = WARMING
-        message = f"{course.sent} requests were sent, {terms.requests} are to meet {limit}"
-    if course.is_late(terms, now_s):
+        message = f"{progress.sent} requests were sent, {terms.requests} are to meet {limit}"
+    if progress.is_late(terms, now_s):
         message = f"not warm within warmup.timeout ({terms.timeout_s:g} s): {reason}: {message}"
         reason = TIMED_OUT
     return StatusKey(holds=False, reason=reason, message=message + counted)
@@ -153,7 +153,7 @@ def restarted(pod: GatedPod) -> StatusKey:
 
 
 def is_worth_writing(
-    pod: GatedPod, said: StatusKey, course: Course, now_s: float, last_s: float
+    pod: GatedPod, said: StatusKey, progress: Progress, now_s: float, last_s: float
 ) -> bool:
     """Whether the condition changes so that somebody should know; `last_s`: when we last wrote."""
     known = pod.said
@@ -162,7 +162,7 @@ def is_worth_writing(
     if known is not None and known.holds:  # of earlier containers: it takes requests, and goes on
         return said.reason in (TIMED_OUT, HOST_NETWORK)
     if known is None:
-        return now_s - course.begun_s >= QUIET_S or course.fault is not None
+        return now_s - progress.begun_s >= QUIET_S or progress.fault is not None
     if known.reason != said.reason:
         return True
     return known.message != said.message and now_s - last_s >= SAID_AGAIN_S

@@ -12,7 +12,7 @@ OnList = Callable[[list[Manifest]], None]
 OnEvent = Callable[[str, Manifest], None]
 
 
-class Answer(Protocol):
+class Response(Protocol):
     """What a server answered."""
 
     @property
@@ -34,11 +34,11 @@ class Answer(Protocol):
 class Requester(Protocol):
     """Sends requests to pods."""
 
-    async def get(self, url: str, deadline_s: float) -> Answer:
+    async def get(self, url: str, deadline_s: float) -> Response:
         """GET; raise `headroom.errors.RequestFailed` where nothing is answered in time."""
         ...
 
-    async def post(self, url: str, body: str, content_type: str, deadline_s: float) -> Answer:
+    async def post(self, url: str, body: str, content_type: str, deadline_s: float) -> Response:
         """POST; raise `headroom.errors.RequestFailed` where nothing is answered in time."""
         ...
 
@@ -52,7 +52,7 @@ class PodWatch(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Warmth:
+class WarmupDeps:
     """What a controller needs to warm pods."""
 
     requester: Requester

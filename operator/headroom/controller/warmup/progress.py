@@ -38,7 +38,7 @@ class Terms:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Course:
+class Progress:
     """What one pod has answered so far."""
 
     begun_s: float
@@ -55,7 +55,7 @@ class Course:
     last_s: float | None = None
     """When that was."""
 
-    def answered(self, seconds: float, now_s: float, terms: Terms) -> Course:
+    def answered(self, seconds: float, now_s: float, terms: Terms) -> Progress:
         """Take in an answer."""
         return replace(
             self,
@@ -68,7 +68,7 @@ class Course:
             last_s=now_s,
         )
 
-    def failed(self, fault: Fault, said: str, now_s: float) -> Course:
+    def failed(self, fault: Fault, said: str, now_s: float) -> Progress:
         """Take in a request that was not answered as asked; the round begins anew."""
         return replace(
             self,

@@ -24,12 +24,12 @@ _ONES: Mapping[str, Any] = {"BOOL": True, "BYTES": "1", "FP32": 1.0, "FP64": 1.0
 """By datatype, as JSON carries it; it carries no FP16 and BF16."""
 
 
-class NoQuestion(Exception):  # noqa: N818  (what is missing)
+class UnknownRequest(Exception):  # noqa: N818  (what is missing)
     """What to send does not follow from what the server says; the message says what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class WarmupRequest:
     """What is sent by POST."""
 
     path: str
@@ -45,32 +45,32 @@ class Inputs:
     then: str
     """Where requests go."""
 
-    def question(self, metadata: str) -> Question:
+    def request(self, metadata: str) -> WarmupRequest:
         """Make the request from what the server said of its model.
 
         Raises:
-            NoQuestion: where it says nothing that a request can be made of.
+            UnknownRequest: where it says nothing that a request can be made of.
         """
         try:
             named = json.loads(metadata)["inputs"]
             inputs = [_ones(one) for one in named]
         except (ValueError, KeyError, TypeError) as error:
-            raise NoQuestion(
+            raise UnknownRequest(
                 f"{self.path} says no inputs of the model ({type(error).__name__}): {_INSTEAD}"
             ) from error
         if not inputs:
-            raise NoQuestion(f"{self.path} names no inputs of the model: {_INSTEAD}")
-        return Question(path=self.then, body=json.dumps({"inputs": inputs}))
+            raise UnknownRequest(f"{self.path} names no inputs of the model: {_INSTEAD}")
+        return WarmupRequest(path=self.then, body=json.dumps({"inputs": inputs}))
 
 
-def question_of(service: InferenceService) -> Question | Inputs | None:
+def request_of(service: InferenceService) -> WarmupRequest | Inputs | None:
     """Say what to send to pods of a service; None: nothing, the server warms itself."""
     warmup = service.spec.warmup
     if not warmup.by_operator:
         return None
     if warmup.request is not None:
         given = warmup.request
-        return Question(path=given.path, body=given.body, content_type=given.content_type)
+        return WarmupRequest(path=given.path, body=given.body, content_type=given.content_type)
     call = service.spec.runtime.server.warmup
     if call is None:
         return None  # refused by the schema
@@ -81,7 +81,7 @@ def question_of(service: InferenceService) -> Question | Inputs | None:
     body = dict(call.body)
     if call.takes_model and service.spec.model.name:
         body["model"] = service.spec.model.name
-    return Question(path=path, body=json.dumps(body))
+    return WarmupRequest(path=path, body=json.dumps(body))
 
 
 def _ones(described: Mapping[str, Any]) -> dict[str, Any]:
@@ -90,9 +90,9 @@ def _ones(described: Mapping[str, Any]) -> dict[str, Any]:
     shape = [max(1, int(size)) for size in described["shape"]]
     count = math.prod(shape)
     if datatype not in _ONES:
-        raise NoQuestion(f"input {name} is {datatype}, which JSON does not carry: {_INSTEAD}")
+        raise UnknownRequest(f"input {name} is {datatype}, which JSON does not carry: {_INSTEAD}")
     if count > MOST_ELEMENTS:
-        raise NoQuestion(
+        raise UnknownRequest(
             f"input {name} has {count} elements of at most {MOST_ELEMENTS}: {_INSTEAD}"
         )
     return {"name": name, "datatype": datatype, "shape": shape, "data": [_ONES[datatype]] * count}

@@ -16,9 +16,9 @@ from headroom.api import InferenceService
 from headroom.controller.ports import Clock, Cluster
 from headroom.controller.warmup import gate
 from headroom.controller.warmup.gate import GatedPod, StatusKey
-from headroom.controller.warmup.ports import Answer, Requester
-from headroom.controller.warmup.progress import Course, Fault, Terms
-from headroom.controller.warmup.request import Inputs, NoQuestion, Question, question_of
+from headroom.controller.warmup.ports import Requester, Response
+from headroom.controller.warmup.progress import Fault, Progress, Terms
+from headroom.controller.warmup.request import Inputs, UnknownRequest, WarmupRequest, request_of
 from headroom.errors import ClusterError, Conflict, NotFound, RequestFailed
 from headroom.resources.names import FIELD_MANAGER
 
@@ -138,56 +138,56 @@ class Warmer:
 
     async def _warm(self, one: _UnderWay) -> None:
         """Send until it is warm, and open the gate; on a pod that is gone raises NotFound."""
-        course = Course(begun_s=_loop_s())
-        question, generation = question_of(one.service), one.service.generation
+        progress = Progress(begun_s=_loop_s())
+        request, generation = request_of(one.service), one.service.generation
         while not one.pod.is_warm:
             if one.service.generation != generation:  # what was wrong may be mended
-                question, generation = question_of(one.service), one.service.generation
-                course = Course(begun_s=_loop_s())
-            said = _said(one, question, course)
-            if said.holds and question is not None and not one.pod.is_open:
+                request, generation = request_of(one.service), one.service.generation
+                progress = Progress(begun_s=_loop_s())
+            said = _said(one, request, progress)
+            if said.holds and request is not None and not one.pod.is_open:
                 await self._on_warm(one.service, one.pod.uid, one.pod.address)
             written = True
-            if gate.is_worth_writing(one.pod, said, course, _loop_s(), one.told_s):
+            if gate.is_worth_writing(one.pod, said, progress, _loop_s(), one.told_s):
                 written = await self._write(one, said)
             if said.holds:
                 if written:
                     self._opened[one.pod.uid] = one.pod.containers, _loop_s()
                     return
                 continue
-            due_s = course.next_s(one.terms, _loop_s()) - _loop_s()
-            if question is None or one.pod.on_host_network or due_s > 0.0:
+            due_s = progress.next_s(one.terms, _loop_s()) - _loop_s()
+            if request is None or one.pod.on_host_network or due_s > 0.0:
                 await _pause(one, min(due_s, SEEN_AGAIN_S) if due_s > 0.0 else SEEN_AGAIN_S)
             else:
                 async with self._slots:
-                    question, course = await self._ask(one, question, course)
+                    request, progress = await self._ask(one, request, progress)
 
     async def _ask(
-        self, one: _UnderWay, question: Question | Inputs, course: Course
-    ) -> tuple[Question | Inputs, Course]:
-        """Send one request; where the inputs had to be read first, give the question made of it."""
+        self, one: _UnderWay, request: WarmupRequest | Inputs, progress: Progress
+    ) -> tuple[WarmupRequest | Inputs, Progress]:
+        """Send one request; where the inputs had to be read first, give the request made of it."""
         terms, now_s = one.terms, _loop_s()
-        left_s = course.begun_s + terms.timeout_s - now_s
+        left_s = progress.begun_s + terms.timeout_s - now_s
         deadline_s = min(LONGEST_REQUEST_S, max(left_s, 2.0 * terms.max_latency_s, LATE_REQUEST_S))
         try:
-            if isinstance(question, Inputs):
-                told = await self._requester.get(_url(one, question.path), deadline_s)
+            if isinstance(request, Inputs):
+                told = await self._requester.get(_url(one, request.path), deadline_s)
                 if told.status != 200:
-                    return question, _refused(course, question.path, told)
-                question = question.question(told.text)
+                    return request, _refused(progress, request.path, told)
+                request = request.request(told.text)
             answer = await self._requester.post(
-                _url(one, question.path), question.body, question.content_type, deadline_s
+                _url(one, request.path), request.body, request.content_type, deadline_s
             )
         except RequestFailed as error:
             said = (
                 f"{error}: see whether runtime.port ({one.service.spec.runtime.port}) is its port"
             )
-            return question, course.failed(Fault.UNANSWERED, said, _loop_s())
-        except NoQuestion as error:
-            return question, course.failed(Fault.REFUSED, str(error), _loop_s())
+            return request, progress.failed(Fault.UNANSWERED, said, _loop_s())
+        except UnknownRequest as error:
+            return request, progress.failed(Fault.REFUSED, str(error), _loop_s())
         if 200 <= answer.status < 300:
-            return question, course.answered(answer.seconds, _loop_s(), terms)
-        return question, _refused(course, question.path, answer)
+            return request, progress.answered(answer.seconds, _loop_s(), terms)
+        return request, _refused(progress, request.path, answer)
 
     async def _write(self, one: _UnderWay, said: StatusKey) -> bool:
         """Write the condition at the version that was read; say whether it stands."""
@@ -210,12 +210,12 @@ class Warmer:
         return True
 
 
-def _said(one: _UnderWay, question: Question | Inputs | None, course: Course) -> StatusKey:
-    if question is None:
+def _said(one: _UnderWay, request: WarmupRequest | Inputs | None, progress: Progress) -> StatusKey:
+    if request is None:
         return gate.not_needed(one.pod)
     if one.pod.on_host_network:
         return gate.unreachable(one.pod)
-    return gate.wanted(one.pod, course, one.terms, _loop_s())
+    return gate.wanted(one.pod, progress, one.terms, _loop_s())
 
 
 def _is_same(before: GatedPod, now: GatedPod) -> bool:
@@ -227,14 +227,14 @@ def _is_same(before: GatedPod, now: GatedPod) -> bool:
     )
 
 
-def _refused(course: Course, path: str, answer: Answer) -> Course:
+def _refused(progress: Progress, path: str, answer: Response) -> Progress:
     """Take in an answer that is none, with what to do about it."""
     said = " ".join(answer.text.split())[:_SHOWN]
     words = f"{path} answered {answer.status}" + (f" ({said})" if said else "")
     if 400 <= answer.status < 500 and answer.status not in _TRY_LATER:
         mend = "correct warmup.request, or model.name where the profile's request is sent"
-        return course.failed(Fault.REFUSED, f"{words}: {mend}", _loop_s())
-    return course.failed(Fault.FAILED, f"{words}: see the pod's log", _loop_s())
+        return progress.failed(Fault.REFUSED, f"{words}: {mend}", _loop_s())
+    return progress.failed(Fault.FAILED, f"{words}: see the pod's log", _loop_s())
 
 
 def _url(one: _UnderWay, path: str) -> str:

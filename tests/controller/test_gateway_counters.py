@@ -27,9 +27,9 @@ def tally(book: GatewayCounters) -> ServiceTotals:
 def book() -> GatewayCounters:
     """Two gateways that were there before, each heard once at 100 s."""
     book = GatewayCounters()
-    book.stand(["a", "b"], 99.0)
+    book.set_gateways(["a", "b"], 99.0)
     for gateway, before in (("a", 1000), ("b", 7)):
-        book.hear(gateway, {KEY: counted(before)}, 100.0)
+        book.add_page(gateway, {KEY: counted(before)}, 100.0)
     return book
 
 
@@ -40,9 +40,9 @@ def test_without_a_gateway_nothing_is_known() -> None:
 def test_what_was_counted_before_the_watch_is_left_out_and_the_rest_is_added_up(
     book: GatewayCounters,
 ) -> None:
-    assert tally(book) == ServiceTotals(time_s=100.0, heard=True)
-    book.hear("a", {KEY: counted(1030, active=2, missed=4, rejected=1)}, 102.0)
-    book.hear("b", {KEY: replace(counted(8, active=1), answered={FAST: 7, SLOW: 1})}, 103.0)
+    assert tally(book) == ServiceTotals(time_s=100.0, complete=True)
+    book.add_page("a", {KEY: counted(1030, active=2, missed=4, rejected=1)}, 102.0)
+    book.add_page("b", {KEY: replace(counted(8, active=1), answered={FAST: 7, SLOW: 1})}, 103.0)
     found = tally(book)
     assert found.time_s == 102.0
     assert found.counted == ServiceCounters(
@@ -51,39 +51,39 @@ def test_what_was_counted_before_the_watch_is_left_out_and_the_rest_is_added_up(
 
 
 def test_a_silent_gateway_holds_the_time_back_and_says_why(book: GatewayCounters) -> None:
-    book.hear("a", {KEY: counted(1030)}, 102.0)
-    book.miss("b", "no page within 1 s")
-    assert (tally(book).time_s, tally(book).silent) == (100.0, ("b: no page within 1 s",))
-    book.hear("b", {KEY: counted(7)}, 104.0)
-    assert (tally(book).time_s, tally(book).silent) == (102.0, ())
+    book.add_page("a", {KEY: counted(1030)}, 102.0)
+    book.mark_failed("b", "no page within 1 s")
+    assert (tally(book).time_s, tally(book).failed) == (100.0, ("b: no page within 1 s",))
+    book.add_page("b", {KEY: counted(7)}, 104.0)
+    assert (tally(book).time_s, tally(book).failed) == (102.0, ())
 
 
 def test_a_gateway_that_has_gone_leaves_what_it_counted(book: GatewayCounters) -> None:
-    book.hear("a", {KEY: counted(1030)}, 102.0)
-    book.stand(["b"], 103.0)
+    book.add_page("a", {KEY: counted(1030)}, 102.0)
+    book.set_gateways(["b"], 103.0)
     assert (tally(book).counted.arrived, tally(book).time_s) == (30, 100.0)
-    book.hear("a", {KEY: counted(2000)}, 104.0)
+    book.add_page("a", {KEY: counted(2000)}, 104.0)
     assert tally(book).counted.arrived == 30
 
 
 def test_a_gateway_that_came_is_not_zero_until_it_was_heard(book: GatewayCounters) -> None:
-    book.stand(["a", "b", "c"], 105.0)
-    assert (tally(book).heard, tally(book).time_s) == (False, 100.0)
-    book.hear("c", {}, 106.0)
-    assert tally(book).heard
-    book.hear("c", {KEY: counted(5)}, 108.0)  # its first requests: all of them came since
+    book.set_gateways(["a", "b", "c"], 105.0)
+    assert (tally(book).complete, tally(book).time_s) == (False, 100.0)
+    book.add_page("c", {}, 106.0)
+    assert tally(book).complete
+    book.add_page("c", {KEY: counted(5)}, 108.0)  # its first requests: all of them came since
     assert tally(book).counted.arrived == 5
 
 
 def test_a_counter_that_fell_began_anew(book: GatewayCounters) -> None:
-    book.hear("a", {KEY: counted(1030)}, 102.0)
-    book.hear("a", {KEY: counted(6)}, 104.0)
+    book.add_page("a", {KEY: counted(1030)}, 102.0)
+    book.add_page("a", {KEY: counted(6)}, 104.0)
     assert tally(book).counted.arrived == 36
     assert tally(book).counted.answered == {FAST: 36}
 
 
 def test_a_service_that_no_gateway_tells_of_is_forgotten(book: GatewayCounters) -> None:
-    book.hear("a", {KEY: counted(1030)}, 102.0)
+    book.add_page("a", {KEY: counted(1030)}, 102.0)
     for gateway in ("a", "b"):
-        book.hear(gateway, {}, 104.0)
+        book.add_page(gateway, {}, 104.0)
     assert tally(book).counted.arrived == 0

@@ -11,24 +11,24 @@ from headroom.controller.warmup.progress import (
     LONGEST_PAUSE_S,
     ROUND_PAUSE_S,
     SHORTEST_PAUSE_S,
-    Course,
     Fault,
+    Progress,
     Terms,
 )
 
 TERMS = Terms(requests=4, max_latency_s=0.25, timeout_s=60.0)
 
 
-def after(*seconds: float | None, terms: Terms = TERMS, begun_s: float = 0.0) -> Course:
-    """Give the course after answers that took so long; None is a request without an answer."""
-    course, now_s = Course(begun_s=begun_s), begun_s
+def after(*seconds: float | None, terms: Terms = TERMS, begun_s: float = 0.0) -> Progress:
+    """Give the progress after answers that took so long; None is a request without an answer."""
+    progress, now_s = Progress(begun_s=begun_s), begun_s
     for one in seconds:
         now_s += one or 0.0
         if one is None:
-            course = course.failed(Fault.UNANSWERED, "connection refused", now_s)
+            progress = progress.failed(Fault.UNANSWERED, "connection refused", now_s)
         else:
-            course = course.answered(one, now_s, terms)
-    return course
+            progress = progress.answered(one, now_s, terms)
+    return progress
 
 
 @pytest.mark.parametrize(
@@ -83,9 +83,9 @@ def test_a_pod_that_stays_slow_is_not_flooded() -> None:
 def test_when_its_time_is_up_it_is_asked_now_and_then_until_it_answers_well(
     answers: tuple[float | None, ...], now_s: float, late: bool, next_s: float
 ) -> None:
-    course = after(*answers)
-    assert course.is_late(TERMS, now_s) is late
-    assert course.next_s(TERMS, now_s) == pytest.approx(next_s)
+    progress = after(*answers)
+    assert progress.is_late(TERMS, now_s) is late
+    assert progress.next_s(TERMS, now_s) == pytest.approx(next_s)
 
 
 @settings(max_examples=200)
@@ -96,8 +96,8 @@ def test_it_is_warm_exactly_when_its_last_requests_say_so(
     terms = Terms(requests=requests, max_latency_s=0.25, timeout_s=60.0)
     last = answers[-requests:]
     quick = len(last) == requests and all(one is not None and one <= 0.25 for one in last)
-    course = after(*answers, terms=terms)
-    assert course.is_warm(terms) is quick
-    assert course.sent == len(answers)
-    assert len(course.answered_s) <= requests
-    assert course.last_s is None or course.next_s(terms, course.last_s) >= course.last_s
+    progress = after(*answers, terms=terms)
+    assert progress.is_warm(terms) is quick
+    assert progress.sent == len(answers)
+    assert len(progress.answered_s) <= requests
+    assert progress.last_s is None or progress.next_s(terms, progress.last_s) >= progress.last_s

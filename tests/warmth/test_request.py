@@ -7,30 +7,30 @@ from typing import Any
 
 import pytest
 
-from headroom.controller.warmup.request import Inputs, NoQuestion, Question, question_of
+from headroom.controller.warmup.request import Inputs, UnknownRequest, WarmupRequest, request_of
 from headroom.profiles import PROFILES
 from service_world import service
 
 OTHER = {"image": "x", "maxBatchSize": 8}
 
 
-def asked(profile: str, **spec: Any) -> Question | Inputs | None:
+def asked(profile: str, **spec: Any) -> WarmupRequest | Inputs | None:
     warmup = spec.pop("warmup", {"sender": "Operator"})
     changes = {f"spec__{key}": value for key, value in spec.items()}
-    return question_of(
+    return request_of(
         service(spec__runtime={**OTHER, "profile": profile}, spec__warmup=warmup, **changes)
     )
 
 
 def test_nothing_is_sent_where_the_server_warms_itself() -> None:
-    assert question_of(service()) is None
+    assert request_of(service()) is None
     assert asked("vllm", warmup={}) is None
     assert asked("vllm", warmup={"sender": "Server"}) is None
 
 
 def test_a_request_that_is_given_is_sent_as_it_is() -> None:
     given = {"path": "/inference", "body": "{}", "contentType": "text/plain"}
-    sent = Question(path="/inference", body="{}", content_type="text/plain")
+    sent = WarmupRequest(path="/inference", body="{}", content_type="text/plain")
     assert asked("mosec", warmup={"request": given}) == sent
     assert asked("vllm", warmup={"sender": "Operator", "request": given}) == sent
 
@@ -39,23 +39,23 @@ def test_a_profile_that_knows_a_request_needs_none() -> None:
     known = {name for name, one in PROFILES.items() if one.warmup is not None}
     assert known == {"triton", "mlserver", "vllm", "sglang", "tgi", "tei"}
     for name in known:
-        question = asked(name)
-        if isinstance(question, Question):
-            assert isinstance(json.loads(question.body), dict)
-            assert question.path.startswith("/")
+        request = asked(name)
+        if isinstance(request, WarmupRequest):
+            assert isinstance(json.loads(request.body), dict)
+            assert request.path.startswith("/")
 
 
 def test_a_model_is_named_only_where_the_service_does() -> None:
     unnamed, named = asked("vllm"), asked("vllm", model={"name": "llama-3"})
-    assert isinstance(unnamed, Question)
-    assert isinstance(named, Question)
+    assert isinstance(unnamed, WarmupRequest)
+    assert isinstance(named, WarmupRequest)
     assert "model" not in json.loads(unnamed.body)
     assert json.loads(named.body)["model"] == "llama-3"
 
 
 def test_inputs_are_made_of_what_the_server_says_of_its_model() -> None:
-    question = asked("triton", model={"name": "resnet"})
-    assert question == Inputs(path="/v2/models/resnet", then="/v2/models/resnet/infer")
+    request = asked("triton", model={"name": "resnet"})
+    assert request == Inputs(path="/v2/models/resnet", then="/v2/models/resnet/infer")
     said = {
         "name": "resnet",
         "inputs": [
@@ -64,7 +64,7 @@ def test_inputs_are_made_of_what_the_server_says_of_its_model() -> None:
             {"name": "TEXT", "datatype": "BYTES", "shape": [1]},
         ],
     }
-    made = question.question(json.dumps(said))
+    made = request.request(json.dumps(said))
     assert made.path == "/v2/models/resnet/infer"
     assert json.loads(made.body)["inputs"] == [
         {"name": "X", "datatype": "FP32", "shape": [1, 2, 3], "data": [1.0] * 6},
@@ -86,8 +86,8 @@ def test_inputs_are_made_of_what_the_server_says_of_its_model() -> None:
     ],
 )
 def test_what_cannot_be_asked_names_the_way_out(said: str, why: str) -> None:
-    question = asked("mlserver")
-    assert isinstance(question, Inputs)
-    with pytest.raises(NoQuestion, match=why) as refused:
-        question.question(said)
+    request = asked("mlserver")
+    assert isinstance(request, Inputs)
+    with pytest.raises(UnknownRequest, match=why) as refused:
+        request.request(said)
     assert "give warmup.request" in str(refused.value)
