@@ -49,7 +49,7 @@ TO_REPLICAS = Next(slice_first=None, service=ServiceTarget.REPLICAS, slice_after
 def test_next_step(
     routed: bool, gateways: list[str], standing: tuple[str, ...], known: bool, expected: Next
 ) -> None:
-    found = step(routed=routed, gateways=gateways, standing=standing, replicas_known=known)
+    found = step(routed=routed, gateways=gateways, current=standing, replicas_known=known)
     assert found == expected
 
 

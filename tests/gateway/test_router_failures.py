@@ -91,7 +91,7 @@ async def test_routing_loop_restarts_after_an_exception() -> None:
         probe=nothing,
         clock=nothing,
         gateway_namespace="headroom-system",
-        anew_after_s=0.01,
+        restart_after_s=0.01,
     )
     leading = asyncio.create_task(router.lead(nothing, cache, lambda _: None))  # type: ignore[arg-type]
     async with asyncio.timeout(5):

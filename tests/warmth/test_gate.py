@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from headroom.controller.warmup import gate
-from headroom.controller.warmup.gate import GatedPod, StatusKey
+from headroom.controller.warmup.gate import GatedPod, GateReason
 from headroom.controller.warmup.progress import Fault, Progress, Terms
 
 TERMS = Terms(requests=2, max_latency_s=0.25, timeout_s=60.0)
@@ -16,7 +16,7 @@ NOW_S = 1_800_000_000.0
 
 def raw(
     *,
-    said: StatusKey | None = None,
+    said: GateReason | None = None,
     container: str = "a",
     restarts: int = 0,
     started: bool = True,
@@ -64,7 +64,7 @@ def read(port: int = 8000, **given: Any) -> GatedPod:
     return pod
 
 
-def warm(pod: GatedPod) -> StatusKey:
+def warm(pod: GatedPod) -> GateReason:
     progress = Progress(begun_s=0.0).answered(0.1, 1.0, TERMS).answered(0.2, 2.0, TERMS)
     return gate.wanted(pod, progress, TERMS, 2.0)
 
@@ -148,8 +148,8 @@ def test_nothing_is_waited_for_before_the_server_is_ready_or_once_it_is_warm() -
 def test_it_is_written_when_somebody_should_know(
     known: tuple[str, str] | None, reason: str, age_s: float, last_s: float, worth: bool
 ) -> None:
-    before = known and StatusKey(holds=known[0] == "Warm", reason=known[0], message=known[1])
-    said = StatusKey(holds=reason == "Warm", reason=reason, message="now")
+    before = known and GateReason(holds=known[0] == "Warm", reason=known[0], message=known[1])
+    said = GateReason(holds=reason == "Warm", reason=reason, message="now")
     pod, progress = read(said=before), Progress(begun_s=0.0)
     assert gate.is_worth_writing(pod, said, progress, age_s, last_s) is worth
 
@@ -175,7 +175,7 @@ def test_what_is_applied_names_the_pod_at_its_version_and_nothing_of_the_kubelet
 
 
 def test_the_time_of_the_transition_stays_while_the_status_does() -> None:
-    pod = read(said=StatusKey(holds=False, reason="WarmingUp", message="x"))
-    slow = StatusKey(holds=False, reason="TooSlow", message="y")
+    pod = read(said=GateReason(holds=False, reason="WarmingUp", message="x"))
+    slow = GateReason(holds=False, reason="TooSlow", message="y")
     (written,) = gate.status_manifest(pod, slow, NOW_S)["status"]["conditions"]
     assert written["lastTransitionTime"] == "2026-01-31T12:00:00Z"

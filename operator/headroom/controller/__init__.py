@@ -1,4 +1,6 @@
-"""One service, one tick: gather, decide, act, report.
+"""One service, one tick: `gather`, `decide`, `act`, `report`.
 
-Around it: when ticks are due, and what is known of the cluster.
+Next to them: when ticks are due (`scheduling`), the cached InferenceServices (`services`), leader
+election (`leadership`), gateways (`routing`), warm-up requests (`warmup`), accelerators that
+services share (`sharing`).
 """

@@ -1,7 +1,7 @@
-"""The parts of the controller, put together over its ports.
+"""The controller: its parts, connected through its ports.
 
-Knowing (`follow`) and deciding (`lead`) are two: a process that waits for the lease knows what one
-that holds it knows, and decides at once when its turn comes.
+Watching (`follow`) and deciding (`lead`) are separate: a process that waits for the lease knows
+what the leader knows, and decides at once when it takes over.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from headroom.resources.settings import DEFAULTS, Settings
 _log = logging.getLogger(__name__)
 
 LOOK_WITHIN_S = 5.0
-"""A new leader looks once at what the last one wrote, and does not wait for it for ever."""
+"""A new leader lists once what the last one wrote, and waits no longer than this."""
 
 
 WATCHED_AGAIN_S = 5.0
@@ -92,7 +92,7 @@ class Controller:
         """There while this process decides."""
 
     async def run(self) -> None:
-        """Know and decide until cancelled, without a lease: nobody else may."""
+        """Follow and lead until cancelled, without a lease: this must be the only process."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self.follow())
             group.create_task(self.lead())
@@ -104,8 +104,8 @@ class Controller:
     async def lead(self, lease: Lease | None = None) -> None:
         """Decide until cancelled, and write while the lease is held.
 
-        Under the lease of the last time what was remembered still holds; under another one somebody
-        else may have decided since, and every memory begins with what the cluster says.
+        Under the same lease as last time the contexts still hold; under another one another process
+        may have decided since, and every context is restored from the cluster.
         """
         if self._reconciler is None or lease is not self._lease:
             self._reconciler, self._lease = self._new_reconciler(lease), lease
@@ -137,7 +137,7 @@ class Controller:
             reconciler.withdraw()
 
     def wake(self, key: str) -> None:
-        """Evaluate a service now, by `namespace/name`: somebody is held for it."""
+        """Evaluate a service now, by `namespace/name`: an activator holds a request for it."""
         self.reroute()
         namespace, _, name = key.partition("/")
         uid = self.cache.named(namespace, name)
@@ -145,19 +145,19 @@ class Controller:
             self.scheduler.kick(uid)
 
     def reroute(self) -> None:
-        """Look again at what gateways are told: who holds requests has changed."""
+        """Publish routes again: the activators that hold requests have changed."""
         if self._router is not None:
             self._router.changed()
 
     def observe(self, event_type: str | None, service: Manifest) -> None:
-        """Take in an event of a watch."""
+        """Process an event of a watch."""
         if event_type == "DELETED":
             self.cache.forget(service["metadata"]["uid"])
         else:
             self.cache.saw(service)
 
     def doubt(self) -> None:
-        """Take in that a watch has ended: it may have missed something."""
+        """Note that a watch has ended: it may have missed something."""
         self._resync.request()
 
     def _new_reconciler(self, lease: Lease | None) -> Reconciler:
@@ -213,7 +213,7 @@ class Controller:
             await asyncio.sleep(WATCHED_AGAIN_S)
 
     def _pod_changed(self, _: str, pod: Manifest) -> None:
-        """Evaluate at once whoever warms the pod: its server may be ready, or have restarted."""
+        """Evaluate the pod's service at once: its server may be ready, or have restarted."""
         metadata = pod["metadata"]
         name = (metadata.get("labels") or {}).get(WARMED_LABEL, "")
         uid = self.cache.named(metadata["namespace"], name)

@@ -1,6 +1,6 @@
-"""What the operator has to be allowed, as deploy/base/rbac.yaml grants it. Pure.
+"""The permissions that the operator needs, as deploy/base/rbac.yaml grants them. Pure.
 
-A test holds the two together: what is granted is needed, and what is needed is granted.
+A test compares the two: every grant is needed, and every need is granted.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Permission:
         return words + (f" -n {self.namespace}" if self.namespace else " -A")
 
     def review(self) -> dict[str, Any]:
-        """Ask the API server whether whoever asks has it."""
+        """Return the request that asks the API server whether the caller has it."""
         plural, _, subresource = self.resource.partition("/")
         attributes = {
             "verb": self.verb,
@@ -71,12 +71,12 @@ _LEASES = ("coordination.k8s.io", "leases")
 
 
 def on_services(namespaces: Iterable[str] = ()) -> Iterator[Permission]:
-    """Give what it takes to keep services in these namespaces; none named means all."""
+    """Return what it takes to keep services in these namespaces; none named means all."""
     return _in_each(namespaces, _PER_NAMESPACE)
 
 
 def best_effort(namespaces: Iterable[str] = ()) -> Iterator[Permission]:
-    """Give what the operator makes use of and can do without."""
+    """Return what the operator makes use of and can do without."""
     return _in_each(namespaces, _BEST_EFFORT)
 
 
@@ -90,7 +90,7 @@ def _in_each(
 
 
 def on_lease(namespace: str, name: str) -> Iterator[Permission]:
-    """Give what it takes to stand for the Lease."""
+    """Return the permissions that leader election needs."""
     group, resource = _LEASES
     for verb in ("get", "update"):
         yield Permission(verb=verb, group=group, resource=resource, namespace=namespace, name=name)

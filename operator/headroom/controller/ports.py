@@ -1,6 +1,6 @@
-"""What the controller needs of the world; adapters fit by structure, tests bring fakes.
+"""What the controller needs from outside; adapters fit by structure, tests use fakes.
 
-Every method that speaks to the API may raise a `headroom.errors.ClusterError`.
+Every method that calls the API may raise a `headroom.errors.ClusterError`.
 """
 
 from __future__ import annotations
@@ -82,9 +82,9 @@ class Cluster(Protocol):
         label_selector: str = "",
         kept: Callable[[Manifest], Manifest] = lambda one: one,
     ) -> tuple[list[Manifest], str]:
-        """Read all objects of a kind, and the resourceVersion that the answer stands for.
+        """Read all objects of a kind, and the resourceVersion of the answer.
 
-        They come without managedFields; `kept` may give for each what is known of it already.
+        They come without managedFields; `kept` may return a known equal object for each.
         """
         ...
 
@@ -122,24 +122,24 @@ class Cluster(Protocol):
 
 
 class Recorder(Protocol):
-    """Keeps figures of what the controller does."""
+    """Keeps the controller's metrics."""
 
     def decided(self, service: InferenceService, decision: Decision) -> None:
-        """Count a decision, and show what it saw."""
+        """Count a decision, and show its signals."""
         ...
 
     def gateway_rates(self, service: InferenceService, rates: Mapping[str, float | None]) -> None:
-        """Show the requests a second that gateways count, by what becomes of them."""
+        """Show the requests a second that gateways count, by outcome."""
         ...
 
     def tokens_measured(
         self, service: InferenceService, measured: Mapping[str, float | None], room: float
     ) -> None:
-        """Show what is measured of each promise on tokens, in seconds, and what is left for it."""
+        """Show each token SLO's measurement, in seconds, and the capacity factor."""
         ...
 
     def judged(self, service: InferenceService, *, kept: bool) -> None:
-        """Count a minute that counts towards the objective."""
+        """Count a minute that counts for the SLO."""
         ...
 
     def ticked(self, seconds: float, lag_s: float, outcome: str) -> None:
@@ -147,7 +147,7 @@ class Recorder(Protocol):
         ...
 
     def forgotten(self, namespace: str, name: str) -> None:
-        """Drop the figures of a service that is gone."""
+        """Remove the metrics of a deleted service."""
         ...
 
 

@@ -1,8 +1,8 @@
-"""Whether a live object still says what we applied. Pure.
+"""Detect whether a live object still has the fields that we applied. Pure.
 
-The API server normalizes what it is given ("1000m" becomes "1") and adds defaults, so a manifest
-cannot be compared with the live object directly. What can be compared is the same fields of the
-same object at two times: as the API server answered our apply, and as it is now.
+The API server normalizes values ("1000m" becomes "1") and adds defaults, so a manifest cannot be
+compared with the live object directly. Instead the same fields of the same object are compared at
+two times: in the API server's answer to our apply, and now.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Applied:
         return _digest(_projected(live, manifest)) == self.fields
 
     def at_version_of(self, live: _Object) -> Applied:
-        """Remember that it stood at this version, so that the version alone says so next time."""
+        """Return it for this version, so that next time comparing versions is enough."""
         return replace(self, resource_version=live["metadata"]["resourceVersion"])
 
 

@@ -1,9 +1,9 @@
-"""Who owns which field of the Deployment. Pure.
+"""Split field ownership of created objects between the two field managers. Pure.
 
-A Deployment is created by POST, which fails where one exists already, with its replicas. That makes
-the creating manager the owner of every field, and a field that a later apply leaves out would stay
-for ever. So what was created is handed over once: everything but the replicas to the manager that
-applies, the replicas to the one that scales.
+A Deployment is created with its replicas by POST, which fails if one exists. That makes the
+creating manager the owner of every field, and a field that a later apply omits would never be
+removed. So ownership is handed over once: everything but the replicas to the manager that applies,
+the replicas to the one that scales.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _REPLICAS: _Fields = {"f:spec": {"f:replicas": {}}}
 
 
 def is_controlled_by(manifest: Mapping[str, Any], uid: str) -> bool:
-    """Whether the object is ours, and not somebody's that happens to have the name."""
+    """Whether the service controls the object; another owner's may have the same name."""
     owners = manifest["metadata"].get("ownerReferences") or ()
     return any(owner.get("controller") and owner.get("uid") == uid for owner in owners)
 
 
 def handover(deployment: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Give the JSON patch that splits what the POST owns, or nothing where it is split.
+    """Return the JSON patch that splits what the POST owns, or nothing where it is split.
 
     It carries the resourceVersion that was read, so that a change in between makes it a conflict;
     a `test` operation that fails is answered with 422 and no word why.

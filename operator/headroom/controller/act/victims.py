@@ -1,9 +1,9 @@
-"""Marks the pods that a scale-down should take, for the ReplicaSet which takes them.
+"""Mark the pods that a scale-down should remove first, for the ReplicaSet that removes them.
 
-A ReplicaSet removes pods without a node first, then those that are not ready, then those of the
-lowest `controller.kubernetes.io/pod-deletion-cost`, then the youngest. So a mark decides among the
-ready ones, by their load, and among those that are not ready, where the broken go before the
-warming. It is best effort: what cannot be marked is removed in the ReplicaSet's own order.
+A ReplicaSet removes pods without a node first, then those that are not ready, then those with the
+lowest `controller.kubernetes.io/pod-deletion-cost`, then the youngest. So a mark decides among
+ready pods, by their load, and among pods that are not ready, where broken ones go before warming
+ones. Marks are best effort: without them the ReplicaSet's own order applies.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def victims(
 ) -> tuple[Victim, ...]:
     """Choose whom a removal of so many pods should take, where a mark changes what it takes. Pure.
 
-    Nobody where somebody else has given costs, or where all ready pods have the same load.
+    None if another client has set costs, or if all ready pods have the same load.
     """
     staying = [one for one in pods if one.in_replica_set and _stays(one)]
     if any(one.marked_by is MarkedBy.OTHERS for one in staying):
@@ -61,7 +61,7 @@ def victims(
 def _least_loaded(
     serving: Sequence[ObservedPod], samples: Sequence[PodSample], removed: int
 ) -> list[Victim]:
-    """Order by requests in flight, then the youngest; who said nothing is not known to be idle."""
+    """Order by requests in flight, then the youngest; without a sample a pod may be busy."""
     in_flight = {one.pod: one.waiting + one.running for one in samples}
     loads = [in_flight.get(one.pod.uid) for one in serving]
     if removed <= 0 or removed >= len(serving) or len(set(loads)) < 2:
@@ -86,7 +86,7 @@ async def mark(
     replicas: int,
     now_s: float,
 ) -> str:
-    """Mark those that `replicas` leave no room for, and nobody else; say what was refused.
+    """Mark the pods in excess of `replicas`, and no other; return what was rejected.
 
     Where nothing is to be removed, marks of ours are taken away.
     """
@@ -133,7 +133,7 @@ async def _write(
 
 
 def _manifest(service: InferenceService, one: ObservedPod, why: str) -> Manifest:
-    """Give what is applied: the mark, or nothing, which takes away a mark of ours.
+    """Return what is applied: the mark, or nothing, which takes away a mark of ours.
 
     The UID keeps it from another pod of the name.
     """

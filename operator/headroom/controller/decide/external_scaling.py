@@ -12,19 +12,19 @@ from headroom.scaling.values import RateLimit
 def next_replicas(
     service: InferenceService, current: int, changes: Sequence[tuple[float, int]], now_s: float
 ) -> int:
-    """Return the replicas to ask for now, on the way from `current` to spec.replicas.
+    """Return the replicas to request now, on the way from `current` to spec.replicas.
 
-    `changes` are (time, replicas asked for), oldest first. An object stored before its bounds were
-    tightened may wish for what they forbid.
+    `changes` are (time, requested replicas), oldest first. An object stored before its bounds were
+    tightened may contain a number that they forbid.
     """
     scaling = service.spec.scaling
-    wish = current if service.spec.replicas is None else service.spec.replicas
-    wish = min(max(wish, scaling.min_replicas), scaling.max_replicas)
-    rate = (scaling.scale_up if wish > current else scaling.scale_down).rate
+    target = current if service.spec.replicas is None else service.spec.replicas
+    target = min(max(target, scaling.min_replicas), scaling.max_replicas)
+    rate = (scaling.scale_up if target > current else scaling.scale_down).rate
     if rate is None:
-        return wish
-    step = _left(rate.to_limit(), current, changes, now_s, up=wish > current)
-    return min(wish, current + step) if wish > current else max(wish, current - step)
+        return target
+    step = _left(rate.to_limit(), current, changes, now_s, up=target > current)
+    return min(target, current + step) if target > current else max(target, current - step)
 
 
 def _left(

@@ -1,9 +1,9 @@
-"""Latency and refusals as clients see them: windows over what the gateways count. Pure.
+"""Latency and rejections as clients see them: windows over the gateways' counters. Pure.
 
-Beside decide(), around it. What no replica has seen (refused at the gateway, or nobody reached)
-enters its windows as arrivals that missed. The percentile, the attainment and the error budget are
-the gateways'; what a request costs is learnt from replicas only. While it is not known what
-gateways turn away, nothing is removed.
+Requests that no replica has seen (rejected by the gateway, or no replica reachable) enter the
+decision's windows as arrivals that missed. The percentile, the attainment and the error budget are
+measured at the gateways; the cost of a request is learned from replicas only. While the gateways'
+counts are not known, no replica is removed.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ class GatewaySLI:
     silent: tuple[str, ...] = ()
 
     def observe(self, policy: Policy, totals: ServiceTotals | None, now_s: float) -> GatewaySLI:
-        """Take in what the gateways have counted by now; None: requests do not come through them.
+        """Process what the gateways have counted by now; None: requests do not come through them.
 
-        Until each was heard once nothing begins, so that none of them is taken for zero.
+        Nothing begins until each gateway was read once, so that none is taken for zero.
         """
         if totals is None:
             return DIRECT
@@ -78,14 +78,14 @@ class GatewaySLI:
 
     @property
     def rates(self) -> dict[str, float | None]:
-        """Give the requests a second by what becomes of them; nothing where none are counted."""
+        """Return the requests a second by what becomes of them; nothing where none are counted."""
         if not self.watched:
             return {}
         return {"arrived": self.signals.arrival_rps.value, "missed": self.missed_rps}
 
     @property
     def begun(self) -> bool:
-        """Whether every gateway was heard at least once."""
+        """Whether every gateway was read at least once."""
         return bool(self.windows.last)
 
     @property
@@ -99,7 +99,7 @@ class GatewaySLI:
 
 
 DIRECT = GatewaySLI()
-"""Of a service whose requests go straight to its replicas."""
+"""For a service whose requests go directly to its replicas."""
 
 
 def rejected_at_gateway(totals: ServiceTotals | None) -> GatewayRejections | None:

@@ -13,16 +13,16 @@ from headroom.scaling.post_rules import ScaleToZeroInputs
 from headroom.scaling.values import Freshness, Signal, Signals
 
 LOOK_BACK_S = 4.0
-"""Arrivals within it end the idle: longer than a tick, so that none is missed."""
+"""Arrivals within it end the idle time: longer than a tick, so that none is missed."""
 ACTIVATOR_WINDOW_S = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdleTracker:
-    """What is remembered from tick to tick; lost with the process, which begins the wait anew."""
+    """What is remembered between ticks; lost with the process, which restarts the wait."""
 
     since_s: float | None = None
-    """Since when nobody has asked, without a gap in what is known; None while somebody does."""
+    """Since when no request has come, without a gap in the metrics; None while requests come."""
     seen_s: float = 0.0
     no_activator_since_s: float | None = None
     arrivals_rps: float | None = None
@@ -38,7 +38,7 @@ class IdleTracker:
         now_s: float,
         longest_gap_s: float,
     ) -> IdleTracker:
-        """Take in a tick."""
+        """Process a tick."""
         signals = decision.signals
         no_activator_s = None if route.can_activate else (self.no_activator_since_s or now_s)
         rate_rps = signals.arrival_rps.value or self.arrivals_rps
@@ -58,7 +58,7 @@ class IdleTracker:
 
     @property
     def activator_rps(self) -> float | None:
-        """Requests a second at the door while no replica counts them; None until watched."""
+        """Requests a second at the activators while no replica counts them; None until known."""
         (begun_s, before), (now_s, after) = self.arrived[0], self.arrived[-1]
         return max(0, after - before) / (now_s - begun_s) if now_s > begun_s else None
 
@@ -108,7 +108,7 @@ def _arrived(state: State) -> float:
 
 
 def _at_activator(idle: IdleTracker, route: RouteStatus) -> Signals:
-    """Give what activators see where no replica sees anything; absent where there is none."""
+    """Return what activators see where no replica sees anything; absent where there is none."""
     rate_rps = idle.activator_rps
     if not route.can_activate or rate_rps is None:
         return Signals()

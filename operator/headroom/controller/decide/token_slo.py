@@ -1,12 +1,14 @@
-"""Whether the promises on tokens hold, and how much more room keeps them. Pure.
+"""Token SLOs: whether they are met, and the capacity factor that keeps them. Pure.
 
-No model says what a first token takes, so the measurement acts by itself: an integral in logarithms
-over minutes, of the worst promise's measured time over its target. The decision is asked as if
-`room` times as much arrived, under a ceiling lower by the same factor. It is learnt only while the
-replicas that are asked for have served for a whole window, and given back only when all promises
-are kept with a fifth to spare. While one is missed, or not known, nothing is removed.
+No model predicts the time to the first token, so the measurement acts directly: an integral in
+logarithms over minutes, of the worst ratio of measured time to target. The decision is made as if
+`capacity_factor` times as many requests arrived, under a utilization ceiling lower by the same
+factor. The factor changes only while the desired replicas have served for a whole window, and
+falls only while all token SLOs are met with a fifth to spare. While one is missed or unknown, no
+replica is removed.
 
-Worked: twice the target, 300 s, a full window: each minute adds 60/300 ln 2, room grows by 15 %.
+Worked: twice the target, 300 s, a full window: each minute adds 60/300 ln 2, so the factor grows by
+15 %.
 """
 
 from __future__ import annotations
@@ -25,9 +27,9 @@ from headroom.scaling.values import (
 )
 
 CONSTANT_S = 300.0
-"""As the correction's: several times a cold start, so that what it asks for has come."""
+"""Like the latency correction's: several cold starts, so that added replicas are ready."""
 IDLE = 0.1
-"""Utilization at which replicas are idle: what they take then, more of them cannot mend."""
+"""Utilization at which replicas are idle: more of them would not be faster."""
 LARGEST_FACTOR = 0.95 / IDLE
 EASY = 0.8
 """Below this share of the target room is given back."""
@@ -79,16 +81,16 @@ class TokenSLOController:
     logarithm: float = 0.0
     last_s: float | None = None
     served_since_s: float = 0.0
-    """Since when just the replicas that are asked for have served."""
+    """Since when exactly the desired replicas have served."""
     ready: int = 0
 
     @property
     def capacity_factor(self) -> float:
-        """The factor by which more is asked for."""
+        """The factor by which capacity is increased."""
         return math.exp(self.logarithm)
 
     def by_name(self) -> dict[str, float | None]:
-        """Give the measurements in seconds by their fields."""
+        """Return the measurements in seconds by their fields."""
         return {one.name: one.value_s for one in self.measured}
 
     def observe(
@@ -97,7 +99,7 @@ class TokenSLOController:
         pages: Mapping[str, Mapping[str, LatencyCounts | None]],
         now_s: float,
     ) -> TokenSLOController:
-        """Take in the newest page of each pod, by promise; without a promise nothing is kept."""
+        """Process the newest page of each pod, by promise; without a promise nothing is kept."""
         promised = {
             "timeToFirstToken": slo.time_to_first_token,
             "timePerOutputToken": slo.time_per_output_token,
@@ -151,7 +153,7 @@ class TokenSLOController:
         return replace(kept, logarithm=min(most, max(0.0, self.logarithm + step)))
 
     def to_checkpoint(self) -> dict[str, object]:
-        """Return what survives a restart, as JSON values; nothing where nothing was learnt."""
+        """Return what survives a restart, as JSON values; empty if nothing was learned."""
         return {"tokenRoom": float(f"{self.capacity_factor:.6g}")} if self.logarithm else {}
 
     @classmethod
@@ -164,7 +166,7 @@ class TokenSLOController:
         return cls(logarithm=math.log(room))
 
     def removal_objection(self, decision: Decision) -> str:
-        """Say why no replica may be removed; empty if one may.
+        """Return why no replica may be removed; empty if one may.
 
         A percentile without a counted request is unknown while other requests end.
         """

@@ -1,7 +1,8 @@
 """The last minute of one cumulative histogram, over all pods of a service. Pure.
 
-A pod's first page is a baseline, unless its server has no histogram yet: such a one begins at zero.
-A count that falls means that the process began again from zero. A pod that is silent adds nothing.
+A pod's first page is a baseline, unless its server has no histogram yet: then it begins at zero. A
+count that falls means that the process restarted from zero. A pod that does not answer adds
+nothing.
 """
 
 from __future__ import annotations

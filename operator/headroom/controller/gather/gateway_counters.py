@@ -1,8 +1,8 @@
-"""What all gateways have counted of each service since this process watches. Pure.
+"""The requests of each service that all gateways counted since this process started. Pure.
 
-Each gateway's counters are one series: the first page of a gateway is a baseline, a counter that
-fell means that it began anew. A service is known as well as the gateway that was heard least
-recently, for any of them may have had its requests: one that is silent is never zero.
+Each gateway's counters are one series: its first page is a baseline, and a counter that falls means
+that the gateway restarted. A service's totals are as old as the page of the gateway that was read
+least recently, because any gateway may have received its requests: a failed read is never zero.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ class ServiceTotals:
     """The requests of one service, over all gateways."""
 
     time_s: float
-    """As of when: that of the gateway heard least recently, or since when it was not heard yet."""
+    """Time of the page of the gateway read least recently, or since when it is known."""
     complete: bool
-    """Whether every gateway was heard at all."""
+    """Whether every gateway was read at least once."""
     counted: ServiceCounters = NOTHING
     failed: tuple[str, ...] = ()
     """Gateways whose last page could not be read, with why."""
@@ -44,13 +44,13 @@ class GatewayCounters:
         self._sums: dict[str, ServiceCounters] = {}
 
     def set_gateways(self, gateways: Collection[str], now_s: float) -> None:
-        """Take in which gateways there are; the counts of those that have gone stay counted."""
+        """Process which gateways there are; the counts of those that have gone stay counted."""
         self._gateways = {
             one: self._gateways.get(one) or _Gateway(since_s=now_s) for one in sorted(gateways)
         }
 
     def add_page(self, gateway: str, page: Mapping[str, ServiceCounters], now_s: float) -> None:
-        """Take in a page of one of them."""
+        """Process a page of one of them."""
         known = self._gateways.get(gateway)
         if known is None:
             return
@@ -64,12 +64,12 @@ class GatewayCounters:
         self._sums = {key: one for key, one in self._sums.items() if key in told}
 
     def mark_failed(self, gateway: str, why: str) -> None:
-        """Take in that a gateway could not be read."""
+        """Note that a gateway could not be read."""
         if gateway in self._gateways:
             self._gateways[gateway].trouble = why
 
     def of(self, key: str) -> ServiceTotals | None:
-        """Give what is known of a service; None where there is no gateway."""
+        """Return what is known of a service; None where there is no gateway."""
         gateways = self._gateways.values()
         if not gateways:
             return None
@@ -86,7 +86,7 @@ class GatewayCounters:
 
 
 def _added(before: ServiceCounters, after: ServiceCounters) -> ServiceCounters:
-    """Return what came since; all of it where a counter fell, for the gateway began anew."""
+    """Return the increase; everything if a counter fell, because the gateway restarted."""
     answered = dict(after.answered)
     for one, count in before.answered.items():
         answered[one] = answered.get(one, 0) - count

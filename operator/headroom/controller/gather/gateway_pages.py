@@ -1,4 +1,4 @@
-"""Reads what the gateways count, one page of each for all services."""
+"""Read the gateways' counters: one page of each gateway for all services."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Gateway(Protocol):
 
     @property
     def address(self) -> str:
-        """Where it is asked."""
+        """Where its counters are read."""
         ...
 
 
@@ -56,7 +56,7 @@ class GatewayPages:
         self._complaints: dict[str, str] = {}
 
     def of(self, key: str) -> ServiceTotals | None:
-        """Give what is known of a service by `namespace/name`; None where there is no gateway."""
+        """Return what is known of a service by `namespace/name`; None where there is no gateway."""
         return self._counters.of(key)
 
     async def run(

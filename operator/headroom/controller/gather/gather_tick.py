@@ -1,7 +1,4 @@
-"""All reads of a tick, and nothing else.
-
-The workload, its pods, one page of metrics from each ready pod.
-"""
+"""All reads of a tick: the workload, its pods and one page of metrics from each ready pod."""
 
 from __future__ import annotations
 
@@ -23,9 +20,9 @@ from headroom.telemetry.pod_samples import PodSamples
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gathered:
-    """What the cluster and the pods said.
+    """What the cluster and the pods reported.
 
-    The decision sees the observation, the writes need the rest.
+    The decision uses the observation, the writes need the rest.
     """
 
     observation: Observation
@@ -55,8 +52,7 @@ async def gather(
 ) -> Gathered:
     """Read everything that a tick of the service needs.
 
-    Where our own Deployment is not there, `initial_replicas` is what it is asked for: it will be
-    created so.
+    If our own Deployment does not exist, it will be created with `initial_replicas`.
 
     Raises TargetUnusable, or ClusterError.
     """

@@ -1,4 +1,4 @@
-"""What the ready pods of a service say: their own pages, or what a Prometheus scraped of them."""
+"""Read the metrics of a service's ready pods: their own pages, or those a Prometheus scraped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the download of a pod's model goes, from the status of its init container. Pure."""
+"""The progress of a pod's model download, from the status of its init container. Pure."""
 
 from __future__ import annotations
 

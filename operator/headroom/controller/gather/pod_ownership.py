@@ -1,6 +1,6 @@
-"""Which pods are a workload's: those whose chain of controllers, by UID, reaches it.
+"""Find the pods of a workload: those whose chain of controllers reaches its UID.
 
-Labels may be worn by anybody's pod, and a name may come back; a UID does neither.
+Any pod may have the labels, and a name may be used again; a UID is unique.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _RawPod = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stranger:
-    """A pod that is selected, and whose controllers may not be read."""
+    """A selected pod whose controllers may not be read."""
 
     name: str
     why: str
@@ -35,7 +35,7 @@ class PodOwnership:
     async def of(
         self, cluster: Cluster, pods: Sequence[_RawPod], workload_uid: str
     ) -> tuple[list[_RawPod], list[Stranger]]:
-        """Return the pods of the workload, and those of which it cannot be said.
+        """Return the pods of the workload, and those whose owner cannot be read.
 
         Raises ClusterError where the API does not answer.
         """
@@ -48,9 +48,7 @@ class PodOwnership:
                     ours.append(pod)
             except (Forbidden, Rejected) as error:
                 name = str(pod["metadata"]["name"])
-                strangers.append(
-                    Stranger(name=name, why=f"whose pod it is cannot be read: {error}")
-                )
+                strangers.append(Stranger(name=name, why=f"its owner cannot be read: {error}"))
         self._above = {uid: above for uid, above in self._above.items() if uid in passed}
         return ours, strangers
 

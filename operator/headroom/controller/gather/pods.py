@@ -7,7 +7,7 @@ The ladder, first match wins:
     Ready                                                 Ready
     PodScheduled is False                                 Unschedulable
     its node is lost (Ready is Unknown)                   Broken
-    a container waits for what does not pass by itself    Broken
+    a container waits for what will not pass unattended   Broken
     a container ended at least twice, last not long ago   Broken
     not ready for longer than the warm-up timeout         Broken
     otherwise                                             Warming
@@ -84,7 +84,7 @@ class ObservedPod:
 def observe(
     raw: Sequence[_RawPod], *, now_s: float, warmup_timeout_s: float, replicas: int
 ) -> tuple[ObservedPod, ...]:
-    """Classify the pods of a Deployment that is asked for so many replicas.
+    """Classify the pods of a workload that has so many requested replicas.
 
     A pod that failed (evicted, preempted) stays as a record after its ReplicaSet has put another in
     its place. It counts only while it stands for a replica that is missing.

@@ -1,4 +1,4 @@
-"""Where a service leads, and who holds its requests while no replica is warm. Pure."""
+"""Where a service's requests are routed, and what its activators hold. Pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class RouteStatus:
 
     @property
     def can_activate(self) -> bool:
-        """Whether a request reaches somebody while there is no replica."""
+        """Whether a request is held while there is no replica."""
         return bool(self.gateways) and self.activators > 0
 
 

@@ -1,8 +1,8 @@
-"""One LIST of Deployments and one of pods for all services that are evaluated soon.
+"""Share one LIST of Deployments and one of pods among the services that are evaluated soon.
 
-They are true answers of the API server that several ticks read, each its own part. What they say is
-a moment old for all but the first: enough to find that nothing is to be done, never to write
-replicas from.
+They are complete answers of the API server; each tick reads its own part. For all ticks but the
+first they are a moment old: enough to find that nothing is to be done, never to write replicas
+from.
 """
 
 from __future__ import annotations
@@ -88,13 +88,13 @@ class SharedReads:
         """When a service was last read."""
         self._alone: set[str] = set()
         self._invalidated_s: dict[str, float] = {}
-        """When a watch last told of a service's pods."""
+        """When a watch last reported a change of a service's pods."""
 
     async def of(self, service: InferenceService, sharing: Sharing) -> Seen:
-        """Return what stands, from LISTs that were begun a moment ago, or are now.
+        """Return the workload and its pods, from LISTs begun a moment ago, or now.
 
-        A service that moves has reads of its own; whoever waits for a shared one shares its failure
-        too. Raises TargetUnusable, or ClusterError.
+        A service that scales has reads of its own; one that waits for a shared read shares its
+        failure too. Raises TargetUnusable, or ClusterError.
         """
         now_s, uid = asyncio.get_running_loop().time(), service.uid
         known = self._listings.pop(uid, None)
@@ -114,11 +114,11 @@ class SharedReads:
         return Seen(workload=workload_of(deployment, service.name), pods=pods, own=own)
 
     def invalidate(self, uid: str) -> None:
-        """Take in that a service's pods have changed: what was listed before is too old for it."""
+        """Note that a service's pods have changed: what was listed before is too old for it."""
         self._invalidated_s[uid] = asyncio.get_running_loop().time()
 
     def moves(self, uid: str, *, moves: bool) -> None:
-        """Take in whether a service has something under way, or is about to."""
+        """Process whether a service has something under way, or is about to."""
         (self._alone.add if moves else self._alone.discard)(uid)
 
     def forget(self, uid: str) -> None:
@@ -147,7 +147,7 @@ class SharedReads:
     def _due_soon(
         self, service: InferenceService, sharing: Sharing, now_s: float
     ) -> Iterator[tuple[str, str]]:
-        """Give UID and name of those that will ask next, and have not been read for since."""
+        """Return UID and name of those that will ask next, and have not been read for since."""
         found = 0
         for due_s, uid in self._upcoming(sharing.ahead_s):
             raw = self._cache.get(uid)

@@ -1,4 +1,4 @@
-"""What a service scales, as it stands: its own Deployment, or what targetRef names. Reads only."""
+"""Read the workload that a service scales: its own Deployment, or the target of targetRef."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class TargetUnusable(Exception):  # noqa: N818  (named by what the caller does n
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """What stands. Its resourceVersion guards the write of what was decided from it."""
+    """The workload as read. Its resourceVersion guards the write of the decision."""
 
     manifest: Manifest
     replicas: int
-    """What it is asked for."""
+    """The requested number."""
     selector: str
     """Selects its pods, and maybe others'."""
 
@@ -57,7 +57,7 @@ async def read_workload(cluster: Cluster, service: InferenceService) -> Workload
 
 
 def workload_of(deployment: Manifest, name: str) -> Workload:
-    """Give the Deployment that a service of that name has made."""
+    """Return the Deployment that a service of that name has made."""
     return Workload(
         manifest=deployment,
         replicas=int(deployment["spec"]["replicas"]),
@@ -66,9 +66,9 @@ def workload_of(deployment: Manifest, name: str) -> Workload:
 
 
 def is_rolling(manifest: Mapping[str, Any]) -> bool:
-    """Whether pods of an older template are there, or a new spec has not been looked at yet.
+    """Whether pods of an older template are there, or a new spec has not been observed yet.
 
-    What a kind of somebody else's does not say is not held against it.
+    A field that another API group's kind does not have is ignored.
     """
     status, generation = manifest.get("status") or {}, manifest["metadata"].get("generation", 0)
     ours_to_know = manifest.get("apiVersion") == "apps/v1"
@@ -115,7 +115,7 @@ async def _target(cluster: Cluster, namespace: str, target: TargetRef) -> Worklo
         scale = await cluster.get_scale(target.api_version, target.kind, namespace, target.name)
     except NotFound as error:
         said = f"{named} ({target.api_version}) cannot be found: {error}; create it, or make the "
-        said += "InferenceService anew with another targetRef"
+        said += "InferenceService again with another targetRef"
         raise TargetUnusable(StatusReason.TARGET_NOT_FOUND, said) from error
     except Forbidden as error:
         said = f"{error}; grant the operator get on the kind, and get and update on its /scale"
@@ -123,7 +123,7 @@ async def _target(cluster: Cluster, namespace: str, target: TargetRef) -> Worklo
     except Rejected as error:
         raise TargetUnusable(StatusReason.TARGET_NOT_SCALABLE, f"{named}: {error}") from error
     if scale["metadata"].get("uid") != manifest["metadata"]["uid"]:
-        raise Conflict(f"{named} was made anew between two reads")
+        raise Conflict(f"{named} was recreated between two reads")
     selector = (scale.get("status") or {}).get("selector", "")
     if not selector:
         said = f"the scale of {named} has no status.selector, so its pods cannot be found: scale "

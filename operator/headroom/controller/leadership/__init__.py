@@ -1,7 +1,7 @@
-"""Which of several operators decides, and for how long it may write.
+"""Leader election: which of several operators decides, and for how long it may write.
 
-`record` and `candidate` are pure: what a Lease says, and what a candidate does about it. `election`
-drives a candidate; `guard` stands before every write.
+`record` and `candidate` are pure: the content of a Lease, and what a candidate does about it.
+`election` drives a candidate; `guard` checks the lease before every write.
 """
 
 from headroom.controller.leadership.candidate import Candidate, LeaseTimes

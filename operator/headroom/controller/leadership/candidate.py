@@ -1,14 +1,14 @@
 """One candidate for a Lease: what it has seen and written, and what it does next. Pure.
 
-The algorithm is client-go's. Whoever follows remembers when, by its own clock, the record last
-changed, and takes over once that is longer ago than the record's duration: the clocks of two
-machines are never compared. Every write is a compare-and-swap on the version that was read.
+The algorithm is client-go's. A follower remembers when, by its own clock, the record last changed,
+and takes over once that is longer ago than the record's duration: the clocks of two machines are
+never compared. Every write is a compare-and-swap on the version that was read.
 
-Whoever leads counts from *before* it asked for its last renewal that was answered, and ends
-`renew_within_s` later. The others count from after they saw that renewal, and wait `duration_s`: so
-even clocks whose rates differ by their ratio (12 s to 8 s) never give two leaders.
+The leader counts from *before* it sent its last successful renewal, and stops `renew_within_s`
+later. Followers count from after they saw that renewal, and wait `duration_s`: so even clocks whose
+rates differ by that ratio (12 s to 8 s) never give two leaders.
 
-Times are seconds on a clock of this machine that goes on while the machine sleeps.
+Times are seconds on a clock of this machine that continues while the machine sleeps.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class LeaseTimes:
         """Refuse times under which a leader would end while all is well, or two would lead."""
         if not 0.0 < 2.0 * self.retry_s <= self.renew_within_s < self.duration_s:
             raise ValueError(
-                "a lease needs 2 x retry <= renew within < duration, received "
+                "a lease needs 2 x retry <= renew within < duration; got "
                 f"{self.retry_s:g} s, {self.renew_within_s:g} s, {self.duration_s:g} s"
             )
 
@@ -52,20 +52,20 @@ class Candidate:
     seen_s: float = 0.0
     """When it was first seen to say so."""
     current: bool = False
-    """Nothing was asked for since whose outcome is unknown."""
+    """No write since then has an unknown outcome."""
     renewed_s: float | None = None
-    """When the last renewal that is known to have succeeded was asked for; None: others lead."""
+    """When the last renewal known to have succeeded was sent; None while not leading."""
     term: int = 0
-    """Counts how often it began to lead with somebody else, or nobody, before it."""
+    """Counts how often it took the lease from another holder, or from none."""
 
     @property
     def holds(self) -> bool:
-        """Whether nobody else is known to have taken the lease; it may have run out."""
+        """Whether no other holder is known; the lease may have expired."""
         return self.renewed_s is not None
 
     @property
     def must_read(self) -> bool:
-        """A leader that knows what stands renews without reading; everybody else looks first."""
+        """A leader that knows the record renews without reading; all others read first."""
         return not (self.holds and self.current)
 
     def remaining_s(self, now_s: float) -> float:
@@ -75,7 +75,7 @@ class Candidate:
         return max(0.0, self.renewed_s + self.times.renew_within_s - now_s)
 
     def saw(self, record: LeaseRecord | None, now_s: float) -> Candidate:
-        """Take in what was read; None: there is no such Lease."""
+        """Process what was read; None: there is no such Lease."""
         changed = self.seen is None or record != self.seen
         mine = record is not None and record.holder == self.identity
         return replace(
@@ -87,9 +87,9 @@ class Candidate:
         )
 
     def claim(self, now_s: float, stamp: str) -> LeaseRecord | None:
-        """Say what to write, to take the lease or to renew it; None: somebody else's still runs.
+        """Return what to write to take or renew the lease; None while another holder's is valid.
 
-        `stamp` is the time of day, for people who look at the Lease.
+        `stamp` is the wall-clock time that the Lease shows.
         """
         old = self.seen
         if old is not None and old.holder == self.identity:
@@ -106,7 +106,7 @@ class Candidate:
         )
 
     def won(self, record: LeaseRecord, asked_s: float, now_s: float) -> Candidate:
-        """Take in that what it claimed at `asked_s` was stored."""
+        """Note that what it claimed at `asked_s` was stored."""
         return replace(
             self,
             seen=record,
@@ -117,11 +117,11 @@ class Candidate:
         )
 
     def unsure(self) -> Candidate:
-        """Take in that a write was refused, or that nobody knows whether it was done."""
+        """Note that a write was rejected, or that its outcome is unknown."""
         return replace(self, current=False)
 
     def farewell(self, stamp: str) -> LeaseRecord | None:
-        """Say what to write to give the lease up; None: it is not known to be ours as it stands."""
+        """Return what to write to release the lease; None if it is not known to be ours."""
         if self.seen is None or not self.current or self.seen.holder != self.identity:
             return None
         return replace(self.seen, holder="", duration_s=1.0, renewed=stamp)

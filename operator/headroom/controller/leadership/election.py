@@ -1,9 +1,9 @@
-"""Drives a candidate against the API, and runs the work of a leader for as long as it leads.
+"""Drive a candidate against the API, and run the leader's work while it leads.
 
 Losing the lease does not end the process: a restart by the kubelet would wait for its back-off.
-What a term built up ends with it, since nothing of it can write any more, whatever still runs
-(`guard`), and the next term begins from the cluster. A lease that merely ran out, as while the API
-is away, and that nobody else took goes on as the same term, with what it remembers.
+The state of a term ends with it, because nothing of it can write any more (`guard`), and the next
+term begins from the cluster. A lease that expired, for example while the API was away, and that no
+other candidate took continues as the same term, with its state.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Observer(Protocol):
 
 
 class Term:
-    """One period in which this process leads and nobody else does in between."""
+    """One period in which this process leads, and no other process in between."""
 
     def __init__(self, election: Election, number: int) -> None:
         self._election = election
@@ -108,7 +108,7 @@ class Election:
 
     @property
     def holder(self) -> str:
-        """Who holds the lease, as far as is known; empty: nobody."""
+        """The holder of the lease, as far as known; empty if there is none."""
         return self._candidate.seen.holder if self._candidate.seen else ""
 
     def remaining_s(self, term: int) -> float:
@@ -179,7 +179,7 @@ class Election:
         if done:
             work, self._work = self._work, None
             await work
-            raise RuntimeError("the work of the leader ended by itself")
+            raise RuntimeError("the work of the leader ended unexpectedly")
 
     async def _end_work(self) -> None:
         work, self._work = self._work, None
@@ -193,7 +193,7 @@ class Election:
             _log.warning("the work of the leader ended badly: %r", work.exception())
 
     async def _release(self) -> None:
-        """Give the lease up, so that another one need not wait for it to run out. Best effort."""
+        """Return the lease up, so that another one need not wait for it to run out. Best effort."""
         self._candidate = self._candidate.resigned()
         self._tell()
         try:

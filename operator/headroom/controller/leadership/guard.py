@@ -1,7 +1,7 @@
 """The API behind the lease: reads pass, and a write is sent only while the lease is held.
 
-What a process sends that slept between the look at the lease and the sending is refused by the API
-server: every write to an object that others write carries the version that was read, or creates it.
+A process may sleep between the check of the lease and the write. The API server rejects such a
+write: every write to a shared object carries the version that was read, or creates the object.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ KIND = "Lease"
 class LeaseRecord:
     """Who holds the lease and for how long after its last change.
 
-    Two records are equal where they say the same; the version tells two writes of the same apart.
+    Records with equal content are equal; the version distinguishes two writes of it.
     """
 
     holder: str

@@ -75,12 +75,12 @@ def _ready(tick: TickResult) -> _Condition:
         return _FALSE, StatusReason.APPLY_FAILED, tick.written.unapplied
     if _is_at_zero(tick):
         return _TRUE, StatusReason.AT_ZERO, _AT_ZERO
-    standing = f"{counts.ready} of {tick.written.replicas} replicas are ready"
+    ready = f"{counts.ready} of {tick.written.replicas} replicas are ready"
     if counts.ready >= max(1, least):
-        return _TRUE, StatusReason.SERVING, join(standing, replica_messages.cold(tick))
-    wanted = f"{standing}, minReplicas is {least}"
+        return _TRUE, StatusReason.SERVING, join(ready, replica_messages.cold(tick))
+    wanted = f"{ready}, minReplicas is {least}"
     if least == 0:
-        wanted = f"{standing}, {tick.route.held} requests are held"
+        wanted = f"{ready}, {tick.route.held} requests are held"
     if counts.broken:
         why = replica_messages.detail(tick, PodState.BROKEN)
         return _FALSE, replica_messages.why_broken(tick), f"{wanted}; {why}"

@@ -1,8 +1,8 @@
-"""PURE. The objective: in which share of one-minute windows the promised percentile held.
+"""The error budget: in which share of one-minute windows the latency SLO was met. Pure.
 
-A minute in which nothing ended, or that was not watched throughout with fresh signals, is neither
-kept nor missed: it does not count. Budget and burn rate are those of the SRE workbook (Beyer et al.
-2018, chapter 5) over 28 days, four of each weekday.
+A minute without a completed request, or without fresh metrics throughout, counts neither as met nor
+as missed. Budget and burn rate follow the SRE workbook (Beyer et al. 2018, chapter 5) over 28 days,
+four of each weekday.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ class ErrorBudget:
     """The minutes of the last 28 days that count, by day, and those of the last hour by minute."""
 
     minute: int | None = None
-    """The last minute that was looked at, in minutes since the epoch; None before the first."""
+    """The last minute that was judged, in minutes since the epoch; None before the first."""
     days: tuple[Day, ...] = ()
     """Oldest first."""
     recent_kept: int = 0
     recent_missed: int = 0
-    """Bit n stands for the minute n before the last one."""
+    """Bit n is the minute n before the last one."""
 
     def judge(self, minute: int, kept: bool | None) -> ErrorBudget:
-        """Take in a minute that has ended; None: it does not count. An old one changes nothing."""
+        """Process a minute that has ended; None: it does not count. An old one changes nothing."""
         if self.minute is not None and minute <= self.minute:
             return self
         passed = _RECENT if self.minute is None else min(_RECENT, minute - self.minute)
@@ -120,7 +120,7 @@ class ErrorBudget:
 def judged(
     budget: ErrorBudget, policy: Policy, windows: Windows, freshness: Freshness, now_s: float
 ) -> ErrorBudget:
-    """Take in the minute that has ended since the last tick, if one has.
+    """Process the minute that has ended since the last tick, if one has.
 
     Ticks that are more than a minute apart leave minutes out.
     """
@@ -137,7 +137,7 @@ def judged(
 def held(
     bounds_s: tuple[float, ...], minute: WindowTotal, ratio: float, target_s: float
 ) -> bool | None:
-    """Say whether a minute's percentile was within the target; None where no request ended."""
+    """Return whether a minute's percentile was within the target; None where no request ended."""
     found_s = percentile(bounds_s, minute.latency, minute.missed, ratio)
     return None if found_s is None else found_s <= target_s
 

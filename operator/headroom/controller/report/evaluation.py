@@ -1,4 +1,4 @@
-"""One evaluation as a whole: what was decided, and everything that it was decided from."""
+"""One evaluation: the decision, and everything that it was made from."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class DecisionListener(Protocol):
     """Shows people what is decided; nothing depends on it."""
 
     def on_decision(self, evaluation: Evaluation) -> None:
-        """Take in an evaluation, at once and without I/O."""
+        """Process an evaluation, at once and without I/O."""
         ...
 
     def on_removed(self, namespace: str, name: str) -> None:

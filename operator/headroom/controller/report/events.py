@@ -1,6 +1,6 @@
-"""Transitions → Kubernetes events.
+"""Kubernetes events for changes of conditions and replicas. Pure.
 
-Pure. Few and meaningful: an event says that something changed, never that it is so.
+Few and meaningful: an event says that something changed, never that it is still so.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ REPORTER = "headroom.dev/operator"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One thing that changed, as it is told to people."""
+    """One change, as users see it."""
 
     reason: str
     note: str
     action: str
     warning: bool = False
     always: bool = False
-    """Told however recently the same was told; for what happens to replicas."""
+    """Posted even if the same reason was posted recently; for changes of replicas."""
 
 
 _BAD, _GOOD = ConditionStatus.FALSE, ConditionStatus.TRUE
@@ -50,7 +50,7 @@ _REPORTED = frozenset(
 
 
 def of_scaling(decision: Decision, replicas: int, wish: int | None = None) -> Event:
-    """Tell a write of replicas with the decision behind it, or the wish that was followed."""
+    """Return the event of a write of replicas, with the decision or spec.replicas behind it."""
     up = replicas > decision.current
     reason = StatusReason.SCALED_UP if up else StatusReason.SCALED_DOWN
     why = f"{decision.reason}: {decision.message}"
@@ -66,13 +66,13 @@ def of_preemption(preemption: str) -> Event:
 
 
 def of_creation(replicas: int) -> Event:
-    """Tell that the Deployment was created."""
+    """Return the event of the Deployment's creation."""
     note = f"created the Deployment with {replicas} replicas"
     return Event(reason=StatusReason.CREATED, note=note, action="Create", always=True)
 
 
 def of_conditions(before: Conditions, after: Conditions) -> Iterator[Event]:
-    """Tell the conditions that changed their status; a change of the reason alone is no event."""
+    """Yield an event per condition that changed its status; a new reason alone is no event."""
     old = {condition.type: condition.status for condition in before}
     for condition in after:
         if old.get(condition.type) is condition.status:

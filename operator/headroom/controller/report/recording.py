@@ -1,7 +1,7 @@
-"""Writes down what a simulation needs to replay production, tick by tick.
+"""Record what a simulation needs to replay production, tick by tick.
 
-The format is `headroom.telemetry.recording`. Whatever goes wrong ends the recording, with one line
-in the log, and nothing else: scaling does not depend on it.
+The format is `headroom.telemetry.recording`. Any failure ends the recording, with one line in the
+log; scaling does not depend on it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from headroom.telemetry.recording import MOST_ARRIVALS, service_line, tick_line
 _log = logging.getLogger(__name__)
 
 MATERIAL = 0.05
-"""Share by which seconds have to move to be written again: what is learnt moves at every tick."""
+"""Relative change of seconds that is written again: learned values move at every tick."""
 MATERIAL_CV = 0.1
 
 
@@ -31,7 +31,7 @@ class _Described:
     cold_start_s: float | None
 
     def differs(self, before: _Described) -> bool:
-        """Whether a simulation would tell the two apart."""
+        """Whether a simulation would differ."""
         return (
             self.policy != before.policy
             or _costs_differ(self.cost, before.cost)
@@ -64,7 +64,7 @@ class Recording:
         decision: Decision,
         replicas: int,
     ) -> None:
-        """Write down one tick, with the replicas that are asked for since. Never raises."""
+        """Record one tick, with the replicas requested by it. Never raises."""
         if self._journal is None:
             return
         try:

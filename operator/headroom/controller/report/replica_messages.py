@@ -33,7 +33,7 @@ def gate(tick: TickResult) -> str:
 
 
 def cold(tick: TickResult) -> str:
-    """Say how many replicas serve without a warm-up, because their template lacks the gate."""
+    """Return how many replicas serve without a warm-up, because their template lacks the gate."""
     pods = [one for one in tick.gathered.pods if one.pod.state is PodState.READY]
     cold = sum(not one.gated for one in pods) if tick.service.spec.warmup.by_operator else 0
     if not cold:
@@ -46,7 +46,7 @@ def cold(tick: TickResult) -> str:
 
 
 def fetching(tick: TickResult) -> str:
-    """Say how many replicas download their model, and since when the first of them does."""
+    """Return how many replicas download their model, and since when the first of them does."""
     now_s = tick.decision.time_s
     since_s = [
         one.fetch.since_s

@@ -1,7 +1,4 @@
-"""Status and events of a tick: written once, whatever happened.
-
-On change, else as a rare heartbeat.
-"""
+"""Write the status and the events of a tick: on change, else as a rare refresh."""
 
 from __future__ import annotations
 
@@ -46,7 +43,7 @@ class Reporter:
         *,
         services: int,
     ) -> None:
-        """Bring status up to date with a tick, and tell what changed."""
+        """Update status after a tick, and post events for what changed."""
         found = condition_rules.of_tick(tick)
         key = _key_of(tick, found)
         last, phase = _last(state), tick_period.jitter_phase(state.uid)
@@ -89,7 +86,7 @@ class Reporter:
     async def report_conditions(
         self, state: ReportState, found: Sequence[ConditionResult], generation: int, now_s: float
     ) -> None:
-        """Write conditions alone, where there was no tick; everything else in status stays."""
+        """Write conditions alone, if there was no decision; everything else in status is kept."""
         key = StatusKey(urgent=(generation, *found))
         if key == state.key:
             return
@@ -109,7 +106,7 @@ class Reporter:
     async def _write(self, state: ReportState, new: dict[str, Any], now_s: float) -> None:
         """Write for the object as it was last seen, and for this UID only.
 
-        An object that was deleted and made anew under the name is another. Where it was changed
+        An object that was deleted and recreated under the name is another. Where it was changed
         since, the cache learns how, whatever the watch says, before the Conflict is passed on.
         """
         known = self._cache.get(state.uid)
@@ -132,7 +129,7 @@ class Reporter:
         state.written_s = now_s
 
     async def _post_events(self, state: ReportState, posted: Iterable[Event], now_s: float) -> None:
-        """Post events as best effort: they are for people, and nothing depends on them."""
+        """Post events as best effort: nothing depends on them."""
         service = f"{state.namespace}/{state.name}"
         regarding = {"name": state.name, "namespace": state.namespace, "uid": state.uid}
         for event in posted:
@@ -171,7 +168,7 @@ def _upserted(
 
 
 def _last(state: ReportState) -> LastWrite | None:
-    """What status says, as this process wrote it or found it; None where nothing was decided."""
+    """Return the last status, written by this process or read; None before the first decision."""
     key = state.key
     if key is None:
         before = Status.read(state.status)

@@ -1,4 +1,4 @@
-"""Gateway mode: which gateway a service leads to, and what the gateways are told."""
+"""Gateway mode: which gateway a service's connections go to, and the gateways' configuration."""
 
 from headroom.controller.routing.router import Router
 

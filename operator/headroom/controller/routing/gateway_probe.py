@@ -1,6 +1,7 @@
-"""Which gateways take connections: tried by connecting, for a pod's readiness is a second late.
+"""Find the gateways that accept connections, by connecting: a pod's readiness is a second late.
 
-At a port of Envoy's own: at a service's port whoever stands by may answer while Envoy is away.
+It probes a port of Envoy itself: at a service's port a standby listener may accept while Envoy is
+down.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class GatewayProber:
         self._open: set[_Door] = set()
 
     async def open_for(self, uid: str, port: int) -> list[ReadyPod]:
-        """Give the gateway that takes connections for a service; none where there is none.
+        """Return the gateway that takes connections for a service; none where there is none.
 
         The first by its own order is enough: the others are for when that one is away.
         """

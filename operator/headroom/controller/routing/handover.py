@@ -1,8 +1,8 @@
-"""Where a service leads now, and what has to be written for it. Pure.
+"""Where a service's connections go now, and what has to be written next. Pure.
 
-In Gateway mode the slice leads to the gateway before the Service lets go of the replicas; back in
-Service mode the Service has its replicas before the slice lets go of the gateway; and the gateway
-goes on listening for a while after that. So at each moment a connection finds somebody.
+In Gateway mode the slice points to the gateway before the Service releases the replicas; back in
+Service mode the Service has its replicas before the slice releases the gateway, which listens for a
+while longer. So a connection is accepted at every moment.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ class Next:
 
 
 def step(
-    *, routed: bool, gateways: Sequence[str], standing: Sequence[str], replicas_known: bool
+    *, routed: bool, gateways: Sequence[str], current: Sequence[str], replicas_known: bool
 ) -> Next:
-    """Say what comes next for a service whose slice leads to `standing`.
+    """Return the next step for a service whose slice has the addresses `current`.
 
     `gateways` are those that listen for it, best first; `replicas_known` says whether a slice of
-    Kubernetes' own leads to a ready replica.
+    Kubernetes' own has a ready replica.
     """
     if routed and gateways:
         return Next(slice_first=(gateways[0],), service=ServiceTarget.GATEWAY, slice_after=None)
@@ -49,5 +49,5 @@ def step(
         return Next(slice_first=None, service=ServiceTarget.REPLICAS, slice_after=())
     emptied = () if replicas_known or not gateways else None
     return Next(
-        slice_first=None, service=ServiceTarget.LEFT, slice_after=emptied if standing else None
+        slice_first=None, service=ServiceTarget.LEFT, slice_after=emptied if current else None
     )

@@ -1,7 +1,7 @@
-"""Which port of the gateways is whose. Pure.
+"""Assign each routed service a port of the gateways. Pure.
 
-A service's port is where its UID's digest points, or the next one that is free; it keeps it, and
-says so in its slice, from which an operator that starts anew reads it.
+A service's port is where its UID's digest points, or the next free one. The service keeps it: its
+slice records it, and an operator that restarts reads it from there.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def choose(uid: str, taken: Container[int]) -> int | None:
 
 
 def read(slices: Iterable[Manifest]) -> dict[str, int]:
-    """Read from slices whose port is which; of two that claim one, the first keeps it."""
+    """Return each service's port from the slices; of two with the same port, the first keeps it."""
     found: dict[str, int] = {}
     for one in slices:
         owner = next((ref["uid"] for ref in one["metadata"].get("ownerReferences") or ()), None)

@@ -1,4 +1,4 @@
-"""What routing needs of the world; adapters fit by structure, tests bring fakes."""
+"""What routing needs from outside; adapters fit by structure, tests use fakes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Watch(Protocol):
     """Pods as they are and as they change."""
 
     async def run(self, on_list: OnList, on_event: OnEvent) -> None:
-        """Tell what is there, then what changes, until cancelled."""
+        """Report the existing objects, then changes, until cancelled."""
         ...
 
 
@@ -29,7 +29,7 @@ class Publisher(Protocol):
         ...
 
     def withdraw(self) -> None:
-        """Tell nothing: somebody else decides."""
+        """Stop publishing: another process decides."""
         ...
 
 
@@ -37,7 +37,7 @@ class Probe(Protocol):
     """Looks whether a gateway takes connections."""
 
     async def is_open(self, address: str, port: int) -> bool:
-        """Say whether somebody listens there, within a fraction of a second."""
+        """Return whether a process listens there, within a fraction of a second."""
         ...
 
 
@@ -49,11 +49,11 @@ class Activators(Protocol):
         ...
 
     def withdraw(self) -> None:
-        """Tell nothing: somebody else decides."""
+        """Stop publishing: another process decides."""
         ...
 
     def accepting(self, port: int) -> tuple[str, ...]:
-        """Give the addresses of those that take requests at a service's port."""
+        """Return the addresses of those that take requests at a service's port."""
         ...
 
     def arrived(self, key: str) -> int:

@@ -1,4 +1,4 @@
-"""Which pods are warm and not leaving, as a watch tells it."""
+"""Index the pods that are ready and not terminating, from a watch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from headroom.controller.ports import Manifest
 from headroom.resources.names import SERVICE_LABEL
 
 _Group = tuple[str, str]
-"""Namespace, and the service whose label the pod wears."""
+"""Namespace, and the service of the pod's label."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +25,7 @@ class ReadyPod:
 
 @dataclass(slots=True)
 class ReadyPodIndex:
-    """Warm pods by what they belong to; tells `on_change` of what has become another."""
+    """Ready pods by service; calls `on_change` when a service's set changes."""
 
     on_change: Callable[[], None]
     synced: bool = False
@@ -33,11 +33,11 @@ class ReadyPodIndex:
     _warm: dict[_Group, dict[str, ReadyPod]] = field(default_factory=dict)
 
     def ready(self, namespace: str, name: str = "") -> tuple[ReadyPod, ...]:
-        """Give the warm pods of a service; without a name those that wear no service's label."""
+        """Return the warm pods of a service; without a name those that wear no service's label."""
         return tuple(self._warm.get((namespace, name), {}).values())
 
     def replace(self, pods: Iterable[Manifest]) -> None:
-        """Take in all pods that there are."""
+        """Process all pods that there are."""
         before, self._warm = self._warm, {}
         known, self.synced = self.synced, True
         for pod in pods:
@@ -46,7 +46,7 @@ class ReadyPodIndex:
             self.on_change()
 
     def observe(self, event: str, pod: Manifest) -> None:
-        """Take in one event of a watch."""
+        """Process one event of a watch."""
         group, uid = _group(pod), pod["metadata"]["uid"]
         before = self._warm.get(group, {}).pop(uid, None)
         after = None if event == "DELETED" else self._enter(pod)

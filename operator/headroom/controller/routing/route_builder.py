@@ -1,4 +1,4 @@
-"""A service as its route: what the resource, its pods and its status come to. Pure."""
+"""Build the route of a service from its resource, its pods and its learned cost. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from headroom.scaling.values import CostModel
 
 
 def route(service: InferenceService, port: int, others: Container[str] = ()) -> Route:
-    """Give the route of a service; `others` are the keys of the routes that there are."""
+    """Return the route of a service; `others` are the keys of the routes that there are."""
     routing = service.spec.routing
     tenants, hedging = routing.tenants, routing.hedging
     split = [(f"{service.namespace}/{one.service}", one.percent) for one in routing.traffic]
@@ -55,7 +55,7 @@ def route(service: InferenceService, port: int, others: Container[str] = ()) -> 
 
 
 def endpoints(service: InferenceService, pods: tuple[ReadyPod, ...]) -> list[Endpoint]:
-    """Give where its warm replicas are reached."""
+    """Return where its warm replicas are reached."""
     return [Endpoint(pod.address, service.spec.runtime.port) for pod in pods]
 
 

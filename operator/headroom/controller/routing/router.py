@@ -1,6 +1,6 @@
-"""Routes services through gateways: tells the gateways who is warm, and Services where to lead.
+"""Route services through gateways: configure the gateways, and point Services to them.
 
-What the gateways are told follows every change of a pod or a resource at once. Services and their
+The gateways' configuration follows every change of a pod or a resource at once. Services and their
 slices are written level-triggered, a few at a time, while this process decides.
 """
 
@@ -40,7 +40,7 @@ from headroom.scaling.values import CostModel
 _log = logging.getLogger(__name__)
 
 GATHERED_S = 0.02
-"""Changes that come together are told together."""
+"""Changes within this time are published together."""
 BOUNDS_EVERY_S = 5.0
 ROUND_S = 0.5
 LOOK_EVERY_S = 0.2
@@ -48,21 +48,21 @@ LOOK_EVERY_S = 0.2
 once. Its pod says so after a second."""
 AT_ONCE = 8
 SEED_AGAIN_S = 1.0
-ANEW_AFTER_S = 5.0
+RESTART_AFTER_S = 5.0
 """After a failure of this program itself."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Routed:
-    """One service with a port."""
+    """One service with a gateway port."""
 
     port: int
     writer: ChildWriter
-    standing: tuple[str, ...] = ()
-    """Where its slice leads; as it was found, until it is written."""
+    addresses: tuple[str, ...] = ()
+    """Addresses in its slice; as read, until it is written."""
     emptied_s: float | None = None
-    """Since when, back in Service mode, its slice has led nowhere."""
-    complaint: str = ""
+    """Since when, back in Service mode, its slice has been empty."""
+    last_error: str = ""
 
 
 @dataclass(slots=True)
@@ -88,7 +88,7 @@ class Router:
     namespaces: Sequence[str] = ()
     counts: GatewayPages | None = None
     """What gateways count of each service; None where they are not read."""
-    anew_after_s: float = ANEW_AFTER_S
+    restart_after_s: float = RESTART_AFTER_S
     _dirty: asyncio.Event = field(default_factory=asyncio.Event)
     _left: asyncio.Event = field(default_factory=asyncio.Event)
     _routed: dict[str, Routed] = field(default_factory=dict)
@@ -97,34 +97,34 @@ class Router:
     async def lead(
         self, cluster: Cluster, cache: ServiceCache, cost_of: Callable[[str], CostModel | None]
     ) -> None:
-        """Route until cancelled; then nothing is told any more, and what was told stands.
+        """Route until cancelled; then the last configuration is kept.
 
-        A failure in here is logged and routing begins anew: scaling goes on meanwhile.
+        A failure in here is logged and routing restarts: scaling continues meanwhile.
         """
         try:
             while True:
                 try:
                     await self._route(cluster, cache, cost_of)
                 except Exception:  # noqa: BLE001  (whatever it is, scaling goes on)
-                    _log.exception("routing failed, and begins anew in %g s", self.anew_after_s)
-                await asyncio.sleep(self.anew_after_s)
+                    _log.exception("routing failed, and restarts in %g s", self.restart_after_s)
+                await asyncio.sleep(self.restart_after_s)
         finally:
             self.publisher.withdraw()
             self.activators.withdraw()
 
     def route_status(self, service: InferenceService) -> RouteStatus:
-        """Say how requests reach a service now."""
+        """Return how requests reach a service now."""
         routed = self._routed.get(service.uid)
         if routed is None:
             return NOT_ROUTED
         key = f"{service.namespace}/{service.name}"
         return RouteStatus(
-            gateways=routed.standing,
+            gateways=routed.addresses,
             activators=len(self.activators.accepting(routed.port)),
             held=self.activators.held(key),
             arrived=self.activators.arrived(key),
             totals=None if self.counts is None else self.counts.of(key),
-            trouble=routed.complaint,
+            trouble=routed.last_error,
         )
 
     async def _route(
@@ -161,7 +161,7 @@ class Router:
         self._left.set()
 
     async def until_look(self) -> bool:
-        """Wait until the gateways are to be looked at; say whether one has come or gone."""
+        """Wait for the next probe; return whether a gateway has come or gone."""
         with suppress(TimeoutError):
             async with asyncio.timeout(LOOK_EVERY_S):
                 await self._left.wait()
@@ -170,14 +170,14 @@ class Router:
         return changed
 
     async def until_changed(self) -> None:
-        """Wait for something to tell; bounds follow what is learnt, which nobody announces."""
+        """Wait for a change; bounds follow the learned cost, which is not announced."""
         with suppress(TimeoutError):
             async with asyncio.timeout(BOUNDS_EVERY_S):
                 await self._dirty.wait()
         self._dirty.clear()
 
     async def _seed(self, cluster: Cluster) -> dict[str, Routed]:
-        """Read what an operator before this one has left: whose port is which."""
+        """Read the ports that an earlier operator assigned."""
         while True:
             try:
                 slices = [
@@ -197,13 +197,13 @@ class Router:
                 for owner in one["metadata"].get("ownerReferences") or ()
             }
             return {
-                uid: Routed(port=port, writer=ChildWriter(), standing=addresses.get(uid, ()))
+                uid: Routed(port=port, writer=ChildWriter(), addresses=addresses.get(uid, ()))
                 for uid, port in port_numbers.read(slices).items()
             }
 
 
 class RoutingLoop:
-    """What is known while this process decides."""
+    """Keeps routes up to date while this process decides."""
 
     def __init__(
         self,
@@ -227,7 +227,7 @@ class RoutingLoop:
         self._routed = routed
 
     def _services(self) -> Iterator[tuple[InferenceService, Learned]]:
-        """Give every service as last understood: one that was made invalid is routed as before."""
+        """Yield every service as last parsed: one that became invalid is routed as before."""
         for uid in self._cache.uids():
             raw = self._cache.get(uid)
             if raw is None or raw["metadata"].get("deletionTimestamp"):
@@ -263,10 +263,10 @@ class RoutingLoop:
             async with gate:
                 try:
                     await self._converge(service, routed)
-                    routed.complaint = ""
+                    routed.last_error = ""
                 except ClusterError as error:
-                    if str(error) != routed.complaint:
-                        routed.complaint = str(error)
+                    if str(error) != routed.last_error:
+                        routed.last_error = str(error)
                         name = f"{service.namespace}/{service.name}"
                         _log.warning("%s: its routing could not be written: %s", name, error)
 
@@ -286,7 +286,7 @@ class RoutingLoop:
             self._missed.clear()
 
     async def probe(self) -> None:
-        """Miss a gateway that takes no connections any more, until cancelled."""
+        """Notice gateways that accept no more connections, until cancelled."""
         while True:
             changed = await self._router.until_look()
             shut = await self._prober.look({routed.port for routed in self._routed.values()})
@@ -294,7 +294,7 @@ class RoutingLoop:
                 self._missed.set()
 
     def _assign(self) -> None:
-        """Give every service in Gateway mode a port; take it from those that are gone."""
+        """Return every service in Gateway mode a port; take it from those that are gone."""
         known = {service.uid: service for service, _ in self._services()}
         for uid in [uid for uid in self._routed if uid not in known]:
             del self._routed[uid]
@@ -309,7 +309,7 @@ class RoutingLoop:
                 self._routed[uid] = Routed(port=port, writer=ChildWriter())
 
     def _publish(self) -> None:
-        """Tell gateways and activators; without a warm replica gateways lead to the activators."""
+        """Configure gateways and activators; without a ready replica requests go to activators."""
         activators = self._router.activators
         routes, hosts, bounds, busy, served = [], {}, {}, {}, []
         known = [one for one in self._services() if one[0].uid in self._routed]
@@ -321,8 +321,8 @@ class RoutingLoop:
             routes.append(route)
             served.append(route_builder.served(service, routed.port, learned, pods))
             if not pods:  # activators bound what they hold
-                standing = activators.accepting(routed.port)
-                hosts[route.key] = [Endpoint(address, routed.port) for address in standing]
+                listening = activators.accepting(routed.port)
+                hosts[route.key] = [Endpoint(address, routed.port) for address in listening]
                 continue
             hosts[route.key] = route_builder.endpoints(service, pods)
             most = route_builder.in_flight(service, learned.cost, len(pods))
@@ -340,14 +340,14 @@ class RoutingLoop:
         is_routed = service.spec.routing.mode == "Gateway"
         if is_routed:
             routed.emptied_s = None
-        elif not routed.standing:
+        elif not routed.addresses:
             return
         listening = await self._prober.open_for(service.uid, routed.port)
         known = not is_routed and await self._replicas_known(service)
         following = step(
             routed=is_routed,
             gateways=[pod.address for pod in listening],
-            standing=routed.standing,
+            current=routed.addresses,
             replicas_known=known,
         )
         await self._write_slice(service, routed, following.slice_first)
@@ -361,16 +361,16 @@ class RoutingLoop:
     async def _write_slice(
         self, service: InferenceService, routed: Routed, addresses: tuple[str, ...] | None
     ) -> None:
-        if addresses is None or (not addresses and not routed.standing):
+        if addresses is None or (not addresses and not routed.addresses):
             return
         now_s = self._router.clock.now_s()
-        ipv6 = ":" in (addresses or routed.standing)[0]
+        ipv6 = ":" in (addresses or routed.addresses)[0]
         manifest = endpoint_slice.build(service, addresses, routed.port, ipv6=ipv6)
         await routed.writer.keep(self._cluster, service, manifest, now_s)
-        if addresses != routed.standing:
+        if addresses != routed.addresses:
             where = ", ".join(addresses) or "nowhere"
             _log.info("%s/%s: its slice leads to %s", service.namespace, service.name, where)
-        routed.standing = addresses
+        routed.addresses = addresses
         if not addresses:
             routed.emptied_s = now_s
 
@@ -385,11 +385,11 @@ class RoutingLoop:
         return any(_is_ready(one) for one in slices)
 
     def _retire(self) -> None:
-        """Take the port from a service whose slice has led nowhere for long enough."""
+        """Release the port of a service whose slice has been empty for long enough."""
         now_s = self._router.clock.now_s()
         modes = {service.uid: service.spec.routing.mode for service, _ in self._services()}
         for uid, routed in list(self._routed.items()):
-            if modes.get(uid) == "Gateway" or routed.standing:
+            if modes.get(uid) == "Gateway" or routed.addresses:
                 continue
             if routed.emptied_s is None or not 0 <= now_s - routed.emptied_s < RETIRED_AFTER_S:
                 del self._routed[uid]

@@ -1,8 +1,8 @@
-"""When each service is due, and the one place that survives whatever a tick raises.
+"""When each service is due, and the one place that survives any exception of a tick.
 
-A heap of due times; at most so many ticks at once; a deadline for each. A service is never
-evaluated twice at a time, and one that hangs, fails or is refused delays no other. Intervals are
-the event loop's, so a test may make them virtual.
+A heap of due times; a maximum of concurrent ticks; a deadline for each. A service is never
+evaluated twice at a time, and one that hangs, fails or is rejected delays no other. Intervals use
+the event loop's clock, so a test may make them virtual.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ class _Entry:
     failures: int = 0
     begun: bool = False
     """Whether it has been evaluated. Its first tick counts from its beginning: all are due at once
-    then, and whoever waited for long would have another one at once."""
+    then, and a service that waited for long would have another one at once."""
     complaint: str = ""
-    """What the last failure said, so that it is logged once."""
+    """The last failure's message, so that it is logged once."""
 
 
 @dataclass(slots=True)
@@ -80,7 +80,7 @@ class Scheduler:
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
     _running: set[asyncio.Task[None]] = field(default_factory=set)
     last_round_s: float | None = None
-    """When the schedule was last looked at, on the event loop's clock."""
+    """When the schedule was last processed, on the event loop's clock."""
 
     def kick(self, uid: str) -> None:
         """Make a service due now; begin with it where it is new."""
@@ -96,7 +96,7 @@ class Scheduler:
     def remove(self, uid: str) -> None:
         """Forget a service, and break off a tick of it that runs.
 
-        What hung when the service went would go on to create what nobody owns.
+        A tick that hung while the service was deleted would create orphans.
         """
         entry = self._entries.pop(uid, None)
         if entry is not None and entry.running is not None:

@@ -1,9 +1,9 @@
-"""How often services are evaluated: the more there are, the rarer each. Pure.
+"""How often services are evaluated: less often the more there are. Pure.
 
     services        up to 133     200     500    1000    5000
     period, 2 s     2 s           3 s     7.5 s  15 s    75 s
 
-So the operator's work stays within what one process can do, whatever the number of services.
+So the work stays within the capacity of one process, whatever the number of services.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def read_ahead_s(services: int, period_s: float) -> float:
 
 
 def children_every_s(services: int) -> float:
-    """Return the time between two looks at a service's children other than its Deployment.
+    """Return the time between two checks of a service's children other than its Deployment.
 
     Worked: 30 s up to 100 services, 300 s at 1000; three reads each are then 10 a second.
     """
@@ -42,16 +42,16 @@ def children_every_s(services: int) -> float:
 
 
 def startup_delay_s(uid: str, services: int) -> float:
-    """Return how long a new process may take before it looks at the children of one of many.
+    """Return how long a new process may wait before it checks a service's children.
 
-    None up to 100 services. Of a thousand the looks, a dozen requests each, are spread over 270 s,
+    None up to 100 services. At a thousand the checks, a dozen requests each, are spread over 270 s,
     so that the first decisions of all need not wait for them.
     """
     return jitter_phase(uid) * (children_every_s(services) - SHORTEST_CHILDREN_S)
 
 
 def jitter_phase(uid: str) -> float:
-    """Return where in a period what a service does rarely lies, 0 to 1: its own, and for good."""
+    """Return a service's constant position in any period, 0 to 1."""
     return zlib.crc32(uid.encode()) / 2**32
 
 

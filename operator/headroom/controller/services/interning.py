@@ -1,8 +1,8 @@
-"""Equal parts of what is kept of many services are one object: most of them say much the same.
+"""Store equal parts of cached objects once: most services differ in few fields.
 
-Of each service 32 kB are its stored spec, that spec as values, and its manifests. Nearly all of it
-is what others have, too: defaults, probes, security contexts. Nothing that is given is changed, and
-what is given back nobody may change.
+Each service needs 32 kB for its stored spec, that spec as values, and its manifests. Nearly all of
+it is equal in other services: defaults, probes, security contexts. No given object is changed, and
+a returned one must not be changed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from headroom.api import InferenceService
 
 MOST = 4096
-"""Parts that are looked for among. Beyond it begins anew: who has a part keeps it, and what many
+"""Parts to search among. Above it the search starts empty: a known part is kept, and what many
 have is soon known again."""
 LONGEST_TEXT = 512
 
@@ -29,7 +29,7 @@ class Interner:
         self._values: dict[object, Any] = {}
 
     def json(self, value: Any) -> Any:
-        """Give the same JSON, of parts that are known where they are."""
+        """Return the same JSON, of parts that are known where they are."""
         if isinstance(value, str):
             return sys.intern(value) if len(value) <= LONGEST_TEXT else value
         if isinstance(value, dict):
@@ -41,7 +41,7 @@ class Interner:
         return value
 
     def service(self, service: InferenceService) -> InferenceService:
-        """Give the same service, of values that are known where they are."""
+        """Return the same service, of values that are known where they are."""
         return replace(service, spec=self._value(service.spec))
 
     def _known(self, key: tuple[object, ...], part: Any) -> Any:
@@ -68,5 +68,5 @@ class Interner:
 
 
 def _named(part: Any) -> object:
-    """What stands for a part in a key: its address, or where it is plain itself with its type."""
+    """Return a part's key: its address, or for plain values the value with its type."""
     return ("at", id(part)) if isinstance(part, dict | list) else (type(part), part)

@@ -1,7 +1,7 @@
-"""Keeps the cache true to the cluster: a LIST now and then, whatever the watch has said or missed.
+"""Keep the cache consistent with the cluster by periodic LISTs, whatever the watch missed.
 
-The watch makes changes known at once; what it loses is known after the next LIST. A watch that has
-ended is a reason for one at once, but never for one after another.
+The watch reports changes at once; what it loses is found by the next LIST. A watch that ended
+causes one LIST at once, but never one after another.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Resync:
         self._complaint = ""
 
     def request(self) -> None:
-        """Take in that the watch has ended: what it did not tell is to be looked for."""
+        """Request a LIST: the watch ended, and may have missed changes."""
         self._doubted.set()
 
     async def run(self) -> None:

@@ -1,6 +1,6 @@
 """The InferenceServices as last seen, by UID.
 
-Watching keeps it fast; a LIST, which replaces all of it, keeps it right.
+The watch keeps it recent; a LIST, which replaces all of it, keeps it correct.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _TOMBSTONES = 4096
 
 
 class ServiceCache:
-    """Tells `on_change` of what is new or has a new spec, and `on_gone` of what is deleted."""
+    """Calls `on_change` for new services and new specs, and `on_gone` for deleted ones."""
 
     def __init__(self, on_change: Callable[[str], None], on_gone: Callable[[str], None]) -> None:
         self._on_change = on_change
@@ -27,7 +27,7 @@ class ServiceCache:
         self._first_seen: dict[str, int] = {}
         self._moment = 0
         self._tombstones: dict[str, None] = {}
-        """In the order in which they died; a LIST looks each of its services up."""
+        """In the order of deletion; each service of a LIST is looked up in it."""
         self.owners = TargetOwners()
         """Who scales what."""
         self.same = Interner()
@@ -44,15 +44,15 @@ class ServiceCache:
         return tuple(self._services)
 
     def get(self, uid: str) -> Manifest | None:
-        """Give the object as last seen."""
+        """Return the object as last seen."""
         return self._services.get(uid)
 
     def named(self, namespace: str, name: str) -> str | None:
-        """Give the UID of the service of a name."""
+        """Return the UID of the service of a name."""
         return self._by_name.get((namespace, name))
 
     def saw(self, service: Manifest) -> None:
-        """Take in one object.
+        """Process one object.
 
         An older state than the one known, or one of a deleted object, is passed over.
         """
@@ -82,7 +82,7 @@ class ServiceCache:
         return service | parts
 
     def forget(self, uid: str) -> None:
-        """Take in a deletion.
+        """Process a deletion.
 
         A UID never comes back, so a state that arrives late finds it buried.
         """
@@ -98,7 +98,7 @@ class ServiceCache:
             self._on_gone(uid)
 
     def kept(self, service: Manifest) -> Manifest:
-        """Give what is known where it is the same: a LIST of a thousand is 30 MB."""
+        """Return what is known where it is the same: a LIST of a thousand is 30 MB."""
         known = self._services.get(service["metadata"]["uid"])
         version = service["metadata"].get("resourceVersion")
         same = known is not None and version == known["metadata"].get("resourceVersion")
@@ -120,10 +120,10 @@ class ServiceCache:
         version: str = "",
         namespace: str | None = None,
     ) -> None:
-        """Take in a LIST of one namespace, or of all, that began then.
+        """Process a LIST of one namespace, or of all, that began then.
 
-        What is not in it is gone, also where no event has said so; but not what is newer than the
-        answer, which an API server gives that lags behind.
+        A service that is not in it is gone, also without an event; but not one that is newer than
+        the answer, which a lagging API server may give.
         """
         listed = {service["metadata"]["uid"]: service for service in services}
         as_of = int(version) if version.isdigit() else math.inf

@@ -1,6 +1,7 @@
 """Which InferenceService may scale a workload that several name. No I/O.
 
-Whoever makes the workload comes first, then the oldest; one that only recommends claims nothing.
+The one that creates the workload has precedence, then the oldest; one in Recommend mode claims
+nothing.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class TargetOwners:
         self._key_of: dict[str, _Key] = {}
 
     def saw(self, service: Mapping[str, Any]) -> None:
-        """Take in an InferenceService as it is stored."""
+        """Process an InferenceService as it is stored."""
         key, claim = _claimed(service)
         if self._key_of.get(claim.uid, key) != key:
             self.forget(claim.uid)

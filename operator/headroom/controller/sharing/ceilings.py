@@ -1,7 +1,8 @@
-"""What the operator's settings allow each service, and all of them together. No I/O.
+"""The operator's caps on replicas per service and on accelerators of all services. No I/O.
 
-A ceiling stops growth and removes nothing: what stands when it is lowered stays until load lets it
-go. Accelerators are given to who asks first; priorities act on what the scheduler refuses.
+A ceiling stops growth and removes nothing: replicas above a lowered ceiling stay until load lets
+them go. Accelerators go to the first service that requests them; priorities act on what the
+scheduler rejects.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from headroom.controller.services.service_cache import ServiceCache
 from headroom.controller.sharing.competition import accelerators_per_replica
 from headroom.scaling.values import Observation, PodState, Policy
 
-_ASK = "whoever runs the operator can raise it"
+_ASK = "the operator's administrator can raise it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,16 +33,16 @@ NO_CAPS = Caps()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ceiling:
-    """The most that one service may be asked for now."""
+    """The most replicas that one service may request now."""
 
     replicas: int
     why: str = ""
     """Which setting it comes from; empty where it is maxReplicas alone."""
     exceeded: bool = False
-    """More stands than the settings allow."""
+    """The service has more than the settings allow."""
 
     def applied(self, policy: Policy) -> Policy:
-        """Give the policy within the ceiling; a decision has room for one replica at least."""
+        """Return the policy within the ceiling; a decision has room for one replica at least."""
         most = min(policy.max_replicas, max(1, self.replicas))
         return replace(policy, max_replicas=most, min_replicas=min(policy.min_replicas, most))
 
@@ -57,10 +58,10 @@ class Ceilings:
         self._held: dict[str, int] = {}
         self._total = 0
 
-    def of(self, service: InferenceService, workload: Manifest, standing: int) -> Ceiling:
-        """Give the ceiling of a service that has `standing` replicas of a workload.
+    def of(self, service: InferenceService, workload: Manifest, current: int) -> Ceiling:
+        """Return the ceiling of a service that has `current` replicas of a workload.
 
-        Worked: 16 accelerators in all, others hold 10, two per replica: 3 replicas.
+        Worked: 16 accelerators in all, other services hold 10, two per replica: 3 replicas.
         """
         self._begin()
         allowed, per_service = service.spec.scaling.max_replicas, self._caps.replicas_per_service
@@ -77,25 +78,25 @@ class Ceilings:
                 allowed = room
                 why = f"the operator allows {self._caps.accelerators} accelerators in all, other "
                 why += f"services hold {others}; {_ASK} (--max-accelerators)"
-        exceeded = why != "" and standing > allowed
-        return Ceiling(replicas=max(allowed, standing), why=why, exceeded=exceeded)
+        exceeded = why != "" and current > allowed
+        return Ceiling(replicas=max(allowed, current), why=why, exceeded=exceeded)
 
     def note(
         self, service: InferenceService, workload: Manifest, observation: Observation, asked: int
     ) -> None:
-        """Count what a service is asked for, and the pods that are still there beyond it."""
+        """Count a service's requested replicas, and its pods beyond them."""
         leaving = observation.count(PodState.TERMINATING)
         listed = len(observation.pods) - leaving
-        standing = max(asked, listed + observation.unlisted_ready)
+        counted = max(asked, listed + observation.unlisted_ready)
         count = accelerators_per_replica(service, _template(workload))
-        self._hold(service.uid, count * (standing + leaving))
+        self._hold(service.uid, count * (counted + leaving))
 
     def forget(self, uid: str) -> None:
         """Drop a service that is gone."""
         self._total -= self._held.pop(uid, 0)
 
     def _begin(self) -> None:
-        """Count, once, what the status of services says that nobody has looked at yet."""
+        """Count, once, the replicas in the status of services not evaluated yet."""
         if self._begun:
             return
         self._begun = True

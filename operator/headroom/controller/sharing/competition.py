@@ -1,7 +1,7 @@
 """Which services compete with each other, and what the others see of one. No I/O.
 
 A pool is a resource and a placement: the node selector, node affinity and tolerations of the pods.
-Only services whose replicas are written take part: one that is only advised can give nothing.
+Only services whose replicas are written take part: one in Recommend mode has nothing to give.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Competition:
     _key_of: dict[str, _PoolKey] = field(default_factory=dict)
 
     def allocation(self, uid: str) -> Allocation | None:
-        """Say what a service may have; None where nothing is withheld from it."""
+        """Return what a service may have; None where nothing is withheld from it."""
         pool = self._pool_of(uid)
         return None if pool is None else pool.grant(uid)
 
@@ -40,7 +40,7 @@ class Competition:
         observation: Observation,
         decision: Decision,
     ) -> str:
-        """Take in a tick; say who yields to the service, empty where nobody does.
+        """Observe a tick; return which services yield to this one, empty if none does.
 
         `deployment` is the manifest that its replicas follow; one whose kind has its pod template
         elsewhere takes no part.

@@ -1,9 +1,10 @@
-"""Services that compete for the same accelerators: who yields to whom, from tick to tick. No I/O.
+"""Services that compete for the same accelerators: which yields to which, over ticks. No I/O.
 
-How much a pool holds nobody says, and nothing is withheld while nobody is short. When the scheduler
-has refused a replica for want of accelerators for the whole hold, and a service of lower priority
-is there, a contest begins: the pool holds what stands in it. That figure may grow and does not fall
-while the contest lasts, so a shortage takes what it lacks once, however long a removal takes.
+The size of a pool is unknown, and nothing is withheld while no service is short. When the scheduler
+has rejected a replica for lack of accelerators for the whole hold, and a service of lower priority
+has some, a shortage begins: the pool's size is what its services hold. That figure may grow and
+does not fall during the shortage, so the missing accelerators are taken once, however long a
+removal takes.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ SETTLED_S = 6.0
 """Services are seen one after the other, so that for a tick an accelerator that changes hands may
 count twice; for three ticks it does not."""
 FORGET_AFTER_S = 600.0
-"""When nobody has been refused for this long, nodes may have come: whoever yielded asks again."""
+"""When no replica was rejected for this long, nodes may have come: who yielded asks again."""
 IN_VAIN_AFTER_S = 120.0
 RETRIED_AFTER_S = 1800.0
 """Accelerators that were yielded and lie free for two minutes do not fit (they lie on several
 nodes, say): they go back, and for half an hour this shortage takes nothing."""
 PLANNED_EVERY_S = 1.0
-"""However many services tick in between: a plan looks at all of them."""
+"""However many services tick in between: a plan covers all of them."""
 
 
 @dataclass(slots=True)
@@ -57,8 +58,8 @@ class _Settled:
 
 
 @dataclass(slots=True)
-class _Contest:
-    """Somebody is short, and somebody of lower priority yields."""
+class _Shortage:
+    """A service is short, and one of lower priority yields."""
 
     accelerators: int
     """What the pool holds."""
@@ -76,7 +77,7 @@ class Pool:
     _total: int = 0
     """Accelerators held."""
     _held: _Settled = field(default_factory=_Settled)
-    _contest: _Contest | None = None
+    _contest: _Shortage | None = None
     _grants: dict[str, Allocation] = field(default_factory=dict)
     _planned_s: float | None = None
 
@@ -85,7 +86,7 @@ class Pool:
         return len(self._members)
 
     def note(self, seen: Seen, now_s: float) -> None:
-        """Take in a service as it is at its tick."""
+        """Process a service as it is at its tick."""
         uid = seen.demand.name
         member = self._members.get(uid)
         self._total += seen.held - (member.seen.held if member else 0)
@@ -108,28 +109,28 @@ class Pool:
             self._end()
 
     def grant(self, uid: str) -> Allocation | None:
-        """Say what a service may have; None where nothing is withheld from it."""
+        """Return what a service may have; None where nothing is withheld from it."""
         return self._grants.get(uid)
 
     def claim(self, uid: str) -> str:
-        """Say who yields to a service that is short; empty where nobody does."""
+        """Return which services yield to a short one; empty if none does."""
         member = self._members.get(uid)
         return member.claim if member is not None else ""
 
     def _plan(self, now_s: float) -> None:
-        """Begin or end a contest, and share anew while there is one."""
+        """Begin or end a shortage, and allocate again during one."""
         overdue = self._overdue(now_s)
-        contest = self._contest = self._at_issue(overdue, now_s)
-        if contest is None:
+        shortage = self._contest = self._at_issue(overdue, now_s)
+        if shortage is None:
             return
-        contest.accelerators = max(contest.accelerators, self._held.value)
+        shortage.accelerators = max(shortage.accelerators, self._held.value)
         shares = share(
             (member.demand(overdue.get(uid, 0), now_s) for uid, member in self._members.items()),
-            contest.accelerators,
+            shortage.accelerators,
         )
-        self._withhold(contest, shares, now_s)
+        self._withhold(shortage, shares, now_s)
         self._explain(overdue)
-        if self._is_in_vain(contest, overdue, now_s) or not (self._grants or overdue):
+        if self._is_in_vain(shortage, overdue, now_s) or not (self._grants or overdue):
             self._end()
 
     def _overdue(self, now_s: float) -> dict[str, int]:
@@ -138,30 +139,30 @@ class Pool:
         found = {uid: member.overdue(now_s) for uid, member in self._members.items()}
         return {uid: number for uid, number in found.items() if number}
 
-    def _at_issue(self, overdue: Mapping[str, int], now_s: float) -> _Contest | None:
-        """Return the contest that is on; none where nobody is short, or nobody stands below."""
-        contest = self._contest
+    def _at_issue(self, overdue: Mapping[str, int], now_s: float) -> _Shortage | None:
+        """Return the present shortage; None if no service is short or none has lower priority."""
+        shortage = self._contest
         lowest = min((member.priority for member in self._members.values()), default=0)
         highest = max(
             (self._members[uid] for uid in overdue), key=lambda m: m.priority, default=None
         )
-        if contest is None:
+        if shortage is None:
             if highest is None or highest.priority <= lowest:
                 return None
-            contest = _Contest(accelerators=0, winner=highest, refused_s=now_s)
-        elif highest is not None and highest.priority > contest.winner.priority:
-            contest.winner = highest
+            shortage = _Shortage(accelerators=0, winner=highest, refused_s=now_s)
+        elif highest is not None and highest.priority > shortage.winner.priority:
+            shortage.winner = highest
         above = (self._members[uid] for uid in overdue)
-        if any(m.seen.refused and m.priority >= contest.winner.priority for m in above):
-            contest.refused_s = now_s
-        if now_s - contest.refused_s >= FORGET_AFTER_S:
+        if any(m.seen.refused and m.priority >= shortage.winner.priority for m in above):
+            shortage.refused_s = now_s
+        if now_s - shortage.refused_s >= FORGET_AFTER_S:
             self._end()
             return None
-        return contest
+        return shortage
 
-    def _withhold(self, contest: _Contest, shares: Mapping[str, int], now_s: float) -> None:
+    def _withhold(self, shortage: _Shortage, shares: Mapping[str, int], now_s: float) -> None:
         """Grant the services below the winner their shares; what they get back, they wait for."""
-        winner = contest.winner
+        winner = shortage.winner
         self._grants = {}
         for uid, member in self._members.items():
             if member.priority >= winner.priority:
@@ -174,7 +175,7 @@ class Pool:
                 self._grants[uid] = Allocation(replicas=least, preempted_by=winner.title)
 
     def _explain(self, overdue: Mapping[str, int]) -> None:
-        """Tell those that press who yields; it stands until they have what they lack."""
+        """Record which services yield to each short one, until it has what it lacks."""
         yielding = [
             (member.priority, f"{member.title} yields {number}")
             for uid, member in self._members.items()
@@ -189,12 +190,12 @@ class Pool:
         demand, grant = member.seen.demand, self._grants.get(uid)
         return demand.allocated if grant is None else max(grant.replicas, demand.floor)
 
-    def _is_in_vain(self, contest: _Contest, overdue: Mapping[str, int], now_s: float) -> bool:
+    def _is_in_vain(self, shortage: _Shortage, overdue: Mapping[str, int], now_s: float) -> bool:
         """Whether what was yielded lies free, and does not help the one that it is free for."""
         in_vain = False
         for uid in overdue:
             member = self._members[uid]
-            fits = contest.accelerators - self._total >= member.seen.demand.accelerators
+            fits = shortage.accelerators - self._total >= member.seen.demand.accelerators
             if not (fits and member.seen.refused):
                 member.free_since_s = None
             elif member.free_since_s is None:

@@ -8,7 +8,7 @@ from headroom.scaling.accelerator_allocation import Demand
 from headroom.scaling.limits.stabilization import SlidingExtreme
 
 HOLD_S = 30.0
-"""A replica that has been missing for this long may take one that stands."""
+"""A replica that was missing for this long may take another service's."""
 ATTENDED_S = 60.0
 """A service that has not ticked for this long (an invalid spec, say) can yield nothing."""
 NOTHING = SlidingExtreme(keep="smallest")
@@ -19,7 +19,7 @@ class Seen:
     """A service at its tick. `demand.overdue` is found by the pool."""
 
     title: str
-    """The service in words."""
+    """The service as text."""
     demand: Demand
     leaving: int = 0
     """Replicas that are on their way out and still hold their accelerators."""
@@ -50,7 +50,7 @@ class Member:
 
     @property
     def title(self) -> str:
-        """The service in words, with what puts it first or last."""
+        """The service as text, with what puts it first or last."""
         return f"{self.seen.title} (priority {self.priority})"
 
     @property
@@ -59,7 +59,7 @@ class Member:
         return self.seen.demand.priority
 
     def look(self, seen: Seen, now_s: float, *, withheld: bool) -> None:
-        """Take in a tick. Who may not ask for all that it wants is short, though no pod waits."""
+        """Process a tick. Who may not ask for all that it wants is short, though no pod waits."""
         self.seen, self.seen_s, short = seen, now_s, seen.refused
         if withheld:
             short = max(short, seen.demand.desired - seen.demand.allocated)
@@ -78,7 +78,7 @@ class Member:
         return 0 if now_s < self.barred_until_s else self.short.since(now_s - HOLD_S) or 0
 
     def demand(self, overdue: int, now_s: float) -> Demand:
-        """Give what it takes part with."""
+        """Return what it takes part with."""
         demand = self.seen.demand
         attended = now_s - self.seen_s < ATTENDED_S
         floor = demand.floor if attended else max(demand.floor, demand.allocated)

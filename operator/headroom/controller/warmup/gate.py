@@ -1,7 +1,7 @@
-"""A pod's readiness gate: what it says, whether it still holds, and what it is to say. Pure.
+"""The readiness gate of a pod: its condition, whether it still holds, and the next one. Pure.
 
-The condition names the containers that it was given for, so that one that was started anew is
-warmed anew, also by an operator that did not see it happen. No two machines' clocks are compared.
+The condition names the containers that it was given for, so that a restarted container is warmed up
+again, also by an operator that did not see the restart. Clocks of two machines are never compared.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ WARM, NOT_NEEDED = "Warm", "WarmedByServer"
 WARMING, TOO_SLOW, TIMED_OUT = "WarmingUp", "TooSlow", "TimedOut"
 RESTARTED, HOST_NETWORK = "ContainerRestarted", "HostNetwork"
 QUIET_S = 2.0
-"""A pod that is warm sooner is not told to be warming first."""
+"""A pod that is warm sooner gets no warming condition first."""
 SAID_AGAIN_S = 10.0
 """Between two messages of one reason."""
 _CONTAINERS = "; containers "
@@ -28,7 +28,7 @@ _RawPod = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StatusKey:
+class GateReason:
     """What the condition says, or is to say."""
 
     holds: bool
@@ -36,7 +36,7 @@ class StatusKey:
     message: str
 
     def __str__(self) -> str:
-        """Put it in words, as part of a sentence about the pod."""
+        """Return it as text, part of a sentence about the pod."""
         return f"{WARM_GATE}: {self.reason}: {self.message}"
 
 
@@ -56,7 +56,7 @@ class GatedPod:
     """Its containers are ready, as the kubelet says."""
     containers: str
     """Names the containers that are counted, and changes with each start of one."""
-    said: StatusKey | None
+    said: GateReason | None
     """None: nothing yet."""
     since: str
     """When the condition became so, as written."""
@@ -78,14 +78,14 @@ class GatedPod:
 
 
 def read(raw: _RawPod, port: int) -> GatedPod | None:
-    """Read a pod whose server listens on `port`; None where it has no gate."""
+    """Read a pod whose server listens on `port`; None if it has no gate."""
     spec, status, metadata = raw.get("spec") or {}, raw.get("status") or {}, raw["metadata"]
     if not has_gate(raw):
         return None
     condition = _condition(status, WARM_GATE)
     said = None
     if condition:
-        said = StatusKey(
+        said = GateReason(
             holds=condition.get("status") == "True",
             reason=str(condition.get("reason", "")),
             message=str(condition.get("message", "")),
@@ -106,14 +106,14 @@ def read(raw: _RawPod, port: int) -> GatedPod | None:
     )
 
 
-def wanted(pod: GatedPod, progress: Progress, terms: Terms, now_s: float) -> StatusKey:
+def wanted(pod: GatedPod, progress: Progress, terms: Terms, now_s: float) -> GateReason:
     """Say in a condition how far a pod is."""
     counted = f"{_CONTAINERS}{pod.containers}"
     limit = f"warmup.maxLatency {_ms(terms.max_latency_s)}"
     if progress.is_warm(terms):
         quick = f"the slowest of the last {terms.requests} took {_ms(progress.slowest_s())}"
         message = f"{progress.sent} requests were sent, {quick} ({limit}){counted}"
-        return StatusKey(holds=True, reason=WARM, message=message)
+        return GateReason(holds=True, reason=WARM, message=message)
     if progress.fault is not None:
         reason, message = str(progress.fault), progress.said
     elif progress.slow >= terms.requests:
@@ -128,34 +128,34 @@ def wanted(pod: GatedPod, progress: Progress, terms: Terms, now_s: float) -> Sta
     if progress.is_late(terms, now_s):
         message = f"not warm within warmup.timeout ({terms.timeout_s:g} s): {reason}: {message}"
         reason = TIMED_OUT
-    return StatusKey(holds=False, reason=reason, message=message + counted)
+    return GateReason(holds=False, reason=reason, message=message + counted)
 
 
-def not_needed(pod: GatedPod) -> StatusKey:
-    """Open the gate of a pod whose server warms itself, as its service says by now."""
+def not_needed(pod: GatedPod) -> GateReason:
+    """Open the gate of a pod whose server, by the present spec, warms itself."""
     message = f"warmup.sender is Server: nothing is sent{_CONTAINERS}{pod.containers}"
-    return StatusKey(holds=True, reason=NOT_NEEDED, message=message)
+    return GateReason(holds=True, reason=NOT_NEEDED, message=message)
 
 
-def unreachable(pod: GatedPod) -> StatusKey:
-    """Say why nothing is sent to a pod whose ports are the node's."""
+def unreachable(pod: GatedPod) -> GateReason:
+    """Return why nothing is sent to a pod whose ports are the node's."""
     message = (
         "it is on the host network, where its port may be anybody's: nothing is sent; leave out "
         f"hostNetwork or the readiness gate{_CONTAINERS}{pod.containers}"
     )
-    return StatusKey(holds=False, reason=HOST_NETWORK, message=message)
+    return GateReason(holds=False, reason=HOST_NETWORK, message=message)
 
 
-def restarted(pod: GatedPod) -> StatusKey:
+def restarted(pod: GatedPod) -> GateReason:
     """Close the gate of a pod whose containers are not those that were warm."""
-    message = f"a container was started anew, and is cold{_CONTAINERS}{pod.containers}"
-    return StatusKey(holds=False, reason=RESTARTED, message=message)
+    message = f"a container restarted and is cold{_CONTAINERS}{pod.containers}"
+    return GateReason(holds=False, reason=RESTARTED, message=message)
 
 
 def is_worth_writing(
-    pod: GatedPod, said: StatusKey, progress: Progress, now_s: float, last_s: float
+    pod: GatedPod, said: GateReason, progress: Progress, now_s: float, last_s: float
 ) -> bool:
-    """Whether the condition changes so that somebody should know; `last_s`: when we last wrote."""
+    """Whether the condition changed enough to be written; `last_s`: when we last wrote."""
     known = pod.said
     if said.holds:
         return not pod.is_warm
@@ -168,8 +168,8 @@ def is_worth_writing(
     return known.message != said.message and now_s - last_s >= SAID_AGAIN_S
 
 
-def status_manifest(pod: GatedPod, said: StatusKey, now_s: float) -> dict[str, Any]:
-    """Give what is applied to the pod's status, at the version that was read."""
+def status_manifest(pod: GatedPod, said: GateReason, now_s: float) -> dict[str, Any]:
+    """Return what is applied to the pod's status, at the version that was read."""
     known = pod.said
     changed = known is None or known.holds != said.holds or not pod.since
     return {
@@ -201,15 +201,15 @@ def has_gate(raw: _RawPod) -> bool:
     return any(gate.get("conditionType") == WARM_GATE for gate in gates)
 
 
-def waits_for(raw: _RawPod) -> StatusKey | None:
-    """Say what the gate of a pod waits for; None where it is open, or its containers not ready."""
+def waits_for(raw: _RawPod) -> GateReason | None:
+    """Return what a pod's gate waits for; None if it is open or containers are not ready."""
     pod = read(raw, 0)
     if pod is None or pod.is_open or not pod.started:
         return None
     if pod.said is None:
-        return StatusKey(holds=False, reason=WARMING, message="requests are about to be sent")
+        return GateReason(holds=False, reason=WARMING, message="requests are about to be sent")
     message = pod.said.message.rpartition(_CONTAINERS)[0]
-    return StatusKey(holds=False, reason=pod.said.reason, message=message)
+    return GateReason(holds=False, reason=pod.said.reason, message=message)
 
 
 def _condition(status: _RawPod, kind: str) -> _RawPod:

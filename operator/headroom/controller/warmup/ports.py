@@ -1,4 +1,4 @@
-"""What warming needs of the world; adapters fit by structure, tests bring fakes."""
+"""What the warm-up needs from outside; adapters fit by structure, tests use fakes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class PodWatch(Protocol):
     """Pods as they are and as they change."""
 
     async def run(self, on_list: OnList, on_event: OnEvent) -> None:
-        """Tell what is there, then what changes, until cancelled."""
+        """Report the existing pods, then changes, until cancelled."""
         ...
 
 
@@ -57,4 +57,4 @@ class WarmupDeps:
 
     requester: Requester
     watches: Sequence[PodWatch] = ()
-    """Of pods that wear the label of those that are warmed; they only hasten the next look."""
+    """Of pods with the warm-up label; events only make the next tick earlier."""

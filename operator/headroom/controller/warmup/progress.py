@@ -1,8 +1,8 @@
-"""One pod's way from cold to warm: what was answered, what to send next, when to give up. Pure.
+"""The warm-up of one pod: its answers, the next request, and when to give up. Pure.
 
-A pod is warm when its last so many requests were all answered, and 95 % of them (nearest rank, so
-all of fewer than 20) within the latency that counts as warm. What it answers before, it may answer
-as slowly as it likes: that is what warming is.
+A pod is warm when all of its last N requests were answered, and 95 % of them (nearest rank, so all
+if fewer than 20) within the warm latency. Earlier answers may be slow: that is what a warm-up is
+for.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.25, 10.0
 ROUND_PAUSE_S = 1.0
 """After as many slow answers as would have made it warm: a pod that stays slow is not flooded."""
 LATE_PAUSE_S = 30.0
-"""Between single requests once the time is up: what mends itself is noticed."""
+"""Between single requests after the timeout: a recovery is noticed."""
 SHARE = 0.95
 
 
 class Fault(StrEnum):
-    """What a request came to, as the reason of a pod's condition."""
+    """The outcome of a request, as the reason of a pod's condition."""
 
     UNANSWERED = "RequestUnanswered"
     FAILED = "RequestFailed"
@@ -39,7 +39,7 @@ class Terms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """What one pod has answered so far."""
+    """The answers of one pod so far."""
 
     begun_s: float
     answered_s: tuple[float, ...] = ()
@@ -56,7 +56,7 @@ class Progress:
     """When that was."""
 
     def answered(self, seconds: float, now_s: float, terms: Terms) -> Progress:
-        """Take in an answer."""
+        """Process an answer."""
         return replace(
             self,
             answered_s=(*self.answered_s, seconds)[-terms.requests :],
@@ -69,7 +69,7 @@ class Progress:
         )
 
     def failed(self, fault: Fault, said: str, now_s: float) -> Progress:
-        """Take in a request that was not answered as asked; the round begins anew."""
+        """Note a request without the expected answer; the round restarts."""
         return replace(
             self,
             answered_s=(),

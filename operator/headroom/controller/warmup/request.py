@@ -1,7 +1,7 @@
-"""What a pod is asked to warm it: the service's request, or the one its profile knows. Pure.
+"""The warm-up request: the service's own, or the one that its profile defines. Pure.
 
-Where a server speaks the Open Inference Protocol it is asked which inputs its model takes, and gets
-ones in their shape, with 1 for each dimension that is free.
+A server with the Open Inference Protocol is queried for its model's inputs, and gets ones in their
+shape, with 1 for each free dimension.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _ONES: Mapping[str, Any] = {"BOOL": True, "BYTES": "1", "FP32": 1.0, "FP64": 1.0
 
 
 class UnknownRequest(Exception):  # noqa: N818  (what is missing)
-    """What to send does not follow from what the server says; the message says what to do."""
+    """No request follows from the server's metadata; the message says what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarmupRequest:
-    """What is sent by POST."""
+    """A warm-up request, sent by POST."""
 
     path: str
     body: str
@@ -39,17 +39,17 @@ class WarmupRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
-    """What has to be read first: the inputs of a model, at a path of the same server."""
+    """Read the model's inputs first, at a path of the same server."""
 
     path: str
     then: str
-    """Where requests go."""
+    """The path of the request."""
 
     def request(self, metadata: str) -> WarmupRequest:
-        """Make the request from what the server said of its model.
+        """Make the request from the server's model metadata.
 
         Raises:
-            UnknownRequest: where it says nothing that a request can be made of.
+            UnknownRequest: if no request can be derived from it.
         """
         try:
             named = json.loads(metadata)["inputs"]
@@ -64,7 +64,7 @@ class Inputs:
 
 
 def request_of(service: InferenceService) -> WarmupRequest | Inputs | None:
-    """Say what to send to pods of a service; None: nothing, the server warms itself."""
+    """Return what to send to pods of a service; None: nothing, the server warms itself."""
     warmup = service.spec.warmup
     if not warmup.by_operator:
         return None
@@ -85,7 +85,7 @@ def request_of(service: InferenceService) -> WarmupRequest | Inputs | None:
 
 
 def _ones(described: Mapping[str, Any]) -> dict[str, Any]:
-    """Give one input in the protocol's form."""
+    """Return one input in the protocol's form."""
     name, datatype = str(described["name"]), str(described["datatype"])
     shape = [max(1, int(size)) for size in described["shape"]]
     count = math.prod(shape)

@@ -1,7 +1,7 @@
-"""Warms pods that wait for it: one task per pod, requests until they are quick, then the gate.
+"""Warm up pods that wait for it: one task per pod, requests until they are fast, then the gate.
 
-Level-triggered: each tick tells the pods as they are, and what is under way follows. What is warm
-is left alone; a process that begins anew finds in the gates what the last one had done.
+Level-triggered: each tick passes the current pods, and the tasks follow. A warm pod is left alone;
+a process that restarts reads from the gates what the last one did.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from headroom.api import InferenceService
 from headroom.controller.ports import Clock, Cluster
 from headroom.controller.warmup import gate
-from headroom.controller.warmup.gate import GatedPod, StatusKey
+from headroom.controller.warmup.gate import GatedPod, GateReason
 from headroom.controller.warmup.ports import Requester, Response
 from headroom.controller.warmup.progress import Fault, Progress, Terms
 from headroom.controller.warmup.request import Inputs, UnknownRequest, WarmupRequest, request_of
@@ -30,7 +30,7 @@ LONGEST_REQUEST_S = 120.0
 LATE_REQUEST_S = 30.0
 """A request that is sent when the time is up may still find the pod cold."""
 SEEN_AGAIN_S = 2.5
-"""After a conflict the next tick, at the latest, tells the pod as it is."""
+"""After a conflict the next tick, at the latest, has the current pod."""
 WRITTEN_AGAIN_S = 5.0
 """After a write that was refused; and a tick that had read before ours is passed over so long."""
 OnWarm = Callable[[InferenceService, str, str], Awaitable[None]]
@@ -76,7 +76,7 @@ class Warmer:
         may not have seen it."""
 
     def see(self, service: InferenceService, pods: Sequence[Mapping[str, Any]]) -> None:
-        """Take in the pods of a service as they are now."""
+        """Process the pods of a service as they are now."""
         late_s = _loop_s() - WRITTEN_AGAIN_S
         self._opened = {uid: one for uid, one in self._opened.items() if one[1] > late_s}
         port = service.spec.runtime.port
@@ -132,7 +132,7 @@ class Warmer:
                 del self._under_way[one.pod.uid]
 
     async def _close(self, one: _UnderWay) -> None:
-        """Take back what was said of containers that are gone."""
+        """Close the gates of containers that are gone."""
         while one.pod.is_open and not await self._write(one, gate.restarted(one.pod)):
             continue
 
@@ -189,8 +189,8 @@ class Warmer:
             return request, progress.answered(answer.seconds, _loop_s(), terms)
         return request, _refused(progress, request.path, answer)
 
-    async def _write(self, one: _UnderWay, said: StatusKey) -> bool:
-        """Write the condition at the version that was read; say whether it stands."""
+    async def _write(self, one: _UnderWay, said: GateReason) -> bool:
+        """Write the condition at the version that was read; return whether it was accepted."""
         manifest = gate.status_manifest(one.pod, said, self._clock.now_s())
         try:
             written = await self._cluster.apply_status(manifest, field_manager=FIELD_MANAGER)
@@ -210,7 +210,7 @@ class Warmer:
         return True
 
 
-def _said(one: _UnderWay, request: WarmupRequest | Inputs | None, progress: Progress) -> StatusKey:
+def _said(one: _UnderWay, request: WarmupRequest | Inputs | None, progress: Progress) -> GateReason:
     if request is None:
         return gate.not_needed(one.pod)
     if one.pod.on_host_network:
@@ -219,7 +219,7 @@ def _said(one: _UnderWay, request: WarmupRequest | Inputs | None, progress: Prog
 
 
 def _is_same(before: GatedPod, now: GatedPod) -> bool:
-    """Whether what was asked so far still counts."""
+    """Whether the progress so far still counts."""
     return (before.containers, before.address, before.started) == (
         now.containers,
         now.address,
@@ -228,7 +228,7 @@ def _is_same(before: GatedPod, now: GatedPod) -> bool:
 
 
 def _refused(progress: Progress, path: str, answer: Response) -> Progress:
-    """Take in an answer that is none, with what to do about it."""
+    """Process an answer that is none, with what to do about it."""
     said = " ".join(answer.text.split())[:_SHOWN]
     words = f"{path} answered {answer.status}" + (f" ({said})" if said else "")
     if 400 <= answer.status < 500 and answer.status not in _TRY_LATER:
