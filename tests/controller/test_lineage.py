@@ -103,7 +103,7 @@ def test_each_controller_is_read_once_while_it_has_pods() -> None:
 def test_what_may_not_be_read_is_said_and_no_pod_of_ours() -> None:
     scene = Scene(SET)
     scene.cluster.fail("get", "ReplicaSet", Forbidden("cannot get replicasets"))
-    assert scene.ours(POD) == ([], ["whose pod it is cannot be read: cannot get replicasets"])
+    assert scene.ours(POD) == ([], ["its owner cannot be read: cannot get replicasets"])
     assert scene.ours(POD) == (["llm-abc-1"], [])
 
 

@@ -75,7 +75,7 @@ class ObservedPod:
     marked_by: MarkedBy = MarkedBy.NOBODY
     gated: bool = False
     """Whether it becomes ready only when the operator has warmed it."""
-    waits_for: gate.StatusKey | None = None
+    waits_for: gate.GateReason | None = None
     """What that waits for, where nothing else is missing."""
     fetch: ModelDownload | None = None
     """The download of its model; None where it has none."""
