@@ -27,7 +27,7 @@ LOW = _demand("low", desired=5, allocated=4, floor=1)
         ("enough for all", [HIGH, LOW], 9, {"high": 4, "low": 5}),
         ("what presses takes from a lower class", [HIGH, LOW], 6, {"high": 4, "low": 2}),
         (
-            "what has not been missing for long takes nothing that stands",
+            "a short shortage takes no allocated replica",
             [replace(HIGH, overdue=0), LOW],
             6,
             {"high": 2, "low": 4},
@@ -45,13 +45,13 @@ LOW = _demand("low", desired=5, allocated=4, floor=1)
             {"high": 3, "low": 3},
         ),
         (
-            "an equal keeps what stands",
+            "an equal class keeps its replicas",
             [replace(HIGH, priority=0), LOW],
             6,
             {"high": 2, "low": 4},
         ),
         (
-            "a higher class keeps what stands, even while a floor below is missing",
+            "a higher class keeps its replicas, even while a floor below is missing",
             [
                 _demand("high", priority=10, desired=6, allocated=6, floor=1),
                 _demand("low", desired=1, floor=1, overdue=1),
@@ -103,7 +103,7 @@ LOW = _demand("low", desired=5, allocated=4, floor=1)
             {"high": 1, "low": 1},
         ),
         ("nodes that are gone leave the floors", [HIGH, LOW], 3, {"high": 2, "low": 1}),
-        ("nobody asks", [], 6, {}),
+        ("no demand", [], 6, {}),
     ],
 )
 def test_share_of_the_last_accelerators_follows_the_order(
@@ -151,7 +151,7 @@ def test_share_never_exceeds_demand_or_pool(demands: list[Demand], accelerators:
     allocations = share(demands, accelerators)
     assert all(0 <= allocations[one.name] <= one.desired for one in demands)
     assert sum(one.accelerators * allocations[one.name] for one in demands) <= accelerators
-    for one in demands:  # nothing lies idle that somebody could use
+    for one in demands:  # no accelerator stays free that a service could use
         used = sum(other.accelerators * allocations[other.name] for other in demands)
         assert allocations[one.name] == one.desired or one.accelerators > accelerators - used
 

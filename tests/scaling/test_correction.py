@@ -27,7 +27,7 @@ def learn(correction: Correction, ratio: float, *, seconds: float, requests: flo
 
 
 @pytest.mark.parametrize(
-    ("ratio", "seconds", "requests", "kappa"),
+    ("ratio", "seconds", "requests", "factor"),
     [
         (2.0, 300.0, 200.0, 2.0 ** (1 - 1 / math.e)),  # one time constant: 63 % of the logarithm
         (2.0, 300.0, 1e6, 2.0 ** (1 - 1 / math.e)),  # more requests than enough count no more
@@ -45,11 +45,11 @@ def learn(correction: Correction, ratio: float, *, seconds: float, requests: flo
     ],
 )
 def test_correction_follows_measured_over_modelled_latency(
-    ratio: float, seconds: float, requests: float, kappa: float
+    ratio: float, seconds: float, requests: float, factor: float
 ) -> None:
-    learnt = learn(Correction(), ratio, seconds=seconds, requests=requests)
-    assert learnt.factor == pytest.approx(kappa)
-    assert learnt.learned_s == seconds
+    learned = learn(Correction(), ratio, seconds=seconds, requests=requests)
+    assert learned.factor == pytest.approx(factor)
+    assert learned.learned_s == seconds
 
 
 def test_correction_with_opposite_errors_stays_one() -> None:
@@ -83,7 +83,7 @@ def test_correction_stays_within_its_bounds(
 
 
 @pytest.mark.parametrize(
-    ("promise_s", "kappa", "target_s"),
+    ("slo_s", "factor", "target_s"),
     [
         (1.5, 1.0, 1.5),
         (1.5, 3.0, 0.5),
@@ -94,11 +94,11 @@ def test_correction_stays_within_its_bounds(
     ],
 )
 def test_corrected_target_stays_above_the_idle_latency(
-    promise_s: float, kappa: float, target_s: float
+    slo_s: float, factor: float, target_s: float
 ) -> None:
     tail = TailLatency(cost=COST, percentile=0.95)
-    promise = policy(latency_target_s=promise_s)
-    assert corrected_target_s(promise, tail, kappa) == pytest.approx(target_s)
+    limits = policy(latency_target_s=slo_s)
+    assert corrected_target_s(limits, tail, factor) == pytest.approx(target_s)
 
 
 @given(
@@ -113,11 +113,11 @@ def test_corrected_target_stays_above_the_idle_latency(
     ),
 )
 def test_corrected_target_of_a_feasible_target_stays_feasible(
-    promise_s: float, kappa: float, cost: CostModel
+    slo_s: float, factor: float, cost: CostModel
 ) -> None:
     tail = TailLatency(cost=cost, percentile=0.95)
-    target_s = corrected_target_s(policy(latency_target_s=promise_s), tail, kappa)
-    assert (tail.idle_s <= promise_s) <= (tail.idle_s <= target_s)
+    target_s = corrected_target_s(policy(latency_target_s=slo_s), tail, factor)
+    assert (tail.idle_s <= slo_s) <= (tail.idle_s <= target_s)
 
 
 @pytest.mark.parametrize("without_model", [True, False], ids=["no model", "left out"])
@@ -168,8 +168,8 @@ def test_correction_with_too_few_for_the_present_is_unchanged() -> None:
     state = replace(State.initial(), forecast=Forecast(analogs=analogs))
     alone = policy(latency_target_s=4.0, max_replicas=1)
     service = Measured(rate_rps=9.0, replicas=1, now_s=3000.0, state=state, policy=alone)
-    said = [service.tick().message for _ in range(60)]
-    assert any("4/s expected (9/s now)" in message for message in said)
+    messages = [service.tick().message for _ in range(60)]
+    assert any("4/s expected (9/s now)" in message for message in messages)
     assert service.learned_s() == 0.0
 
 
@@ -216,7 +216,7 @@ def test_correction_after_a_change_of_ready_replicas_waits_for_a_window() -> Non
     [
         ((0, 0, 0), 30.0),
         ((2, 2, 2), 30.0),  # 6 wait, 3 x 4 may
-        ((100, 0, 0), None),  # a surge left them behind at one replica
+        ((100, 0, 0), None),  # the backlog of a surge at one replica
         ((100, 50, 0), 30.0 + 90.0),  # the median has a queue: all have a share in it
         ((10, 10, 10), 30.0 + 90.0),  # four windows
     ],

@@ -23,9 +23,9 @@ def test_replica_scraped_late_blocks_removal_until_its_window_is_full(
     state, seen = State.initial(), []
     for tick in range(40):
         now_s = tick * TICK_S
-        heard = pods if tick >= late_ticks else pods[:2]
+        scraped = pods if tick >= late_ticks else pods[:2]
         samples: tuple[PodSample, ...] = tuple(
-            sample(pod.uid, now_s, arrivals=RATE_RPS * now_s) for pod in heard
+            sample(pod.uid, now_s, arrivals=RATE_RPS * now_s) for pod in scraped
         )
         observation = Observation(now_s=now_s, current=3, pods=pods, samples=samples)
         decision, state = decide(service, state, observation)

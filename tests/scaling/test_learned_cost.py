@@ -140,7 +140,7 @@ def test_interval_20_times_as_long_is_ignored(factor: float, counts: bool) -> No
     assert (learnt.bins[0] != HUNDRED[0]) is counts
 
 
-def told(
+def observed(
     variation: ExecutionVariation, *ticks: list[BatchStats], fade: float = 1.0
 ) -> ExecutionVariation:
     for executed in ticks:
@@ -157,18 +157,18 @@ def test_variation_compares_a_replica_with_itself() -> None:
     # 1.1 after 1.0 of what was expected, a hundred batches after 25: 0.01 / (1/100 + 1/25) = 0.2;
     # b took twice as long before and does now
     then = ran((100.0, 1.0, 0.231)) + ran((25.0, 8.0, 1.26), replica="b")
-    variation = told(SETTLED, first, then)
+    variation = observed(SETTLED, first, then)
     assert (variation.squares, variation.differences) == pytest.approx((0.2, 2.0))
     assert variation.cv == 0.0  # two say nothing yet
     known = replace(variation, squares=2.0, differences=8.0)
-    assert told(known, then, then).cv == pytest.approx((2.0 / 12.0) ** 0.5)
-    assert told(known, then, fade=0.5).squares == pytest.approx(1.0)
-    assert told(ExecutionVariation(), *[first] * 5, then).differences == 2.0
+    assert observed(known, then, then).cv == pytest.approx((2.0 / 12.0) ** 0.5)
+    assert observed(known, then, fade=0.5).squares == pytest.approx(1.0)
+    assert observed(ExecutionVariation(), *[first] * 5, then).differences == 2.0
 
 
-@pytest.mark.parametrize(("cv", "said"), [(0.019, 0.0), (0.021, 0.021)])
-def test_variation_up_to_2_percent_is_zero(cv: float, said: float) -> None:
-    assert ExecutionVariation(squares=100 * cv**2, differences=100.0).cv == pytest.approx(said)
+@pytest.mark.parametrize(("cv", "expected"), [(0.019, 0.0), (0.021, 0.021)])
+def test_variation_up_to_2_percent_is_zero(cv: float, expected: float) -> None:
+    assert ExecutionVariation(squares=100 * cv**2, differences=100.0).cv == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(

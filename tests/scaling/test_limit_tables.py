@@ -90,7 +90,7 @@ def outcome(limited: tuple[int, Any]) -> tuple[int, list[Reason]]:
         ({"scale_up_stabilization_s": 30.0, "lowest": ((970.0, 6),)}, 6, ["ScaleUpStabilized"]),
         ({"scale_up_stabilization_s": 30.0, "lowest": ((970.0, 9),)}, 9, []),
         ({"scale_up_stabilization_s": 1.0, "lowest": ((970.0, 6),)}, 6, ["ScaleUpStabilized"]),
-        (  # not watched for so long yet, and then what stands
+        (  # the window is not covered yet: the current number
             {"scale_up_stabilization_s": 30.0, "lowest": ((975.0, 6),), "watched_s": 29.0},
             4,
             ["ScaleUpStabilized"],
@@ -285,10 +285,10 @@ def test_allocation_below_the_number_cuts_it(
     )
     number, applied = apply_allocation(found, replicas)
     assert number == left
-    said = [(one.limit, one.before, one.after, one.detail) for one in applied]
+    recorded = [(one.limit, one.before, one.after, one.detail) for one in applied]
     to = "shop/ranker gets the last accelerators"
     cut = (Reason.YIELDED_TO_PRIORITY, min(replicas, 8), left, to)
-    assert said == ([] if left == replicas else [cut])
+    assert recorded == ([] if left == replicas else [cut])
 
 
 @pytest.mark.parametrize(

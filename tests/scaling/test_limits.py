@@ -12,7 +12,7 @@ from headroom.scaling.limits.cold_start import ColdStarts
 
 
 def _over_asked(*measured_s: float) -> Service:
-    """Two ready replicas at 5/s, and what a surge of ten seconds asked for still warming."""
+    """Two ready replicas at 5/s, and those for a surge of ten seconds still warming."""
     slow = policy(scale_down_stabilization_s=300.0)
     service = Service(rate_rps=12.0, replicas=2, policy=slow, load_s=500.0)
     service.state = replace(service.state, cold_starts=ColdStarts(seconds=measured_s))
@@ -97,7 +97,7 @@ def test_cost_that_becomes_unknown_keeps_replicas() -> None:
 
 
 def test_ready_replicas_of_a_surge_are_kept_for_the_hold() -> None:
-    """A surge's replicas come up at last; from then on they are as good as any other."""
+    """The replicas for a surge become ready; from then on they count as any other."""
     service = _over_asked()
     service.load_s = 0.0  # all become ready at the next tick
     service.tick()
@@ -113,8 +113,8 @@ HIGHER = "shop/ranker (priority 10)"
 def test_allocation_takes_effect_without_a_hold() -> None:
     service = Service(rate_rps=30.0, replicas=5)
     service.run(60)
-    standing = service.replicas
-    assert standing >= 4
+    current = service.replicas
+    assert current >= 4
     service.allocation = Allocation(replicas=2, preempted_by=HIGHER)
     decision = service.tick()
     assert (decision.replicas, decision.direction) == (2, Direction.DOWN)
@@ -127,7 +127,7 @@ def test_allocation_takes_effect_without_a_hold() -> None:
     decision = service.decisions[-1]
     assert (decision.replicas, decision.direction) == (2, Direction.NONE)
     assert decision.reason is Reason.YIELDED_TO_PRIORITY
-    assert decision.alone <= standing
+    assert decision.alone <= current
     service.allocation = None
     assert service.tick().replicas >= decision.alone
     assert service.state.flaps.recent == ()  # it did not misjudge anything

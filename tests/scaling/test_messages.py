@@ -44,7 +44,7 @@ def limit(reason: Reason, before: int, after: int, detail: str = "") -> LimitApp
 HELD = "fewer have not been enough for the whole scale-down window (4 instead of 2)"
 STABILIZED = limit(Reason.SCALE_DOWN_STABILIZED, 2, 4)
 YIELDED = limit(Reason.YIELDED_TO_PRIORITY, 5, 3, "shop/a gets the last accelerators")
-SAID: list[tuple[dict[str, Any], str]] = [
+MESSAGES: list[tuple[dict[str, Any], str]] = [
     ({}, "4 replicas kept"),
     ({"strongest": rule(4)}, "4 replicas kept; LatencyModel needs 4 (9/s)"),
     (
@@ -85,8 +85,8 @@ SAID: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("case", "said"), SAID)
-def test_message_names_change_rule_and_limits(case: dict[str, Any], said: str) -> None:
+@pytest.mark.parametrize(("case", "expected"), MESSAGES)
+def test_message_names_change_rule_and_limits(case: dict[str, Any], expected: str) -> None:
     found = message(
         policy(schedule=case.get("schedule", "")),
         case.get("direction", NONE),
@@ -98,7 +98,7 @@ def test_message_names_change_rule_and_limits(case: dict[str, Any], said: str) -
         case.get("held_s", 60.0),
         case.get("model_gap", ""),
     )
-    assert found == said
+    assert found == expected
 
 
 @pytest.mark.parametrize(
@@ -128,8 +128,8 @@ def test_binding_reason_at_a_floor_of_two(
     current: int,
     reason: Reason,
 ) -> None:
-    said = None if strongest is None else rule(strongest)
-    assert binding(policy(min_replicas=2), direction, said, limits, counts, current) is reason
+    expected = None if strongest is None else rule(strongest)
+    assert binding(policy(min_replicas=2), direction, expected, limits, counts, current) is reason
 
 
 @pytest.mark.parametrize(("replicas", "numbers"), [(0, [1]), (1, [1, 2]), (5, [4, 5, 6])])

@@ -11,7 +11,7 @@ from headroom.scaling.forecast.periodic_peaks import ExpectedPeak, Peak, Periodi
 from headroom.scaling.tuning import Component, Tuning
 
 
-def row(*began_s: float, peak_rps: float = 30.0) -> tuple[Peak, ...]:
+def series(*began_s: float, peak_rps: float = 30.0) -> tuple[Peak, ...]:
     return tuple(
         Peak(began_s=at_s, before_rps=10.0, peak_rps=peak_rps, over=True) for at_s in began_s
     )
@@ -24,7 +24,7 @@ def row(*began_s: float, peak_rps: float = 30.0) -> tuple[Peak, ...]:
         ((600.0, 1800.0, 3000.0), 4200.0),
         ((600.0, 1800.0, 3011.0), 4222.0),  # 11 s of 1211 s: within 1 %
         ((600.0, 1800.0, 3030.0), None),
-        ((600.0, 1800.0, 3000.0, 3700.0), None),  # the latest belongs to no row
+        ((600.0, 1800.0, 3000.0, 3700.0), None),  # the latest belongs to no series
         ((600.0, 1800.0, 3000.0, 3700.0, 4200.0), 5400.0),  # one between that belongs to none
         ((0.0, 300.0, 600.0, 900.0), 1200.0),  # and not twice 300 s
     ],
@@ -32,11 +32,11 @@ def row(*began_s: float, peak_rps: float = 30.0) -> tuple[Peak, ...]:
 def test_three_peaks_at_equal_distances_are_a_series(
     began_s: tuple[float, ...], due_s: float | None
 ) -> None:
-    assert [peak.at_s for peak in next_peak(row(*began_s))] == ([] if due_s is None else [due_s])
+    assert [peak.at_s for peak in next_peak(series(*began_s))] == ([] if due_s is None else [due_s])
 
 
 def test_next_peak_has_the_median_height() -> None:
-    seen = (*row(600.0, peak_rps=90.0), *row(1800.0, 3000.0))
+    seen = (*series(600.0, peak_rps=90.0), *series(1800.0, 3000.0))
     assert next_peak(seen) == (ExpectedPeak(at_s=4200.0, tolerance_s=12.0, rate_rps=30.0),)
 
 
@@ -46,7 +46,7 @@ def test_peaks_at_random_times_are_seldom_a_series() -> None:
         times_s = np.cumsum(120.0 + rng.exponential(480.0, 16))
         for last in range(3, 17):
             asked += 1
-            believed += bool(next_peak(row(*times_s[:last])))
+            believed += bool(next_peak(series(*times_s[:last])))
     assert believed / asked < 0.05
 
 
@@ -65,7 +65,7 @@ def test_expected_peak_counts_from_a_cold_start_before_until_overdue() -> None:
         peaks = seen(10.0, from_s=begin_s - 600.0, to_s=begin_s, peaks=peaks)
         peaks = seen(30.0, from_s=begin_s, to_s=begin_s + 120.0, peaks=peaks)
     peaks = seen(10.0, from_s=3120.0, to_s=3600.0, peaks=peaks)
-    assert [surge.began_s for surge in peaks.peaks] == [600.0, 1800.0, 3000.0]
+    assert [peak.began_s for peak in peaks.peaks] == [600.0, 1800.0, 3000.0]
     # due at 4200 s, 12 s early or late
     for now_s, rate_rps in ((4007.0, 0.0), (4008.0, 30.0), (4211.0, 30.0), (4212.0, 0.0)):
         assert peaks.expected_rps(now_s, 180.0) == rate_rps, now_s
@@ -102,13 +102,13 @@ def on_a_timer(tuning: Tuning) -> Service:
 
 def test_periodic_peak_of_an_idle_service_is_expected() -> None:
     peaks = PeriodicPeaks(
-        peaks=row(600.0, 1800.0, 3000.0), expected=next_peak(row(600.0, 1800.0, 3000.0))
+        peaks=series(600.0, 1800.0, 3000.0), expected=next_peak(series(600.0, 1800.0, 3000.0))
     )
     found = Forecast(peaks=peaks).expected(policy(), 4100.0, 0.0, None, 180.0)
-    surge = Rates(for_ceiling_rps=30.0, for_latency_rps=30.0, periodic=True)
-    assert (found.later, found.most) == (surge, surge)
+    peak = Rates(for_ceiling_rps=30.0, for_latency_rps=30.0, periodic=True)
+    assert (found.later, found.most) == (peak, peak)
     early = Forecast(peaks=peaks).expected(policy(), 3980.0, 0.0, None, 180.0)
-    assert (early.later, early.most) == (Rates(for_ceiling_rps=0.0, for_latency_rps=0.0), surge)
+    assert (early.later, early.most) == (Rates(for_ceiling_rps=0.0, for_latency_rps=0.0), peak)
 
 
 def ready_when_it_began(service: Service) -> list[int]:
@@ -122,7 +122,9 @@ def test_replicas_from_the_fourth_periodic_peak_on_are_ready_in_time() -> None:
     expecting = ready_when_it_began(service)
     assert max(expecting[:3]) <= 4
     assert min(expecting[3:]) >= 7  # 60/s are 7.3 times 0.8 of 10.3/s
-    said = [decision.message for decision in service.decisions if "periodic" in decision.message]
-    assert any("60/s expected at a periodic peak (12/s now)" in message for message in said)
+    messages = [
+        decision.message for decision in service.decisions if "periodic" in decision.message
+    ]
+    assert any("60/s expected at a periodic peak (12/s now)" in message for message in messages)
     blind = ready_when_it_began(on_a_timer(Tuning(without=frozenset({Component.PERIODIC_PEAKS}))))
     assert max(blind) <= 4

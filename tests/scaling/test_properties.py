@@ -120,8 +120,8 @@ def test_no_replica_is_removed_while_a_ready_pod_is_silent(service: Service, vic
         service.now_s += 2.0
         current = min(service.replicas, service.policy.max_replicas)
         observation = service.observe()
-        heard = tuple(s for s in observation.samples if s.pod != silent)
-        observation = replace(observation, samples=heard, current=current)
+        scraped = tuple(s for s in observation.samples if s.pod != silent)
+        observation = replace(observation, samples=scraped, current=current)
         decision, service.state = decide(service.policy, service.state, observation)
         silent_s = service.now_s - service.state.windows.last[silent].time_s
         if silent_s > service.policy.stale_after_s:

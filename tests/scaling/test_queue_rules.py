@@ -31,7 +31,7 @@ TAIL = TailLatency(cost=UNIT, percentile=0.95)
 TARGET_S = 1.5
 
 
-def heard(*waiting: int) -> tuple[Windows, Observation]:
+def scraped(*waiting: int) -> tuple[Windows, Observation]:
     pods = tuple(ready_pod(f"pod-{number}") for number in range(len(waiting)))
     samples = tuple(
         sample(pod.uid, 10.0, 0.0, waiting=queued)
@@ -57,7 +57,7 @@ def heard(*waiting: int) -> tuple[Windows, Observation]:
 def test_shared_queue_is_replicas_times_the_median(
     waiting: tuple[int, ...], shared: int | None
 ) -> None:
-    assert shared_queue(*heard(*waiting)) == shared
+    assert shared_queue(*scraped(*waiting)) == shared
 
 
 @given(st.lists(st.integers(0, 1000), min_size=1, max_size=9), st.data())
@@ -65,13 +65,13 @@ def test_shared_queue_ignores_long_queues_of_a_minority(
     waiting: list[int], data: st.DataObject
 ) -> None:
     stuck = data.draw(st.lists(st.integers(0, 10**9), max_size=len(waiting) - 1))
-    shared = shared_queue(*heard(*stuck, *waiting))
+    shared = shared_queue(*scraped(*stuck, *waiting))
     assert shared is not None
     assert shared <= (len(stuck) + len(waiting)) * max(waiting)
 
 
 def test_shared_queue_counts_only_scraped_ready_pods() -> None:
-    windows, observation = heard(10, 20, 30)
+    windows, observation = scraped(10, 20, 30)
     first, second, third = observation.pods
     gone = Pod(uid=first.uid, state=PodState.TERMINATING, created_s=0.0)
     silent = ready_pod("silent")
@@ -178,10 +178,10 @@ def test_backlogs_exclude_stuck_replicas() -> None:
     pods = tuple(ready_pod(f"pod-{number}") for number in range(4))
     windows = Windows()
     for now_s in (0.0, 30.0):
-        told = {"pod-0": (50, 300.0), "pod-1": (50, 150.0), "pod-2": (10, 300.0)}
+        reported = {"pod-0": (50, 300.0), "pod-1": (50, 150.0), "pod-2": (10, 300.0)}
         samples = tuple(
             sample(uid, now_s, queue + done * now_s / 30.0, waiting=queue)
-            for uid, (queue, done) in told.items()
+            for uid, (queue, done) in reported.items()
         )
         windows = windows.absorb(Observation(now_s=now_s, current=4, pods=pods, samples=samples))
     names = [pod.uid for pod in pods]

@@ -25,7 +25,7 @@ CHANGES = ((0.0, 2), (40.0, 4), (95.0, 6))
         (91.0, 6, 0, 8),  # 2 stood
         (500.0, 6, 0, 8),  # the oldest known
         (20.0, 3, 0, 9),  # 6 stood all the time
-        (60.0, 1, 30, 6),  # 30 % of 4 are 2, rounded up: 6, which stands already
+        (60.0, 1, 30, 6),  # 30 % of 4 are 2, rounded up: 6, the current number
     ],
 )
 def test_rate_limit_counts_from_the_start_of_its_period(

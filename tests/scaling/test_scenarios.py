@@ -120,7 +120,7 @@ def test_more_broken_than_ready_adds_no_more() -> None:
     service.born["pod-0"] = -20_000.0
     decision = service.run(60)
     assert decision.counts.ready == 1
-    assert decision.counts.late == 1  # beyond the warm-up timeout: nobody counts on it
+    assert decision.counts.late == 1  # beyond the warm-up timeout: not counted
     assert service.replicas == 2
 
 
@@ -200,7 +200,7 @@ def test_schedule_that_binds_is_named() -> None:
     rising = service.run(1)
     assert (rising.replicas, rising.reason) == (3, Reason.MIN_REPLICAS)
     assert "schedule office hours requires at least 3 (3 instead of 1)" in rising.message
-    standing = service.run(120)
-    assert (standing.replicas, standing.reason) == (3, Reason.MIN_REPLICAS)
-    assert "schedule office hours requires at least 3" in standing.message
-    assert standing.floor_replicas == 3
+    settled = service.run(120)
+    assert (settled.replicas, settled.reason) == (3, Reason.MIN_REPLICAS)
+    assert "schedule office hours requires at least 3" in settled.message
+    assert settled.floor_replicas == 3

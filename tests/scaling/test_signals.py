@@ -20,7 +20,7 @@ POLICY = policy()
 FRESH, STALE, MISSING = Freshness.FRESH, Freshness.STALE, Freshness.MISSING
 
 
-def heard(
+def scraped(
     now_s: float,
     last_s: dict[str, float],
     *,
@@ -62,7 +62,7 @@ def test_signals_are_as_old_as_the_oldest_scrape(
     age_s: float | None,
     coverage: float,
 ) -> None:
-    signals = heard(now_s, last_s)
+    signals = scraped(now_s, last_s)
     for signal in (signals.arrival_rps, signals.waiting, signals.standing_queue, signals.in_flight):
         assert (signal.freshness, signal.age_s) == (freshness, age_s)
     assert signals.freshness is freshness
@@ -74,13 +74,13 @@ def test_signals_with_a_replica_silent_before_its_rate_is_known_are_stale(
     last_s: float, freshness: Freshness
 ) -> None:
     patient = policy(stale_after_s=30.0)
-    signals = heard(20.0, {"a": 20.0, "b": last_s}, policy=patient)
+    signals = scraped(20.0, {"a": 20.0, "b": last_s}, policy=patient)
     assert signals.freshness is freshness
     assert signals.arrival_rps.value == pytest.approx(4.0 if last_s else 2.0)
 
 
 def test_signals_sum_over_all_pods() -> None:
-    signals = heard(60.0, {"a": 60.0, "b": 60.0})
+    signals = scraped(60.0, {"a": 60.0, "b": 60.0})
     assert signals.arrival_rps.value == pytest.approx(4.0)
     assert (signals.waiting.value, signals.in_flight.value) == (6.0, 8.0)
     assert signals.standing_queue.value == 7
@@ -91,18 +91,18 @@ def test_signals_sum_over_all_pods() -> None:
 @pytest.mark.parametrize(("ready_s", "freshness"), [(50.0, FRESH), (49.5, STALE)])
 def test_new_ready_replica_may_be_silent_for_10_s(ready_s: float, freshness: Freshness) -> None:
     pods = (ready_pod("a", created_s=-100.0), ready_pod("new", created_s=20.0, ready_s=ready_s))
-    assert heard(60.0, {"a": 60.0}, pods=pods).freshness is freshness
+    assert scraped(60.0, {"a": 60.0}, pods=pods).freshness is freshness
 
 
 def test_replica_without_ready_time_is_silent_since_its_creation() -> None:
     unknown = Pod(uid="new", state=PodState.READY, created_s=49.0)
     pods = (ready_pod("a", created_s=-100.0), unknown)
-    assert heard(60.0, {"a": 60.0}, pods=pods).waiting.age_s == 11.0
+    assert scraped(60.0, {"a": 60.0}, pods=pods).waiting.age_s == 11.0
 
 
 @pytest.mark.parametrize(("now_s", "known"), [(11.9, False), (12.0, True)])
 def test_rate_is_known_after_the_longest_burst_window(now_s: float, known: bool) -> None:
-    signals = heard(now_s, {"a": 12.0})
+    signals = scraped(now_s, {"a": 12.0})
     assert (signals.arrival_rps.value is not None) is known
     assert (signals.attainment.value is not None) is known
     assert signals.waiting.value == 3.0
@@ -111,7 +111,7 @@ def test_rate_is_known_after_the_longest_burst_window(now_s: float, known: bool)
 
 
 def test_signals_without_a_scrape_are_missing() -> None:
-    assert heard(60.0, {"a": -1.0}) == Signals()
+    assert scraped(60.0, {"a": -1.0}) == Signals()
 
 
 def burst(*, before: float, lately: dict[float, float], watched_s: float = 40.0) -> float | None:
@@ -224,12 +224,12 @@ def test_burst_rule_applies_ceiling_and_latency_at_its_rate() -> None:
 
 def test_interval_with_a_batch_is_reported() -> None:
     pods = (ready_pod("a", created_s=-100.0),)
-    windows, told = Windows(), []
+    windows, reported = Windows(), []
     for now_s, batches in ((0.0, (3.0, 5.0, 1.0)), (2.0, (4.0, 8.0, 1.5)), (4.0, (4.0, 8.0, 1.5))):
         scrape = sample("a", now_s, 0, batches=batches)
         windows = windows.absorb(Observation(now_s=now_s, current=1, pods=pods, samples=(scrape,)))
-        told.append(windows.executed())
-    assert told == [[], [("a", 1.0, 3.0, 0.5)], []]
+        reported.append(windows.executed())
+    assert reported == [[], [("a", 1.0, 3.0, 0.5)], []]
     assert len(BOUNDS_S) == len(windows.total(4.0).latency)
 
 
@@ -238,7 +238,7 @@ def test_interval_with_a_batch_is_reported() -> None:
     [
         (0.0, 3.0, 7.0),  # created as watching began
         (-0.1, 3.0, 0.0),
-        (1.0, 4.0, 0.0),  # ready as it was heard: what it counts is a baseline
+        (1.0, 4.0, 0.0),  # ready at its first scrape, which is a baseline
         (1.0, 3.9, 7.0),
     ],
 )

@@ -71,7 +71,7 @@ def test_replicas_for_a_fleet_with_slow_replicas(slow: Slow, replicas: int) -> N
 
 
 def test_infeasible_target_has_no_number_of_replicas() -> None:
-    assert fleet((3.0, 1)).replicas_for(34.3, 0.2, 1.05) is None  # 0.21 s if nobody waits
+    assert fleet((3.0, 1)).replicas_for(34.3, 0.2, 1.05) is None  # 0.21 s without waiting
     assert fleet((3.0, 1)).replicas_for(0.0, 1.5, 1.05) == 0
     # the usual ones miss 4.9 % even if idle: no more than forty replicas for one slow one
     idle_s = TailLatency(cost=NOISY, percentile=0.95).idle_s
@@ -160,7 +160,7 @@ def test_more_load_or_slower_replicas_never_need_fewer(
         fleet((slower * factor, counted), routing=routing).replicas_for(rate_rps, target_s, 1.05),
         fleet((factor, counted + 1), routing=routing).replicas_for(rate_rps, target_s, 1.05),
     ]
-    if replicas is None:  # under pinned connections nothing may do
+    if replicas is None:  # with sticky connections no number may suffice
         assert routing is Routing.STICKY
         return
     assert all(each is None or each >= replicas for each in worse)
@@ -227,11 +227,11 @@ def test_change_of_one_replica_needs_enough_executions(
     known = dict.fromkeys("abc", (10000.0, 10000.0, 10000.0, 2100.0, 2100.0))
     speeds = ReplicaSpeeds(sums=known)
     executed = [BatchStats(one, count, 1.0, 0.21 * (4.0 if one == "b" else 1.0)) for one in "abc"]
-    told = speeds.observe(executed, TRUE, 0.0, cv)
-    assert (told.sums["b"][0] < 1e4) is changed
-    assert told.sums["a"][0] > 1e4
+    updated = speeds.observe(executed, TRUE, 0.0, cv)
+    assert (updated.sums["b"][0] < 1e4) is changed
+    assert updated.sums["a"][0] > 1e4
     if changed:
-        assert told.factors["b"] == pytest.approx(4.0, rel=0.2)
+        assert updated.factors["b"] == pytest.approx(4.0, rel=0.2)
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def test_change_of_one_replica_needs_enough_executions(
     [
         (1.0, 1.0, 1.0),
         (3.0, 1.4, 15 / 13),  # each gets the same: 7/5; each what it can: 4 1/3 do the work of five
-        (0.5, 1.0, 5 / 6),  # what is fast gets no more than the others where nobody looks
+        (0.5, 1.0, 5 / 6),  # without load-aware routing a fast one gets no more
     ],
 )
 def test_tail_of_a_slow_replica_depends_on_the_routing(

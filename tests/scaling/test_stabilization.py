@@ -153,7 +153,7 @@ def test_cold_start_p90_uses_the_nearest_rank(count: int, p90_s: float) -> None:
 
 def test_cold_starts_forget_deleted_pods() -> None:
     known = ColdStarts(judged=frozenset({"a", "gone"}))
-    odd = Pod(uid="odd", state=PodState.READY, created_s=50.0)  # since nobody knows when
+    odd = Pod(uid="odd", state=PodState.READY, created_s=50.0)  # ready since an unknown time
     back = starting("back", 60.0, 55.0)  # ready before it began: clocks differ
     pods = (starting("a", 10.0, 20.0), odd, back, starting("same", 30.0, 30.0))
     every = (*pods, starting("b", 40.0, 47.0), starting("c", 41.0, None))

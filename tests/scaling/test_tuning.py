@@ -90,17 +90,17 @@ def rules(decision: Decision) -> set[Reason]:
     ],
 )
 def test_component_left_out_recommends_nothing(component: Component, rule: Reason) -> None:
-    """Ten seconds of 30/s for one replica of 10.26/s: a rate, a burst and a queue that stands."""
+    """Ten seconds of 30/s for one replica of 10.26/s: a rate, a burst and a standing queue."""
 
-    def said(tuning: Tuning) -> set[Reason]:
+    def reasons(tuning: Tuning) -> set[Reason]:
         service = Service(rate_rps=5.0, replicas=1, policy=policy(max_replicas=1, tuning=tuning))
         service.run(60)
         service.rate_rps = 30.0
         service.run(10)
         return rules(service.decisions[-1])
 
-    assert rule in said(Tuning())
-    assert said(Tuning()) - said(leaving_out(component)) == {rule}
+    assert rule in reasons(Tuning())
+    assert reasons(Tuning()) - reasons(leaving_out(component)) == {rule}
 
 
 def test_removal_without_its_margin_goes_further() -> None:
