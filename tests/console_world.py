@@ -1,4 +1,4 @@
-"""A console with something to show: a service that lived through an hour, and many beside it."""
+"""A console with something to show: a service that lived through an hour, and many others."""
 
 from __future__ import annotations
 

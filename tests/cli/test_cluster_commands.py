@@ -140,6 +140,24 @@ def test_get_wide_of_all_namespaces_shows_namespace_and_why(kubeconfig: str) -> 
     assert "AboveTarget: p95 is 310ms" in result.stdout
 
 
+@pytest.mark.parametrize(
+    ("limits", "accelerators"), [({}, "0"), ({"nvidia.com/gpu": 4}, "12"), (None, "-")]
+)
+def test_get_of_target_ref_counts_accelerators_of_its_pod_template(
+    api: ApiServer, kubeconfig: str, limits: dict[str, int] | None, accelerators: str
+) -> None:
+    scaled = copy.deepcopy(BUSY)
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "mine"}
+    scaled["spec"] = {"targetRef": target, "slo": {"latency": {"target": "250ms"}}}
+    api.objects[SERVICES] = {"items": [scaled]}
+    if limits is not None:
+        containers = [{"name": "server", "resources": {"limits": limits}}]
+        deployment = {"spec": {"template": {"spec": {"containers": containers}}}}
+        api.objects["/apis/apps/v1/namespaces/vision/deployments/mine"] = deployment
+    row = headroom(kubeconfig, "get").stdout.splitlines()[1].split()
+    assert row[-2:] == [accelerators, "Burst"]
+
+
 def test_get_as_json_has_null_for_unknown(kubeconfig: str) -> None:
     bert, resnet = json.loads(headroom(kubeconfig, "get", "-o", "json").stdout)["services"]
     assert (resnet["state"], resnet["arrivalsRps"], resnet["accelerators"]) == (

@@ -1,4 +1,4 @@
-"""The commands of `headroom`. Here adapters are built and handed to the controller."""
+"""The command line, and the wiring of the operator process."""
 
 from headroom.cli.main import main
 

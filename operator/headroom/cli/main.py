@@ -1,4 +1,4 @@
-"""Where the command line starts: a command whose libraries are missing says what to install."""
+"""Starts the command line; a command without its libraries says what to install."""
 
 # ruff: noqa: PLC0415  (the commands need libraries that may be missing)
 
@@ -8,7 +8,7 @@ import sys
 
 MISUSE = 2
 SIMULATOR = frozenset({"llvmlite", "matplotlib", "numba"})
-"""What `headroom[simulator]` alone brings; everything else comes with `headroom[operator]`."""
+"""Libraries of `headroom[simulator]` only; the rest is in `headroom[operator]`."""
 
 
 def main() -> None:
@@ -17,7 +17,7 @@ def main() -> None:
 
 
 def start(name: str | None) -> None:
-    """Run a command under a name; exit with 2 where a library that it needs is not installed."""
+    """Run a command under a name; exit with 2 if a library that it needs is not installed."""
     try:
         from headroom.cli.app import app
 

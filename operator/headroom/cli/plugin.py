@@ -1,7 +1,7 @@
-"""`kubectl headroom`: the same commands as a plugin, and their completion as kubectl asks for it.
+"""`kubectl headroom`: the same commands as a kubectl plugin, with completion.
 
-kubectl runs `kubectl-headroom` for the command, and `kubectl_complete-headroom` with the words so
-far for its completion.
+kubectl runs `kubectl-headroom` for a command, and `kubectl_complete-headroom` with the words so far
+to complete it.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from collections.abc import Mapping, Sequence
 from headroom.cli.main import start
 
 NO_FILES = ":4"
-"""What ends the answer: of what cobra calls directives, the one that offers no file names."""
+"""The last line of the answer: cobra's directive to offer no file names."""
 
 
 def main() -> None:
-    """Run a command under the name by which kubectl's user knows it."""
+    """Run a command under the name that the user typed."""
     start("kubectl headroom")
 
 
 def complete() -> None:
-    """Print the words that may come next, one a line; the last argument is the word begun."""
+    """Print the possible next words, one per line; the last argument is the unfinished word."""
     os.environ |= asked(sys.argv[1:])
     try:
         start("headroom")
@@ -32,7 +32,7 @@ def complete() -> None:
 
 
 def asked(given: Sequence[str]) -> Mapping[str, str]:
-    """Give the environment in which a shell asks for the next word after these."""
+    """Return the environment with which a shell requests the next word after these."""
     words = ["headroom", *(given or [""])]
     return {
         "_HEADROOM_COMPLETE": "complete_bash",

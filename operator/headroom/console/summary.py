@@ -148,7 +148,7 @@ class ServiceSummary:
     mode: str | None
     accelerator: str
     accelerators: int | None
-    """Of all current replicas; None for a targetRef, whose pod template decides."""
+    """Of all current replicas; None if unknown, for a targetRef whose pod template was not read."""
     reason: str | None
     message: str | None
     decided: str | None
@@ -156,13 +156,19 @@ class ServiceSummary:
     conditions: Conditions
 
 
-def summarize(service: Manifest) -> ServiceSummary:
-    """Summarize one object as the API server returns it."""
+def summarize(service: Manifest, accelerators_per_replica: int | None = None) -> ServiceSummary:
+    """Summarize one object as the API server returns it.
+
+    `accelerators_per_replica` are those of a targetRef's pod template, if known.
+    """
     metadata, spec = service["metadata"], _of(service, "spec")
     status = Status.read(service.get("status"))
     slo, scaling, accelerator = _of(spec, "slo"), _of(spec, "scaling"), _of(spec, "accelerator")
     objective, signals, decision = _of(slo, "latency"), status.signals, status.decision
     state, why = state_of(status.conditions)
+    per_replica = accelerators_per_replica
+    if not spec.get("targetRef"):
+        per_replica = int(accelerator.get("count") or 0)
     pending = {
         "warming": status.warming_replicas,
         "unschedulable": status.unschedulable_replicas,
@@ -190,9 +196,7 @@ def summarize(service: Manifest) -> ServiceSummary:
         max_replicas=scaling.get("maxReplicas"),
         mode=scaling.get("mode"),
         accelerator=accelerator.get("resource", ""),
-        accelerators=(
-            None if spec.get("targetRef") else status.replicas * int(accelerator.get("count") or 0)
-        ),
+        accelerators=None if per_replica is None else status.replicas * per_replica,
         reason=decision.reason if decision else None,
         message=decision.message if decision else None,
         decided=decision.time if decision else None,

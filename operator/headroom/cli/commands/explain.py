@@ -70,9 +70,15 @@ def as_json(service: Mapping[str, Any]) -> str:
     from headroom.api.status import Status
     from headroom.console.summary import summarize, summary_json
 
-    status = Status.read(service.get("status")).manifest()
-    kept = {key: status.get(key) for key in ("decision", "signals", "model", "coldStart")}
-    return json.dumps(summary_json(summarize(service)) | kept, indent=2, allow_nan=False)
+    status = Status.read(service.get("status"))
+    parts = {
+        "decision": status.decision,
+        "signals": status.signals,
+        "model": status.model,
+        "coldStart": status.cold_start,
+    }
+    shown = {name: None if one is None else one.manifest() for name, one in parts.items()}
+    return json.dumps(summary_json(summarize(service)) | shown, indent=2, allow_nan=False)
 
 
 def explained(service: Mapping[str, Any]) -> RenderableType:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 UNKNOWN = "-"
 _GAP = "   "
 COMPLETE_WITHIN_S = 2.0
+READ_AT_ONCE = 16
+"""Concurrent reads of workloads."""
 
 
 def get(
@@ -77,8 +79,34 @@ async def summaries(api: KubernetesApi, namespace: str | None) -> list[ServiceSu
     async with api:
         within = api.namespace if namespace is None else namespace
         found = await api.list_all(API_VERSION, KIND, within or None)
-    rows = [summarize(one) for one in found]
+        few = asyncio.Semaphore(READ_AT_ONCE)
+        held = await asyncio.gather(*(_accelerators_per_replica(api, one, few) for one in found))
+    rows = [summarize(one, count) for one, count in zip(found, held, strict=True)]
     return sorted(rows, key=lambda row: (row.namespace, row.name))
+
+
+async def _accelerators_per_replica(
+    api: KubernetesApi, service: dict[str, Any], few: asyncio.Semaphore
+) -> int | None:
+    """Read the count from the pod template of a targetRef; None without one or if unreadable."""
+    from headroom.api import InferenceService, InvalidSpec
+    from headroom.controller.sharing.competition import accelerators_per_replica
+    from headroom.errors import ClusterError
+
+    target = service["spec"].get("targetRef")
+    if not target:
+        return None
+    namespace = service["metadata"]["namespace"]
+    try:
+        parsed = InferenceService.parse(service)
+        async with few:
+            workload = await api.get(
+                target["apiVersion"], target["kind"], namespace, target["name"]
+            )
+        template = workload["spec"].get("template")
+        return None if template is None else accelerators_per_replica(parsed, template)
+    except (ClusterError, InvalidSpec, KeyError):
+        return None
 
 
 def table(rows: Sequence[ServiceSummary], *, wide: bool, namespaced: bool) -> str:

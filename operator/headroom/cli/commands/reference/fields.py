@@ -1,4 +1,4 @@
-"""PURE. From the schema of the resource to rows for readers: field, type, default, meaning."""
+"""Turns the schema of the resource into rows: field, type, default, meaning. Pure."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ class Field(NamedTuple):
     """One row."""
 
     path: str
-    """Dotted from the top of the object; `[]` stands for each item, `{}` for each value."""
+    """Dotted from the top of the object; `[]` is each item, `{}` each value."""
     kind: str
     default: str
-    """As JSON; `required` where there is none and one must be given."""
+    """As JSON; `required` if the field must be set."""
     meaning: str
 
 
 def fields_of(schema: Schema, path: str) -> Iterator[Field]:
     """Yield every field below a structural schema, parents before children.
 
-    An object without a schema of its own (a Kubernetes type that is passed on) is one row.
+    An object without its own schema (a Kubernetes type) is one row.
     """
     required = set(schema.get("required", ()))
     for name, part in schema.get("properties", {}).items():
@@ -40,7 +40,7 @@ def fields_of(schema: Schema, path: str) -> Iterator[Field]:
 
 
 def rules_of(schema: Schema, path: str) -> Iterator[tuple[str, str]]:
-    """Yield every rule across fields as (path it speaks of, the rule in words)."""
+    """Yield every rule across fields as (path of the field, text of the rule)."""
     for rule in schema.get("x-kubernetes-validations", ()):
         yield path + rule.get("fieldPath", ""), rule["message"]
     for name, part in schema.get("properties", {}).items():
