@@ -10,6 +10,7 @@ from headroom.api import conditions
 from headroom.api.conditions import Condition, ConditionStatus, ConditionType
 from headroom.api.reasons import StatusReason
 from headroom.api.timestamps import epoch_s, rfc3339
+from headroom.scaling.values import Reason
 
 NOON_S = 1_800_000_000.0
 
@@ -97,3 +98,12 @@ def test_times_written_read_back_equal() -> None:
 def test_time_without_zone_is_rejected(text: str) -> None:
     with pytest.raises(ValueError, match="RFC 3339 with a zone"):
         epoch_s(text)
+
+
+def test_decision_and_status_reasons_with_one_name_have_one_value() -> None:
+    shared = StatusReason.__members__.keys() & Reason.__members__.keys()
+    assert {"METRICS_MISSING", "METRICS_STALE", "SCALED_TO_ZERO"} <= shared
+    assert {StatusReason[name].value for name in shared} == {Reason[name].value for name in shared}
+    assert {one.value for one in StatusReason} & {one.value for one in Reason} == {
+        StatusReason[name].value for name in shared
+    }

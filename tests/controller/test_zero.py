@@ -52,9 +52,9 @@ def test_the_last_replica_goes_after_the_quiet_time_and_comes_back_at_once_when_
         assert at(1, world)
         await world.run_for(20.0)
         assert at(0, world)
-        assert world.condition("Ready") == ("True", "AtZero")
-        assert world.condition("ScalingActive") == ("True", "AtZero")
-        assert world.condition("MetricsAvailable") == ("True", "AtZero")
+        assert world.condition("Ready") == ("True", "ScaledToZero")
+        assert world.condition("ScalingActive") == ("True", "ScaledToZero")
+        assert world.condition("MetricsAvailable") == ("True", "ScaledToZero")
         await world.run_for(600.0)
         assert at(0, world)
         assert world.status()["signals"]["arrivalsPerSecond"] == 0.0

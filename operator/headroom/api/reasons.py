@@ -40,7 +40,7 @@ class StatusReason(StrEnum):
 
     SERVING = "Serving"
     """Ready: at least minReplicas are warm."""
-    AT_ZERO = "AtZero"
+    SCALED_TO_ZERO = "ScaledToZero"
     """Ready, ScalingActive, MetricsAvailable, SLOMet: no replica is needed; the first request
     starts one, and is held until it is warm."""
     WARMING_UP = "WarmingUp"

@@ -74,7 +74,7 @@ def _ready(tick: TickResult) -> _Condition:
     if tick.written.unapplied:
         return _FALSE, StatusReason.APPLY_FAILED, tick.written.unapplied
     if _is_at_zero(tick):
-        return _TRUE, StatusReason.AT_ZERO, _AT_ZERO
+        return _TRUE, StatusReason.SCALED_TO_ZERO, _AT_ZERO
     ready = f"{counts.ready} of {tick.written.replicas} replicas are ready"
     if counts.ready >= max(1, least):
         return _TRUE, StatusReason.SERVING, join(ready, replica_messages.cold(tick))
@@ -113,7 +113,7 @@ def _scaling_active(tick: TickResult) -> _Condition:
         message = "decisions are not written, because scaling.mode is Recommend"
         return _FALSE, StatusReason.RECOMMEND_ONLY, message
     if _is_at_zero(tick):
-        return _TRUE, StatusReason.AT_ZERO, _AT_ZERO
+        return _TRUE, StatusReason.SCALED_TO_ZERO, _AT_ZERO
     if _is_collecting(tick):
         return _UNKNOWN, StatusReason.COLLECTING_METRICS, _COLLECTING
     if tick.decision.signals.freshness is Freshness.MISSING:
@@ -183,7 +183,7 @@ def _metrics_available(tick: TickResult) -> _Condition:
     if _is_at_zero(tick):
         return (
             _TRUE,
-            StatusReason.AT_ZERO,
+            StatusReason.SCALED_TO_ZERO,
             "while no replica runs, requests are counted at the activators",
         )
     if not tick.gateway.fresh and not tick.gateway.begun and not tick.gateway.silent:
@@ -209,7 +209,7 @@ def _slo_met(tick: TickResult) -> _Condition:
     signal = tick.decision.signals.latency_s
     if signal.value is None or not signal.fresh:
         if _is_at_zero(tick):
-            return _UNKNOWN, StatusReason.AT_ZERO, "no requests, so there is no latency"
+            return _UNKNOWN, StatusReason.SCALED_TO_ZERO, "no requests, so there is no latency"
         if not tick.decision.counts.ready:
             return _UNKNOWN, StatusReason.NO_READY_REPLICAS, "no replica is ready"
         seen = tick.gateway.signals

@@ -37,7 +37,7 @@ _STEPS: Mapping[StatusReason, str] = {
     StatusReason.NO_GATEWAY: "install deploy/components/gateway, or set routing.mode to Service",
     StatusReason.NO_ACTIVATOR: "see the pods of headroom-activator, or set minReplicas to 1",
     StatusReason.ROUTING_UPDATE_FAILED: "fix what is rejected; it is retried at once",
-    StatusReason.AT_ZERO: "send a request to start one",
+    StatusReason.SCALED_TO_ZERO: "send a request to start one",
     StatusReason.COST_UNKNOWN: "send requests; it is learned from them",
 }
 _EXPLAINED_BY = {

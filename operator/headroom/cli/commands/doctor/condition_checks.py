@@ -13,7 +13,7 @@ from headroom.console.summary import needing_attention
 
 _R = StatusReason
 
-NO_FINDING = frozenset({_R.AT_ZERO})
+NO_FINDING = frozenset({_R.SCALED_TO_ZERO})
 """Intended: scaleToZero removed the last replica."""
 NOTES = frozenset(
     {
