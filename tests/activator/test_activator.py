@@ -4,31 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from aiohttp import ClientResponse, WSMsgType, web
 
-from activator_world import KEY, TOKEN, Stage, stage
-from gateway_world import Replica
+from fakes_activator import KEY, TOKEN, Stage, stage
+from fakes_gateway import Replica
 from headroom.activator.request_buffer import Bounds
 
 pytestmark = pytest.mark.clock
-
-
-@pytest.fixture
-async def held(tmp_path: Path) -> AsyncIterator[Stage]:
-    async with stage(tmp_path) as held:
-        yield held
-
-
-@pytest.fixture
-async def started() -> AsyncIterator[list[Replica]]:
-    replicas: list[Replica] = []
-    yield replicas
-    for one in replicas:
-        await one.stop()
 
 
 async def echo(request: web.Request) -> web.Response:

@@ -11,19 +11,13 @@ from pathlib import Path
 import pytest
 from aiohttp import ClientResponse, ClientSession, TCPConnector, web
 
-from activator_world import KEY, Stage, stage
-from gateway_world import Gateway, Replica, free_port, gateway, route
+from fakes_activator import KEY, Stage, stage
+from fakes_gateway import Gateway, Replica, free_port, route
 from headroom.gateway import Endpoint, Route
 
 pytestmark = pytest.mark.clock
 
 CLIENTS = 200
-
-
-@pytest.fixture
-async def front(tmp_path: Path) -> AsyncIterator[Gateway]:
-    async with gateway(tmp_path) as front:
-        yield front
 
 
 @pytest.fixture

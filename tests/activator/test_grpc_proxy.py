@@ -5,34 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import grpc
 import grpc.aio
 import pytest
 
-from activator_world import KEY, Stage, stage
-from gateway_world import Gateway, free_port, gateway, route, until
+from fakes_activator import KEY, Stage
+from fakes_gateway import Gateway, free_port, route, until
 from headroom.gateway import Endpoint, Route
 
 pytestmark = pytest.mark.clock
 
 Call = Callable[[AsyncIterator[bytes], Any], Any]
-
-
-@pytest.fixture
-async def front(tmp_path: Path) -> AsyncIterator[Gateway]:
-    async with gateway(tmp_path) as front:
-        yield front
-
-
-@pytest.fixture
-async def held(tmp_path: Path) -> AsyncIterator[Stage]:
-    folder = tmp_path / "activator"
-    folder.mkdir()
-    async with stage(folder) as held:
-        yield held
 
 
 @dataclass

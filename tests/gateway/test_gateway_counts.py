@@ -13,7 +13,7 @@ from aiohttp import ClientTimeout, web
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway_world import Gateway, Replica, free_port, gateway, is_open, route, until
+from fakes_gateway import Gateway, Replica, free_port, gateway, is_open, route, until
 from headroom.gateway.access_counts import PAGE, Bin, ServiceCounters, read
 from headroom.gateway.values import TenantLimit
 

@@ -8,9 +8,8 @@ import time
 from pathlib import Path
 
 import pytest
-from aiohttp import web
 
-from gateway_world import Replica, free_port, gateway, route, until
+from fakes_gateway import Replica, free_port, gateway, ok, route, until
 from headroom.adapters.gateway_scraper import GatewayScraper
 from headroom.controller.gather.gateway_pages import GatewayPages
 from headroom.controller.routing.ready_pods import ReadyPod
@@ -23,11 +22,6 @@ POD = ReadyPod(uid="1", name="gateway-0", address="127.0.0.1", restarts=0)
 class WallClock:
     def now_s(self) -> float:
         return time.time()
-
-
-async def ok(request: web.Request) -> web.Response:
-    await request.read()
-    return web.Response(text="ok")
 
 
 async def test_counts_are_read_until_the_gateway_fails(

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import grpc
@@ -15,49 +14,23 @@ import grpc.aio
 import pytest
 from aiohttp import WSMsgType, web
 
-from gateway_world import (
+from fakes_gateway import (
     Gateway,
     Replica,
     authenticate,
     free_port,
-    gateway,
     is_open,
-    route,
+    ok,
+    service,
     until,
+    url,
 )
 from headroom.adapters.xds_server import XdsServer
 from headroom.adapters.xds_server.messages import METHOD
-from headroom.gateway import Endpoint, Route, snapshot
+from headroom.gateway import Endpoint, snapshot
 from headroom.gateway.clusters import EJECTED_S
 
 pytestmark = pytest.mark.clock
-
-
-@pytest.fixture
-async def front(tmp_path: Path) -> AsyncIterator[Gateway]:
-    async with gateway(tmp_path) as front:
-        yield front
-
-
-@pytest.fixture
-async def started() -> AsyncIterator[list[Replica]]:
-    replicas: list[Replica] = []
-    yield replicas
-    for one in replicas:
-        await one.stop()
-
-
-def service(**changes: object) -> Route:
-    return route(port=free_port(), **changes)
-
-
-def url(one: Route, path: str = "/v2/infer") -> str:
-    return f"http://127.0.0.1:{one.port}{path}"
-
-
-async def ok(request: web.Request) -> web.Response:
-    await request.read()
-    return web.Response(text="ok")
 
 
 async def test_request_goes_to_the_replica_with_the_fewest_in_flight(

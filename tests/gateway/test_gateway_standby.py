@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from aiohttp import ClientSession, web
 
-from gateway_world import Gateway, Replica, free_port, gateway, is_open, route, until
+from fakes_gateway import Gateway, Replica, free_port, is_open, route, until
 from headroom.gateway import snapshot
 
 pytestmark = pytest.mark.clock
@@ -19,12 +19,6 @@ pytestmark = pytest.mark.clock
 STANDBY = Path(__file__).parents[2] / "deploy" / "gateway" / "standby.py"
 HERE, ELSEWHERE = "127.0.0.1", "127.0.0.2"
 """Pod addresses of the killed Envoy and of another gateway."""
-
-
-@pytest.fixture
-async def front(tmp_path: Path) -> AsyncIterator[Gateway]:
-    async with gateway(tmp_path) as started:
-        yield started
 
 
 @contextlib.asynccontextmanager

@@ -7,45 +7,17 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from functools import partial
-from pathlib import Path
 
 import grpc
 import grpc.aio
 import pytest
 from aiohttp import web
 
-from gateway_world import Gateway, Replica, free_port, gateway, route, until
+from fakes_gateway import Gateway, Replica, free_port, ok, service, until, url
 from headroom.gateway import Endpoint, Route
 from headroom.gateway.values import Hedge, RequestClass, TenantLimit
 
 pytestmark = pytest.mark.clock
-
-
-@pytest.fixture
-async def front(tmp_path: Path) -> AsyncIterator[Gateway]:
-    async with gateway(tmp_path) as front:
-        yield front
-
-
-@pytest.fixture
-async def started() -> AsyncIterator[list[Replica]]:
-    replicas: list[Replica] = []
-    yield replicas
-    for one in replicas:
-        await one.stop()
-
-
-def service(**changes: object) -> Route:
-    return route(port=free_port(), **changes)
-
-
-def url(one: Route, path: str = "/v2/infer") -> str:
-    return f"http://127.0.0.1:{one.port}{path}"
-
-
-async def ok(request: web.Request) -> web.Response:
-    await request.read()
-    return web.Response(text="ok")
 
 
 async def status_of(front: Gateway, one: Route, path: str = "/", **headers: str) -> int:

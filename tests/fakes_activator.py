@@ -10,7 +10,7 @@ from pathlib import Path
 
 from aiohttp import ClientSession
 
-from gateway_world import Replica, free_port, is_open, until
+from fakes_gateway import Replica, free_port, is_open, until
 from headroom.activator.process import Activator, Settings
 from headroom.activator.request_buffer import Bounds
 from headroom.adapters.activator_api import ActivatorApi

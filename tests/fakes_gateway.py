@@ -1,4 +1,4 @@
-"""A real Envoy on loopback, told by the operator's own server, before replicas of a test."""
+"""A real Envoy on loopback, configured by the operator's xDS server, in front of test replicas."""
 
 from __future__ import annotations
 
@@ -38,6 +38,22 @@ def route(**changes: Any) -> Route:
     return Route(**(values | changes))
 
 
+def service(**changes: object) -> Route:
+    """Return a route on a free port."""
+    return route(port=free_port(), **changes)
+
+
+def url(one: Route, path: str = "/v2/infer") -> str:
+    """Return the address of a route's requests."""
+    return f"http://127.0.0.1:{one.port}{path}"
+
+
+async def ok(request: web.Request) -> web.Response:
+    """Answer every request with 200."""
+    await request.read()
+    return web.Response(text="ok")
+
+
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -51,7 +67,7 @@ async def authenticate(token: str) -> bool:
 def write_bootstrap(
     folder: Path, *, xds_port: int = 18000, ops_port: int = 8081, admin_port: int = 9901
 ) -> Path:
-    """Write what an Envoy starts with."""
+    """Write an Envoy's bootstrap files."""
     (folder / "token").write_text(TOKEN)
     secret_file = folder / "secret.json"
     secret_file.write_text(json.dumps(secret(str(folder))))
