@@ -175,10 +175,10 @@ def _figures(fleet: _Fleet) -> list[Figure]:
     ]
     silent = sum(n for what, n in fleet.said.items() if what.startswith("no answer"))
     said = ", ".join(f"{n}x {what}" for what, n in fleet.said.most_common(3))
-    befell = ", ".join(f"{n} {what}" for what, n in fleet.done.items())
+    changes = ", ".join(f"{n} {what}" for what, n in fleet.done.items())
     answered = sum(len(times) for times in fleet.asked_s.values())
     return [
-        shown("replicas under load", befell),
+        shown("replicas under load", changes),
         at_most(
             "published to first request, slowest", max(first, default=float("nan")), 1.0, " s", 3
         ),

@@ -48,7 +48,7 @@ class Replica:
             if seconds:
                 await asyncio.sleep(seconds)
             for transport, _ in taken:
-                if not transport.is_closing():  # else nobody waits any more
+                if not transport.is_closing():  # else the client has left
                     transport.write(REPLY)
 
     def _seconds(self, items: int) -> float:

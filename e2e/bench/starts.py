@@ -86,7 +86,7 @@ def _add(target: Node, service: Service, count: int) -> list[Start]:
         wait_until(
             lambda: deployments.changes and pods.changes, what="the watches", timeout_s=PATIENCE_S
         )
-        time.sleep(SETTLE_S)  # what stands already has been seen by then
+        time.sleep(SETTLE_S)  # existing pods have been seen by then
         before = {seen.columns[0] for seen in pods.changes}
         patch = {"spec": {"scaling": {"minReplicas": wanted}}}
         target.kubectl(

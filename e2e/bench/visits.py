@@ -84,7 +84,7 @@ def visits(target: Node, service: Service) -> Iterator[Visits]:
     """Look at the replicas that come and go while the block runs."""
     found, ended, known = Visits(), threading.Event(), set[str]()
     with watching(target, "pods", service.namespace, *PATHS) as watch:
-        time.sleep(2.0)  # what stands already was visited before
+        time.sleep(2.0)  # existing replicas were visited before
         standing = {seen.columns[0] for seen in watch.changes if _is_ready(seen)}
 
         def begin() -> None:

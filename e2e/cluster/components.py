@@ -83,7 +83,7 @@ def node(layout: Layout, programs: Kubernetes, listener_fd: int) -> tuple[Compon
 
 def _etcd(layout: Layout, programs: Kubernetes) -> Component:
     # Sockets, so that no port is needed. What is advertised must look like host and port, and is
-    # never dialled: a single member has no peers, and its clients are told where it is.
+    # never dialled: a single member has no peers, and its clients get its address.
     advertised = f"http://{LOOPBACK}:2380"
     return Component(
         "etcd",

@@ -87,7 +87,7 @@ async def _delete_children(one: World) -> None:
         await one.admin.delete(path)
 
 
-async def _make_anew(one: World) -> None:
+async def _make_again(one: World) -> None:
     before = (await one.service())["metadata"]["uid"]
     await one.delete_service()
     await one.wait("gone", lambda: _is_gone(one))
@@ -167,7 +167,7 @@ SCENARIOS = (
     _scenario("load-falls", _two_are_needed, _load_falls, _ends_with(1)),
     _scenario("new-template", _one_serves, _new_template, _template_is_out),
     _scenario("children-deleted", _one_serves, _delete_children, _children_are_back),
-    _scenario("made-anew", _one_serves, _make_anew, _ends_with(2)),
+    _scenario("made-again", _one_serves, _make_again, _ends_with(2)),
 )
 
 SHORT = (

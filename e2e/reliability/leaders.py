@@ -28,12 +28,12 @@ AFTER_SIGTERM_S, AFTER_SIGKILL_S = 5.0, 20.0
 TICK = "1s"
 RISING, STEADY, BUSY = "rising", "steady", "busy"
 MOST = 14.0
-"""Replicas' load: a rise for every blow of ten minutes, so that each brings a write."""
+"""Replicas' load: a rise for every fault of ten minutes, so that each brings a write."""
 LEFT_OVER_S = 2.0
 """What a leader that goes on after its time is given to write what it still wants to."""
 
 
-class Blow(StrEnum):
+class LeaderFault(StrEnum):
     """How a leader is struck."""
 
     TERM = "SIGTERM"
@@ -46,28 +46,30 @@ class Blow(StrEnum):
 class Rivalry:
     """The outcome of the competition."""
 
-    blows: list[Blow] = field(default_factory=list)
-    taken_over_s: dict[Blow, list[float]] = field(default_factory=lambda: defaultdict(list))
-    """From each blow to the next leader's first status."""
+    faults: list[LeaderFault] = field(default_factory=list)
+    taken_over_s: dict[LeaderFault, list[float]] = field(default_factory=lambda: defaultdict(list))
+    """From each fault to the next leader's first status."""
     late_writes_refused: int = 0
     wrongs: list[str] = field(default_factory=list)
     writes: int = 0
     """Those that were taken, of all leaders."""
 
-    def slowest_s(self, blow: Blow) -> float:
-        """The longest take-over after such a blow; 0 where there was none."""
-        return max(self.taken_over_s[blow], default=0.0)
+    def slowest_s(self, fault: LeaderFault) -> float:
+        """The longest take-over after such a fault; 0 where there was none."""
+        return max(self.taken_over_s[fault], default=0.0)
 
 
-def drawn(seed: int, count: int) -> list[Blow]:
-    """Draw blows, each kind as often as the others."""
-    chance, found = random.Random(f"blows {seed}"), list[Blow]()
+def drawn(seed: int, count: int) -> list[LeaderFault]:
+    """Draw faults, each kind as often as the others."""
+    chance, found = random.Random(f"faults {seed}"), list[LeaderFault]()
     while len(found) < count:
-        found += chance.sample(list(Blow), k=len(Blow))
+        found += chance.sample(list(LeaderFault), k=len(LeaderFault))
     return found[:count]
 
 
-async def contend(on: SharedCluster, blows: Sequence[Blow], every_s: float = EVERY_S) -> Rivalry:
+async def contend(
+    on: SharedCluster, faults: Sequence[LeaderFault], every_s: float = EVERY_S
+) -> Rivalry:
     """Strike leaders one after another, until time is over or no operator takes over any more."""
     rivalry = Rivalry()
     async with (
@@ -82,17 +84,17 @@ async def contend(on: SharedCluster, blows: Sequence[Blow], every_s: float = EVE
             rivalry.wrongs.append(f"no leader at the start: {error}")
             return rivalry
         begun_s, load = time.monotonic(), 0.5
-        for number, blow in enumerate(blows):
+        for number, fault in enumerate(faults):
             await asyncio.sleep(max(0.0, begun_s + number * every_s - time.monotonic()))
-            if time.monotonic() > begun_s + len(blows) * every_s:
+            if time.monotonic() > begun_s + len(faults) * every_s:
                 break
-            if number % 3 == 1 or blow is Blow.STOP_IN_A_WRITE:
+            if number % 3 == 1 or fault is LeaderFault.STOP_IN_A_WRITE:
                 load = min(load + 0.9, MOST)
-            rivalry.blows.append(blow)
+            rivalry.faults.append(fault)
             try:
-                await _deal(of, both, blow, load * REPLICA_RPS, rivalry)
+                await _deal(of, both, fault, load * REPLICA_RPS, rivalry)
             except (NotReached, TimeoutError) as error:
-                rivalry.wrongs.append(f"no. {number}, {blow}: {error}")
+                rivalry.wrongs.append(f"no. {number}, {fault}: {error}")
                 break
         await asyncio.sleep(every_s / 3)
         writes = [write for each in both for write in writes_of(each.proxy.exchanges, each.name)]
@@ -120,7 +122,7 @@ async def _settle(of: World, both: Sequence[Candidate]) -> None:
 
 
 async def _deal(
-    of: World, both: Sequence[Candidate], blow: Blow, rate_rps: float, rivalry: Rivalry
+    of: World, both: Sequence[Candidate], fault: LeaderFault, rate_rps: float, rivalry: Rivalry
 ) -> None:
     """Strike the leader, wait for the other operator, and let the struck one come back."""
     await of.wait("a leader", lambda: holder(of))
@@ -128,30 +130,30 @@ async def _deal(
     (leader,) = (each for each in both if each.name == name)
     (follower,) = (each for each in both if each is not leader)
     await of.wait(f"{follower.name} is ready", follower.process.ready)
-    if blow is Blow.STOP_IN_A_WRITE:
+    if fault is LeaderFault.STOP_IN_A_WRITE:
         leader.gate.arm()
         of.load(rate_rps, RISING)  # its status is written before the replicas that it explains
         await asyncio.wait_for(leader.gate.caught.wait(), 90.0)
     struck_s = time.monotonic()
-    match blow:
-        case Blow.TERM:
+    match fault:
+        case LeaderFault.TERM:
             await leader.process.stop()
-        case Blow.KILL:
+        case LeaderFault.KILL:
             await leader.process.kill()
         case _:
             os.kill(leader.process.pid, signal.SIGSTOP)
     of.load(rate_rps, RISING)
     _, seconds = await taken_over(of, [follower], struck_s)
-    rivalry.taken_over_s[blow].append(seconds)
-    if blow in (Blow.TERM, Blow.KILL):
+    rivalry.taken_over_s[fault].append(seconds)
+    if fault in (LeaderFault.TERM, LeaderFault.KILL):
         await leader.process.start()
         return
-    if blow is Blow.STOP_IN_A_WRITE:
+    if fault is LeaderFault.STOP_IN_A_WRITE:
         leader.gate.released.set()
         await asyncio.wait_for(leader.gate.answered.wait(), 30.0)
         rivalry.late_writes_refused += leader.gate.code == 409
     os.kill(leader.process.pid, signal.SIGCONT)
     await asyncio.sleep(LEFT_OVER_S)
     if leader.process.ended:
-        rivalry.wrongs.append(f"{leader.name} ended after {blow}")
+        rivalry.wrongs.append(f"{leader.name} ended after {fault}")
         await leader.process.start()

@@ -24,7 +24,7 @@ class Write:
     target: str
     """Kind, namespace and name; a subresource writes to its object."""
     version: int
-    reign: int
+    term: int
     """How often the Lease had changed hands when its writer began to lead."""
     words: str
 
@@ -49,7 +49,7 @@ def writes_of(exchanges: Sequence[Exchange], identity: str) -> list[Write]:
                 Write(
                     target=f"{kind} {each.call.namespace}/{each.name}",
                     version=each.version,
-                    reign=numbers[place] if place >= 0 else -1,
+                    term=numbers[place] if place >= 0 else -1,
                     words=f"{identity}: {each.call.words}",
                 )
             )
@@ -57,18 +57,18 @@ def writes_of(exchanges: Sequence[Exchange], identity: str) -> list[Write]:
 
 
 def too_late(writes: Iterable[Write]) -> list[str]:
-    """Name each write of a reign to an object that a later reign had written to before.
+    """Return each write of a lease term to an object that a later term had written to before.
 
     A write that changes nothing is answered with the version that stands, so of several with one
     version only the first has written.
     """
     wrongs, latest = [], dict[str, Write]()
-    for write in sorted(writes, key=lambda one: (one.version, one.reign)):
+    for write in sorted(writes, key=lambda one: (one.version, one.term)):
         before = latest.get(write.target)
-        if before is not None and write.reign < before.reign:
+        if before is not None and write.term < before.term:
             wrongs.append(
-                f"{write.target}: {write.words} of reign {write.reign} "
-                f"after {before.words} of reign {before.reign}"
+                f"{write.target}: {write.words} of term {write.term} "
+                f"after {before.words} of term {before.term}"
             )
         else:
             latest[write.target] = write

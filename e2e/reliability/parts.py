@@ -131,13 +131,13 @@ async def measure_leaders(on: SharedCluster, say: Say, asked: Asked) -> Sequence
     rivalry = await leaders.contend(on, leaders.drawn(asked.seed, count))
     for wrong in rivalry.wrongs:
         say(wrong)
-    counts = Counter(rivalry.blows)
+    counts = Counter(rivalry.faults)
     return (
         shown(
             f"strikes on the leader in {asked.minutes:g} min (seed {asked.seed})",
-            f"{len(rivalry.blows)}",
+            f"{len(rivalry.faults)}",
         ),
-        *(shown(f"of these {blow}", f"{counts[blow]}") for blow in leaders.Blow),
+        *(shown(f"of these {fault}", f"{counts[fault]}") for fault in leaders.LeaderFault),
         shown("accepted writes, all leaders", f"{rivalry.writes}"),
         shown("writes of earlier leaders, rejected with 409", f"{rivalry.late_writes_refused}"),
         at_most(
@@ -149,13 +149,13 @@ async def measure_leaders(on: SharedCluster, say: Say, asked: Asked) -> Sequence
         ),
         at_most(
             "take-over after SIGTERM, slowest",
-            rivalry.slowest_s(leaders.Blow.TERM),
+            rivalry.slowest_s(leaders.LeaderFault.TERM),
             leaders.AFTER_SIGTERM_S,
             " s",
         ),
         at_most(
             "take-over after SIGKILL, slowest",
-            rivalry.slowest_s(leaders.Blow.KILL),
+            rivalry.slowest_s(leaders.LeaderFault.KILL),
             leaders.AFTER_SIGKILL_S,
             " s",
         ),

@@ -150,7 +150,7 @@ class Pages:
             if self._chance.random() < self._trial.fault_share:
                 server.fault = self._chance.choice(self._trial.kinds)
                 server.ticks_left = self._chance.randint(1, 12)
-                if server.fault is Fault.RESTARTED:  # what came while it was silent nobody knows
+                if server.fault is Fault.RESTARTED:  # arrivals during its silence are unknown
                     server.served = arrivals if was_heard else server.served
                     server.ticks_left = 1
         server.ticks_left = max(0, server.ticks_left - 1)

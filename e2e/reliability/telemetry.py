@@ -71,7 +71,7 @@ def run(numbers: Iterable[int]) -> Outcome:
     outcome = Outcome()
     for number in numbers:
         trial = draw(number)
-        _go_on(trial, _policy(trial), _Course.of(trial), SEGMENTS, outcome)
+        _go_on(trial, _policy(trial), _SequenceState.of(trial), SEGMENTS, outcome)
     return outcome
 
 
@@ -103,7 +103,7 @@ def run_side_by_side(count: int, workers: int, results: Results | None = None) -
 
 
 @dataclass(slots=True, kw_only=True)
-class _Course:
+class _SequenceState:
     """The state of a sequence."""
 
     pages: Pages
@@ -120,7 +120,7 @@ class _Course:
         pages = Pages(trial)
         return cls(pages=pages, state=State.initial(), current=trial.replicas, heard_s=heard_s)
 
-    def branch(self, way: int) -> _Course:
+    def branch(self, way: int) -> _SequenceState:
         """Go on from here on one of several ways."""
         path = f"{self.path}{way}"
         heard_s = dict(self.heard_s)
@@ -130,7 +130,7 @@ class _Course:
 def _go_on(
     trial: Trial,
     policy: Policy,
-    course: _Course,
+    course: _SequenceState,
     segments: Sequence[tuple[int, int]],
     outcome: Outcome,
 ) -> None:
@@ -146,7 +146,7 @@ def _go_on(
             _go_on(trial, policy, branch, rest, outcome)
 
 
-def _ends(trial: Trial, policy: Policy, course: _Course, outcome: Outcome) -> bool:
+def _ends(trial: Trial, policy: Policy, course: _SequenceState, outcome: Outcome) -> bool:
     """Play a tick; say whether it ended the sequence: by a removal, or by what must not be."""
     course.now_s += TICK_S
     outcome.ticks += 1

@@ -138,7 +138,7 @@ def test_release_survives_upgrade_rollback_uninstall_and_reinstall(
     obeyed(service)
     assert footprint(service) == before
 
-    def healthy() -> bool:  # whoever counts for the budget learns of pods when it likes
+    def healthy() -> bool:  # the disruption controller sees new pods late
         budget = cluster.get("pdb", OPERATOR, "--namespace", SYSTEM)
         return bool(budget["status"]["currentHealthy"] == 2)
 

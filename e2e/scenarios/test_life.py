@@ -145,7 +145,7 @@ def test_recommend_writes_children_and_no_replicas(
     service.wait_ready()
     with service.load(16.0, 30, tmp_path):
         service.wait(
-            "a recommendation above what stands",
+            "a recommendation above the current replicas",
             lambda: service.status()["decision"]["replicas"] > 1,
         )
         assert service.replicas() == 1

@@ -29,7 +29,7 @@ class Look:
 
 
 @dataclass(frozen=True)
-class Course:
+class ReplicaHistory:
     """The decisions of a service, as they are looked at now and then."""
 
     service: Service
@@ -70,12 +70,12 @@ def test_load_up_and_down_loses_no_request(
     service = Service.create(cluster, namespace, emulated("wave", scaling=scaling))
     service.wait_ready()
     service.wait("both replicas", lambda: service.ready_replicas() == 2)
-    course = Course(service)
+    history = ReplicaHistory(service)
     # Two replicas carry 4 / (0.15 + 4 * 0.06) = 10.3 requests a second each: 18 are 0.88 of that,
     # over the ceiling of 0.8 for as long as the load lasts, and below what makes them queue.
     with service.load(18.0, 20, tmp_path) as load:
-        service.wait("scaled up", lambda: course.replicas() >= 3)
-        service.wait("the load's end", lambda: course.replicas() and load.has_ended(), 90)
+        service.wait("scaled up", lambda: history.replicas() >= 3)
+        service.wait("the load's end", lambda: history.replicas() and load.has_ended(), 90)
         summary = load.finish()
     assert summary.tally.outcomes[Outcome.OK] == summary.requests
     # Up for the arrivals: the queue bound (4 per replica) had nothing to say.
@@ -83,10 +83,10 @@ def test_load_up_and_down_loses_no_request(
     assert re.match(r"2 -> \d+, (Burst|LatencyModel|UtilizationCeiling)\b", note), note
 
     with service.load(5.0, 90, tmp_path) as trickle:
-        service.wait("back at the minimum", lambda: course.replicas() == 2, 80)
+        service.wait("back at the minimum", lambda: history.replicas() == 2, 80)
         service.wait("the others are gone", lambda: len(service.pods()) == 2, 40)
         summary = trickle.finish(early=True)
-    assert course.held_s() >= HOLD_S
+    assert history.held_s() >= HOLD_S
     assert summary.tally.outcomes[Outcome.OK] == summary.requests
     assert service.replicas() == 2
 
@@ -119,7 +119,7 @@ def test_operator_restart_under_load_changes_no_replicas(
     with service.load(18.0, 120, tmp_path) as load:
         service.wait("scaled up", lambda: service.ready_replicas() >= 3, 60)
         stop_operator(cluster)
-        try:  # nobody decides now: whatever changes from here on is the next one's doing
+        try:  # no operator decides now: every later change is the next one's
             replicas, before = service.replicas(), service.status()["decision"]["time"]
             generation = service.deployment()["metadata"]["generation"]
         finally:

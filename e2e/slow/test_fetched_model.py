@@ -91,7 +91,7 @@ def test_failed_download_is_reported_with_its_remedy(
     ready = wait_until(said, what="the model is said to be unavailable", timeout_s=READY_WITHIN_S)
     print(ready["message"])
     assert says in ready["message"]
-    assert "mend spec.model" in ready["message"]
+    assert "fix spec.model" in ready["message"]
 
 
 def _fetching(url: str, model: dict[str, Any]) -> dict[str, Any]:

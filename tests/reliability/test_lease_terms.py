@@ -13,8 +13,8 @@ from reliability.proxy import Exchange
 STATUS = "inferenceservices/status"
 
 
-def write(version: int, reign: int, target: str = "deployments a/x") -> Write:
-    return Write(target=target, version=version, reign=reign, words=f"patch no. {version}")
+def write(version: int, term: int, target: str = "deployments a/x") -> Write:
+    return Write(target=target, version=version, term=term, words=f"patch no. {version}")
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_write_belongs_to_the_lease_term_in_which_it_was_sent() -> None:
         exchange(22.0, "events", version=32),
     ]
     found = writes_of(exchanges, "one")
-    assert [(one.target, one.version, one.reign) for one in found] == [
+    assert [(one.target, one.version, one.term) for one in found] == [
         ("inferenceservices a/x", 10, 4),
         ("inferenceservices a/x", 30, 4),
         ("deployments a/x", 31, 6),

@@ -269,7 +269,7 @@ async def _pod_pages() -> AsyncIterator[int]:
     try:
         yield int(await process.stdout.readline())
     finally:
-        with contextlib.suppress(ProcessLookupError):  # it ended with whoever was interrupted
+        with contextlib.suppress(ProcessLookupError):  # it ended with the interrupted process
             process.kill()
         await process.wait()
 
