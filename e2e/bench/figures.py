@@ -53,9 +53,9 @@ def table(title: str, figures: Sequence[Figure]) -> Table:
     """Lay out the figures of one part."""
     rows = Table(title=title, title_justify="left", title_style="bold", expand=False)
     rows.add_column("figure")
-    rows.add_column("promised", justify="right")
+    rows.add_column("bound", justify="right")
     rows.add_column("measured", justify="right")
-    rows.add_column("holds")
+    rows.add_column("within")
     for figure in figures:
         rows.add_row(figure.name, figure.promised, figure.measured, _verdict(figure))
     return rows

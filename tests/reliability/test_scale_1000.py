@@ -76,11 +76,11 @@ def size(services: int, **changes: Any) -> Size:
         ({}, []),
         ({"cpu_s": 30.1}, ["share of a core"]),
         ({"rss_mb": 251.0}, ["resident memory"]),
-        ({"late_s": 2.5}, ["begun late, p99"]),
+        ({"late_s": 2.5}, ["start delay, p99"]),
         ({"writes": 242}, []),  # 240 by turns of 250 s, and 2
         ({"writes": 243}, ["status writes a minute"]),
-        ({"first_s": 20.1}, ["from start to the last first decision"]),
-        ({"first_rss_mb": 300.0}, ["most memory until then"]),
+        ({"first_s": 20.1}, ["from start to the last service's first decision"]),
+        ({"first_rss_mb": 300.0}, ["peak memory until then"]),
     ],
 )
 def test_every_bound_at_1000_services_can_fail(changes: dict[str, Any], broken: list[str]) -> None:

@@ -39,7 +39,7 @@ class Size:
     warm_s: float
     """From the first of the new services to the last warm pod: the cluster's work, too."""
     first_s: float
-    """From a start to the last first decision."""
+    """From a start to the first decision of the last service."""
     first_cpu_s: float
     """What the process had used by then."""
     first_rss_mb: float
@@ -68,7 +68,7 @@ def turn_s(services: int) -> float:
 
 
 def figures(size: Size) -> Sequence[Figure]:
-    """Compare one size with what is promised up to a thousand services."""
+    """Compare one size with the bounds, which hold up to 1000 services."""
     services, minutes = size.services, size.seconds / 60.0
     at = f"{services} services"
     bound = services * 60.0 / turn_s(services) + 2.0
@@ -77,30 +77,32 @@ def figures(size: Size) -> Sequence[Figure]:
         for verb, number in sorted(size.calls.items(), key=lambda item: -item[1])
     )
     bounded = at_most if services <= PROMISED_SERVICES else _beyond
-    begun = f"{at}, {size.pods} pods: from start to the last first decision"
+    begun = f"{at}, {size.pods} pods: from start to the last service's first decision"
     return (
         bounded(f"{at}: share of a core", size.cpu_s / size.seconds, CORES, "", 3),
         bounded(f"{at}: resident memory", size.rss_mb, RSS_MB, " MB", 0),
-        bounded(f"{at}: begun late, p99", size.late_s, LATE_S, " s", 3),
+        bounded(f"{at}: start delay, p99", size.late_s, LATE_S, " s", 3),
         bounded(f"{at}: status writes a minute", size.writes / minutes, bound, "", 1),
         shown(f"{at}: CPU per service and tick", f"{size.cpu_per_tick_ms:.2f} ms"),
         shown(f"{at}: ticks a second", f"{size.ticks / size.seconds:.1f}"),
-        shown(f"{at}: ticks that failed", f"{size.failed:.0f}"),
+        shown(f"{at}: failed ticks", f"{size.failed:.0f}"),
         shown(f"{at}: API calls", calls),
         bounded(begun, size.first_s, FIRST_DECISIONS_S, " s"),
         shown(f"{at}: CPU until then", f"{size.first_cpu_s:.1f} s"),
-        bounded(f"{at}: most memory until then", size.first_rss_mb, RSS_MB, " MB", 0),
-        shown(f"{at}: load average, until all were warm", f"{size.load:.1f}, {size.warm_s:.0f} s"),
+        bounded(f"{at}: peak memory until then", size.first_rss_mb, RSS_MB, " MB", 0),
+        shown(
+            f"{at}: load average, time until all were warm", f"{size.load:.1f}, {size.warm_s:.0f} s"
+        ),
     )
 
 
 def flat(first: Size, last: Size) -> Figure:
-    """Compare what a tick costs with many services and with few."""
+    """Compare the cost of a tick with many services and with few."""
     name = f"CPU per service and tick, {last.services} services over {first.services}"
     bounded = at_most if last.services <= PROMISED_SERVICES else _beyond
     return bounded(name, last.cpu_per_tick_ms / first.cpu_per_tick_ms, FLAT, "x", 2)
 
 
 def _beyond(name: str, value: float, bound: float, unit: str, digits: int = 1) -> Figure:
-    """Show what nothing is promised about."""
+    """Show a value without a bound."""
     return shown(name, f"{value:.{digits}f}{unit}")
