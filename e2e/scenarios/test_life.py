@@ -137,7 +137,7 @@ def test_deletion_removes_everything_without_a_finalizer(cluster: Cluster, names
     service.wait("all children collected", empty, 60)
 
 
-def test_recommend_writes_children_and_no_replicas(
+def test_recommend_mode_writes_children_and_no_replicas(
     cluster: Cluster, namespace: str, tmp_path: Path
 ) -> None:
     manifest = emulated("advice", scaling={"mode": "Recommend", "minReplicas": 1})

@@ -72,7 +72,7 @@ class Scene:
         return found
 
 
-def test_a_refused_deployment_is_asked_for_again_after_a_share_of_the_time() -> None:
+def test_rejected_deployment_is_retried_after_a_share_of_the_time() -> None:
     scene = Scene()
     scene.cluster.fail("dry_run", "Deployment", Forbidden("quota"), times=99)
     moments_s = [0.0, 3.9, 4.0, 60.0, 63.9, 64.0, 300.0, 319.9, 320.0]  # 300 / 15 = 20 s
@@ -89,7 +89,7 @@ def test_a_refused_deployment_is_asked_for_again_after_a_share_of_the_time() -> 
 @pytest.mark.parametrize(
     ("error", "again_s"), [(Unavailable("down"), 6.0), (Forbidden("quota"), None)]
 )
-def test_a_child_in_trouble_is_looked_at_again(error: ClusterError, again_s: float | None) -> None:
+def test_child_that_failed_is_checked_again(error: ClusterError, again_s: float | None) -> None:
     scene = Scene()
     scene.cluster.fail("create", "Service", error, times=99)
     acted = scene.act(0.0)
@@ -101,14 +101,14 @@ def test_a_child_in_trouble_is_looked_at_again(error: ClusterError, again_s: flo
     assert scene.act(100.0).unapplied == ""
 
 
-def test_children_are_looked_at_every_thirty_seconds() -> None:
+def test_children_are_checked_every_thirty_seconds() -> None:
     scene = Scene()
     assert scene.act(0.0).created
     moments_s = [1.0, 29.9, 30.0, 59.9, 60.0]
     assert scene.asked(moments_s, "get", "Service") == [30.0, 60.0]
 
 
-def test_a_namespace_that_ends_is_said_and_looked_at_again_at_once() -> None:
+def test_terminating_namespace_is_reported_and_checked_again_at_once() -> None:
     scene = Scene()
     scene.cluster.fail("create", "Service", NamespaceTerminating("it ends"), times=1)
     acted = scene.act(0.0)
@@ -116,7 +116,7 @@ def test_a_namespace_that_ends_is_said_and_looked_at_again_at_once() -> None:
     assert scene.act(0.1).created
 
 
-def test_replicas_are_written_where_they_change_and_the_deployment_is_ours() -> None:
+def test_replicas_are_written_only_if_changed_and_owned() -> None:
     scene = Scene()
     assert scene.act(0.0).created
     nothing = scene.act(2.0)
@@ -155,7 +155,7 @@ def test_replicas_are_written_where_they_change_and_the_deployment_is_ours() -> 
     ],
     ids=["all in order", "another spec", "not ready", "another condition", "it is to be scaled"],
 )
-def test_a_new_process_lets_what_was_in_order_wait_where_services_are_many(
+def test_new_process_with_many_services_delays_children_in_order(
     status: Manifest, replicas: int, waits: bool
 ) -> None:
     earlier = Scene()

@@ -20,7 +20,7 @@ async def restarted(world: World, caps: Caps) -> None:
     await world.restart_operator()
 
 
-def test_a_service_grows_to_its_cap_and_says_who_can_raise_it() -> None:
+def test_service_at_its_cap_stops_and_names_the_setting() -> None:
     async def story(world: World) -> None:
         await restarted(world, Caps(replicas_per_service=3))
         world.create()
@@ -36,7 +36,7 @@ def test_a_service_grows_to_its_cap_and_says_who_can_raise_it() -> None:
     play(story)
 
 
-def test_the_tighter_of_cap_and_max_replicas_is_named() -> None:
+def test_tighter_of_cap_and_max_replicas_is_named() -> None:
     async def story(world: World) -> None:
         await restarted(world, Caps(replicas_per_service=8, accelerators=50))
         world.create(scaling={"maxReplicas": 3})
@@ -48,7 +48,7 @@ def test_the_tighter_of_cap_and_max_replicas_is_named() -> None:
     play(story)
 
 
-def test_a_cap_that_is_lowered_removes_nothing_and_says_so_until_load_goes() -> None:
+def test_lowered_cap_removes_nothing() -> None:
     async def story(world: World) -> None:
         world.create(scaling={"scaleDown": {"stabilizationWindow": "30s"}})
         world.pods.arrivals_rps["resnet"] = 5 * REPLICA_RPS
@@ -71,7 +71,7 @@ def test_a_cap_that_is_lowered_removes_nothing_and_says_so_until_load_goes() -> 
     play(story)
 
 
-def test_all_services_together_hold_no_more_accelerators_than_allowed() -> None:
+def test_accelerators_of_all_services_stay_within_the_cap() -> None:
     async def story(world: World) -> None:
         await restarted(world, Caps(accelerators=5))
         for name in ("a", "b"):
@@ -87,7 +87,7 @@ def test_all_services_together_hold_no_more_accelerators_than_allowed() -> None:
     play(story)
 
 
-def test_pods_that_leave_still_hold_theirs() -> None:
+def test_terminating_pods_count_their_accelerators() -> None:
     async def story(world: World) -> None:
         await restarted(world, Caps(accelerators=4))
         world.pods.drain_s = 60.0
@@ -107,7 +107,7 @@ def test_pods_that_leave_still_hold_theirs() -> None:
     play(story)
 
 
-def test_a_service_for_which_nothing_is_left_is_not_made_and_is_when_there_is() -> None:
+def test_service_without_free_accelerators_is_created_later() -> None:
     async def story(world: World) -> None:
         await restarted(world, Caps(accelerators=1))
         world.create("a")
@@ -125,7 +125,7 @@ def test_a_service_for_which_nothing_is_left_is_not_made_and_is_when_there_is() 
 
 
 @pytest.mark.parametrize("wish", [{}, {"replicas": 9}], ids=["a floor", "a wish"])
-def test_a_wish_and_a_floor_end_at_the_cap(wish: dict[str, Any]) -> None:
+def test_external_replicas_and_minimum_end_at_the_cap(wish: dict[str, Any]) -> None:
     async def story(world: World) -> None:
         await restarted(world, Caps(replicas_per_service=2))
         world.create(scaling={"mode": "External" if wish else "Auto", "minReplicas": 4}, **wish)
@@ -135,7 +135,7 @@ def test_a_wish_and_a_floor_end_at_the_cap(wish: dict[str, Any]) -> None:
     play(story)
 
 
-def test_a_new_process_counts_what_it_has_not_looked_at_yet() -> None:
+def test_new_process_counts_services_before_their_first_tick() -> None:
     async def story(world: World) -> None:
         await restarted(world, Caps(accelerators=4))
         world.create("a", scaling={"minReplicas": 3})

@@ -11,7 +11,7 @@ from headroom.errors import Forbidden, Unavailable
 LABEL = "headroom.dev/inference-service"
 
 
-def test_a_new_service_gets_its_children_and_becomes_ready_when_warm() -> None:
+def test_new_service_gets_children_and_becomes_ready() -> None:
     async def story(world: World) -> None:
         world.create()
         await world.run_for(4.0)
@@ -29,7 +29,7 @@ def test_a_new_service_gets_its_children_and_becomes_ready_when_warm() -> None:
 
 
 @pytest.mark.parametrize("kind", ["Service", "PodDisruptionBudget", "ServiceAccount"])
-def test_a_deleted_child_comes_back(kind: str) -> None:
+def test_deleted_child_is_recreated(kind: str) -> None:
     async def story(world: World) -> None:
         world.create()
         await world.run_for(10.0)
@@ -40,7 +40,7 @@ def test_a_deleted_child_comes_back(kind: str) -> None:
     play(story)
 
 
-def test_drift_is_repaired_and_what_others_added_stays() -> None:
+def test_drift_is_repaired_and_foreign_fields_are_kept() -> None:
     async def story(world: World) -> None:
         world.create()
         await world.run_for(10.0)
@@ -63,7 +63,7 @@ def test_drift_is_repaired_and_what_others_added_stays() -> None:
     play(story)
 
 
-def test_a_deployment_deleted_under_load_comes_back_with_the_replicas_that_were_decided() -> None:
+def test_deployment_deleted_under_load_returns_with_decided_replicas() -> None:
     async def story(world: World) -> None:
         world.create()
         world.pods.arrivals_rps["resnet"] = 4 * REPLICA_RPS
@@ -77,7 +77,7 @@ def test_a_deployment_deleted_under_load_comes_back_with_the_replicas_that_were_
     play(story)
 
 
-def test_what_was_created_is_handed_over_to_the_manager_that_applies() -> None:
+def test_created_object_is_handed_over_to_the_applier() -> None:
     async def story(world: World) -> None:
         world.cluster.fail("json_patch", "Deployment", Unavailable("lost"))
         world.create()
@@ -96,7 +96,7 @@ def test_what_was_created_is_handed_over_to_the_manager_that_applies() -> None:
     play(story)
 
 
-def test_a_pod_template_that_the_api_server_refuses_holds_everything() -> None:
+def test_rejected_pod_template_holds_everything() -> None:
     async def story(world: World) -> None:
         world.cluster.fail("dry_run", "Deployment", rejected("spec.template: Invalid"), times=99)
         world.create()
@@ -110,7 +110,7 @@ def test_a_pod_template_that_the_api_server_refuses_holds_everything() -> None:
     play(story)
 
 
-def test_a_deployment_that_a_quota_forbids_is_asked_for_more_and_more_rarely() -> None:
+def test_deployment_over_quota_is_retried_less_and_less_often() -> None:
     async def story(world: World) -> None:
         world.cluster.fail("dry_run", "Deployment", Forbidden("exceeded quota"), times=999)
         world.create()
@@ -128,7 +128,7 @@ def test_a_deployment_that_a_quota_forbids_is_asked_for_more_and_more_rarely() -
     play(story)
 
 
-def test_an_object_of_the_same_name_is_never_taken_over() -> None:
+def test_foreign_object_of_the_same_name_is_never_adopted() -> None:
     async def story(world: World) -> None:
         theirs = world.cluster.put(
             {
@@ -146,7 +146,7 @@ def test_an_object_of_the_same_name_is_never_taken_over() -> None:
     play(story)
 
 
-def test_an_object_of_the_same_name_is_not_blamed_on_the_spec() -> None:
+def test_foreign_object_of_the_same_name_is_no_invalid_spec() -> None:
     """A selector is immutable, so that a dry run over somebody's Deployment is refused for it."""
 
     async def story(world: World) -> None:

@@ -32,7 +32,7 @@ def _standing(world: World) -> Mapping[str, int]:
     return {name: len(world.pods.ready(name)) for name in ("high", "low")}
 
 
-def test_the_higher_gets_what_it_lacks_after_the_hold_and_the_lower_gets_it_back() -> None:
+def test_shortage_moves_accelerators_to_higher_priority_and_back() -> None:
     async def story(world: World) -> None:
         _compete(world, pool=6)
         await world.run_for(120.0)
@@ -66,7 +66,7 @@ def test_the_higher_gets_what_it_lacks_after_the_hold_and_the_lower_gets_it_back
     play(story)
 
 
-def test_while_it_lasts_nothing_goes_back_and_forth() -> None:
+def test_shortage_causes_no_oscillation() -> None:
     async def story(world: World) -> None:
         _compete(world, pool=6)
         await world.run_for(120.0)
@@ -80,7 +80,7 @@ def test_while_it_lasts_nothing_goes_back_and_forth() -> None:
     play(story)
 
 
-def test_an_equal_yields_nothing() -> None:
+def test_equal_priority_yields_nothing() -> None:
     async def story(world: World) -> None:
         _compete(world, pool=6, high=0)
         await world.run_for(120.0)
@@ -93,7 +93,7 @@ def test_an_equal_yields_nothing() -> None:
     play(story)
 
 
-def test_the_floor_is_never_taken() -> None:
+def test_min_replicas_are_never_preempted() -> None:
     async def story(world: World) -> None:
         _compete(world, pool=6, minReplicas=3)
         await world.run_for(120.0)
@@ -106,7 +106,7 @@ def test_the_floor_is_never_taken() -> None:
     play(story)
 
 
-def test_who_is_only_advised_and_who_runs_elsewhere_yields_nothing() -> None:
+def test_recommend_mode_and_other_placements_yield_nothing() -> None:
     async def story(world: World) -> None:
         _compete(world, pool=6)
         elsewhere = {"podTemplate": {"spec": {"nodeSelector": {"gpu": "a"}}}}
@@ -122,7 +122,7 @@ def test_who_is_only_advised_and_who_runs_elsewhere_yields_nothing() -> None:
     play(story)
 
 
-def test_a_restart_takes_nothing_back() -> None:
+def test_restart_during_a_shortage_returns_nothing() -> None:
     async def story(world: World) -> None:
         _compete(world, pool=6)
         await world.run_for(120.0)
@@ -136,7 +136,7 @@ def test_a_restart_takes_nothing_back() -> None:
     play(story)
 
 
-def test_a_service_that_is_gone_wins_nothing() -> None:
+def test_deleted_service_preempts_nothing() -> None:
     async def story(world: World) -> None:
         _compete(world, pool=6)
         await world.run_for(120.0)
@@ -160,7 +160,7 @@ def _pod(state: PodState, *, placed: bool, detail: str = "") -> Pod:
     )
 
 
-def test_a_pod_holds_its_accelerators_from_when_it_has_a_node_until_it_is_gone() -> None:
+def test_pod_holds_accelerators_from_scheduling_to_deletion() -> None:
     pods = (
         _pod(PodState.READY, placed=True),
         _pod(PodState.WARMING, placed=True),
@@ -203,7 +203,7 @@ def test_a_pod_holds_its_accelerators_from_when_it_has_a_node_until_it_is_gone()
         ("", 0),
     ],
 )
-def test_only_what_the_scheduler_refuses_for_the_resource_is_short(says: str, refused: int) -> None:
+def test_only_insufficient_resource_counts_as_shortage(says: str, refused: int) -> None:
     pods = (_pod(PodState.UNSCHEDULABLE, placed=False, detail=says),)
     decision = Decision(
         time_s=9.0,

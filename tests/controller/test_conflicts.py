@@ -31,7 +31,7 @@ KEDA = {"kind": "ScaledObject", "name": "llm", "uid": "k", "controller": True}
 @pytest.mark.parametrize(
     ("by", "named"), [(None, "HorizontalPodAutoscaler"), (KEDA, "ScaledObject llm")]
 )
-def test_an_hpa_on_the_workload_is_left_to_it(target: str, by: Manifest | None, named: str) -> None:
+def test_hpa_on_the_workload_stops_writes(target: str, by: Manifest | None, named: str) -> None:
     async def story(world: World) -> None:
         workload = target or "resnet"
         world.cluster.put(autoscaler(workload, by=by))
@@ -95,7 +95,7 @@ def test_hpas_are_listed_each_minute_and_for_each_new_service(
         ("Auto", ("resnet", "StatefulSet"), ("True", "NothingToScale")),
     ],
 )
-def test_an_hpa_is_a_conflict_only_where_two_write_the_same(
+def test_hpa_is_a_conflict_only_on_the_same_target(
     mode: str, on: tuple[str, str], condition: tuple[str, str]
 ) -> None:
     async def story(world: World) -> None:
@@ -108,7 +108,7 @@ def test_an_hpa_is_a_conflict_only_where_two_write_the_same(
     play(story)
 
 
-def test_hpas_are_listed_once_a_minute_for_all_services_of_a_namespace() -> None:
+def test_hpas_are_listed_once_a_minute_per_namespace() -> None:
     async def story(world: World) -> None:
         for name in ("one", "two", "three"):
             world.create(name)
@@ -118,7 +118,7 @@ def test_hpas_are_listed_once_a_minute_for_all_services_of_a_namespace() -> None
     play(story)
 
 
-def test_hpas_that_may_not_be_listed_stop_no_scaling(caplog: pytest.LogCaptureFixture) -> None:
+def test_forbidden_hpa_list_stops_no_scaling(caplog: pytest.LogCaptureFixture) -> None:
     async def story(world: World) -> None:
         world.cluster.fail("list_all", "HorizontalPodAutoscaler", Forbidden("no list"), times=9)
         world.create()
@@ -130,7 +130,7 @@ def test_hpas_that_may_not_be_listed_stop_no_scaling(caplog: pytest.LogCaptureFi
     assert caplog.text.count("HPAs in default cannot be listed: no list") == 1
 
 
-def test_hpas_that_were_known_are_known_while_the_api_does_not_answer() -> None:
+def test_known_hpas_survive_an_api_outage() -> None:
     async def story(world: World) -> None:
         world.cluster.put(autoscaler("resnet"))
         world.create()
@@ -143,7 +143,7 @@ def test_hpas_that_were_known_are_known_while_the_api_does_not_answer() -> None:
     play(story)
 
 
-def test_two_services_on_one_target_the_younger_holds_until_the_older_is_gone() -> None:
+def test_younger_service_on_a_target_waits_for_the_older() -> None:
     async def story(world: World) -> None:
         world.create_workload("own")
         world.create("older", target="own")
@@ -162,7 +162,7 @@ def test_two_services_on_one_target_the_younger_holds_until_the_older_is_gone() 
     play(story)
 
 
-def test_what_a_human_scales_stands_for_a_hold_and_is_named() -> None:
+def test_manual_scale_is_kept_for_a_hold_and_named() -> None:
     async def story(world: World) -> None:
         world.create(scaling=SCALING)
         await world.run_for(60.0)
@@ -182,7 +182,7 @@ def test_what_a_human_scales_stands_for_a_hold_and_is_named() -> None:
     play(story)
 
 
-def test_a_tool_that_resets_the_replicas_is_not_fought() -> None:
+def test_tool_that_resets_replicas_causes_a_pause() -> None:
     """Argo CD with self-heal: whatever is written is 1 again within three seconds."""
 
     async def story(world: World) -> None:
@@ -213,7 +213,7 @@ def test_a_tool_that_resets_the_replicas_is_not_fought() -> None:
 
 
 @pytest.mark.parametrize("target", ["", "own"])
-def test_somebody_who_scales_to_zero_switches_scaling_off(target: str) -> None:
+def test_manual_scale_to_zero_disables_scaling(target: str) -> None:
     async def story(world: World) -> None:
         if target:
             world.create_workload(target)
@@ -236,7 +236,7 @@ def test_somebody_who_scales_to_zero_switches_scaling_off(target: str) -> None:
     play(story)
 
 
-def test_a_paused_workload_is_scaled_and_said_to_be_paused() -> None:
+def test_paused_workload_is_scaled_and_reported() -> None:
     async def story(world: World) -> None:
         world.create_workload("own", paused=True)
         world.create(target="own", scaling={"minReplicas": 2})
@@ -248,7 +248,7 @@ def test_a_paused_workload_is_scaled_and_said_to_be_paused() -> None:
     play(story)
 
 
-def test_a_rollout_is_said_and_nothing_is_removed_before_it_ends() -> None:
+def test_rollout_is_reported_and_removes_nothing() -> None:
     async def story(world: World) -> None:
         deployment = world.create_workload("own", replicas=4)
         world.create(target="own", scaling=SCALING)
@@ -263,7 +263,7 @@ def test_a_rollout_is_said_and_nothing_is_removed_before_it_ends() -> None:
     play(story)
 
 
-def test_a_namespace_that_is_being_deleted_is_said() -> None:
+def test_terminating_namespace_is_reported() -> None:
     async def story(world: World) -> None:
         error = NamespaceTerminating("namespace default is being terminated")
         world.cluster.fail("create", "ServiceAccount", error, times=99)

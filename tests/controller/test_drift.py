@@ -42,12 +42,12 @@ def pod_of(found: dict[str, Any]) -> dict[str, Any]:
 APPLIED = Applied.of(MANIFEST, live())
 
 
-def test_defaults_and_rewritten_quantities_are_no_drift() -> None:
+def test_defaults_and_normalized_quantities_are_no_drift() -> None:
     assert APPLIED.matches(MANIFEST, live())
     assert APPLIED.matches(MANIFEST, changed_since(live()))
 
 
-def test_what_others_add_beside_the_manifest_is_no_drift() -> None:
+def test_foreign_fields_are_no_drift() -> None:
     found = changed_since(live())
     found["metadata"]["annotations"]["kubectl.kubernetes.io/restartedAt"] = "now"
     found["metadata"]["labels"]["cost-centre"] = "7"
@@ -56,7 +56,7 @@ def test_what_others_add_beside_the_manifest_is_no_drift() -> None:
     assert APPLIED.matches(MANIFEST, found)
 
 
-def test_a_sidecar_that_was_there_when_it_was_applied_is_no_drift() -> None:
+def test_sidecar_injected_at_apply_is_no_drift() -> None:
     injected = live()
     pod_of(injected)["containers"].insert(0, {"name": "istio-proxy", "image": "x"})
     applied = Applied.of(MANIFEST, injected)
@@ -87,18 +87,18 @@ def _change_capabilities(found: dict[str, Any]) -> None:
     "change",
     [_remove_label, _change_image, _remove_container, _change_quantity, _change_capabilities],
 )
-def test_what_the_manifest_sets_and_someone_changed_is_drift(change: Any) -> None:
+def test_changed_manifest_field_is_drift(change: Any) -> None:
     found = changed_since(live())
     change(found)
     assert not APPLIED.matches(MANIFEST, found)
 
 
-def test_a_changed_spec_is_applied_whatever_is_live() -> None:
+def test_changed_manifest_is_applied() -> None:
     changed = deployment.build(service(spec__runtime__image="new"))
     assert not APPLIED.matches(changed, live())
 
 
-def test_an_object_that_was_looked_at_stands_by_its_version_alone() -> None:
+def test_checked_object_matches_by_version() -> None:
     found = changed_since(live())
     assert APPLIED.at_version_of(found).resource_version == "10"
     assert APPLIED.at_version_of(found).matches(MANIFEST, found)

@@ -31,7 +31,7 @@ def test_an_hour_with_six_bad_minutes_burns_ten_times_too_fast() -> None:
     assert budget.remaining(0.99) == pytest.approx(1 - 6 / 403.2)
 
 
-def test_what_lies_beyond_an_hour_burns_no_more_and_still_counts() -> None:
+def test_missed_minute_after_an_hour_counts_but_does_not_burn() -> None:
     budget = after({0: False} | dict.fromkeys(range(1, 61), True))
     assert budget.burn_rate(0.99) == 0.0
     assert budget.missed == 1
@@ -56,7 +56,7 @@ def test_a_minute_is_judged_once() -> None:
     assert budget.judge(4, True) is budget
 
 
-def test_the_29th_day_forgets_the_first() -> None:
+def test_error_budget_after_28_days_drops_the_first() -> None:
     budget = after({day * DAY: False for day in range(28)})
     assert budget.missed == 28
     budget = budget.judge(28 * DAY, True)
@@ -74,7 +74,7 @@ def test_the_29th_day_forgets_the_first() -> None:
         ((0.0, 0.0, 0.0), 0.0, None),
     ],
 )
-def test_a_minute_holds_when_its_percentile_does(
+def test_minute_is_met_when_its_percentile_is(
     counts: tuple[float, ...], missed: float, expected: bool | None
 ) -> None:
     total = WindowTotal(arrivals=0.0, missed=missed, latency=np.array(counts))
@@ -82,7 +82,7 @@ def test_a_minute_holds_when_its_percentile_does(
 
 
 @given(st.dictionaries(st.integers(0, 60 * DAY), st.sampled_from([True, False, None]), max_size=60))
-def test_a_restart_keeps_it(outcomes: dict[int, bool | None]) -> None:
+def test_error_budget_survives_a_restart(outcomes: dict[int, bool | None]) -> None:
     budget = after(dict(sorted(outcomes.items())))
     assert ErrorBudget.from_checkpoint(budget.to_checkpoint()) == budget
     assert len(str(budget.to_checkpoint())) < 600
@@ -101,6 +101,6 @@ def test_a_restart_keeps_it(outcomes: dict[int, bool | None]) -> None:
         {"minute": True, "recent": [0, 0], "days": []},
     ],
 )
-def test_what_is_no_budget_is_refused(stored: object) -> None:
+def test_invalid_error_budget_is_rejected(stored: object) -> None:
     with pytest.raises(ValueError, match="errorBudget"):
         ErrorBudget.from_checkpoint(stored)

@@ -33,11 +33,11 @@ def book() -> GatewayCounters:
     return book
 
 
-def test_without_a_gateway_nothing_is_known() -> None:
+def test_totals_without_a_gateway_are_none() -> None:
     assert GatewayCounters().of(KEY) is None
 
 
-def test_what_was_counted_before_the_watch_is_left_out_and_the_rest_is_added_up(
+def test_totals_leave_out_the_baseline_and_add_gateways(
     book: GatewayCounters,
 ) -> None:
     assert tally(book) == ServiceTotals(time_s=100.0, complete=True)
@@ -50,7 +50,7 @@ def test_what_was_counted_before_the_watch_is_left_out_and_the_rest_is_added_up(
     )
 
 
-def test_a_silent_gateway_holds_the_time_back_and_says_why(book: GatewayCounters) -> None:
+def test_failed_gateway_holds_the_time_and_names_the_error(book: GatewayCounters) -> None:
     book.add_page("a", {KEY: counted(1030)}, 102.0)
     book.mark_failed("b", "no page within 1 s")
     assert (tally(book).time_s, tally(book).failed) == (100.0, ("b: no page within 1 s",))
@@ -58,7 +58,7 @@ def test_a_silent_gateway_holds_the_time_back_and_says_why(book: GatewayCounters
     assert (tally(book).time_s, tally(book).failed) == (102.0, ())
 
 
-def test_a_gateway_that_has_gone_leaves_what_it_counted(book: GatewayCounters) -> None:
+def test_removed_gateway_keeps_its_counts(book: GatewayCounters) -> None:
     book.add_page("a", {KEY: counted(1030)}, 102.0)
     book.set_gateways(["b"], 103.0)
     assert (tally(book).counted.arrived, tally(book).time_s) == (30, 100.0)
@@ -66,7 +66,7 @@ def test_a_gateway_that_has_gone_leaves_what_it_counted(book: GatewayCounters) -
     assert tally(book).counted.arrived == 30
 
 
-def test_a_gateway_that_came_is_not_zero_until_it_was_heard(book: GatewayCounters) -> None:
+def test_new_gateway_is_incomplete_until_read(book: GatewayCounters) -> None:
     book.set_gateways(["a", "b", "c"], 105.0)
     assert (tally(book).complete, tally(book).time_s) == (False, 100.0)
     book.add_page("c", {}, 106.0)
@@ -75,14 +75,14 @@ def test_a_gateway_that_came_is_not_zero_until_it_was_heard(book: GatewayCounter
     assert tally(book).counted.arrived == 5
 
 
-def test_a_counter_that_fell_began_anew(book: GatewayCounters) -> None:
+def test_fallen_counter_is_a_restart(book: GatewayCounters) -> None:
     book.add_page("a", {KEY: counted(1030)}, 102.0)
     book.add_page("a", {KEY: counted(6)}, 104.0)
     assert tally(book).counted.arrived == 36
     assert tally(book).counted.answered == {FAST: 36}
 
 
-def test_a_service_that_no_gateway_tells_of_is_forgotten(book: GatewayCounters) -> None:
+def test_service_on_no_gateway_is_discarded(book: GatewayCounters) -> None:
     book.add_page("a", {KEY: counted(1030)}, 102.0)
     for gateway in ("a", "b"):
         book.add_page(gateway, {}, 104.0)

@@ -220,20 +220,20 @@ CASES: dict[str, tuple[Manifest, PodState, str]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_pod_is_worth(case: str) -> None:
+def test_pod_state_by_ladder(case: str) -> None:
     raw, state, detail = CASES[case]
     (seen,) = observe([raw], now_s=NOW_S, warmup_timeout_s=WARMUP_TIMEOUT_S, replicas=1)
     assert (seen.pod.state, seen.pod.detail) == (state, detail)
 
 
-def test_a_ready_pod_says_since_when_and_where() -> None:
+def test_ready_pod_has_ready_time_and_address() -> None:
     raw = pod(ready="True", since_s=42, created_s=100)
     (seen,) = observe([raw], now_s=NOW_S, warmup_timeout_s=WARMUP_TIMEOUT_S, replicas=1)
     assert (seen.ip, seen.pod.uid) == ("10.1.2.3", "u1")
     assert (seen.pod.created_s, seen.pod.ready_s) == (NOW_S - 100, NOW_S - 42)
 
 
-def test_a_pod_says_since_when_it_has_its_node() -> None:
+def test_pod_has_scheduled_time() -> None:
     placed = {"type": "PodScheduled", "status": "True", "lastTransitionTime": ago(30)}
     raw = [pod(conditions=(placed,)), pod(conditions=(UNSCHEDULABLE,)), pod()]
     seen = observe(raw, now_s=NOW_S, warmup_timeout_s=WARMUP_TIMEOUT_S, replicas=3)
@@ -243,9 +243,7 @@ def test_a_pod_says_since_when_it_has_its_node() -> None:
 @pytest.mark.parametrize(
     ("replicas", "failed_counted"), [(1, 0), (2, 1), (3, 2)], ids=["0 of 2", "1 of 2", "2 of 2"]
 )
-def test_a_failed_pod_counts_only_while_no_other_has_its_place(
-    replicas: int, failed_counted: int
-) -> None:
+def test_failed_pod_counts_until_replaced(replicas: int, failed_counted: int) -> None:
     raw = [pod(ready="True"), pod(phase="Failed"), pod(phase="Failed")]
     seen = observe(raw, now_s=NOW_S, warmup_timeout_s=WARMUP_TIMEOUT_S, replicas=replicas)
     assert [one.pod.state for one in seen].count(PodState.BROKEN) == failed_counted
@@ -257,7 +255,7 @@ def named(name: str, **changes: Any) -> Manifest:
     return made
 
 
-def test_of_failed_pods_the_latest_stand_for_what_is_missing() -> None:
+def test_latest_failed_pods_count_for_missing_replicas() -> None:
     raw = [
         named("old", phase="Failed", created_s=900),
         named("new", phase="Failed", created_s=30),
@@ -278,7 +276,7 @@ def test_of_failed_pods_the_latest_stand_for_what_is_missing() -> None:
         ([running(50), waiting("ContainerCreating")], None),
     ],
 )
-def test_a_pod_runs_since_its_last_container_does(
+def test_pod_runs_since_its_last_container_started(
     statuses: list[Manifest], running_s: float | None
 ) -> None:
     containers = [{"name": f"c{number}", **one} for number, one in enumerate(statuses)]
@@ -296,7 +294,7 @@ def test_a_pod_runs_since_its_last_container_does(
         ([{"kind": "StatefulSet", "controller": True}], False),
     ],
 )
-def test_a_pod_is_a_replica_sets_where_that_controls_it(owners: Any, of_a_set: bool) -> None:
+def test_pod_in_replica_set_by_controller(owners: Any, of_a_set: bool) -> None:
     raw = pod()
     raw["metadata"]["ownerReferences"] = owners
     (seen,) = observe([raw], now_s=NOW_S, warmup_timeout_s=WARMUP_TIMEOUT_S, replicas=1)

@@ -115,7 +115,7 @@ def _full(*, drain_s: float = 10.0) -> Plant:
     return plant
 
 
-def test_nothing_moves_before_the_hold_and_what_is_lacked_moves_after_it() -> None:
+def test_shortage_preempts_after_the_hold() -> None:
     plant = _full()
     plant.run(HOLD_S - 2)
     assert plant.allocated() == {"high": 2, "low": 4}
@@ -131,14 +131,14 @@ def test_nothing_moves_before_the_hold_and_what_is_lacked_moves_after_it() -> No
 
 
 @pytest.mark.parametrize("drain_s", [0.0, 10.0, 120.0, 900.0])
-def test_a_shortage_takes_what_it_lacks_once_however_long_a_removal_takes(drain_s: float) -> None:
+def test_shortage_preempts_only_once(drain_s: float) -> None:
     plant = _full(drain_s=drain_s)
     plant.run(HOLD_S + drain_s + 60)
     assert plant.allocated() == {"high": 4, "low": 2}
     assert min(plant["low"].history[30:]) == 2
 
 
-def test_a_shortage_that_passes_takes_nothing() -> None:
+def test_short_shortage_preempts_nothing() -> None:
     plant = _full()
     for _ in range(10):
         plant["high"].desired = 4
@@ -148,7 +148,7 @@ def test_a_shortage_that_passes_takes_nothing() -> None:
     assert plant["low"].history[30:] == [4] * len(plant["low"].history[30:])
 
 
-def test_what_is_free_for_a_while_comes_back_and_a_dip_finds_its_place() -> None:
+def test_free_accelerators_are_given_back() -> None:
     plant = _full()
     plant.run(60)
     assert plant.allocated() == {"high": 4, "low": 2}
@@ -163,7 +163,7 @@ def test_what_is_free_for_a_while_comes_back_and_a_dip_finds_its_place() -> None
     assert plant.allocated() == {"high": 3, "low": 3}
 
 
-def test_after_ten_minutes_who_yielded_asks_again_and_nobody_loses_anything_by_it() -> None:
+def test_yielding_service_asks_again_after_ten_minutes() -> None:
     plant = _full()
     plant.run(60)
     plant.run(FORGET_AFTER_S)
@@ -175,7 +175,7 @@ def test_after_ten_minutes_who_yielded_asks_again_and_nobody_loses_anything_by_i
     assert plant.allocated() == {"high": 4, "low": 4}
 
 
-def test_accelerators_yielded_in_vain_go_back() -> None:
+def test_unused_yielded_accelerators_are_given_back() -> None:
     """A replica of 2 on nodes of 2 that small ones share: two free ones lie apart."""
     big = Service("big", desired=1, priority=10, floor=1, size=2)
     plant = Plant([Service("low", desired=6), big], nodes=3, node_size=2)
@@ -192,7 +192,7 @@ def test_accelerators_yielded_in_vain_go_back() -> None:
     assert min(plant["low"].history[before:]) == 4, "after half an hour it is tried again"
 
 
-def test_who_is_not_attended_to_yields_nothing_and_another_does() -> None:
+def test_service_without_ticks_yields_nothing() -> None:
     plant = _full()
     plant.services.append(Service("held", desired=3, allocated=3, asked=3))
     plant.nodes = 9
@@ -206,7 +206,7 @@ def test_who_is_not_attended_to_yields_nothing_and_another_does() -> None:
     assert (plant.allocated(), lost.allocated) == ({"high": 5, "low": 1}, 3)
 
 
-def test_a_middle_class_yields_to_the_higher_and_takes_from_the_lower() -> None:
+def test_middle_priority_yields_up_and_preempts_down() -> None:
     plant = Plant(
         [
             Service("high", desired=1, priority=10),
@@ -244,7 +244,7 @@ _SERVICES = st.lists(
 
 @given(_SERVICES, st.integers(1, 12), st.sampled_from([0.0, 10.0, 60.0]))
 @settings(max_examples=40)
-def test_a_steady_load_settles_with_no_class_short_above_one_that_can_yield(
+def test_steady_load_satisfies_priorities_in_order(
     services: list[Service], nodes: int, drain_s: float
 ) -> None:
     plant = Plant(services, nodes=nodes, drain_s=drain_s)
@@ -260,9 +260,7 @@ def test_a_steady_load_settles_with_no_class_short_above_one_that_can_yield(
 
 @given(_SERVICES, st.integers(1, 12))
 @settings(max_examples=40)
-def test_nobody_falls_below_what_it_wants_unless_a_higher_class_rises(
-    services: list[Service], nodes: int
-) -> None:
+def test_service_shrinks_only_for_a_higher_priority(services: list[Service], nodes: int) -> None:
     plant = Plant(services, nodes=nodes)
     before = plant.allocated()
     for _ in range(150):

@@ -42,21 +42,21 @@ class Told:
 
 
 @pytest.mark.parametrize(("asked_s", "overdue"), [(29.9, 0), (30.0, 2), (31.0, 2)])
-def test_a_shortage_presses_after_thirty_seconds(asked_s: float, overdue: int) -> None:
+def test_shortage_begins_after_thirty_seconds(asked_s: float, overdue: int) -> None:
     member = Member(seen=short(), seen_s=100.0)
     for now_s in (100.0, 110.0):
         member.look(short(), now_s, withheld=False)
     assert member.overdue(100.0 + asked_s) == overdue
 
 
-def test_what_presses_is_the_least_that_was_missing_throughout() -> None:
+def test_shortage_is_the_minimum_missing_throughout() -> None:
     member = Member(seen=short(), seen_s=0.0)
     for now_s, refused in ((0.0, 3), (10.0, 1), (20.0, 2), (30.0, 3)):
         member.look(short(refused), now_s, withheld=False)
     assert (member.overdue(30.0), member.overdue(40.0), member.overdue(40.1)) == (1, 1, 2)
 
 
-def test_a_service_that_is_not_refused_any_more_begins_anew() -> None:
+def test_shortage_restarts_after_a_tick_without_rejection() -> None:
     member = Member(seen=short(), seen_s=0.0)
     for now_s, refused in ((0.0, 2), (28.0, 0), (30.0, 2)):
         member.look(short(refused), now_s, withheld=False)
@@ -65,7 +65,7 @@ def test_a_service_that_is_not_refused_any_more_begins_anew() -> None:
     assert member.overdue(60.0) == 2
 
 
-def test_who_may_not_ask_is_short_of_what_it_wants() -> None:
+def test_barred_service_is_short_of_its_demand() -> None:
     member = Member(seen=seen("m", 5, 3), seen_s=0.0)
     member.look(seen("m", 5, 3), 0.0, withheld=True)
     assert member.overdue(30.0) == 2
@@ -74,13 +74,13 @@ def test_who_may_not_ask_is_short_of_what_it_wants() -> None:
 
 
 @pytest.mark.parametrize(("silent_s", "floor"), [(59.9, 1), (60.0, 4)])
-def test_who_has_not_ticked_for_a_minute_keeps_what_stands(silent_s: float, floor: int) -> None:
+def test_service_without_tick_for_a_minute_keeps_its_replicas(silent_s: float, floor: int) -> None:
     member = Member(seen=LOW, seen_s=100.0)
     assert member.demand(1, 100.0 + silent_s).floor == floor
     assert member.demand(1, 100.0).overdue == 1
 
 
-def test_a_bar_ends_as_soon_as_less_is_missing() -> None:
+def test_bar_ends_when_less_is_missing() -> None:
     member = Member(seen=short(), seen_s=0.0, barred_until_s=1000.0)
     member.look(short(2), 0.0, withheld=False)
     member.look(short(2), 980.0, withheld=False)
@@ -89,11 +89,11 @@ def test_a_bar_ends_as_soon_as_less_is_missing() -> None:
     assert (member.barred_until_s, member.overdue(990.0)) == (0.0, 1)
 
 
-def test_what_is_held_counts_what_leaves() -> None:
+def test_held_accelerators_include_terminating_pods() -> None:
     assert seen("a", 9, 3, accelerators=2, leaving=1).held == 8
 
 
-def test_the_lower_yields_what_presses_and_no_sooner() -> None:
+def test_lower_priority_yields_the_shortage_in_time() -> None:
     told = Told()
     assert told.every(0, 30, short()) is None
     assert told.at(30.0, short()) is None  # since it was first told of, a moment later
@@ -103,7 +103,7 @@ def test_the_lower_yields_what_presses_and_no_sooner() -> None:
     assert len(told.pool) == 2
 
 
-def test_a_plan_is_made_at_most_once_a_second() -> None:
+def test_plan_is_made_at_most_once_a_second() -> None:
     pool = Pool()
     for now_s in (0.0, 29.5, 30.4):
         pool.note(LOW, now_s)
@@ -113,7 +113,7 @@ def test_a_plan_is_made_at_most_once_a_second() -> None:
     assert pool.grant("low") is not None
 
 
-def test_a_clock_that_went_back_is_planned_at_once() -> None:
+def test_plan_after_a_clock_went_back_is_made_at_once() -> None:
     told = Told()
     told.every(1000, 1040, short())
     assert told.pool.grant("low") is not None
@@ -122,9 +122,7 @@ def test_a_clock_that_went_back_is_planned_at_once() -> None:
 
 
 @pytest.mark.parametrize(("refused_s", "stands"), [(599.9, True), (600.0, False)])
-def test_ten_minutes_after_the_last_refusal_all_is_forgotten(
-    refused_s: float, stands: bool
-) -> None:
+def test_shortage_ends_ten_minutes_after_the_last_rejection(refused_s: float, stands: bool) -> None:
     told = Told()
     told.every(0, 40, short())
     settled, yielded = short(0, 4), seen("low", 4, 2, floor=1)
@@ -134,7 +132,7 @@ def test_ten_minutes_after_the_last_refusal_all_is_forgotten(
     assert (found is not None) is stands
 
 
-def test_a_lower_class_that_is_refused_prolongs_no_contest() -> None:
+def test_rejected_lower_priority_prolongs_no_shortage() -> None:
     told = Told()
     middle = seen("middle", 2, 1, priority=5, refused=1)
     settled, yielded = short(0, 4), seen("low", 4, 2, floor=1)
@@ -149,7 +147,7 @@ def test_a_lower_class_that_is_refused_prolongs_no_contest() -> None:
 
 
 @pytest.mark.parametrize(("dipped_s", "grant"), [(58.0, 2), (64.0, 3)])
-def test_what_is_free_comes_back_after_a_minute(dipped_s: float, grant: int) -> None:
+def test_free_accelerator_is_given_back_after_a_minute(dipped_s: float, grant: int) -> None:
     told = Told()
     told.every(0, 40, short())
     yielded = seen("low", 4, 2, floor=1)
@@ -160,7 +158,9 @@ def test_what_is_free_comes_back_after_a_minute(dipped_s: float, grant: int) -> 
 
 
 @pytest.mark.parametrize(("freed_s", "grant"), [(58, 2), (64, None)])
-def test_all_that_is_free_comes_back_after_a_minute(freed_s: int, grant: int | None) -> None:
+def test_all_free_accelerators_are_given_back_after_a_minute(
+    freed_s: int, grant: int | None
+) -> None:
     told = Told()
     told.every(0, 40, short())
     yielded = seen("low", 4, 2, floor=1)
@@ -170,9 +170,7 @@ def test_all_that_is_free_comes_back_after_a_minute(freed_s: int, grant: int | N
 
 
 @pytest.mark.parametrize(("free_s", "gives_up"), [(116, False), (124, True)])
-def test_what_lies_free_for_two_minutes_and_helps_nobody_was_yielded_in_vain(
-    free_s: int, gives_up: bool
-) -> None:
+def test_accelerator_free_for_two_minutes_was_yielded_in_vain(free_s: int, gives_up: bool) -> None:
     told = Told()
     told.every(0, 40, short())
     found = told.every(40, 42 + free_s, short(), seen("low", 4, 2, floor=1))
@@ -180,7 +178,7 @@ def test_what_lies_free_for_two_minutes_and_helps_nobody_was_yielded_in_vain(
     assert bool(told.pool.claim("high")) is not gives_up
 
 
-def test_an_accelerator_that_changes_hands_counts_once() -> None:
+def test_accelerator_that_moves_counts_once() -> None:
     """For a tick the sum of what two services hold may be one too many; for 6 s it is not."""
     told = Told()
     told.every(0, 40, short())
@@ -190,7 +188,7 @@ def test_an_accelerator_that_changes_hands_counts_once() -> None:
     assert told.at(44.0, short(0, 4), seen("low", 4, 2, floor=1)) == 2
 
 
-def test_one_that_is_gone_leaves_what_it_held() -> None:
+def test_deleted_service_releases_its_accelerators() -> None:
     told = Told()
     told.every(0, 40, short())
     told.pool.forget("high")

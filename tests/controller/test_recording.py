@@ -74,7 +74,7 @@ COUNTED = {
 
 
 @pytest.mark.parametrize(("ticks", "arrivals"), COUNTED.values(), ids=COUNTED.keys())
-def test_what_came_to_the_door_is_known_or_said_to_be_unknown(
+def test_arrival_counter_is_exact_or_unknown(
     ticks: list[dict[str, float | None]], arrivals: list[int | None]
 ) -> None:
     counter, counted = ArrivalCounter(), []
@@ -84,7 +84,7 @@ def test_what_came_to_the_door_is_known_or_said_to_be_unknown(
     assert counted == arrivals
 
 
-def test_a_restart_shows_in_any_counter() -> None:
+def test_arrival_counter_detects_a_restart_in_any_counter() -> None:
     before = seen(100.0, {"a": 5})
     low = replace(before.samples[0], missed=3.0, batches=3.0)
     _, counter = ArrivalCounter().counted(replace(before, samples=(low,)))
@@ -98,7 +98,7 @@ def test_a_restart_shows_in_any_counter() -> None:
     assert count(replace(more, batches=0.0)) is None
 
 
-def test_a_server_that_times_no_request_is_counted_by_its_other_counters() -> None:
+def test_arrival_counter_without_latency_uses_other_counters() -> None:
     untimed = LatencyCounts(bounds_s=(), counts=())
     looks = [seen(100.0 + 2 * number, {"a": count}) for number, count in enumerate((5, 9))]
     counter = ArrivalCounter()
@@ -110,7 +110,7 @@ def test_a_server_that_times_no_request_is_counted_by_its_other_counters() -> No
     assert counted == [None, 4]
 
 
-def test_a_replica_that_is_not_ready_for_a_while_does_not_count_from_zero_again() -> None:
+def test_arrival_counter_after_unready_replica_keeps_its_baseline() -> None:
     warming = Pod(uid="y", state=PodState.WARMING, created_s=101.0)
     looks = [
         seen(100.0, {"a": 5}),
@@ -173,7 +173,7 @@ def recorded(world: World) -> RecordedService:
     return read_recording([header_line(), *world.journal.lines], "rec.jsonl")[NAME]
 
 
-def test_every_request_that_the_servers_counted_is_recorded() -> None:
+def test_recording_has_every_counted_request() -> None:
     async def story(world: World) -> None:
         world.create()
         await world.run_for(20.0)
@@ -199,7 +199,7 @@ def test_every_request_that_the_servers_counted_is_recorded() -> None:
     play(story)
 
 
-def test_the_replicas_recorded_are_those_asked_for() -> None:
+def test_recording_has_the_requested_replicas() -> None:
     async def story(world: World) -> None:
         world.create()
         await world.run_for(20.0)
@@ -213,7 +213,7 @@ def test_the_replicas_recorded_are_those_asked_for() -> None:
     play(story)
 
 
-def test_silence_is_unknown_and_no_zero() -> None:
+def test_recording_of_a_silent_replica_is_unknown() -> None:
     async def story(world: World) -> None:
         world.create()
         world.pods.arrivals_rps["resnet"] = 7.0
@@ -234,7 +234,7 @@ def test_silence_is_unknown_and_no_zero() -> None:
     play(story)
 
 
-def test_a_service_is_described_once_and_again_when_its_spec_changes() -> None:
+def test_recording_describes_a_service_per_spec() -> None:
     def described(world: World) -> list[ServiceLine]:
         return [line for line in parsed(world) if isinstance(line, ServiceLine)]
 
@@ -259,7 +259,7 @@ def test_a_service_is_described_once_and_again_when_its_spec_changes() -> None:
     play(story)
 
 
-def test_a_restarted_operator_continues_the_recording() -> None:
+def test_recording_continues_after_a_restart() -> None:
     async def story(world: World) -> None:
         world.create()
         world.pods.arrivals_rps["resnet"] = 7.0
@@ -277,7 +277,7 @@ def test_a_restarted_operator_continues_the_recording() -> None:
 
 
 @pytest.mark.parametrize("failure", [OSError("no space left on device"), RuntimeError("a fault")])
-def test_a_journal_that_fails_fails_no_tick_and_is_asked_no_more(
+def test_recording_failure_ends_it_and_fails_no_tick(
     failure: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def story(world: World) -> None:
@@ -344,7 +344,7 @@ def truth(arrivals: PoissonArrivals, edges_s: np.ndarray) -> list[int]:
     return counts
 
 
-def test_a_simulated_run_that_was_recorded_replays_count_by_count(tmp_path: Path) -> None:
+def test_recorded_simulation_replays_exactly(tmp_path: Path) -> None:
     lines, arrivals = run_recorded()
     found = read_recording(lines, "rec.jsonl")[NAME]
     assert found.unknown_s == 0.0
@@ -365,7 +365,7 @@ def test_a_simulated_run_that_was_recorded_replays_count_by_count(tmp_path: Path
     assert replayed.replicas.tolist() == found.replicas[:-1].tolist()
 
 
-def test_what_is_known_of_a_disturbed_run_is_exact() -> None:
+def test_recording_of_a_disturbed_run_is_exact_where_known() -> None:
     faults = (
         Fault(kind=FaultKind.SCRAPE_LOSS, start_s=60, duration_s=20, share=0.5),
         Fault(kind=FaultKind.POD_KILL, start_s=200, share=0.3),

@@ -18,7 +18,7 @@ TROUBLES = [
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("error", TROUBLES, ids=lambda error: type(error).__name__)
-def test_a_refused_child_stops_neither_creation_nor_scaling(kind: str, error: ClusterError) -> None:
+def test_rejected_child_stops_neither_creation_nor_scaling(kind: str, error: ClusterError) -> None:
     async def story(world: World) -> None:
         world.cluster.fail("create", kind, error, times=999)
         world.create()
@@ -40,7 +40,7 @@ def test_a_refused_child_stops_neither_creation_nor_scaling(kind: str, error: Cl
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_child_that_was_refused_for_a_moment_is_there_soon(kind: str) -> None:
+def test_child_rejected_once_is_written_soon(kind: str) -> None:
     async def story(world: World) -> None:
         world.cluster.fail("create", kind, Forbidden("no rights yet"), times=1)
         world.create()
@@ -51,7 +51,7 @@ def test_a_child_that_was_refused_for_a_moment_is_there_soon(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_foreign_child_is_left_alone_and_scaling_goes_on(kind: str) -> None:
+def test_foreign_child_is_left_alone(kind: str) -> None:
     async def story(world: World) -> None:
         theirs = world.cluster.put(
             {"kind": kind, "metadata": {"name": "resnet", "namespace": "default"}, "spec": {}}
@@ -67,7 +67,7 @@ def test_a_foreign_child_is_left_alone_and_scaling_goes_on(kind: str) -> None:
     play(story)
 
 
-def test_what_is_refused_is_asked_for_the_more_rarely_the_longer_it_is_refused() -> None:
+def test_rejected_child_is_retried_less_and_less_often() -> None:
     async def story(world: World) -> None:
         world.cluster.fail("create", "Service", Forbidden("exceeded quota"), times=9999)
         world.create()

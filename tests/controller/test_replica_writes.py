@@ -8,7 +8,7 @@ from controller_world import REPLICA_RPS, World, play
 from headroom.errors import Conflict, Forbidden
 
 
-def test_load_scales_up_and_its_end_scales_down_to_the_minimum() -> None:
+def test_load_scales_up_and_back_to_the_minimum() -> None:
     async def story(world: World) -> None:
         world.create(scaling={"scaleDown": {"stabilizationWindow": "60s"}})
         await world.run_for(20.0)
@@ -28,7 +28,7 @@ def test_load_scales_up_and_its_end_scales_down_to_the_minimum() -> None:
     play(story)
 
 
-def test_a_quiet_service_is_read_often_and_written_once_a_minute() -> None:
+def test_quiet_service_writes_status_once_a_minute() -> None:
     async def story(world: World) -> None:
         world.create()
         await world.run_for(30.0)
@@ -40,7 +40,7 @@ def test_a_quiet_service_is_read_often_and_written_once_a_minute() -> None:
     play(story)
 
 
-def test_history_is_written_before_the_act_that_it_explains() -> None:
+def test_status_is_written_before_the_scale_that_it_explains() -> None:
     async def story(world: World) -> None:
         world.create()
         await world.run_for(20.0)
@@ -61,7 +61,7 @@ def test_history_is_written_before_the_act_that_it_explains() -> None:
     play(story)
 
 
-def test_recommend_writes_children_and_no_replicas() -> None:
+def test_recommend_mode_writes_children_and_no_replicas() -> None:
     async def story(world: World) -> None:
         world.create(scaling={"mode": "Recommend"})
         world.pods.arrivals_rps["resnet"] = 4 * REPLICA_RPS
@@ -74,7 +74,7 @@ def test_recommend_writes_children_and_no_replicas() -> None:
     play(story)
 
 
-def test_a_conflict_is_decided_again_at_once_and_never_repeated_blindly() -> None:
+def test_write_conflict_is_decided_again_at_once() -> None:
     async def story(world: World) -> None:
         world.create()
         await world.run_for(20.0)
@@ -90,7 +90,7 @@ def test_a_conflict_is_decided_again_at_once_and_never_repeated_blindly() -> Non
     play(story)
 
 
-def test_a_human_who_scales_in_between_wins_that_race() -> None:
+def test_manual_scale_during_a_tick_wins() -> None:
     async def story(world: World) -> None:
         world.create()
         await world.run_for(20.0)
@@ -113,7 +113,7 @@ def test_a_human_who_scales_in_between_wins_that_race() -> None:
     play(story)
 
 
-def test_a_forbidden_scale_write_is_said_and_tried_again() -> None:
+def test_forbidden_scale_write_is_reported_and_retried() -> None:
     async def story(world: World) -> None:
         world.create()
         await world.run_for(20.0)
@@ -128,7 +128,7 @@ def test_a_forbidden_scale_write_is_said_and_tried_again() -> None:
     play(story)
 
 
-def test_replicas_that_stand_since_the_decision_are_not_overwritten_by_a_rollout() -> None:
+def test_rollout_does_not_overwrite_replicas() -> None:
     """A human scales between the read and the apply of a new image, which answers with both."""
 
     async def story(world: World) -> None:
@@ -154,7 +154,7 @@ def test_replicas_that_stand_since_the_decision_are_not_overwritten_by_a_rollout
     play(story)
 
 
-def test_pods_that_a_quota_refuses_are_told_from_pods_without_a_node() -> None:
+def test_quota_rejection_differs_from_unschedulable() -> None:
     async def story(world: World) -> None:
         world.create(scaling={"minReplicas": 2})
         world.pods.refused = "exceeded quota: gpus"
@@ -166,7 +166,7 @@ def test_pods_that_a_quota_refuses_are_told_from_pods_without_a_node() -> None:
     play(story)
 
 
-def test_replicas_without_a_node_are_reported_and_not_multiplied() -> None:
+def test_unschedulable_replicas_are_reported_and_not_multiplied() -> None:
     async def story(world: World) -> None:
         world.create()
         world.pods.capacity = 2
@@ -180,7 +180,7 @@ def test_replicas_without_a_node_are_reported_and_not_multiplied() -> None:
     play(story)
 
 
-def test_a_schedule_raises_the_floor_while_it_acts() -> None:
+def test_schedule_raises_min_replicas_while_active() -> None:
     """It begins within three minutes, and ends three minutes later."""
 
     async def story(world: World) -> None:

@@ -77,7 +77,7 @@ def of(count: int, seconds: float) -> Callable[[Scheduler], Awaitable[None]]:
     return story
 
 
-def test_a_tick_is_told_with_what_it_took_and_how_late_it_began() -> None:
+def test_tick_reports_duration_and_lag() -> None:
     watched = Watched(lasting(0.3))
     play(watched, of(49, 1.0))  # 48 at once: the 49th begins when the first are done
     assert [seconds for seconds, _, _ in watched.said] == pytest.approx([0.3] * 49)
@@ -85,7 +85,7 @@ def test_a_tick_is_told_with_what_it_took_and_how_late_it_began() -> None:
     assert {outcome for _, _, outcome in watched.said} == {"ok"}
 
 
-def test_a_tick_that_hangs_is_cut_off_after_twenty_seconds() -> None:
+def test_hanging_tick_is_cancelled_after_twenty_seconds() -> None:
     watched = Watched(hang)
     play(watched, of(1, 21.0))
     [(seconds, lag_s, outcome)] = watched.said
@@ -93,7 +93,7 @@ def test_a_tick_that_hangs_is_cut_off_after_twenty_seconds() -> None:
     assert outcome == "TimeoutError"
 
 
-def test_somebody_can_see_that_it_lives_though_nothing_is_due() -> None:
+def test_idle_scheduler_shows_that_it_is_alive() -> None:
     async def story(scheduler: Scheduler) -> None:
         for _ in range(20):
             await asyncio.sleep(0.7)
@@ -110,7 +110,7 @@ def test_somebody_can_see_that_it_lives_though_nothing_is_due() -> None:
     play(slow, full)
 
 
-def test_what_is_overdue_is_said_while_there_is_room() -> None:
+def test_overdue_service_is_reported_while_slots_are_free() -> None:
     async def story(scheduler: Scheduler) -> None:
         assert scheduler.overdue_s() == 0.0
         await of(47, 5.0)(scheduler)
@@ -123,7 +123,7 @@ def test_what_is_overdue_is_said_while_there_is_room() -> None:
 
 
 @pytest.mark.parametrize("asked_s", [9.0, 30.0])
-def test_a_pause_that_was_asked_for_is_kept_in_full(asked_s: float) -> None:
+def test_retry_after_is_kept_in_full(asked_s: float) -> None:
     watched = Watched(lasting(0.0, Unavailable("busy", retry_after_s=asked_s)))
     play(watched, of(1, 10 * asked_s))
     assert len(watched.gaps_s()) >= 8
@@ -131,7 +131,7 @@ def test_a_pause_that_was_asked_for_is_kept_in_full(asked_s: float) -> None:
     assert max(watched.gaps_s()) > 1.01 * asked_s
 
 
-def test_failures_wait_for_a_period_then_two_then_two_periods_and_two_seconds() -> None:
+def test_failures_back_off_by_periods() -> None:
     watched = Watched(lasting(0.5, ValueError("x")))
     play(watched, of(1, 60.0))
     bounds_s = [2.0, 4.0, *[6.0] * 20]
@@ -141,7 +141,7 @@ def test_failures_wait_for_a_period_then_two_then_two_periods_and_two_seconds() 
 
 
 @pytest.mark.parametrize("error", [Conflict("modified"), NotFound("gone")])
-def test_three_conflicts_are_tried_again_at_once_then_it_counts_as_a_failure(
+def test_fourth_conflict_counts_as_failure(
     error: Exception,
 ) -> None:
     watched = Watched(lasting(0.0, error))
@@ -152,7 +152,7 @@ def test_three_conflicts_are_tried_again_at_once_then_it_counts_as_a_failure(
     assert gaps_s[4:7] == pytest.approx([0.02] * 3)
 
 
-def test_a_success_in_between_forgets_failures(caplog: pytest.LogCaptureFixture) -> None:
+def test_success_resets_failures(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     turns = itertools.count()
 
@@ -170,14 +170,14 @@ def test_a_success_in_between_forgets_failures(caplog: pytest.LogCaptureFixture)
     assert caplog.text.count("Traceback") == failed
 
 
-def test_what_is_expected_is_said_without_a_traceback(caplog: pytest.LogCaptureFixture) -> None:
+def test_expected_failure_is_logged_without_traceback(caplog: pytest.LogCaptureFixture) -> None:
     watched = Watched(lasting(0.0, Unavailable("down")))
     play(watched, of(1, 10.0))
     assert "uid-0: tick failed: Unavailable: down" in caplog.text
     assert "Traceback" not in caplog.text
 
 
-def test_after_a_kick_the_cadence_is_as_before() -> None:
+def test_kick_keeps_the_cadence() -> None:
     async def story(scheduler: Scheduler) -> None:
         scheduler.kick("uid")
         await asyncio.sleep(0.1)
@@ -192,7 +192,7 @@ def test_after_a_kick_the_cadence_is_as_before() -> None:
     assert others_s == pytest.approx([2.0] * len(others_s))
 
 
-def test_after_a_tick_that_took_long_the_next_begins_at_once_and_none_is_made_up_for() -> None:
+def test_long_tick_is_followed_at_once_and_none_is_made_up() -> None:
     watched = Watched(lasting(5.0))
     play(watched, of(1, 31.0))
     assert watched.gaps_s() == pytest.approx([5.0] * 6)

@@ -78,7 +78,7 @@ def play(bench: Bench, seconds: float, story: Callable[[], Awaitable[None]] | No
         runner.run(run())
 
 
-def test_each_service_is_evaluated_every_period_at_its_own_moment() -> None:
+def test_service_is_evaluated_each_period_at_its_own_moment() -> None:
     bench = Bench()
     bench.does = {"a": quick, "b": quick}
     play(bench, 60.0)
@@ -90,7 +90,7 @@ def test_each_service_is_evaluated_every_period_at_its_own_moment() -> None:
     assert bench.begun_s["a"][1] != pytest.approx(bench.begun_s["b"][1], abs=0.02)
 
 
-def test_many_are_evaluated_less_often_and_spread_over_the_period() -> None:
+def test_many_services_are_spread_over_a_longer_period() -> None:
     """Of 400 services each has its turn every 6 s; all were due at once, and that passes."""
     bench = Bench()
     bench.does = {f"s{number}": quick for number in range(400)}
@@ -103,7 +103,7 @@ def test_many_are_evaluated_less_often_and_spread_over_the_period() -> None:
     assert max(seconds) <= 2 * 400 / 6
 
 
-def test_one_that_hangs_is_cut_off_and_holds_up_no_other() -> None:
+def test_hanging_service_delays_no_other() -> None:
     bench = Bench(deadline_s=5.0)
     bench.does = {"stuck": hang, "fine": quick}
     play(bench, 60.0)
@@ -111,7 +111,7 @@ def test_one_that_hangs_is_cut_off_and_holds_up_no_other() -> None:
     assert bench.outcomes.count("TimeoutError") >= 2
 
 
-def test_no_more_run_at_once_than_allowed_and_all_get_their_turn() -> None:
+def test_concurrent_ticks_are_bounded() -> None:
     async def slow() -> None:
         await asyncio.sleep(1.0)
 
@@ -122,7 +122,7 @@ def test_no_more_run_at_once_than_allowed_and_all_get_their_turn() -> None:
     assert min(map(len, bench.begun_s.values())) >= 8
 
 
-def test_a_start_that_takes_long_is_not_followed_by_a_second_round_at_once() -> None:
+def test_slow_first_round_is_not_repeated_at_once() -> None:
     async def slow() -> None:
         await asyncio.sleep(1.0)
 
@@ -135,7 +135,7 @@ def test_a_start_that_takes_long_is_not_followed_by_a_second_round_at_once() -> 
     assert min(gaps) >= 3.0
 
 
-def test_a_service_is_never_evaluated_twice_at_a_time() -> None:
+def test_service_is_never_evaluated_twice_at_a_time() -> None:
     async def slow() -> None:
         await asyncio.sleep(3.0)
 
@@ -151,7 +151,7 @@ def test_a_service_is_never_evaluated_twice_at_a_time() -> None:
     assert bench.most_at_once == 1
 
 
-def test_a_kick_during_a_tick_gives_another_at_once() -> None:
+def test_kick_during_a_tick_causes_another_at_once() -> None:
     async def slow() -> None:
         await asyncio.sleep(1.0)
 
@@ -167,7 +167,7 @@ def test_a_kick_during_a_tick_gives_another_at_once() -> None:
     assert bench.begun_s["a"] == pytest.approx([0.0, 1.0])
 
 
-def test_conflicts_are_tried_again_at_once_but_not_for_ever() -> None:
+def test_conflicts_are_retried_at_once_up_to_a_bound() -> None:
     bench = Bench()
     bench.does = {"a": raising(Conflict("modified"))}
     play(bench, 1.5)
@@ -175,7 +175,7 @@ def test_conflicts_are_tried_again_at_once_but_not_for_ever() -> None:
     assert bench.begun_s["a"][3] < 0.1
 
 
-def test_what_fails_backs_off_and_is_said_once() -> None:
+def test_failing_service_backs_off_and_is_logged_once() -> None:
     bench = Bench()
     bench.does = {"a": raising(ValueError("poison"))}
     play(bench, 600.0)
@@ -187,7 +187,7 @@ def test_what_fails_backs_off_and_is_said_once() -> None:
 
 
 @pytest.mark.parametrize("error", [Unavailable("down"), Forbidden("no"), Rejected("no")])
-def test_after_a_fault_of_any_length_a_decision_is_soon(error: ClusterError) -> None:
+def test_decision_after_a_fault_is_soon(error: ClusterError) -> None:
     bench = Bench()
 
     async def hangs() -> None:
@@ -200,14 +200,14 @@ def test_after_a_fault_of_any_length_a_decision_is_soon(error: ClusterError) -> 
     assert times[-1] - times[-2] == pytest.approx(6.0, rel=0.06), "what it hung is in it"
 
 
-def test_an_api_that_asks_for_a_pause_gets_it() -> None:
+def test_retry_after_of_the_api_is_respected() -> None:
     bench = Bench()
     bench.does = {"a": raising(Unavailable("busy", retry_after_s=30.0))}
     play(bench, 45.0)
     assert len(bench.begun_s["a"]) == 2
 
 
-def test_a_condition_that_cannot_be_written_stops_nothing() -> None:
+def test_unwritable_condition_stops_nothing() -> None:
     bench = Bench()
     bench.does = {"a": raising(ValueError("poison")), "b": quick}
 
@@ -220,7 +220,7 @@ def test_a_condition_that_cannot_be_written_stops_nothing() -> None:
     assert len(bench.begun_s["b"]) >= 28
 
 
-def test_what_is_removed_is_not_evaluated_again_and_can_come_back() -> None:
+def test_removed_service_is_not_evaluated_and_may_return() -> None:
     bench = Bench()
     bench.does = {"a": quick}
 
@@ -236,7 +236,7 @@ def test_what_is_removed_is_not_evaluated_again_and_can_come_back() -> None:
     assert len(bench.begun_s["a"]) == 3
 
 
-def test_a_tick_of_what_is_removed_is_broken_off() -> None:
+def test_tick_of_a_removed_service_is_cancelled() -> None:
     bench, ended = Bench(), list[str]()
 
     async def go_on() -> None:
@@ -259,7 +259,7 @@ def test_a_tick_of_what_is_removed_is_broken_off() -> None:
     assert bench.failures == []
 
 
-def test_an_api_that_hangs_for_all_does_not_look_like_a_schedule_that_stands() -> None:
+def test_hanging_api_does_not_look_like_a_stopped_scheduler() -> None:
     """A restart by the kubelet would mend nothing, and forget what was watched."""
     bench = Bench(concurrency=4)
     bench.does = {f"uid-{number}": hang for number in range(40)}
@@ -275,7 +275,7 @@ def test_an_api_that_hangs_for_all_does_not_look_like_a_schedule_that_stands() -
     play(bench, 1.0, story)
 
 
-def test_it_says_who_is_due_soon_and_who_is_being_evaluated_in_order() -> None:
+def test_scheduler_lists_due_and_running_services_in_order() -> None:
     bench = Bench()
     bench.does = {"slow": lambda: asyncio.sleep(5.0)}
     found: list[tuple[float, str]] = []

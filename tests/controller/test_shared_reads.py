@@ -27,7 +27,7 @@ REAL, OTHERS = 4, 20
     ("services", "period_s", "shared_s"),
     [(1, 2.0, 0.0), (19, 2.0, 0.0), (20, 2.0, 0.5), (100, 2.0, 0.5), (1000, 15.0, 3.75)],
 )
-def test_the_fewer_the_services_the_fresher_what_is_shared(
+def test_read_ahead_grows_with_the_services(
     services: int, period_s: float, shared_s: float
 ) -> None:
     assert tick_period.read_ahead_s(services, period_s) == shared_s
@@ -89,7 +89,7 @@ def on_stage(story: Callable[[Stage], Awaitable[None]], **given: bool) -> None:
         runner.run(run())
 
 
-def test_who_is_due_soon_is_read_along_and_reads_its_part_once() -> None:
+def test_service_due_soon_shares_a_read_once() -> None:
     async def story(stage: Stage) -> None:
         assert await stage.see("a") == (["a1"], True)
         stage.add("b", "b2")
@@ -102,7 +102,7 @@ def test_who_is_due_soon_is_read_along_and_reads_its_part_once() -> None:
     on_stage(story)
 
 
-def test_what_was_read_along_may_not_be_needed_yet_or_be_too_old() -> None:
+def test_shared_read_too_old_is_discarded() -> None:
     async def story(stage: Stage) -> None:
         await stage.see("b")
         await asyncio.sleep(2.9)
@@ -124,7 +124,7 @@ def test_what_was_read_along_may_not_be_needed_yet_or_be_too_old() -> None:
     on_stage(story)
 
 
-def test_ticks_at_the_same_time_share_a_list_that_is_on_its_way() -> None:
+def test_concurrent_ticks_share_a_list_in_flight() -> None:
     async def story(stage: Stage) -> None:
         both = await asyncio.gather(stage.see("a"), stage.see("b"))
         assert list(both) == [(["a1"], True), (["b1"], False)]
@@ -133,7 +133,7 @@ def test_ticks_at_the_same_time_share_a_list_that_is_on_its_way() -> None:
     on_stage(story)
 
 
-def test_who_moves_or_was_told_of_reads_alone() -> None:
+def test_scaling_or_changed_service_reads_alone() -> None:
     async def story(stage: Stage) -> None:
         stage.shared.moves("default/b", moves=True)
         await stage.see("a")
@@ -149,7 +149,7 @@ def test_who_moves_or_was_told_of_reads_alone() -> None:
     on_stage(story)
 
 
-def test_who_follows_or_scales_what_is_not_its_own_is_not_read_along() -> None:
+def test_external_mode_and_target_ref_share_no_reads() -> None:
     async def story(stage: Stage) -> None:
         stage.serve("c", scaling={"mode": "External"})
         stage.serve("d", targetRef={"kind": "Deployment", "name": "d"})
@@ -164,7 +164,7 @@ def test_who_follows_or_scales_what_is_not_its_own_is_not_read_along() -> None:
     on_stage(story)
 
 
-def test_a_deployment_that_has_lost_its_label_is_looked_up_by_its_name() -> None:
+def test_deployment_without_label_is_read_by_name() -> None:
     async def story(stage: Stage) -> None:
         deployment = stage.cluster.find("Deployment", "b")
         assert deployment is not None
@@ -177,9 +177,7 @@ def test_a_deployment_that_has_lost_its_label_is_looked_up_by_its_name() -> None
 
 
 @pytest.mark.parametrize(("clusterwide", "lists"), [(True, 1), (False, 2)])
-def test_who_may_read_everywhere_reads_all_namespaces_at_once(
-    clusterwide: bool, lists: int
-) -> None:
+def test_clusterwide_operator_lists_all_namespaces_at_once(clusterwide: bool, lists: int) -> None:
     async def story(stage: Stage) -> None:
         stage.serve("a", "other")
         stage.add("a", "a2", "other")
@@ -190,7 +188,7 @@ def test_who_may_read_everywhere_reads_all_namespaces_at_once(
     on_stage(story, clusterwide=clusterwide)
 
 
-def test_of_very_many_those_who_are_due_first_are_read_along() -> None:
+def test_shared_list_takes_the_services_due_first() -> None:
     async def story(stage: Stage) -> None:
         many = [f"s{number}" for number in range(MOST)]
         for name in many:
@@ -201,7 +199,7 @@ def test_of_very_many_those_who_are_due_first_are_read_along() -> None:
     on_stage(story)
 
 
-def test_a_list_that_fails_fails_for_all_who_wait_and_is_made_again() -> None:
+def test_failed_shared_list_fails_all_and_is_retried() -> None:
     async def story(stage: Stage) -> None:
         stage.cluster.fail("list_all", "Pod", Unavailable("the server is overloaded (503)"))
         found = await asyncio.gather(stage.see("a"), stage.see("b"), return_exceptions=True)
@@ -211,7 +209,7 @@ def test_a_list_that_fails_fails_for_all_who_wait_and_is_made_again() -> None:
     on_stage(story)
 
 
-def test_a_tick_that_is_given_up_leaves_nobody_waiting() -> None:
+def test_cancelled_tick_releases_waiting_ticks() -> None:
     async def story(stage: Stage) -> None:
         first = asyncio.create_task(stage.see("a"))
         await asyncio.sleep(0.001)
@@ -255,7 +253,7 @@ def _create(world: World, **changes: Any) -> None:
         world.create(f"other{one}", target="nowhere")
 
 
-def test_among_many_who_are_at_rest_share_what_they_read() -> None:
+def test_settled_services_share_reads() -> None:
     async def story(world: World) -> None:
         lists = PodLists(world)
         _create(world)
@@ -271,7 +269,7 @@ def test_among_many_who_are_at_rest_share_what_they_read() -> None:
     play(story)
 
 
-def test_replicas_are_written_from_pods_that_were_read_for_it_alone() -> None:
+def test_replicas_are_written_only_from_own_reads() -> None:
     async def story(world: World) -> None:
         lists = PodLists(world)
         _create(world, scaling={"scaleDown": {"stabilizationWindow": "60s"}})

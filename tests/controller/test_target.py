@@ -13,7 +13,7 @@ SCALING = {"scaleDown": {"stabilizationWindow": "60s"}}
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "Group"])
-def test_a_target_is_scaled_and_nothing_else_is_written(kind: str) -> None:
+def test_target_is_scaled_and_nothing_else_is_written(kind: str) -> None:
     async def story(world: World) -> None:
         world.create_workload("own", kind)
         world.create(target="own", kind=kind, scaling=SCALING)
@@ -35,7 +35,7 @@ def test_a_target_is_scaled_and_nothing_else_is_written(kind: str) -> None:
     play(story)
 
 
-def test_deleting_the_service_leaves_the_target_as_it_is() -> None:
+def test_deleted_service_leaves_its_target() -> None:
     async def story(world: World) -> None:
         world.create_workload("own", replicas=2)
         world.create(target="own", scaling={"minReplicas": 3})
@@ -47,7 +47,7 @@ def test_deleting_the_service_leaves_the_target_as_it_is() -> None:
     play(story)
 
 
-def test_a_target_that_is_missing_is_named_and_found_when_it_comes() -> None:
+def test_missing_target_is_named_and_found_later() -> None:
     async def story(world: World) -> None:
         world.create(target="own")
         await world.run_for(20.0)
@@ -67,7 +67,7 @@ def test_a_target_that_is_missing_is_named_and_found_when_it_comes() -> None:
     play(story)
 
 
-def test_a_target_that_may_not_be_read_is_said_with_what_to_grant() -> None:
+def test_forbidden_target_names_the_permission() -> None:
     async def story(world: World) -> None:
         world.create_workload("own", "Group")
         world.cluster.fail("get_scale", "Group", Forbidden("cannot get groups/scale"), times=4)
@@ -81,7 +81,7 @@ def test_a_target_that_may_not_be_read_is_said_with_what_to_grant() -> None:
     play(story)
 
 
-def test_a_target_whose_pods_cannot_be_found_is_not_scaled() -> None:
+def test_target_without_selector_is_not_scaled() -> None:
     async def story(world: World) -> None:
         workload = world.create_workload("own", "Group")
         workload["scale"] = {}
@@ -93,7 +93,7 @@ def test_a_target_whose_pods_cannot_be_found_is_not_scaled() -> None:
     play(story)
 
 
-def test_a_target_on_the_host_network_is_not_scraped() -> None:
+def test_target_on_the_host_network_is_not_scraped() -> None:
     async def story(world: World) -> None:
         world.create_workload("own")
         world.create(target="own")
@@ -106,7 +106,7 @@ def test_a_target_on_the_host_network_is_not_scraped() -> None:
     play(story)
 
 
-def test_a_pod_that_wears_the_labels_of_the_target_is_not_scraped() -> None:
+def test_foreign_pod_with_the_targets_labels_is_not_scraped() -> None:
     async def story(world: World) -> None:
         world.create_workload("own")
         world.create(target="own")
@@ -119,7 +119,7 @@ def test_a_pod_that_wears_the_labels_of_the_target_is_not_scraped() -> None:
     play(story)
 
 
-def test_a_target_is_adopted_as_it_stands_also_in_the_middle_of_load() -> None:
+def test_target_is_adopted_under_load_without_change() -> None:
     async def story(world: World) -> None:
         world.create_workload("own", replicas=6)
         world.pods.arrivals_rps["own"] = 4 * REPLICA_RPS
@@ -164,9 +164,7 @@ def test_external_follows_spec_replicas_and_advises() -> None:
         ("External", "Recommend"),
     ],
 )
-def test_a_switch_of_the_mode_by_itself_changes_no_replicas(
-    before: str, after: str, target: str
-) -> None:
+def test_mode_switch_changes_no_replicas(before: str, after: str, target: str) -> None:
     """Idle for longer than the hold, so that Auto would go to one at once."""
 
     async def story(world: World) -> None:

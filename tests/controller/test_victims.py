@@ -101,13 +101,13 @@ CASES: dict[str, tuple[list[ObservedPod], list[PodSample], int, list[str]]] = {
 
 
 @pytest.mark.parametrize(("pods", "samples", "removed", "names"), CASES.values(), ids=CASES)
-def test_whom_a_scale_down_takes(
+def test_victims_by_state_and_load(
     pods: list[ObservedPod], samples: list[PodSample], removed: int, names: list[str]
 ) -> None:
     assert [one.pod.name for one in victims(pods, samples, removed)] == names
 
 
-def test_of_a_large_removal_the_first_are_marked() -> None:
+def test_large_removal_marks_the_first() -> None:
     pods = [pod(f"p{n}") for n in range(60)]
     samples = [load(f"p{n}", n, 0) for n in range(60)]
     found = victims(pods, samples, 50)
@@ -137,7 +137,7 @@ def marked(world: World) -> list[str]:
     ]
 
 
-def test_an_idle_replica_goes_before_the_busy_ones_and_says_why() -> None:
+def test_idle_replica_is_removed_before_busy_ones() -> None:
     async def story(world: World) -> None:
         await raised(world)
         idle, seen = world.pods.of("resnet")[1]["metadata"]["name"], list[str]()
@@ -169,7 +169,7 @@ def test_an_idle_replica_goes_before_the_busy_ones_and_says_why() -> None:
     ],
     ids=["forbidden", "gone", "away"],
 )
-def test_a_refused_mark_stops_no_scale_down(error: Exception, said: str) -> None:
+def test_rejected_mark_stops_no_scale_down(error: Exception, said: str) -> None:
     async def story(world: World) -> None:
         await raised(world)
         world.cluster.fail("apply", "Pod", error, times=1000)  # type: ignore[arg-type]
@@ -186,7 +186,7 @@ def test_a_refused_mark_stops_no_scale_down(error: Exception, said: str) -> None
     play(story)
 
 
-def test_a_mark_on_a_pod_that_stays_is_taken_away() -> None:
+def test_mark_on_a_kept_pod_is_removed() -> None:
     async def story(world: World) -> None:
         world.create(scaling={"minReplicas": 2})
         await world.run_for(30.0)

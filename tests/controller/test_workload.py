@@ -51,7 +51,7 @@ REVISED = {"observedGeneration": 3, "updateRevision": "b", "currentRevision": "a
         ({"apiVersion": "apps/v1", "metadata": {}, "spec": {}}, False),
     ],
 )
-def test_a_rollout_is_under_way(manifest: Manifest, rolls: bool) -> None:
+def test_rollout_is_detected(manifest: Manifest, rolls: bool) -> None:
     assert is_rolling(manifest) is rolls
 
 
@@ -59,7 +59,7 @@ def test_a_rollout_is_under_way(manifest: Manifest, rolls: bool) -> None:
     ("manifest", "paused"),
     [({}, False), ({"spec": {"paused": False}}, False), ({"spec": {"paused": True}}, True)],
 )
-def test_changes_are_held_back(manifest: Manifest, paused: bool) -> None:
+def test_paused_workload_is_detected(manifest: Manifest, paused: bool) -> None:
     assert is_paused(manifest) is paused
 
 
@@ -82,14 +82,12 @@ def test_changes_are_held_back(manifest: Manifest, paused: bool) -> None:
         ),
     ],
 )
-def test_a_selector_as_a_query(selector: Manifest, text: str) -> None:
+def test_selector_renders_as_query(selector: Manifest, text: str) -> None:
     assert selector_text(selector) == text
 
 
 @pytest.mark.parametrize(("between", "is_ours"), [(0, True), (4, True), (5, True), (6, False)])
-def test_a_chain_of_five_controllers_is_followed_and_no_further(
-    between: int, is_ours: bool
-) -> None:
+def test_controller_chain_is_followed_up_to_its_bound(between: int, is_ours: bool) -> None:
     cluster = FakeCluster(FakeClock())
 
     def owner(number: int) -> Manifest:

@@ -51,7 +51,7 @@ CORE = claimant("core", "11:00:00", target="llm", version="v1")
     ],
     ids=["alone", "older", "an adviser", "its maker", "another version", "another group", "a tie"],
 )
-def test_who_goes_first(services: list[Manifest], rivals: dict[str, str]) -> None:
+def test_target_owner_by_precedence(services: list[Manifest], rivals: dict[str, str]) -> None:
     for order in itertools.permutations(services):
         claims = TargetOwners()
         for one in order:
@@ -60,7 +60,7 @@ def test_who_goes_first(services: list[Manifest], rivals: dict[str, str]) -> Non
             assert claims.other_owner(f"uid-{name}") == rival
 
 
-def test_the_next_one_goes_first_when_the_first_is_gone_or_wants_another() -> None:
+def test_target_owner_after_the_first_left_is_the_next() -> None:
     claims = TargetOwners()
     for one in (OLD, YOUNG):
         claims.saw(one)
@@ -73,7 +73,7 @@ def test_the_next_one_goes_first_when_the_first_is_gone_or_wants_another() -> No
 
 
 @pytest.mark.parametrize("spec", [None, "text", {"targetRef": "text"}, {"targetRef": {}}])
-def test_a_spec_of_any_shape_is_taken_in(spec: object) -> None:
+def test_target_owners_accept_any_spec(spec: object) -> None:
     claims = TargetOwners()
     claims.saw(OLD | {"spec": spec})
     assert claims.other_owner("uid-old") == ""

@@ -45,7 +45,7 @@ def pages(page: LatencyCounts | None) -> Pages:
     return {"timeToFirstToken": {"a": page}, "timePerOutputToken": {"a": None}}
 
 
-def test_the_window_adds_pods_up_and_forgets_after_a_minute() -> None:
+def test_token_window_sums_pods_of_the_last_minute() -> None:
     window = TokenWindow().observe({"a": counts(50, 50, 50, 50, 50)}, 0.0)
     assert window.percentile_s(0.9) is None, "a first page is a baseline"
     both = {"a": counts(60, 60, 60, 60, 60), "b": counts(7, 7, 7, 7, 7)}
@@ -60,7 +60,7 @@ def test_the_window_adds_pods_up_and_forgets_after_a_minute() -> None:
     assert window.requests == 10.0
 
 
-def test_a_histogram_that_appears_late_began_at_zero_and_so_did_a_process_that_restarts() -> None:
+def test_token_window_counts_late_and_restarted_histograms_from_zero() -> None:
     window = TokenWindow().observe({"a": None}, 0.0).observe({"a": counts(0, 3, 3, 3, 3)}, 2.0)
     assert window.requests == 3.0
     assert window.observe({"a": counts(0, 1, 1, 1, 1)}, 4.0).requests == 4.0
@@ -213,7 +213,7 @@ class GeneratingWorld(World):
         super().start_operator()
 
 
-def test_a_service_that_misses_its_first_token_gets_replicas_until_it_does_not() -> None:
+def test_missed_first_token_adds_replicas_until_met() -> None:
     async def story(world: World) -> None:
         world.create(
             runtime={"profile": "vllm", "maxBatchSize": 16},

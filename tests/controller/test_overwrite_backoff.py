@@ -41,9 +41,7 @@ def fight(begun_s: float, rounds: int, every_s: float = 60.0) -> list[Step]:
     ],
     ids=["before us", "ours stands", "named", "without a name", "once", "written anew"],
 )
-def test_whoever_changes_what_we_wrote_is_named_until_we_write_again(
-    steps: list[Step], by: str
-) -> None:
+def test_overwrite_names_the_writer_until_the_next_write(steps: list[Step], by: str) -> None:
     contest = after(*steps)
     assert contest.by == by
     assert bool(overridden(contest, 9)) is bool(by)
@@ -69,14 +67,14 @@ def test_whoever_changes_what_we_wrote_is_named_until_we_write_again(
         "not after ten minutes of peace",
     ],
 )
-def test_a_fight_is_left_for_longer_and_longer(steps: list[Step], paused_s: float) -> None:
+def test_repeated_overwrites_pause_longer(steps: list[Step], paused_s: float) -> None:
     contest, ended_s = after(*steps), steps[-1][0]
     assert contest.is_paused(ended_s + 1.0) is (paused_s > 0.0)
     assert contest.is_paused(ended_s + paused_s - 1.0) is (paused_s > 0.0)
     assert not contest.is_paused(ended_s + paused_s + 1.0)
 
 
-def test_the_pause_has_an_end_however_long_the_fight() -> None:
+def test_pause_is_bounded() -> None:
     steps, now_s = fight(0.0, 3), 122.0
     for _ in range(12):
         now_s += 3601.0
@@ -85,11 +83,11 @@ def test_the_pause_has_an_end_however_long_the_fight() -> None:
     assert contest.pause_s == 3600.0
 
 
-def test_a_clock_that_went_back_does_not_prolong_the_pause() -> None:
+def test_pause_with_a_clock_that_went_back_ends_in_time() -> None:
     assert not after(*fight(10_000.0, 3)).is_paused(5.0)
 
 
-def test_what_the_fields_call_ours_is_ours_after_a_restart_or_a_lost_answer() -> None:
+def test_managed_fields_show_our_write_after_a_restart() -> None:
     restarted = OverwriteBackoff().observe(5, "", by_us=True, now_s=0.0)
     assert restarted.observe(2, "argocd", by_us=False, now_s=2.0).by == "argocd"
     unanswered = after((0.0, "we", 5)).observe(7, "", by_us=True, now_s=2.0)
@@ -105,5 +103,5 @@ def test_what_the_fields_call_ours_is_ours_after_a_restart_or_a_lost_answer() ->
         ("kustomize-controller", "remove spec.replicas from"),
     ],
 )
-def test_the_remedy_follows_from_who_writes(manager: str, says: str) -> None:
+def test_remedy_by_field_manager(manager: str, says: str) -> None:
     assert says in remedy(manager)

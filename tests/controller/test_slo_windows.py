@@ -5,7 +5,7 @@ from __future__ import annotations
 from controller_world import REPLICA_RPS, World, play
 
 
-def test_minutes_are_judged_while_requests_end() -> None:
+def test_minutes_are_judged_while_requests_complete() -> None:
     async def story(world: World) -> None:
         world.create(scaling={"maxReplicas": 1})
         await world.run_for(300.0)
@@ -21,7 +21,7 @@ def test_minutes_are_judged_while_requests_end() -> None:
     play(story)
 
 
-def test_what_is_answered_too_late_spends_the_budget_and_a_restart_forgets_nothing() -> None:
+def test_missed_minutes_survive_a_restart() -> None:
     """The world's servers take 250 ms for whatever they answer."""
 
     async def story(world: World) -> None:

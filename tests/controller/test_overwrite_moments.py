@@ -22,7 +22,9 @@ FOUGHT = OverwriteBackoff(by="argocd", instead=5, until_s=NOW_S + 60.0, pause_s=
     [((), False), ((900.0,), False), ((400.1, 900.0), True), ((400.0, 900.0), False)],
     ids=["the first", "the second", "the third", "the third, the first ten minutes ago"],
 )
-def test_three_within_ten_minutes_are_a_contest(undone_s: tuple[float, ...], pauses: bool) -> None:
+def test_three_overwrites_within_ten_minutes_start_a_pause(
+    undone_s: tuple[float, ...], pauses: bool
+) -> None:
     before = OverwriteBackoff(ours=5, undone_s=undone_s)
     after = before.observe(2, "argocd", by_us=False, now_s=1000.0)
     assert (after.ours, after.by, after.instead) == (None, "argocd", 5)
@@ -34,13 +36,13 @@ def test_three_within_ten_minutes_are_a_contest(undone_s: tuple[float, ...], pau
 @pytest.mark.parametrize(
     ("pause_s", "next_s"), [(0.5, 300.0), (300.0, 600.0), (1800.0, 3600.0), (1900.0, 3600.0)]
 )
-def test_each_pause_is_twice_the_last_up_to_an_hour(pause_s: float, next_s: float) -> None:
+def test_pause_after_another_overwrite_doubles_up_to_an_hour(pause_s: float, next_s: float) -> None:
     after = OverwriteBackoff(ours=5, pause_s=pause_s).observe(2, "", by_us=False, now_s=1000.0)
     assert (after.pause_s, after.until_s, after.by) == (next_s, 1000.0 + next_s, "another client")
 
 
 @pytest.mark.parametrize(("now_s", "pause_s"), [(599.9, 300.0), (600.0, 0.0)])
-def test_ten_minutes_of_peace_end_it(now_s: float, pause_s: float) -> None:
+def test_ten_minutes_without_overwrite_reset_the_backoff(now_s: float, pause_s: float) -> None:
     fought = OverwriteBackoff(ours=5, wrote_s=0.0, undone_s=(1.0,), pause_s=300.0)
     after = fought.observe(5, "", by_us=False, now_s=now_s)
     assert after.pause_s == pause_s
@@ -52,12 +54,12 @@ def test_ten_minutes_of_peace_end_it(now_s: float, pause_s: float) -> None:
     [(-0.1, False), (0.0, True), (299.9, True), (300.0, False)],
     ids=["the clock went back", "it begins", "it lasts", "it is over"],
 )
-def test_a_pause_lasts_five_minutes(now_s: float, paused: bool) -> None:
+def test_first_pause_lasts_five_minutes(now_s: float, paused: bool) -> None:
     assert OverwriteBackoff(until_s=300.0, pause_s=300.0).is_paused(now_s) is paused
 
 
 @pytest.mark.parametrize(("by_us", "replicas"), [(True, 5), (False, 5)])
-def test_what_stands_as_we_wrote_it_is_no_new_write(by_us: bool, replicas: int) -> None:
+def test_unchanged_replicas_are_no_new_write(by_us: bool, replicas: int) -> None:
     ours = OverwriteBackoff(ours=5, wrote_s=7.0)
     assert ours.observe(replicas, "", by_us=by_us, now_s=9.0) == ours
 
@@ -97,11 +99,11 @@ WROTE_ZERO: dict[str, Any] = {"replicas": 0, "backoff": OverwriteBackoff(ours=0)
         ({"backoff": FOUGHT, "mode": "External"}, StatusReason.REPLICAS_REPEATEDLY_OVERWRITTEN),
     ],
 )
-def test_what_stands_in_the_way(case: dict[str, Any], reason: str) -> None:
+def test_obstacle_by_ladder(case: dict[str, Any], reason: str) -> None:
     assert _obstacle(**case)[0] == reason
 
 
-def test_it_is_said_how_often_and_until_when() -> None:
+def test_obstacle_message_names_count_and_end() -> None:
     said = _obstacle(backoff=FOUGHT)[1]
     assert "argocd keeps overwriting" in said
     assert "(3 times within 10 min, or again after a pause)" in said
@@ -116,7 +118,7 @@ def test_it_is_said_how_often_and_until_when() -> None:
         (OverwriteBackoff(by="x", instead=5), "x changed the replicas from 5 to 3, which is kept"),
     ],
 )
-def test_what_somebody_else_wrote_is_named(contest: OverwriteBackoff, said: str) -> None:
+def test_overridden_replicas_name_the_writer(contest: OverwriteBackoff, said: str) -> None:
     assert overridden(contest, 3).startswith(said)
     assert bool(overridden(contest, 3)) is bool(said)
 
@@ -143,7 +145,7 @@ RATE_DOWN = {"scaleDown": {"rate": {"period": "1m", "replicas": 2}}}
         (1, 5, RATE_DOWN, [(900.0, 9), (980.0, 5)], 5),  # more has gone than may
     ],
 )
-def test_a_wish_is_followed_step_by_step(
+def test_external_replicas_are_followed_by_rate(
     wish: int, current: int, scaling: dict[str, Any], changes: list[tuple[float, int]], asked: int
 ) -> None:
     spec = {"mode": "External", "maxReplicas": 10, **scaling}
@@ -158,7 +160,7 @@ def claimant(name: str, **metadata: Any) -> dict[str, Any]:
     }
 
 
-def test_one_that_advises_has_no_rival_and_one_that_is_unknown_neither() -> None:
+def test_recommend_mode_or_unknown_service_has_no_other_owner() -> None:
     claims = TargetOwners()
     first = claimant("a", creationTimestamp="2026-01-01T00:00:00Z")
     adviser = claimant("b", creationTimestamp="2025-01-01T00:00:00Z")

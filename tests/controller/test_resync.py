@@ -64,13 +64,13 @@ async def a_minute(_: Resync) -> None:
 @pytest.mark.parametrize(
     ("services", "every_s"), [(1, 5.0), (166, 5.0), (190, 5.7), (1000, 30.0), (5000, 60.0)]
 )
-def test_lists_are_rarer_where_services_are_many(services: int, every_s: float) -> None:
+def test_resync_with_many_services_lists_less_often(services: int, every_s: float) -> None:
     lists = Lists(services)
     play(lists, a_minute)
     assert lists.at_s == pytest.approx([n * every_s for n in range(int(61 / every_s) + 1)])
 
 
-def test_the_end_of_a_watch_is_followed_by_a_list_and_many_ends_by_no_flood() -> None:
+def test_ended_watch_causes_one_list() -> None:
     async def story(freshness: Resync) -> None:
         await asyncio.sleep(12.0)
         freshness.request()
@@ -93,7 +93,7 @@ def test_the_end_of_a_watch_is_followed_by_a_list_and_many_ends_by_no_flood() ->
         (Forbidden("no"), 2.0),
     ],
 )
-def test_a_list_that_fails_comes_again_soon(error: ClusterError, retried_s: float) -> None:
+def test_failed_list_is_retried_soon(error: ClusterError, retried_s: float) -> None:
     async def story(_: Resync) -> None:
         await asyncio.sleep(1.0)
         lists.failures.clear()
@@ -106,7 +106,7 @@ def test_a_list_that_fails_comes_again_soon(error: ClusterError, retried_s: floa
     assert lists.cache.synced.is_set()
 
 
-def test_a_namespace_that_cannot_be_listed_hides_no_other() -> None:
+def test_unlistable_namespace_hides_no_other() -> None:
     lists = Lists()
     lists.failures["a"] = Forbidden("no")
     play(lists, a_minute, "a", "b")
@@ -114,7 +114,7 @@ def test_a_namespace_that_cannot_be_listed_hides_no_other() -> None:
     assert not lists.cache.synced.is_set()
 
 
-def test_a_kind_that_is_not_served_any_more_ends_the_readiness() -> None:
+def test_missing_kind_ends_readiness() -> None:
     async def story(_: Resync) -> None:
         await asyncio.sleep(1.0)
         assert lists.cache.synced.is_set()
@@ -127,7 +127,7 @@ def test_a_kind_that_is_not_served_any_more_ends_the_readiness() -> None:
     assert lists.cache.uids() == ("default-0",)
 
 
-def test_a_list_that_fails_is_complained_of_once_until_it_succeeds(
+def test_failed_list_is_logged_once_until_it_succeeds(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def story(_: Resync) -> None:
@@ -146,7 +146,7 @@ def test_a_list_that_fails_is_complained_of_once_until_it_succeeds(
     assert [line.rsplit(": ", 1)[1] for line in said] == ["down", "down", "busy"]
 
 
-def test_the_first_of_several_troubles_is_told_and_the_others_are_listed() -> None:
+def test_first_list_error_is_raised_and_other_namespaces_are_listed() -> None:
     async def story(_: Resync) -> None:
         await asyncio.sleep(1.0)
 

@@ -54,7 +54,7 @@ def writes(world: World) -> int:
     return world.cluster.writes().count(("apply_status", "Pod"))
 
 
-def test_a_new_pod_is_ready_once_it_answers_quickly_and_not_before() -> None:
+def test_new_pod_is_ready_once_it_answers_fast() -> None:
     async def story(world: World) -> None:
         create(world)
         await world.run_for(WARMUP_S + 3.0)
@@ -76,7 +76,7 @@ def test_a_new_pod_is_ready_once_it_answers_quickly_and_not_before() -> None:
     play(story)
 
 
-def test_the_time_it_takes_to_warm_is_learnt_as_part_of_the_cold_start() -> None:
+def test_warmup_time_is_part_of_the_cold_start() -> None:
     async def story(world: World) -> None:
         create(world)
         await world.run_for(30.0)
@@ -88,7 +88,7 @@ def test_the_time_it_takes_to_warm_is_learnt_as_part_of_the_cold_start() -> None
     play(story)
 
 
-def test_the_template_has_the_gate_and_the_label_only_where_the_operator_warms() -> None:
+def test_template_has_gate_and_label_only_with_operator_warmup() -> None:
     async def story(world: World) -> None:
         create(world)
         world.create("other")
@@ -104,7 +104,7 @@ def test_the_template_has_the_gate_and_the_label_only_where_the_operator_warms()
     play(story)
 
 
-def test_many_pods_are_warmed_side_by_side() -> None:
+def test_many_pods_are_warmed_concurrently() -> None:
     async def story(world: World) -> None:
         create(world, scaling={"minReplicas": 8})
         await world.run_for(WARMUP_S + COURSE_S + 5.0)
@@ -114,7 +114,7 @@ def test_many_pods_are_warmed_side_by_side() -> None:
     play(story)
 
 
-def test_a_restarted_container_is_closed_and_warmed_anew() -> None:
+def test_restarted_container_is_warmed_again() -> None:
     async def story(world: World) -> None:
         create(world)
         await world.run_for(30.0)
@@ -132,7 +132,7 @@ def test_a_restarted_container_is_closed_and_warmed_anew() -> None:
 
 
 @pytest.mark.parametrize("failures", [0, 2])
-def test_an_event_of_a_pod_is_acted_on_before_the_next_tick(failures: int) -> None:
+def test_pod_event_is_processed_before_the_next_tick(failures: int) -> None:
     async def story(world: World) -> None:
         world.pod_events.failures = failures
         create(world)
@@ -149,7 +149,7 @@ def test_an_event_of_a_pod_is_acted_on_before_the_next_tick(failures: int) -> No
     play(story)
 
 
-def test_events_of_pods_that_nobody_warms_are_passed_over() -> None:
+def test_events_of_other_pods_are_ignored() -> None:
     async def story(world: World) -> None:
         world.create()
         await world.run_for(20.0)
@@ -163,7 +163,7 @@ def test_events_of_pods_that_nobody_warms_are_passed_over() -> None:
     play(story)
 
 
-def test_what_restarted_while_no_operator_ran_is_warmed_while_it_serves() -> None:
+def test_container_restarted_without_operator_is_warmed_while_serving() -> None:
     async def story(world: World) -> None:
         create(world)
         await world.run_for(30.0)
@@ -183,7 +183,7 @@ def test_what_restarted_while_no_operator_ran_is_warmed_while_it_serves() -> Non
     play(story)
 
 
-def test_an_operator_that_begins_anew_leaves_what_is_warm_and_finishes_what_is_not() -> None:
+def test_restarted_operator_finishes_the_warmup() -> None:
     async def story(world: World) -> None:
         create(world)
         await world.run_for(30.0)
@@ -201,7 +201,7 @@ def test_an_operator_that_begins_anew_leaves_what_is_warm_and_finishes_what_is_n
     play(story)
 
 
-def test_while_no_operator_runs_nothing_becomes_ready_and_what_is_warm_stays() -> None:
+def test_warm_pods_stay_ready_without_operator() -> None:
     async def story(world: World) -> None:
         create(world)
         await world.run_for(30.0)
@@ -226,7 +226,7 @@ def test_while_no_operator_runs_nothing_becomes_ready_and_what_is_warm_stays() -
         ((302, ""), "RequestFailed", "answered 302"),
     ],
 )
-def test_a_request_that_is_not_answered_well_is_named_with_the_remedy_and_mended(
+def test_failing_warmup_request_names_the_remedy(
     refusal: tuple[int, str], reason: str, remedy: str
 ) -> None:
     async def story(world: World) -> None:
@@ -249,7 +249,7 @@ def test_a_request_that_is_not_answered_well_is_named_with_the_remedy_and_mended
     play(story)
 
 
-def test_a_server_that_does_not_answer_or_stays_slow_is_named() -> None:
+def test_silent_or_slow_server_is_named() -> None:
     async def story(world: World) -> None:
         world.servers.warm_s = 0.4
         create(world)
@@ -267,7 +267,7 @@ def test_a_server_that_does_not_answer_or_stays_slow_is_named() -> None:
     play(story)
 
 
-def test_a_target_whose_template_has_the_gate_is_warmed_and_otherwise_left_alone() -> None:
+def test_target_with_gate_is_warmed() -> None:
     async def story(world: World) -> None:
         create_target(world, gated=True)
         await world.run_for(WARMUP_S + COURSE_S + 6.0)
@@ -278,7 +278,7 @@ def test_a_target_whose_template_has_the_gate_is_warmed_and_otherwise_left_alone
     play(story)
 
 
-def test_a_target_without_the_gate_is_told_how_to_get_it() -> None:
+def test_target_without_gate_is_reported_with_the_remedy() -> None:
     async def story(world: World) -> None:
         create_target(world, gated=False)
         await world.run_for(WARMUP_S + 6.0)
@@ -289,7 +289,7 @@ def test_a_target_without_the_gate_is_told_how_to_get_it() -> None:
     play(story)
 
 
-def test_a_gate_that_nobody_needs_is_opened() -> None:
+def test_unneeded_gate_is_opened() -> None:
     async def story(world: World) -> None:
         create_target(world, gated=True)
         service = world.cluster.find("InferenceService", "resnet")
@@ -302,7 +302,7 @@ def test_a_gate_that_nobody_needs_is_opened() -> None:
     play(story)
 
 
-def test_a_pod_on_the_host_network_is_sent_nothing() -> None:
+def test_pod_on_the_host_network_gets_no_request() -> None:
     async def story(world: World) -> None:
         create(world, runtime=RUNTIME | {"podTemplate": {"spec": {"hostNetwork": True}}})
         await world.run_for(WARMUP_S + 20.0)
@@ -312,7 +312,7 @@ def test_a_pod_on_the_host_network_is_sent_nothing() -> None:
     play(story)
 
 
-def test_pods_of_anybody_else_are_sent_nothing_whatever_they_wear() -> None:
+def test_foreign_pods_get_no_request() -> None:
     async def story(world: World) -> None:
         world.create_workload("stranger", replicas=1)
         create(world, scaling={"minReplicas": 2})
@@ -331,7 +331,7 @@ def test_pods_of_anybody_else_are_sent_nothing_whatever_they_wear() -> None:
 
 
 @pytest.mark.parametrize("error", [Conflict("modified"), Forbidden("pods/status is forbidden")])
-def test_a_write_that_is_refused_is_repeated_without_asking_the_pod_again(
+def test_rejected_gate_write_is_repeated_without_requests(
     error: Conflict | Forbidden,
 ) -> None:
     async def story(world: World) -> None:
@@ -345,7 +345,7 @@ def test_a_write_that_is_refused_is_repeated_without_asking_the_pod_again(
     play(story)
 
 
-def test_pods_that_go_while_they_are_warmed_leave_nothing_behind() -> None:
+def test_pod_deleted_during_warmup_leaves_no_task() -> None:
     async def story(world: World) -> None:
         create(world, scaling={"minReplicas": 3})
         await world.run_for(WARMUP_S + 3.0)
@@ -359,7 +359,7 @@ def test_pods_that_go_while_they_are_warmed_leave_nothing_behind() -> None:
     play(story)
 
 
-def test_what_warms_a_pod_is_no_load_and_scales_nothing() -> None:
+def test_warmup_requests_are_no_load() -> None:
     async def story(world: World) -> None:
         create(world, warmup={"requests": 200})
         await world.run_for(WARMUP_S + 30.0)
@@ -378,7 +378,7 @@ def test_what_warms_a_pod_is_no_load_and_scales_nothing() -> None:
     play(story)
 
 
-def test_replicas_that_load_asks_for_come_warm() -> None:
+def test_added_replicas_are_warm_when_ready() -> None:
     async def story(world: World) -> None:
         create(world)
         await world.run_for(40.0)

@@ -62,12 +62,12 @@ def split(*managed_fields: dict[str, Any]) -> list[dict[str, Any]]:
     ],
     ids=["created", "beside others", "replicas taken by someone else", "scaled since"],
 )
-def test_everything_but_replicas_goes_to_the_applier(before: Any, after: Any) -> None:
+def test_handover_gives_all_but_replicas_to_the_applier(before: Any, after: Any) -> None:
     assert split(*before) == after
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_what_the_applier_owned_before_it_keeps(order: int) -> None:
+def test_handover_keeps_the_appliers_fields(order: int) -> None:
     own = entry("headroom", "Apply", {"f:metadata": {"f:annotations": {"f:a": {}}}})
     (applier,) = [e for e in split(*[CREATED, own][::order]) if e["manager"] == "headroom"]
     assert applier["fieldsV1"] == {
@@ -87,11 +87,11 @@ def test_what_the_applier_owned_before_it_keeps(order: int) -> None:
         [entry("kubectl-create", "Update", EVERYTHING)],
     ],
 )
-def test_there_is_nothing_to_do_otherwise(fields: list[dict[str, Any]]) -> None:
+def test_handover_after_the_split_is_empty(fields: list[dict[str, Any]]) -> None:
     assert handover(deployment(*fields)) == []
 
 
-def test_a_split_is_done_once_and_leaves_what_was_read_alone() -> None:
+def test_handover_runs_once_and_keeps_its_input() -> None:
     before = deployment(copy.deepcopy(CREATED))
     after = handover(before)[0]["value"]
     assert before == deployment(CREATED)
@@ -109,5 +109,5 @@ def test_a_split_is_done_once_and_leaves_what_was_read_alone() -> None:
         ([{"uid": "v"}, {"uid": "u", "controller": True}], True),
     ],
 )
-def test_an_object_is_ours_if_we_control_it(owners: Any, ours: bool) -> None:
+def test_object_is_ours_by_controller_reference(owners: Any, ours: bool) -> None:
     assert is_controlled_by({"metadata": {"ownerReferences": owners}}, "u") is ours

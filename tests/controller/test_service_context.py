@@ -34,14 +34,14 @@ def begun(**changes: Any) -> ServiceContext:
         ),
     ],
 )
-def test_a_deployment_that_is_missing_gets_what_was_decided(
+def test_initial_replicas_are_the_last_decision(
     spec: dict[str, Any], status: dict[str, Any], replicas: int
 ) -> None:
     context = begun(**spec, status=status)
     assert context.initial_replicas(service(**spec)) == replicas
 
 
-def test_a_spec_is_parsed_once_per_generation() -> None:
+def test_spec_is_parsed_once_per_generation() -> None:
     context = begun()
     first = context.parse(body())
     children = context.children
@@ -58,7 +58,7 @@ def test_a_spec_is_parsed_once_per_generation() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "anew"), [("", "Auto", False), ("Auto", "Auto", False)]
 )
-def test_a_mode_that_stays_leaves_every_hold(before: str, after: str, anew: bool) -> None:
+def test_unchanged_mode_keeps_holds(before: str, after: str, anew: bool) -> None:
     context = begun()
     context.decide.mode, context.decide.service = before, ServiceState(state=State(last_s=5.0))
     context.decide.reset_on_mode_change(after)
@@ -66,7 +66,7 @@ def test_a_mode_that_stays_leaves_every_hold(before: str, after: str, anew: bool
     assert context.decide.mode == after
 
 
-def test_another_mode_begins_every_hold_anew() -> None:
+def test_mode_change_resets_holds() -> None:
     context = begun()
     context.decide.mode, context.decide.service = "Auto", ServiceState(state=State(last_s=5.0))
     context.decide.reset_on_mode_change("External")
@@ -77,7 +77,7 @@ def test_another_mode_begins_every_hold_anew() -> None:
 @pytest.mark.parametrize(
     ("now_s", "holds"), [(9.9, False), (10.0, True), (39.9, True), (40.0, False)]
 )
-def test_a_look_is_good_until_the_next(now_s: float, holds: bool) -> None:
+def test_children_check_is_current_until_the_next(now_s: float, holds: bool) -> None:
     children: tuple[dict[str, Any], ...] = ({"kind": "Service"},)
     checked = ChildrenCheck(children=children, at_s=10.0, next_s=40.0)
     assert checked.is_current(children, now_s) is holds
@@ -93,7 +93,7 @@ LEARNT = {
 }
 
 
-def test_what_status_kept_is_known_again_each_part_by_itself(
+def test_restore_reads_each_part_of_the_checkpoint(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     known = begun(status={"checkpoint": json.dumps(LEARNT)})

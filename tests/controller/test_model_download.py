@@ -82,7 +82,9 @@ AGAIN = pod({"running": {"startedAt": ago(5)}}, ended(1, "no route"))
     ],
     ids=["its image", "no image", "fetching", "done", "failed", "again", "another's", "no node"],
 )
-def test_how_it_goes(manifest: Manifest, expected: ModelDownload | None) -> None:
+def test_model_download_by_container_status(
+    manifest: Manifest, expected: ModelDownload | None
+) -> None:
     assert download_of(manifest) == expected
 
 
@@ -116,7 +118,7 @@ def evaluation(manifest: Manifest) -> tuple[TickResult, Evaluation]:
     ],
     ids=["fetching", "no image", "failed", "wrong digest"],
 )
-def test_the_condition_says_what_is_wrong_with_it(
+def test_model_download_failure_is_in_the_condition(
     manifest: Manifest, reason: StatusReason, words: list[str]
 ) -> None:
     tick, _ = evaluation(manifest)
@@ -126,7 +128,7 @@ def test_the_condition_says_what_is_wrong_with_it(
         assert word in ready.message
 
 
-def test_a_crash_of_the_server_is_no_fault_of_the_model() -> None:
+def test_server_crash_is_no_model_failure() -> None:
     crashed = pod(ended(0))
     crashed["status"]["containerStatuses"][0]["state"] = waiting("CrashLoopBackOff", "back-off")
     tick, _ = evaluation(crashed)
@@ -134,7 +136,7 @@ def test_a_crash_of_the_server_is_no_fault_of_the_model() -> None:
     assert ready.reason is StatusReason.REPLICAS_BROKEN
 
 
-def test_it_is_a_phase_of_the_cold_start() -> None:
+def test_model_download_is_a_phase_of_the_cold_start() -> None:
     served = pod(ended(0))
     served["status"]["phase"] = "Running"
     served["status"]["conditions"][1] |= {"status": "True", "lastTransitionTime": ago(5)}

@@ -41,7 +41,7 @@ DOWN = {"scaleDown": {"rate": {"period": "1m", "percent": 50}}}
         "a rate of the other way",
     ],
 )
-def test_the_wish_is_followed_at_the_rate(
+def test_external_replicas_follow_the_rate(
     wish: int, current: int, scaling: dict[str, Any], changes: list[tuple[float, int]], asked: int
 ) -> None:
     found = service(

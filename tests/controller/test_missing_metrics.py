@@ -7,7 +7,7 @@ import pytest
 from controller_world import REPLICA_RPS, World, play
 
 
-def test_pods_that_fall_silent_hold_what_stands() -> None:
+def test_silent_pods_keep_the_replicas() -> None:
     async def story(world: World) -> None:
         world.create(scaling={"scaleDown": {"stabilizationWindow": "60s"}})
         world.pods.arrivals_rps["resnet"] = 4 * REPLICA_RPS
@@ -23,7 +23,7 @@ def test_pods_that_fall_silent_hold_what_stands() -> None:
     play(story)
 
 
-def test_pages_that_something_repeats_hold_what_stands_and_are_named() -> None:
+def test_repeated_pages_keep_the_replicas_and_are_named() -> None:
     async def story(world: World) -> None:
         world.create(scaling={"scaleDown": {"stabilizationWindow": "60s"}})
         world.pods.arrivals_rps["resnet"] = 4 * REPLICA_RPS
@@ -43,7 +43,7 @@ def test_pages_that_something_repeats_hold_what_stands_and_are_named() -> None:
     play(story)
 
 
-def test_a_restart_changes_no_replicas_and_remembers_what_was_learnt() -> None:
+def test_restart_keeps_replicas_and_learned_values() -> None:
     async def story(world: World) -> None:
         world.create(scaling={"scaleDown": {"stabilizationWindow": "120s"}})
         world.pods.arrivals_rps["resnet"] = 4 * REPLICA_RPS
@@ -61,7 +61,7 @@ def test_a_restart_changes_no_replicas_and_remembers_what_was_learnt() -> None:
     play(story)
 
 
-def test_a_checkpoint_that_cannot_be_read_is_passed_over(
+def test_unreadable_checkpoint_is_ignored(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def story(world: World) -> None:
@@ -73,7 +73,7 @@ def test_a_checkpoint_that_cannot_be_read_is_passed_over(
     assert "starting without memory" in caplog.text
 
 
-def test_a_start_of_the_operator_is_no_failure_of_metrics() -> None:
+def test_operator_start_is_no_metrics_failure() -> None:
     async def story(world: World) -> None:
         world.create()
         await world.run_for(60.0)
@@ -89,7 +89,7 @@ def test_a_start_of_the_operator_is_no_failure_of_metrics() -> None:
     play(story)
 
 
-def test_a_ready_pod_without_an_address_is_named() -> None:
+def test_ready_pod_without_address_is_named() -> None:
     async def story(world: World) -> None:
         world.create()
         await world.run_for(20.0)
@@ -101,7 +101,7 @@ def test_a_ready_pod_without_an_address_is_named() -> None:
     play(story)
 
 
-def test_replicas_that_a_list_does_not_have_yet_are_not_taken_for_idle() -> None:
+def test_unlisted_replicas_are_not_taken_for_idle() -> None:
     async def story(world: World) -> None:
         world.create(scaling={"scaleDown": {"stabilizationWindow": "60s"}})
         world.pods.arrivals_rps["resnet"] = 4 * REPLICA_RPS

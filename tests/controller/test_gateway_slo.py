@@ -148,7 +148,7 @@ def test_removal_while_a_gateway_is_silent_is_held() -> None:
     tell(story)
 
 
-def test_buckets_lie_around_the_target() -> None:
+def test_gateway_buckets_surround_the_target() -> None:
     bounds = bounds_s(0.25)
     assert 0.25 in bounds
     assert bounds[-1] == math.inf

@@ -60,14 +60,14 @@ def test_status_when_unchanged_is_due_at_the_services_own_moment(
         (FRESH, 1000, -1.0, True),
     ],
 )
-def test_a_new_process_goes_on_with_what_stands(
+def test_new_process_writes_status_in_turn(
     said: StatusKey, services: int, after_s: float, due: bool
 ) -> None:
     last = LastWrite(key=FRESH, written_s=None, known_s=100.0)
     assert is_due(said, last, now_s=100.0 + after_s, services=services, phase=0.5) is due
 
 
-def test_where_nothing_stands_it_is_written() -> None:
+def test_status_before_the_first_write_is_due() -> None:
     assert is_due(FRESH, None, now_s=0.0, services=1000, phase=0.9)
 
 

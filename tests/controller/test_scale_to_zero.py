@@ -36,7 +36,7 @@ def at(replicas: int, world: World) -> bool:
     return world.replicas() == replicas
 
 
-def test_the_last_replica_goes_after_the_quiet_time_and_comes_back_at_once_when_woken() -> None:
+def test_last_replica_goes_after_idle_timeout_and_returns_at_once() -> None:
     doors = GatewayProber()
 
     async def story(world: World) -> None:
@@ -85,7 +85,7 @@ def test_the_last_replica_goes_after_the_quiet_time_and_comes_back_at_once_when_
         pytest.param("no gateway leads there", RouteStatus(gateways=(), activators=1), False),
     ],
 )
-def test_the_last_replica_stays_while(why: str, standing: RouteStatus, silent: bool) -> None:
+def test_last_replica_is_kept_while(why: str, standing: RouteStatus, silent: bool) -> None:
     doors = GatewayProber()
 
     async def story(world: World) -> None:
@@ -99,7 +99,7 @@ def test_the_last_replica_stays_while(why: str, standing: RouteStatus, silent: b
     play(story, doors)
 
 
-def test_without_anybody_to_hold_requests_one_replica_comes_back() -> None:
+def test_missing_activator_brings_one_replica_back() -> None:
     """A rollout of the activators takes less than the patience of 30 s; their loss does not."""
     doors = GatewayProber()
 
@@ -117,7 +117,7 @@ def test_without_anybody_to_hold_requests_one_replica_comes_back() -> None:
     play(story, doors)
 
 
-def test_a_restart_of_the_operator_leaves_none_where_there_was_none() -> None:
+def test_restart_at_zero_keeps_zero() -> None:
     async def story(world: World) -> None:
         world.create(routing=GATEWAY, scaling=ZERO)
         await world.run_for(120.0)
@@ -129,7 +129,7 @@ def test_a_restart_of_the_operator_leaves_none_where_there_was_none() -> None:
     play(story, GatewayProber())
 
 
-def test_a_service_with_a_floor_is_decided_as_ever() -> None:
+def test_min_replicas_above_zero_is_unaffected() -> None:
     async def story(world: World) -> None:
         world.create(routing=GATEWAY, scaling={"scaleToZero": {"idleTimeout": "10s"}})
         world.create("plain")
@@ -150,7 +150,7 @@ def test_a_service_with_a_floor_is_decided_as_ever() -> None:
         pytest.param(None, 2.0, None, id="no start was measured"),
     ],
 )
-def test_what_a_wake_up_costs(
+def test_misses_per_cold_start(
     cold_start_s: float | None, rate_rps: float | None, misses: float | None
 ) -> None:
     assert misses_per_cold_start(cold_start_s, 0.5, rate_rps) == misses

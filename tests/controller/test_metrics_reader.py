@@ -97,13 +97,13 @@ FROM_PROMETHEUS = {"telemetry": {"source": "Prometheus"}}
         ({"profile": "sglang", "maxBatchSize": 8}, "http://10.0.0.1:30000/metrics"),
     ],
 )
-def test_a_pod_is_scraped_where_its_profile_exposes(runtime: dict[str, Any], url: str) -> None:
+def test_pod_is_scraped_at_its_profiles_path(runtime: dict[str, Any], url: str) -> None:
     scraper = Scraper()
     measure(MetricsReader(scraper, Clock(), {}), service(runtime), pod("p"))
     assert scraper.asked == [url]
 
 
-def test_a_page_of_another_server_is_unread_with_the_remedy() -> None:
+def test_page_of_another_server_fails_with_the_remedy() -> None:
     found = measure(
         MetricsReader(Scraper(), Clock(), {}),
         service({"profile": "triton", "maxBatchSize": 8}),
@@ -113,7 +113,7 @@ def test_a_page_of_another_server_is_unread_with_the_remedy() -> None:
     assert "the page is not from NVIDIA Triton" in found.unread[0].why
 
 
-def test_all_pods_are_asked_for_at_once_and_have_the_times_of_their_scrapes() -> None:
+def test_prometheus_is_queried_once_with_scrape_times() -> None:
     source = Prometheus({"p": scraped(3.0, 990.0), "q": scraped(11.0, 1007.0)})
     found = measure(
         MetricsReader(Scraper(), Clock(), {"default": source}),
@@ -129,7 +129,7 @@ def test_all_pods_are_asked_for_at_once_and_have_the_times_of_their_scrapes() ->
     ]
 
 
-def test_the_same_page_again_is_the_same_sample() -> None:
+def test_unchanged_page_is_the_same_sample() -> None:
     of = service(MOSEC_RUNTIME, **FROM_PROMETHEUS)
     samples = samples_of(of, None)
     source = Prometheus({"p": scraped(3.0, 990.0)})
@@ -150,7 +150,7 @@ def test_the_same_page_again_is_the_same_sample() -> None:
         ({"default": Prometheus({"p": scraped(float("nan"), 990.0)})}, "must be finite"),
     ],
 )
-def test_what_a_prometheus_does_not_say_is_unread_and_not_zero(
+def test_missing_prometheus_sample_fails_and_is_not_zero(
     source: dict[str, Prometheus], words: str
 ) -> None:
     found = measure(
@@ -162,7 +162,7 @@ def test_what_a_prometheus_does_not_say_is_unread_and_not_zero(
     assert words in found.unread[0].why
 
 
-def test_a_custom_server_is_read_by_the_names_of_the_resource() -> None:
+def test_custom_profile_reads_metrics_by_spec() -> None:
     count = {"name": "bentoml_service_request_total"}
     latency = {"name": "bentoml_service_request_duration_seconds"}
     endpoint = {"label": "endpoint", "values": ["/predict"]}
@@ -187,7 +187,7 @@ def test_a_custom_server_is_read_by_the_names_of_the_resource() -> None:
     assert (sample.arrivals, sample.missed, sample.waiting, sample.running) == (1513, 0, 8, 8)
 
 
-def test_what_is_remembered_ends_where_the_spec_reads_otherwise() -> None:
+def test_samples_restart_when_the_spec_reads_another_profile() -> None:
     of = service(MOSEC_RUNTIME)
     known = samples_of(of, None)
     assert samples_of(of, known) is known

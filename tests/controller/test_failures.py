@@ -12,7 +12,7 @@ from headroom.errors import Forbidden, NotFound, Unavailable
 WRITES_OF_A_LIFE = 14
 
 
-def test_an_invalid_spec_that_got_in_holds_everything() -> None:
+def test_stored_invalid_spec_holds_everything() -> None:
     async def story(world: World) -> None:
         world.create()
         world.pods.arrivals_rps["resnet"] = 4 * REPLICA_RPS
@@ -37,7 +37,7 @@ def test_an_invalid_spec_that_got_in_holds_everything() -> None:
     play(story)
 
 
-def test_the_log_names_a_service_whose_tick_failed(caplog: pytest.LogCaptureFixture) -> None:
+def test_failed_tick_names_the_service_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     async def story(world: World) -> None:
         world.create()
         world.cluster.fail("list_all", "Pod", Forbidden("no list on pods"))
@@ -47,7 +47,7 @@ def test_the_log_names_a_service_whose_tick_failed(caplog: pytest.LogCaptureFixt
     assert "default/resnet: tick failed: Forbidden: no list on pods" in caplog.text
 
 
-def test_a_tick_that_breaks_off_is_said_with_its_own_reason() -> None:
+def test_failed_tick_is_reported_as_evaluation_failed() -> None:
     async def story(world: World) -> None:
         world.create()
         await world.run_for(20.0)
@@ -61,7 +61,7 @@ def test_a_tick_that_breaks_off_is_said_with_its_own_reason() -> None:
     play(story)
 
 
-def test_one_poisoned_service_stops_no_other() -> None:
+def test_failing_service_stops_no_other() -> None:
     async def story(world: World) -> None:
         poisoned = world.create("poisoned")
         poisoned["metadata"]["generation"] = "not a number"
@@ -72,7 +72,7 @@ def test_one_poisoned_service_stops_no_other() -> None:
     play(story)
 
 
-def test_an_api_that_is_down_for_minutes_is_survived() -> None:
+def test_api_outage_of_minutes_is_survived() -> None:
     async def story(world: World) -> None:
         world.create()
         await world.run_for(20.0)
@@ -85,7 +85,7 @@ def test_an_api_that_is_down_for_minutes_is_survived() -> None:
     play(story)
 
 
-def test_a_deleted_service_is_forgotten_also_where_no_event_said_so() -> None:
+def test_deleted_service_without_event_is_discarded() -> None:
     async def story(world: World) -> None:
         world.create("told")
         world.create("untold")
@@ -102,7 +102,7 @@ def test_a_deleted_service_is_forgotten_also_where_no_event_said_so() -> None:
     play(story)
 
 
-def test_nothing_is_created_for_a_service_that_was_deleted_in_the_middle_of_a_tick() -> None:
+def test_service_deleted_during_a_tick_gets_no_children() -> None:
     async def story(world: World) -> None:
         follow = world.cluster.before_call
 
@@ -119,7 +119,7 @@ def test_nothing_is_created_for_a_service_that_was_deleted_in_the_middle_of_a_ti
     play(story)
 
 
-def test_an_api_server_that_lags_behind_buries_no_service() -> None:
+def test_lagging_api_server_removes_no_service() -> None:
     """Something of the service was not found, and the LIST that follows is from before it was."""
 
     async def story(world: World) -> None:
@@ -140,7 +140,7 @@ async def _given(listed: tuple[list[Any], str]) -> tuple[list[Any], str]:
     return listed
 
 
-def test_a_service_made_anew_under_the_name_starts_without_the_old_memory() -> None:
+def test_recreated_service_starts_without_the_old_state() -> None:
     async def story(world: World) -> None:
         first = world.create()
         world.pods.arrivals_rps["resnet"] = 4 * REPLICA_RPS
@@ -158,7 +158,7 @@ def test_a_service_made_anew_under_the_name_starts_without_the_old_memory() -> N
 
 @pytest.mark.parametrize("taken", [False, True], ids=["before it", "after it"])
 @pytest.mark.parametrize("nth", range(WRITES_OF_A_LIFE))
-def test_a_crash_around_any_write_ends_in_the_same_place(nth: int, taken: bool) -> None:
+def test_crash_around_any_write_converges(nth: int, taken: bool) -> None:
     """The process dies at its nth write, before or after the API server took it."""
 
     async def story(world: World) -> None:

@@ -73,7 +73,7 @@ LEADERS = owned("StatefulSet", "group", "sts", by=owned("LeaderWorkerSet", "grou
         "of a Deployment that had the name",
     ],
 )
-def test_who_controls_a_pod_decides_whose_it_is(
+def test_pod_owner_is_found_by_controller_chain(
     objects: list[Manifest], pod: Manifest, is_ours: bool
 ) -> None:
     scene = Scene(*objects)
@@ -83,7 +83,7 @@ def test_who_controls_a_pod_decides_whose_it_is(
     assert scene.ours(pod) == ([pod["metadata"]["name"]] if is_ours else [], [])
 
 
-def test_a_circle_of_controllers_ends() -> None:
+def test_controller_cycle_ends() -> None:
     one, other = owned("ReplicaSet", "a", "a"), owned("ReplicaSet", "b", "b")
     scene = Scene(owned("ReplicaSet", "a", "a", by=other), owned("ReplicaSet", "b", "b", by=one))
     assert scene.ours(owned("Pod", "p", "p", by=one)) == ([], [])
@@ -100,14 +100,14 @@ def test_each_controller_is_read_once_while_it_has_pods() -> None:
     assert scene.cluster.calls == [("get", "ReplicaSet")] * 2
 
 
-def test_what_may_not_be_read_is_said_and_no_pod_of_ours() -> None:
+def test_pod_with_unreadable_owner_is_reported() -> None:
     scene = Scene(SET)
     scene.cluster.fail("get", "ReplicaSet", Forbidden("cannot get replicasets"))
     assert scene.ours(POD) == ([], ["its owner cannot be read: cannot get replicasets"])
     assert scene.ours(POD) == (["llm-abc-1"], [])
 
 
-def test_an_api_that_does_not_answer_says_nothing_about_a_pod() -> None:
+def test_unanswered_owner_read_is_raised() -> None:
     scene = Scene(SET)
     scene.cluster.fail("get", "ReplicaSet", Unavailable("down"))
     with pytest.raises(Unavailable):

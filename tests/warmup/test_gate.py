@@ -69,11 +69,11 @@ def warm(pod: GatedPod) -> GateReason:
     return gate.wanted(pod, progress, TERMS, 2.0)
 
 
-def test_a_pod_without_the_gate_is_not_ours_to_warm() -> None:
+def test_pod_without_gate_gets_no_warmup() -> None:
     assert gate.read(raw(gated=False), 8000) is None
 
 
-def test_it_holds_for_the_containers_that_it_was_given_for() -> None:
+def test_gate_holds_for_its_containers_only() -> None:
     said = warm(read())
     assert said.holds
     assert "the slowest of the last 2 took 200 ms (warmup.maxLatency 250 ms)" in said.message
@@ -84,7 +84,7 @@ def test_it_holds_for_the_containers_that_it_was_given_for() -> None:
 
 
 @pytest.mark.parametrize(("port", "counts"), [(8000, False), (9999, True)])
-def test_a_sidecar_counts_only_where_no_container_names_the_port(port: int, counts: bool) -> None:
+def test_sidecar_counts_only_without_a_named_port(port: int, counts: bool) -> None:
     said = warm(read(port))
     assert read(port, said=said, sidecar="t").is_warm is not counts
 
@@ -113,7 +113,7 @@ def test_a_sidecar_counts_only_where_no_container_names_the_port(port: int, coun
         ),
     ],
 )
-def test_a_closed_gate_says_what_it_waits_for(
+def test_closed_gate_names_its_reason(
     progress: Progress, now_s: float, reason: str, words: str
 ) -> None:
     said = gate.wanted(read(), progress, TERMS, now_s)
@@ -125,7 +125,7 @@ def test_a_closed_gate_says_what_it_waits_for(
     assert "containers" not in waits.message
 
 
-def test_nothing_is_waited_for_before_the_server_is_ready_or_once_it_is_warm() -> None:
+def test_gate_reason_is_none_before_ready_and_when_warm() -> None:
     assert gate.waits_for(raw(started=False)) is None
     assert gate.waits_for(raw(said=warm(read()))) is None
     assert gate.waits_for(raw(gated=False)) is None
@@ -145,7 +145,7 @@ def test_nothing_is_waited_for_before_the_server_is_ready_or_once_it_is_warm() -
         (("Warm", "of others"), "Warm", 5.0, 4.0, True),
     ],
 )
-def test_it_is_written_when_somebody_should_know(
+def test_gate_condition_is_written_on_change(
     known: tuple[str, str] | None, reason: str, age_s: float, last_s: float, worth: bool
 ) -> None:
     before = known and GateReason(holds=known[0] == "Warm", reason=known[0], message=known[1])
@@ -154,7 +154,7 @@ def test_it_is_written_when_somebody_should_know(
     assert gate.is_worth_writing(pod, said, progress, age_s, last_s) is worth
 
 
-def test_what_is_applied_names_the_pod_at_its_version_and_nothing_of_the_kubelet() -> None:
+def test_gate_apply_has_version_and_no_kubelet_fields() -> None:
     pod = read()
     assert gate.status_manifest(pod, warm(pod), NOW_S) == {
         "apiVersion": "v1",
@@ -174,7 +174,7 @@ def test_what_is_applied_names_the_pod_at_its_version_and_nothing_of_the_kubelet
     }
 
 
-def test_the_time_of_the_transition_stays_while_the_status_does() -> None:
+def test_gate_transition_time_moves_with_the_status() -> None:
     pod = read(said=GateReason(holds=False, reason="WarmingUp", message="x"))
     slow = GateReason(holds=False, reason="TooSlow", message="y")
     (written,) = gate.status_manifest(pod, slow, NOW_S)["status"]["conditions"]

@@ -44,7 +44,7 @@ def body(name: str, **scaling: int) -> dict[str, Any]:
 
 @settings(max_examples=200)
 @given(st.lists(JSON, max_size=8))
-def test_json_stays_what_it_is_to_the_byte(values: list[Any]) -> None:
+def test_interned_json_is_equal_to_the_byte(values: list[Any]) -> None:
     same, before = Interner(), copy.deepcopy(values)
     given_back = [same.json(one) for one in values]
     assert list(map(json.dumps, given_back)) == list(map(json.dumps, before))
@@ -53,19 +53,19 @@ def test_json_stays_what_it_is_to_the_byte(values: list[Any]) -> None:
         assert not isinstance(one, dict | list) or one is other
 
 
-def test_numbers_that_are_equal_are_not_the_same() -> None:
+def test_interner_keeps_number_types_apart() -> None:
     same = Interner()
     assert json.dumps([same.json([one]) for one in (1, 1.0, True)]) == "[[1], [1.0], [true]]"
 
 
-def test_equal_parts_of_different_wholes_are_one() -> None:
+def test_interner_shares_equal_parts() -> None:
     same = Interner()
     one, other = same.json({"a": {"x": [1, 2]}, "b": 1}), same.json({"a": {"x": [1, 2]}, "b": 2})
     assert one is not other
     assert one["a"] is other["a"]
 
 
-def test_what_it_knows_is_bounded_and_a_part_that_was_forgotten_is_no_other() -> None:
+def test_interner_is_bounded() -> None:
     same = Interner()
     first = same.json({"a": {"n": -1}})
     for number in range(2 * MOST):
@@ -74,7 +74,7 @@ def test_what_it_knows_is_bounded_and_a_part_that_was_forgotten_is_no_other() ->
     assert len(same._parts) <= MOST
 
 
-def test_services_share_groups_of_fields_that_are_equal() -> None:
+def test_interned_services_share_equal_fields() -> None:
     same = Interner()
     one, other, third = (
         same.service(InferenceService.parse(raw))
@@ -88,7 +88,7 @@ def test_services_share_groups_of_fields_that_are_equal() -> None:
     assert third.spec.slo is one.spec.slo
 
 
-def test_a_cache_keeps_equal_specs_once_and_of_a_new_status_only_the_status() -> None:
+def test_cache_stores_equal_specs_once() -> None:
     cache = ServiceCache(on_change=lambda _: None, on_gone=lambda _: None)
     for name in ("a", "b"):
         cache.saw(body(name))

@@ -22,20 +22,20 @@ def asked(profile: str, **spec: Any) -> WarmupRequest | Inputs | None:
     )
 
 
-def test_nothing_is_sent_where_the_server_warms_itself() -> None:
+def test_server_with_own_warmup_gets_no_request() -> None:
     assert request_of(service()) is None
     assert asked("vllm", warmup={}) is None
     assert asked("vllm", warmup={"sender": "Server"}) is None
 
 
-def test_a_request_that_is_given_is_sent_as_it_is() -> None:
+def test_given_warmup_request_is_sent_unchanged() -> None:
     given = {"path": "/inference", "body": "{}", "contentType": "text/plain"}
     sent = WarmupRequest(path="/inference", body="{}", content_type="text/plain")
     assert asked("mosec", warmup={"request": given}) == sent
     assert asked("vllm", warmup={"sender": "Operator", "request": given}) == sent
 
 
-def test_a_profile_that_knows_a_request_needs_none() -> None:
+def test_profile_request_is_used_by_default() -> None:
     known = {name for name, one in PROFILES.items() if one.warmup is not None}
     assert known == {"triton", "mlserver", "vllm", "sglang", "tgi", "tei"}
     for name in known:
@@ -45,7 +45,7 @@ def test_a_profile_that_knows_a_request_needs_none() -> None:
             assert request.path.startswith("/")
 
 
-def test_a_model_is_named_only_where_the_service_does() -> None:
+def test_model_name_is_sent_only_if_given() -> None:
     unnamed, named = asked("vllm"), asked("vllm", model={"name": "llama-3"})
     assert isinstance(unnamed, WarmupRequest)
     assert isinstance(named, WarmupRequest)
@@ -53,7 +53,7 @@ def test_a_model_is_named_only_where_the_service_does() -> None:
     assert json.loads(named.body)["model"] == "llama-3"
 
 
-def test_inputs_are_made_of_what_the_server_says_of_its_model() -> None:
+def test_inputs_follow_from_model_metadata() -> None:
     request = asked("triton", model={"name": "resnet"})
     assert request == Inputs(path="/v2/models/resnet", then="/v2/models/resnet/infer")
     said = {
@@ -85,7 +85,7 @@ def test_inputs_are_made_of_what_the_server_says_of_its_model() -> None:
         ('{"inputs": [{"name": "X", "datatype": "FP32", "shape": [4096, 4096]}]}', "16777216"),
     ],
 )
-def test_what_cannot_be_asked_names_the_way_out(said: str, why: str) -> None:
+def test_unknown_request_names_the_remedy(said: str, why: str) -> None:
     request = asked("mlserver")
     assert isinstance(request, Inputs)
     with pytest.raises(UnknownRequest, match=why) as refused:

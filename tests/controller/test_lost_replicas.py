@@ -71,9 +71,7 @@ TROUBLES = {
 
 
 @pytest.mark.parametrize(("spoil", "words"), TROUBLES.values(), ids=TROUBLES)
-def test_most_replicas_broken_are_named_with_the_cause_and_not_multiplied(
-    spoil: Any, words: str
-) -> None:
+def test_broken_majority_is_reported_and_not_multiplied(spoil: Any, words: str) -> None:
     async def story(world: World) -> None:
         before = await serving(world)
         for pod in world.pods.of("resnet")[: before // 2 + 1]:
@@ -91,7 +89,7 @@ def test_most_replicas_broken_are_named_with_the_cause_and_not_multiplied(
     play(story)
 
 
-def test_half_of_the_pods_are_preempted_and_only_they_are_replaced() -> None:
+def test_preempted_pods_are_replaced_once() -> None:
     async def story(world: World) -> None:
         before = await serving(world)
         world.cluster.scale_writes.clear()
@@ -105,7 +103,7 @@ def test_half_of_the_pods_are_preempted_and_only_they_are_replaced() -> None:
     play(story)
 
 
-def test_preempted_pods_that_find_no_node_are_reported_and_not_multiplied() -> None:
+def test_preempted_pods_without_a_node_are_not_multiplied() -> None:
     async def story(world: World) -> None:
         before = await serving(world)
         world.pods.capacity = before - before // 2
@@ -120,7 +118,7 @@ def test_preempted_pods_that_find_no_node_are_reported_and_not_multiplied() -> N
     play(story)
 
 
-def test_readiness_that_flaps_removes_nothing_and_adds_no_heap_of_replicas() -> None:
+def test_flapping_readiness_keeps_replicas() -> None:
     async def story(world: World) -> None:
         before = await serving(world)
         flapping = [pod["metadata"]["name"] for pod in world.pods.of("resnet")[: before // 2]]
@@ -137,7 +135,7 @@ def test_readiness_that_flaps_removes_nothing_and_adds_no_heap_of_replicas() -> 
     play(story)
 
 
-def test_refused_replicas_are_not_counted_as_on_their_way() -> None:
+def test_rejected_pods_are_not_counted_as_starting() -> None:
     async def story(world: World) -> None:
         world.create(scaling={"maxReplicas": 20})
         await world.run_for(20.0)

@@ -43,30 +43,30 @@ def after(*seconds: float | None, terms: Terms = TERMS, begun_s: float = 0.0) ->
         ((0.1, 0.1, 0.1, None, 0.1, 0.1, 0.1, 0.1), True),
     ],
 )
-def test_it_is_warm_once_the_last_requests_were_all_quick(
+def test_pod_is_warm_after_enough_fast_requests(
     answers: tuple[float | None, ...], warm: bool
 ) -> None:
     assert after(*answers).is_warm(TERMS) is warm
 
 
 @pytest.mark.parametrize(("slow", "warm"), [(1, True), (2, False)])
-def test_of_twenty_one_may_be_slow(slow: int, warm: bool) -> None:
+def test_one_of_twenty_requests_may_be_slow(slow: int, warm: bool) -> None:
     terms = Terms(requests=20, max_latency_s=0.25, timeout_s=60.0)
     assert after(*[0.1] * (20 - slow), *[3.0] * slow, terms=terms).is_warm(terms) is warm
 
 
-def test_the_first_request_is_sent_at_once_and_each_after_the_last_answer() -> None:
+def test_warmup_requests_are_sent_one_after_another() -> None:
     assert after().next_s(TERMS, 7.0) == 7.0
     assert after(9.0, 0.5).next_s(TERMS, 9.5) == 9.5
 
 
-def test_after_failures_in_a_row_the_pauses_grow_up_to_ten_seconds() -> None:
+def test_failures_pause_up_to_ten_seconds() -> None:
     pauses = [after(*[None] * n).next_s(TERMS, 0.0) for n in (1, 2, 3, 4, 5, 6, 7, 20)]
     assert pauses == [SHORTEST_PAUSE_S, 0.5, 1.0, 2.0, 4.0, 8.0, LONGEST_PAUSE_S, LONGEST_PAUSE_S]
     assert after(None, None, 0.1).next_s(TERMS, 0.1) == 0.1
 
 
-def test_a_pod_that_stays_slow_is_not_flooded() -> None:
+def test_slow_pod_is_not_flooded() -> None:
     assert after(0.3, 0.3, 0.3).next_s(TERMS, 0.9) == pytest.approx(0.9)
     assert after(0.3, 0.3, 0.3, 0.3).next_s(TERMS, 1.2) == pytest.approx(1.2 + ROUND_PAUSE_S)
 
@@ -80,7 +80,7 @@ def test_a_pod_that_stays_slow_is_not_flooded() -> None:
         ((0.1,), 61.0, True, 0.1),
     ],
 )
-def test_when_its_time_is_up_it_is_asked_now_and_then_until_it_answers_well(
+def test_warmup_after_timeout_continues_slowly(
     answers: tuple[float | None, ...], now_s: float, late: bool, next_s: float
 ) -> None:
     progress = after(*answers)
@@ -90,7 +90,7 @@ def test_when_its_time_is_up_it_is_asked_now_and_then_until_it_answers_well(
 
 @settings(max_examples=200)
 @given(st.lists(st.one_of(st.none(), st.floats(0.0, 300.0)), max_size=40), st.integers(1, 6))
-def test_it_is_warm_exactly_when_its_last_requests_say_so(
+def test_pod_is_warm_exactly_by_its_last_requests(
     answers: list[float | None], requests: int
 ) -> None:
     terms = Terms(requests=requests, max_latency_s=0.25, timeout_s=60.0)

@@ -34,7 +34,7 @@ def service(uid: str, version: int = 1, generation: int = 1, **metadata: Any) ->
     }
 
 
-def test_a_new_spec_is_news_and_a_new_status_is_not(told: Told) -> None:
+def test_cache_with_new_spec_notifies_and_with_new_status_does_not(told: Told) -> None:
     told.cache.saw(service("a", version=1))
     told.cache.saw(service("a", version=2))
     told.cache.saw(service("a", version=3, generation=2))
@@ -42,14 +42,14 @@ def test_a_new_spec_is_news_and_a_new_status_is_not(told: Told) -> None:
     assert told.news == ["changed a"] * 3
 
 
-def test_a_state_from_the_past_is_passed_over(told: Told) -> None:
+def test_cache_ignores_an_older_version(told: Told) -> None:
     told.cache.saw(service("a", version=10, generation=2))
     told.cache.saw(service("a", version=9, generation=1))
     assert told.cache.get("a") == service("a", version=10, generation=2)
     assert told.news == ["changed a"]
 
 
-def test_a_list_replaces_everything(told: Told) -> None:
+def test_list_replaces_the_cache(told: Told) -> None:
     told.cache.saw(service("a"))
     told.cache.saw(service("b"))
     begun = told.cache.begin_list()
@@ -58,7 +58,7 @@ def test_a_list_replaces_everything(told: Told) -> None:
     assert len(told.cache) == 2
 
 
-def test_the_dead_are_remembered_for_long_and_not_for_ever(told: Told) -> None:
+def test_deleted_uids_are_remembered_up_to_a_bound(told: Told) -> None:
     for number in range(5000):
         told.cache.forget(str(number))
     told.cache.saw(service("4999"))
@@ -68,7 +68,7 @@ def test_the_dead_are_remembered_for_long_and_not_for_ever(told: Told) -> None:
     assert told.cache.uids() == ("0",)
 
 
-def test_a_list_from_the_past_buries_nothing_that_is_newer(told: Told) -> None:
+def test_stale_list_removes_nothing_newer(told: Told) -> None:
     told.cache.saw(service("old", version=5))
     told.cache.saw(service("young", version=50))
     told.cache.replace([], told.cache.begin_list(), version="40")
@@ -77,14 +77,14 @@ def test_a_list_from_the_past_buries_nothing_that_is_newer(told: Told) -> None:
     assert told.news[3:] == ["gone young"]
 
 
-def test_a_list_of_a_namespace_says_nothing_of_others(told: Told) -> None:
+def test_list_of_one_namespace_keeps_other_namespaces(told: Told) -> None:
     told.cache.saw(service("here", namespace="here"))
     told.cache.saw(service("there", namespace="there"))
     told.cache.replace([], told.cache.begin_list(), namespace="here")
     assert told.news == ["changed here", "changed there", "gone here"]
 
 
-def test_what_is_created_while_a_list_is_under_way_stays(told: Told) -> None:
+def test_service_created_during_a_list_is_kept(told: Told) -> None:
     begun = told.cache.begin_list()
     told.cache.saw(service("young", version=50))
     told.cache.replace([], begun)
@@ -93,7 +93,7 @@ def test_what_is_created_while_a_list_is_under_way_stays(told: Told) -> None:
     assert told.cache.get("young") is None
 
 
-def test_what_is_deleted_while_a_list_is_under_way_stays_deleted(told: Told) -> None:
+def test_service_deleted_during_a_list_stays_deleted(told: Told) -> None:
     told.cache.saw(service("a"))
     begun = told.cache.begin_list()
     told.cache.forget("a")
@@ -102,12 +102,12 @@ def test_what_is_deleted_while_a_list_is_under_way_stays_deleted(told: Told) -> 
     assert told.news == ["changed a", "gone a"]
 
 
-def test_a_deletion_of_what_was_never_seen_is_no_news(told: Told) -> None:
+def test_deletion_of_an_unknown_service_does_not_notify(told: Told) -> None:
     told.cache.forget("a")
     assert told.news == []
 
 
-def test_a_name_leads_to_the_service_that_has_it_now(told: Told) -> None:
+def test_name_resolves_to_the_present_uid(told: Told) -> None:
     cache = told.cache
     assert cache.named("shop", "a") is None
     cache.saw(service("old", namespace="shop", name="a"))
@@ -119,14 +119,14 @@ def test_a_name_leads_to_the_service_that_has_it_now(told: Told) -> None:
     assert cache.named("shop", "a") is None
 
 
-def test_who_wrote_which_field_is_left_out(told: Told) -> None:
+def test_cache_drops_managed_fields(told: Told) -> None:
     written = service("a", managedFields=[{"manager": "x"}])
     told.cache.saw(written)
     assert told.cache.get("a") == service("a")
     assert "managedFields" in written["metadata"]
 
 
-def test_where_versions_are_no_numbers_every_state_counts(told: Told) -> None:
+def test_cache_with_opaque_versions_takes_every_state(told: Told) -> None:
     for version, generation in (("x", 1), ("y", 2), ("", 3), ("", 4)):
         seen = service("a", generation=generation)
         seen["metadata"]["resourceVersion"] = version
@@ -141,7 +141,7 @@ def test_where_versions_are_no_numbers_every_state_counts(told: Told) -> None:
     assert told.news == [*["changed a"] * 5, "gone a"]
 
 
-def test_a_state_of_the_same_age_is_taken_in_where_it_has_another_name_for_it(told: Told) -> None:
+def test_cache_takes_an_equal_version_under_another_spelling(told: Told) -> None:
     told.cache.saw(service("a", version=5))
     first = told.cache.get("a")
     told.cache.saw(service("a", version=5) | {"status": {"x": 1}})
@@ -150,7 +150,7 @@ def test_a_state_of_the_same_age_is_taken_in_where_it_has_another_name_for_it(to
     assert told.cache.get("a") is not first
 
 
-def test_the_dead_stay_dead_when_they_are_seen_again(told: Told) -> None:
+def test_deleted_service_seen_again_stays_deleted(told: Told) -> None:
     for number in range(4097):
         told.cache.forget(str(number))
     told.cache.saw(service("1"))
@@ -159,7 +159,7 @@ def test_the_dead_stay_dead_when_they_are_seen_again(told: Told) -> None:
     assert told.cache.uids() == ("0",)
 
 
-def test_what_is_known_already_is_kept_instead_of_another_copy() -> None:
+def test_cache_keeps_the_known_copy_of_an_equal_object() -> None:
     cache = ServiceCache(on_change=lambda _: None, on_gone=lambda _: None)
     known = {"metadata": {"uid": "a", "resourceVersion": "7"}}
     cache.saw(known)
