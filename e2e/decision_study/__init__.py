@@ -1,1 +1,1 @@
-"""The proof of the decision: named cells, every peer over its grid, and what the figures say."""
+"""Compares Headroom with its peers in fixed cells of the simulator, and judges the promises."""

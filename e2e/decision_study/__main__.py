@@ -40,11 +40,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         interrupted = True
     except ChildProcessError as error:
-        console.print(f"[red]error:[/red] {error}; what was finished is kept", soft_wrap=True)
+        console.print(f"[red]error:[/red] {error}; finished runs are kept", soft_wrap=True)
         failures = 1
     figures = _report(asked, console, whole=not interrupted)
     if interrupted:
-        console.print("Interrupted: the report holds what was finished; run again to go on.")
+        console.print("Interrupted: the report covers the finished runs; run again to continue.")
         return INTERRUPTED
     broken = [figure.name for figure in figures if not all_hold([figure])]
     if broken:
@@ -53,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(asked: options.Options, console: Console) -> int:
-    """Run what is missing: the sweep, then more seeds; return how many runs failed."""
+    """Perform missing runs: the sweep, then more seeds; return how many failed."""
     grids = options.grids(asked.extent)
     failures = _phase("sweep", plan.first(asked.extent, grids), asked.jobs, console)
     known = _known(asked.extent, grids)
@@ -63,7 +63,7 @@ def _run(asked: options.Options, console: Console) -> int:
 
 
 def _known(extent: plan.Extent, grids: plan.Grids) -> dict[Job, Record]:
-    """Return all records of the extent that still hold."""
+    """Return all valid records of the extent."""
     kept = records.load(RUNS)
     jobs = plan.every(extent, grids)
     return records.current(kept, jobs)
@@ -76,7 +76,7 @@ def _phase(name: str, jobs: Sequence[Job], workers: int, console: Console) -> in
     missing = [job for job in jobs if job not in done]
     weights = {job: running.expected_s(job, times) for job in missing}
     missing.sort(key=lambda job: -weights[job])
-    console.print(f"{name}: {len(done)} runs are there, {len(missing)} to go")
+    console.print(f"{name}: {len(done)} runs exist, {len(missing)} to go")
     if not missing:
         return 0
     began_s, spent_s, failed = time.monotonic(), 0.0, 0
@@ -119,10 +119,10 @@ def _bar(console: Console) -> Progress:
 
 
 def _report(asked: options.Options, console: Console, *, whole: bool) -> Sequence[Figure]:
-    """Print and write what is known; return the figures."""
+    """Print and write the report; return the figures."""
     known = _known(asked.extent, options.grids(asked.extent))
     if not known:
-        console.print("There is no result yet.")
+        console.print("There are no results yet.")
         return ()
     measured = promises.of_decision(decision.measure()) if asked.alone and whole else ()
     found = report.of(known.values(), measured)

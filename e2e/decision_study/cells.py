@@ -1,7 +1,7 @@
-"""The cells: which workload meets which plant, at which size, with which cold start and routing.
+"""The cells: combinations of workload, plant, size, cold start and routing.
 
-The list is fixed. Rate-only traces enter as the three hours around their steepest rise; recorded
-requests as they are. A cell's mean rate is what keeps about `size` replicas in use.
+The list is fixed. Rate-only traces are cut to the three hours around their steepest rise; recorded
+requests are used as they are. A cell's mean rate keeps about `size` replicas in use.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from headroom.simulator.scenario import Arrivals, Scenario, Workload
 from headroom.simulator.traces import shipped_trace
 
 SMOOTH = frozenset({"llm-hour", "servegen", "servegen-bursts", "worldcup", "ramp"})
-"""Workloads without jumps between minutes: the class in which little must be missed."""
+"""Workloads without jumps between minutes: the class with the strictest promise."""
 MAX_REPLICAS = 100
 _NAME = "service"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plant:
-    """A replica and its promise."""
+    """A server and its latency target."""
 
     server: Server
     target_s: float
@@ -51,7 +51,7 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """All of it in one word."""
+        """Its parts in one string."""
         start = f"{self.cold_start_s:g}s"
         return f"{self.workload}/{self.plant}/{self.size}/{start}/{self.routing.value}"
 
@@ -61,7 +61,7 @@ class Cell:
         return self.workload in SMOOTH
 
     def spec(self) -> ServiceSpec:
-        """Return the service: Headroom's defaults throughout, and a cost that has to be learnt."""
+        """Return the service: Headroom's defaults, and a cost that must be learned."""
         plant = PLANTS[self.plant]
         return ServiceSpec(
             name=_NAME,
@@ -74,7 +74,7 @@ class Cell:
         )
 
     def scenario(self) -> Scenario:
-        """Return what a run takes."""
+        """Return the scenario of a run."""
         spec = self.spec()
         arrivals = WORKLOADS[self.workload](mean_rps(spec, self.size))
         return Scenario(name=self.name, workloads=(Workload(spec=spec, arrivals=arrivals),))
@@ -120,7 +120,7 @@ def _trace(name: str):  # type: ignore[no-untyped-def]
 
 
 def _ramp(rate_rps: float) -> Arrivals:
-    """Fourfold within an hour, and level before and after."""
+    """Fourfold within an hour, and constant before and after."""
     profile = shapes.ramp(
         duration_s=2 * _HOUR_S,
         from_rps=0.4 * rate_rps,

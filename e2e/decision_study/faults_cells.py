@@ -1,6 +1,6 @@
-"""Cells beside the comparison, for Headroom alone: a wrong claim of its cost, and faults.
+"""Cases outside the comparison, for Headroom alone: wrong claims of the cost, and faults.
 
-A case is a cell with something added. Its *base* is the case that it is compared with: the right
+A case is a cell with an added circumstance. Its *base* is the case it is compared with: the right
 claim for a wrong one, and the same plant faults without the loss of telemetry for a blind one.
 """
 
@@ -16,7 +16,7 @@ from headroom.simulator.scenario import Scenario
 
 WRONG_BY = 1.5
 STALE_AFTER_S = 10.0
-"""A signal this old is missing; what was seen just before may still be acted upon."""
+"""A signal this old is missing; decisions may still use newer ones."""
 _BLIND_S, _HALF_BLIND_S, _FAULTY_S = 120.0, 600.0, 1800.0
 _REFILL_S = 30.0
 """After a restart the windows are empty for this long."""
@@ -24,23 +24,23 @@ _REFILL_S = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A cell under one added circumstance."""
+    """A cell with one added circumstance."""
 
     cell: Cell
     what: str
     base: str | None = None
     """The `what` of the case that this one is compared with."""
     claim: float | None = None
-    """The servers claim to be this many times as fast as they are."""
+    """Factor by which the servers claim to be faster than they are."""
     faults: tuple[Fault, ...] = ()
     blind_s: tuple[float, float] | None = None
-    """From when to when nothing may be removed: signals are missing."""
+    """Interval of missing signals, in which no replica may be removed."""
     promised: bool = True
-    """False where the comparison is shown for scale: no law could keep it."""
+    """False for a comparison that is only shown: no autoscaler could keep it."""
 
     @property
     def name(self) -> str:
-        """All of it in one word."""
+        """Its parts in one string."""
         return f"{self.cell.name}+{self.what}"
 
     @property
@@ -49,7 +49,7 @@ class Case:
         return None if self.base is None else f"{self.cell.name}+{self.base}"
 
     def scenario(self) -> Scenario:
-        """Return what a run takes."""
+        """Return the scenario of a run."""
         plain = self.cell.scenario()
         (workload,) = plain.workloads
         spec = workload.spec
@@ -60,13 +60,13 @@ class Case:
 
 
 def claimed(server: Server, speed: float) -> Server:
-    """Return the server as it claims to be: every time divided by the speed."""
+    """Return the claimed server: every time divided by the speed."""
     return replace(server, fixed_s=server.fixed_s / speed, per_item_s=server.per_item_s / speed)
 
 
 _BY_NAME = {cell.name: cell for cell in CELLS}
 _LOADED: Mapping[str, float] = {
-    # Under load, and past the cell's own jump: what is lost then is lost to the fault.
+    # Under load, and after the cell's own jump, so that losses are due to the fault.
     "step/heavy/4/60s/Random": 5400.0,
     "functions-http/single/12/60s/Random": 5400.0,
 }
@@ -120,7 +120,7 @@ def _faulty(cell: Cell, at_s: float) -> tuple[Case, ...]:
 
 
 def _blind_at_the_step(cell: Cell) -> Case:
-    """Return the loss that hurts most: nobody sees the step come. Shown, not promised."""
+    """Return the most harmful loss of telemetry, at the step itself. Shown, not promised."""
     return Case(
         cell=cell,
         what="scrape-loss-at-the-step",
@@ -132,7 +132,7 @@ def _blind_at_the_step(cell: Cell) -> Case:
 
 
 def _blind_as_load_falls(cell: Cell) -> tuple[Case, ...]:
-    """Return the loss that begins just before the first spike's replicas would be removed."""
+    """Return the loss that starts just before the first spike's replicas would be removed."""
     at_s = 885.0  # the spike ends at 720 s, and the hold 180 s later
     loss = Fault(kind=FaultKind.SCRAPE_LOSS, start_s=at_s, duration_s=_BLIND_S)
     return (

@@ -1,4 +1,4 @@
-"""Golden figures: what Headroom and its peers do in twelve short scenarios, to the last digit.
+"""Golden figures of Headroom and its peers in twelve short scenarios, to the last digit.
 
     python -m decision_study.golden             compare; exits with 1 if any figure differs
     python -m decision_study.golden --record    record the figures of this tree
@@ -99,7 +99,7 @@ def _plain(value: float) -> float | str:
 
 
 def inputs() -> dict[str, Figures]:
-    """Return what the study's cells are made of: their first arrivals, and all their numbers."""
+    """Return the inputs of the study's cells: their first arrivals, and all their numbers."""
     scenarios = {cell.name: cell.scenario() for cell in CELLS}
     scenarios |= {name: case.scenario() for name, case in EXTRAS.items()}
     return {f"inputs/{name}": _inputs(scenario) for name, scenario in scenarios.items()}
@@ -145,7 +145,7 @@ def _finite(value: float) -> float:
 
 
 def recorded() -> Mapping[str, Figures]:
-    """Return what was recorded, by name."""
+    """Return the recorded figures, by name."""
     figures: Mapping[str, Figures] = json.loads(FIGURES.read_text(encoding="utf-8"))
     return figures
 
@@ -153,7 +153,7 @@ def recorded() -> Mapping[str, Figures]:
 def differences(
     found: Mapping[str, Figures], expected: Mapping[str, Figures], tolerance: float = TOLERANCE
 ) -> list[str]:
-    """Return one line per figure that differs, and per run that has no recorded figures."""
+    """Return one line per figure that differs, and per run without recorded figures."""
     lines = []
     for run, figures in found.items():
         if run not in expected:

@@ -1,11 +1,12 @@
-"""PURE. What the points say about the promises of the comparison; every reading is stated here.
+"""PURE. Judges the promises of the comparison from its points, by these definitions.
 
 - The mean over cells of a cell's attainment, and of its GPU-hours over the clairvoyant's.
-- Beating is missing no more *and* costing no more, one of both less, over the seeds in common.
-- Tuned in hindsight: of the peers' points those decide that ran with all of Headroom's seeds; all
-  that lie on the front of a cell's sweep do.
-- A cell is feasible where the clairvoyant itself attains 95 %.
-- The clairvoyant keeps the ceiling; of what costs less than it, nobody knows that it does.
+- A point beats another if it misses no more *and* costs no more, and less in one of both, over
+  their common seeds.
+- Tuned in hindsight: the points of peers that ran with all of Headroom's seeds decide; these
+  include the front of every cell's sweep.
+- A cell is feasible if the clairvoyant attains 95 %.
+- The clairvoyant keeps the utilization ceiling; cheaper points may break it.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Field:
 
     @cached_property
     def cells(self) -> tuple[str, ...]:
-        """Those that Headroom ran in; all, where it ran in none."""
+        """Cells in which Headroom ran; all if it ran in none."""
         every = tuple(dict.fromkeys(p.cell for p in self.points))
         return tuple(cell for cell in every if cell in self.ours) or every
 
@@ -54,13 +55,13 @@ class Field:
 
     @cached_property
     def feasible(self) -> frozenset[str]:
-        """Cells in which the clairvoyant keeps the promise."""
+        """Cells in which the clairvoyant reaches the SLO."""
         known = self.by_setting.get(CLAIRVOYANT, {})
         return frozenset(c for c, point in known.items() if point.attainment.mean >= FEASIBLE)
 
     @cached_property
     def infeasible(self) -> frozenset[str]:
-        """Cells in which it does not; where it did not run, nobody knows."""
+        """Cells in which it ran and does not."""
         return frozenset(self.by_setting.get(CLAIRVOYANT, {})) - self.feasible
 
     def means(self, setting: str, cells: Sequence[str]) -> tuple[float, float | None] | None:
@@ -86,7 +87,7 @@ class Margin:
 
     @property
     def certain(self) -> bool | None:
-        """Whether neither 95 % interval reaches above 0; None where there is no interval."""
+        """Whether both 95 % intervals are at or below 0; None without intervals."""
         widths = (self.misses.half_width, self.gpu_hours.half_width)
         if widths[0] is None or widths[1] is None:
             return None
@@ -94,7 +95,7 @@ class Margin:
 
 
 def margin(point: Point, ours: Point) -> Margin | None:
-    """Return how much a peer's point is off Headroom's; None where they share no seed."""
+    """Return the margin of a peer's point over Headroom's; None without common seeds."""
     shared = [(point.by_seed[s], ours.by_seed[s]) for s in point.by_seed if s in ours.by_seed]
     if not shared:
         return None
@@ -111,7 +112,7 @@ class Loss:
     cell: str
     ours: Point
     winners: tuple[tuple[Point, Margin], ...]
-    """The one with the fewest GPU-hours first."""
+    """Cheapest first."""
 
     @property
     def dear_enough(self) -> bool:
@@ -144,12 +145,12 @@ class Hindsight:
 
 
 def below_clairvoyant(point: Point) -> bool:
-    """Whether it costs less than the clairvoyant, who keeps the ceiling; no, if that is missing."""
+    """Return whether it costs less than the clairvoyant; False if that did not run."""
     return point.cost_ratio is not None and point.cost_ratio < 1
 
 
 def hindsight(field: Field, setting: str = OURS) -> Hindsight:
-    """Return the cells that Headroom, or a bound, loses to some point of some peer."""
+    """Return the cells that Headroom, or a bound, loses to a point of any peer."""
     decided: list[str] = []
     losses: list[Loss] = []
     for cell, ours in field.by_setting.get(setting, {}).items():
@@ -169,22 +170,22 @@ def hindsight(field: Field, setting: str = OURS) -> Hindsight:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneSetting:
-    """What one peer does with a single setting for all cells."""
+    """The results of one peer with a single setting for all cells."""
 
     peer: str
     cheapest: str | None
-    """Of its settings that reach Headroom's mean attainment; None where none does."""
+    """The cheapest setting that reaches Headroom's mean attainment; None if none does."""
     attainment: float | None
     relative_cost: float | None
-    """Of the cheapest: its mean cost ratio over Headroom's."""
+    """Mean cost ratio of the cheapest over Headroom's."""
     most_beating: str
     """The setting that beats Headroom in the most cells."""
     beaten_share: float
-    """Of all cells, by that setting."""
+    """Share of all cells beaten by that setting."""
 
 
 def one_settings(field: Field) -> tuple[OneSetting, ...]:
-    """Return one answer per peer that has a setting which ran in all of Headroom's cells."""
+    """Return one result per peer with a setting that ran in all of Headroom's cells."""
     ours = field.means(OURS, field.cells)
     if ours is None or ours[1] is None:
         return ()
@@ -234,7 +235,7 @@ def beaten_share(field: Field, setting: str, beaten: str = OURS) -> float:
 
 
 def most_beaten_share(field: Field, beaten: str) -> float | None:
-    """Return the share of the cells in which the single setting that beats a bound most does."""
+    """Return the share of cells won by the single setting that beats a bound most often."""
     settings = {point.setting for point in field.peers}
     if not set(field.cells) <= set(field.by_setting.get(beaten, {})):
         return None
@@ -252,7 +253,7 @@ def against_ideal(field: Field) -> tuple[float, float | None] | None:
 
 
 def most_flaps(field: Field) -> Point | None:
-    """Return Headroom's point in the cell where it flaps most, by the mean over seeds."""
+    """Return Headroom's point in the cell with most flaps, by the mean over seeds."""
     return max(field.ours.values(), key=lambda point: point.flaps_per_hour, default=None)
 
 

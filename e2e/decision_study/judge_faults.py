@@ -1,4 +1,4 @@
-"""PURE. What the cases beside the comparison say: wrong claims, faults, removals while blind."""
+"""PURE. Judges the cases outside the comparison: wrong claims, faults, removals while blind."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ class Verdict:
 
 
 def claims(cases: Iterable[Case], records: Iterable[Record]) -> tuple[Verdict, ...]:
-    """Compare what is attained after the first ten minutes, claim by claim."""
+    """Compare attainment after the first ten minutes, claim by claim."""
     return _verdicts(cases, records, settled=True)
 
 
 def faults(cases: Iterable[Case], records: Iterable[Record]) -> tuple[Verdict, ...]:
-    """Compare what is attained in the whole run, fault by fault."""
+    """Compare attainment of the whole run, fault by fault."""
     return _verdicts(cases, records, settled=False)
 
 
 def most_lost(verdicts: Sequence[Verdict]) -> tuple[float, str] | None:
-    """Return the largest promised loss and where; None where nothing was compared."""
+    """Return the largest promised loss and its case; None without comparisons."""
     lost = [
         (verdict.lost.mean, verdict.case.name)
         for verdict in verdicts

@@ -1,4 +1,4 @@
-"""The command line, parsed into what is to be run."""
+"""Parses the command line."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from headroom.simulator.autoscalers import catalogue
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What was asked for."""
+    """The parsed command line."""
 
     extent: Extent
     jobs: int
     fresh: bool
     report_only: bool
     alone: bool
-    """Whether `decide()` is timed, too: only where nothing was narrowed down."""
+    """Whether `decide()` is timed, too: only for a complete study."""
 
 
 def parsed(argv: Sequence[str] | None) -> Options:
-    """Parse; ends the process with status 2 and the rule for what cannot be asked."""
+    """Parse; exits with status 2 and the broken rule for invalid arguments."""
     parser = _parser()
     given = parser.parse_args(argv)
     cells, extras = [cell.name for cell in CELLS], list(EXTRAS)
@@ -69,20 +69,20 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="decision_study",
         allow_abbrev=False,
-        description="Run Headroom and every peer over the cells, and say what holds. Finished runs "
-        "are kept in .decision_study/ and not run again while what they depend on is unchanged.",
+        description="Run Headroom and its peers in all cells and judge the promises. Finished runs "
+        "are kept in .decision_study/ and reused while their versions are unchanged.",
     )
     add = parser.add_argument
     add("--quick", action="store_true", help="16 cells, 4 settings a peer, 1 seed: 10 min")
-    add("--cells", metavar="PATTERN", help="only cells like this, e.g. 'ramp/heavy/*,step/*'")
-    add("--autoscalers", type=_names, metavar="A,B", help="only these; the bounds join anyway")
+    add("--cells", metavar="PATTERN", help="only matching cells, e.g. 'ramp/heavy/*,step/*'")
+    add("--autoscalers", type=_names, metavar="A,B", help="only these, and the bounds")
     add("--seeds", type=_positive, metavar="N", help="seeds 1 to N (5; quick: 1)")
     add("--defaults-only", action="store_true", help="peers at their defaults, no sweep")
     add("--seed-defaults", action="store_true", help="all seeds for peers' defaults, too: +20 min")
     add("--no-extras", action="store_true", help="without wrong claims, faults, cost of decide()")
     add("--jobs", "-j", type=_positive, default=_cores(), metavar="N", help="worker processes")
-    add("--fresh", action="store_true", help="run everything again")
-    add("--report-only", action="store_true", help="run nothing, report what is there")
+    add("--fresh", action="store_true", help="discard finished runs")
+    add("--report-only", action="store_true", help="report finished runs, run nothing")
     return parser
 
 

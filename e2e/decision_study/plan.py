@@ -1,8 +1,8 @@
-"""PURE. Which runs there are: the sweep with one seed, then more seeds for what matters.
+"""PURE. Plans the runs: a sweep with one seed, then more seeds for the settings that matter.
 
 first   every cell x every peer x its grid with seed 1; Headroom and the bounds with all seeds
-second  what the first found on the front of a cell, what beats Headroom in it, and every peer's
-        defaults: all other seeds
+second  all other seeds for settings on the front of a cell, settings that beat Headroom in it, and
+        on request every peer's defaults
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Grids = Mapping[str, Sequence[Setting]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extent:
-    """How much of the whole is run."""
+    """The selected part of the study."""
 
     cells: tuple[str, ...]
     autoscalers: tuple[str, ...]
@@ -30,9 +30,9 @@ class Extent:
     """Cells for Headroom alone: wrong claims and faults."""
     seeds: int = 5
     settings_each: int | None = None
-    """Of each grid at most so many, the defaults first; None takes all."""
+    """Maximum settings per grid, the defaults first; None means all."""
     seed_defaults: bool = False
-    """Whether peers' defaults get all seeds wherever they lie."""
+    """Whether peers' defaults always get all seeds."""
 
 
 QUICK = frozenset(
@@ -57,7 +57,7 @@ QUICK = frozenset(
 )
 QUICK_SETTINGS, QUICK_SEEDS = 4, 1
 SWEEP_SEED = 1
-"""Fronts are found with this one alone, so that an interrupted second phase goes on the same."""
+"""Fronts are found with this seed only, so that an interrupted second phase can continue."""
 
 
 def matching(names: Iterable[str], pattern: str) -> tuple[str, ...]:
@@ -67,7 +67,7 @@ def matching(names: Iterable[str], pattern: str) -> tuple[str, ...]:
 
 
 def spread(settings: Sequence[Setting], count: int | None) -> tuple[Setting, ...]:
-    """Return the defaults, which stand first, and evenly spread others: `count` in all.
+    """Return the defaults, which are first, and evenly spaced further settings: `count` in all.
 
     Worked: 14 settings, 4 wanted: 0, then of the 13 others those at 2, 6 and 10: 3, 7, 11.
     """
@@ -79,7 +79,7 @@ def spread(settings: Sequence[Setting], count: int | None) -> tuple[Setting, ...
 
 
 def every(extent: Extent, grids: Grids) -> tuple[Job, ...]:
-    """Return every run that may have been made: all settings with all seeds."""
+    """Return every possible run: all settings with all seeds."""
     jobs = [
         _job(cell, name, setting, seed)
         for cell in extent.cells
@@ -91,7 +91,7 @@ def every(extent: Extent, grids: Grids) -> tuple[Job, ...]:
 
 
 def first(extent: Extent, grids: Grids) -> tuple[Job, ...]:
-    """Return the runs that need no result: those without a grid get all seeds at once."""
+    """Return the runs of the first phase: autoscalers without a grid get all seeds."""
     jobs = [
         _job(cell, name, setting, seed)
         for cell in extent.cells
@@ -103,7 +103,7 @@ def first(extent: Extent, grids: Grids) -> tuple[Job, ...]:
 
 
 def second(extent: Extent, grids: Grids, points: Sequence[Point]) -> tuple[Job, ...]:
-    """Return what else is to run, given the points of the sweep's one seed."""
+    """Return the runs of the second phase, given the points of the sweep's seed."""
     jobs: dict[Job, None] = {}
     for cell in extent.cells:
         peers = [point for point in points if point.cell == cell and point.autoscaler in grids]

@@ -1,7 +1,7 @@
 """PURE. Misses against cost of every policy with one setting for all cells, as an SVG file.
 
-Every peer is a line through the front of its settings, tied to a dot at its defaults; Headroom
-has one setting. Colours follow the reader's light or dark scheme.
+Every peer is a line through the front of its settings, connected to a dot at its defaults;
+Headroom has one setting. Colours follow the reader's light or dark scheme.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def front(field: Field) -> Markup:
         xmlns="http://www.w3.org/2000/svg",
         viewBox=f"0 0 {WIDTH:g} {HEIGHT:g}",
         role="img",
-        aria_label=f"{title}; the same figures stand in the table",
+        aria_label=f"{title}; the table has the same figures",
     )
 
 
@@ -171,7 +171,7 @@ def _says(place: Place) -> Markup:
 
 
 def _names(marked: Sequence[Place], across: Axis, up: Axis) -> list[Markup]:
-    """Name every default beside its dot, where the name covers the least of what is there."""
+    """Label every default next to its dot, where the label covers least."""
     named = sorted(marked, key=lambda p: (p.autoscaler not in (OURS, CLAIRVOYANT), p.cost))
     taken = [_Box(across(p.cost) - 6, up(p.misses) - 6, 12) for p in named]
     labels: list[Markup] = []

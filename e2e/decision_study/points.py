@@ -22,12 +22,12 @@ class Point:
     attainment: Estimate
     gpu_hours: Estimate
     cost_ratio: float | None
-    """GPU-hours over the clairvoyant's, seed by seed; None where they share no seed."""
+    """GPU-hours over the clairvoyant's, seed by seed; None without common seeds."""
     flaps_per_hour: float
     most_flaps_per_hour: float
-    """In its worst run."""
+    """Flaps per hour of the worst run."""
     undone_per_hour: float | None
-    """Removals that a flap follows; None where they were not counted."""
+    """Removals followed by a flap; None if not counted."""
     settled_attainment: float
     by_seed: Mapping[int, Record]
 
@@ -81,7 +81,7 @@ def _point(runs: Mapping[int, Record], yardstick: Mapping[int, Record]) -> Point
 
 
 def mean_over(points: Iterable[Point]) -> tuple[float, float | None]:
-    """Return mean attainment and mean cost ratio over cells; None where a cell has no yardstick."""
+    """Return mean attainment and mean cost ratio over cells; None if a cell has no clairvoyant."""
     rows = list(points)
     ratios = [row.cost_ratio for row in rows if row.cost_ratio is not None]
     whole = len(ratios) == len(rows) > 0

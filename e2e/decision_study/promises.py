@@ -1,4 +1,4 @@
-"""PURE. The promises, each as a row: promised, measured, whether it holds."""
+"""PURE. The promises as rows: promised, measured, whether it holds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from headroom.simulator.report.number_format import counted
 def figures_of(
     field: Field, smooth: Sequence[str], claims: Sequence[Verdict], faults: Sequence[Verdict]
 ) -> tuple[Figure, ...]:
-    """Return every figure that the results allow; `smooth` are the cells without jumps."""
+    """Return every figure for which there are results; `smooth` are the cells without jumps."""
     return (
         *_smooth(field, smooth),
         *_ideal(field),
@@ -29,7 +29,7 @@ def figures_of(
 
 
 def of_decision(measured: Sequence[Figure]) -> tuple[Figure, ...]:
-    """Return what the timing of `decide()` found as promises; what has no bound is left out."""
+    """Return the timings of `decide()` that have a bound, as promises."""
     return tuple(
         replace(figure, name=f"8 {figure.name}") for figure in measured if figure.holds is not None
     )
@@ -80,7 +80,7 @@ def _hindsight(field: Field) -> list[Figure]:
 
 
 def _hindsight_of(field: Field, bound: str) -> Figure:
-    """Return what a bound would keep of the third promise."""
+    """Return the share of the third promise that a bound would keep."""
     kept = judge.hindsight(field, bound).kept(field.feasible)
     name = f"3 what the {bound}, a bound, would have"
     return shown(name, "" if kept is None else f"{100 * kept:.1f} %")

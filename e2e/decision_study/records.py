@@ -18,7 +18,7 @@ OURS = "headroom"
 CLAIRVOYANT = "clairvoyant"
 IDEAL = "ideal-reactive"
 SETTLING_S = 600.0
-"""A wrong capacity may cost this long."""
+"""A wrong capacity may cause misses this long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,12 +28,12 @@ class Job:
     cell: str
     autoscaler: str
     knobs: tuple[tuple[str, float], ...] = ()
-    """Those that are not at their default, sorted by name."""
+    """Knobs that are not at their default, sorted by name."""
     seed: int = 1
 
     @property
     def setting(self) -> str:
-        """The autoscaler and its knobs in one word."""
+        """The autoscaler and its knobs in one string."""
         return setting_name(self.autoscaler, dict(self.knobs))
 
 
@@ -46,31 +46,31 @@ def setting_name(autoscaler: str, knobs: Mapping[str, float]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """What one run came to."""
+    """The result of one run."""
 
     job: Job
     version: str
-    """Of what decides the result (`versions.py`)."""
+    """Version of everything that decides the result (`versions.py`)."""
     wall_s: float
     duration_s: float
     """Virtual seconds."""
     requests: int
     attainment: float
     settled_attainment: float
-    """Of what ended after the first `SETTLING_S`, intervals weighted by their arrivals."""
+    """Attainment after the first `SETTLING_S`, intervals weighted by their arrivals."""
     gpu_hours: float
     starting_gpu_hours: float
     p95_s: float | None
-    """None: the percentile is a request without an answer."""
+    """None: the percentile is an unanswered request."""
     violation_minutes: int
     minutes: int
     operations: int
     flaps: int
     recover_s: float
     removals_s: tuple[float, ...]
-    """Virtual times at which fewer replicas were asked for."""
+    """Virtual times of scale-downs."""
     undone: int | None = None
-    """Removals that a flap follows, however many steps it takes; None where nobody promises any."""
+    """Removals followed by a flap of any number of steps; only counted for Headroom."""
 
     @property
     def flaps_per_hour(self) -> float:
@@ -87,7 +87,7 @@ def record_of(
     duration_s: float,
     cold_start_s: float,
 ) -> Record:
-    """Return the record of a finished run; `cold_start_s` is the middle one of its plant."""
+    """Return the record of a finished run; `cold_start_s` is the median one of its plant."""
     score = outcome.score
     return Record(
         job=job,
@@ -111,7 +111,7 @@ def record_of(
 
 
 def _undone(moves: Sequence[Move], cold_start_s: float) -> int:
-    """Count the flaps, those after the same removal as one."""
+    """Count the flaps, with those after the same removal as one."""
     return sum(
         before.after < before.before
         and after.after > after.before
@@ -124,7 +124,7 @@ def settled_attainment(outcome: Outcome) -> float:
     """Return the attainment after the first ten minutes.
 
     Worked: samples that end at 600, 900 and 1200 s with attainments 0.5, 0.9 and 1.0 at 10, 30 and
-    10 requests per second: the first counts as beginning, (0.9 x 30 + 1.0 x 10) / 40 = 0.925.
+    10 requests per second: the first is part of the beginning, (0.9 x 30 + 1.0 x 10) / 40 = 0.925.
     """
     timeline, weighted, weight = outcome.timeline, 0.0, 0.0
     columns = (timeline.times_s, timeline.attainment, timeline.arrival_rps)

@@ -1,4 +1,4 @@
-"""What was found, put together: figures and tables, and the files that hold them."""
+"""Combines figures and tables into the report, and writes its files."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ _ORDER = {cell.name: index for index, cell in enumerate(CELLS)}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Everything that is printed and written."""
+    """The content that is printed and written."""
 
     field: Field
     figures: tuple[Figure, ...]
     grids: tuple[Grid, ...]
 
     def for_terminal(self) -> list[RenderableType]:
-        """Return what is printed: the tables, the promises last."""
+        """Return the tables to print, the promises last."""
         grids = [tables.for_terminal(grid) for grid in self.grids if grid.rows]
         return [*grids, table("What was promised", self.figures)]
 
 
 def of(records: Iterable[Record], measured: Sequence[Figure] = ()) -> Report:
-    """Put the records together; `measured` are figures that no run gives."""
+    """Return the report of these records; `measured` are figures that do not come from runs."""
     rows = list(records)
     compared = [row for row in rows if row.job.cell not in EXTRAS]
     compared.sort(key=lambda row: _ORDER.get(row.job.cell, len(_ORDER)))
@@ -59,7 +59,7 @@ def of(records: Iterable[Record], measured: Sequence[Figure] = ()) -> Report:
 
 
 def write(report: Report, folder: Path) -> tuple[Path, ...]:
-    """Write Markdown, JSON and the plot, each whole or not at all; return their places."""
+    """Write Markdown, JSON and the plot atomically; return their paths."""
     parts = [tables.promises(report.figures), *(grid for grid in report.grids if grid.rows)]
     texts = {
         "table.md": "\n".join(map(tables.as_markdown, parts)),

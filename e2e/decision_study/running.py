@@ -1,4 +1,4 @@
-"""Runs in worker processes; each record is handed over the moment that its run ends."""
+"""Performs runs in worker processes; delivers each record as soon as its run ends."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def scenario_of(cell: str) -> Scenario:
 
 
 def perform(job: Job) -> Record:
-    """Carry out one run."""
+    """Perform one run."""
     scenario = scenario_of(job.cell)
     knobs: dict[str, float | str] = dict(job.knobs)
     began_s = time.monotonic()
@@ -50,7 +50,7 @@ def perform(job: Job) -> Record:
 
 
 def expected_s(job: Job, known: Mapping[tuple[str, str], float]) -> float:
-    """Return the seconds that a run will take: as before, or from its requests and decisions."""
+    """Return the expected seconds of a run: as before, or from its requests and decisions."""
     before = known.get((job.cell, job.autoscaler))
     if before is not None:
         return before
@@ -66,12 +66,12 @@ def carry_out(
     workers: int,
     finished: Callable[[Job, Record | Exception], None],
 ) -> None:
-    """Carry out the jobs in this order and hand over each record, or why there is none.
+    """Perform the jobs in this order and deliver each record, or the error of its run.
 
-    KeyboardInterrupt ends the workers and goes on to the caller; what was handed over is kept.
+    KeyboardInterrupt ends the workers and is raised to the caller.
 
     Raises:
-        ChildProcessError: a worker ended abruptly, and the others with it.
+        ChildProcessError: a worker ended abruptly, which ends all of them.
     """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])
@@ -85,7 +85,7 @@ def carry_out(
                 finished(pending.pop(future), _result(future))
     finally:
         pool.shutdown(wait=not pending, cancel_futures=True)
-        if pending:  # interrupted: nobody waits for what these would still find
+        if pending:  # interrupted: their results are not needed
             for worker in context.active_children():
                 worker.terminate()
 
@@ -102,7 +102,7 @@ def _result(future: Future[Record]) -> Record | Exception:
 
 
 def _join() -> None:
-    """Begin a worker: Ctrl-C reaches all, and only the first process decides; none outlives it."""
+    """Start a worker: it ignores Ctrl-C, and ends with the first process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     first = multiprocessing.parent_process()
     assert first is not None
@@ -110,6 +110,6 @@ def _join() -> None:
 
 
 def _end_with(sentinel: int) -> None:
-    """End this process when the one that began it is gone, killed or not."""
+    """End this process when its parent has ended."""
     wait_for([sentinel])
     os._exit(1)

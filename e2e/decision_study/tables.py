@@ -1,4 +1,4 @@
-"""PURE. What was found as tables: the same cells for a terminal and for a page of Markdown."""
+"""PURE. The results as tables, the same for a terminal and for Markdown."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NOT_RUN = "-"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grid:
-    """A table before it has a form."""
+    """A table, independent of its format."""
 
     title: str
     columns: tuple[str, ...]
@@ -58,17 +58,17 @@ def as_markdown(grid: Grid) -> str:
 
 
 def promises(figures: Sequence[Figure]) -> Grid:
-    """One row per figure."""
+    """Return one row per figure."""
     verdicts = {True: "yes", False: "NO", None: ""}
     return Grid(
-        title="What was promised",
+        title="Promises",
         columns=("figure", "promised", "measured", "holds"),
         rows=tuple((f.name, f.promised, f.measured, verdicts[f.holds]) for f in figures),
     )
 
 
 def policies(field: Field, classes: Mapping[str, str]) -> Grid:
-    """Attainment and cost by class of workload; `classes` says which each cell belongs to."""
+    """Attainment and cost by class of workload; `classes` maps each cell to its class."""
     columns = [*dict.fromkeys(classes[cell] for cell in field.cells), "all"]
     cells = {
         column: [c for c in field.cells if column in ("all", classes[c])] for column in columns
@@ -97,7 +97,7 @@ def _means(field: Field, setting: str, cells: Sequence[str]) -> str:
 
 
 def single_settings(field: Field) -> Grid:
-    """Each peer with one setting for all cells."""
+    """Return each peer with one setting for all cells."""
     return Grid(
         title="Each peer with one setting for all cells",
         columns=(
@@ -124,7 +124,7 @@ def _single(found: OneSetting) -> tuple[str, ...]:
 
 
 def cell_by_cell(field: Field) -> Grid:
-    """Headroom in every cell beside the bounds, with who beats it."""
+    """Return Headroom and the bounds in every cell, and the peers that beat it."""
     lost = {loss.cell: loss for loss in hindsight(field).losses}
     return Grid(
         title="Cell by cell",
@@ -142,7 +142,7 @@ def cell_by_cell(field: Field) -> Grid:
             if cell in field.ours
         ),
         note="Attainment % / GPU-hours over the clairvoyant's; mean over seeds. Not feasible: the "
-        "clairvoyant itself misses more than 5 %. Beaten by: the cheapest point of a peer, tuned "
+        "clairvoyant misses more than 5 %. Beaten by: the cheapest point of a peer, tuned "
         "for this cell in hindsight, that is better in one and no worse in the other.",
     )
 
@@ -152,7 +152,7 @@ def _marked(field: Field, cell: str) -> str:
 
 
 def losses(field: Field) -> Grid:
-    """Every lost cell with who beat it and by how much: the cheapest, and who missed least."""
+    """Return every lost cell with its cheapest winner and the one that misses least."""
     rows = [row for loss in hindsight(field).losses for row in _loss(field, loss)]
     return Grid(
         title="Cells lost to a peer tuned in hindsight",
@@ -163,7 +163,7 @@ def losses(field: Field) -> Grid:
         rows=tuple(rows),
         note="Per cell the winner that costs least and the one that misses least. Paired by seed, "
         "± the 95 % interval over seeds (Student's t). Within: the difference is not certain. The "
-        "clairvoyant knows all arrivals and keeps the ceiling; what is cheaper can hardly keep it.",
+        "clairvoyant knows all arrivals and keeps the ceiling; cheaper points can hardly keep it.",
     )
 
 
@@ -186,7 +186,7 @@ def _loss(field: Field, loss: Loss) -> list[tuple[str, ...]]:
 
 
 def cases(title: str, verdicts: Sequence[Verdict]) -> Grid:
-    """Wrong claims, or faults, each beside its base."""
+    """Return wrong claims, or faults, each with its base."""
     return Grid(
         title=title,
         columns=("case", "attainment %", "compared with", "points lost", "removals while blind"),

@@ -1,10 +1,9 @@
 """The exact chain of one batching replica: percentiles of latency under Poisson arrivals.
 
-One replica serves Poisson arrivals in batches of at most B with cost t(b) = t0 + a b and takes what
-waits as soon as it is free (M/D[b,B]/1). The queue left behind at the end of a batch is a Markov
-chain; its stationary distribution gives the latency of every arrival. Compare Inoue 2021
-(arXiv 1912.06322), whose closed form bounds the mean without a batch cap. Without batching this is
-M/D/1.
+One replica serves Poisson arrivals in batches of at most B with cost t(b) = t0 + a b and takes the
+waiting ones as soon as it is free (M/D[b,B]/1). The queue at the end of a batch is a Markov chain;
+its stationary distribution gives the latency of every arrival. Compare Inoue 2021 (arXiv
+1912.06322), whose closed form bounds the mean without a batch cap. Without batching this is M/D/1.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ def arrivals(fixed_share: float, max_batch: int, utilization: float) -> tuple[Ve
 
 
 def _poisson(means: Vector, size: int) -> Vector:
-    """Probabilities of 0..size-1 events for each positive mean, the rest on the last, [n, size]."""
+    """Return probabilities of 0..size-1 events for each mean, the rest on the last, [n, size]."""
     counts = np.arange(size)
     log_factorial = np.concatenate(([0.0], np.cumsum(np.log(counts[1:]))))
     means = means[:, np.newaxis]
@@ -58,10 +57,10 @@ def _poisson(means: Vector, size: int) -> Vector:
 
 
 def _left_behind(rate: float, times: Vector) -> Vector:
-    """Stationary distribution of the requests waiting when a batch ends, [states].
+    """Return the stationary distribution of requests waiting when a batch ends, [states].
 
     The tail falls by about exp(-2 (1 - rho) / rho) per request (diffusion limit), so that the
-    states kept leave out less than 1e-8.
+    truncated states have a probability below 1e-8.
     """
     max_batch = len(times) - 1
     rho = rate / max_batch
@@ -87,14 +86,14 @@ _POISSON_POINTS = ((-math.sqrt(3), 1 / 6), (0.0, 2 / 3), (math.sqrt(3), 1 / 6))
 
 
 def _arrivals(left: Vector, rate: float, times: Vector) -> tuple[Vector, Vector]:
-    """Latencies of arrivals and how many per batch take them, both [n].
+    """Return latencies of arrivals and how many per batch take them, both [n].
 
     An arrival at instant u of a batch of time T finds p ahead of it. It waits the rest of the
-    batch, floor(p / B) full batches, and its own batch, whose size is what has come by its start:
-    those before it and a Poisson number after it, taken at three points.
+    batch, floor(p / B) full batches, and its own batch, whose size is the number
+    of arrivals by its start: those before it and a Poisson number after it, taken at three points.
     """
     max_batch = len(times) - 1
-    latencies = [np.array([times[1]])]  # whoever arrives at an idle replica
+    latencies = [np.array([times[1]])]  # arrivals at an idle replica
     weights = [np.array([left[0]])]
     instants = (np.arange(INSTANTS) + 0.5) / INSTANTS
     begun = left[: max_batch + 1].copy()

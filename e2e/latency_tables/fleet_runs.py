@@ -1,8 +1,8 @@
-"""Replicas in steady state under Poisson arrivals: any percentile of latency, fast.
+"""A fast simulation of replicas in steady state under Poisson arrivals: percentiles of latency.
 
-Made for tables of many thousand points: nothing fails, nobody gives up, the number of replicas
-stands, and the time unit is one full batch. A replica's executions are caught up with only when a
-request looks at it, so that a request costs about 50 ns; only a central queue needs their order.
+Built for tables of many thousand points: no failures, no timeouts, a constant number of replicas,
+and one full batch as the time unit. A replica's state is updated only when a request inspects it,
+so that a request costs about 50 ns; only a central queue needs the order of executions.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ BIN_START = 1e-4
 BIN_LOG = math.log(1.003)
 """6000 bins of 0.3 % reach from 1e-4 to 6000 full batches."""
 WARM_UP = 0.1
-"""Share of the requests that is not counted."""
+"""Share of the requests that is excluded from the counts."""
 
 
 class Fleet(NamedTuple):
@@ -44,21 +44,21 @@ class Fleet(NamedTuple):
     cost: Floats
     """[3] fixed, per item, cv."""
     queue: Floats
-    """[rows, room] Arrival times of what waits, in a ring; the room is a power of two."""
+    """[rows, room] Arrival times of waiting requests, in a ring of a power of two."""
     head: Ints
-    """[rows] Place of the first."""
+    """[rows] Index of the first."""
     length: Ints
     running: Ints
     """[rows] Requests in execution."""
     ends: Floats
-    """[rows] When the execution ends; inf where there is none."""
+    """[rows] End of the execution; inf without one."""
     counts: Ints
-    """[bins] Of latencies."""
+    """[bins] Histogram of latencies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """What is simulated.
+    """A fleet to simulate.
 
     A batch of b takes fixed_share + (1 - fixed_share) b / max_batch, times a lognormal factor of
     mean 1 and this cv.
@@ -106,7 +106,7 @@ def percentiles(cell: Cell, requests: int, seed: int, wanted: Sequence[float]) -
 
 @compiled
 def _begin(f: Fleet, row: int, now: float, max_batch: int) -> None:
-    """Let an idle row take what waits; its answers are counted at once, for their end is known."""
+    """Start waiting requests on an idle row; counts their answers, whose end is known."""
     size = min(f.length[row], max_batch)
     f.running[row] = size
     if size == 0:
@@ -129,7 +129,7 @@ def _begin(f: Fleet, row: int, now: float, max_batch: int) -> None:
 
 @compiled
 def _enter(f: Fleet, row: int, arrived: float, now: float, max_batch: int) -> None:
-    """Put a request into a row's queue and begin where the row is idle."""
+    """Put a request into a row's queue, and start it if the row is idle."""
     f.queue[row, (f.head[row] + f.length[row]) & (f.queue.shape[1] - 1)] = arrived
     f.length[row] += 1
     if f.running[row] == 0 and row < len(f.head) - 1:
@@ -138,7 +138,7 @@ def _enter(f: Fleet, row: int, arrived: float, now: float, max_batch: int) -> No
 
 @compiled
 def _catch_up(f: Fleet, row: int, now: float, max_batch: int) -> int:
-    """Bring a row to now; return what it has in flight."""
+    """Update a row to now; return its requests in flight."""
     while f.ends[row] <= now:
         _begin(f, row, f.ends[row], max_batch)
     return int(f.running[row] + f.length[row])
@@ -146,7 +146,7 @@ def _catch_up(f: Fleet, row: int, now: float, max_batch: int) -> int:
 
 @compiled
 def _hand_out(f: Fleet, now: float, max_batch: int) -> None:
-    """Bring all rows to now in the order of their ends, filling each from the central queue."""
+    """Update all rows to now in order of their ends, filling each from the central queue."""
     central = len(f.head) - 1
     while True:
         row = 0
@@ -181,7 +181,7 @@ def _least(f: Fleet, turn: int, now: float, max_batch: int) -> int:
 
 @compiled
 def _run(f: Fleet, routing: int, max_batch: int, rate: float, requests: int) -> bool:
-    """Count the latencies of `requests` arrivals; False where a queue outgrew its room."""
+    """Count the latencies of `requests` arrivals; False if a queue exceeded its size."""
     replicas = len(f.head) - 1
     turn = 0
     now = 0.0

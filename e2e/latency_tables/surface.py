@@ -1,11 +1,11 @@
 """Makes the tables of the tail-latency model: `python -m latency_tables.surface`.
 
-One replica comes from its chain: exactly where executions do not vary, by independent draws where
-they do. What shares arrivals is simulated. Either way the result is, at each of some utilizations,
-the probability to exceed each level of latency: it is smooth in the utilization where percentiles
-have kinks, so it is what is interpolated to find the utilization at which 1 - p exceed a level.
-Above the last utilization the wait's tail is exponential with the known mean of heavy traffic.
-Takes a quarter of an hour on one core.
+One replica is computed from its chain: exactly without variation of executions, by independent
+draws with it. Several replicas are simulated. The result is, at each of some utilizations, the
+probability of exceeding each level of latency. It is smooth in the utilization where percentiles
+have kinks, so it is interpolated to find the utilization at which 1 - p exceed a level. Above the
+last utilization the wait's tail is exponential with the known mean of heavy traffic. Takes a
+quarter of an hour on one core.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ CHAIN_LOADS = (0.02, 0.06, 0.12, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.88, 0.94)
 DRAWS = 150_000
 LOADS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.87, 0.92)
 FINE_CV, FINE_LOADS = 0.1, (0.25, 0.35, 0.45, 0.55, 0.65)
-"""What varies less jumps from one size of a batch to the next, most where all look for the idle."""
+"""With less variation, latency jumps from one batch size to the next, so more loads are needed."""
 MANY, LAST_LOAD = 8, 0.96
-"""Many replicas never wait for long, but their batches grow up to the end."""
+"""Many replicas have short queues, but their batches grow up to the last load."""
 WILD_CV, WILD_LOAD = 1.5, 0.75
-"""What varies more is not looked at at higher loads."""
+"""With more variation, higher loads are left out."""
 RELAXATIONS, ALONE_RELAXATIONS = 600.0, 5000.0
 """Length of a run: the queue forgets within (1 + B cv^2) / (1 - rho)^2 requests. Without batching
-one cell stands for all fixed shares, and runs longer."""
+one cell represents all fixed shares, and runs longer."""
 SHORTEST, LONGEST = 150_000, 2_500_000
 POOLED_LESS, LESS = (Routing.POWER_OF_TWO, Routing.CENTRAL), 4
-"""These are run so much shorter. Round robin, which pools nothing, needs the length."""
+"""These runs are this much shorter. Round robin, which pools nothing, needs the length."""
 RAREST = 1e-6
 _LOGITS = np.linspace(-9.0, 12.0, 700)
 KNOWN = 1 / (1 + np.exp(-_LOGITS))
 _LOG_TAIL = -np.logaddexp(0.0, _LOGITS)
-"""What is kept of a fleet at one load: the logarithm of these percentiles of latency."""
+"""Percentiles kept of a fleet at one load, as logarithms of latency."""
 JUMP = 0.6
 """Where more than this exceed a level at the next load, percentiles are interpolated."""
 
@@ -96,7 +96,7 @@ def cell(routing: Routing, replicas: int, idle: float, max_batch: int, cv: float
 
 
 def loads_for(routing: Routing, replicas: int, cv: float) -> tuple[float, ...]:
-    """Return the utilizations at which a fleet is looked at."""
+    """Return the utilizations at which a fleet is evaluated."""
     loads: tuple[float, ...] = CHAIN_LOADS if replicas == 1 else LOADS
     if routing is Routing.LEAST_IN_FLIGHT and cv <= FINE_CV:
         loads = tuple(sorted(loads + FINE_LOADS))
@@ -148,10 +148,10 @@ def within(
 ) -> Floats:
     """Return the utilization at which 1 - percentile exceed each level, [levels].
 
-    Of an idle fleet `unloaded` exceed a level and `idle` is the percentile. Between two loads -ln
-    of what exceeds it is a power of 1 - utilization, as in heavy traffic, and below the first what
-    exceeds it is linear; where nearly all exceed it at the next load, the percentile's logarithm is
-    linear. Where the last load exceeds a level too little, the result means nothing.
+    In an idle fleet `unloaded` exceed a level and `idle` is the percentile. Between two loads, -ln
+    of the share that exceeds it is a power of 1 - utilization, as in heavy traffic, and below the
+    first load the share is linear; if nearly all exceed it at the next load, the percentile's
+    logarithm is linear. If too few exceed a level at the last load, the result is meaningless.
     """
     wanted = 1 - percentile
     logs = np.log(levels)

@@ -1,6 +1,6 @@
 """Random points of the operating range: `python -m latency_tables.validation_points FILE`.
 
-What the tail-latency model is held against. Each row is one simulated cell: percentiles of latency
+They validate the tail-latency model. Each row is one simulated cell: percentiles of latency
 over the time of a full batch, and the half-widths of their 95 % confidence, from five independent
 runs. Takes three minutes on one core.
 """

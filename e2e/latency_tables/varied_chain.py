@@ -1,9 +1,9 @@
 """The chain of one batching replica whose executions vary: latencies under Poisson arrivals.
 
-M/G[1,B]/1 with lognormal executions. What a batch leaves behind is a Markov chain; its stationary
-distribution comes by elimination without subtraction (Grassmann, Taksar, Heyman 1985). Latencies
-are then drawn independently from it, so that their error does not grow with the load as that of a
-simulation does. Without variation `latency_tables.batch_chain` needs no draw at all.
+M/G[1,B]/1 with lognormal executions. The queue at the end of a batch is a Markov chain; its
+stationary distribution is computed by elimination without subtraction (Grassmann, Taksar, Heyman
+1985). Latencies are then drawn independently from it, so that their error does not grow with the
+load as in a simulation. Without variation, `latency_tables.batch_chain` needs no draws.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TAIL = 13.0
 """States reach to exp(-13) of the queue's exponential tail."""
 NODES = 40
 LEAST_CHANCE = 1e-8
-"""Executions are taken at the nodes of a Gauss-Hermite quadrature that are not rarer than this."""
+"""Nodes of the Gauss-Hermite quadrature that are rarer than this are left out."""
 
 
 def latencies(
@@ -51,7 +51,7 @@ def latencies(
 
 
 def left_behind(rate: float, times: Floats, cv: float) -> Floats:
-    """Return the stationary distribution of what waits when a batch ends, [states]."""
+    """Return the stationary distribution of requests waiting when a batch ends, [states]."""
     max_batch = len(times) - 1
     rho = rate / max_batch * times[-1]
     decay = rho * (1 + max_batch * cv * cv) / (2 * (1 - rho))
@@ -150,7 +150,7 @@ def _draw(
     """Draw latencies of arrivals during a batch of each chosen size; 0: at an idle replica.
 
     An arrival sees a batch with the chance of its length, at a uniform instant of it. It waits for
-    the rest, for the full batches ahead, and for its own, which takes whoever has come by then.
+    the rest, for the full batches ahead, and for its own, with all arrivals until then.
     """
     max_batch = len(times) - 1
     sigma = math.sqrt(math.log(1.0 + cv * cv))

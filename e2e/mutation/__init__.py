@@ -1,1 +1,1 @@
-"""Seeded bugs in the decision and the controller's guards, and the share that the tests catch."""
+"""Plants bugs in the decision and the controller's guards; measures the share that tests catch."""

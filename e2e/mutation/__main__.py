@@ -1,4 +1,4 @@
-"""`python -m mutation`: plant bugs from a seed one by one; 0 if the tests catch 90 % of them."""
+"""`python -m mutation`: plant bugs drawn from a seed; exits 0 if the tests catch 90 % of them."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         console.print(escape(_difference(bug)), soft_wrap=True)
         if why := _why_not(bug):
             reasons.append(why)
-            console.print(f"no behaviour shows it: {why}")
+            console.print(f"it has no effect: {why}")
     caught = 100 * (1 - survivors / len(bugs))
     figures = [
         at_least(f"seeded bugs that the tests catch, seed {asked.seed}", caught, PROMISED, " %"),
         shown("planted, not noticed", f"{len(bugs)}, {survivors}"),
-        shown("of these, what no behaviour shows", f"{len(reasons)}"),
+        shown("of these, without any effect on behaviour", f"{len(reasons)}"),
     ]
     console.print(table("Mutation", figures))
     return 0 if all_hold(figures) else 1
@@ -111,7 +111,7 @@ def _outcomes(
     console: Console,
     ledger: Ledger,
 ) -> Iterator[tuple[Bug, bool]]:
-    """Give each bug, and whether the tests notice it, as soon as that is known."""
+    """Yield each bug and whether the tests notice it, as soon as known."""
     tests = [path for path in files if path.parts[0] == "tests" and path.stem.startswith("test_")]
     every = {all_tests(PurePosixPath(bug.path)) for bug in bugs}
     digests = {

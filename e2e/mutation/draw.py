@@ -1,8 +1,8 @@
-"""Draw bugs from a seed and print them as JSON; runs beside Cosmic Ray, which makes them.
+"""Draws bugs from a seed with Cosmic Ray, and prints them as JSON.
 
-Cosmic Ray is a tool and no dependency of ours: `uv run` brings it, and this file imports nothing of
-the project. A place in the code is drawn first and one of its mutations second, so that an operator
-with eleven replacements counts no more than one with a single one.
+Cosmic Ray is not a dependency of the project: `uv run` installs it, and this file imports nothing
+of the project. It draws a location in the code first and one of its mutations second, so that an
+operator with eleven replacements counts no more than one with a single one.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from cosmic_ray.plugins import get_operator, operator_names  # type: ignore[impo
 Place = tuple[int, int]
 CACHES = ("lru_cache", "cache")
 SAME = ("_Eq_Is", "_NotEq_IsNot", "_Is_Eq", "_IsNot_NotEq")
-"""Small numbers, enumerations and None are equal where they are identical: no bug at all."""
+"""Small numbers, enumerations and None are equal if identical, so these mutations are no bugs."""
 
 
 def main(seed: int, number: int, paths: list[str]) -> list[dict[str, Any]]:
-    """Return so many bugs: path, line, operator, and the whole text of the broken module."""
+    """Return `number` bugs: path, line, operator, and the whole text of the broken module."""
     chance = random.Random(seed)
     places = [(path, *found) for path in paths for found in _places(Path(path).read_text())]
     places.sort(key=lambda one: (one[0], one[1]))
@@ -42,7 +42,7 @@ def main(seed: int, number: int, paths: list[str]) -> list[dict[str, Any]]:
 
 
 def _runs(text: str) -> bool:
-    """Whether it is Python at all: of a bare `*` among parameters a mutation makes a `//`."""
+    """Return whether it is valid Python: a mutation turns a bare `*` among parameters into `//`."""
     try:
         with warnings.catch_warnings(action="ignore"):
             compile(text, "", "exec")
@@ -52,7 +52,7 @@ def _runs(text: str) -> bool:
 
 
 def _places(text: str) -> list[tuple[Place, list[tuple[str, int]]]]:
-    """Return every place that can be broken, with the operators that can and their occurrence."""
+    """Return every location that can be mutated, with its operators and their occurrence."""
     tree, unseen = get_ast(text), _unseen(text)
     found: dict[Place, list[tuple[str, int]]] = defaultdict(list)
     for name in operator_names():
@@ -67,7 +67,7 @@ def _places(text: str) -> list[tuple[Place, list[tuple[str, int]]]]:
 
 
 def _unseen(text: str) -> list[tuple[Place, Place]]:
-    """Return where a change decides nothing.
+    """Return the locations where a change has no effect.
 
     Annotations, which are not evaluated; caches; whether a dataclass is frozen or has slots.
     """

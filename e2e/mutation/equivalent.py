@@ -1,6 +1,6 @@
-"""PURE. Bugs that no behaviour shows, each with its reason.
+"""PURE. Mutations without any effect on behaviour, each with its reason.
 
-They count as not noticed all the same; no test is asked.
+They count as not noticed without running tests.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from typing import NamedTuple
 
 
 class Equivalent(NamedTuple):
-    """What may be broken without anybody being able to tell."""
+    """A mutation that changes nothing observable."""
 
     module: str
-    """The end of its path."""
+    """The end of the module's path."""
     sound: str
-    """What stands there, once in the module; spaces do not matter."""
+    """The original text, once in the module; spaces are ignored."""
     broken: Sequence[str]
-    """What may as well."""
+    """Equivalent replacements."""
     reason: str
 
 
@@ -87,7 +87,7 @@ EQUIVALENT: Sequence[Equivalent] = (
 
 
 def reason(path: str, sound: str, broken: str) -> str:
-    """Say why nobody can tell the broken text of a module from the sound one; empty: one can."""
+    """Return why a mutated text is equivalent to the original; empty if it is not."""
     plain, found = _without_spaces(sound), _without_spaces(broken)
     for one in EQUIVALENT:
         stands = _without_spaces(one.sound)

@@ -1,7 +1,7 @@
-"""Runs tests on request, each time in a child that has everything but the project imported already.
+"""Runs tests on request, each time in a child that has everything but the project imported.
 
-A script beside the project and no part of it: what it imported of the project, a planted bug would
-not reach. One request per line on standard input, one answer per line on standard output.
+This script must not import the project: a planted bug would not reach modules imported before. One
+request per line on standard input, one answer per line on standard output.
 """
 
 from __future__ import annotations
@@ -29,34 +29,34 @@ OPTIONS = (
 DURATIONS, OUTPUT = "durations.json", "output.txt"
 OUT_OF_TIME = -1
 LEAST_S, SLOWER = 10.0, 10.0
-"""Processor seconds that a test may take, and how many times what it took without a bug."""
+"""CPU seconds that a test may take, and the factor over its time without a bug."""
 
 
 class Order:
-    """Runs the shortest first, by what each took when nothing was broken, and notes what it took.
+    """Runs the shortest tests first, by their times without a bug, and records the times.
 
-    Most bugs are noticed by many tests; the dear ones run only where the cheap ones saw nothing.
+    Most bugs are noticed by many tests; slow ones run only if the fast ones passed.
     """
 
     def __init__(self, known: dict[str, float]) -> None:
         self.took_s = dict(known)
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Sort; what is not known yet keeps its place at the front."""
+        """Sort the tests; unknown ones stay at the front."""
         items.sort(key=lambda one: self.took_s.get(one.nodeid, 0.0))
 
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
-        """End the child where a test takes many times what it took: a bug may never end."""
+        """End the child if a test takes far longer than before: a bug may cause an endless loop."""
         most_s = LEAST_S + SLOWER * self.took_s[item.nodeid] if item.nodeid in self.took_s else 0.0
         signal.setitimer(signal.ITIMER_PROF, most_s)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Note one phase of a test."""
+        """Record one phase of a test."""
         self.took_s[report.nodeid] = self.took_s.get(report.nodeid, 0.0) + report.duration
 
 
 def serve(imported: Sequence[str]) -> None:
-    """Import the modules named, answer every request, end."""
+    """Import the named modules, then answer requests until the input ends."""
     for name in (*PLUGINS, *imported):
         importlib.import_module(name)
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
@@ -71,7 +71,7 @@ def serve(imported: Sequence[str]) -> None:
 
 
 def _settle_hypothesis() -> None:
-    """A crowded machine is no bug, and the same bug meets the same examples."""
+    """No deadlines, because a crowded machine is no bug; the same examples for the same bug."""
     hypothesis: Any = importlib.import_module("hypothesis")
     slow = [hypothesis.HealthCheck.too_slow]
     hypothesis.settings.register_profile(
@@ -100,7 +100,7 @@ def _in_a_child(asked: dict[str, Any]) -> tuple[int, float]:
 
 
 def _run(tests: Sequence[str], learn: bool, most_cpu_s: int) -> None:
-    """Be the child: run the tests and end with pytest's status, whatever happens."""
+    """Run the tests in the child, and exit with pytest's status in every case."""
     code = 3
     try:
         resource.setrlimit(resource.RLIMIT_CPU, (most_cpu_s, most_cpu_s))
@@ -114,7 +114,7 @@ def _run(tests: Sequence[str], learn: bool, most_cpu_s: int) -> None:
         code = int(pytest.main([*OPTIONS, *loaded, *tests], plugins=[order]))
         if learn:
             durations.write_text(json.dumps(known | order.took_s))
-    except BaseException:  # noqa: BLE001  (a child must not go on as its parent)
+    except BaseException:  # noqa: BLE001  (a child must not continue as its parent)
         traceback.print_exc()
     finally:
         sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""PURE. Which modules are broken, and the tests that should notice, nearest first."""
+"""PURE. Selects the modules to mutate, and the tests that should notice, nearest first."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ GUARDS = (
     *("sharing/competition", "sharing/pool", "sharing/pool_member"),
     *("act/act_tick", "act/child_writer", "act/drift", "act/field_ownership"),
 )
-"""What keeps the controller from a wrong write."""
+"""Modules that protect the controller from wrong writes."""
 FOLDERS = {
     SCALING: ("tests/scaling",),
     CONTROLLER: ("tests/controller", "tests/leadership"),
 }
-"""A bug that only other tests would notice counts as not noticed."""
+"""A bug that only other tests notice counts as not noticed."""
 
 
 def targets(present: Sequence[PurePosixPath]) -> list[PurePosixPath]:
-    """Return the modules that are broken, of those present."""
+    """Return the modules to mutate, of those present."""
     wanted = {CONTROLLER / f"{guard}.py" for guard in GUARDS}
     return sorted(
         path
@@ -35,7 +35,7 @@ def targets(present: Sequence[PurePosixPath]) -> list[PurePosixPath]:
 
 
 def nearest_tests(module: PurePosixPath, present: Sequence[PurePosixPath]) -> list[tuple[str, ...]]:
-    """Return what to run until something fails: the tests that name the module, then the others.
+    """Return the stages of tests: those named after the module, then the rest.
 
     `present` are all test files. Worked: for scaling/limits/limits.py
     tests/scaling/test_limits.py, then tests/scaling.

@@ -1,4 +1,4 @@
-"""A copy of the project in which a bug is planted, and its tests run until one notices."""
+"""A copy of the project in which bugs are planted, and whose tests run until one notices."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ COPIED = (
 )
 UNREAD = shutil.ignore_patterns("__pycache__", ".*")
 IMPORTED = ("aiohttp", "hypothesis.strategies", "numpy", "orjson", "pydantic", "yaml")
-"""Once and not for every bug: most of what the tests import besides the project."""
+"""Imported once, not for every bug: most of the tests' dependencies."""
 RUNNER = Path(__file__).with_name("runner.py")
 PASSED, FAILED, INTERRUPTED_BY_ERRORS, NONE_FOUND = 0, 1, 2, 5
 SLOWER = 5.0
-"""A bug that makes the tests take so many times what they take without it is noticed by that."""
+"""A bug that slows the tests down by this factor is noticed."""
 LEAST_S = 120.0
 
 
 class Ran(NamedTuple):
-    """How pytest ended, and what it took."""
+    """The exit status and the CPU time of pytest."""
 
     code: int
     cpu_s: float
@@ -46,7 +46,7 @@ class Ran(NamedTuple):
 
 
 class Workshop:
-    """A folder of its own, gone at the end. One request at a time."""
+    """A temporary folder with a copy of the project; one request at a time."""
 
     def __init__(self, root: Path, imported: Sequence[str] = IMPORTED) -> None:
         self._root = root
@@ -54,10 +54,10 @@ class Workshop:
         self._sound: dict[tuple[str, ...], Ran] = {}
 
     def __enter__(self) -> Self:
-        """Copy what the tests read, and start what runs them.
+        """Copy the files that the tests read, and start the runner.
 
-        Modules are compiled to be found stale by their content: a bug may come and go within the
-        second that a file's time is counted in.
+        Bytecode is validated by content, because a bug may come and go within the resolution of a
+        file's time.
         """
         self._folder = Path(tempfile.mkdtemp(prefix="headroom-mutation-"))
         for name in COPIED:
@@ -82,14 +82,14 @@ class Workshop:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Leave nothing behind."""
+        """Stop the runner and delete the folder."""
         self._runner.communicate()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def measure(self, tests: Sequence[str]) -> float:
-        """Run tests without a bug, for their order and their time; return processor seconds.
+        """Run tests without a bug, to learn their times; return CPU seconds.
 
-        Raises RuntimeError where they do not pass: every bug would seem to be noticed.
+        Raises RuntimeError if they fail, because every bug would seem to be noticed.
         """
         ran = self._run(tests, learn=True)
         if ran.code != PASSED:
@@ -98,7 +98,7 @@ class Workshop:
         return ran.cpu_s
 
     def measures(self) -> dict[str, Any]:
-        """Return what was measured, as JSON values."""
+        """Return the measurements as JSON values."""
         durations = self._folder / DURATIONS
         return {
             "sound": [[list(tests), *ran] for tests, ran in self._sound.items()],
@@ -106,18 +106,18 @@ class Workshop:
         }
 
     def take(self, measures: Mapping[str, Any]) -> None:
-        """Know what another workshop has measured of the same modules and tests."""
+        """Use the measurements of another workshop of the same modules and tests."""
         self._sound |= {tuple(tests): Ran(*ran) for tests, *ran in measures["sound"]}
         (self._folder / DURATIONS).write_text(json.dumps(measures["durations"]))
 
     def has_measured(self, tests: Sequence[str]) -> bool:
-        """Whether it is known that these pass without a bug."""
+        """Return whether these are known to pass without a bug."""
         return tuple(tests) in self._sound
 
     def notices(self, path: str, broken: str, stages: Sequence[Sequence[str]]) -> bool:
-        """Plant a module's broken text, run stage after stage until a test fails, and mend it.
+        """Plant a module's mutated text, run the stages until a test fails, and restore it.
 
-        Tests that do not end notice too. Raises RuntimeError where pytest could not run at all.
+        Endless tests notice too. Raises RuntimeError if pytest could not run.
         """
         module = self._folder / path
         sound = module.read_text(encoding="utf-8")

@@ -17,7 +17,7 @@ def labels(of: Axis) -> list[str]:
     return [tick.label for tick in of.ticks]
 
 
-def test_a_linear_axis_has_round_steps_from_zero() -> None:
+def test_linear_axis_has_round_steps_from_zero() -> None:
     up = axes.linear(105, 100, 0, count=4)
     assert labels(up) == ["0", "50", "100"]
     assert up(0) == 100
@@ -25,20 +25,20 @@ def test_a_linear_axis_has_round_steps_from_zero() -> None:
     assert up(math.inf) == 0
 
 
-def test_counts_are_logarithmic_where_they_are_many_and_have_a_zero() -> None:
+def test_axis_of_large_counts_is_logarithmic_with_a_zero() -> None:
     assert labels(axes.counts(5000, 100, 0)) == ["0", "10", "100", "1k"]
     assert labels(axes.counts(7, 100, 0)) == ["0", "2", "4", "6"]
     assert axes.counts(5000, 100, 0)(0) == 100
 
 
-def test_misses_near_zero_are_spread() -> None:
+def test_root_axis_spreads_values_near_zero() -> None:
     up = axes.root(10.0, 100, 0)
     assert up(0.1) == pytest.approx(0)
     assert up(0.025) == pytest.approx(50)  # a quarter of the misses is half of the way
     assert labels(up) == ["0 %", "0.5 %", "1 %", "2 %", "5 %", "10 %"]
 
 
-def test_costs_far_apart_stand_on_ones_twos_and_fives() -> None:
+def test_logarithmic_axis_has_ticks_at_1_2_and_5() -> None:
     assert labels(axes.logarithmic(1, 100, 0, 500)) == ["1", "2", "5", "10", "20", "50", "100"]
 
 
@@ -50,12 +50,12 @@ def test_costs_far_apart_stand_on_ones_twos_and_fives() -> None:
         (7 * 86400, ["0:00", "24:00", "48:00", "72:00", "96:00", "120:00", "144:00", "168:00"]),
     ],
 )
-def test_time_has_ticks_where_a_clock_would(end_s: float, expected: list[str]) -> None:
+def test_time_axis_has_ticks_at_round_times(end_s: float, expected: list[str]) -> None:
     assert labels(axes.time(0, end_s, 0, 700, count=8, label=clock)) == expected
 
 
 @given(st.floats(0, 1e9), st.floats(0, 1e9))
-def test_every_axis_is_monotone_and_within_its_pixels(high: float, value: float) -> None:
+def test_any_axis_is_monotone_and_within_its_pixels(high: float, value: float) -> None:
     for up in (axes.linear(high, 100, 0), axes.counts(high, 100, 0), axes.root(high, 100, 0)):
         assert -1e-6 <= up(value) <= 100 + 1e-6
         assert up(value) >= up(2 * value) - 1e-6

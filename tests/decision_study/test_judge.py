@@ -40,13 +40,13 @@ def figure(figures: tuple[Figure, ...], start: str) -> Figure:
     return next(each for each in figures if each.name.startswith(start))
 
 
-def test_means_are_over_cells_of_what_each_cell_came_to_over_its_seeds() -> None:
+def test_means_are_over_cells_of_means_over_seeds() -> None:
     # a: 98.5 % at (1.1 + 1.2) / 2; b: 97 % at 5 / 4
     assert field(TWO_CELLS).means("headroom", ("a", "b")) == pytest.approx((0.9775, 1.2))
     assert field(TWO_CELLS).means("headroom", ("a",)) == pytest.approx((0.985, 1.15))
 
 
-def test_a_setting_that_did_not_run_everywhere_has_no_mean() -> None:
+def test_setting_without_all_cells_has_no_mean() -> None:
     runs = {"a": TWO_CELLS["a"], "b": {"headroom": [(97.0, 5.0)]}}
     assert field(runs).means("keda", ("a", "b")) is None
     ours = field(runs).means("headroom", ("a", "b"))
@@ -55,16 +55,16 @@ def test_a_setting_that_did_not_run_everywhere_has_no_mean() -> None:
     assert ours[1] is None
 
 
-def test_the_ideal_reactive_is_compared_by_attainment_and_by_the_ratio_of_mean_ratios() -> None:
+def test_ideal_reactive_is_compared_by_attainment_and_cost_ratio() -> None:
     # 97.75 % - (99 + 97.5) / 2 %; 1.2 over (1.3 + 1.5) / 2
     assert judge.against_ideal(field(TWO_CELLS)) == pytest.approx((-0.005, 1.2 / 1.4))
 
 
-def test_a_cell_is_feasible_where_the_clairvoyant_attains_95_percent() -> None:
+def test_cell_is_feasible_if_clairvoyant_attains_95_percent() -> None:
     assert field(TWO_CELLS).feasible == {"a"}
 
 
-def test_a_cell_is_lost_to_a_point_that_is_better_in_one_and_no_worse_in_the_other() -> None:
+def test_cell_is_lost_to_a_point_better_in_one_and_no_worse_in_the_other() -> None:
     found = judge.hindsight(field(TWO_CELLS))
     # aiad in a: 98.7 > 98.5 at 11.4 < 11.5; keda:x=1 has one seed of two and decides nothing
     assert [(loss.cell, loss.winners[0][0].setting) for loss in found.losses] == [("a", "aiad")]
@@ -73,7 +73,7 @@ def test_a_cell_is_lost_to_a_point_that_is_better_in_one_and_no_worse_in_the_oth
     assert found.kept(frozenset("c")) is None
 
 
-def test_a_loss_tells_whether_it_is_certain_over_the_seeds() -> None:
+def test_loss_states_whether_it_is_certain_over_seeds() -> None:
     # Cost: 11.4 - 11 and 11.4 - 12: mean -0.1, and wide with two seeds.
     (loss,) = judge.hindsight(field(TWO_CELLS)).losses
     its = loss.winners[0][1]
@@ -98,7 +98,7 @@ def test_a_loss_tells_whether_it_is_certain_over_the_seeds() -> None:
         (100.0, 10.1, False),
     ],
 )
-def test_beating_is_no_worse_in_both_and_better_in_one(
+def test_point_beats_if_no_worse_in_both_and_better_in_one(
     percent: float, hours: float, beats: bool
 ) -> None:
     found = field({"a": {"headroom": [(98.0, 10.0)], "keda": [(percent, hours)]}})
@@ -106,14 +106,14 @@ def test_beating_is_no_worse_in_both_and_better_in_one(
 
 
 @pytest.mark.parametrize(("hours", "kept"), [(9.9, 1.0), (10.0, 0.0), (10.5, 0.0)])
-def test_what_is_cheaper_than_the_clairvoyant_can_be_left_out(hours: float, kept: float) -> None:
+def test_points_cheaper_than_clairvoyant_can_be_excluded(hours: float, kept: float) -> None:
     runs = {"headroom": [(98.0, 11.0)], "clairvoyant": [(99.0, 10.0)], "keda": [(98.5, hours)]}
     found = judge.hindsight(field({"a": runs}))
     assert found.kept(frozenset("a")) == 0.0
     assert found.kept(frozenset("a"), dear_enough=True) == kept
 
 
-def test_bounds_are_judged_as_headroom_is() -> None:
+def test_bounds_are_judged_like_headroom() -> None:
     # a: aiad misses more than either; b: it costs no more than the clairvoyant, and misses more
     cheaper: Runs = {**TWO_CELLS, "b": {**TWO_CELLS["b"], "aiad": [(94.5, 3.9), (94.5, 3.9)]}}
     runs = field(cheaper)
@@ -124,12 +124,12 @@ def test_bounds_are_judged_as_headroom_is() -> None:
     assert judge.most_beaten_share(runs, "oracle") is None  # it did not run
 
 
-def test_bounds_beat_nobody() -> None:
+def test_bounds_never_beat_headroom() -> None:
     found = field({"a": {"headroom": [(98.0, 10.0)], "oracle": [(99.0, 5.0)]}})
     assert judge.hindsight(found) == judge.Hindsight(decided=(), losses=())
 
 
-def test_one_setting_for_all_cells_is_the_cheapest_that_reaches_headrooms_mean() -> None:
+def test_one_setting_is_the_cheapest_that_reaches_headrooms_mean() -> None:
     by_peer = {each.peer: each for each in judge.one_settings(field(TWO_CELLS))}
     # keda: (98 + 99) / 2 = 98.5 % at (2 + 2) / 2; keda:x=1: 98.75 % at (2.2 + 2.5) / 2
     assert by_peer["keda"].cheapest == "keda"
@@ -146,23 +146,23 @@ def test_promises_that_are_broken_do_not_hold() -> None:
     assert broken == {"2", "3", "4"}
 
 
-def test_a_peer_that_reaches_it_in_no_setting_is_no_rival_on_cost() -> None:
+def test_peer_without_sufficient_setting_has_no_cost() -> None:
     runs = {"a": {name: TWO_CELLS["a"][name] for name in ("headroom", "clairvoyant", "keda")}}
     row = figure(figures_of(field(runs), (), (), ()), "4 cheapest")
     assert (row.measured, row.holds) == ("none reaches it", True)
 
 
-def test_without_results_there_is_no_figure() -> None:
+def test_figures_without_results_are_empty() -> None:
     assert figures_of(field({}), (), (), ()) == ()
 
 
-def test_the_cost_of_a_decision_is_a_promise_where_it_has_a_bound() -> None:
+def test_decision_cost_with_a_bound_is_a_promise() -> None:
     measured = [at_most("50 pods", 1.2, 1.0, " ms"), shown("3 pods", "0.5 ms")]
     (row,) = of_decision(measured)
     assert (row.name, row.promised, row.holds) == ("8 50 pods", "at most 1 ms", False)
 
 
-def test_flaps_are_counted_by_the_hour_and_the_worst_cell_is_named() -> None:
+def test_flaps_per_hour_name_the_worst_cell() -> None:
     calm = [record("a", "headroom", seed, flaps=1) for seed in (1, 2)]  # in two hours
     wild = [record("b", "headroom", 1, flaps=3), record("b", "headroom", 2, flaps=6)]
     worst = judge.most_flaps(judge.Field(points_of([*calm, *wild])))
@@ -170,7 +170,7 @@ def test_flaps_are_counted_by_the_hour_and_the_worst_cell_is_named() -> None:
     assert (worst.cell, worst.flaps_per_hour, worst.most_flaps_per_hour) == ("b", 2.25, 3.0)
 
 
-def test_steps_up_after_the_same_removal_are_shown_as_one_where_they_were_counted() -> None:
+def test_flaps_after_one_removal_count_once_if_recorded() -> None:
     a, b = record("a", "headroom", undone=3), record("b", "headroom", undone=4)  # in two hours
     for rows, shown_ in (([a, b], "2.00"), ([a, replace(b, undone=None)], "")):
         figures = figures_of(judge.Field(points_of(rows)), (), (), ())
@@ -188,7 +188,7 @@ BLIND = Case(
 )
 
 
-def test_a_fault_is_compared_with_its_base_seed_by_seed() -> None:
+def test_fault_is_compared_with_its_base_by_seed() -> None:
     rows = [
         record(CALM.name, "headroom", 1, attainment=0.99),
         record(CALM.name, "headroom", 2, attainment=0.97),
@@ -207,7 +207,7 @@ def test_a_fault_is_compared_with_its_base_seed_by_seed() -> None:
     assert [(f.measured, f.holds) for f in figures] == [("2", False), ("0.75 points", True)]
 
 
-def test_what_is_shown_for_scale_decides_nothing() -> None:
+def test_unpromised_case_decides_nothing() -> None:
     shown = replace(BLIND, promised=False)
     rows = [
         record(CALM.name, "headroom", attainment=0.99),
@@ -216,7 +216,7 @@ def test_what_is_shown_for_scale_decides_nothing() -> None:
     assert judge_faults.most_lost(judge_faults.faults((CALM, shown), rows)) is None
 
 
-def test_a_wrong_claim_is_compared_after_the_first_ten_minutes() -> None:
+def test_wrong_claim_is_compared_after_ten_minutes() -> None:
     rows = [
         record(CALM.name, "headroom", attainment=0.9, settled_attainment=0.99),
         record(BLIND.name, "headroom", attainment=0.9, settled_attainment=0.96),
@@ -226,7 +226,7 @@ def test_a_wrong_claim_is_compared_after_the_first_ten_minutes() -> None:
     assert (row.measured, row.holds) == ("3.00 points", False)
 
 
-def test_tables_say_what_did_not_run_and_who_beats_whom() -> None:
+def test_tables_mark_missing_runs_and_winners() -> None:
     found = field(TWO_CELLS)
     grid = policies(found, {"a": "smooth", "b": "jumps"})
     assert grid.columns == ("autoscaler, defaults", "smooth", "jumps", "all")

@@ -31,7 +31,7 @@ RUNS: Runs = {
 }
 
 
-def test_the_report_is_markdown_data_and_a_plot(tmp_path: Path) -> None:
+def test_report_is_markdown_data_and_a_plot(tmp_path: Path) -> None:
     extras = [record(case.name, "headroom") for case in CLAIMS[:2]]
     found = report.of([*records(RUNS), *extras], [at_most("8 decide()", 0.5, 1, " ms")])
     assert found.field.cells == (CELLS[0].name, CELL)  # in the order of the list
@@ -56,14 +56,14 @@ def test_the_report_is_markdown_data_and_a_plot(tmp_path: Path) -> None:
     assert any(title.startswith("keda(target_batches=0.2): misses 1.25 %") for title in titles)
 
 
-def test_without_the_yardstick_there_is_no_plot_and_still_a_table(tmp_path: Path) -> None:
+def test_report_without_clairvoyant_has_tables_but_no_plot(tmp_path: Path) -> None:
     runs = {CELL: {name: RUNS[CELL][name] for name in ("headroom", "keda")}}
     paths = report.write(report.of(records(runs)), tmp_path)
     assert [path.name for path in paths] == ["table.md", "proof.json"]
     assert f"| {CELL} | - | - | 99.0/- |" in (tmp_path / "table.md").read_text()
 
 
-def test_peers_alone_are_tabled_and_nothing_is_judged(tmp_path: Path) -> None:
+def test_report_of_peers_alone_judges_nothing(tmp_path: Path) -> None:
     found = report.of(records({CELL: {name: RUNS[CELL][name] for name in ("keda", "clairvoyant")}}))
     assert found.figures == ()
     report.write(found, tmp_path)

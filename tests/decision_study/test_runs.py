@@ -38,7 +38,7 @@ def extent(**changes: object) -> plan.Extent:
     return replace(usual, **changes)  # type: ignore[arg-type]
 
 
-def test_peers_sweep_with_one_seed_and_the_others_run_with_all() -> None:
+def test_first_phase_sweeps_peers_with_one_seed_and_runs_rest_with_all() -> None:
     jobs = plan.first(extent(extras=("claim",)), GRIDS)
     # 2 cells x (5 + 4 + 5), and 5 seeds of the extra
     assert len(jobs) == len(set(jobs)) == 33
@@ -46,7 +46,7 @@ def test_peers_sweep_with_one_seed_and_the_others_run_with_all() -> None:
     assert {job.autoscaler for job in jobs if job.cell == "claim"} == {"headroom"}
 
 
-def test_more_seeds_are_for_the_front_of_a_cell_and_for_defaults_where_asked() -> None:
+def test_second_phase_runs_fronts_and_requested_defaults() -> None:
     swept = [
         record("a", "keda", attainment=0.98, gpu_hours=10.0),
         record("a", "keda:x=1", attainment=0.99, gpu_hours=9.0),
@@ -67,7 +67,7 @@ def test_more_seeds_are_for_the_front_of_a_cell_and_for_defaults_where_asked() -
     assert {(j.cell, j.setting) for j in both} == {*settings, ("a", "keda")}
 
 
-def test_what_beats_headroom_with_one_seed_gets_all_of_them_on_the_front_or_not() -> None:
+def test_second_phase_runs_settings_that_beat_headroom() -> None:
     swept = [
         record("b", "keda", attainment=0.98, gpu_hours=10.0),
         record("b", "keda:x=1", attainment=0.975, gpu_hours=10.5),
@@ -79,7 +79,7 @@ def test_what_beats_headroom_with_one_seed_gets_all_of_them_on_the_front_or_not(
     assert len(jobs) == 2 * 3
 
 
-def test_a_part_of_a_grid_holds_the_defaults_and_spans_the_rest() -> None:
+def test_part_of_grid_has_defaults_and_spans_the_rest() -> None:
     settings = tuple({"x": float(index)} for index in range(14))
     picked = [int(each["x"]) for each in plan.spread(settings, 4)]
     assert picked == [0, 3, 7, 11]
@@ -87,7 +87,7 @@ def test_a_part_of_a_grid_holds_the_defaults_and_spans_the_rest() -> None:
     assert plan.spread(settings, None) == settings
 
 
-def test_the_whole_is_every_cell_under_every_autoscaler() -> None:
+def test_complete_study_is_every_cell_and_autoscaler() -> None:
     asked = options.parsed([])
     jobs = plan.first(asked.extent, options.grids(asked.extent))
     settings = sum(len(grid) for grid in catalogue.GRIDS.values())
@@ -95,7 +95,7 @@ def test_the_whole_is_every_cell_under_every_autoscaler() -> None:
     assert asked.alone
 
 
-def test_quick_is_a_fixed_part_that_touches_every_workload_and_plant() -> None:
+def test_quick_study_covers_every_workload_and_plant() -> None:
     asked = options.parsed(["--quick"])
     chosen = [cell for cell in CELLS if cell.name in asked.extent.cells]
     assert len(chosen) == len(plan.QUICK) == 16
@@ -106,7 +106,7 @@ def test_quick_is_a_fixed_part_that_touches_every_workload_and_plant() -> None:
     assert len(jobs) == 16 * (14 * 4 + 4) + len(QUICK_EXTRAS)
 
 
-def test_a_part_can_be_asked_for_and_the_yardsticks_join() -> None:
+def test_partial_study_includes_the_bounds() -> None:
     asked = options.parsed(
         ["--cells", "ramp/heavy/*,step/*/4/*", "--autoscalers", "keda", "--defaults-only"]
     )
@@ -124,7 +124,7 @@ def test_a_part_can_be_asked_for_and_the_yardsticks_join() -> None:
         (["--seeds", "0"], "must be a whole number >= 1; got '0'"),
     ],
 )
-def test_what_cannot_be_asked_is_refused_with_the_rule(
+def test_invalid_arguments_are_rejected_with_the_rule(
     argv: list[str], rule: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:
@@ -133,7 +133,7 @@ def test_what_cannot_be_asked_is_refused_with_the_rule(
     assert rule in capsys.readouterr().err
 
 
-def test_records_come_back_as_they_were(tmp_path: Path) -> None:
+def test_records_read_back(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "runs.jsonl"
     rows = [record("a", "keda:x=0.5", seed, p95_s=None) for seed in (1, 2)]
     for row in rows:
@@ -152,7 +152,7 @@ def test_row_of_another_layout_is_no_record(row: dict[str, object]) -> None:
     assert from_row(row) is None
 
 
-def test_of_two_runs_of_a_job_the_later_counts_unless_it_is_stale(tmp_path: Path) -> None:
+def test_last_record_of_a_job_counts_if_its_version_is_current(tmp_path: Path) -> None:
     path = tmp_path / "runs.jsonl"
     old = record("a", "keda", version="plant 0, cells 1, keda 1")
     new = record("a", "keda", version=version_of("keda"), gpu_hours=3.0)
@@ -167,7 +167,7 @@ def recorded(job: Job, ended: Outcome) -> Record:
     return record_of(job, ended, version="v", wall_s=1.0, duration_s=5400.0, cold_start_s=40.0)
 
 
-def test_of_headroom_a_record_counts_the_removals_that_were_undone() -> None:
+def test_record_of_headroom_counts_undone_removals() -> None:
     course_of = [(100.0, 5, 4), (200.0, 4, 6), (202.0, 6, 9), (300.0, 9, 8), (310.0, 8, 7)]
     course_of += [(411.0, 7, 8), (500.0, 8, 7), (560.0, 7, 9), (600.0, 9, 10), (640.0, 10, 8)]
     moves = [
@@ -182,7 +182,7 @@ def test_of_headroom_a_record_counts_the_removals_that_were_undone() -> None:
     assert recorded(Job(cell="a", autoscaler="keda"), ended).undone is None
 
 
-def test_a_record_holds_what_the_judges_read() -> None:
+def test_record_has_the_figures_of_its_outcome() -> None:
     job = Job(cell="a", autoscaler="keda")
     ended = outcome(p95_s=math.inf, flaps=3)
     found = recorded(job, ended)
@@ -191,7 +191,7 @@ def test_a_record_holds_what_the_judges_read() -> None:
     assert from_row(asdict(found)) == found
 
 
-def test_settled_attainment_begins_after_ten_minutes_and_weighs_by_arrivals() -> None:
+def test_settled_attainment_starts_after_ten_minutes_and_weighs_by_arrivals() -> None:
     samples = timeline(
         times_s=[600.0, 900.0, 1200.0, 1500.0],
         attainment=[0.5, 0.9, 1.0, math.nan],
@@ -200,12 +200,12 @@ def test_settled_attainment_begins_after_ten_minutes_and_weighs_by_arrivals() ->
     assert settled_attainment(outcome(timeline_=samples)) == pytest.approx(0.925)
 
 
-def test_a_setting_is_named_by_its_knobs_in_order() -> None:
+def test_setting_name_lists_knobs_in_order() -> None:
     assert setting_name("keda", {"b": 2.0, "a": 0.5}) == "keda(a=0.5, b=2)"
 
 
 @pytest.mark.parametrize("cell", [c for c in CELLS if c.plant == "heavy"], ids=lambda c: c.name)
-def test_a_cell_makes_a_scenario(cell: Cell) -> None:
+def test_cell_makes_a_scenario(cell: Cell) -> None:
     scenario = cell.scenario()
     assert scenario.name == cell.name
     assert 3400 < scenario.duration_s <= 14_400
@@ -213,12 +213,12 @@ def test_a_cell_makes_a_scenario(cell: Cell) -> None:
     assert workload.spec.cold_start.median_s == pytest.approx(cell.cold_start_s)
 
 
-def test_there_are_forty_cells_or_more_with_names_of_their_own() -> None:
+def test_cells_are_at_least_forty_with_unique_names() -> None:
     assert len({cell.name for cell in CELLS}) == len(CELLS) >= 40
     assert not {cell.name for cell in CELLS} & set(EXTRAS)
 
 
-def test_every_case_has_its_base_and_its_faults_in_the_scenario() -> None:
+def test_cases_have_base_and_faults_in_their_scenario() -> None:
     for case in EXTRAS.values():
         assert case.base_name is None or case.base_name in EXTRAS
     case = EXTRAS["step/heavy/4/60s/Random+node-lost-blind"]
@@ -227,7 +227,7 @@ def test_every_case_has_its_base_and_its_faults_in_the_scenario() -> None:
     assert all(each.end_s < scenario.duration_s for each in scenario.faults)
 
 
-def test_a_claim_of_more_speed_is_a_claim_of_less_time() -> None:
+def test_claim_of_more_speed_divides_the_time() -> None:
     server = CELLS[2].spec().server
     assert claimed(server, 1.5).full_rps == pytest.approx(1.5 * server.full_rps)
     scenario = EXTRAS["llm-hour/heavy/4/60s/Random+claim-1.5x-fast"].scenario()

@@ -12,7 +12,7 @@ from mutation.ledger import Ledger, Measures
 ROOT = Path(__file__).parents[2] / "operator" / "headroom"
 
 
-def test_a_run_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_ledger_resumes_a_stopped_run(tmp_path: Path) -> None:
     file = tmp_path / "kept" / "seed.jsonl"
     ledger = Ledger(file)
     assert ledger.outcome("a.py", "broken", "t1") is None
@@ -25,7 +25,7 @@ def test_a_run_goes_on_where_it_was(tmp_path: Path) -> None:
     assert again.outcome("b.py", "worse", "t1") is None
 
 
-def test_measures_are_of_one_state(tmp_path: Path) -> None:
+def test_measures_are_valid_for_one_state(tmp_path: Path) -> None:
     file = tmp_path / "kept" / "sound.json"
     assert Measures(file, "a").read() is None
     Measures(file, "a").write({"durations": {"t": 1.5}})
@@ -34,7 +34,7 @@ def test_measures_are_of_one_state(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("known", EQUIVALENT, ids=lambda one: f"{one.module}: {one.sound}")
-def test_what_may_be_broken_stands_where_it_is_said_to_and_nothing_else_may(
+def test_equivalent_mutations_match_their_module_exactly(
     known: Equivalent,
 ) -> None:
     text = (ROOT / known.module).read_text()

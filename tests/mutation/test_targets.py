@@ -1,4 +1,4 @@
-"""Which modules are broken and which tests run; and that a planted bug is told from none."""
+"""The modules to mutate, the tests to run, and that a planted bug is noticed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PRESENT = [
 ]
 
 
-def test_every_guard_that_is_named_exists() -> None:
+def test_named_guards_exist() -> None:
     assert [name for name in GUARDS if not (ROOT / CONTROLLER / f"{name}.py").exists()] == []
 
 
@@ -37,11 +37,11 @@ def test_every_guard_that_is_named_exists() -> None:
         ),
     ],
 )
-def test_the_nearest_tests_run_first(module: PurePosixPath, stages: list[tuple[str, ...]]) -> None:
+def test_nearest_tests_run_first(module: PurePosixPath, stages: list[tuple[str, ...]]) -> None:
     assert nearest_tests(module, PRESENT) == stages
 
 
-def test_a_bug_is_noticed_and_a_sound_module_is_not_blamed(tmp_path: Path) -> None:
+def test_workshop_notices_bug_and_accepts_sound_module(tmp_path: Path) -> None:
     (tmp_path / "operator").mkdir()
     (tmp_path / "tests").mkdir()
     sound = "def double(number):\n    return 2 * number\n"

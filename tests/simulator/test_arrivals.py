@@ -85,7 +85,7 @@ every_stream = pytest.mark.parametrize("arrivals", STREAMS.values(), ids=STREAMS
 
 
 @every_stream
-def test_times_are_sorted_and_within_the_duration_across_chunks(arrivals: Arrivals) -> None:
+def test_arrivals_across_chunks_are_sorted_and_within_duration(arrivals: Arrivals) -> None:
     times = times_of(arrivals)
     assert times.size > 100
     assert times[0] >= 0
@@ -94,20 +94,20 @@ def test_times_are_sorted_and_within_the_duration_across_chunks(arrivals: Arriva
 
 
 @every_stream
-def test_the_same_seed_gives_the_same_bytes_every_time(arrivals: Arrivals) -> None:
+def test_arrivals_with_same_seed_are_the_same_bytes(arrivals: Arrivals) -> None:
     first, again = (b"".join(c.tobytes() for c in arrivals.chunks(7)) for _ in range(2))
     assert first == again
 
 
 @every_stream
-def test_the_number_of_arrivals_is_the_mean_promised(arrivals: Any) -> None:
+def test_arrivals_have_configured_mean(arrivals: Any) -> None:
     expected = arrivals.mean_rps * arrivals.duration_s
     counts = [times_of(arrivals, seed).size for seed in range(5)]
     # Bursts of ten and phases of seconds have up to some 20 times a Poisson process's variance.
     assert np.mean(counts) == pytest.approx(expected, abs=4 * math.sqrt(20 * expected / 5))
 
 
-def test_seeds_and_services_are_independent() -> None:
+def test_arrivals_of_other_seeds_and_services_are_independent() -> None:
     profile = shapes.constant(duration_s=HOUR, rps=5)
     one, other_seed = times_of(poisson(profile), 1), times_of(poisson(profile), 2)
     other_service = times_of(poisson(profile, "b"), 1)
@@ -117,7 +117,7 @@ def test_seeds_and_services_are_independent() -> None:
     assert abs(np.corrcoef(counts[0], counts[1])[0, 1]) < 4 / math.sqrt(360)
 
 
-def test_memory_holds_one_chunk_of_a_long_stream() -> None:
+def test_long_stream_holds_one_chunk_in_memory() -> None:
     sizes = [c.size for c in poisson(shapes.constant(duration_s=HOUR, rps=200)).chunks(1)]
     assert max(sizes) == CHUNK
     assert len(sizes) == 8
@@ -126,7 +126,7 @@ def test_memory_holds_one_chunk_of_a_long_stream() -> None:
     assert len(overlaid) > 4
 
 
-def test_gaps_and_counts_of_a_constant_rate_are_poisson() -> None:
+def test_constant_rate_has_poisson_gaps_and_counts() -> None:
     times = times_of(poisson(shapes.constant(duration_s=HOUR, rps=50)))
     gaps = np.diff(times)
     assert gaps.mean() == pytest.approx(1 / 50, rel=0.01)
@@ -164,13 +164,13 @@ def minutes_of(times: Any, minutes: int = 60) -> Any:
     ],
     ids=["step", "ramp", "spikes", "cut spike", "diurnal"],
 )
-def test_a_shape_has_its_rate_in_every_minute(profile: Profile, expected: list[float]) -> None:
+def test_shape_has_its_rate_in_every_minute(profile: Profile, expected: list[float]) -> None:
     seen = np.mean([minutes_of(times_of(poisson(profile), s)) for s in range(20)], axis=0)
     error = np.sqrt(np.array(expected) / 60 / 20)
     assert (np.abs(seen - expected) <= 4.5 * error + 0.01).all()
 
 
-def test_within_a_slope_arrivals_follow_it_exactly() -> None:
+def test_arrivals_within_slope_follow_it_exactly() -> None:
     # Rate 2t on [0, 100): L(t) = t^2, so (t / 100)^2 is uniform.
     times = times_of(poisson(Profile.of([(100.0, 0.0, 200.0)])))
     uniform = np.sort((times / 100) ** 2)
@@ -178,7 +178,7 @@ def test_within_a_slope_arrivals_follow_it_exactly() -> None:
     assert distance < 1.95 / math.sqrt(times.size)  # Kolmogorov-Smirnov, 0.1 %
 
 
-def test_pieces_without_length_or_rate_hold_no_arrivals() -> None:
+def test_pieces_without_length_or_rate_have_no_arrivals() -> None:
     profile = Profile.of([(0, 5, 5), (10, 0, 0), (10, 50, 50), (0, 9, 9), (10, 0, 0)])
     times = times_of(poisson(profile))
     assert 400 < times.size < 600
@@ -187,7 +187,7 @@ def test_pieces_without_length_or_rate_hold_no_arrivals() -> None:
     assert times_of(poisson(Profile.of([(10, 0, 0)]))).size == 0
 
 
-def test_an_on_off_source_is_burstier_than_poisson_by_the_formula() -> None:
+def test_on_off_source_exceeds_poisson_dispersion_by_formula() -> None:
     source = OnOffArrivals(
         duration_s=20 * HOUR, on_rps=20, off_rps=0, mean_on_s=10, mean_off_s=30, stream="a"
     )
@@ -199,18 +199,18 @@ def test_an_on_off_source_is_burstier_than_poisson_by_the_formula() -> None:
 
 
 class TestReplay:
-    def test_a_recording_at_scale_one_is_itself_whatever_the_seed(self) -> None:
+    def test_trace_at_scale_one_is_unchanged_for_every_seed(self) -> None:
         trace = recording()
         for seed in (1, 2):
             assert (times_of(replay(trace, stream="a"), seed) == trace.arrivals_s).all()
 
-    def test_a_window_begins_at_zero(self) -> None:
+    def test_window_of_trace_starts_at_zero(self) -> None:
         trace = RequestTrace(name="t", arrivals_s=np.array([0.5, 10.0, 12.5, 19.999, 20.0, 30.0]))
         window = replay(trace, stream="a", start_s=10, duration_s=10)
         assert times_of(window).tolist() == pytest.approx([0.0, 2.5, 9.999])
         assert trace.duration_s == 31.0
 
-    def test_thinning_keeps_instants_and_lowers_dispersion_as_stated(self) -> None:
+    def test_thinned_trace_keeps_instants_and_lowers_dispersion(self) -> None:
         trace = recording(20 * HOUR)
         kept = times_of(replay(trace, stream="a", scale=0.25))
         assert np.isin(kept, trace.arrivals_s).all()
@@ -220,7 +220,7 @@ class TestReplay:
         expected = 1 + 0.25 * (before.var() / before.mean() - 1)
         assert after.var() / after.mean() == pytest.approx(expected, rel=0.08)
 
-    def test_overlaid_copies_are_shifted_by_up_to_a_minute_round_the_ends(self) -> None:
+    def test_overlaid_copies_are_shifted_cyclically_by_up_to_a_minute(self) -> None:
         trace = RequestTrace(name="t", arrivals_s=np.array([1000.0, 3590.0]))
         times = times_of(replay(trace, stream="a", duration_s=3591, scale=40))
         near = times[(times >= 1000) & (times <= 1060)]
@@ -231,7 +231,7 @@ class TestReplay:
         round_the_end = times[(times < 60) | (times >= 3590)]
         assert round_the_end.size == 40
 
-    def test_scaling_up_keeps_the_shape(self) -> None:
+    def test_scaled_up_trace_keeps_its_shape(self) -> None:
         trace = RequestTrace(
             name="t", arrivals_s=np.concatenate((np.arange(0, 1800, 2), np.arange(1800, 3600, 0.5)))
         )
@@ -239,7 +239,7 @@ class TestReplay:
         assert times.size == pytest.approx(45_000, rel=0.01)
         assert (times >= 1860).sum() == pytest.approx(45_000 * 0.8 * 1740 / 1800, rel=0.02)
 
-    def test_counts_give_a_poisson_number_per_bin(self) -> None:
+    def test_rate_trace_has_poisson_number_per_bin(self) -> None:
         counts = np.array(
             [minutes_of(times_of(replay(RATES, stream="a", scale=0.5), s)) * 60 for s in range(200)]
         )
@@ -249,7 +249,7 @@ class TestReplay:
         assert busy.mean(axis=0) == pytest.approx(expected, rel=0.1)
         assert np.mean(busy.var(axis=0) / expected) == pytest.approx(1.0, abs=0.1)
 
-    def test_a_mean_is_that_of_the_window(self) -> None:
+    def test_mean_rps_applies_to_the_window(self) -> None:
         window = replay(RATES, stream="a", start_s=120, duration_s=120, mean_rps=3.0)
         assert window.mean_rps == pytest.approx(3.0)
         assert window.duration_s == 120
@@ -262,7 +262,7 @@ class TestReplay:
         assert first == pytest.approx(300, rel=0.03)
         assert second == pytest.approx(60, rel=0.06)
 
-    def test_ticks_at_scale_one_keep_their_counts(self) -> None:
+    def test_counted_ticks_at_scale_one_keep_counts(self) -> None:
         counts = np.array([3, 0, 120_000, 1])
         ticks = CountedArrivals(
             edges_s=np.array([0, 2, 4, 7, 7.5]), counts=counts, scale=1.0, stream="a"
@@ -382,7 +382,7 @@ BAD: list[tuple[str, Callable[[], object], str]] = [
 
 
 @pytest.mark.parametrize(("make", "message"), [b[1:] for b in BAD], ids=[b[0] for b in BAD])
-def test_what_cannot_be_is_refused_with_rule_and_value(
+def test_invalid_arrivals_are_rejected_with_rule_and_value(
     make: Callable[[], object], message: str
 ) -> None:
     with pytest.raises(ValueError, match="; got") as refused:
@@ -391,7 +391,7 @@ def test_what_cannot_be_is_refused_with_rule_and_value(
 
 
 class TestSteepestRise:
-    def test_the_rise_stands_at_a_third_of_the_window(self) -> None:
+    def test_steepest_rise_is_at_a_third_of_the_window(self) -> None:
         requests = np.full(600, 60.0)
         requests[400:] = 180.0
         found = steepest_rise(RateTrace(name="t", bin_s=60.0, requests=requests))
@@ -399,14 +399,14 @@ class TestSteepestRise:
         assert found.rise_rps == pytest.approx(2.0)
         assert found.mean_rps == pytest.approx((60 * 1 + 120 * 3) / 180)
 
-    def test_what_follows_lost_telemetry_is_no_rise(self) -> None:
+    def test_recovery_after_lost_telemetry_is_no_rise(self) -> None:
         requests = np.full(2000, 600.0)
         requests[300:320] = 0.0
         requests[1500:] = 900.0
         found = steepest_rise(RateTrace(name="t", bin_s=60.0, requests=requests))
         assert found.start_s == (1500 - 60) * 60
 
-    def test_where_all_windows_have_empty_bins_they_count(self) -> None:
+    def test_windows_with_empty_bins_count_if_all_have_them(self) -> None:
         requests = np.tile([0.0, 60.0], 300)
         requests[401::2] = 600.0
         found = steepest_rise(RateTrace(name="t", bin_s=60.0, requests=requests))
@@ -422,7 +422,7 @@ def profiles(draw: st.DrawFn) -> Profile:
 
 @settings(max_examples=60)
 @given(profile=profiles(), seed=st.integers(0, 2**63))
-def test_any_rate_gives_sorted_arrivals_where_it_is_above_zero(profile: Profile, seed: int) -> None:
+def test_any_rate_has_sorted_arrivals_only_above_zero(profile: Profile, seed: int) -> None:
     times = times_of(poisson(profile), seed)
     assert (np.diff(times) >= 0).all()
     assert ((times >= 0) & (times < profile.duration_s)).all()

@@ -10,7 +10,7 @@ def run(events: EventQueue, until_s: float) -> None:
         events.run_next()
 
 
-def test_what_is_due_together_happens_in_its_turn_and_then_in_order_of_entry() -> None:
+def test_events_at_one_time_run_by_priority_then_insertion() -> None:
     events, done = EventQueue(), list[str]()
     for name, time_s, turn in (
         ("sample", 1.0, Priority.SAMPLE),
@@ -29,7 +29,7 @@ def test_what_is_due_together_happens_in_its_turn_and_then_in_order_of_entry() -
     ]
 
 
-def test_a_period_does_not_drift() -> None:
+def test_periodic_event_does_not_drift() -> None:
     events, times = EventQueue(), list[float]()
     events.every(0.1, Priority.DECIDE, times.append, start_s=0.1)
     run(events, 1000.05)
@@ -37,7 +37,7 @@ def test_a_period_does_not_drift() -> None:
     assert times[-1] == 0.1 + 9999 * 0.1
 
 
-def test_an_action_may_enter_another_for_the_same_instant() -> None:
+def test_action_can_schedule_another_at_the_same_time() -> None:
     events, done = EventQueue(), list[str]()
 
     def first(now_s: float) -> None:
@@ -50,5 +50,5 @@ def test_an_action_may_enter_another_for_the_same_instant() -> None:
     assert done == ["first", "entered", "decide"]
 
 
-def test_an_empty_agenda_is_due_never() -> None:
+def test_empty_event_queue_is_never_due() -> None:
     assert EventQueue().next_s == float("inf")

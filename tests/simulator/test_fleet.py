@@ -10,7 +10,7 @@ from headroom.simulator.plant_state import Tally
 from simulator.fakes_fleet import FleetWorld, spec
 
 
-def test_a_cold_start_is_the_sum_of_its_phases() -> None:
+def test_cold_start_is_the_sum_of_its_phases() -> None:
     world = FleetWorld(spec(), initial=(1,)).run(5).scale(3)
     assert world.states() == "RWW"
     assert world.run(34.9).states() == "RWW"
@@ -21,7 +21,7 @@ def test_a_cold_start_is_the_sum_of_its_phases() -> None:
     assert world.run(100).gpu_s() == (100 + 2 * 95, 60.0)
 
 
-def test_phases_vary_lognormally_round_their_medians() -> None:
+def test_cold_start_phases_are_lognormal_around_medians() -> None:
     start = ColdStart(phases=(Phase(name="warming", median_s=60.0, spread=1.5),))
     world = FleetWorld(spec(cold_start=start))
     drawn = sorted(world.fleet.draw_start_s() for _ in range(4001))
@@ -29,17 +29,17 @@ def test_phases_vary_lognormally_round_their_medians() -> None:
     assert drawn[round(0.8413 * 4000)] == pytest.approx(90.0, rel=0.04)
 
 
-def test_pods_beyond_the_gpus_wait_and_start_cold_when_one_is_free() -> None:
+def test_pods_without_gpu_wait_and_start_cold_later() -> None:
     world = FleetWorld(spec(), cluster=Cluster(gpus=2), initial=(1,)).scale(4)
     assert world.states() == "RWUU"
     assert world.run(60).states() == "RRUU"
     world.fleet.kill(world.ready()[:1], 60.0)
-    assert world.states() == "RWUU", "the oldest of those that wait got it; one was created anew"
+    assert world.states() == "RWUU", "the oldest waiting pod got it; one was replaced"
     assert world.run(90).states() == "RRUU"
     assert world.gpu_s() == (60 + 90 + 30, 30 + 30)
 
 
-def test_who_finds_no_gpu_at_the_beginning_starts_cold_later() -> None:
+def test_initial_pods_without_gpu_start_cold_later() -> None:
     world = FleetWorld(spec(), cluster=Cluster(gpus=1), initial=(2,)).run(10)
     assert world.states() == "RU"
     world.fleet.kill(world.ready(), 10.0)
@@ -48,7 +48,7 @@ def test_who_finds_no_gpu_at_the_beginning_starts_cold_later() -> None:
     assert world.run(40.0).states() == "RU"
 
 
-def test_the_last_gpus_go_by_priority_then_age() -> None:
+def test_free_gpus_are_assigned_by_priority_then_age() -> None:
     low, high = spec("low"), spec("high", priority=5)
     world = FleetWorld(low, high, cluster=Cluster(gpus=3), initial=(1, 1))
     first, second = world.fleets
@@ -60,22 +60,22 @@ def test_the_last_gpus_go_by_priority_then_age() -> None:
     assert (world.states(first), world.states(second)) == ("R", "RW")
 
 
-def test_the_first_gpus_go_by_priority_too() -> None:
+def test_initial_gpus_are_assigned_by_priority() -> None:
     low, high = spec("low"), spec("high", priority=5)
     world = FleetWorld(low, high, cluster=Cluster(gpus=3), initial=(2, 2))
     assert [world.states(fleet) for fleet in world.fleets] == ["RU", "RR"]
 
 
-def test_a_node_that_has_to_come_is_waited_for_and_not_paid() -> None:
+def test_provisioned_node_delays_pod_without_cost() -> None:
     world = FleetWorld(spec(), cluster=Cluster(provision_s=100.0), initial=(1,))
-    assert world.states() == "R", "what stands at the beginning has its nodes"
+    assert world.states() == "R", "initial pods have their nodes"
     assert world.scale(2).run(99).states() == "RU"
     assert world.run(100).states() == "RW"
     assert world.run(130).states() == "RR"
     assert world.gpu_s() == (130 + 30, 30.0)
 
 
-def test_a_pod_removed_before_its_node_comes_costs_nothing() -> None:
+def test_pod_removed_before_its_node_costs_nothing() -> None:
     world = FleetWorld(spec(), cluster=Cluster(gpus=2, provision_s=100.0), initial=(1,))
     world.scale(2).run(50).scale(1).run(60).scale(2)
     assert world.run(159).states() == "RU"
@@ -83,7 +83,7 @@ def test_a_pod_removed_before_its_node_comes_costs_nothing() -> None:
     assert world.gpu_s() == (161 + 1, 1.0)
 
 
-def test_removal_takes_the_unschedulable_then_the_warming_then_the_latest_ready() -> None:
+def test_scale_down_removes_unschedulable_then_warming_then_newest_ready() -> None:
     world = FleetWorld(spec(), cluster=Cluster(gpus=5), initial=(2,)).scale(3).run(40)
     world.scale(5).run(41).scale(7)
     assert (world.states(), world.uids()) == ("RRRWWUU", list("0123456"))
@@ -94,7 +94,7 @@ def test_removal_takes_the_unschedulable_then_the_warming_then_the_latest_ready(
     assert world.gpu_s() == (3 * 41 + 2 * 1, 30 + 2)
 
 
-def test_a_drained_pod_finishes_what_it_has_and_takes_nothing_new() -> None:
+def test_draining_pod_finishes_requests_and_gets_no_new_ones() -> None:
     world = FleetWorld(spec(routing=Routing.ROUND_ROBIN), initial=(2,))
     world.run(10, [9.0, 9.0, 9.0, 9.0, 9.0, 9.0]).scale(1)
     assert world.states() in ("RT", "TR")
@@ -106,7 +106,7 @@ def test_a_drained_pod_finishes_what_it_has_and_takes_nothing_new() -> None:
     assert world.gpu_s()[0] == 60 + 12
 
 
-def test_what_a_drained_pod_has_not_finished_in_time_fails_with_it() -> None:
+def test_requests_beyond_drain_time_fail() -> None:
     world = FleetWorld(spec(drain_s=2.5), initial=(1,))
     world.run(10, [9.5] * 6).scale(0)
     assert world.run(12.4).states() == "T"
@@ -117,7 +117,7 @@ def test_what_a_drained_pod_has_not_finished_in_time_fails_with_it() -> None:
     assert world.fleet.in_flight() == 0
 
 
-def test_a_killed_pod_loses_what_it_has_and_is_replaced() -> None:
+def test_killed_pod_loses_requests_and_is_replaced() -> None:
     slots = Server(fixed_s=1.0, per_item_s=0.0, slots=3)
     world = FleetWorld(spec(server=slots), initial=(2,))
     world.run(10, [9.5] * 10)
@@ -129,7 +129,7 @@ def test_a_killed_pod_loses_what_it_has_and_is_replaced() -> None:
     assert world.gpu_s() == (10 + 50 + 40, 30.0)
 
 
-def test_a_freed_gpu_is_given_on_no_earlier_than_it_is_free() -> None:
+def test_freed_gpu_is_reassigned_when_it_is_free() -> None:
     world = FleetWorld(spec("first"), spec("second"), cluster=Cluster(gpus=1), initial=(1, 0))
     world.run(10, [9.8]).scale(0)
     world.run(10.5).scale(1, world.fleets[1])
@@ -139,12 +139,12 @@ def test_a_freed_gpu_is_given_on_no_earlier_than_it_is_free() -> None:
     assert pod.created_s <= pod.scheduled_s == 11.0
 
 
-def test_without_a_ready_replica_requests_fail_at_the_door() -> None:
+def test_requests_without_ready_replica_fail() -> None:
     world = FleetWorld(spec()).scale(1).run(40, [10.0, 29.9, 30.1])
     assert (world.tally(Tally.FAILED), world.tally(Tally.WITHIN)) == (2, 1)
 
 
-def test_a_central_queue_keeps_requests_until_a_replica_is_ready() -> None:
+def test_central_queue_keeps_requests_until_a_replica_is_ready() -> None:
     world = FleetWorld(spec(routing=Routing.CENTRAL, target_s=100.0)).scale(1)
     world.run(29.0, [10.0, 20.0])
     assert world.fleet.in_flight() == 2
@@ -152,7 +152,7 @@ def test_a_central_queue_keeps_requests_until_a_replica_is_ready() -> None:
     assert world.tally(Tally.WITHIN) == 2
 
 
-def test_a_central_queue_s_replica_drains_only_what_it_was_handed() -> None:
+def test_draining_replica_of_central_queue_finishes_only_its_requests() -> None:
     world = FleetWorld(spec(routing=Routing.CENTRAL, target_s=100.0), initial=(2,))
     world.run(10.0, [9.9] * 10)  # caps of two: four are out, six wait
     world.scale(1)
@@ -163,7 +163,7 @@ def test_a_central_queue_s_replica_drains_only_what_it_was_handed() -> None:
     assert world.gpu_s()[0] == 60 + 12
 
 
-def test_rows_are_used_again_and_begin_at_zero() -> None:
+def test_reused_rows_start_at_zero() -> None:
     world = FleetWorld(spec(), initial=(1,))
     for step in range(1, 60):
         at_s = 40.0 * step
@@ -172,8 +172,8 @@ def test_rows_are_used_again_and_begin_at_zero() -> None:
     assert world.tally(Tally.WITHIN) == 59
 
 
-def test_a_fleet_grows_while_its_replicas_are_busy() -> None:
-    """Nothing in flight is lost or overtaken when the tables are made anew."""
+def test_fleet_grows_while_replicas_are_busy() -> None:
+    """Nothing in flight is lost or overtaken when the arrays grow."""
     world = FleetWorld(spec(routing=Routing.CENTRAL, target_s=1000.0), initial=(2,))
     world.scale(40).run(200.0, [float(at // 10) for at in range(200)])
     assert world.states() == "R" * 40

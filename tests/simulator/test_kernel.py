@@ -48,9 +48,7 @@ NO_BATCHES = [
 
 @pytest.mark.parametrize("replicas", [4, 12])
 @pytest.mark.parametrize("cell", [*BATCHES, *NO_BATCHES], ids=lambda cell: cell.routing.value)
-def test_what_a_routing_carries_is_what_an_independent_simulation_found(
-    cell: Cell, replicas: int
-) -> None:
+def test_capacity_of_each_routing_matches_independent_simulation(cell: Cell, replicas: int) -> None:
     """At 0.02 less it keeps 95 % within 1.5 s (batches) or 2 s (none), at 0.025 more it does not.
 
     Where the step up would reach overload, the utilization is 0.999.
@@ -65,7 +63,7 @@ def test_what_a_routing_carries_is_what_an_independent_simulation_found(
     assert kept == [True, False]
 
 
-def test_pinned_connections_carry_least() -> None:
+def test_sticky_connections_have_the_lowest_capacity() -> None:
     """Four replicas at 0.67: 95 % on average over the chances of 64 bindings."""
     one = service(HEAVY, routing=Routing.STICKY, target_s=1.5)
     kept = [
@@ -76,7 +74,7 @@ def test_pinned_connections_carry_least() -> None:
 
 
 def arrivals(plant: Plant) -> list[int]:
-    """How many requests each replica has seen at its door."""
+    """Requests that reached each replica."""
     return [int(plant.counter(row, Column.ARRIVALS)) for row in range(plant.rows)]
 
 
@@ -89,12 +87,12 @@ def arrivals(plant: Plant) -> list[int]:
     ],
     ids=lambda value: value.value if isinstance(value, Routing) else "",
 )
-def test_a_router_that_counts_spreads_evenly(routing: Routing, expected: list[int]) -> None:
+def test_least_in_flight_routing_spreads_evenly(routing: Routing, expected: list[int]) -> None:
     plant = Plant(service(SECOND, routing=routing), 4).run([float(at) for at in range(400)])
     assert arrivals(plant) == expected
 
 
-def test_a_connection_stays_with_its_replica_until_that_closes() -> None:
+def test_sticky_connection_stays_until_its_replica_closes() -> None:
     plant = Plant(service(SECOND, routing=Routing.STICKY, connections=1), 3)
     plant.run([0.0, 2.0, 4.0], 10.0)
     (first,) = (row for row in range(3) if arrivals(plant)[row])
@@ -105,7 +103,7 @@ def test_a_connection_stays_with_its_replica_until_that_closes() -> None:
     assert sorted(arrivals(plant)) == [0, 2, 3]
 
 
-def test_connections_made_to_a_lone_replica_stay_with_it_when_others_come() -> None:
+def test_sticky_connections_of_first_replica_stay_when_more_come() -> None:
     """Keep-alive clients do not see a scale-up: what a ClusterIP is infamous for."""
     plant = Plant(service(SECOND, routing=Routing.STICKY, connections=8)).run(
         [float(at) for at in range(200)]
@@ -117,7 +115,7 @@ def test_connections_made_to_a_lone_replica_stay_with_it_when_others_come() -> N
     assert arrivals(plant) == [300, 0, 0, 0]
 
 
-def test_connections_without_any_replica_find_the_one_that_comes() -> None:
+def test_sticky_connections_without_replica_bind_to_the_next_one() -> None:
     plant = Plant(service(SECOND, routing=Routing.STICKY, connections=2))
     plant.run([0.0, 1.0, 2.0, 3.0], 5.0)
     kernel.kill(plant.tables, 0, 5.0)
@@ -129,7 +127,7 @@ def test_connections_without_any_replica_find_the_one_that_comes() -> None:
     plant.check()
 
 
-def test_what_waited_longer_than_its_deadline_is_never_begun() -> None:
+def test_request_beyond_its_deadline_is_never_started() -> None:
     # five at 0: begun at 0, 1, 2; at 3 the last two have waited longer than 2.5 s
     plant = Plant(service(SECOND, clients=Clients(deadline_s=2.5))).run([0.0] * 5)
     assert (plant.tally(Tally.WITHIN), plant.tally(Tally.EXPIRED)) == (3, 2)
@@ -137,7 +135,7 @@ def test_what_waited_longer_than_its_deadline_is_never_begun() -> None:
     plant.check()
 
 
-def test_a_client_that_gave_up_is_served_for_nobody_once_begun() -> None:
+def test_started_request_of_timed_out_client_is_cancelled_at_its_end() -> None:
     # begun at 0, 1, 2: the third ends at 3 s, after 2.5 s of patience; the others were cancelled
     plant = Plant(service(SECOND, clients=Clients(timeout_s=2.5))).run([0.0] * 5)
     assert (plant.tally(Tally.WITHIN), plant.tally(Tally.CANCELLED)) == (2, 3)
@@ -146,7 +144,7 @@ def test_a_client_that_gave_up_is_served_for_nobody_once_begun() -> None:
     plant.check()
 
 
-def test_the_waiting_end_with_their_patience_even_while_nothing_else_happens() -> None:
+def test_waiting_requests_time_out_without_other_events() -> None:
     slow = Server(fixed_s=100.0, per_item_s=0.0)
     plant = Plant(service(slow, clients=Clients(timeout_s=5.0))).run([0.0, 1.0, 2.0], 6.5)
     plant.settle()
@@ -155,7 +153,7 @@ def test_the_waiting_end_with_their_patience_even_while_nothing_else_happens() -
     plant.check()
 
 
-def test_a_full_queue_refuses_at_the_door() -> None:
+def test_full_queue_refuses_requests() -> None:
     plant = Plant(service(SECOND, clients=Clients(max_waiting=2))).run([0.0] * 5, 0.5)
     assert (plant.tally(Tally.REFUSED), plant.in_flight) == (2, 3)
     assert plant.counter(0, Column.ARRIVALS) == 5
@@ -163,30 +161,28 @@ def test_a_full_queue_refuses_at_the_door() -> None:
     plant.check()
 
 
-def test_no_queue_at_all_still_serves() -> None:
+def test_server_without_queue_serves_requests() -> None:
     plant = Plant(service(SECOND, clients=Clients(max_waiting=0))).run([0.0, 0.5, 1.5])
     assert (plant.tally(Tally.WITHIN), plant.tally(Tally.REFUSED)) == (2, 1)
 
 
 @pytest.mark.parametrize(("limit", "refused"), [(0, 2), (1, 1), (2, 0)])
-def test_a_full_central_queue_refuses_only_what_no_replica_has_room_for(
-    limit: int, refused: int
-) -> None:
+def test_full_central_queue_refuses_only_without_free_replica(limit: int, refused: int) -> None:
     one = service(SECOND, routing=Routing.CENTRAL, cap=2, clients=Clients(max_waiting=limit))
     plant = Plant(one, 2).run([0.0] * 6, 0.5)
     assert plant.tally(Tally.REFUSED) == refused
     plant.check()
 
 
-def test_timeouts_in_a_central_queue_end_what_waits_there_and_at_replicas() -> None:
+def test_timeouts_with_central_queue_end_waiting_requests_everywhere() -> None:
     one = service(SECOND, routing=Routing.CENTRAL, cap=2, clients=Clients(timeout_s=1.5))
     plant = Plant(one, 2).run([0.0] * 8)
-    # two end at 1 s; their successors begin then and end at 2 s, for nobody, as the rest
+    # two end at 1 s; their successors begin then and end at 2 s, cancelled like the rest
     assert (plant.tally(Tally.WITHIN), plant.tally(Tally.CANCELLED)) == (2, 6)
     plant.check()
 
 
-def test_a_kill_takes_its_own_executions_and_leaves_the_others() -> None:
+def test_kill_ends_only_executions_of_its_row() -> None:
     three = Server(fixed_s=1.0, per_item_s=0.0, slots=3)
     plant = Plant(service(three, routing=Routing.ROUND_ROBIN), 4)
     plant.run([0.01 * at for at in range(24)], 0.5)
@@ -198,7 +194,7 @@ def test_a_kill_takes_its_own_executions_and_leaves_the_others() -> None:
     plant.check()
 
 
-def test_growing_keeps_what_runs_and_what_waits_centrally() -> None:
+def test_growing_keeps_running_and_centrally_waiting_requests() -> None:
     two = Server(fixed_s=1.0, per_item_s=0.0, slots=2)
     plant = Plant(service(two, routing=Routing.CENTRAL, cap=2), 2)
     plant.run([0.01 * at for at in range(10)], 0.5)
@@ -213,19 +209,19 @@ def test_growing_keeps_what_runs_and_what_waits_centrally() -> None:
     plant.check()
 
 
-def test_more_requests_than_nodes_are_in_flight_without_loss() -> None:
+def test_requests_beyond_the_node_pool_are_not_lost() -> None:
     plant = Plant(service(SECOND)).run([0.0] * 10_000, 3.5)
     assert (plant.in_flight, plant.tally(Tally.WITHIN)) == (9_997, 3)
     plant.check()
     assert len(plant.tables.arrived_s) == 16_384
 
 
-def test_the_pool_does_not_grow_with_the_trace() -> None:
+def test_node_pool_does_not_grow_with_the_trace() -> None:
     plant = Plant(service(SECOND, routing=Routing.LEAST_IN_FLIGHT), 4).run(poisson(3.0, 100_000))
     assert len(plant.tables.arrived_s) == 4096
 
 
-def test_a_slow_replica_and_costly_requests_take_longer() -> None:
+def test_slow_replica_and_costly_requests_take_longer() -> None:
     plant = Plant(service(SECOND, routing=Routing.ROUND_ROBIN), 2)
     plant.tables.slowness[1] = 3.0
     plant.tables.quantities[Quantity.COST_FACTOR] = 2.0
@@ -234,8 +230,8 @@ def test_a_slow_replica_and_costly_requests_take_longer() -> None:
     assert seconds == pytest.approx([4 * 2.0, 4 * 6.0])
 
 
-def test_answers_lie_in_the_first_bucket_whose_bound_is_not_below() -> None:
-    """Each bound itself, and what lies just beside it."""
+def test_answers_count_in_first_bucket_at_or_above_latency() -> None:
+    """Each bound itself, and values next to it."""
     for index, bound_s in enumerate(BOUNDS_S[:-1]):
         for cost_s, bucket in ((bound_s, index), (bound_s * (1 + 1e-9), index + 1)):
             plant = Plant(service(Server(fixed_s=cost_s, per_item_s=0.0))).run([0.0])
@@ -247,7 +243,7 @@ def state(plant: Plant) -> list[bytes]:
     return [table.tobytes() for table in plant.settle().tables]
 
 
-def test_same_seed_same_bytes_and_another_seed_others() -> None:
+def test_run_with_same_seed_is_identical_and_with_another_differs() -> None:
     one = service(ALONE, routing=Routing.POWER_OF_TWO)
     times_s = poisson(8.0, 5_000)
     first, again, other = (state(Plant(one, 3, seed=seed).run(times_s)) for seed in (5, 5, 6))
@@ -255,7 +251,7 @@ def test_same_seed_same_bytes_and_another_seed_others() -> None:
     assert first != other
 
 
-def test_arrivals_in_pieces_are_arrivals_at_once() -> None:
+def test_arrivals_in_pieces_equal_arrivals_at_once() -> None:
     one = service(ALONE, routing=Routing.RANDOM)
     times_s = poisson(8.0, 5_000)
     pieces = Plant(one, 3)
@@ -297,7 +293,7 @@ STEPS = st.lists(
     steps=STEPS,
     seed=st.integers(0, 2**32),
 )
-def test_whatever_happens_requests_are_conserved_in_order_and_little_s_law_holds(
+def test_any_sequence_conserves_requests_order_and_littles_law(
     server: Server,
     limits: Clients,
     routing: Routing,

@@ -30,7 +30,7 @@ def stored(*scrapes: tuple[float, dict[str, Row]]) -> Metrics:
     return metrics
 
 
-def test_an_instant_value_is_the_last_scrape_s_and_only_of_pods_that_answered_it() -> None:
+def test_instant_value_is_of_last_scrape_and_answering_pods() -> None:
     metrics = stored(
         (0, {"a": row(waiting=3), "b": row(waiting=5)}),
         (15, {"b": row(waiting=6), "c": row(waiting=7)}),
@@ -39,13 +39,13 @@ def test_an_instant_value_is_the_last_scrape_s_and_only_of_pods_that_answered_it
     assert metrics.scraped_s == 15
 
 
-def test_a_scrape_that_nobody_answers_leaves_no_instant_value_but_its_range() -> None:
+def test_scrape_without_answers_keeps_only_range_values() -> None:
     metrics = stored((0, {"a": row(waiting=3)}), (15, {}))
     assert metrics.instant(Column.WAITING) == {}
     assert metrics.average(Column.WAITING, 15, 30) == {"a": 3.0}
 
 
-def test_a_range_holds_what_a_pod_left_in_it() -> None:
+def test_range_keeps_samples_of_deleted_pod() -> None:
     metrics = stored(
         (0, {"a": row(waiting=1)}),
         (15, {"a": row(waiting=4), "b": row(waiting=10)}),
@@ -69,7 +69,7 @@ def test_a_range_holds_what_a_pod_left_in_it() -> None:
         pytest.param(60, 15, {}, id="no sample"),
     ],
 )
-def test_a_rate_needs_two_samples_and_is_extended_towards_the_window_s_ends(
+def test_rate_needs_two_samples_and_is_extrapolated_to_window(
     now_s: float, window_s: float, expected: Mapping[str, float]
 ) -> None:
     metrics = stored(
@@ -89,7 +89,7 @@ def test_a_rate_needs_two_samples_and_is_extended_towards_the_window_s_ends(
         pytest.param(0, 60 * 25 / 15 / 30, id="zero at the first sample: not at all"),
     ],
 )
-def test_no_counter_is_extended_to_before_it_was_zero(first: float, expected: float) -> None:
+def test_rate_is_not_extrapolated_below_zero_counter(first: float, expected: float) -> None:
     metrics = stored(
         (15, {"a": row({0.1: int(first)}, arrivals=first)}),
         (30, {"a": row({0.1: int(first) + 60}, arrivals=first + 60)}),
@@ -97,7 +97,7 @@ def test_no_counter_is_extended_to_before_it_was_zero(first: float, expected: fl
     assert metrics.rate(Column.ARRIVALS, 40, 30) == pytest.approx({"a": expected})
 
 
-def test_a_new_pod_weighs_as_little_in_a_quantile_as_in_a_rate() -> None:
+def test_quantile_weighs_new_pod_as_rate_does() -> None:
     metrics = stored(
         (15, {"a": row({0.1: 1000}), "b": row()}),
         (30, {"a": row({0.1: 1060}), "b": row({1.0: 60})}),
@@ -109,7 +109,7 @@ def test_a_new_pod_weighs_as_little_in_a_quantile_as_in_a_rate() -> None:
     assert metrics.quantile(0.5, 40, 30) == pytest.approx(expected_s)
 
 
-def test_a_quantile_is_that_of_all_pods_answers_and_interpolated_in_its_bucket() -> None:
+def test_quantile_of_all_pods_is_interpolated_in_its_bucket() -> None:
     fast, slow = 0.1, 1.0
     metrics = stored(
         (0, {"a": row(), "b": row()}),
@@ -124,7 +124,7 @@ def test_a_quantile_is_that_of_all_pods_answers_and_interpolated_in_its_bucket()
     assert metrics.quantile(0.95, 30, 60) == pytest.approx(expected_s)
 
 
-def test_a_quantile_weighs_pods_by_their_rates_and_so_one_that_has_just_come_little() -> None:
+def test_quantile_weighs_pods_by_their_rates() -> None:
     metrics = stored(
         (0, {"a": row({0.1: 1000})}),
         (30, {"a": row({0.1: 1060}), "b": row({1.0: 1000})}),
@@ -154,13 +154,13 @@ def test_a_quantile_weighs_pods_by_their_rates_and_so_one_that_has_just_come_lit
         ),
     ],
 )
-def test_a_quantile_without_answers_is_none(
+def test_quantile_without_answers_is_none(
     scrapes: tuple[tuple[float, dict[str, Row]], ...], expected: float | None
 ) -> None:
     assert stored(*scrapes).quantile(0.95, 15, 60) == expected
 
 
-def test_a_restart_loses_everything() -> None:
+def test_restarted_store_is_empty() -> None:
     metrics = stored((0, {"a": row(arrivals=1)}), (15, {"a": row(arrivals=9)}))
     metrics.restart()
     assert metrics.scraped_s is None
@@ -173,7 +173,7 @@ def test_a_restart_loses_everything() -> None:
     assert metrics.rate(Column.ARRIVALS, 45, 60) == {"a": 22.5 / 60}
 
 
-def test_what_is_older_than_the_horizon_is_forgotten() -> None:
+def test_samples_older_than_horizon_are_dropped() -> None:
     metrics = Metrics(horizon_s=100.0)
     for step in range(1000):
         pods = ("a", "gone") if step < 10 else ("a",)

@@ -34,7 +34,7 @@ def played(routing: Routing, *faults: Fault) -> Score:
 
 
 @pytest.mark.parametrize("routing", [Routing.RANDOM, Routing.LEAST_IN_FLIGHT])
-def test_half_a_slow_fleet_costs_no_more_than_a_slow_one(routing: Routing) -> None:
+def test_fleet_half_slow_costs_no_more_than_all_slow(routing: Routing) -> None:
     fast = played(routing)
     mixed = played(routing, Fault(kind=FaultKind.SLOW_PODS, start_s=5.0, share=0.5, factor=SLOWER))
     slow = played(routing, Fault(kind=FaultKind.COSTLY_REQUESTS, start_s=5.0, factor=SLOWER))
@@ -42,7 +42,7 @@ def test_half_a_slow_fleet_costs_no_more_than_a_slow_one(routing: Routing) -> No
     assert mixed.gpu_hours < 1.25 * slow.gpu_hours  # it takes minutes to be told apart
 
 
-def test_one_slow_replica_is_diluted_and_the_number_stays() -> None:
+def test_fleet_with_one_slow_replica_keeps_its_number() -> None:
     # Three times as slow, it carries 121/s: ten get 100/s each, and one in ten is late by turns.
     slow = played(
         Routing.RANDOM, Fault(kind=FaultKind.SLOW_PODS, start_s=300.0, share=0.01, factor=3.0)

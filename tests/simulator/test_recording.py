@@ -34,7 +34,7 @@ def read(*lines: str) -> dict[str, RecordedService]:
     return read_recording(lines, "rec.jsonl")
 
 
-def test_what_was_written_reads_back() -> None:
+def test_written_recording_reads_back() -> None:
     found = read(header_line(), SERVICE, *ticks(None, 4, 0, 7))["shop/ranker"]
     assert (found.policy, found.cost, found.cold_start_s) == (POLICY, COST, 61.5)
     assert found.edges_s.tolist() == [0, 2, 4, 6]
@@ -43,14 +43,14 @@ def test_what_was_written_reads_back() -> None:
     assert found.unknown_s == 0
 
 
-def test_what_was_recorded_replays_count_by_count() -> None:
+def test_recording_replays_count_by_count() -> None:
     counts = np.random.default_rng(1).poisson(50, 500).tolist()
     found = read(header_line(), SERVICE, *ticks(0, *counts))["shop/ranker"]
     times = np.concatenate(list(found.arrivals(stream="ranker").chunks(5)))
     assert np.histogram(times, np.arange(0, 1001, 2))[0].tolist() == counts
 
 
-def test_a_window_and_a_mean_can_be_asked_for() -> None:
+def test_recording_with_window_and_mean_is_cut_and_scaled() -> None:
     found = read(header_line(), SERVICE, *ticks(0, *[10] * 50, *[30] * 50))["shop/ranker"]
     arrivals = found.arrivals(stream="a", start_s=90, duration_s=20, mean_rps=100)
     assert arrivals.duration_s == 20
@@ -58,13 +58,13 @@ def test_a_window_and_a_mean_can_be_asked_for() -> None:
     assert arrivals.mean_rps == pytest.approx(100)
 
 
-def test_missing_counts_are_bridged_between_the_rates_on_either_side() -> None:
+def test_missing_counts_are_interpolated_between_rates() -> None:
     found = read(header_line(), SERVICE, *ticks(None, 10, None, None, None, 50))["shop/ranker"]
     assert found.counts.tolist() == [10, 20, 30, 40, 50]
     assert found.unknown_s == 6.0
 
 
-def test_services_are_told_apart_and_the_last_spec_counts() -> None:
+def test_recording_of_several_services_uses_their_last_spec() -> None:
     other = service_line("shop/search", POLICY)
     newer = service_line("shop/search", Policy(latency_target_s=0.5), None, None)
     lines = [
@@ -81,7 +81,7 @@ def test_services_are_told_apart_and_the_last_spec_counts() -> None:
     assert found["shop/search"].cost is None
 
 
-def test_a_line_that_a_killed_writer_left_is_not_read() -> None:
+def test_line_torn_by_killed_writer_is_skipped() -> None:
     lines = [header_line(), SERVICE, *ticks(0, 5, 6)]
     lines[-1] = lines[-1][:-8]
     assert read(*lines)["shop/ranker"].counts.tolist() == [5]
@@ -107,7 +107,7 @@ BAD = {
         [header_line(), '{"kind":"tock"}\n'],
         "line 2: kind must be recording, service or tick; got tock",
     ),
-    "a tick of nobody": (
+    "a tick without its service": (
         [header_line(), *ticks(1)],
         "line 2: a service's line must come before its ticks; got shop/ranker",
     ),
@@ -148,7 +148,7 @@ BAD = {
 
 
 @pytest.mark.parametrize(("lines", "message"), BAD.values(), ids=BAD.keys())
-def test_a_malformed_recording_names_line_rule_and_value(lines: list[str], message: str) -> None:
+def test_malformed_recording_names_line_rule_and_value(lines: list[str], message: str) -> None:
     with pytest.raises(TraceError) as refused:
         read(*lines)
     assert message in str(refused.value)
@@ -162,7 +162,7 @@ VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_s
     value=VALUES | st.dictionaries(st.text(max_size=5), VALUES, max_size=2),
     line=st.integers(0, 4),
 )
-def test_any_change_of_a_value_gives_a_recording_or_a_clean_error(
+def test_recording_with_any_changed_value_reads_or_fails_cleanly(
     key: str, value: object, line: int
 ) -> None:
     lines = [header_line(), SERVICE, *ticks(1, 2, 3)]

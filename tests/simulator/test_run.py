@@ -127,17 +127,17 @@ def random_run(seed: int, chunk: int = 10**6) -> Outcome:
     )
 
 
-def test_same_seed_same_bytes_and_another_seed_others() -> None:
+def test_run_with_same_seed_is_identical_and_with_another_differs() -> None:
     assert same(random_run(1), random_run(1))
     assert not same(random_run(1), random_run(2))
 
 
 @pytest.mark.parametrize("chunk", [1, 37, 1000])
-def test_how_arrivals_are_cut_into_chunks_changes_nothing(chunk: int) -> None:
+def test_run_is_independent_of_arrival_chunks(chunk: int) -> None:
     assert same(random_run(1, chunk), random_run(1))
 
 
-def test_a_run_conserves_requests_and_holds_little_s_law() -> None:
+def test_run_conserves_requests_and_littles_law() -> None:
     score = random_run(1).score
     assert score.requests == 4_400
     assert score.failed > 0
@@ -146,7 +146,7 @@ def test_a_run_conserves_requests_and_holds_little_s_law() -> None:
     assert score.little_error < 1e-9
 
 
-def test_a_quiet_run_scores_what_one_counts_by_hand() -> None:
+def test_quiet_run_has_scores_counted_by_hand() -> None:
     # a request of 1 s at 1, 3, 5 .. s; two replicas, a third requested at 10 s, ready from 40 s and
     # removed idle at 60 s; samples every 5 s
     outcome = run(Scheduled({10.0: 3, 60.0: 2}), every(2.0, 120.0))
@@ -167,7 +167,7 @@ def test_a_quiet_run_scores_what_one_counts_by_hand() -> None:
     assert (score.peak_ready, score.recover_s) == (3, 0.0)
 
 
-def test_what_never_ends_is_missed_in_the_minutes_in_which_it_came() -> None:
+def test_unfinished_requests_are_misses_in_their_minute_of_arrival() -> None:
     # two replicas take 2 a second, 4 come: after 5 s of queue (t = 5 s) nothing is in time, and at
     # the end half of all still waits; each of the three minutes is violated, those without any end
     # too
@@ -178,17 +178,17 @@ def test_what_never_ends_is_missed_in_the_minutes_in_which_it_came() -> None:
     assert score.attainment < 0.1
 
 
-def test_the_requests_of_the_last_seconds_are_given_the_target_s_time() -> None:
+def test_requests_of_last_seconds_get_the_target_to_finish() -> None:
     outcome = run(Scheduled(), np.array([119.5]))
     assert (outcome.score.within, outcome.score.little_error < 1e-9) == (1, True)
 
 
-def test_the_wish_is_held_within_the_service_s_bounds() -> None:
+def test_scale_request_is_clamped_to_service_bounds() -> None:
     outcome = run(Scheduled({10.0: 1000, 20.0: -5}), np.array([1.0]))
     assert [move.after for move in outcome.moves] == [50, 0]
 
 
-def test_an_autoscaler_is_asked_at_its_period_and_sees_the_last_scrape() -> None:
+def test_autoscaler_evaluates_at_its_period_with_last_scrape() -> None:
     scaler = Scheduled(period_s=15.0, scrape_s=10.0)
     run(scaler, every(1.0, 120.0))
     assert [view.now_s for view in scaler.views] == [15.0 * step for step in range(1, 9)]
@@ -197,7 +197,7 @@ def test_an_autoscaler_is_asked_at_its_period_and_sees_the_last_scrape() -> None
     assert scaler.views[0].samples == ()
 
 
-def test_a_direct_scraper_sees_every_ready_pod_now() -> None:
+def test_direct_scraper_sees_every_ready_pod() -> None:
     scaler = Direct({10.0: 4}, scrape_s=math.inf)
     run(scaler, every(1.0, 120.0))
     view = scaler.views[99]
@@ -212,9 +212,7 @@ def fault(kind: FaultKind, **settings: float) -> Fault:
 
 
 @pytest.mark.parametrize(("share", "answer"), [(1.0, 0), (0.5, 2), (0.25, 3), (0.01, 3)])
-def test_scrape_loss_silences_a_share_of_the_pods_always_the_same(
-    share: float, answer: int
-) -> None:
+def test_scrape_loss_hits_the_same_share_of_pods(share: float, answer: int) -> None:
     scaler = Direct()
     run(
         scaler,
@@ -229,14 +227,14 @@ def test_scrape_loss_silences_a_share_of_the_pods_always_the_same(
     assert {len(instant) for instant in scaler.instants[30:69]} == {answer}
 
 
-def test_a_metrics_restart_forgets_and_restarts_the_scraper() -> None:
+def test_metrics_restart_empties_store_and_restarts_scraper() -> None:
     scaler = Direct(scrape_s=20.0)
     run(scaler, every(1.0, 120.0), fault(FaultKind.METRICS_RESTART))
     assert scaler.restarted == 1
     assert [len(instant) for instant in scaler.instants[27:41]] == [2, 2, *[0] * 10, 2, 2]
 
 
-def test_slow_pods_are_slow_until_the_fault_ends() -> None:
+def test_slow_pods_are_slow_until_fault_ends() -> None:
     # of two, one takes 4 s per request instead of 1 from 30 to 60 s, and gets one every 2 s
     outcome = run(
         Scheduled(),
@@ -251,7 +249,7 @@ def test_slow_pods_are_slow_until_the_fault_ends() -> None:
     assert waiting[120.0] == 0
 
 
-def test_costly_requests_take_longer_everywhere_until_the_fault_ends() -> None:
+def test_costly_requests_take_longer_until_fault_ends() -> None:
     outcome = run(
         Scheduled(),
         every(1.0, 120.0),
@@ -265,7 +263,7 @@ def test_costly_requests_take_longer_everywhere_until_the_fault_ends() -> None:
     assert p95_s[80.0] == pytest.approx(1.0, rel=0.011)
 
 
-def test_killed_pods_are_created_anew() -> None:
+def test_killed_pods_are_replaced() -> None:
     outcome = run(Scheduled(), every(1.0, 120.0), fault(FaultKind.POD_KILL, share=0.5))
     timeline, times = outcome.timeline, outcome.timeline.times_s
     assert timeline.ready[times == 35.0] == 1
@@ -274,7 +272,7 @@ def test_killed_pods_are_created_anew() -> None:
     assert outcome.score.starting_gpu_hours == pytest.approx(30 / 3600)
 
 
-def test_a_lost_node_s_gpus_are_away_until_it_returns() -> None:
+def test_lost_node_takes_its_gpus_until_fault_ends() -> None:
     outcome = run(
         Scheduled(),
         every(1.0, 180.0),
@@ -290,7 +288,7 @@ def test_a_lost_node_s_gpus_are_away_until_it_returns() -> None:
     assert outcome.score.gpu_hours == pytest.approx((180 + 30 + 90) / 3600)
 
 
-def test_two_services_share_a_pool_and_each_has_its_own_outcome() -> None:
+def test_services_sharing_a_pool_have_separate_outcomes() -> None:
     scenario = Scenario(
         name="two",
         workloads=tuple(
@@ -309,7 +307,7 @@ def test_two_services_share_a_pool_and_each_has_its_own_outcome() -> None:
     assert (low.score.requests, high.score.requests) == (120, 120)
 
 
-def test_the_truth_counts_each_second_and_measures_the_plant() -> None:
+def test_ground_truth_counts_seconds_and_measures_capacity() -> None:
     seen: list[GroundTruth] = []
 
     def make(truth: GroundTruth) -> Scheduled:
@@ -329,7 +327,7 @@ def test_the_truth_counts_each_second_and_measures_the_plant() -> None:
     assert percentile_s == pytest.approx(5.0, rel=0.03)
 
 
-def test_progress_is_told_and_ends() -> None:
+def test_progress_is_reported_until_one() -> None:
     told: list[float] = []
     scenario = Scenario(
         name="s", workloads=(Workload(spec=spec(initial=1), arrivals=Given(every(1, 60), 60.0)),)

@@ -123,7 +123,7 @@ factor = 2
 """
 
 
-def test_everything_that_is_written_becomes_the_value_it_names() -> None:
+def test_scenario_keys_become_their_values() -> None:
     scenario = parse_scenario(FULL, "full.toml")
     vision, chat = scenario.workloads
     assert (scenario.name, scenario.duration_s) == ("full", 3600.0)
@@ -173,7 +173,7 @@ def test_everything_that_is_written_becomes_the_value_it_names() -> None:
     )
 
 
-def test_what_is_left_out_has_the_defaults_of_the_plant() -> None:
+def test_missing_keys_have_defaults_of_the_plant() -> None:
     workload = parse_scenario(SMALL, "small.toml").workloads[0]
     assert workload.spec.policy == Policy(latency_target_s=0.1)
     assert workload.spec.server == Server(fixed_s=0.006, per_item_s=0.0005, max_batch=8)
@@ -195,7 +195,7 @@ def test_what_is_left_out_has_the_defaults_of_the_plant() -> None:
         ('trace = "mooncake_conversation_spread"', 3.4),
     ],
 )  # fmt: skip
-def test_every_kind_of_arrivals_has_its_mean(arrivals: str, mean_rps: float) -> None:
+def test_arrivals_of_every_kind_have_their_mean(arrivals: str, mean_rps: float) -> None:
     constant = 'generator = "constant"\nduration = "10m"\nrps = 100'
     scenario = parse_scenario(SMALL.replace(constant, arrivals), "s.toml")
     stream = scenario.workloads[0].arrivals
@@ -204,7 +204,7 @@ def test_every_kind_of_arrivals_has_its_mean(arrivals: str, mean_rps: float) -> 
     assert count == pytest.approx(expected, abs=5 * np.sqrt(8 * expected))
 
 
-def test_paths_are_relative_to_the_scenario(tmp_path: Path) -> None:
+def test_trace_paths_are_relative_to_the_scenario(tmp_path: Path) -> None:
     (tmp_path / "traces").mkdir()
     (tmp_path / "traces" / "mine.csv").write_text("arrival_s\n1\n2\n2.5\n")
     file = tmp_path / "s.toml"
@@ -226,7 +226,7 @@ class TestRecordings:
         text = f'name = "r"\n[[service]]\nname = "ranker"\n{tables}'
         return parse_scenario(text, "r.toml", folder=folder)
 
-    def test_a_recording_is_a_scenario_by_itself(self, tmp_path: Path) -> None:
+    def test_recording_alone_makes_a_scenario(self, tmp_path: Path) -> None:
         found = self.scenario(tmp_path, 'arrivals = { recording = "rec.jsonl" }').workloads[0]
         assert found.spec.policy == self.POLICY
         assert found.spec.network.routing is Routing.LEAST_IN_FLIGHT
@@ -234,7 +234,7 @@ class TestRecordings:
         assert found.spec.cold_start.median_s == pytest.approx(61.5)
         assert sum(times.size for times in found.arrivals.chunks(1)) == 30 * 40
 
-    def test_what_is_written_goes_before_what_was_recorded(self, tmp_path: Path) -> None:
+    def test_scenario_keys_override_the_recording(self, tmp_path: Path) -> None:
         tables = (
             'arrivals = { recording = "rec.jsonl", scale = 2 }\n'
             'slo = { target = "300ms" }\nscaling = { max_replicas = 30 }\n'
@@ -257,7 +257,7 @@ class TestRecordings:
         ],
         ids=["no file", "another service", "nothing measured"],
     )  # fmt: skip
-    def test_what_a_recording_lacks_is_named(
+    def test_missing_parts_of_a_recording_are_named(
         self, tmp_path: Path, tables: str, cost: CostModel | None, message: str
     ) -> None:
         with pytest.raises(ScenarioError, match=re.escape(message)):
@@ -310,14 +310,14 @@ BAD = {
     "a fault of another kind": ('"100ms"\n', '"100ms"\n[[fault]]\nkind = "flood"\nstart = "1s"\n', "line 15: fault[0].kind: must be 'scrape-loss', 'metrics-restart', 'pod-kill', 'node-loss', 'slow-pods' or 'costly-requests'; got \"flood\""),
     "a share of nothing": ('"100ms"\n', '"100ms"\n[[fault]]\nkind = "pod-kill"\nstart = "1s"\nshare = 0', "line 17: fault[0].share: a fault's share must lie in (0, 1]; got 0"),
     "a fault after the end": ('"100ms"\n', '"100ms"\n[[fault]]\nkind = "pod-kill"\nstart = "10m"', "line 16: fault[0].start: start must be before the load ends at 600 s; got 600 s"),
-    "a fault of nobody": ('"100ms"\n', '"100ms"\n[[fault]]\nkind = "pod-kill"\nstart = "1m"\nservice = "x"', "line 17: fault[0].service: service must be one of vision; got x"),
+    "a fault of no service": ('"100ms"\n', '"100ms"\n[[fault]]\nkind = "pod-kill"\nstart = "1m"\nservice = "x"', "line 17: fault[0].service: service must be one of vision; got x"),
     "two of one name": ('target = "100ms"\n', 'target = "100ms"\n' + SMALL[SMALL.index("[[service]]"):], "line 15: service[1].name: must be unique; got vision again"),
     "a name with a space": ('"vision"', '"my vision"', "line 3: service[0].name: string should match pattern"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("old", "new", "message"), BAD.values(), ids=BAD.keys())
-def test_what_is_wrong_is_named_with_line_rule_and_value(old: str, new: str, message: str) -> None:
+def test_invalid_scenario_names_line_rule_and_value(old: str, new: str, message: str) -> None:
     assert old in SMALL
     with pytest.raises(ScenarioError) as refused:
         parse_scenario(SMALL.replace(old, new), "bad.toml")
@@ -325,7 +325,7 @@ def test_what_is_wrong_is_named_with_line_rule_and_value(old: str, new: str, mes
     assert message in str(refused.value)
 
 
-def test_every_problem_is_named_in_the_order_of_the_lines() -> None:
+def test_several_problems_are_listed_by_line() -> None:
     text = SMALL.replace("rps = 100", "rps = -1").replace('"6ms"', "6").replace('"100ms"', '""')
     with pytest.raises(ScenarioError) as refused:
         parse_scenario(text, "bad.toml")
@@ -333,7 +333,7 @@ def test_every_problem_is_named_in_the_order_of_the_lines() -> None:
     assert [line.split(": ")[0] for line in lines] == [f"bad.toml, line {n}" for n in (7, 9, 13)]
 
 
-def test_a_malformed_trace_is_named_with_its_own_line(tmp_path: Path) -> None:
+def test_malformed_trace_of_scenario_names_its_own_line(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("t_s,requests\n0,1\n60,many\n")
     file = tmp_path / "s.toml"
     file.write_text(re.sub(r"generator.*\nduration.*\nrps.*", 'trace = "t.csv"', SMALL))
@@ -343,7 +343,7 @@ def test_a_malformed_trace_is_named_with_its_own_line(tmp_path: Path) -> None:
     assert str(refused.value) == f"{file}, line 5: service[0].arrivals.trace: {expected}"
 
 
-def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+def test_unreadable_files_are_named(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match="a scenario must be a readable file; got: No"):
         load_scenario(tmp_path / "none.toml")
     (tmp_path / "latin.toml").write_bytes(b'name = "x"\n# caf\xe9\n')
@@ -353,7 +353,7 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
 
 class TestShipped:
     @pytest.mark.parametrize("name", scenario_names())
-    def test_it_loads_under_its_name_and_has_arrivals(self, name: str) -> None:
+    def test_shipped_scenario_loads_with_arrivals(self, name: str) -> None:
         scenario = shipped_scenario(name)
         assert scenario.name == name
         for workload in scenario.workloads:
@@ -362,14 +362,14 @@ class TestShipped:
             busiest = getattr(workload.arrivals, "mean_rps", 0.0) / workload.spec.server.full_rps
             assert 0.5 < busiest < 10  # replicas that the mean keeps busy: small, and not idle
 
-    def test_all_kinds_that_are_promised_are_there(self) -> None:
+    def test_shipped_scenarios_cover_all_kinds(self) -> None:
         assert set(scenario_names()) >= {
             "step", "ramp", "spikes", "diurnal", "on-off", "llm-hour", "servegen", "worldcup",
             "azure-functions", "shared-pool", "llm-d-ramp", "fault-scrape-loss",
             "fault-metrics-restart", "fault-half-unscraped", "fault-slow-pod", "fault-node-loss",
         }  # fmt: skip
 
-    def test_llm_ds_ramp_is_the_published_one(self) -> None:
+    def test_shipped_llm_d_ramp_is_the_published_one(self) -> None:
         workload = shipped_scenario("llm-d-ramp").workloads[0]
         assert isinstance(workload.arrivals, PoissonArrivals)
         assert workload.arrivals.profile.start_rps.tolist() == [2, 4, 6, 8, 10, 4, 1]
@@ -378,13 +378,13 @@ class TestShipped:
         assert workload.spec.cold_start.median_s == pytest.approx(100)
         assert (workload.spec.policy.min_replicas, workload.spec.policy.max_replicas) == (3, 8)
 
-    def test_their_page_names_them_all_and_its_example_holds(self) -> None:
+    def test_readme_of_scenarios_lists_all_and_its_example_parses(self) -> None:
         page = files("headroom.simulator.scenarios").joinpath("README.md").read_text()
         assert [name for name in scenario_names() if name not in page] == []
         example = page.split("```toml\n")[1].split("```")[0]
         assert parse_scenario(example, "example").workloads[0].arrivals.duration_s == 1200
 
-    def test_an_unknown_one_is_answered_with_those_there_are(self) -> None:
+    def test_unknown_scenario_error_lists_known_ones(self) -> None:
         with pytest.raises(ScenarioError, match=r"is one of azure-functions, .*; got 'x'"):
             shipped_scenario("x")
 
@@ -400,7 +400,7 @@ def scenario_or_error(text: str) -> str:
 
 @settings(max_examples=150)
 @given(data=st.data())
-def test_any_mutation_is_a_scenario_or_a_clean_error(data: st.DataObject) -> None:
+def test_mutated_scenario_parses_or_fails_cleanly(data: st.DataObject) -> None:
     text = data.draw(st.sampled_from([SMALL, FULL]))
     pieces = [*re.findall(r'\w+|"[^"]*"|[\[\]={},\n]', FULL), "0", "-1", "nan", "inf", "1e999"]
     for _ in range(data.draw(st.integers(1, 4))):
@@ -417,7 +417,7 @@ def test_any_mutation_is_a_scenario_or_a_clean_error(data: st.DataObject) -> Non
     key=st.sampled_from(re.findall(r"^(\w+) = ", FULL, flags=re.MULTILINE)),
     value=st.sampled_from(['""', "[]", "{}", "[[]]", "true", "1979-05-27", "-0.0", "1e308", '"9 h"', "9" * 40]),
 )  # fmt: skip
-def test_any_value_of_any_key_is_taken_or_refused_at_its_line(key: str, value: str) -> None:
+def test_scenario_with_any_value_parses_or_fails_at_its_line(key: str, value: str) -> None:
     line = next(n for n, text in enumerate(FULL.split("\n"), 1) if text.startswith(f"{key} = "))
     lines = FULL.split("\n")
     if lines[line - 1].endswith("["):
@@ -432,5 +432,5 @@ def test_any_value_of_any_key_is_taken_or_refused_at_its_line(key: str, value: s
     ["x = " + "[" * 5000, "x = " + "9" * 5000, "", "\x00", "[service]", "service = 1", "a.b.c = 1"],
     ids=["deep", "long", "empty", "nul", "table", "number", "dotted"],
 )
-def test_texts_made_to_be_hard_are_refused_cleanly(text: str) -> None:
+def test_hostile_texts_are_rejected_cleanly(text: str) -> None:
     assert scenario_or_error(text).startswith("any.toml, line 1: ")

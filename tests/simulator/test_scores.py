@@ -29,14 +29,14 @@ def counts(*latencies_s: tuple[float, int]) -> np.ndarray:
         pytest.param([], 1, 0.5, math.inf, id="nothing answered"),
     ],
 )
-def test_a_percentile_counts_the_unanswered_as_never(
+def test_percentile_counts_unanswered_requests_as_infinite(
     answered: list[tuple[float, int]], unanswered: int, ratio: float, expected_s: float
 ) -> None:
     found_s = fine_quantile(counts(*answered), unanswered, ratio)
     assert found_s == pytest.approx(expected_s, rel=0.011)
 
 
-def test_a_percentile_of_nothing_is_not_a_number() -> None:
+def test_percentile_without_requests_is_nan() -> None:
     assert math.isnan(fine_quantile(counts(), 0, 0.95))
 
 
@@ -61,5 +61,7 @@ def moves(*path: tuple[float, int]) -> list[Move]:
         pytest.param([], 0, id="nothing moved"),
     ],
 )
-def test_a_flap_is_a_step_up_soon_after_one_down(path: list[tuple[float, int]], flaps: int) -> None:
+def test_scale_up_soon_after_scale_down_is_a_flap(
+    path: list[tuple[float, int]], flaps: int
+) -> None:
     assert count_flaps(moves(*path), cold_start_s=30.0) == flaps

@@ -36,7 +36,7 @@ def at(server: Server, utilization: float, *, target_s: float = 1e6) -> Plant:
 
 
 @pytest.mark.parametrize("utilization", [0.3, 0.5, 0.7, 0.8])
-def test_m_m_1_has_mean_and_95th_percentile_of_theory(utilization: float) -> None:
+def test_m_m_1_plant_has_mean_and_p95_of_theory(utilization: float) -> None:
     # both exponential: mean s / (1 - rho), percentile ln 20 times that; 0.5 s and 1.498 s at 0.8
     mean_s = MEAN_S / (1 - utilization)
     plant = at(exponential(MEAN_S), utilization, target_s=math.log(20) * mean_s)
@@ -49,7 +49,7 @@ def test_m_m_1_has_mean_and_95th_percentile_of_theory(utilization: float) -> Non
     ("servers", "utilization"), [(2, 0.5), (4, 0.7), (8, 0.8)], ids=lambda value: f"{value}"
 )
 @pytest.mark.parametrize("pooled", ["slots of one replica", "replicas of a central queue"])
-def test_m_m_c_has_mean_and_95th_percentile_of_erlang(
+def test_m_m_c_plant_has_mean_and_p95_of_erlang(
     servers: int, utilization: float, pooled: str
 ) -> None:
     target_s = mmc_quantile_s(servers, utilization, MEAN_S, 0.95)
@@ -75,7 +75,7 @@ def test_m_m_c_has_mean_and_95th_percentile_of_erlang(
         (Spread.GAMMA, 2.0, 0.5),
     ],
 )
-def test_m_g_1_has_the_mean_of_pollaczek_and_khinchine(
+def test_m_g_1_plant_has_mean_of_pollaczek_khinchine(
     spread: Spread, cv: float, utilization: float
 ) -> None:
     # s (1 + rho (1 + cv^2) / (2 (1 - rho))); 0.35 s at cv 2 and 0.5
@@ -86,9 +86,7 @@ def test_m_g_1_has_the_mean_of_pollaczek_and_khinchine(
 
 @pytest.mark.parametrize("utilization", [0.3, 0.6, 0.8])
 @pytest.mark.parametrize("server", [VISION, MEDIUM, HEAVY, ALONE], ids=["8", "16", "4", "M/D/1"])
-def test_batches_have_mean_and_95th_percentile_of_their_chain(
-    server: Server, utilization: float
-) -> None:
+def test_batching_plant_has_mean_and_p95_of_its_chain(server: Server, utilization: float) -> None:
     plant = at(server, utilization)
     exact_s = batch_mean_s(server, utilization * server.full_rps)
     assert plant.mean_s == pytest.approx(exact_s, rel=0.02)
@@ -98,7 +96,7 @@ def test_batches_have_mean_and_95th_percentile_of_their_chain(
     assert plant.quantile_s(0.95) == pytest.approx(chain_s, rel=0.025)
 
 
-def test_the_chain_without_batching_is_m_d_1() -> None:
+def test_chain_without_batching_is_m_d_1() -> None:
     assert batch_mean_s(ALONE, 0.8 / MEAN_S) == pytest.approx(MEAN_S * (1 + 0.8 / 0.4), rel=1e-6)
 
 
@@ -106,7 +104,7 @@ def test_the_chain_without_batching_is_m_d_1() -> None:
     ("server", "load", "below"),
     [(MEDIUM, 0.1, 0.06), (MEDIUM, 0.5, 0.003), (VISION, 0.1, 0.06), (VISION, 0.8, 0.003)],
 )
-def test_without_a_batch_cap_the_mean_is_at_most_inoue_s(
+def test_mean_without_batch_cap_is_at_most_inoues_bound(
     server: Server, load: float, below: float
 ) -> None:
     """The bound is close under load; noise of the run allowed on both sides."""
@@ -117,7 +115,7 @@ def test_without_a_batch_cap_the_mean_is_at_most_inoue_s(
     assert (1 - below) * bound_s <= mean_s <= 1.003 * bound_s
 
 
-def test_the_counters_are_those_of_the_offered_load() -> None:
+def test_counters_match_the_offered_load() -> None:
     """Busy seconds are lambda E[T]; batches, items and executions agree with one another."""
     plant = at(HEAVY, 0.6).settle()
     executions = plant.counter(0, Column.EXECUTIONS)

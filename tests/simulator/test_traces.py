@@ -34,20 +34,20 @@ def read(text: str | bytes, name: str = "t.csv") -> Trace:
     [REQUESTS.encode(), gzip.compress(REQUESTS.encode()), REQUESTS.replace("\n", "\r\n").encode()],
     ids=["plain", "gzipped", "with carriage returns"],
 )
-def test_requests_are_read(data: bytes) -> None:
+def test_trace_of_requests_is_read(data: bytes) -> None:
     trace = read(data)
     assert isinstance(trace, RequestTrace)
     assert trace.arrivals_s.tolist() == [0.5, 0.5, 3.0]
     assert trace.duration_s == 4.0
 
 
-def test_arrivals_alone_are_read() -> None:
+def test_trace_of_arrivals_alone_is_read() -> None:
     trace = read("arrival_s\n0\n2.25")
     assert isinstance(trace, RequestTrace)
     assert trace.arrivals_s.tolist() == [0.0, 2.25]
 
 
-def test_rates_are_read() -> None:
+def test_trace_of_rates_is_read() -> None:
     trace = read(RATES)
     assert isinstance(trace, RateTrace)
     assert (trace.bin_s, trace.requests.tolist()) == (60.0, [60.0, 0.0, 30.5])
@@ -107,14 +107,14 @@ BAD = {
 
 
 @pytest.mark.parametrize(("text", "message"), BAD.values(), ids=BAD.keys())
-def test_a_malformed_trace_names_file_line_rule_and_value(text: str, message: str) -> None:
+def test_malformed_trace_names_file_line_rule_and_value(text: str, message: str) -> None:
     with pytest.raises(TraceError) as refused:
         read(text)
     assert message in str(refused.value)
     assert str(refused.value).startswith("t.csv")
 
 
-def test_bytes_that_are_no_text_and_broken_streams_are_named() -> None:
+def test_trace_with_binary_or_broken_gzip_is_rejected() -> None:
     with pytest.raises(TraceError, match="line 2: a trace must be ASCII text; got byte 0xe9"):
         read(b"arrival_s\n1\xe9\n")
     whole = gzip.compress(REQUESTS.encode() * 50)
@@ -125,7 +125,7 @@ def test_bytes_that_are_no_text_and_broken_streams_are_named() -> None:
 
 
 @given(st.binary(max_size=80) | st.text("arivl_s,0123456789.e-\n\r", max_size=80).map(str.encode))
-def test_any_bytes_are_a_trace_or_a_clean_error(data: bytes) -> None:
+def test_any_bytes_are_read_or_rejected_cleanly(data: bytes) -> None:
     for start in (b"", b"arrival_s\n", b"t_s,requests\n0,1\n", b"\x1f\x8b\x08\0"):
         duration_s, refused = 0.0, ""
         try:
@@ -135,7 +135,7 @@ def test_any_bytes_are_a_trace_or_a_clean_error(data: bytes) -> None:
         assert (duration_s > 0) != refused.startswith("t.csv")
 
 
-def test_a_trace_beyond_memory_is_read_from_a_file_and_replays_the_same() -> None:
+def test_trace_beyond_memory_limit_replays_the_same() -> None:
     count = IN_MEMORY + 12_345
     text = "arrival_s\n" + "\n".join(map(str, range(count)))
     trace = read(text)
@@ -165,7 +165,7 @@ SHIPPED = {
 }
 
 
-def test_every_shipped_trace_is_what_its_page_says() -> None:
+def test_shipped_traces_match_their_readme() -> None:
     assert set(trace_names()) == set(SHIPPED)
     for name, (requests, seconds) in SHIPPED.items():
         trace = shipped_trace(name)
@@ -174,7 +174,7 @@ def test_every_shipped_trace_is_what_its_page_says() -> None:
         assert trace.duration_s == pytest.approx(seconds, abs=5), name
 
 
-def test_an_unknown_trace_is_answered_with_those_there_are() -> None:
+def test_unknown_trace_error_lists_known_ones() -> None:
     with pytest.raises(TraceError, match=r"one of azfunc2019_all497_60s, .*; got '\.\./x'"):
         shipped_trace("../x")
 
@@ -183,7 +183,7 @@ def test_an_unknown_trace_is_answered_with_those_there_are() -> None:
     ("name", "start_s"),
     [("worldcup98_to_jun26_60s", 4_805_520), ("servegen_m_large_600s", 840_600)],
 )
-def test_the_shipped_windows_are_those_of_the_steepest_rise(name: str, start_s: float) -> None:
+def test_windows_of_shipped_scenarios_have_the_steepest_rise(name: str, start_s: float) -> None:
     trace = shipped_trace(name)
     assert isinstance(trace, RateTrace)
     assert steepest_rise(trace).start_s == start_s

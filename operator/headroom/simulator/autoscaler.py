@@ -78,7 +78,7 @@ class DirectScraper(Protocol):
     """An autoscaler that asks the pods itself at each evaluation, and may be restarted."""
 
     def restart(self) -> None:
-        """Begin anew from what survives a restart of the process."""
+        """Restart from the state that survives a restart of the process."""
         ...
 
 

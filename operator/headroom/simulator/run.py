@@ -210,8 +210,8 @@ class _Run:
         fleet = self.fleet
         samples: tuple[PodSample, ...] = ()
         if isinstance(self.autoscaler, DirectScraper):
-            heard = observing.answering(fleet, self._silences, self.seed)
-            samples = observing.pod_samples(fleet, heard, now_s)
+            answering = observing.answering(fleet, self._silences, self.seed)
+            samples = observing.pod_samples(fleet, answering, now_s)
         view = View(
             now_s=now_s,
             replicas=fleet.desired,
@@ -235,11 +235,11 @@ class _Run:
             fleet.scale(replicas, now_s)
 
     def _scrape(self, now_s: float) -> None:
-        heard = observing.answering(self.fleet, self._silences, self.seed)
+        answering = observing.answering(self.fleet, self._silences, self.seed)
         self.metrics.scrape(
             now_s,
-            [replica.uid for replica in heard],
-            observing.rows(self.fleet, heard, now_s),
+            [replica.uid for replica in answering],
+            observing.rows(self.fleet, answering, now_s),
         )
 
     def _sample(self, now_s: float) -> None:

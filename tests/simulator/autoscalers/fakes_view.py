@@ -124,7 +124,7 @@ class World:
         self.metrics.scrape(self.now_s, answering, np.array(rows))
 
     def silence(self, seconds: float, every_s: float) -> World:
-        """Let time pass with scrapes that nobody answers."""
+        """Let time pass with scrapes without answers."""
         return self.run(seconds, every_s=every_s, lost=self.ready)
 
     @property

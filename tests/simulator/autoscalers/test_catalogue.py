@@ -10,12 +10,12 @@ from headroom.simulator.autoscalers.catalogue import BOUNDS, GRIDS, PEERS, make,
 from simulator.autoscalers.fakes_view import Flow, World, truth
 
 
-def test_names() -> None:
+def test_catalogue_has_unique_names() -> None:
     assert set(GRIDS) == {peer.kind for peer in PEERS}
     assert set(names()) >= {entry.kind for entry in (*PEERS, *BOUNDS)}
 
 
-def test_a_name_tells_the_settings_that_are_not_default() -> None:
+def test_name_lists_settings_that_differ_from_default() -> None:
     assert make("knative", truth()).name == "knative"
     assert make("knative", truth(), {"concurrency_batches": 0.5}).name == (
         "knative(concurrency_batches=0.5)"
@@ -41,7 +41,7 @@ def test_a_name_tells_the_settings_that_are_not_default() -> None:
         ("keda", {"fallback_behavior": "max"}, "one of static, currentReplicas, .*got 'max'"),
     ],
 )
-def test_what_does_not_exist_or_fit_is_refused(
+def test_invalid_names_knobs_and_values_are_rejected(
     name: str, knobs: dict[str, float | str], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
@@ -49,7 +49,7 @@ def test_what_does_not_exist_or_fit_is_refused(
 
 
 @pytest.mark.parametrize("name", sorted(GRIDS))
-def test_a_grid_starts_with_the_defaults_and_walks_each_main_knob_on_both_sides(name: str) -> None:
+def test_grid_starts_with_defaults_and_varies_each_main_knob(name: str) -> None:
     grid = GRIDS[name]
     assert grid[0] == {}
     assert len(grid) <= 14
@@ -63,7 +63,7 @@ def test_a_grid_starts_with_the_defaults_and_walks_each_main_knob_on_both_sides(
 
 
 @pytest.mark.parametrize("name", names())
-def test_every_one_answers_before_it_has_seen_anything_and_under_load(name: str) -> None:
+def test_every_autoscaler_answers_without_history_and_under_load(name: str) -> None:
     known = truth(arrivals_per_s=None, latency_ratio=0.7)
     peer, world = make(name, known), World.of(3)
     assert peer.period_s > 0
@@ -79,5 +79,5 @@ def test_every_one_answers_before_it_has_seen_anything_and_under_load(name: str)
 @pytest.mark.parametrize(
     "name", sorted({peer.kind for peer in PEERS} - {"static-peak", "static-mean", "keda"})
 )
-def test_before_the_first_scrape_nothing_is_changed(name: str) -> None:
+def test_nothing_changes_before_the_first_scrape(name: str) -> None:
     assert World.of(3).ask(make(name, truth())).replicas == 3

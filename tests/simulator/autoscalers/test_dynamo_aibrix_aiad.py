@@ -81,7 +81,7 @@ def test_dynamo_profile_ratio(ratio: float, expected: int) -> None:
     assert wish.replicas == expected
 
 
-def test_the_trend_filter_predicts_the_last_value_until_it_has_seen_five() -> None:
+def test_trend_filter_with_few_values_predicts_the_last_one() -> None:
     trend = TrendFilter()
     for value in (100.0, 200.0, 300.0, 400.0):
         trend.observe(value)
@@ -90,7 +90,7 @@ def test_the_trend_filter_predicts_the_last_value_until_it_has_seen_five() -> No
     assert trend.next() == pytest.approx(600.0, rel=0.02)
 
 
-def test_the_trend_filter_stays_on_a_constant_and_never_goes_below_zero() -> None:
+def test_trend_filter_follows_constant_and_stays_above_zero() -> None:
     trend = TrendFilter()
     for _ in range(10):
         trend.observe(50.0)
@@ -143,7 +143,7 @@ def test_aibrix_smooths_over_180_s() -> None:
     assert world.run(10, Flow(running=8), every_s=10).ask(peer).replicas == 4
 
 
-def test_aibrix_leaves_out_the_lost_and_holds_without_any() -> None:
+def test_aibrix_skips_failed_scrapes_and_holds_without_any() -> None:
     peer, world = AibrixApa(truth=truth()), World.of(4)
     world.run(10, Flow(running=6), every_s=10, lost=["pod-0", "pod-1", "pod-2"])
     assert world.ask(peer).replicas == 6
@@ -178,7 +178,7 @@ def test_aiad_holds_without_metrics() -> None:
     assert aiad(1.2, 600, Flow(rps=10), lost=True) == [3] * 60
 
 
-def test_the_world_s_p95_is_what_the_tables_assume() -> None:
+def test_fake_view_has_assumed_p95() -> None:
     world = World.of(1).run(60, Flow(rps=10))
     assert world.metrics.quantile(0.95, world.now_s, 60) == pytest.approx(P95_S)
     assert 0.17 < P95_S < 0.23

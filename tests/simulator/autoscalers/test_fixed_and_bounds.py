@@ -31,13 +31,13 @@ def asked(peer: Peer, at_s: float) -> int:
     return world.ask(peer).replicas
 
 
-def test_the_limit_is_the_lower_of_promise_and_ceiling() -> None:
+def test_limit_is_the_lower_of_slo_capacity_and_ceiling() -> None:
     # Full batches: 8 / 32 ms = 250 rps.
     assert limit_rps(truth(capacity_rps=150.0), 0.8) == 150.0
     assert limit_rps(truth(capacity_rps=240.0), 0.8) == pytest.approx(200.0)
 
 
-def test_windows_are_aligned_and_the_last_may_be_short() -> None:
+def test_window_rates_are_aligned_and_last_may_be_short() -> None:
     assert window_rates(np.array([2.0, 4.0, 6.0]), 2).tolist() == [3.0, 6.0]
     assert window_rates(np.zeros(0), 2).tolist() == []
 
@@ -45,11 +45,11 @@ def test_windows_are_aligned_and_the_last_may_be_short() -> None:
 @pytest.mark.parametrize(
     ("rate", "expected"), [(0.0, 0), (1.0, 1), (150.0, 1), (150.1, 2), (400.0, 3)]
 )
-def test_need(rate: float, expected: int) -> None:
+def test_needed_replicas_by_hand(rate: float, expected: int) -> None:
     assert needed(np.array([rate]), 150.0).tolist() == [expected]
 
 
-def test_a_replica_that_carries_nothing_is_refused() -> None:
+def test_replica_without_capacity_is_rejected() -> None:
     with pytest.raises(ValueError, match="limit > 0; got 0 rps"):
         needed(np.array([1.0]), 0.0)
 
@@ -63,7 +63,9 @@ def test_a_replica_that_carries_nothing_is_refused() -> None:
         pytest.param(StaticMean, 2.0, 3, id="400 / 150"),
     ],
 )
-def test_static(peer: type[StaticPeak | StaticMean], margin: float, expected: int) -> None:
+def test_static_sizes_by_hand(
+    peer: type[StaticPeak | StaticMean], margin: float, expected: int
+) -> None:
     known = truth(arrivals_per_s=steps((120, 100), (60, 400)))
     assert {asked(peer(truth=known, margin=margin), at) for at in (0, 100, 179)} == {expected}
 
@@ -72,17 +74,17 @@ def test_static_without_arrivals_is_one() -> None:
     assert asked(StaticPeak(truth=truth()), 0) == asked(StaticMean(truth=truth()), 0) == 1
 
 
-def test_oracle_asks_for_the_present_window() -> None:
+def test_oracle_requests_need_of_present_window() -> None:
     peer = Oracle(truth=truth(arrivals_per_s=steps((300, 100), (100, 400))))
     assert [asked(peer, at) for at in (0, 299, 300, 399, 500)] == [1, 1, 3, 3, 3]
 
 
-def test_a_late_start_is_the_sum_of_the_phases_p99() -> None:
+def test_late_cold_start_is_the_sum_of_p99_phases() -> None:
     assert late_start_s(ColdStart.of(60.0)) == pytest.approx(60.0)
     assert late_start_s(ColdStart.of(60.0, spread=1.2)) == pytest.approx(91.7, abs=0.1)
 
 
-def test_clairvoyant_asks_one_cold_start_and_one_tick_ahead() -> None:
+def test_clairvoyant_requests_one_cold_start_and_tick_ahead() -> None:
     peer = Clairvoyant(truth=truth(arrivals_per_s=steps((300, 100), (100, 400), (200, 100))))
     assert [asked(peer, at) for at in (230, 235, 240, 399, 400)] == [1, 1, 3, 3, 1]
     patient = Clairvoyant(truth=peer.truth, extra_lead_s=60.0)
@@ -107,9 +109,7 @@ def test_clairvoyant_over_gaps(gap_s: int, within: int) -> None:
     rates=st.lists(st.integers(0, 900), min_size=1, max_size=30),
     cold_s=st.sampled_from([0.0, 20.0, 60.0, 180.0]),
 )
-def test_clairvoyant_has_what_it_needs_one_cold_start_before(
-    rates: list[int], cold_s: float
-) -> None:
+def test_clairvoyant_has_need_one_cold_start_ahead(rates: list[int], cold_s: float) -> None:
     timeline = steps(*((20, float(rate)) for rate in rates))
     peer = Clairvoyant(
         truth=truth(arrivals_per_s=timeline, cold_start=ColdStart.of(cold_s), capacity_rps=150.0)
@@ -132,7 +132,7 @@ def test_ideal_reactive_knows_the_last_ten_seconds_and_holds_300() -> None:
     assert timeline[512] == 1
 
 
-def test_ideal_reactive_under_its_ceiling() -> None:
+def test_ideal_reactive_stays_under_its_ceiling() -> None:
     peer = IdealReactive(truth=truth(arrivals_per_s=steps((60, 350)), capacity_rps=240.0))
     assert asked(peer, 30) == 2  # 0.7 x 250 = 175 rps each.
     assert IdealReactive(truth=peer.truth).evaluate(World.of(4).view()).replicas == 4

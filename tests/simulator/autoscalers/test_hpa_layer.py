@@ -36,7 +36,7 @@ POLICY = Policy(latency_target_s=0.25, max_replicas=50)
         pytest.param((), 3, 0, None, id="no pod has a value: the metric failed"),
     ],
 )
-def test_a_metric_per_pod(
+def test_pods_metric_by_hand(
     values: tuple[float, ...], missing: int, unready: int, expected: int | None
 ) -> None:
     ready = [f"pod-{index}" for index in range(len(values) + missing)]
@@ -61,7 +61,7 @@ def test_a_metric_per_pod(
         pytest.param(1.05, 0, 0, 2, id="at zero replicas no tolerance"),
     ],
 )
-def test_a_value(value: float, ready: int, current: int, expected: int) -> None:
+def test_value_metric_by_hand(value: float, ready: int, current: int, expected: int) -> None:
     assert expected == from_value(value, ready=ready, current=current, target=1.0, tolerance=0.1)
 
 
@@ -75,7 +75,7 @@ def test_a_value(value: float, ready: int, current: int, expected: int) -> None:
         pytest.param(0.0, 0, 0, id="zero stays zero"),
     ],
 )
-def test_an_average_value(total: float, existing: int, expected: int) -> None:
+def test_average_value_metric_by_hand(total: float, existing: int, expected: int) -> None:
     assert expected == from_average(total, existing=existing, target=8.0, tolerance=0.1)
 
 
@@ -88,11 +88,11 @@ def test_an_average_value(total: float, existing: int, expected: int) -> None:
         pytest.param([None, 2], None, id="one failed, the other says down: skip"),
     ],
 )
-def test_several_metrics(proposals: list[int | None], expected: int | None) -> None:
+def test_largest_proposal_by_hand(proposals: list[int | None], expected: int | None) -> None:
     assert combine(proposals, current=4) == expected
 
 
-def test_up_at_most_the_larger_of_four_and_double_per_15_s() -> None:
+def test_scale_up_is_at_most_four_or_double_per_15_s() -> None:
     behavior = HpaBehavior(policy=POLICY)
     assert behavior.settle(0.0, 3, 20).replicas == 7  # 3 + 4 > 2 x 3
     assert behavior.settle(10.0, 7, 20).replicas == 7  # The period began with 3.
@@ -100,7 +100,7 @@ def test_up_at_most_the_larger_of_four_and_double_per_15_s() -> None:
     assert behavior.settle(30.0, 14, 20).replicas == 20
 
 
-def test_down_only_after_300_s_at_the_largest_of_them() -> None:
+def test_scale_down_waits_300_s_for_the_largest_recommendation() -> None:
     behavior = HpaBehavior(policy=POLICY)
     asked = {at: behavior.settle(at, 10, 2 if at else 10) for at in range(0, 301, 15)}
     assert asked[285].replicas == 10
@@ -108,7 +108,7 @@ def test_down_only_after_300_s_at_the_largest_of_them() -> None:
     assert asked[300].replicas == 2
 
 
-def test_one_high_recommendation_starts_the_window_anew() -> None:
+def test_high_recommendation_restarts_the_window() -> None:
     behavior = HpaBehavior(policy=POLICY)
     for at in range(0, 300, 15):
         behavior.settle(at, 10, 6 if at == 150 else 2)
@@ -116,14 +116,14 @@ def test_one_high_recommendation_starts_the_window_anew() -> None:
     assert behavior.settle(450.0, 6, 2).replicas == 2
 
 
-def test_a_failed_cycle_changes_nothing_and_leaves_no_trace() -> None:
+def test_failed_cycle_changes_nothing() -> None:
     behavior = HpaBehavior(policy=POLICY)
     for at in range(0, 600, 15):
         assert behavior.settle(at, 10, None).replicas == 10
     assert behavior.settle(600.0, 10, 2).replicas == 2
 
 
-def test_one_pod_per_120_s_on_the_way_down() -> None:
+def test_scale_down_rate_of_one_pod_per_120_s_holds() -> None:
     down = Rules(stabilization_s=0.0, rate=RateLimit(period_s=120.0, replicas=1))
     behavior = HpaBehavior(policy=POLICY, down=down)
     behavior.settle(0.0, 5, 5)
@@ -132,7 +132,7 @@ def test_one_pod_per_120_s_on_the_way_down() -> None:
     assert behavior.settle(135.0, 4, 1).replicas == 3
 
 
-def test_a_scale_up_window_takes_the_smallest() -> None:
+def test_scale_up_window_uses_the_smallest_recommendation() -> None:
     up = Rules(stabilization_s=30.0, rate=RateLimit(period_s=15.0, replicas=4, percent=100))
     behavior = HpaBehavior(policy=POLICY, up=up)
     asked = [behavior.settle(at, 3, wanted).replicas for at, wanted in ((0, 6), (15, 5), (30, 7))]
@@ -155,7 +155,7 @@ def test_bounds(current: int, wanted: int, expected: int) -> None:
     steps=st.lists(st.tuples(st.integers(1, 60), st.integers(0, 80)), max_size=40),
     current=st.integers(1, 50),
 )
-def test_within_bounds_and_never_faster_than_its_rates(
+def test_any_recommendations_stay_within_bounds_and_rates(
     steps: list[tuple[int, int]], current: int
 ) -> None:
     behavior, now_s = HpaBehavior(policy=POLICY), 0.0

@@ -21,7 +21,7 @@ def ticks(world: World, peer: Knative, seconds: int, flow: Flow) -> ScaleRequest
     return wish
 
 
-def test_a_window_counts_gaps_as_zero_and_forgets_a_stale_tail() -> None:
+def test_knative_window_counts_gaps_as_zero_and_drops_stale_tail() -> None:
     window = TickWindow(window_s=10, tick_s=2)
     for at, value in ((2, 10.0), (4, 20.0), (10, 30.0)):
         window.record(at, value)
@@ -39,17 +39,17 @@ def test_a_window_counts_gaps_as_zero_and_forgets_a_stale_tail() -> None:
         pytest.param(30.0, 6, id="30 / 5.6 = 5.4"),
     ],
 )
-def test_stable_count_of_one_pod(in_flight: float, expected: int) -> None:
+def test_knative_stable_count_of_one_pod(in_flight: float, expected: int) -> None:
     peer = Knative(truth=truth())
     assert ticks(World.of(1), peer, 64, Flow(running=in_flight)).replicas == expected
 
 
-def test_queued_requests_count() -> None:
+def test_knative_counts_queued_requests() -> None:
     wish = ticks(World.of(1), Knative(truth=truth()), 64, Flow(running=6, waiting=24))
     assert wish.replicas == 6
 
 
-def test_panic_begins_at_twice_the_ready_pods_and_lasts_a_stable_window() -> None:
+def test_knative_panic_starts_at_twice_ready_and_lasts_a_window() -> None:
     peer, world = Knative(truth=truth()), World.of(1)
     assert ticks(world, peer, 60, Flow(running=4)) == ScaleRequest(replicas=1, reason="Stable")
     surge = ticks(world, peer, 10, Flow(running=20))
@@ -59,17 +59,17 @@ def test_panic_begins_at_twice_the_ready_pods_and_lasts_a_stable_window() -> Non
     assert ticks(world, peer, 10, Flow(running=1)).replicas == 1
 
 
-def test_it_starts_in_panic_and_keeps_what_it_found() -> None:
+def test_knative_starts_in_panic_and_keeps_replicas() -> None:
     peer, world = Knative(truth=truth()), World.of(4)
     assert ticks(world, peer, 58, Flow(running=0.1)) == ScaleRequest(replicas=4, reason="Panic")
 
 
-def test_down_at_most_by_half_of_the_ready() -> None:
+def test_knative_scales_down_by_at_most_half() -> None:
     peer, world = Knative(truth=truth()), World.of(9)
     assert ticks(world, peer, 70, Flow(running=0.1)) == ScaleRequest(replicas=4, reason="Stable")
 
 
-def test_no_data_holds() -> None:
+def test_knative_without_data_keeps_replicas() -> None:
     peer, world = Knative(truth=truth()), World.of(2)
     ticks(world, peer, 70, Flow(running=8))
     for _ in range(40):
@@ -78,7 +78,7 @@ def test_no_data_holds() -> None:
     assert wish == ScaleRequest(replicas=2, reason="NoData")
 
 
-def test_a_scrape_that_misses_half_is_scaled_to_all() -> None:
+def test_knative_scales_partial_scrape_to_all_pods() -> None:
     peer, world = Knative(truth=truth()), World.of(4)
     for _ in range(40):
         world.run(2, Flow(running=8), every_s=1, lost=["pod-0", "pod-1"])
@@ -86,7 +86,7 @@ def test_a_scrape_that_misses_half_is_scaled_to_all() -> None:
     assert wish.replicas == 6  # 4 x 8 / 5.6 = 5.7
 
 
-def test_a_scale_down_delay_keeps_the_largest() -> None:
+def test_knative_scale_down_delay_keeps_the_largest() -> None:
     peer, world = Knative(truth=truth(), scale_down_delay_s=120.0), World.of(1)
     ticks(world, peer, 64, Flow(running=8))
     assert ticks(world, peer, 110, Flow(running=1)).replicas == 2
@@ -108,21 +108,21 @@ def shifted(world: World, by_s: float) -> View:
     return replace(world.view(), now_s=world.now_s + by_s)
 
 
-def test_up_after_30_s_to_the_last_value() -> None:
+def test_ray_scales_up_after_30_s_to_the_last_value() -> None:
     peer, world = RayServe(truth=truth()), World.of(2)
     world.run(40, Flow(running=5), every_s=10)
     wishes = seconds(world, peer, 31, Flow(running=5))
     assert [wish.replicas for wish in wishes] == [2] * 30 + [5]  # 10 / 2
 
 
-def test_down_after_600_s() -> None:
+def test_ray_scales_down_after_600_s() -> None:
     peer, world = RayServe(truth=truth()), World.of(4)
     world.run(40, Flow(running=1), every_s=10)
     wishes = seconds(world, peer, 601, Flow(running=1))
     assert [wish.replicas for wish in wishes] == [4] * 600 + [2]  # 4 / 2
 
 
-def test_a_change_of_direction_starts_the_delay_anew() -> None:
+def test_ray_restarts_delay_on_change_of_direction() -> None:
     peer, world = RayServe(truth=truth()), World.of(2)
     world.run(40, Flow(running=5), every_s=10)
     seconds(world, peer, 20, Flow(running=5))
@@ -141,7 +141,7 @@ def test_a_change_of_direction_starts_the_delay_anew() -> None:
         pytest.param(2, 200.0, {}, 50, id="at most the maximum"),
     ],
 )
-def test_factors_and_bounds(
+def test_ray_applies_factors_and_bounds(
     ready: int, running: float, knobs: dict[str, float], expected: int
 ) -> None:
     peer = RayServe(truth=truth(), upscale_delay_s=0.0, downscale_delay_s=0.0, **knobs)
@@ -149,7 +149,7 @@ def test_factors_and_bounds(
     assert world.ask(peer).replicas == expected
 
 
-def test_lost_metrics_read_as_idle() -> None:
+def test_ray_reads_missing_metrics_as_idle() -> None:
     peer, world = RayServe(truth=truth()), World.of(4)
     world.run(40, Flow(running=2), every_s=10)
     for _ in range(70):
@@ -158,5 +158,5 @@ def test_lost_metrics_read_as_idle() -> None:
     assert world.replicas == 1
 
 
-def test_without_a_running_replica_it_waits() -> None:
+def test_ray_without_running_replica_waits() -> None:
     assert World.of(0, warming=2).ask(RayServe(truth=truth())).replicas == 2

@@ -1,4 +1,4 @@
-"""llm-d's SLO-aware law and WVA's two saturation analyzers, by hand."""
+"""llm-d's SLO-aware rule and WVA's two saturation analyzers, by hand."""
 
 from __future__ import annotations
 

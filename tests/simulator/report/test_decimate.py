@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from headroom.simulator.report.decimate import extremes, last, most, turns
 
 
-def test_of_each_bucket_the_first_least_most_and_last_are_kept() -> None:
+def test_extremes_keep_first_least_most_and_last_of_each_bucket() -> None:
     values = np.array([1.0, 5.0, 0.0, 2.0, 3.0, 3.0, 3.0, 3.0])
     assert extremes(values, 2).tolist() == [0, 1, 2, 3, 4, 7]
 
 
-def test_a_gap_stays_a_gap_and_infinity_a_peak() -> None:
+def test_extremes_keep_gaps_and_infinite_peaks() -> None:
     values = np.array([1.0, math.nan, math.nan, math.nan, math.inf, 1.0])
     assert extremes(values, 3).tolist() == [0, 2, 4, 5]
     assert most(values, 3).tolist()[::2] == [1.0, math.inf]
@@ -24,7 +24,9 @@ def test_a_gap_stays_a_gap_and_infinity_a_peak() -> None:
 
 
 @given(st.lists(st.floats(0, 1e6), max_size=400), st.integers(1, 40))
-def test_no_peak_is_lost_and_few_points_stay(values: list[float], buckets: int) -> None:
+def test_extremes_of_any_series_keep_peaks_and_few_points(
+    values: list[float], buckets: int
+) -> None:
     series = np.array(values, dtype=float)
     kept = extremes(series, buckets)
     assert len(kept) <= 4 * buckets
@@ -35,13 +37,13 @@ def test_no_peak_is_lost_and_few_points_stay(values: list[float], buckets: int) 
         assert {0, len(values) - 1} <= set(kept.tolist())
 
 
-def test_turns_are_the_samples_where_something_steps() -> None:
+def test_turns_are_samples_where_a_column_steps() -> None:
     columns = np.array([[1.0, 1, 1, 2, 2, 2], [0.0, 0, 0, 0, 0, 3]])
     assert turns(columns, 4).tolist() == [0, 3, 5]
     assert turns(np.empty((2, 0)), 4).tolist() == []
 
 
-def test_turns_of_a_restless_series_are_bounded_and_keep_the_peak() -> None:
+def test_turns_of_restless_series_are_bounded_and_keep_the_peak() -> None:
     restless = np.arange(1000.0) % 7
     restless[500] = 99
     kept = turns(restless[None, :], 10)
@@ -49,6 +51,6 @@ def test_turns_of_a_restless_series_are_bounded_and_keep_the_peak() -> None:
     assert 500 in kept
 
 
-def test_last_is_what_stands_at_the_end_of_each_bucket() -> None:
+def test_last_is_the_final_value_of_each_bucket() -> None:
     assert last(np.arange(10.0), 5).tolist() == [1, 3, 5, 7, 9]
     assert last(np.arange(2.0), 5).tolist() == [0, 1]

@@ -50,7 +50,7 @@ def opened(outcomes: Sequence[Outcome]) -> Reader:
 PEERS = ("headroom", "clairvoyant", "hpa", "keda", "knative", "ray-serve", "llm-d", "aiad")
 
 
-def test_four_hours_under_eight_autoscalers_are_small_and_well_formed() -> None:
+def test_page_of_four_hours_and_eight_autoscalers_is_small_and_well_formed() -> None:
     outcomes = [eventful(autoscaler=name) for name in PEERS]
     assert len(page(outcomes).encode()) < 2_000_000
     reader = opened(outcomes)
@@ -58,7 +58,7 @@ def test_four_hours_under_eight_autoscalers_are_small_and_well_formed() -> None:
     assert sum(tag == "svg" for tag, _ in reader.seen) == len(PEERS) + 1
 
 
-def test_the_page_fetches_nothing() -> None:
+def test_page_fetches_nothing() -> None:
     text = page([eventful(0.5)])
     assert not re.search(r"https?://|@import|url\((?!#)|\bfetch\(|\bimport\b", text)
     reader = opened([eventful(0.5)])
@@ -68,7 +68,7 @@ def test_the_page_fetches_nothing() -> None:
         assert (attributes.get("href") or "#").startswith("#")
 
 
-def test_ids_are_unique_and_references_resolve() -> None:
+def test_page_ids_are_unique_and_references_resolve() -> None:
     outcomes = [eventful(0.5, autoscaler=name) for name in PEERS[:3]]
     reader = opened(outcomes)
     ids = [attributes["id"] for _, attributes in reader.seen if "id" in attributes]
@@ -76,11 +76,11 @@ def test_ids_are_unique_and_references_resolve() -> None:
     assert set(re.findall(r"url\(#([^)]+)\)", page(outcomes))) <= set(ids)
 
 
-def test_the_same_outcomes_give_the_same_bytes() -> None:
+def test_page_of_same_outcomes_is_the_same_bytes() -> None:
     assert page([eventful(0.5)]) == page([eventful(0.5)])
 
 
-def test_names_and_messages_are_text_and_never_markup() -> None:
+def test_page_escapes_names_and_messages() -> None:
     evil = "</script><script>alert(1)</script>&\"'"
     moves = [Move(time_s=1.0, before=1, after=2, reason=evil, message=evil)]
     reader = opened(
@@ -91,7 +91,7 @@ def test_names_and_messages_are_text_and_never_markup() -> None:
     assert sum(data.count(evil) for tag, data in reader.texts if tag == "td") >= 3
 
 
-def test_readings_are_json_with_gaps_and_unanswered_told_apart() -> None:
+def test_page_values_distinguish_gaps_from_unanswered() -> None:
     tails = [0.05, math.nan, math.inf, 0.0512]
     reader = opened([outcome(timeline_=timeline(4, p95_s=tails))])
     data = json.loads(next(text for tag, text in reader.texts if text.startswith('{"t"')))
@@ -100,7 +100,7 @@ def test_readings_are_json_with_gaps_and_unanswered_told_apart() -> None:
     assert data["t"] == [10.0, 20.0, 30.0, 40.0]
 
 
-def test_decisions_stand_in_a_table_beside_their_marks() -> None:
+def test_page_lists_decisions_in_a_table_and_marks_them() -> None:
     moves = [Move(time_s=3661.0, before=2, after=5, reason="Burst", message="m" * 500)]
     reader = opened([outcome(moves=moves)])
     cells = [data for tag, data in reader.texts if tag == "td"]
@@ -129,11 +129,11 @@ def test_page_of_a_run_without_values_has_its_panels_and_no_invalid_coordinate(
     assert not [value for value in drawn if re.search(r"\b(nan|inf)\b", value) and value != "inf"]
 
 
-def test_what_does_not_fit_is_said() -> None:
+def test_page_with_too_many_timelines_says_how_many_are_missing() -> None:
     reader = opened([outcome(f"peer {index}") for index in range(TIMELINES + 3)])
     assert sum(tag == "article" for tag, _ in reader.seen) == TIMELINES
     assert any("3 timelines not shown" in data for _, data in reader.texts)
 
 
-def test_no_outcomes_give_an_empty_page() -> None:
+def test_page_without_outcomes_is_empty() -> None:
     assert any("0 scenarios" in data for _, data in opened([]).texts)

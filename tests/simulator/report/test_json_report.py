@@ -34,18 +34,18 @@ def same(one: Outcome, other: Outcome) -> bool:
     )
 
 
-def test_a_small_outcome_gives_the_golden_bytes() -> None:
+def test_json_of_small_outcome_is_golden() -> None:
     assert written(SMALL) == GOLDEN.read_text(encoding="utf-8")
 
 
-def test_what_was_written_is_read_back() -> None:
+def test_json_report_reads_back() -> None:
     whole = (*SMALL, eventful(0.5))
     found = read(written(whole))
     assert len(found) == 3
     assert all(same(one, other) for one, other in zip(whole, found, strict=True))
 
 
-def test_no_number_is_infinite_or_unknown() -> None:
+def test_json_report_has_only_finite_numbers() -> None:
     def refuse(constant: str) -> float:
         raise AssertionError(constant)
 
@@ -68,7 +68,7 @@ def test_no_number_is_infinite_or_unknown() -> None:
         ('"format"', "format", "not JSON"),
     ],
 )
-def test_what_is_no_report_is_refused_with_its_place(
+def test_invalid_json_report_is_rejected_with_its_location(
     before: str, after: str, complaint: str
 ) -> None:
     text = written(SMALL)
@@ -78,6 +78,6 @@ def test_what_is_no_report_is_refused_with_its_place(
 
 
 @given(st.recursive(st.none() | st.integers() | st.text(), st.lists))
-def test_any_other_json_is_refused(document: object) -> None:
+def test_any_other_json_is_rejected(document: object) -> None:
     with pytest.raises(InvalidReport):
         read(json.dumps(document))

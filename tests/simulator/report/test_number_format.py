@@ -28,7 +28,7 @@ from headroom.simulator.report import number_format
         (number_format.percent, 1.0, "100.00 %"),
     ],
 )
-def test_a_number_is_shown_with_few_digits_and_its_unit(
+def test_number_is_formatted_with_few_digits_and_unit(
     show: Callable[[float], str], value: float, shown: str
 ) -> None:
     assert show(value) == shown

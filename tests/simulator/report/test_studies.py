@@ -1,4 +1,4 @@
-"""Sweeps and ablations: who beats whom, and what an element earns, by hand."""
+"""Sweeps and ablations: winners and the effect of components, by hand."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SWEPT = [
 ]
 
 
-def test_each_peer_keeps_its_best_front_and_says_what_beats_us() -> None:
+def test_sweep_keeps_best_front_and_points_that_beat_headroom() -> None:
     hpa, aiad = tuned(summarized(SWEPT))
     assert (hpa.peer, hpa.settings) == ("hpa", 4)
     assert [p.autoscaler for p in hpa.front] == ["hpa(target=2)", "hpa", "hpa(target=1)"]
@@ -39,13 +39,13 @@ def test_each_peer_keeps_its_best_front_and_says_what_beats_us() -> None:
     assert [p.autoscaler for p in aiad.beating or ()] == ["aiad"]  # as many misses, cheaper
 
 
-def test_without_headroom_nothing_is_compared() -> None:
+def test_sweep_without_headroom_compares_nothing() -> None:
     (hpa,) = tuned(summarized([outcome("hpa")]))
     assert hpa.beating is None
     assert "did not run" in shown(swept([hpa]))
 
 
-def test_a_sweep_tries_every_setting_and_what_has_no_grid_once() -> None:
+def test_sweep_tries_every_setting_and_defaults_without_grid() -> None:
     grids: dict[str, tuple[dict[str, float], ...]] = {"hpa": ({}, {"target": 2.0})}
     assert settings_of(["hpa", "clairvoyant"], grids) == (
         ("hpa", {}),
@@ -54,13 +54,13 @@ def test_a_sweep_tries_every_setting_and_what_has_no_grid_once() -> None:
     )
 
 
-def test_the_sweeps_table_names_the_points_that_beat_us() -> None:
+def test_sweep_table_names_points_that_beat_headroom() -> None:
     text = shown(swept(tuned(summarized(SWEPT))))
     assert "1 of 5 settings beat Headroom: aiad." in text
     assert "3.9" in next(line for line in text.splitlines() if "beats Headroom" in line)
 
 
-def test_an_element_is_judged_by_pairs_of_one_seed() -> None:
+def test_ablation_compares_pairs_of_one_seed() -> None:
     whole = [outcome(seed=1, within=980, gpu_hours=4.0), outcome(seed=2, within=990, gpu_hours=2.0)]
     less = [
         outcome("less", seed=1, within=970, gpu_hours=5.0, flaps=3),
@@ -77,7 +77,7 @@ def test_an_element_is_judged_by_pairs_of_one_seed() -> None:
                            "±0.00"]  # fmt: skip
 
 
-def test_services_are_judged_apart_and_what_has_no_partner_is_left_out() -> None:
+def test_ablation_separates_services_and_skips_unpaired_runs() -> None:
     whole = [outcome(service="a"), outcome(service="b")]
     found = effects(whole, {"burst": [outcome(service="b"), outcome(service="c")]})
     assert [(effect.service, effect.component) for effect in found] == [("b", "burst")]

@@ -24,7 +24,7 @@ def only(summaries: tuple[Summary, ...], autoscaler: str) -> Summary:
     return next(each for each in summaries if each.autoscaler == autoscaler)
 
 
-def test_the_interval_is_students() -> None:
+def test_estimate_of_seeds_has_students_interval() -> None:
     # Standard deviation 1, two degrees of freedom: 4.303 / sqrt(3) = 2.4843.
     found = estimate([1.0, 2.0, 3.0])
     assert found.mean == 2.0
@@ -34,7 +34,9 @@ def test_the_interval_is_students() -> None:
 @pytest.mark.parametrize(
     ("values", "mean"), [([5.0], 5.0), ([1.0, math.inf], math.inf), ([1.0, math.nan], math.nan)]
 )
-def test_one_value_or_an_infinite_one_has_no_interval(values: list[float], mean: float) -> None:
+def test_estimate_of_one_or_infinite_value_has_no_interval(
+    values: list[float], mean: float
+) -> None:
     found = estimate(values)
     assert found.mean == pytest.approx(mean, nan_ok=True)
     assert found.half_width is None
@@ -44,13 +46,11 @@ def test_one_value_or_an_infinite_one_has_no_interval(values: list[float], mean:
     ("degrees", "point"),
     [(1, 12.706), (4, 2.776), (30, 2.042), (39, 2.042), (60, 2.0), (999, 1.98)],
 )
-def test_between_the_rows_of_the_table_the_interval_is_rather_too_wide(
-    degrees: int, point: float
-) -> None:
+def test_t_quantile_between_table_rows_is_the_wider_one(degrees: int, point: float) -> None:
     assert t_975(degrees) == point
 
 
-def test_seeds_become_one_row_with_intervals() -> None:
+def test_summary_of_seeds_is_one_row_with_intervals() -> None:
     rows = summarized([outcome(seed=1, within=980), outcome(seed=2, within=960)])
     assert len(rows) == 1
     assert rows[0].seeds == (1, 2)
@@ -61,13 +61,13 @@ def test_seeds_become_one_row_with_intervals() -> None:
     assert rows[0].violation_minutes.mean == 4.0
 
 
-def test_a_seed_given_twice_counts_once() -> None:
+def test_summary_counts_a_repeated_seed_once() -> None:
     rows = summarized([outcome(within=0), outcome(within=1000)])
     assert rows[0].seeds == (1,)
     assert rows[0].attainment.mean == 1.0
 
 
-def test_cost_is_compared_with_the_clairvoyant_seed_by_seed() -> None:
+def test_clairvoyant_ratio_is_computed_seed_by_seed() -> None:
     rows = summarized(
         [
             outcome("clairvoyant", seed=1, gpu_hours=2.0),
@@ -82,16 +82,16 @@ def test_cost_is_compared_with_the_clairvoyant_seed_by_seed() -> None:
     assert ratio.mean == pytest.approx(1.25)  # of 1.5 and 1.0, not of 7 / 6
 
 
-def test_without_the_clairvoyant_there_is_no_ratio() -> None:
+def test_clairvoyant_ratio_without_clairvoyant_is_none() -> None:
     assert summarized([outcome()])[0].clairvoyant_ratio is None
 
 
-def test_another_scenarios_clairvoyant_is_no_yardstick() -> None:
+def test_clairvoyant_ratio_ignores_other_scenarios() -> None:
     rows = summarized([outcome("clairvoyant", scenario="step"), outcome("headroom")])
     assert only(rows, "headroom").clairvoyant_ratio is None
 
 
-def test_rows_of_a_service_stand_together() -> None:
+def test_summaries_are_grouped_by_service() -> None:
     rows = summarized(
         [outcome("a", service="one"), outcome("a", service="two"), outcome("b", service="one")]
     )
@@ -102,7 +102,7 @@ def test_rows_of_a_service_stand_together() -> None:
     ]
 
 
-def test_the_front_passes_over_bounds_and_what_is_dominated() -> None:
+def test_front_leaves_out_bounds_and_dominated_points() -> None:
     rows = summarized(
         [
             outcome("clairvoyant", within=1000, gpu_hours=1.0),
@@ -114,7 +114,7 @@ def test_the_front_passes_over_bounds_and_what_is_dominated() -> None:
     assert {row.autoscaler for row in rows if row.on_front} == {"cheap", "good"}
 
 
-def test_the_front_by_hand() -> None:
+def test_front_of_points_by_hand() -> None:
     cheap, good, worse, tie = Point(0.1, 1), Point(0.01, 3), Point(0.1, 2), Point(0.01, 3)
     assert front([good, worse, cheap, tie]) == (cheap, good, tie)
     assert dominates(cheap, worse)
@@ -123,7 +123,7 @@ def test_the_front_by_hand() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=12))
-def test_the_front_is_what_none_dominates(pairs: list[tuple[int, int]]) -> None:
+def test_front_of_any_points_is_not_dominated(pairs: list[tuple[int, int]]) -> None:
     points = [Point(misses, cost) for misses, cost in pairs]
     expected = [p for p in points if not any(dominates(other, p) for other in points)]
     found = front(points)
@@ -134,6 +134,6 @@ def test_the_front_is_what_none_dominates(pairs: list[tuple[int, int]]) -> None:
     ("name", "expected"),
     [("hpa-queue target=4", "hpa-queue"), ("clairvoyant", "clairvoyant"), ("keda(4)", "keda")],
 )
-def test_settings_are_no_part_of_the_family(name: str, expected: str) -> None:
+def test_family_of_autoscaler_ignores_settings(name: str, expected: str) -> None:
     assert family(name) == expected
     assert is_bound(name) == (expected == "clairvoyant")

@@ -20,7 +20,7 @@ def shown(outcomes: Sequence[Outcome], width: int = 160) -> list[str]:
     return console.export_text().splitlines()
 
 
-def test_a_row_has_every_figure() -> None:
+def test_terminal_table_row_has_every_figure() -> None:
     lines = shown([outcome(gpu_hours=4.0), outcome("clairvoyant", gpu_hours=3.2)])
     assert lines[0].strip() == "ramp: vision, p95 within 100 ms, 1 seed"
     row = next(line for line in lines if "headroom" in line)
@@ -29,7 +29,7 @@ def test_a_row_has_every_figure() -> None:
     )
 
 
-def test_several_seeds_show_their_interval() -> None:
+def test_terminal_table_of_several_seeds_shows_intervals() -> None:
     lines = shown([outcome(seed=1, gpu_hours=4.0), outcome(seed=2, gpu_hours=4.2)])
     row = next(line for line in lines if "headroom" in line)
     assert "98.00 % ±0.00 %" in row
@@ -38,7 +38,7 @@ def test_several_seeds_show_their_interval() -> None:
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 120])
-def test_a_narrow_terminal_goes_without_columns_and_cuts_none(width: int) -> None:
+def test_terminal_table_on_narrow_terminal_drops_whole_columns(width: int) -> None:
     seeds = [outcome(seed=1, gpu_hours=4.0), outcome(seed=2, gpu_hours=4.2)]
     lines = shown(seeds, width)
     assert max(map(len, lines)) <= width
@@ -51,7 +51,7 @@ def test_a_narrow_terminal_goes_without_columns_and_cuts_none(width: int) -> Non
     assert ("80 ms" in row) == (width > 60)  # p95 is among the last to go
 
 
-def test_each_service_has_a_table_and_names_are_no_markup() -> None:
+def test_terminal_table_per_service_escapes_names() -> None:
     lines = shown([outcome("[red]x", service="a"), outcome("x", service="[bold]")])
     assert sum("within 100 ms" in line for line in lines) == 2
     assert any("[red]x" in line for line in lines)

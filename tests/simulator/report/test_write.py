@@ -9,7 +9,7 @@ import pytest
 from headroom.simulator.report.write import write_atomically
 
 
-def test_the_new_text_replaces_the_old(tmp_path: Path) -> None:
+def test_atomic_write_replaces_the_old_text(tmp_path: Path) -> None:
     path = tmp_path / "made" / "report.json"
     write_atomically(path, "old")
     write_atomically(path, "new é")
@@ -17,7 +17,7 @@ def test_the_new_text_replaces_the_old(tmp_path: Path) -> None:
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_an_interrupted_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+def test_interrupted_write_leaves_only_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "report.json"
     write_atomically(path, "old")
     with pytest.raises(UnicodeEncodeError):  # fails when half of the text is on its way
@@ -26,7 +26,7 @@ def test_an_interrupted_write_leaves_the_old_file_and_nothing_else(tmp_path: Pat
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_folder_in_the_way_is_said_so_and_leaves_nothing(tmp_path: Path) -> None:
+def test_write_over_a_folder_fails_and_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "report.json").mkdir()
     with pytest.raises(OSError, match=r"report\.json"):
         write_atomically(tmp_path / "report.json", "new")

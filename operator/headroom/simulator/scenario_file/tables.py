@@ -232,7 +232,7 @@ class ColdStartTable(Table):
             both = "neither" if self.total is None else "both"
             raise rule_broken("must have either total or phases", both)
         if self.phases is not None and self.spread is not None:
-            raise rule_broken("has spread beside total, or in each of its phases", "spread")
+            raise rule_broken("must have spread next to total, or in each phase", "spread")
         return self
 
     def value(self) -> ColdStart:
