@@ -36,17 +36,22 @@ class CounterfactualStatus(Value):
     """Prediction for another number of ready replicas at the current arrival rate."""
 
     replicas: Count
+    """Number of ready replicas."""
     latency: Word
     """Latency at the SLO percentile, or `unbounded`."""
     utilization: float | None = None
+    """Arrival rate divided by full-batch throughput."""
 
 
 class RecommendationStatus(Value):
     """Recommendation of one rule, before limits."""
 
     rule: Word
+    """Name of the rule."""
     replicas: int
+    """Recommended replicas."""
     detail: Text
+    """How the rule computed the number."""
 
 
 class DecisionStatus(Value):
@@ -65,21 +70,26 @@ class DecisionStatus(Value):
     message: Text
     """The decision as text."""
     time: Time
+    """When the decision was made."""
     counterfactuals: Annotated[
         tuple[CounterfactualStatus, ...], Field(max_length=16, strict=False)
     ] = ()
+    """Predictions for one replica less, the decided number and one more."""
     recommendations: Annotated[
         tuple[RecommendationStatus, ...], Field(max_length=16, strict=False)
     ] = ()
+    """Recommendation of each rule, before limits."""
 
 
 class GatewayStatus(Value):
     """Requests counted at the gateways. Unknown values are omitted."""
 
     arrivals_per_second: float | None = None
+    """Arrival rate."""
     missed_per_second: float | None = None
     """Rejected, failed, expired or cancelled requests, without those beyond a tenant's limits."""
     in_flight: float | None = None
+    """Requests in flight."""
     freshness: Word
     """Fresh, Stale or Missing: of the gateway with the oldest metrics."""
 
@@ -88,6 +98,7 @@ class SignalsStatus(Value):
     """Signal values used for the last decision. Missing signals are omitted."""
 
     arrivals_per_second: float | None = None
+    """Arrival rate."""
     waiting: float | None = None
     """Queued requests of all replicas, without those in a batch."""
     latency: Word | None = None
@@ -100,7 +111,9 @@ class SignalsStatus(Value):
     time_to_first_token: Word | None = None
     """Time to first token at its SLO percentile in the last minute, where it has an SLO."""
     time_per_output_token: Word | None = None
+    """Time per output token at its SLO percentile in the last minute, where it has an SLO."""
     utilization: float | None = None
+    """Arrival rate divided by the full-batch throughput of the ready replicas."""
     freshness: Word
     """Fresh, Stale or Missing: the worst of the signals that removals depend on."""
 
@@ -109,8 +122,11 @@ class ModelStatus(Value):
     """Learned execution time of a batch: fixedCost + perItemCost x size, up to maxBatch."""
 
     fixed_cost: Word
+    """Time per batch, independent of its size."""
     per_item_cost: Word
+    """Additional time per request in the batch."""
     max_batch: Count
+    """Maximum batch size."""
     slots: Annotated[int, Field(ge=1)] | None = None
     """Batches that one replica computes at the same time."""
 
@@ -133,6 +149,7 @@ class ColdStartStatus(Value):
     """Time that a new replica takes from node assignment to ready."""
 
     p90: Word
+    """90th percentile of the measured cold starts."""
     estimated_misses_per_cold_start: float | None = None
     """Requests that miss the target each time the service starts from zero, estimated from the last
     arrival rate. Reported in Gateway mode, also where minReplicas is above 0."""
@@ -144,7 +161,9 @@ class SloStatus(Value):
     attainment: float | None = None
     """Share of one-minute windows that met the latency target."""
     windows_met: Count = 0
+    """One-minute windows that met the latency target."""
     windows_missed: Count = 0
+    """One-minute windows that missed the latency target."""
     error_budget_remaining: float
     """Remaining share of the error budget; negative when overspent."""
     burn_rate: float | None = None
@@ -170,6 +189,7 @@ class Status(Value):
     selector: Annotated[str, Field(max_length=512)] = ""
     """Label selector of the pods."""
     decision: DecisionStatus | None = None
+    """The last scaling decision."""
     signals: SignalsStatus | None = None
     model: ModelStatus | None = None
     cold_start: ColdStartStatus | None = None
