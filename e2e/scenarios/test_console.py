@@ -79,7 +79,7 @@ async def test_keys_select_open_and_leave_services(tab: Browser, address: str) -
     await _until(tab, f"{LOADED} && !!document.querySelector('#history svg')")
     await tab.value("document.querySelector('#history svg').focus()")
     await tab.press("ArrowLeft")
-    assert "asked for" in await tab.value("document.querySelector('.reading').textContent")
+    assert "desired" in await tab.value("document.querySelector('.reading').textContent")
     await tab.press("u")
     await _until(tab, f"{LOADED} && location.pathname === '/'")
     await tab.press("/")

@@ -103,17 +103,17 @@ def test_sweep_result_brackets_the_capacity(capacity_rps: float, first_rps: floa
         steps.append(fine(rate) if rate <= capacity_rps else broken(rate))
     found = result_of(steps, BOUNDS)
     assert len(steps) <= MOST_STEPS
-    if found.held_rps is not None:
-        assert found.held_rps <= capacity_rps
-    if found.broke_rps is not None:
-        assert found.broke_rps > capacity_rps
-    if found.held_rps is not None and found.broke_rps is not None and len(steps) < MOST_STEPS:
-        assert found.broke_rps / found.held_rps <= RISE**0.26
+    if found.met_rps is not None:
+        assert found.met_rps <= capacity_rps
+    if found.missed_rps is not None:
+        assert found.missed_rps > capacity_rps
+    if found.met_rps is not None and found.missed_rps is not None and len(steps) < MOST_STEPS:
+        assert found.missed_rps / found.met_rps <= RISE**0.26
 
 
 def test_rate_met_above_missed_rate_does_not_count() -> None:
     found = result_of([fine(100), broken(150), fine(225)], BOUNDS)
-    assert (found.held_rps, found.broke_rps) == (100, 150)
+    assert (found.met_rps, found.missed_rps) == (100, 150)
 
 
 def test_first_rate_and_step_duration_follow_the_server() -> None:

@@ -39,17 +39,17 @@ def test_plan_with_tight_target_is_bound_by_latency() -> None:
     assert plan.by_latency is not None
     assert plan.by_latency > plan.by_utilization
     assert plan.binding is Reason.LATENCY_MODEL
-    assert plan.chosen.promised_s <= 0.030
+    assert plan.chosen.slo_latency_s <= 0.030
     assert plan.fewer is not None
     assert not plan.fewer.holds
-    assert plan.more.promised_s < plan.chosen.promised_s
+    assert plan.more.slo_latency_s < plan.chosen.slo_latency_s
 
 
 def test_plan_with_one_fewer_replica_is_unbounded() -> None:
     plan = plan_replicas(VISION, 400)
     assert plan.fewer is not None
     one = expectation(VISION, 400, 1)
-    assert math.isinf(one.promised_s)
+    assert math.isinf(one.slo_latency_s)
     assert not one.holds
 
 
@@ -129,9 +129,9 @@ def test_curve_rises_and_contains_the_plan() -> None:
     plan = plan_replicas(VISION, 400)
     curve = utilization_curve(VISION, plan.replicas)
     assert curve.latency_s.shape == (49, 3)
-    assert (np.diff(curve.promised_s) >= 0).all()
-    at = float(np.interp(plan.chosen.utilization, curve.utilization, curve.promised_s))
-    assert at == pytest.approx(plan.chosen.promised_s, rel=0.02)
+    assert (np.diff(curve.slo_latency_s) >= 0).all()
+    at = float(np.interp(plan.chosen.utilization, curve.utilization, curve.slo_latency_s))
+    assert at == pytest.approx(plan.chosen.slo_latency_s, rel=0.02)
 
 
 def test_larger_batches_never_need_more_replicas() -> None:
@@ -150,7 +150,7 @@ def test_chosen_batch_and_wait_meet_target_in_simulation(wait_s: float) -> None:
     service = replace(VISION, cost=cost, ceiling=0.95)
     choice = choose_batching(service, 200)
     measured = simulated_p95(replace(cost, max_batch=choice.max_batch), 200, wait_s)
-    assert measured <= (choice.plan.chosen.promised_s + wait_s) * 1.05
+    assert measured <= (choice.plan.chosen.slo_latency_s + wait_s) * 1.05
 
 
 def simulated_p95(cost: CostModel, rate_rps: float, wait_s: float, count: int = 80_000) -> float:

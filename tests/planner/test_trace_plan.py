@@ -29,7 +29,7 @@ def test_trace_plan_reports_peak_mean_and_gpu_hours() -> None:
     assert plan.peak == 3
     assert plan.mean == pytest.approx(10 / 6)
     assert plan.gpu_hours == pytest.approx(10 / 6)
-    assert plan.held.tolist() == [1, 2, 3, 3, 3, 3]
+    assert plan.needed_ahead.tolist() == [1, 2, 3, 3, 3, 3]
     assert plan.gpu_hours_ahead == pytest.approx(15 / 6)
     assert plan.gpu_hours_static == pytest.approx(3.0)
     assert plan.saved_ratio == pytest.approx(1 - 15 / 18)

@@ -108,8 +108,8 @@ def test_batch_for_200_per_second_within_120_ms_needs_no_wait() -> None:
     assert choice.plan.replicas == 1
     assert 12 <= choice.max_batch <= 24
     assert choice.wait_s == 0
-    assert choice.plan.chosen.promised_s <= 0.120
-    assert choice.longest_wait_s == pytest.approx(0.120 - choice.plan.chosen.promised_s)
+    assert choice.plan.chosen.slo_latency_s <= 0.120
+    assert choice.longest_wait_s == pytest.approx(0.120 - choice.plan.chosen.slo_latency_s)
     of_eight = plan_replicas(replace(service, cost=BATCH), 200)
     assert of_eight.replicas == 2
 

@@ -78,7 +78,7 @@ def choose_batching(service: Service, arrival_rps: float) -> BatchChoice:
     return BatchChoice(
         max_batch=best.service.cost.max_batch,
         wait_s=0.0,
-        longest_wait_s=max(0.0, target_s - best.chosen.promised_s),
+        longest_wait_s=max(0.0, target_s - best.chosen.slo_latency_s),
         plan=best,
     )
 

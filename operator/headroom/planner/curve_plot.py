@@ -53,13 +53,13 @@ def _draw(axes: Axes, plan: ReplicaPlan) -> None:
             label=f"p{100 * percentile:g}",
         )
     axes.axvline(100 * service.ceiling, color="#b9770e", linestyle="--", label="ceiling")
-    shown_s = chosen.promised_s
+    shown_s = chosen.slo_latency_s
     if service.target_s is not None:
         shown_s = max(shown_s, service.target_s)
         axes.axhline(1000 * service.target_s, color="#616a6b", linestyle=":", label="target")
     axes.plot(
         [100 * chosen.utilization],
-        [1000 * chosen.promised_s],
+        [1000 * chosen.slo_latency_s],
         marker="o",
         color="black",
         linestyle="none",

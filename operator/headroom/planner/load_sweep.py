@@ -67,9 +67,9 @@ class SweepBounds:
 class SweepResult:
     """The rates between which the target is first missed."""
 
-    held_rps: float | None
+    met_rps: float | None
     """The highest rate that met the target, below any that missed it; None if the first missed."""
-    broke_rps: float | None
+    missed_rps: float | None
     """The lowest rate that missed; None if none did: the capacity is above the highest rate."""
 
 
@@ -83,20 +83,20 @@ def latency_of(step: LoadStep, percentile: float) -> float:
     return sorted(step.latencies_s)[rank - 1]
 
 
-def held(step: LoadStep, bounds: SweepBounds) -> bool:
+def met(step: LoadStep, bounds: SweepBounds) -> bool:
     """Return whether the step met the target."""
     return latency_of(step, bounds.percentile) <= bounds.target_s
 
 
 def result_of(steps: Sequence[LoadStep], bounds: SweepBounds) -> SweepResult:
-    """Bracket the capacity. A rate counts as held only below the lowest that broke."""
-    broke = min((one.rate_rps for one in steps if not held(one, bounds)), default=None)
+    """Bracket the capacity. A rate counts as met only below the lowest missed one."""
+    missed = min((one.rate_rps for one in steps if not met(one, bounds)), default=None)
     fine = [
         one.rate_rps
         for one in steps
-        if held(one, bounds) and (broke is None or one.rate_rps < broke)
+        if met(one, bounds) and (missed is None or one.rate_rps < missed)
     ]
-    return SweepResult(held_rps=max(fine, default=None), broke_rps=broke)
+    return SweepResult(met_rps=max(fine, default=None), missed_rps=missed)
 
 
 def first_rate(idle_s: float, said_rps: float | None, bounds: SweepBounds) -> float:
@@ -126,13 +126,13 @@ def next_rate(steps: Sequence[LoadStep], bounds: SweepBounds, first_rps: float) 
     found = result_of(steps, bounds)
     if len(steps) >= MOST_STEPS:
         return None
-    if found.broke_rps is None:
-        assert found.held_rps is not None
-        rate = min(bounds.max_rate_rps, RISE * found.held_rps)
-        return rate if rate > found.held_rps else None
-    if found.held_rps is None:
-        lower = found.broke_rps / RISE**2
+    if found.missed_rps is None:
+        assert found.met_rps is not None
+        rate = min(bounds.max_rate_rps, RISE * found.met_rps)
+        return rate if rate > found.met_rps else None
+    if found.met_rps is None:
+        lower = found.missed_rps / RISE**2
         return lower if len(steps) <= 3 else None
-    if found.broke_rps / found.held_rps <= RISE ** (1.001 / 2**REFINEMENTS):
+    if found.missed_rps / found.met_rps <= RISE ** (1.001 / 2**REFINEMENTS):
         return None
-    return math.sqrt(found.held_rps * found.broke_rps)
+    return math.sqrt(found.met_rps * found.missed_rps)

@@ -22,7 +22,7 @@ class Expectation:
     utilization: float
     latency_s: tuple[float, ...]
     """One per PERCENTILES; inf where the arrivals cannot be carried."""
-    promised_s: float
+    slo_latency_s: float
     """The percentile of the SLO."""
     holds: bool
     """Whether the target and the ceiling are met."""
@@ -92,13 +92,13 @@ def needs(service: Service, arrival_rps: float) -> tuple[int | None, int]:
 def expectation(service: Service, arrival_rps: float, replicas: int) -> Expectation:
     """Return the expectation for this number of replicas at this rate."""
     utilization = arrival_rps / (replicas * service.cost.full_batch_rps)
-    promised_s = service.tail(service.percentile).latency_s(arrival_rps, replicas)
-    kept = service.target_s is None or promised_s <= service.target_s
+    slo_latency_s = service.tail(service.percentile).latency_s(arrival_rps, replicas)
+    kept = service.target_s is None or slo_latency_s <= service.target_s
     return Expectation(
         replicas=replicas,
         utilization=utilization,
         latency_s=tuple(service.tail(p).latency_s(arrival_rps, replicas) for p in PERCENTILES),
-        promised_s=promised_s,
+        slo_latency_s=slo_latency_s,
         holds=kept and utilization <= service.ceiling,
         gpu_hours_per_day=HOURS_PER_DAY * replicas * service.gpus_per_replica,
     )

@@ -29,12 +29,12 @@ class TracePlan:
     """[windows]"""
     needed: Counts
     """Replicas that meet target and ceiling in each window, [windows]; at least minReplicas."""
-    held: Counts
+    needed_ahead: Counts
     """The same, started a cold start before they are needed, [windows]."""
     gpu_hours: float
     """Of `needed`: replicas that start and stop at once. No autoscaler can use fewer."""
     gpu_hours_ahead: float
-    """Of `held`: all arrivals known in advance, cold starts included."""
+    """Of `needed_ahead`: all arrivals known in advance, cold starts included."""
     gpu_hours_static: float
     """Of the peak replicas, all the time."""
 
@@ -77,16 +77,16 @@ def plan_trace(
     )
     require(min_replicas >= 0, "minReplicas must be at least 0", min_replicas, "Give 0 or more")
     needed = np.maximum(needed_replicas(service, rates), min_replicas)
-    held = ahead(needed, int(np.ceil(cold_start_s / window_s - 1e-9)))
+    needed_ahead = ahead(needed, int(np.ceil(cold_start_s / window_s - 1e-9)))
     hours = window_s / 3600.0 * service.gpus_per_replica
     return TracePlan(
         window_s=window_s,
         gpus_per_replica=service.gpus_per_replica,
         rates_rps=rates,
         needed=needed,
-        held=held,
+        needed_ahead=needed_ahead,
         gpu_hours=float(needed.sum()) * hours,
-        gpu_hours_ahead=float(held.sum()) * hours,
+        gpu_hours_ahead=float(needed_ahead.sum()) * hours,
         gpu_hours_static=float(needed.max() * len(needed)) * hours,
     )
 
@@ -130,7 +130,7 @@ def ahead(needed: Counts, windows: int) -> Counts:
 
     Worked: needs 1 1 1 3 1 with a cold start of two windows: 1 3 3 3 1.
     """
-    held = needed.copy()
+    needed_ahead = needed.copy()
     for shift in range(1, min(windows, len(needed) - 1) + 1):
-        held[:-shift] = np.maximum(held[:-shift], needed[shift:])
-    return held
+        needed_ahead[:-shift] = np.maximum(needed_ahead[:-shift], needed[shift:])
+    return needed_ahead

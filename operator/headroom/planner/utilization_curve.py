@@ -27,7 +27,7 @@ class UtilizationCurve:
     """[points]"""
     latency_s: Series
     """[points, PERCENTILES]"""
-    promised_s: Series
+    slo_latency_s: Series
     """The percentile of the SLO, [points]."""
 
 
@@ -47,5 +47,5 @@ def utilization_curve(service: Service, replicas: int, points: int = 49) -> Util
         utilization=utilization,
         arrival_rps=arrival_rps,
         latency_s=np.array([along(p) for p in PERCENTILES]).T,
-        promised_s=np.array(along(service.percentile)),
+        slo_latency_s=np.array(along(service.percentile)),
     )

@@ -21,8 +21,8 @@ from headroom.planner.errors import positive, require
 from headroom.planner.load_sweep import (
     SweepBounds,
     first_rate,
-    held,
     latency_of,
+    met,
     next_rate,
     result_of,
     step_seconds,
@@ -170,8 +170,8 @@ def _shown(sweep: _Sweep, found: MeasuredCost) -> Measured:
             "steps measure the generator; use a faster machine"
         )
     report = {
-        "metRps": result.held_rps,
-        "missedRps": result.broke_rps,
+        "metRps": result.met_rps,
+        "missedRps": result.missed_rps,
         "modelledRps": modelled_rps,
         "cost": {
             "fixedSeconds": cost.fixed_s,
@@ -198,12 +198,12 @@ def _verdict(sweep: _Sweep) -> str:
         end = "out of time (--max-duration); so far: "
     else:
         end = ""
-    if result.held_rps is None:
-        return f"{end}{target}: missed at {result.broke_rps:.4g} req/s and at every other rate"
-    if result.broke_rps is None:
-        return f"{end}{target}: met up to {result.held_rps:.4g} req/s; higher rates were not tried"
+    if result.met_rps is None:
+        return f"{end}{target}: missed at {result.missed_rps:.4g} req/s and at every other rate"
+    if result.missed_rps is None:
+        return f"{end}{target}: met up to {result.met_rps:.4g} req/s; higher rates were not tried"
     return (
-        f"{end}{target}: met at {result.held_rps:.4g} req/s, missed at {result.broke_rps:.4g} req/s"
+        f"{end}{target}: met at {result.met_rps:.4g} req/s, missed at {result.missed_rps:.4g} req/s"
     )
 
 
@@ -219,7 +219,7 @@ def _table(sweep: _Sweep) -> Table:
             str(one.missed),
             *(_latency(one, p) for p in (0.50, 0.95, 0.99)),
             "unknown" if batch is None else f"{batch:.2f}",
-            "yes" if held(one, sweep.bounds) else "no",
+            "yes" if met(one, sweep.bounds) else "no",
         )
     return table
 
@@ -238,5 +238,5 @@ def _step_entry(step: MeasuredStep, bounds: SweepBounds) -> dict[str, Any]:
         "batches": step.batches,
         "batchItems": step.batch_items,
         "batchSeconds": step.batch_seconds,
-        "met": held(step, bounds),
+        "met": met(step, bounds),
     }

@@ -163,7 +163,7 @@ def _rate_table(plan: ReplicaPlan) -> Table:
         if row is not None:
             chosen = row is plan.chosen
             latency = dict(zip(PERCENTILES, row.latency_s, strict=True))
-            latency[plan.service.percentile] = row.promised_s
+            latency[plan.service.percentile] = row.slo_latency_s
             table.add_row(
                 f"{row.replicas}{' *' if chosen else '  '}",
                 f"{100 * row.utilization:.1f} %",
@@ -207,7 +207,7 @@ def _expected(row: Expectation, plan: ReplicaPlan) -> dict[str, Any]:
         "replicas": row.replicas,
         "utilization": row.utilization,
         **latency,
-        f"p{100 * plan.service.percentile:g}Seconds": finite(row.promised_s),
+        f"p{100 * plan.service.percentile:g}Seconds": finite(row.slo_latency_s),
         "meetsSlo": row.holds,
         "gpuHoursPerDay": row.gpu_hours_per_day,
     }
